@@ -22,7 +22,7 @@ import (
 )
 
 type applyOptions struct {
-	dryRun, prune, yes bool
+	dryRun, prune, yes, strict bool
 }
 
 func newApplyCommand(a *app) *cobra.Command {
@@ -33,7 +33,8 @@ func newApplyCommand(a *app) *cobra.Command {
 		Long: "Make packs, with their actions, workflows, triggers, rules and policies, those of YAML files, all or nothing: a mistake\n" +
 			"in any file, and nothing is changed. A folder is read with all folders below it; one with a pack.yaml is a pack. The\n" +
 			"path - is the standard input. What no file describes stays as it is, unless --prune deletes what a pack no longer has.",
-		Example: "  attune-executor apply packs/deploy --dry-run\n  attune-executor apply packs/deploy --prune\n" +
+		Example: "  attune-executor apply packs/deploy --dry-run\n  attune-executor apply packs --dry-run --strict\n" +
+			"  attune-executor apply packs/deploy --prune\n" +
 			"  attune-executor apply packs/deploy/rules/on_push.yaml limits.yaml\n  attune-executor apply - < limits.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -46,6 +47,7 @@ func newApplyCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would change and write nothing")
 	flags.BoolVar(&options.prune, "prune", false, "delete rules, triggers, actions and workflows that the folder of a pack no longer has")
+	flags.BoolVar(&options.strict, "strict", false, "refuse warnings like mistakes: write nothing, exit code 2")
 	flags.BoolVar(&options.yes, "yes", false, "do not ask before deleting")
 	return cmd
 }
@@ -91,6 +93,9 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 		return &exitError{exitUsage, err}
 	}
 	a.noteSkipped(files.Skipped)
+	if options.strict {
+		files.Mistakes, files.Warnings = pack.Sort(slices.Concat(files.Mistakes, files.Warnings)), nil
+	}
 	c, err := a.connect(cmd)
 	if err != nil {
 		if len(files.Mistakes) > 0 {
@@ -104,7 +109,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 	catalogue := catalog.New(c.store, &committed)
 	request := catalog.Request{
 		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, DryRun: options.dryRun, Prune: options.prune,
-		Actor: operator(), Source: "attune-executor",
+		Strict: options.strict, Actor: operator(), Source: "attune-executor",
 	}
 	if options.prune && !options.dryRun {
 		if request.PruneOnly, err = a.confirmPrune(cmd, catalogue, request, options.yes); err != nil {
@@ -207,8 +212,7 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options appl
 			out.Items = append(out.Items, one)
 		}
 		if change.Superseded != "" {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("%s has no effect: %s is a newer concurrency policy of the same scope",
-				change.Ref, change.Superseded))
+			out.Warnings = append(out.Warnings, change.NoEffect())
 		}
 	}
 	err := a.print(cmd, out, out.table)

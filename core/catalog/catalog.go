@@ -44,6 +44,9 @@ type Request struct {
 	// Mistakes are those that were found in the files. With any, nothing is
 	// applied and the rest is only checked further.
 	Mistakes []pack.Mistake
+	// Strict makes warnings mistakes: those that Apply finds, and those of a policy
+	// without effect. Warnings of the files are the caller's to add to Mistakes.
+	Strict bool
 	// Actor and Source are who applies, by what, for the audit.
 	Actor, Source string
 	// DryRun compares and writes nothing.
@@ -120,7 +123,6 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	warnings = pack.Sort(append(warnings, notPruned(request)...))
 	items := newWriter(tx, request, w)
 	if err := items.all(ctx); err != nil {
 		return Result{}, err
@@ -134,6 +136,9 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	p, err := planOf(ctx, tx.Queries, request.Policies)
 	if err != nil {
 		return Result{}, err
+	}
+	if superseded := p.superseded(); request.Strict && len(superseded) > 0 {
+		return Result{}, &pack.MistakesError{Mistakes: superseded}
 	}
 	if err := p.write(ctx, tx, request); err != nil {
 		return Result{}, err
@@ -152,11 +157,15 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 // check compares everything with the database before anything is written.
 func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]pack.Mistake, error) {
 	found, warnings := request.Set.Check(w.known())
+	warnings = pack.Sort(append(warnings, notPruned(request)...))
 	f, err := lookUp(ctx, q, request.Policies)
 	if err != nil {
 		return nil, err
 	}
 	mistakes := slices.Concat(request.Mistakes, found, pack.Check(request.Policies, f.with(request.Set, w.known().Doomed[pack.KindAction])))
+	if request.Strict {
+		mistakes = append(mistakes, warnings...)
+	}
 	if len(mistakes) > 0 {
 		return nil, &pack.MistakesError{Mistakes: pack.Sort(mistakes)}
 	}

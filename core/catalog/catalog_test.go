@@ -468,6 +468,10 @@ func TestApplyNamesPoliciesWithoutEffect(t *testing.T) {
 	require.Equal(t, []string{""}, superseded(newer, true))
 	require.Equal(t, []string{""}, superseded(newer, false))
 	require.Equal(t, []string{"p.new"}, superseded("ref: p.old\nthreshold: 4\naction: deploy.rollout\n", false))
+	strict := request("ref: p.old\nthreshold: 7\naction: deploy.rollout\n")
+	strict.Strict = true
+	_, err := b.catalog.Apply(t.Context(), strict)
+	require.ErrorContains(t, err, "p.old has no effect: p.new is a newer concurrency policy of the same scope")
 	require.Equal(t, []string{"", ""}, superseded("ref: p.old\nthreshold: 4\naction: deploy.rollout\n---\nref: p.new\nthreshold: 3\n", true),
 		"the newer one gets another scope")
 	require.Equal(t, []string{"p.two", ""},

@@ -32,6 +32,11 @@ type Change struct {
 	Superseded string
 }
 
+// NoEffect says that a newer policy counts in place of this one.
+func (c Change) NoEffect() string {
+	return c.Ref + " has no effect: " + c.Superseded + " is a newer concurrency policy of the same scope"
+}
+
 // FieldChange is one key that differs. An empty text means that it is not set.
 type FieldChange struct {
 	Key string `json:"key"`

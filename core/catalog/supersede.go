@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -31,6 +32,17 @@ func scopeOf(action, packID *int64) scope {
 		return scope{pack: *packID}
 	}
 	return scope{}
+}
+
+// superseded are the policies without effect, as mistakes.
+func (p *plan) superseded() []pack.Mistake {
+	var list []pack.Mistake
+	for _, change := range p.changes {
+		if change.Superseded != "" {
+			list = append(list, pack.Mistake{Place: change.Place, Text: change.NoEffect()})
+		}
+	}
+	return pack.Sort(list)
 }
 
 // supersede notes which policies will have no effect, because a newer

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/attune-go/attune/core/config"
 )
 
 // builder makes a set of files.
@@ -34,6 +32,8 @@ type unusedKey struct {
 	name  string
 	first Mistake
 	files map[string]bool
+	// refused: its author meant another key, or the item means something else without it.
+	refused bool
 }
 
 func (b *builder) mistakef(at Place, format string, args ...any) {
@@ -106,6 +106,10 @@ func (b *builder) leave(r *reader, source Source, node *yaml.Node) {
 // note collects the keys of a file that have no effect.
 func (b *builder) note(keys []unusedKey) {
 	for _, found := range keys {
+		if found.refused {
+			b.mistakes = append(b.mistakes, found.first)
+			continue
+		}
 		i := slices.IndexFunc(b.unused, func(k unusedKey) bool { return k.kind == found.kind && k.name == found.name })
 		if i < 0 {
 			found.files = map[string]bool{}
@@ -207,8 +211,7 @@ func ofRef(given map[string]field) string {
 	return ""
 }
 
-// given lists the keys that a file gives, by their documented names. What is not
-// known is warned of: files of other versions say more.
+// given lists the keys that a file gives, by their documented names.
 func (r *reader) given(f form, node *yaml.Node, kind Kind) map[string]field {
 	given, instead := map[string]field{}, map[string]field{}
 	for _, entry := range r.pairs(node, map[*yaml.Node]bool{}) {
@@ -227,12 +230,12 @@ func (r *reader) given(f form, node *yaml.Node, kind Kind) map[string]field {
 		case f.instead(name) != "" && !isNull(entry.value):
 			instead[f.instead(name)] = field{f.instead(name), entry.key, entry.value}
 		default:
-			r.warnUnused(entry.key, f, kind)
+			r.noEffect(entry.key, f, kind)
 		}
 	}
 	for name, entry := range instead {
 		if _, ok := given[name]; ok {
-			r.warnUnused(entry.key, f, kind)
+			r.noEffect(entry.key, f, kind)
 			continue
 		}
 		given[name] = entry
@@ -240,16 +243,23 @@ func (r *reader) given(f form, node *yaml.Node, kind Kind) map[string]field {
 	return given
 }
 
-// warnUnused names a key that has no effect.
-func (r *reader) warnUnused(at *yaml.Node, f form, kind Kind) {
+// noEffect reports a key that has no effect. One that is known elsewhere is a warning, as
+// is one that resembles nothing: files of other versions say more. One that resembles a
+// known key is a mistake, and so is any unknown key of a rule, whose author may have meant
+// a condition.
+func (r *reader) noEffect(at *yaml.Node, f form, kind Kind) {
+	found := unusedKey{kind: kind, name: at.Value}
 	text := fmt.Sprintf("%s of %s has no effect", word(at), article(kind))
 	if !slices.Contains(f.foreign, at.Value) {
-		text = fmt.Sprintf("%s is not a known key of %s and has no effect", word(at), article(kind))
-		if near := config.Nearest(at.Value, f.names()); near != "" {
-			text += "; the nearest is " + near
+		near := nearest(at.Value, f.names())
+		found.refused = near != "" || kind == KindRule
+		text = fmt.Sprintf("%s is not a known key of %s", word(at), article(kind)) + near
+		if !found.refused {
+			text += " and has no effect"
 		}
 	}
-	r.unused = append(r.unused, unusedKey{kind: kind, name: at.Value, first: Mistake{r.at(at), text}})
+	found.first = Mistake{r.at(at), text}
+	r.unused = append(r.unused, found)
 }
 
 var (

@@ -201,13 +201,12 @@ func TestWarningsOfFiles(t *testing.T) {
 		"NoEntry":      {pack.KindAction, "ref: ab.x\n", 1, []string{"f:1:1: the action ab.x has no entry_point and no workflow_file: only a worker that has a function for it runs it"}},
 		"NoRef":        {pack.KindAction, "name: x\nentry_point: x.sh\n", 0, []string{"f:1:1: it is left out: the action has no ref", "f:1:1: name of an action has no effect"}},
 		"NullRef":      {pack.KindAction, "ref:\nentry_point: x.sh\n", 0, []string{"f:1:1: it is left out: the action has no ref"}},
-		"MisspeltRef":  {pack.KindAction, "rfe: ab.x\n", 0, []string{"f:1:1: it is left out: the action has no ref", "f:1:1: rfe is not a known key of an action and has no effect"}},
 		"RuleNoRef":    {pack.KindRule, rule, 0, []string{"f:1:1: it is left out: the rule has no ref"}},
 		"TriggerNoRef": {pack.KindTrigger, "label: x\n", 0, []string{"f:1:1: it is left out: the trigger has no ref"}},
 		"RuntimeNoRef": {pack.KindRuntime, "name: x\n", 0, []string{"f:1:1: it is left out: the runtime has no ref"}},
 		"OneOfTwo":     {pack.KindTrigger, "label: x\n---\nref: ab.t\n", 1, []string{"f:1:1: it is left out: the trigger has no ref"}},
-		"Unknown": {pack.KindAction, "ref: ab.x\nentry_point: x.sh\ntimout: 3\n\"a b\": 1\nx-own: 1\n_own: 2\nenabled: true\n", 1, []string{
-			"f:3:1: timout is not a known key of an action and has no effect; the nearest is timeout",
+		"Unknown": {pack.KindAction, "ref: ab.x\nentry_point: x.sh\ncolour: 3\n\"a b\": 1\nx-own: 1\n_own: 2\nenabled: true\n", 1, []string{
+			"f:3:1: colour is not a known key of an action and has no effect",
 			"f:4:1: a b is not a known key of an action and has no effect", "f:7:1: enabled of an action has no effect",
 		}},
 		"PackNames": {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nmetadata: {a: 1}\nkeywords: [x]\n", 1, []string{}},
@@ -236,6 +235,49 @@ func TestWarningsOfFiles(t *testing.T) {
 	})
 	require.Empty(t, texts(mistakes))
 	require.Equal(t, []string{"f:3:14: there is no runtime cobol; known are core.python: the action has none"}, texts(warnings))
+}
+
+// A key that resembles a known one is refused, and in a rule any unknown key is. Published
+// keys that mean nothing to the engine are not.
+func TestUnknownKeysOfItems(t *testing.T) {
+	t.Parallel()
+	const rule = "ref: ab.r\ntrigger: ab.t\naction: ab.a\n"
+	for name, tc := range map[string]struct {
+		kind           pack.Kind
+		content        string
+		want, warnings []string
+	}{
+		"Misspelt": {
+			pack.KindAction, "ref: ab.x\nentry_point: x.sh\ntimout: 3\n",
+			[]string{"f:3:1: timout is not a known key of an action; the nearest is timeout"}, []string{},
+		},
+		"MisspeltRef": {
+			pack.KindAction, "rfe: ab.x\n", []string{"f:1:1: rfe is not a known key of an action; the nearest is ref"},
+			[]string{"f:1:1: it is left out: the action has no ref"},
+		},
+		"EachPlace": {pack.KindTrigger, "ref: ab.a\nenbaled: 1\n---\nref: ab.b\nenbaled: 1\n", []string{
+			"f:2:1: enbaled is not a known key of a trigger; the nearest is enabled",
+			"f:5:1: enbaled is not a known key of a trigger; the nearest is enabled",
+		}, []string{}},
+		"Rule": {pack.KindRule, rule + "conditon: []\ncriteria: []\nx-own: 1\n", []string{
+			"f:4:1: conditon is not a known key of a rule; the nearest is conditions",
+			"f:5:1: criteria is not a known key of a rule",
+		}, []string{}},
+		"Published": {
+			pack.KindRule, rule + "is_adhoc: false\ntrace_tag_template: x\nname: n\n", []string{},
+			[]string{
+				"f:4:1: is_adhoc of a rule has no effect", "f:5:1: trace_tag_template of a rule has no effect",
+				"f:6:1: name of a rule has no effect",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set, mistakes := one(tc.kind, tc.content)
+			require.Equal(t, tc.want, texts(mistakes))
+			require.Equal(t, tc.warnings, texts(set.Warnings))
+		})
+	}
 }
 
 // TestWarningsOfConditions: keys that no condition has are named where they stand.

@@ -127,7 +127,7 @@ var forms = map[Kind]form{
 	KindAction:  {keys: actionKeys, foreign: append([]string{"enabled", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
 	KindTrigger: {keys: triggerKeys, foreign: append([]string{"type", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
 	KindRule: {keys: ruleKeys, foreign: append([]string{
-		"is_adhoc", "trace_tag_template", "sensor_worker_selector", "sensor_worker_tolerations", "sensor_worker_affinity",
+		"is_adhoc", "owner_identity", "trace_tag_template", "sensor_worker_selector", "sensor_worker_tolerations", "sensor_worker_affinity",
 	}, aside...)},
 }
 

@@ -1,11 +1,13 @@
 package workflow_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -182,11 +184,11 @@ output_map: {x: "{{ task.b.y }}", y: "{{ knwon + workflow.known }}"}
 tasks:
   - name: a
     action: core.echo
-    timeuot: 5
+    colour: 5
     __chart_meta__: {x: 1}
     input: {i: "{{ item }}", ok: "{{ known }}", quoted: "{{ 'task.nobody' }}"}
     on_success: a2
-    next: [{when: "{{ succeeded() }}", publish: [{x: 1}, {x: 2}], doo: [a2], do: [a2]}]
+    next: [{when: "{{ succeeded() }}", publish: [{x: 1}, {x: 2}], x-doo: [a2], do: [a2]}]
   - name: a2
     action: core.echo
     with_items: "{{ parameters.list }}"
@@ -197,14 +199,62 @@ tasks:
 		"w:3:1: nme is not a known key and is ignored",
 		"w:4:11: vars are taken as they stand: the template in a is not evaluated",
 		"w:5:20: there is no task b",
-		"w:5:41: nothing is named knwon",
-		"w:9:5: task a: timeuot is not a known key of a task and is ignored; the nearest is timeout",
+		"w:5:41: nothing is named knwon; the nearest is known",
+		"w:9:5: task a: colour is not a known key of a task and is ignored",
 		"w:11:19: task a: item stands for something only in a task with with_items",
 		"w:12:5: task a: on_success is ignored beside next",
 		"w:13:59: task a: x is published twice by one transition; the last value counts",
-		"w:13:67: task a: doo is not a known key of a transition and is ignored; the nearest is do",
 		"w:17:36: task a2: nothing is named parametrs; the nearest is parameters",
 	}, texts(warnings))
+}
+
+// A key that resembles a known one is refused, and so is any unknown key where the rest
+// would mean something else without the one that was meant. Definitions that are stored
+// have been running with theirs.
+func TestUnknownKeysAreRefused(t *testing.T) {
+	t.Parallel()
+	const content = `version: "1"
+nme: x
+paramters: {}
+tasks:
+  - name: a
+    action: core.echo
+    timeuot: 5
+    retry: {count: 2, dealy: 3, jitter: 1, _own: 2}
+    next:
+      - {wen: succeeded(), do: b}
+      - {label: fine, prio: 1, do: b, x-own: 1}
+  - name: b
+    action: core.echo
+    with_items: "{{ [1] }}"
+    paralell: 4
+    concurency: 5
+    decision: [{when: "{{ true }}", next: c, prio: 1}]
+  - {name: c, action: core.echo, colour: red}
+`
+	_, mistakes, warnings := workflow.Parse("w", []byte(content))
+	require.Equal(t, []string{
+		"w:3:1: paramters is not a known key; the nearest is parameters",
+		"w:7:5: task a: timeuot is not a known key of a task; the nearest is timeout",
+		"w:8:23: task a: dealy is not a known key of retry; the nearest is delay",
+		"w:8:33: task a: jitter is not a known key of retry; known are count, delay, backoff, max_delay, on_error",
+		"w:10:10: task a: wen is not a known key of a transition; the nearest is when",
+		"w:11:23: task a: prio is not a known key of a transition; known are when, publish, do",
+		"w:15:5: task b: paralell is not a known key of a task",
+		"w:16:5: task b: concurency is not a known key of a task; the nearest is concurrency",
+		"w:17:46: task b: prio is not a known key of a branch; known are when, next, default",
+	}, texts(mistakes))
+	require.Equal(t, []string{
+		"w:2:1: nme is not a known key and is ignored",
+		"w:11:10: task a: label is not a known key of a transition and is ignored",
+		"w:18:34: task c: colour is not a known key of a task and is ignored",
+	}, texts(warnings))
+	var stored map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(content), &stored))
+	raw, err := json.Marshal(stored)
+	require.NoError(t, err)
+	_, err = workflow.ParseJSON(raw)
+	require.NoError(t, err)
 }
 
 // The older keys become transitions in the published order.

@@ -28,12 +28,24 @@ var aliases = map[string]string{"permission_set_ref": "permission_set_refs"}
 // forPeople are keys of the upper level that say something to people and other programs.
 var forPeople = []string{"name", "examples", "notes", "documentation", "metadata"}
 
+// harmless are keys below the upper level that published definitions have and that mean
+// nothing, as do those for people. None is a known key that was misspelt.
+var harmless = append([]string{"delay", "description", "label", "comment"}, forPeople...)
+
 // passed reports whether a key is no business of ours.
 func passed(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "x-") }
 
-// fields lists the keys of a mapping that are known, null ones too, and warns of the
-// others, except of those that are for people and other programs.
-func (r *reader) fields(node *yaml.Node, known []string, where string) []field {
+// keyRule says what an unknown key of a mapping is that resembles no known one.
+type keyRule bool
+
+const (
+	warnUnknown   keyRule = false // a warning: files of other versions say more
+	refuseUnknown keyRule = true  // a mistake: without the key that was meant, the rest has another meaning
+)
+
+// fields lists the keys of a mapping that are known, null ones too, and reports the
+// others, except those that are for people and other programs.
+func (r *reader) fields(node *yaml.Node, known []string, where string, rule keyRule) []field {
 	var list []field
 	seen := map[string]*yaml.Node{}
 	for _, f := range r.pairs(node, map[*yaml.Node]bool{}) {
@@ -49,7 +61,7 @@ func (r *reader) fields(node *yaml.Node, known []string, where string) []field {
 		case passed(name), where == "" && slices.Contains(forPeople, name):
 			continue
 		default:
-			r.unknown(f.key, known, where)
+			r.unknown(f.key, known, where, rule)
 			continue
 		}
 		if first := seen[name]; first != nil {
@@ -62,6 +74,9 @@ func (r *reader) fields(node *yaml.Node, known []string, where string) []field {
 	return list
 }
 
+// maxNamed bounds how many known keys a mistake lists.
+const maxNamed = 8
+
 func (r *reader) twice(first, second *yaml.Node) {
 	if first.Value == second.Value {
 		r.mistakef(r.at(second), "%s is given twice, also in line %d", second.Value, first.Line)
@@ -70,12 +85,26 @@ func (r *reader) twice(first, second *yaml.Node) {
 	r.mistakef(r.at(second), "%s and %s in line %d are the same: keep one", second.Value, first.Value, first.Line)
 }
 
-func (r *reader) unknown(key *yaml.Node, known []string, where string) {
-	if near := config.Nearest(key.Value, known); near != "" {
-		r.warnf(r.at(key), "%s is not a known key%s and is ignored; the nearest is %s", word(key), where, near)
-		return
+// unknown reports a key that is not known. One that resembles a known key is a mistake:
+// the author meant that one. Stored definitions have been running with theirs.
+func (r *reader) unknown(key *yaml.Node, known []string, where string, rule keyRule) {
+	near := config.Nearest(key.Value, known)
+	switch {
+	case r.stored:
+	case slices.Contains(harmless, key.Value):
+		r.warnf(r.at(key), "%s is not a known key%s and is ignored", word(key), where)
+	case near != "":
+		r.mistakef(r.at(key), "%s is not a known key%s; the nearest is %s", word(key), where, near)
+	case rule == refuseUnknown:
+		text := ""
+		if len(known) <= maxNamed {
+			shown := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == chartKey })
+			text = "; known are " + strings.Join(shown, ", ")
+		}
+		r.mistakef(r.at(key), "%s is not a known key%s%s", word(key), where, text)
+	default:
+		r.warnf(r.at(key), "%s is not a known key%s and is ignored", word(key), where)
 	}
-	r.warnf(r.at(key), "%s is not a known key%s and is ignored", word(key), where)
 }
 
 // pairs lists keys and values of a mapping, with those it merges by << that it does

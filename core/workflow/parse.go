@@ -131,7 +131,7 @@ func (r *reader) definition(node *yaml.Node) *Definition {
 	d := &Definition{Cancellation: AllowFinish}
 	r.variables = map[string]bool{}
 	given := map[string]bool{}
-	fields := r.fields(node, definitionKeys, "")
+	fields := r.fields(node, definitionKeys, "", warnUnknown)
 	for _, f := range fields { // the other keys are read by its rules
 		if f.name == "strict" && !isNull(f.value) {
 			r.strict(d, f)

@@ -45,12 +45,18 @@ func (r *reader) tasks(f field, within *Task) []*Task {
 func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 	t := &Task{Kind: KindAction, Concurrency: 1, Within: within, At: r.at(node)}
 	r.task = t
-	for i := 0; i+1 < len(node.Content); i += 2 { // what is said of its keys names it as well
-		if value := follow(node.Content[i+1]); node.Content[i].Value == "name" && value.Kind == yaml.ScalarNode {
-			r.inside = "task " + shorten(value.Value) + ": "
+	rule := warnUnknown
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		switch value := follow(node.Content[i+1]); node.Content[i].Value {
+		case "name": // mistakes in the keys name the task as well
+			if value.Kind == yaml.ScalarNode {
+				r.inside = "task " + shorten(value.Value) + ": "
+			}
+		case "with_items": // a misspelt concurrency or batch_size changes how the list is run
+			rule = refuseUnknown
 		}
 	}
-	fields := r.fields(node, taskKeys, " of a task")
+	fields := r.fields(node, taskKeys, " of a task", rule)
 	given := map[string]field{}
 	for _, f := range fields {
 		if !isNull(f.value) {
@@ -195,7 +201,7 @@ func (r *reader) retry(f field) *Retry {
 	retry := &Retry{Backoff: BackoffConstant}
 	var delay, limit int
 	var limited, counted bool
-	for _, inner := range r.fields(f.value, retryKeys, " of retry") {
+	for _, inner := range r.fields(f.value, retryKeys, " of retry", refuseUnknown) {
 		if isNull(inner.value) {
 			continue
 		}

@@ -43,7 +43,7 @@ func (r *reader) transition(t *Task, node *yaml.Node) {
 		return
 	}
 	transition := Transition{At: r.at(node)}
-	for _, f := range r.fields(node, []string{"when", "publish", "do", chartKey}, " of a transition") {
+	for _, f := range r.fields(node, []string{"when", "publish", "do", chartKey}, " of a transition", refuseUnknown) {
 		if isNull(f.value) {
 			continue
 		}
@@ -238,7 +238,7 @@ func (r *reader) decision(t *Task, f field) {
 
 func (r *reader) branch(node *yaml.Node) (transition Transition, conditional, isDefault bool) {
 	transition.At = r.at(node)
-	for _, f := range r.fields(node, []string{"when", "next", "default"}, " of a branch") {
+	for _, f := range r.fields(node, []string{"when", "next", "default"}, " of a branch", refuseUnknown) {
 		if isNull(f.value) {
 			continue
 		}
