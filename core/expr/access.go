@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 func (ev *evaluation) field(n node) (any, error) {
@@ -41,9 +42,48 @@ func (ev *evaluation) fieldOf(n node, of any, key string) (any, error) {
 		return nil, ev.broken(node{at: n.at, text: key}, err)
 	}
 	if !known {
-		return nil, ev.fail(n, "there is no field %s", key)
+		return nil, ev.fail(n, "there is no field %s%s", key, present(of, key))
 	}
 	return value, nil
+}
+
+// maxPresent bounds how many names of fields an error lists, and maxName how long each is.
+const (
+	maxPresent = 8
+	maxName    = 40
+)
+
+// present names the fields that an object has, and the one below it that has the key.
+// It never shows a value.
+func present(of any, key string) string {
+	var names []string
+	below := ""
+	switch of := of.(type) {
+	case map[string]any:
+		names = sortedKeys(of)
+		for _, name := range names {
+			if inner, ok := of[name].(map[string]any); ok && below == "" && plainName(name) {
+				if _, ok := inner[key]; ok {
+					below = "; did you mean " + name + "." + key + "?"
+				}
+			}
+		}
+	case Object:
+		names = slices.Sorted(slices.Values(of.Keys()))
+	}
+	if len(names) == 0 {
+		return ": it has no fields"
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !plainName(name) })
+	if len(names) > maxPresent {
+		names = append(names[:maxPresent], "…")
+	}
+	return "; fields: " + strings.Join(names, ", ") + below
+}
+
+// plainName reports whether a key can stand in an error as it is.
+func plainName(name string) bool {
+	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' })
 }
 
 // fetch is a field of either kind of object.

@@ -2,7 +2,9 @@ package expr_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -120,10 +122,46 @@ func TestAllFieldsMakeAnOrdinaryObject(t *testing.T) {
 		require.Equal(t, want, got, source)
 	}
 	_, err := expr.Render("{{ task.c }}", scope)
-	require.EqualError(t, err, `column 9: there is no field c in "{{ task.c }}"`)
+	require.EqualError(t, err, `column 9: there is no field c; fields: a, b in "{{ task.c }}"`)
 	var typed *expr.Error
 	require.ErrorAs(t, err, &typed)
 	require.NoError(t, errors.Unwrap(typed))
+}
+
+// An error says which fields there are, by some names and never by values.
+func TestMissingFieldsNameThoseThatAreThere(t *testing.T) {
+	t.Parallel()
+	wide := map[string]any{"a b": "s3cret", "\n": "s3cret", strings.Repeat("x", 99): "s3cret"}
+	for i := range 12 {
+		wide[fmt.Sprintf("f%02d", i)] = "s3cret"
+	}
+	scope := expr.Names{
+		"result": map[string]any{"exit_code": int64(0), "data": map[string]any{"euros": "s3cret"}}, "wide": wide, "none": map[string]any{},
+	}
+	for source, want := range map[string]string{
+		"result.euros": `there is no field euros; fields: data, exit_code; did you mean data.euros? in "result.euros"`,
+		"result['no']": `there is no field no; fields: data, exit_code in`,
+		"wide.no":      `there is no field no; fields: f00, f01, f02, f03, f04, f05, f06, f07, … in`,
+		"none.no":      `there is no field no: it has no fields in`,
+	} {
+		expression, err := expr.Parse(source)
+		require.NoError(t, err)
+		_, err = expression.Eval(scope)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
+// Reads are names and calls with the fields that follow, each once.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	expression, err := expr.Parse(`result().data["a b"] == x.y[0].z and succeeded() or length(x.y) > x.y["z"] and (a + b).c`)
+	require.NoError(t, err)
+	var names []string
+	for _, read := range expression.Reads() {
+		names = append(names, read.Name())
+	}
+	require.Equal(t, []string{"result().data.a b", "x.y", "succeeded()", "x.y.z", "a", "b"}, names)
 }
 
 func TestTruthOfAnExpression(t *testing.T) {

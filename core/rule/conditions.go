@@ -222,7 +222,8 @@ func (c *Conditions) Match(event Event) Verdict {
 }
 
 func (c *Conditions) evaluate(event Event) Verdict {
-	value, err := c.expression.Eval(expr.Names{"event": event.names(true)})
+	scope := expr.Names{"event": event.names(true)}
+	value, err := c.expression.Eval(scope)
 	if err != nil {
 		err = c.moved(err)
 		return Verdict{Why: "the expression could not be evaluated: " + err.Error(), Err: c.error("conditions.expression", err)}
@@ -230,7 +231,23 @@ func (c *Conditions) evaluate(event Event) Verdict {
 	if expr.Truthy(value) {
 		return Verdict{Matched: true, Why: "the expression is " + show(value)}
 	}
-	return Verdict{Why: "the expression is " + show(value)}
+	return Verdict{Why: "the expression " + short(c.expression.Source()) + " is " + show(value) + c.operands(scope)}
+}
+
+// maxOperands bounds how many values a reason shows.
+const maxOperands = 6
+
+// operands are the values behind an expression that did not match.
+func (c *Conditions) operands(scope expr.Scope) string {
+	all := c.expression.Operands(scope)
+	var shown []string
+	for _, o := range all[:min(len(all), maxOperands)] {
+		shown = append(shown, o.Name+" is "+show(o.Value))
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(shown, ", ")
 }
 
 // maxReasons bounds what is said of conditions of which none holds.

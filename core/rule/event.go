@@ -62,9 +62,12 @@ const maxShown = 80
 
 // show is a value in a reason: short, and on one line.
 func show(value any) string {
-	text := []rune(expr.JSON(value))
-	if len(text) > maxShown {
-		return string(text[:maxShown]) + "…"
+	return short(expr.JSON(value))
+}
+
+func short(text string) string {
+	if runes := []rune(text); len(runes) > maxShown {
+		return string(runes[:maxShown]) + "…"
 	}
-	return string(text)
+	return text
 }

@@ -76,15 +76,18 @@ func TestConditions(t *testing.T) {
 			`{"any":[` + strings.Repeat(`{"field":"x","operator":"equals"},`, 7) + `{"field":"y","operator":"equals"}]}`, payload, false,
 			"none of the conditions holds: " + strings.Repeat("the payload has no field x; ", 5) + "and 3 more",
 		},
-		"expression":             {`{"expression":"event.payload.count > 40 and 'backend' in event.payload.tags"}`, payload, true, "the expression is true"},
-		"expression in braces":   {`{"expression":" {{ event.payload.severity == 'info' }} "}`, payload, false, "the expression is false"},
+		"expression": {`{"expression":"event.payload.count > 40 and 'backend' in event.payload.tags"}`, payload, true, "the expression is true"},
+		"expression in braces": {
+			`{"expression":" {{ event.payload.severity == 'info' }} "}`, payload, false,
+			`the expression event.payload.severity == 'info' is false: event.payload.severity is "critical"`,
+		},
 		"expression truthy":      {`{"expression":"event.payload.service"}`, payload, true, `the expression is "api-gateway"`},
-		"expression empty value": {`{"expression":"event.payload.nothing"}`, payload, false, "the expression is null"},
+		"expression empty value": {`{"expression":"event.payload.nothing"}`, payload, false, "the expression event.payload.nothing is null"},
 		"expression of the rest": {
 			`{"expression":"event.id == 123 and event.trigger == event.trigger_ref and event.created == '2026-01-17T15:30:00+00:00'"}`, payload,
 			true, "the expression is true",
 		},
-		"expression beside others": {`{"expression":"false","note":"kept"}`, payload, false, "the expression is false"},
+		"expression beside others": {`{"expression":"false","note":"kept"}`, payload, false, "the expression false is false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -73,6 +73,32 @@ func (c *Condition) holdsWithin(scope expr.Scope, all *expr.Budget) (bool, error
 	return expr.Truthy(value), nil
 }
 
+// maxOperands bounds how many values are shown of a condition that is false.
+const maxOperands = 6
+
+// unshown are names whose values are not shown, as they may be secret.
+var unshown = []string{"keystore", "config"}
+
+// operands are the values behind a condition that is false, for the log. Secrets are
+// not shown: neither their markers nor what comes from the keystore or the configuration.
+func (c *Condition) operands(scope expr.Scope) string {
+	var shown []string
+	for _, o := range c.expression.Operands(scope) {
+		root, _, _ := strings.Cut(o.Name, ".")
+		text := expr.JSON(o.Value)
+		if slices.Contains(unshown, root) || strings.Contains(text, expr.Secret) {
+			text = "(secret)"
+		}
+		if shown = append(shown, o.Name+" is "+shorten(text)); len(shown) == maxOperands {
+			break
+		}
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(shown, ", ")
+}
+
 // conditionKind is the call that decides about the condition of a transition.
 type conditionKind string
 

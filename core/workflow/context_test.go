@@ -140,7 +140,7 @@ b is started
 a timed out and is repeated in 4s (1 of 1)
 a failed
 a publishes x
-c is skipped: its condition {{ x > 1 }} is false
+c is skipped: its condition {{ x > 1 }} is false: x is 1
 join of d: 1 of 2 have arrived
 b failed
 d runs over 3 items, 2 at a time after b

@@ -63,7 +63,7 @@ func (x *decision) wanted(t *Task, h Happening) (bool, error) {
 	case err != nil:
 		x.logf("%s is not repeated: retry.on_error: %v", t.Name, err)
 	case !holds:
-		x.logf("%s is not repeated: %s is false", t.Name, shorten(t.Retry.OnError.Source()))
+		x.logf("%s is not repeated: %s is false%s", t.Name, shorten(t.Retry.OnError.Source()), t.Retry.OnError.operands(in))
 	}
 	return holds && err == nil, nil
 }

@@ -57,7 +57,7 @@ func (x *decision) try(t *Task) error {
 		case err != nil:
 			return fmt.Errorf("when: %w", err)
 		case !holds:
-			why := fmt.Sprintf("its condition %s is false", shorten(t.When.Source()))
+			why := fmt.Sprintf("its condition %s is false%s", shorten(t.When.Source()), t.When.operands(x.scopeOf(t)))
 			x.logf("%s is skipped: %s", t.Name, why)
 			x.finish(t.Name, TaskSkipped, why)
 			return nil
