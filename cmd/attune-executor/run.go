@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +25,7 @@ import (
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -86,7 +89,7 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer release()
 	var returned atomic.Bool
-	encoded, err := c.encodeParams(ctx, ref, params, options.params)
+	encoded, err := c.encodeParams(ctx, a, ref, params, options.params)
 	if err != nil {
 		return err
 	}
@@ -217,8 +220,22 @@ func awaitPublished(ctx context.Context, submitter *submit.Submitter, id int64) 
 	return submitter.AwaitPublished(ctx, id)
 }
 
+// noteUnknown warns of parameters that the action does not have and whose name resembles
+// one that it has.
+func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
+	parsed, err := schema.Parse(described)
+	if err != nil {
+		return // its author's to mend
+	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if _, known := parsed.Lacks([]string{name}); config.Nearest(name, known) != "" {
+			a.notef("warning: %s has no parameter %s; the nearest is %s", ref, clean(name), config.Nearest(name, known))
+		}
+	}
+}
+
 // encodeParams makes the parameters what the action asks for.
-func (c *client) encodeParams(ctx context.Context, ref string, params map[string]any, pairs []string) (json.RawMessage, error) {
+func (c *client) encodeParams(ctx context.Context, a *app, ref string, params map[string]any, pairs []string) (json.RawMessage, error) {
 	submitter, err := c.submitter(nil)
 	if err != nil {
 		return nil, err
@@ -237,6 +254,7 @@ func (c *client) encodeParams(ctx context.Context, ref string, params map[string
 	if err := submitter.Check(ctx, submit.Request{ActionRef: ref, Params: encoded}); err != nil {
 		return nil, runError(err)
 	}
+	a.noteUnknown(ref, params, action.ParamSchema)
 	return encoded, nil
 }
 

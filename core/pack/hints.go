@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,15 +17,13 @@ const askAction = "core.ask"
 
 var askParams = []string{"prompt", "response_schema", "assigned_to"}
 
-// asks warns of what core.ask will refuse: parameters that it has not, and what a
+// asks reports what core.ask will refuse: parameters that it has not, and what a
 // schema says that is not understood.
 func (c *itemChecker) asks(use Use) {
-	warn := func(format string, args ...any) {
-		c.warnings = append(c.warnings, Mistake{use.Place, fmt.Sprintf(format, args...)})
-	}
+	refuse := func(format string, args ...any) { c.mistakef(use.Place, format, args...) }
 	for _, name := range slices.Sorted(maps.Keys(use.Input)) {
 		if !slices.Contains(askParams, name) && name != "timeout_seconds" {
-			warn("the task %s will fail: %s has no parameter %s%s", use.Task, askAction, name, nearest(name, askParams))
+			refuse("the task %s will fail: %s has no parameter %s%s", use.Task, askAction, name, nearest(name, askParams))
 		}
 	}
 	form, ok := use.Input["response_schema"].(map[string]any)
@@ -33,11 +32,11 @@ func (c *itemChecker) asks(use Use) {
 	}
 	parsed, err := schema.FromValue(expr.Value(form))
 	if err != nil {
-		warn("the task %s will fail: response_schema: %s", use.Task, oneLine(err.Error()))
+		refuse("the task %s will fail: response_schema: %s", use.Task, oneLine(err.Error()))
 		return
 	}
 	for _, ignored := range parsed.Ignored() {
-		warn("the task %s will fail: response_schema: %s", use.Task, ignored)
+		refuse("the task %s will fail: response_schema: %s", use.Task, ignored)
 	}
 }
 
@@ -52,5 +51,65 @@ func (c *itemChecker) templates(item *Item) {
 	for _, wrong := range rule.Misnamed(item.Columns["action_params"], payload) {
 		c.warnings = append(c.warnings, Mistake{item.At("action_params"), fmt.Sprintf(
 			"%s: {{ %s }} leads to nothing and will be null: %s is not known%s", wrong.At, wrong.Path, wrong.Unknown, nearest(wrong.Name, wrong.Known))})
+	}
+}
+
+// reads warns of fields that the expressions of a workflow read and that the schemas do
+// not have: of its parameters, and of the results of its actions. Results that are not
+// what an action prints are not described.
+func (c *itemChecker) reads(item *Item) {
+	for _, read := range item.Reads {
+		in := ""
+		if read.Task != "" {
+			in = "task " + read.Task + ": "
+		}
+		action, known := c.after.found(KindAction, read.Action)
+		switch {
+		case read.Action == "":
+			c.lacks(Place(read.At), in+"the workflow has no parameter ", item.Columns["param_schema"], read.Path)
+		case !known || action.OutSchema == nil:
+		case read.Path[0] == "data":
+			c.lacks(Place(read.At), in+"the output of "+read.Action+" has no field ", action.OutSchema, read.Path[1:])
+		case action.Prints && has(action.OutSchema, read.Path[0]) && !slices.Contains(ofResults, read.Path[0]):
+			c.warnf(Place(read.At), "%sthe result of %s has no field %s; did you mean result().data.%s?",
+				in, read.Action, read.Path[0], strings.Join(read.Path, "."))
+		}
+	}
+}
+
+// ofResults are the fields that workers give every result.
+var ofResults = []string{"data", "duration_ms", "error", "exit_code", "stderr", "stderr_log", "stdout", "stdout_log", "succeeded"}
+
+// has reports whether a schema describes a field.
+func has(described any, name string) bool {
+	parsed, err := schema.FromValue(expr.Value(described))
+	return err == nil && slices.Contains(parsed.Names(), name)
+}
+
+// lacks warns of a path that a schema does not have.
+func (c *itemChecker) lacks(at Place, what string, described any, path []string) {
+	parsed, err := schema.FromValue(expr.Value(described))
+	if err != nil || described == nil {
+		return
+	}
+	if i, known := parsed.Lacks(path); i >= 0 {
+		c.warnf(at, "%s%s%s", what, strings.Join(path[:i+1], "."), nearest(path[i], known))
+	}
+}
+
+// conditions warns of fields of the payload that the conditions of a rule read and that
+// the events of its trigger do not have.
+func (c *itemChecker) conditions(item *Item) {
+	trigger, ok := c.after.found(KindTrigger, item.Trigger)
+	raw, err := json.Marshal(item.Columns["conditions"])
+	if !ok || err != nil {
+		return
+	}
+	conditions, err := rule.ParseConditions(item.Ref, raw)
+	if err != nil {
+		return // that was said
+	}
+	for _, path := range conditions.Payload() {
+		c.lacks(item.At("conditions"), "the events of "+item.Trigger+" have no field ", trigger.OutSchema, path)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/workflow"
 )
 
 // Item is one thing that a file of a pack describes.
@@ -28,6 +30,9 @@ type Item struct {
 	Action, Trigger string
 	// Uses are the actions that the tasks of a workflow name.
 	Uses []Use
+	// Reads are the fields of parameters and results that the expressions of a workflow
+	// read.
+	Reads []workflow.Read
 
 	// Place is where the item begins.
 	Place  Place

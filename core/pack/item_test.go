@@ -326,17 +326,18 @@ func TestWarningsOfNames(t *testing.T) {
 	} {
 		set, mistakes := one(pack.KindWorkflow, "ref: ab.w\nversion: 1.0.0\ntasks:\n  - {name: t, action: core.ask, input: "+input+"}\n")
 		require.Empty(t, texts(mistakes))
-		_, warnings := set.Check(known)
+		mistakes, warnings := set.Check(known)
+		require.Empty(t, texts(warnings))
 		for i := range want {
 			want[i] = "f:4:12: the task t will fail: " + want[i]
 		}
-		require.Equal(t, want, texts(warnings), input)
+		require.Equal(t, want, texts(mistakes), input)
 	}
 }
 
-// TestWarningsOfParameters: what the action of a rule will refuse is said where the
+// TestParametersOfRulesAndTasks: what the action of a rule will refuse is refused where the
 // rule gives it.
-func TestWarningsOfParameters(t *testing.T) {
+func TestParametersOfRulesAndTasks(t *testing.T) {
 	t.Parallel()
 	const rule = "ref: ab.r\ntrigger: ab.t\naction: ab.x\n"
 	world := pack.World{Has: map[pack.Kind]map[string]pack.Found{
@@ -354,11 +355,11 @@ func TestWarningsOfParameters(t *testing.T) {
 		set, mistakes := one(pack.KindRule, rule+"action_params: "+params+"\n")
 		require.Empty(t, texts(mistakes))
 		mistakes, warnings := set.Check(world)
-		require.Empty(t, texts(mistakes))
-		require.Equal(t, want, texts(warnings), params)
+		require.Empty(t, texts(warnings))
+		require.Equal(t, want, texts(mistakes), params)
 	}
 	set, mistakes := one(pack.KindWorkflow, "ref: ab.w\nversion: 1.0.0\ntasks:\n  - {name: t, action: ab.x, input: {b: '{{ 1 }}'}}\n  - {name: u, action: ab.x}\n")
 	require.Empty(t, texts(mistakes))
-	_, warnings := set.Check(world)
-	require.Equal(t, []string{"f:4:12: the action ab.x will not take the parameters of the task t: a is missing"}, texts(warnings))
+	mistakes, _ = set.Check(world)
+	require.Equal(t, []string{"f:4:12: the action ab.x will not take the parameters of the task t: a is missing"}, texts(mistakes))
 }

@@ -162,7 +162,8 @@ func (b *builder) define(definition *workflow.Definition, ref string, action *It
 		return
 	}
 	item := &Item{
-		Kind: KindWorkflow, Ref: ref, Pack: action.Pack, Place: place, places: map[string]Place{},
+		Reads: definition.Reads,
+		Kind:  KindWorkflow, Ref: ref, Pack: action.Pack, Place: place, places: map[string]Place{},
 		Columns: map[string]any{
 			"label": whole.Label, "description": null(whole.Description), "version": whole.Version,
 			"param_schema": action.Columns["param_schema"], "out_schema": action.Columns["out_schema"],

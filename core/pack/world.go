@@ -47,6 +47,8 @@ type Found struct {
 	ParamSchema any
 	// OutSchema describes the payload of the events of a trigger; nil: it does not say.
 	OutSchema any
+	// Prints: the set has the action, and its result is what it prints as JSON.
+	Prints bool
 }
 
 // World is what the database has of what a set describes and names.
@@ -114,7 +116,10 @@ func (w World) With(s *Set) World {
 		if after.Has[item.Kind] == nil {
 			after.Has[item.Kind] = map[string]Found{}
 		}
-		after.Has[item.Kind][item.Ref] = Found{Pack: item.Pack, ParamSchema: item.Columns["param_schema"], OutSchema: item.Columns["out_schema"]}
+		after.Has[item.Kind][item.Ref] = Found{
+			Pack: item.Pack, ParamSchema: item.Columns["param_schema"], OutSchema: item.Columns["out_schema"],
+			Prints: item.Kind == KindAction && item.Workflow == "" && item.Columns["output_format"] == "json",
+		}
 		after.Hints[item.Kind] = append(after.Hints[item.Kind], item.Ref)
 		if item.Kind == KindRuntime {
 			after.Runtimes = append(after.Runtimes, Runtime{Ref: item.Ref, Name: text(item.Columns, "name"), Aliases: aliases(item)})
@@ -154,6 +159,10 @@ func (c *itemChecker) mistakef(at Place, format string, args ...any) {
 	c.mistakes = append(c.mistakes, Mistake{at, fmt.Sprintf(format, args...)})
 }
 
+func (c *itemChecker) warnf(at Place, format string, args ...any) {
+	c.warnings = append(c.warnings, Mistake{at, fmt.Sprintf(format, args...)})
+}
+
 func (c *itemChecker) item(item *Item) {
 	if item.Ref == "" {
 		return // that it has none was said
@@ -178,8 +187,10 @@ func (c *itemChecker) item(item *Item) {
 			c.asks(use)
 		}
 	}
+	c.reads(item)
 	if item.Kind == KindRule {
 		c.templates(item)
+		c.conditions(item)
 		c.params(item.Action, item.Columns["action_params"], item.At("action_params"), "this rule")
 	}
 	if item.Runtime != "" && c.after.FindRuntime(item.Runtime) == nil {
@@ -187,8 +198,9 @@ func (c *itemChecker) item(item *Item) {
 	}
 }
 
-// params warns of parameters that an action will not take from a rule or a task.
-// What templates stand for is not known.
+// params refuses parameters that an action will not take from a rule or a task, and warns
+// of those that it does not know and whose name resembles one. What templates stand for is
+// not known.
 func (c *itemChecker) params(ref string, given any, at Place, who string) {
 	action, ok := c.after.found(KindAction, ref)
 	params, isObject := given.(map[string]any)
@@ -200,9 +212,12 @@ func (c *itemChecker) params(ref string, given any, at Place, who string) {
 		return
 	}
 	for _, mistake := range parsed.ValidateParams(plainParams(params), schema.AllowTemplates()) {
-		c.warnings = append(c.warnings, Mistake{
-			at, fmt.Sprintf("the action %s will not take the parameters of %s: %s", ref, who, mistake.String()),
-		})
+		c.mistakef(at, "the action %s will not take the parameters of %s: %s", ref, who, mistake.String())
+	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if _, known := parsed.Lacks([]string{name}); ref != askAction && nearest(name, known) != "" {
+			c.warnf(at, "the action %s has no parameter %s of %s%s", ref, name, who, nearest(name, known))
+		}
 	}
 }
 

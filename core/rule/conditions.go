@@ -198,6 +198,22 @@ func (c *Conditions) Mode() string { return c.mode }
 // None reports whether there are no conditions.
 func (c *Conditions) None() bool { return c.expression == nil && len(c.list) == 0 }
 
+// Payload lists the fields of the payload that the conditions read, each as a path.
+func (c *Conditions) Payload() [][]string {
+	var paths [][]string
+	for _, one := range c.list {
+		paths = append(paths, strings.Split(one.field, "."))
+	}
+	if c.expression != nil {
+		for _, read := range c.expression.Reads() {
+			if read.Root == "event" && len(read.Path) > 1 && read.Path[0] == "payload" {
+				paths = append(paths, read.Path[1:])
+			}
+		}
+	}
+	return paths
+}
+
 // Verdict is whether an event meets the conditions of a rule.
 type Verdict struct {
 	Matched bool

@@ -41,6 +41,7 @@ type node struct {
 	required           []string
 	additional         *node
 	closed             bool // no further properties
+	opened             bool // further properties are expected
 	items              *node
 	anyOf, oneOf       []*node
 	allOf              []*node
@@ -98,6 +99,25 @@ func IsFlat(raw []byte) bool {
 
 // Names lists the fields that the schema describes, if it describes an object by them.
 func (s *Schema) Names() []string { return slices.Sorted(maps.Keys(s.root.properties)) }
+
+// Lacks follows a path of fields as far as the schema describes them. It returns the
+// position of the first field that the schema does not have, and those that it has there;
+// -1 if the schema has all, or leaves open what there is.
+func (s *Schema) Lacks(path []string) (at int, known []string) {
+	n := s.root
+	for i, name := range path {
+		open := len(n.properties) == 0 || n.additional != nil || n.opened || len(n.anyOf)+len(n.oneOf)+len(n.allOf) > 0
+		next := n.properties[name]
+		switch {
+		case open && next == nil:
+			return -1, nil
+		case next == nil:
+			return i, slices.Sorted(maps.Keys(n.properties))
+		}
+		n = next
+	}
+	return -1, nil
+}
 
 // isJSONSchema tells the two forms apart: in the flat one every key has an object.
 func isJSONSchema(object map[string]any) bool {
@@ -320,7 +340,7 @@ func (r *reader) nested(n *node, key string, value any, path string, depth int) 
 		inner := r.flat(object, path, depth)
 		n.properties, n.required = inner.properties, append(n.required, inner.required...)
 	case "additionalProperties":
-		n.closed = value == false
+		n.closed, n.opened = value == false, value == true
 		if isObject {
 			n.additional = r.node(object, under(path, "*"), depth+1)
 		}

@@ -25,11 +25,24 @@ type Definition struct {
 	// Cancellation is what becomes of tasks that run when the workflow is cancelled.
 	Cancellation Cancellation
 
+	// Reads are the fields of parameters and results that its expressions read. Only a
+	// definition that Parse gave has them.
+	Reads []Read
+
 	names   map[string]*Task // with those within parallel ones
 	entries []*Task
 	order   []*Task
 	sorted  []*Task // of the upper level, each behind those that lead to it
 	portion int     // how many children a plan makes of lists; 0 is the default
+}
+
+// Read is a field that an expression reads.
+type Read struct {
+	// Action is the one whose result() it is; empty for parameters of the workflow.
+	Action string
+	Path   []string // below parameters or result()
+	Task   string   // that the expression belongs to; empty: none
+	At     Place
 }
 
 // Cancellation is what a cancelled workflow does with what runs.

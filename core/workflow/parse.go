@@ -81,6 +81,8 @@ type reader struct {
 	task      *Task           // that is read now
 	variables map[string]bool // that vars and publish give
 	uses      []use           // names in expressions, checked when all variables are known
+	ended     bool            // expressions that are read now see the result of the task
+	reads     []Read          // of parameters and results
 	leads     []lead          // names of tasks that something leads to
 }
 
@@ -154,6 +156,7 @@ func (r *reader) definition(node *yaml.Node) *Definition {
 	d.link()
 	r.graph(d)
 	r.names(d)
+	d.Reads = r.reads
 	return d
 }
 

@@ -89,6 +89,19 @@ func (r *reader) use(expression *expr.Expression, at Place) {
 		}
 		r.errorf(at, "there is no function %s", shorten(name))
 	}
+	for _, read := range expression.Reads() {
+		found := Read{Path: read.Path, At: at}
+		if r.task != nil {
+			found.Task = r.task.Name
+		}
+		result := read.Root == "result()" && r.ended && r.task.Action != "" && r.task.WithItems == nil
+		if result {
+			found.Action = r.task.Action
+		}
+		if len(read.Path) > 0 && (result || read.Root == "parameters") {
+			r.reads = append(r.reads, found)
+		}
+	}
 	for _, name := range names {
 		r.uses = append(r.uses, use{name: name, inside: r.inside, task: r.task, at: at})
 	}

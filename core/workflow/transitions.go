@@ -12,6 +12,8 @@ var legacyKeys = []string{"on_success", "on_failure", "on_complete", "on_timeout
 
 // transitions reads what follows a task: next, or the older keys.
 func (r *reader) transitions(t *Task, given map[string]field) {
+	r.ended = true
+	defer func() { r.ended = false }()
 	next, ok := given["next"]
 	if ok && next.value.Kind != yaml.SequenceNode {
 		r.mistakef(r.at(next.value), "next must be a list of transitions")
