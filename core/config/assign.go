@@ -14,7 +14,7 @@ import (
 )
 
 // assign stores the given values in the Config, in the order of the keys.
-func (l *loader) assign() error {
+func (l *loader) assign() {
 	for _, s := range l.cfg.settings() {
 		at, ok := l.given[s.key]
 		if !ok {
@@ -24,11 +24,8 @@ func (l *loader) assign() error {
 		if raw == nil && !s.isTree() {
 			continue // an empty key means its default
 		}
-		if err := l.store(s, raw, at); err != nil {
-			return err
-		}
+		l.mistaken(l.store(s, raw, at))
 	}
-	return nil
 }
 
 func (l *loader) store(s setting, raw any, at place) error {

@@ -270,7 +270,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"BrokenYAML": {
 			file: "database: [\n",
-			want: "FILE: yaml: line 1: did not find expected node content",
+			want: "FILE:1: this is not YAML: did not find expected node content",
 		},
 		"NotAMapping": {
 			file: "- database\n",

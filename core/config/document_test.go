@@ -28,7 +28,7 @@ Lists and maps are given there in YAML or JSON form, lists of words also separat
 - Durations take a plain number (seconds; milliseconds where the key ends in ` + "`_ms`" + `) or Go syntax such as ` + "`1m30s`" + `.
 - Secrets can come from files: ` + "`database.url_file`, `message_queue.url_file`, `message_queue.management_url_file`,\n  `security.encryption_key_file`, `security.jwt_secret_file`; `database.password_file` and `message_queue.password_file`" + ` replace the password of the
   URL. A relative path begins at the configuration file.
-- An unknown key, a wrong type and a value out of range are refused in one line with the place and the nearest known key.
+- Unknown keys, wrong types and values out of range are refused, all at once, each with its place and the nearest known key.
   Sections and keys of other Attune services in the same file are ignored and named in one line.
 - ` + "`attune-executor config explain`" + ` prints every key with the value in force and where it came from, secrets masked.
 - ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `. Existing workers'

@@ -26,7 +26,8 @@ const envPrefix = "ATTUNE__"
 // ATTUNE_CONFIG in environ; without either only the environment and the
 // defaults count. environ has the form of os.Environ.
 //
-// The error is one line for a person: what is wrong, where, and what to do.
+// The error says to a person what is wrong, where, and what to do. It has a line for each
+// mistake: of all keys, then of all values, then of how they fit each other.
 func Load(path string, environ []string) (*Config, error) {
 	if path == "" {
 		path = lookup(environ, PathVariable)
@@ -48,10 +49,14 @@ func Load(path string, environ []string) (*Config, error) {
 		return nil, err
 	}
 	l.applyWorkerVariables(environ)
-	for _, step := range []func() error{l.assign, l.assignAliases, l.assignSecretFiles, l.finish} {
-		if err := step(); err != nil {
-			return nil, err
+	l.assign()
+	for _, step := range []func() error{l.assignAliases, l.assignSecretFiles, l.finish} {
+		if len(l.mistakes) == 0 { // they compare values with each other
+			l.mistaken(step())
 		}
+	}
+	if len(l.mistakes) > 0 {
+		return nil, errors.Join(l.mistakes...)
 	}
 	return l.cfg, nil
 }
@@ -74,6 +79,15 @@ type loader struct {
 	known   map[string]setting
 	foreign []string
 	folder  string // *_file paths are relative to the configuration's folder
+	// mistakes are those of single keys and values.
+	mistakes []error
+}
+
+// mistaken notes a mistake, if it is one, and goes on.
+func (l *loader) mistaken(err error) {
+	if err != nil {
+		l.mistakes = append(l.mistakes, err)
+	}
 }
 
 // readFile merges the file and checks each of its keys in the order they stand.
@@ -87,7 +101,8 @@ func (l *loader) readFile(path string) error {
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
-		return fmt.Errorf("%s: %s", path, oneLine(err))
+		line, text := YAMLMistake(content, err)
+		return fmt.Errorf("%s:%d: this is not YAML: %s", path, max(line, 1), text)
 	}
 	if len(document.Content) == 0 {
 		return nil
@@ -100,38 +115,33 @@ func (l *loader) readFile(path string) error {
 		return fmt.Errorf("%s: %s", path, oneLine(err))
 	}
 	l.addRules(l.values.MapKeys("alerts"))
-	return l.walk(path, "", root)
+	l.walk(path, "", root)
+	return nil
 }
 
-func (l *loader) walk(path, prefix string, node *yaml.Node) error {
+func (l *loader) walk(path, prefix string, node *yaml.Node) {
 	for node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		if name.Value == "<<" { // a merge key: its keys count as given here
-			if err := l.walk(path, prefix, value); err != nil {
-				return err
-			}
+			l.walk(path, prefix, value)
 			continue
 		}
 		key := prefix + name.Value
 		at := place{fmt.Sprintf("%s:%d", path, name.Line), rankFile}
 		section, err := l.take(key, at)
-		if err != nil {
-			return err
-		}
-		if !section || value.Tag == "!!null" {
-			continue
-		}
-		if value.Kind != yaml.MappingNode && value.Kind != yaml.AliasNode {
-			return fmt.Errorf("%s: %s is a section: write its keys below it", at.source, key)
-		}
-		if err := l.walk(path, key+".", value); err != nil {
-			return err
+		switch {
+		case err != nil:
+			l.mistaken(err)
+		case !section || value.Tag == "!!null":
+		case value.Kind != yaml.MappingNode && value.Kind != yaml.AliasNode:
+			l.mistaken(fmt.Errorf("%s: %s is a section: write its keys below it", at.source, key))
+		default:
+			l.walk(path, key+".", value)
 		}
 	}
-	return nil
 }
 
 // take decides what a key is: ours, a section (true), one to ignore, or an error.
@@ -275,13 +285,14 @@ func (l *loader) readEnvironment(overrides []override) error {
 	for _, o := range overrides {
 		at := place{"environment " + o.variable, rankEnvironment}
 		section, err := l.take(o.key, at)
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+			l.mistaken(err)
+		case section:
+			l.mistaken(fmt.Errorf("%s: %s is a section: name one of its keys", at.source, o.key))
+		default:
+			lines = append(lines, o.key+"="+o.value)
 		}
-		if section {
-			return fmt.Errorf("%s: %s is a section: name one of its keys", at.source, o.key)
-		}
-		lines = append(lines, o.key+"="+o.value)
 	}
 	return l.values.Load(env.Provider(".", env.Opt{EnvironFunc: func() []string { return lines }}), nil)
 }

@@ -143,7 +143,7 @@ func (r *reader) mappings(source Source) []*yaml.Node {
 			break
 		}
 		if err != nil {
-			r.mistakes = append(r.mistakes, r.syntaxMistake(err))
+			r.mistakes = append(r.mistakes, r.syntaxMistake(source.Content, err))
 			return nodes // where the next document begins is not known
 		}
 		switch {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +29,7 @@ func Parse(name string, content []byte) ([]Policy, []Mistake) {
 			break
 		}
 		if err != nil {
-			r.mistakes = append(r.mistakes, r.syntaxMistake(err))
+			r.mistakes = append(r.mistakes, r.syntaxMistake(content, err))
 			break // where the next document begins is not known
 		}
 		if len(document.Content) == 1 {
@@ -56,17 +55,10 @@ func (r *reader) mistakef(at Place, format string, args ...any) {
 	r.mistakes = append(r.mistakes, Mistake{at, fmt.Sprintf(format, args...)})
 }
 
-var syntaxLine = regexp.MustCompile(`^line (\d+): `)
-
 // syntaxMistake turns an error of the YAML parser into a mistake.
-func (r *reader) syntaxMistake(err error) Mistake {
-	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
-	at := Place{File: r.file}
-	if found := syntaxLine.FindStringSubmatch(text); found != nil {
-		at.Line, _ = strconv.Atoi(found[1])
-		text = strings.TrimPrefix(text, found[0])
-	}
-	return Mistake{at, "this is not YAML: " + text}
+func (r *reader) syntaxMistake(content []byte, err error) Mistake {
+	line, text := config.YAMLMistake(content, err)
+	return Mistake{Place{File: r.file, Line: line}, "this is not YAML: " + text}
 }
 
 // document reads one YAML document.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/config"
 )
 
 // MaxSize is how large a file with a definition may be.
@@ -34,12 +34,12 @@ func Parse(name string, content []byte) (definition *Definition, mistakes, warni
 		r.mistakef(Place{File: name}, "the file is empty: a workflow has at least version and tasks")
 		return nil, r.mistakes, nil
 	case err != nil:
-		return nil, []Mistake{r.syntaxMistake(err)}, nil
+		return nil, []Mistake{r.syntaxMistake(content, err)}, nil
 	}
 	if err := decoder.Decode(&more); err == nil && len(more.Content) > 0 {
 		r.mistakef(r.at(more.Content[0]), "there is a second document: a file holds one workflow")
 	} else if err != nil && !errors.Is(err, io.EOF) {
-		r.mistakes = append(r.mistakes, r.syntaxMistake(err))
+		r.mistakes = append(r.mistakes, r.syntaxMistake(content, err))
 	}
 	if len(document.Content) == 0 {
 		r.mistakef(Place{File: name}, "the file is empty: a workflow has at least version and tasks")
@@ -105,17 +105,10 @@ func (r *reader) warnf(at Place, format string, args ...any) {
 	r.warnings = append(r.warnings, Mistake{at, r.inside + fmt.Sprintf(format, args...)})
 }
 
-var syntaxLine = regexp.MustCompile(`^line (\d+): `)
-
 // syntaxMistake turns an error of the YAML parser into a mistake.
-func (r *reader) syntaxMistake(err error) Mistake {
-	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
-	at := Place{File: r.file}
-	if found := syntaxLine.FindStringSubmatch(text); found != nil {
-		at.Line, _ = strconv.Atoi(found[1])
-		text = strings.TrimPrefix(text, found[0])
-	}
-	return Mistake{at, "this is not YAML: " + text}
+func (r *reader) syntaxMistake(content []byte, err error) Mistake {
+	line, text := config.YAMLMistake(content, err)
+	return Mistake{Place{File: r.file, Line: line}, "this is not YAML: " + text}
 }
 
 var definitionKeys = []string{
