@@ -23,10 +23,10 @@ func as(status attune.Status) func(*testkit.ExecutionRow) {
 	return func(e *testkit.ExecutionRow) { e.Status = status }
 }
 
-// poisoned is a message that the engine gave up on.
-func poisoned(m broker.Message, queue string) broker.Message {
+// poisoned is a message that the engine gave up on in the queue of requests.
+func poisoned(m broker.Message) broker.Message {
 	m.Headers = broker.Table{
-		broker.HeaderReason: "it cannot be", broker.HeaderQueue: queue, broker.HeaderExchange: message.ExchangeExecutions,
+		broker.HeaderReason: "it cannot be", broker.HeaderQueue: message.QueueExecutionRequests, broker.HeaderExchange: message.ExchangeExecutions,
 		broker.HeaderDied: time.Now().UTC().Format(time.RFC3339Nano), broker.HeaderAttempts: "7",
 	}
 	return m
@@ -82,8 +82,8 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		{"report, ended", report(done.ID), want{"released", "has ended"}},
 		{"report, running", report(running.ID), want{"", "is running"}},
 		{"report, no row", report(nobody), want{"", "no such execution"}},
-		{"request, given up", poisoned(request(requested.ID), message.QueueExecutionRequests), want{"", "given up: it cannot be"}},
-		{"request, moved on", poisoned(request(running.ID), message.QueueExecutionRequests), want{"stale", "moved on"}},
+		{"request, given up", poisoned(request(requested.ID)), want{"", "given up: it cannot be"}},
+		{"request, moved on", poisoned(request(running.ID)), want{"stale", "moved on"}},
 		{"request, no row", request(nobody), want{"", "no such execution"}},
 		{
 			"cancel", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{ExecutionID: running.ID, WorkerID: w.ID}),
@@ -247,7 +247,7 @@ func TestLettersWithoutARowAreCounted(t *testing.T) {
 	ghost := func(id int64) {
 		sent++
 		m := letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: id})
-		m = poisoned(m, message.QueueExecutionRequests)
+		m = poisoned(m)
 		m.ID, m.Headers[broker.HeaderReason] = fmt.Sprintf("ghost-%d", sent), deadletter.NoRow("execution", id).Error()
 		d.send(t, m)
 	}
@@ -267,7 +267,7 @@ func TestLettersWithoutARowAreCounted(t *testing.T) {
 	counted(25, 1)
 	ghost(2001)
 	counted(25, 2)
-	d.send(t, poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: 3000}), message.QueueExecutionRequests))
+	d.send(t, poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: 3000})))
 	counted(25, 2, 1)
 	require.Equal(t, 24, testkit.Count(t, d.store, `SELECT jsonb_array_length(evidence->'alike'->'executions') FROM dead_letter ORDER BY id LIMIT 1`))
 }

@@ -333,8 +333,9 @@ func (h *Handler) note(ctx context.Context, l *Letter) {
 	if decision == "" {
 		level, decision = slog.LevelWarn, "waits for a person"
 	}
-	h.deps.Logger.Log(ctx, level, line, "decision", decision, "reason", l.reason, "routing_key", clean(l.key),
-		"message_id", l.delivery.MessageID, "detail", l.detail) //nolint:sloglint // users look for this line
+	h.deps.Logger.Log(ctx, level, line, //nolint:sloglint // users look for this line
+		"decision", decision, "reason", l.reason, "routing_key", clean(l.key),
+		"message_id", l.delivery.MessageID, "detail", l.detail)
 }
 
 // Delivery is the letter as it was delivered.

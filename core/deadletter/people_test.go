@@ -42,7 +42,7 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 	d := newDesk(t)
 	h := d.open(t)
 	requested := testkit.Execution(t, d.store, testkit.Action(t, d.store, "pk.do"))
-	m := poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: requested.ID}), message.QueueExecutionRequests)
+	m := poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: requested.ID}))
 	d.send(t, m)
 	id := d.settled(t, 1)[0].ID
 	h.Stop()

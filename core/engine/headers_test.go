@@ -110,9 +110,9 @@ func TestForgedHeadersCostNothing(t *testing.T) {
 	}
 	b := setup(t)
 	b.worker(t, "w1", 4)
-	all := append(ofWorker(b.workerRow(t, "w1")), queues...)
+	all := append(ofWorker(b.workerRow(t)), queues...)
 	e := b.engine(t)
-	b.runs(t, "core.echo", time.Minute)
+	b.runs(t, time.Minute)
 	forger := testkit.Forger(t, b.AMQP)
 	bodies := []string{"not json %d", `{"n": %d}`, `{"message_type":"ExecutionRequested","payload":%d}`, "[%d", "\x00\xff%d"}
 	var last *amqp.DeferredConfirmation
@@ -126,11 +126,11 @@ func TestForgedHeadersCostNothing(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.True(t, last.Wait())
-	b.runs(t, "core.echo", time.Minute)
+	b.runs(t, time.Minute)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(DISTINCT body) FROM dead_letter`) == n
 	}, 5*time.Minute, "each is in the ledger")
-	b.runs(t, "core.echo", time.Minute)
+	b.runs(t, time.Minute)
 	b.settled(t, time.Minute)
 	require.Equal(t, n, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`), "each once")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE details ? 'recreated'`), "no queue was lost")

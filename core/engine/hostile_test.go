@@ -46,9 +46,9 @@ func forged() amqp.Publishing {
 }
 
 // runs asks for an execution and waits until it has completed.
-func (b *bundle) runs(t *testing.T, ref string, within time.Duration) {
+func (b *bundle) runs(t *testing.T, within time.Duration) {
 	t.Helper()
-	id := b.request(t, ref, 1, `{"message":"fresh"}`)[0]
+	id := b.request(t, "core.echo", 1, `{"message":"fresh"}`)[0]
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, within, "a fresh request runs")
 }
 
@@ -66,10 +66,10 @@ func (b *bundle) empty(t *testing.T, names ...string) {
 	}
 }
 
-// workerRow is the id of a worker by its name.
-func (b *bundle) workerRow(t *testing.T, name string) (id int64) {
+// workerRow is the id of the worker w1.
+func (b *bundle) workerRow(t *testing.T) (id int64) {
 	t.Helper()
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT id FROM worker WHERE name = $1`, name).Scan(&id))
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT id FROM worker WHERE name = 'w1'`).Scan(&id))
 	return id
 }
 
@@ -86,12 +86,12 @@ func TestNoMessageTakesAQueueAway(t *testing.T) {
 		}
 	}
 	b.worker(t, "w1", 4)
-	workers := ofWorker(b.workerRow(t, "w1"))
+	workers := ofWorker(b.workerRow(t))
 	flood(queues)
 	e := b.engine(t)
-	b.runs(t, "core.echo", 20*time.Second)
+	b.runs(t, 20*time.Second)
 	flood(append(workers, queues...))
-	b.runs(t, "core.echo", 10*time.Second)
+	b.runs(t, 10*time.Second)
 	want := 2*len(queues) + len(workers) - 1 // two that are alike in every way are one dead letter
 	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) >= want }, 20*time.Second)
 	b.empty(t, append(workers, queues...)...)
@@ -101,7 +101,7 @@ func TestNoMessageTakesAQueueAway(t *testing.T) {
 	for _, check := range e.Ready(testkit.Context(t)) {
 		require.True(t, check.OK, "%s: %s", check.Name, check.Detail)
 	}
-	b.runs(t, "core.echo", 10*time.Second)
+	b.runs(t, 10*time.Second)
 	b.settled(t, 10*time.Second)
 }
 
@@ -139,9 +139,9 @@ func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.worker(t, "w1", 4)
-	worker := ofWorker(b.workerRow(t, "w1"))
+	worker := ofWorker(b.workerRow(t))
 	b.engine(t)
-	b.runs(t, "core.echo", 20*time.Second)
+	b.runs(t, 20*time.Second)
 	channel := b.channel(t)
 	for _, queue := range append(worker, queues...) {
 		_, err := channel.QueueDelete(queue, false, false, false)
@@ -159,7 +159,7 @@ func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
 	for _, queue := range append(worker, queues...) {
 		testkit.Eventually(t, back(queue), 15*time.Second, "queue %s is consumed again", queue)
 	}
-	b.runs(t, "core.echo", 10*time.Second)
+	b.runs(t, 10*time.Second)
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, lost) == attune.StatusCompleted }, 25*time.Second, "the lost request is found")
 
 	tells := func() bool {
@@ -184,9 +184,9 @@ func TestQueuesThatHaveCrashedAreDeclaredAtTheStart(t *testing.T) {
 		})
 	}
 	b.worker(t, "w1", 4)
-	require.Equal(t, row.ID, b.workerRow(t, "w1"))
+	require.Equal(t, row.ID, b.workerRow(t))
 	b.engine(t)
-	b.runs(t, "core.echo", 15*time.Second)
+	b.runs(t, 15*time.Second)
 	b.settled(t, 10*time.Second)
 }
 
@@ -198,12 +198,12 @@ func TestAQueueThatCrashesIsDeclaredAgain(t *testing.T) {
 	b := setup(t)
 	b.worker(t, "w1", 4)
 	b.engine(t)
-	b.runs(t, "core.echo", 20*time.Second)
+	b.runs(t, 20*time.Second)
 	b.crash(t, message.QueueExecutionRequests, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE details->'recreated' @> $1::jsonb`,
 			fmt.Sprintf(`[{"queue": %q}]`, message.QueueExecutionRequests)) == 1
 	})
-	b.runs(t, "core.echo", 15*time.Second)
+	b.runs(t, 15*time.Second)
 	b.settled(t, 20*time.Second)
 }
 
@@ -229,14 +229,14 @@ func TestMessagesOfALostDatabaseHoldUpNothing(t *testing.T) {
 		require.NoError(t, outcome.Err)
 	}
 	b.engine(t)
-	b.runs(t, "core.echo", time.Minute)
+	b.runs(t, time.Minute)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE headers->>'x-attune-attempts' = '7'`),
 		"nothing was waited for until it was given up")
 	testkit.Eventually(t, func() bool { // the last few wait for their rows
 		return testkit.Count(t, b.store, `SELECT coalesce(sum((evidence->'alike'->>'count')::int), 0) FROM dead_letter WHERE decision IS NULL`) >= 2*n-100
 	}, 2*time.Minute, "each is counted")
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
-	b.runs(t, "core.echo", 10*time.Second)
+	b.runs(t, 10*time.Second)
 	b.settled(t, 10*time.Second)
 }
 
@@ -272,11 +272,11 @@ func TestLargeMessagesDoNotFillTheMemory(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) >= 5
 	}, 2*time.Minute, "those that nobody can read are in the ledger")
-	b.runs(t, "core.echo", time.Minute)
+	b.runs(t, time.Minute)
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", replica.Process.Pid))
 	require.NoError(t, err)
 	var peak int
-	for _, line := range strings.Split(string(raw), "\n") {
+	for line := range strings.SplitSeq(string(raw), "\n") {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			_, err := fmt.Sscan(rest, &peak)
 			require.NoError(t, err)

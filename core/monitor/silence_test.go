@@ -46,10 +46,12 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 				Status: "active", Heartbeat: &fresh, Registered: now.Add(-40 * time.Second),
 				Probe: &WorkerProbe{At: now.Add(-41 * time.Second), Valid: true, Consumers: &none},
 			},
-			nil, Judgement{Health: WorkerActive},
+			nil,
+			Judgement{Health: WorkerActive},
 		},
 		"nobody consumes long after it registered": {
-			Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-15 * time.Second)}, alone,
+			Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-15 * time.Second)},
+			alone,
 			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
 		},
 		"the broker knows newer than the engine": {

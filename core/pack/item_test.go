@@ -249,10 +249,12 @@ func TestUnknownKeysOfItems(t *testing.T) {
 	}{
 		"Misspelt": {
 			pack.KindAction, "ref: ab.x\nentry_point: x.sh\ntimout: 3\n",
-			[]string{"f:3:1: timout is not a known key of an action; the nearest is timeout"}, []string{},
+			[]string{"f:3:1: timout is not a known key of an action; the nearest is timeout"},
+			[]string{},
 		},
 		"MisspeltRef": {
-			pack.KindAction, "rfe: ab.x\n", []string{"f:1:1: rfe is not a known key of an action; the nearest is ref"},
+			pack.KindAction, "rfe: ab.x\n",
+			[]string{"f:1:1: rfe is not a known key of an action; the nearest is ref"},
 			[]string{"f:1:1: it is left out: the action has no ref"},
 		},
 		"EachPlace": {pack.KindTrigger, "ref: ab.a\nenbaled: 1\n---\nref: ab.b\nenbaled: 1\n", []string{
@@ -264,7 +266,8 @@ func TestUnknownKeysOfItems(t *testing.T) {
 			"f:5:1: criteria is not a known key of a rule",
 		}, []string{}},
 		"Published": {
-			pack.KindRule, rule + "is_adhoc: false\ntrace_tag_template: x\nname: n\n", []string{},
+			pack.KindRule, rule + "is_adhoc: false\ntrace_tag_template: x\nname: n\n",
+			[]string{},
 			[]string{
 				"f:4:1: is_adhoc of a rule has no effect", "f:5:1: trace_tag_template of a rule has no effect",
 				"f:6:1: name of a rule has no effect",

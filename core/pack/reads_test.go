@@ -35,13 +35,13 @@ output_map: {o: "{{ parameters.conut }}", p: "{{ parameters.count }}"}
 	const rule = "ref: ab.r\ntrigger: ab.t\naction: ab.bake\naction_params: {conut: 1, other: 2}\n" +
 		"conditions: {expression: event.payload.coutn >= event.payload.count}\n"
 	const list = "---\nref: ab.s\ntrigger: ab.t\naction: ab.bake\nconditions: [{field: cuont.x, operator: equals, value: 1}]\n"
-	const any = "---\nref: ab.u\ntrigger: ab.any\naction: ab.bake\nconditions: {expression: event.payload.coutn}\n"
+	const openRule = "---\nref: ab.u\ntrigger: ab.any\naction: ab.bake\nconditions: {expression: event.payload.coutn}\n"
 	set, mistakes := pack.Read([]pack.Source{
 		{Name: "p", Kind: pack.KindPack, Content: []byte("ref: ab\nversion: 1.0.0\n")},
 		{Name: "a", Kind: pack.KindAction, Content: []byte(bake + open + text)},
 		{Name: "w", Kind: pack.KindWorkflow, Content: []byte(workflow)},
 		{Name: "t", Kind: pack.KindTrigger, Content: []byte(trigger)},
-		{Name: "r", Kind: pack.KindRule, Content: []byte(rule + list + any)},
+		{Name: "r", Kind: pack.KindRule, Content: []byte(rule + list + openRule)},
 	})
 	require.Empty(t, texts(mistakes))
 	mistakes, warnings := set.Check(pack.World{Runtimes: []pack.Runtime{{Ref: "core.shell"}}})

@@ -33,8 +33,10 @@ func TestKeysOfTheKeystoreAreParameters(t *testing.T) {
 	t.Parallel()
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	w, log := b.sealing(t, "w1", keyring(t, "k"))
-	set := map[string]any{"parameter_delivery": "stdin", "parameter_format": "json", "output_format": "json",
-		"param_schema": `{"region":{"default":"default"},"pin":{"secret":true}}`}
+	set := map[string]any{
+		"parameter_delivery": "stdin", "parameter_format": "json", "output_format": "json",
+		"param_schema": `{"region":{"default":"default"},"pin":{"secret":true}}`,
+	}
 	action, other := b.script(t, "probe.keys", "cat", set), b.script(t, "other.keys", "cat", set)
 
 	b.key(t, "sys.region", "region", "system", action, "eu-west", "")

@@ -21,7 +21,7 @@ func TestNoticesAboutPacksAreTaken(t *testing.T) {
 	python := filepath.Join(t.TempDir(), "python")
 	install := func(version string) {
 		text := "#!/bin/sh\necho Python " + version + "\n"
-		require.NoError(t, os.WriteFile(python, []byte(text), 0o700)) //nolint:gosec // a program
+		require.NoError(t, os.WriteFile(python, []byte(text), 0o700))
 	}
 	install("3.11.2")
 	w := b.worker(t, func(c *worker.Config) {

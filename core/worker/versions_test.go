@@ -24,7 +24,7 @@ func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 		path := filepath.Join(dir, name)
 		script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && echo Python %s && exit\nprintf 'ran %s'\n", version, name)
 		require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
-		require.NoError(t, os.Chmod(path, 0o700)) //nolint:gosec // a program
+		require.NoError(t, os.Chmod(path, 0o700))
 		return path
 	}
 	interpreter := func(path string) string { return `{"interpreter": {"binary": "` + path + `"}}` }
@@ -84,7 +84,7 @@ func TestAnEnvironmentOfAVersionHasItsOwnFolder(t *testing.T) {
 		*runtime, config)
 	put(t, packs, "probe/actions/a.sh", "echo from sh")
 	path := put(t, envs, "probe/shell-5.2/bin/run", "#!/bin/sh\nprintf 'from the environment'\n")
-	require.NoError(t, os.Chmod(path, 0o700)) //nolint:gosec // a program
+	require.NoError(t, os.Chmod(path, 0o700))
 	w := b.worker(t, func(c *worker.Config) { c.PacksDir, c.RuntimeEnvsDir = packs, envs })
 	status, r := b.run(t, w, b.described(t, "probe.a", "a.sh", runtime, false), nil)
 	require.Equal(t, attune.StatusCompleted, status, "%+v", r)

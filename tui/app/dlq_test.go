@@ -14,10 +14,9 @@ import (
 )
 
 // onLetters is a model that may act, on the view of dead letters.
-func onLetters(t *testing.T, acts *letterActs, h int, change ...func(*Options)) *bundle {
+func onLetters(t *testing.T, acts *letterActs) *bundle {
 	t.Helper()
-	change = append([]func(*Options){func(o *Options) { o.Acts = acts }}, change...)
-	b := started(t, sample(), 140, h, change...)
+	b := started(t, sample(), 140, 40, func(o *Options) { o.Acts = acts })
 	b.press("5")
 	return b
 }
@@ -25,7 +24,7 @@ func onLetters(t *testing.T, acts *letterActs, h int, change ...func(*Options)) 
 func TestMessagesAreTakenByKey(t *testing.T) {
 	t.Parallel()
 	acts := &letterActs{}
-	b := onLetters(t, acts, 40)
+	b := onLetters(t, acts)
 	b.press("S")
 	require.Equal(t, keymap.InForm, b.dialog.scope)
 	require.Contains(t, b.View(), "attune.dlx.queue")
@@ -75,7 +74,7 @@ func TestWithoutALedgerTheDashboardOnlyReads(t *testing.T) {
 func TestAMarkOnAGroupMarksItsLetters(t *testing.T) {
 	t.Parallel()
 	acts := &letterActs{}
-	b := onLetters(t, acts, 40)
+	b := onLetters(t, acts)
 	b.press("a")
 	require.Contains(t, b.View(), "reason × action × worker × type × error")
 	b.press("a", "tab", " ") // by reason
@@ -100,7 +99,7 @@ func TestAMarkOnAGroupMarksItsLetters(t *testing.T) {
 func TestMarkedLettersOfTheLedgerAreActedOnTogether(t *testing.T) {
 	t.Parallel()
 	acts := &letterActs{}
-	b := onLetters(t, acts, 40)
+	b := onLetters(t, acts)
 	b.press(" ", " ", "R")
 	order := acts.orders[len(acts.orders)-1]
 	require.Equal(t, act.RequeueLetter, order.Kind)
@@ -112,7 +111,7 @@ func TestMarkedLettersOfTheLedgerAreActedOnTogether(t *testing.T) {
 
 func TestDeadLettersAreFiltered(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{}, 40)
+	b := onLetters(t, &letterActs{})
 	b.press("/")
 	b.press("verdict:decided", "enter")
 	require.Equal(t, 2, b.letters.Len())
@@ -124,7 +123,7 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 
 func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{}, 40)
+	b := onLetters(t, &letterActs{})
 	for text, want := range map[string]int{
 		"decision:waiting": 2, "!decision:waiting": 3, "reason:expired,poison": 4, "queue:worker.7.*": 3, "age>20h": 2, "age<1h | id:4": 3, "execution:884301": 1,
 		"by:ann*": 1, "status:completed": 1, "try>0": 0, "try<=0": 3, "regex:/^worker-node/": 2, "event": 1, "verdict:decided": 2,
@@ -158,7 +157,7 @@ func TestTheVerdictStaysInEightyColumns(t *testing.T) {
 
 func TestDeadLettersAreSorted(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{}, 40)
+	b := onLetters(t, &letterActs{})
 	first := func() string { return b.letters.Key(0) }
 	require.Contains(t, b.View(), "waiting first")
 	b.press("s", "2")
@@ -174,7 +173,7 @@ func TestDeadLettersAreSorted(t *testing.T) {
 
 func TestOnlyLettersThatAskForSomebody(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{}, 40)
+	b := onLetters(t, &letterActs{})
 	b.press("z")
 	require.Equal(t, 2, b.letters.Len(), "those that wait for a person")
 	require.Contains(t, b.View(), "problems")
@@ -184,7 +183,7 @@ func TestOnlyLettersThatAskForSomebody(t *testing.T) {
 
 func TestALetterIsShownBesideItsRow(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{}, 40)
+	b := onLetters(t, &letterActs{})
 	b.press("j", "j", "enter")
 	require.Equal(t, keymap.InLetter, b.view)
 	require.Equal(t, int64(3), b.letter.ID())

@@ -14,7 +14,7 @@ import (
 // from there; of each letter its own.
 func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{}, 40)
+	b := onLetters(t, &letterActs{})
 	b.press("j", "j", "enter") // a hand-over, whose execution is repeated
 	require.Equal(t, keymap.InLetter, b.view)
 	for _, text := range []string{"✓ exchange attune.executions exists", "✓ execution.requested routes to 1 queue", "attune.execution.requests.queue has"} {

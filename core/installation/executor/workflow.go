@@ -48,8 +48,8 @@ func (e *Executor) advance(ctx context.Context, id int64) error {
 	if err != nil {
 		return fmt.Errorf("read ended execution %d: %w", id, err)
 	}
-	if json.Unmarshal(raw, &about) != nil || about.Workflow == 0 { //nolint:nilerr // it is of no workflow
-		return nil
+	if json.Unmarshal(raw, &about) != nil || about.Workflow == 0 {
+		return nil //nolint:nilerr // it is of no workflow
 	}
 	var due []int64
 	err = e.tx(ctx, func(tx pgx.Tx) error {

@@ -65,7 +65,7 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 		return Outcome{}, errors.New("start process: no program given")
 	}
 	if ctx.Err() != nil {
-		return Outcome{ExitCode: -1, Interrupted: context.Cause(ctx)}, nil //nolint:nilerr // an outcome, not a failure
+		return Outcome{ExitCode: -1, Interrupted: context.Cause(ctx)}, nil
 	}
 	cmd, err := command.prepare()
 	if err != nil {
