@@ -21,7 +21,7 @@ type budget struct {
 	mu      sync.Mutex
 	used    int
 	leaving int           // subscriptions that end, whose answers must not wait behind a body
-	changed chan struct{} // closed at the next release; nil while nobody waits
+	changed chan struct{} // closed at the next release; nil without a waiting reader
 }
 
 // take waits until a body may be let in.

@@ -122,7 +122,7 @@ func bare(headers Table) Table {
 }
 
 // copied are the headers of a delivery as a copy may carry them. What the broker would
-// act upon, or what has not the form in which the broker writes it, is kept aside in
+// act upon, and what is malformed, is kept aside in
 // HeaderDropped; what does not fit into one frame is cut.
 func copied(headers Table) Table {
 	kept, dropped := Table{}, Table{}

@@ -44,7 +44,7 @@ type Request struct {
 	// Mistakes are those that were found in the files. With any, nothing is
 	// applied and the rest is only checked further.
 	Mistakes []pack.Mistake
-	// Strict makes warnings mistakes: those that Apply finds, and those of a policy
+	// Strict makes warnings mistakes: the warnings of Apply, and the ones about a policy
 	// without effect. Warnings of the files are the caller's to add to Mistakes.
 	Strict bool
 	// Actor and Source are who applies, by what, for the audit.

@@ -271,7 +271,7 @@ func TestLargeMessagesDoNotFillTheMemory(t *testing.T) {
 	b.worker(t, "w1", 4)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) >= 5
-	}, 2*time.Minute, "those that nobody can read are in the ledger")
+	}, 2*time.Minute, "the unreadable messages are in the ledger")
 	b.runs(t, time.Minute)
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", replica.Process.Pid))
 	require.NoError(t, err)
