@@ -58,29 +58,38 @@ func (s *Store) LockSession(ctx context.Context, name, holder string) (*SessionL
 	return l, nil
 }
 
+// lockTries bounds how often a lock is tried whose holder let it go before it was found.
+const lockTries = 3
+
 // take names the session before it has the lock, so that whoever finds it taken is
 // never told less than who has it.
 func (l *SessionLock) take(ctx context.Context, holder string) error {
 	if _, err := l.queries.NameSession(ctx, holder[:min(len(holder), maxHolder)]); err != nil {
 		return fmt.Errorf("lock %s: %w", l.name, err)
 	}
-	won, err := l.queries.TrySessionLock(ctx, l.name)
-	if err != nil {
-		_ = l.conn.Conn().Close(ctx) // and the lock with it, if it was taken
-		return fmt.Errorf("lock %s: %w", l.name, err)
-	}
-	if won {
-		return nil
+	locked := &LockedError{Name: l.name}
+	for range lockTries {
+		won, err := l.queries.TrySessionLock(ctx, l.name)
+		if err != nil {
+			_ = l.conn.Conn().Close(ctx) // and the lock with it, if it was taken
+			return fmt.Errorf("lock %s: %w", l.name, err)
+		}
+		if won {
+			return nil
+		}
+		row, err := l.queries.SessionLockHolder(ctx, l.name)
+		if err == nil {
+			locked.By, locked.Address = row.Holder, row.Address
+			break
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			_ = l.conn.Conn().Close(ctx) // under a name that is not its own
+			return fmt.Errorf("find who holds the lock %s: %w", l.name, err)
+		}
 	}
 	if _, err := l.queries.NameSession(ctx, l.own); err != nil {
 		_ = l.conn.Conn().Close(ctx) // under a name that is not its own
 	}
-	locked := &LockedError{Name: l.name}
-	row, err := l.queries.SessionLockHolder(ctx, l.name)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("find who holds the lock %s: %w", l.name, err)
-	}
-	locked.By, locked.Address = row.Holder, row.Address
 	return locked
 }
 
