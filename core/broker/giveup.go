@@ -52,6 +52,16 @@ func (d *Delivery) GiveUp(ctx context.Context, reason error, attempts int) {
 	go s.publisher.giveUp(context.WithoutCancel(ctx), one, letter) // ends with the Broker
 }
 
+// AsDeadLetter is the delivery as GiveUp would have it come from the dead-letter queue,
+// for a caller who has another place for it. Ack of it settles the delivery.
+func (d *Delivery) AsDeadLetter(reason error, attempts int) *Delivery {
+	s := d.batch.subscription
+	letter := deadLetter(d, reason, attempts, s.cfg.Queue, s.publisher.cfg.ConnectionName)
+	dead := *d
+	dead.MessageID, dead.Exchange, dead.Headers = letter.ID, letter.Exchange, letter.Headers
+	return &dead
+}
+
 // Pauses before a dead letter is published again.
 const (
 	giveUpFirst   = 100 * time.Millisecond

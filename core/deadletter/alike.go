@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -15,6 +16,40 @@ const noRow = "does not exist"
 
 // NoRow is why a message about a row that does not exist is given up.
 func NoRow(what string, id int64) error { return fmt.Errorf("%s %d %s", what, id, noRow) }
+
+// Absent writes letters about rows that do not exist into the ledger, in one
+// transaction, and returns those whose rows exist by now, which it leaves alone. The
+// caller acknowledges the others. After an error none is written.
+func (h *Handler) Absent(ctx context.Context, letters []*Letter) (exist []*Letter, err error) {
+	var stored []*Letter
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err = h.deps.Store.Tx(ctx, "absent rows", func(ctx context.Context, tx *store.Tx) error {
+		single, counted, err := group(ctx, tx, letters)
+		if err != nil {
+			return err
+		}
+		var first []*Letter
+		exist = nil
+		for _, l := range single {
+			if l.alike() == "" {
+				exist = append(exist, l)
+			} else {
+				first = append(first, l)
+			}
+		}
+		written, rounds, err := record(ctx, tx, first, (*Letter).decide)
+		stored, exist = append(counted, written...), append(exist, rounds...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count %d messages about rows that do not exist: %w", len(letters), err)
+	}
+	for _, l := range stored {
+		h.deps.Metrics.decided(l, time.Now())
+	}
+	return exist, nil
+}
 
 // alike names what a letter about a row that does not exist has in common with others;
 // empty for all other letters.

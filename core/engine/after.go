@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/store"
 )
@@ -36,19 +36,29 @@ func (h *hot) after(ctx context.Context, items []item, early []int64, result han
 	for _, id := range result.Missing {
 		missing[id] = true
 	}
+	var ended, requested []item // that have no row
 	for _, it := range items {
 		switch {
 		case it.letter != nil:
 			h.settleLetter(ctx, it)
 		case it.delivery == nil:
 		case missing[it.execution]:
-			h.missing(ctx, it)
+			excess, full := h.missing(ctx, it)
+			switch {
+			case !full:
+			case excess.ended:
+				ended = append(ended, excess)
+			default:
+				requested = append(requested, excess)
+			}
 		case it.alone:
 			if err := it.delivery.Ack(); err != nil {
 				h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
 			}
 		}
 	}
+	h.absent(ctx, ended, message.TypeExecutionCompleted, "execution")
+	h.absent(ctx, requested, message.TypeExecutionRequested, "execution")
 }
 
 // sideTimeout bounds what the loop does besides its rounds.
@@ -85,18 +95,16 @@ func (h *hot) repeated(ctx context.Context, result handover.Result) {
 }
 
 // missing puts off a message whose row cannot be seen yet: it may have been sent
-// before the row was committed. One whose row does not come is dead-lettered.
-func (h *hot) missing(ctx context.Context, it item) {
-	full := it.attempts+1 >= maxAttempts
-	if !full {
-		if it.attempts == 0 {
-			h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
-		}
-		it, full = h.later.await(it, time.Now())
+// before the row was committed. A message whose row does not come is returned in the
+// end, to be given up.
+func (h *hot) missing(ctx context.Context, it item) (excess item, full bool) {
+	if it.attempts+1 >= maxAttempts {
+		return it, true
 	}
-	if full {
-		poison(ctx, h.logger, h.metrics, it, it.delivery.Type, deadletter.NoRow("execution", it.execution))
+	if it.attempts == 0 {
+		h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
 	}
+	return h.later.await(it, time.Now())
 }
 
 // withDisplaced adds those for whom no worker had room before, each once.

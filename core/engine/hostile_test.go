@@ -229,7 +229,10 @@ func TestMessagesOfALostDatabaseHoldUpNothing(t *testing.T) {
 		require.NoError(t, outcome.Err)
 	}
 	b.engine(t)
+	began := time.Now()
 	b.runs(t, time.Minute)
+	t.Logf("the fresh request ended after %s, it started %d ms after it was made", time.Since(began).Round(time.Millisecond),
+		testkit.Count(t, b.store, `SELECT (extract(epoch FROM max(started_at - created)) * 1000)::int FROM execution`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE headers->>'x-attune-attempts' = '7'`),
 		"nothing was waited for until it was given up")
 	testkit.Eventually(t, func() bool { // the last few wait for their rows

@@ -10,7 +10,6 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
-	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/supervise"
@@ -34,6 +33,9 @@ type inbox struct {
 	// work deals with a batch, whose ids may repeat; missing are those without a row.
 	work func(ctx context.Context, ids []int64) (missing []int64, err error)
 
+	// absent gives up messages whose rows do not come.
+	absent func(ctx context.Context, items []item, kind, what string)
+
 	logger  *slog.Logger
 	metrics *Metrics
 
@@ -44,7 +46,7 @@ type inbox struct {
 
 // newInbox fills in what all inboxes have alike.
 func (e *Engine) newInbox(b *inbox) *inbox {
-	b.logger, b.metrics = e.logger, e.hot.metrics
+	b.logger, b.metrics, b.absent = e.logger, e.hot.metrics, e.hot.absent
 	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
 	b.found, b.later, b.gate = make(chan []int64), newLater(), e.gate
 	return b
@@ -202,6 +204,7 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 	for _, id := range missing {
 		gone[id] = true
 	}
+	var absent []item
 	for _, it := range items {
 		switch {
 		case it.delivery == nil:
@@ -211,7 +214,7 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 				it, full = b.later.await(it, time.Now())
 			}
 			if full {
-				b.poison(ctx, it, deadletter.NoRow(b.what, it.execution))
+				absent = append(absent, it)
 			}
 		case it.alone:
 			if err := it.delivery.Ack(); err != nil {
@@ -219,6 +222,7 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 			}
 		}
 	}
+	b.absent(ctx, absent, b.kind, b.what)
 }
 
 func (b *inbox) poison(ctx context.Context, it item, cause error) {

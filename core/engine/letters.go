@@ -13,6 +13,7 @@ import (
 type desk interface {
 	Settle(ctx context.Context, letter *deadletter.Letter)
 	GiveUp(ctx context.Context, letter *deadletter.Letter, cause error) error
+	Absent(ctx context.Context, letters []*deadletter.Letter) (exist []*deadletter.Letter, err error)
 }
 
 // SubmitLetters hands dead letters to the loop that a round has to decide. It

@@ -36,6 +36,10 @@ func (s *shelf) GiveUp(_ context.Context, l *deadletter.Letter, cause error) err
 	return nil
 }
 
+func (s *shelf) Absent(_ context.Context, letters []*deadletter.Letter) ([]*deadletter.Letter, error) {
+	return letters, nil
+}
+
 // buried is a letter about an execution that was handed to a worker, as a handler
 // reads it from the broker.
 func buried(t *testing.T, st *store.Store, action testkit.ActionRow, queue, worker int64) *deadletter.Letter {

@@ -3,6 +3,9 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
+
+	"github.com/attune-go/attune/core/deadletter"
 )
 
 // poison dead-letters a delivery that cannot be processed.
@@ -12,4 +15,50 @@ func poison(ctx context.Context, logger *slog.Logger, metrics *Metrics, it item,
 	logger.WarnContext(ctx, "Message dead-lettered",
 		"message_id", d.MessageID, "message_type", kind, "bytes", len(d.Body), "attempts", it.attempts+1, "reason", cause)
 	d.GiveUp(ctx, cause, it.attempts+1)
+}
+
+// absent gives up messages of a type about rows that do not exist. They come by the
+// thousand after a database was restored, so they are written into the ledger together.
+// Without a handler of dead letters, or when that fails, each goes to the dead-letter
+// queue. Each delivery is settled by itself.
+func (h *hot) absent(ctx context.Context, items []item, kind, what string) {
+	if len(items) == 0 {
+		return
+	}
+	left := items
+	if h.desk != nil {
+		bounded, cancel := context.WithTimeout(ctx, sideTimeout)
+		defer cancel()
+		left = h.shelve(bounded, items, kind, what)
+	}
+	for _, it := range left {
+		poison(ctx, h.logger, h.metrics, it, kind, deadletter.NoRow(what, it.execution))
+	}
+}
+
+// shelve writes messages about rows that do not exist into the ledger, acknowledges them
+// and returns the others.
+func (h *hot) shelve(ctx context.Context, items []item, kind, what string) (left []item) {
+	letters := make([]*deadletter.Letter, len(items))
+	for i, it := range items {
+		letters[i] = deadletter.Read(it.delivery.AsDeadLetter(deadletter.NoRow(what, it.execution), it.attempts+1))
+	}
+	exist, err := h.desk.Absent(ctx, letters)
+	if err != nil {
+		h.logger.WarnContext(ctx, "Messages about rows that do not exist go to the dead-letter queue", "messages", len(items), "error", err)
+		return items
+	}
+	for i, it := range items {
+		if slices.Contains(exist, letters[i]) {
+			left = append(left, it)
+			continue
+		}
+		h.metrics.poison(kind)
+		if err := it.delivery.Ack(); err != nil {
+			h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
+		}
+	}
+	h.logger.WarnContext(ctx, "Messages about rows that do not exist are counted in the ledger",
+		"messages", len(items)-len(left), "message_type", kind, "what", what, "first", items[0].execution)
+	return left
 }
