@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +58,37 @@ func TestWithoutTokensOtherNamesAreRefused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// failingView fails every reading.
+type failingView struct{ api.View }
+
+func (failingView) Queues(context.Context, monitor.QueueFilter) (*monitor.Queues, error) {
+	return nil, errors.New("the reading is broken")
+}
+
+// However many requests fail, one line a second says so, with the number of those it left out.
+func TestFailingRequestsDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		handler := api.New("127.0.0.1:0", api.Deps{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)), Gatherer: telemetry.NewRegistry(), View: failingView{},
+		}).Handler()
+		fail := func(n int) {
+			for range n {
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/api/v1/queues", http.NoBody))
+				require.Equal(t, http.StatusInternalServerError, w.Code)
+			}
+		}
+		fail(500)
+		require.Equal(t, 1, strings.Count(log.String(), "A request could not be answered"), log.String())
+		time.Sleep(time.Second)
+		fail(1)
+		require.Equal(t, 2, strings.Count(log.String(), "A request could not be answered"), log.String())
+		require.Contains(t, log.String(), "skipped=499")
+	})
 }
 
 // certificate writes a new certificate for 127.0.0.1 and returns its number.
