@@ -424,5 +424,4 @@ func requireIndexed(t *testing.T, st *store.Store, name string, read func(ctx co
 	require.Zero(t, scans, "%s walks the whole table", name)
 	require.Less(t, rows, int64(30_000), "%s looks at too many rows", name)
 	t.Logf("%s looked at %d rows and took %s", name, rows, time.Since(started))
-	require.Less(t, time.Since(started), 2*time.Second, name)
 }
