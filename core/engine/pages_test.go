@@ -1,0 +1,235 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/catalog"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/core/worker/builtin"
+)
+
+// workflowsPage is what the examples of docs/workflows.md come to.
+type workflowsPage struct {
+	Actions map[string]struct {
+		Prints, Format, Script string
+	} `yaml:"actions"`
+	Examples []struct {
+		Ref        string         `yaml:"ref"`
+		Parameters map[string]any `yaml:"parameters"`
+		Answers    map[string]any `yaml:"answers"` // by prompt
+		Result     map[string]any `yaml:"result"`  // of the workflow; succeeded: true if empty
+		Ran        []string       `yaml:"ran"`     // executions of its tasks, with index and status, sorted
+		Inputs     map[string]any `yaml:"inputs"`  // the parameters of a task's last execution
+	} `yaml:"examples"`
+}
+
+// pagePacks are a folder of packs, by path.
+type pagePacks map[string]string
+
+func (p pagePacks) add(ref, folder, suffix, content string) {
+	name, item, _ := strings.Cut(ref, ".")
+	p[name+"/pack.yaml"] = "ref: " + name + "\nversion: 1.0.0\n"
+	p[name+"/"+folder+item+suffix] = content
+}
+
+// write writes the files and applies them as `attune-executor apply` does.
+func (p pagePacks) write(t *testing.T, b *bundle) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for name, text := range p {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	files, err := catalog.Read([]string{root}, nil)
+	require.NoError(t, err)
+	require.Empty(t, files.Mistakes)
+	_, err = catalog.New(b.store, b.relay).Apply(t.Context(), catalog.Request{Set: files.Set, Mistakes: files.Mistakes, Actor: "ada", Source: "test"})
+	require.NoError(t, err)
+	return root
+}
+
+// pageWorker runs the files of packs.
+func (b *bundle) pageWorker(t *testing.T, name, packs string, change ...func(*worker.Config)) {
+	t.Helper()
+	cfg := worker.Config{Name: name, HeartbeatInterval: 500 * time.Millisecond, PacksDir: packs, Actions: builtin.Actions()}
+	for _, c := range change {
+		c(&cfg)
+	}
+	w, err := worker.New(cfg, worker.Deps{Store: b.store, Broker: b.connect(t, name), Logger: testkit.Logger(t)})
+	require.NoError(t, err)
+	require.NoError(t, w.Start(testkit.Context(t)))
+	t.Cleanup(w.Stop)
+}
+
+// outcome waits for the end of an execution.
+func (b *bundle) outcome(t *testing.T, id int64) (status attune.Status, result map[string]any) {
+	t.Helper()
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, 60*time.Second, "execution %d ends", id)
+	var raw []byte
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT status, result FROM execution WHERE id = $1`, id).Scan(&status, &raw))
+	require.NoError(t, json.Unmarshal(raw, &result))
+	return status, result
+}
+
+func page(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	require.NoError(t, err)
+	return string(raw)
+}
+
+// reading is a row of the page's table of results.
+type reading struct{ task, own, later, value string }
+
+var readings = regexp.MustCompile("(?m)^\\|.*\\| `([^`]+)` \\| `(task\\.(\\w+)[^`]+)` \\| `([^`]+)` \\|$")
+
+// withReadings makes a workflow give both columns of each row of the table of results.
+func withReadings(t *testing.T, source string, rows []reading) string {
+	t.Helper()
+	var definition map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(source), &definition))
+	output := map[string]any{}
+	for i, row := range rows {
+		own, found := fmt.Sprintf("own%d", i), false
+		for _, one := range definition["tasks"].([]any) {
+			if task := one.(map[string]any); task["name"] == row.task {
+				next, _ := task["next"].([]any)
+				task["next"] = append(next, map[string]any{"publish": []any{map[string]any{own: "{{ " + row.own + " }}"}}})
+				found = true
+			}
+		}
+		require.True(t, found, row.task)
+		output[own], output[fmt.Sprintf("later%d", i)] = "{{ workflow."+own+" }}", "{{ "+row.later+" }}"
+	}
+	definition["output_map"] = output
+	raw, err := yaml.Marshal(definition)
+	require.NoError(t, err)
+	return string(raw)
+}
+
+// Every example of the page about workflows is applied and run to its end by one engine, and
+// each row of its table of results is read.
+func TestExamplesOfWorkflowsRun(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/workflows_page.yaml")
+	require.NoError(t, err)
+	var want workflowsPage
+	require.NoError(t, yaml.Unmarshal(raw, &want))
+	text := page(t, "workflows.md")
+	sources := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
+	require.Len(t, sources, len(want.Examples), "every example of the page has its outcome in testdata")
+	var rows []reading
+	for _, m := range readings.FindAllStringSubmatch(text, -1) {
+		rows = append(rows, reading{task: m[3], own: m[1], later: m[2], value: m[4]})
+	}
+	require.GreaterOrEqual(t, len(rows), 10)
+
+	packs := pagePacks{}
+	for ref, action := range want.Actions {
+		if action.Format == "" {
+			action.Format = "json"
+		}
+		if action.Script == "" {
+			action.Script = "printf '%s' '" + action.Prints + "'"
+		}
+		name := ref[strings.Index(ref, ".")+1:]
+		packs.add(ref, "actions/", ".yaml", "ref: "+ref+"\nentry_point: "+name+".sh\noutput_format: "+action.Format+"\n")
+		packs.add(ref, "actions/", ".sh", action.Script+"\n")
+	}
+	for i, example := range want.Examples {
+		source := sources[i][1]
+		if example.Ref == "docs.gives" {
+			source = withReadings(t, source, rows)
+		}
+		packs.add(example.Ref, "workflows/", ".workflow.yaml", source)
+	}
+	b := setup(t)
+	root := packs.write(t, b)
+	b.engine(t)
+	b.pageWorker(t, "plain", root)
+	b.pageWorker(t, "media", root, func(c *worker.Config) {
+		c.Labels = map[string]string{"gpu": "true", "arch": "amd64"}
+		c.Taints = []worker.Taint{{Key: "dedicated", Value: "media", Effect: "no_schedule"}}
+	})
+	ids := make([]int64, len(want.Examples))
+	for i, example := range want.Examples {
+		parameters, err := json.Marshal(example.Parameters)
+		require.NoError(t, err)
+		ids[i] = b.request(t, example.Ref, 1, string(parameters))[0]
+	}
+	operator := triage.New(triage.Config{Actor: "ada"}, b.store, b.relay)
+	for i, example := range want.Examples {
+		for prompt, answer := range example.Answers {
+			question, _ := b.question(t, prompt)
+			response, err := json.Marshal(answer)
+			require.NoError(t, err)
+			_, err = operator.Answer(testkit.Context(t), triage.AnswerOrder{Inquiry: question, Response: response})
+			require.NoError(t, err)
+		}
+		status, result := b.outcome(t, ids[i])
+		require.Equal(t, attune.StatusCompleted, status, "%s: %v", example.Ref, result)
+		switch {
+		case example.Ref == "docs.gives":
+			requireReadings(t, rows, result)
+		case example.Result == nil:
+			require.Equal(t, map[string]any{"succeeded": true}, result, example.Ref)
+		default:
+			requireJSON(t, example.Result, result, example.Ref)
+		}
+		require.Equal(t, example.Ran, append([]string{}, b.tasks(t, ids[i])...), example.Ref)
+		for task, input := range example.Inputs {
+			var config []byte
+			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT config FROM execution
+				WHERE parent = $1 AND workflow_task ->> 'task_name' = $2 ORDER BY id DESC LIMIT 1`, ids[i], task).Scan(&config))
+			requireJSON(t, input, json.RawMessage(config), task)
+		}
+	}
+}
+
+// tasks are the executions of a workflow's tasks, with index and status, sorted.
+func (b *bundle) tasks(t *testing.T, id int64) (ran []string) {
+	t.Helper()
+	rows, err := b.store.Pool().Query(testkit.Context(t), `SELECT concat_ws(' ', workflow_task ->> 'task_name',
+		workflow_task ->> 'task_index', status::text) FROM execution WHERE parent = $1`, id)
+	require.NoError(t, err)
+	for rows.Next() {
+		var one string
+		require.NoError(t, rows.Scan(&one))
+		ran = append(ran, one)
+	}
+	require.NoError(t, rows.Err())
+	slices.Sort(ran)
+	return ran
+}
+
+func requireReadings(t *testing.T, rows []reading, result map[string]any) {
+	t.Helper()
+	for i, row := range rows {
+		requireJSON(t, json.RawMessage(row.value), result[fmt.Sprintf("own%d", i)], row.own)
+		requireJSON(t, json.RawMessage(row.value), result[fmt.Sprintf("later%d", i)], row.later)
+	}
+}
+
+// requireJSON compares values as JSON.
+func requireJSON(t *testing.T, want, got any, what string) {
+	t.Helper()
+	wants, err := json.Marshal(want)
+	require.NoError(t, err)
+	has, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.JSONEq(t, string(wants), string(has), what)
+}
