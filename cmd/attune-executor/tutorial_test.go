@@ -19,7 +19,7 @@ var (
 )
 
 // ending is what ends everything that a tutorial leaves behind when it fails.
-const ending = "trap 'kill $(jobs -p) 2>/dev/null || true; attune-executor stack reset >/dev/null 2>&1 || true' EXIT\n"
+const ending = "trap 'kill $(jobs -p) 2>/dev/null || true; cd $FOLDER/hello-attune 2>/dev/null && attune-executor stack reset || true' EXIT\n"
 
 // TestTutorial runs every command of the tutorial as it stands, one after the
 // other in one shell, and finds every line that the tutorial shows in what the
@@ -42,7 +42,7 @@ func TestTutorial(t *testing.T) {
 	folder := filepath.Dir(stackDir(t)) // one that the servers' user can enter
 	run := filepath.Join(t.TempDir(), "tutorial.txtar")
 	require.NoError(t, os.WriteFile(run, []byte(
-		"cd $FOLDER\nexec timeout 300 bash -c 'bash $WORK/tutorial.sh 2>&1'\nas-told\n-- tutorial.sh --\n"+script.String()), 0o600))
+		"cd $FOLDER\nexec timeout 300 bash -c 'bash $WORK/tutorial.sh 2>&1'\nas-told\n! exists hello-attune\n-- tutorial.sh --\n"+script.String()), 0o600))
 	testscript.Run(t, testscript.Params{
 		Files: []string{run}, RequireExplicitExec: true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
