@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/catalog"
+	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/worker"
@@ -121,10 +123,17 @@ func withReadings(t *testing.T, source string, rows []reading) string {
 	return string(raw)
 }
 
-// Every example of the page about workflows is applied and run to its end by one engine, and
-// each row of its table of results is read.
-func TestExamplesOfWorkflowsRun(t *testing.T) {
+// Every workflow, pack and rule that a page shows is applied and run to its end by one
+// engine, and each row of the table of results is read.
+func TestExamplesOfPagesRun(t *testing.T) {
 	t.Parallel()
+	b := setup(t)
+	b.engine(t)
+	t.Run("Workflows", func(t *testing.T) { workflowsOfPages(t, b) })
+	t.Run("Pack", func(t *testing.T) { packOfPage(t, b) })
+}
+
+func workflowsOfPages(t *testing.T, b *bundle) {
 	raw, err := os.ReadFile("testdata/workflows_page.yaml")
 	require.NoError(t, err)
 	var want workflowsPage
@@ -157,9 +166,7 @@ func TestExamplesOfWorkflowsRun(t *testing.T) {
 		}
 		packs.add(example.Ref, "workflows/", ".workflow.yaml", source)
 	}
-	b := setup(t)
 	root := packs.write(t, b)
-	b.engine(t)
 	b.pageWorker(t, "plain", root)
 	b.pageWorker(t, "media", root, func(c *worker.Config) {
 		c.Labels = map[string]string{"gpu": "true", "arch": "amd64"}
@@ -198,6 +205,38 @@ func TestExamplesOfWorkflowsRun(t *testing.T) {
 			requireJSON(t, input, json.RawMessage(config), task)
 		}
 	}
+}
+
+// packOfPage runs the pack of docs/packs.md: an event fires its rule, which runs its action.
+func packOfPage(t *testing.T, b *bundle) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3 to run the example with")
+	}
+	text := page(t, "packs.md")
+	files := regexp.MustCompile("(?m)^    ref: .*\n(?:    .*\n)+").FindAllString(text, -1)
+	require.Len(t, files, 5, "a pack, an action, a trigger, a rule and a runtime")
+	script := regexp.MustCompile("(?s)```python\n(.*?)```").FindStringSubmatch(text)
+	require.NotNil(t, script)
+	packs := pagePacks{"deploy/actions/build.py": script[1]}
+	for i, path := range []string{"pack.yaml", "actions/build.yaml", "triggers/push.yaml", "rules/on_push.yaml", "runtimes/cobol.yaml"} {
+		packs["deploy/"+path] = files[i]
+	}
+	b.pageWorker(t, "python", packs.write(t, b), func(c *worker.Config) {
+		c.Interpreters = map[string][]string{"python": {python}}
+	})
+	made, err := submit.New(b.store, b.relay).EmitEvents(testkit.Context(t), []submit.Event{
+		{TriggerRef: "deploy.push", Payload: json.RawMessage(`{"branch": "main", "commit": "a1b2"}`)},
+	})
+	require.NoError(t, err)
+	var id int64
+	testkit.Eventually(t, func() bool {
+		return b.store.Pool().QueryRow(testkit.Context(t), `SELECT e.id FROM execution e
+			JOIN enforcement f ON f.id = e.enforcement WHERE f.event = $1`, made[0].ID).Scan(&id) == nil
+	}, 30*time.Second, "the rule fires")
+	status, result := b.outcome(t, id)
+	require.Equal(t, attune.StatusCompleted, status, "%v", result)
+	requireJSON(t, map[string]any{"image": "app:a1b2"}, result["data"], "data")
 }
 
 // tasks are the executions of a workflow's tasks, with index and status, sorted.
