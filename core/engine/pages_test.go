@@ -131,6 +131,7 @@ func TestExamplesOfPagesRun(t *testing.T) {
 	b.engine(t)
 	t.Run("Workflows", func(t *testing.T) { workflowsOfPages(t, b) })
 	t.Run("Pack", func(t *testing.T) { packOfPage(t, b) })
+	t.Run("Rule", func(t *testing.T) { ruleOfPage(t, b) })
 }
 
 func workflowsOfPages(t *testing.T, b *bundle) {
@@ -225,18 +226,47 @@ func packOfPage(t *testing.T, b *bundle) {
 	b.pageWorker(t, "python", packs.write(t, b), func(c *worker.Config) {
 		c.Interpreters = map[string][]string{"python": {python}}
 	})
-	made, err := submit.New(b.store, b.relay).EmitEvents(testkit.Context(t), []submit.Event{
-		{TriggerRef: "deploy.push", Payload: json.RawMessage(`{"branch": "main", "commit": "a1b2"}`)},
-	})
+	status, result := b.fired(t, "deploy.push", `{"branch": "main", "commit": "a1b2"}`)
+	require.Equal(t, attune.StatusCompleted, status, "%v", result)
+	requireJSON(t, map[string]any{"image": "app:a1b2"}, result["data"], "data")
+}
+
+// ruleOfPage runs the rule of docs/events.md.
+func ruleOfPage(t *testing.T, b *bundle) {
+	packs := pagePacks{"shop/pack.yaml": "ref: shop\nversion: 1.0.0\n"}
+	files := regexp.MustCompile("(?m)^    # packs/(\\S+)\n((?:    .*\n)+)").FindAllStringSubmatch(page(t, "events.md"), -1)
+	require.Len(t, files, 2, "a trigger and a rule")
+	for _, file := range files {
+		packs[file[1]] = file[2]
+	}
+	b.pageWorker(t, "rules", packs.write(t, b))
+	status, result := b.fired(t, "shop.ordered", `{"order": 7, "count": 12, "country": "france"}`)
+	require.Equal(t, attune.StatusCompleted, status, "%v", result)
+	require.Equal(t, "order 7 is a big one", result["stdout"])
+	small := b.emitTo(t, "shop.ordered", `{"order": 8, "count": 9, "country": "france"}`)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM event_matched WHERE event = $1`, small) == 1
+	}, 30*time.Second, "the event is compared with the rule")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM enforcement WHERE event = $1`, small))
+}
+
+func (b *bundle) emitTo(t *testing.T, trigger, payload string) (event int64) {
+	t.Helper()
+	made, err := submit.New(b.store, b.relay).EmitEvents(testkit.Context(t), []submit.Event{{TriggerRef: trigger, Payload: json.RawMessage(payload)}})
 	require.NoError(t, err)
+	return made[0].ID
+}
+
+// fired emits an event and waits for the end of the execution that its rule leads to.
+func (b *bundle) fired(t *testing.T, trigger, payload string) (attune.Status, map[string]any) {
+	t.Helper()
+	event := b.emitTo(t, trigger, payload)
 	var id int64
 	testkit.Eventually(t, func() bool {
 		return b.store.Pool().QueryRow(testkit.Context(t), `SELECT e.id FROM execution e
-			JOIN enforcement f ON f.id = e.enforcement WHERE f.event = $1`, made[0].ID).Scan(&id) == nil
+			JOIN enforcement f ON f.id = e.enforcement WHERE f.event = $1`, event).Scan(&id) == nil
 	}, 30*time.Second, "the rule fires")
-	status, result := b.outcome(t, id)
-	require.Equal(t, attune.StatusCompleted, status, "%v", result)
-	requireJSON(t, map[string]any{"image": "app:a1b2"}, result["data"], "data")
+	return b.outcome(t, id)
 }
 
 // tasks are the executions of a workflow's tasks, with index and status, sorted.
