@@ -24,7 +24,7 @@ import (
 	"github.com/attune-go/attune/core/worker/builtin"
 )
 
-// workflowsPage is what the examples of docs/workflows.md come to.
+// workflowsPage is what the workflows of docs/workflows.md and docs/inquiries.md come to.
 type workflowsPage struct {
 	Actions map[string]struct {
 		Prints, Format, Script string
@@ -140,8 +140,8 @@ func workflowsOfPages(t *testing.T, b *bundle) {
 	var want workflowsPage
 	require.NoError(t, yaml.Unmarshal(raw, &want))
 	text := page(t, "workflows.md")
-	sources := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
-	require.Len(t, sources, len(want.Examples), "every example of the page has its outcome in testdata")
+	sources := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text+page(t, "inquiries.md"), -1)
+	require.Len(t, sources, len(want.Examples), "every example of the pages has its outcome in testdata")
 	var rows []reading
 	for _, m := range readings.FindAllStringSubmatch(text, -1) {
 		rows = append(rows, reading{task: m[3], own: m[1], later: m[2], value: m[4]})
