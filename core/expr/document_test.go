@@ -3,6 +3,7 @@ package expr_test
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,7 +42,12 @@ func TestTheDocumentIsTrue(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/expressions.md")
 	require.NoError(t, err)
 	document := string(raw)
-	scope := expr.Names{"object": map[string]any{"a": int64(1), "b": int64(2)}}
+	_, values, found := strings.Cut(document, "```json\n")
+	require.True(t, found)
+	values, _, _ = strings.Cut(values, "```")
+	names, err := expr.FromJSON([]byte(values))
+	require.NoError(t, err)
+	scope := expr.Names(names.(map[string]any))
 	is := func(got any, want, what string) {
 		value, err := expr.FromJSON([]byte(want))
 		require.NoError(t, err, what)
@@ -59,8 +65,17 @@ func TestTheDocumentIsTrue(t *testing.T) {
 		require.NoError(t, err, source)
 		is(got, want, source)
 	}
+	for _, row := range rows(t, document, "| You want | You write | Value |") {
+		evaluated(row[1], row[2])
+	}
 	for _, row := range rows(t, document, "| Example | Value | |") {
 		evaluated(row[0], row[1])
+	}
+	for _, row := range rows(t, document, "| Expression | Error |") {
+		e, err := expr.Parse(row[0])
+		require.NoError(t, err, row[0])
+		_, err = e.Eval(scope)
+		require.EqualError(t, err, row[1]+" in "+strconv.Quote(row[0]))
 	}
 	var described []string
 	for _, row := range rows(t, document, "| Function | What it gives | Example | Value |") {

@@ -1,0 +1,74 @@
+package engine_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	links      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	headings   = regexp.MustCompile(`^#+ (.*)`)
+	linkTexts  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	noAnchors  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	elsewhere  = regexp.MustCompile(`^[a-z]+:`)
+	fenceMarks = "```"
+)
+
+// anchors are those of a page's headings, as GitHub makes them.
+func anchors(text string) map[string]bool {
+	found, fenced := map[string]bool{}, false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, fenceMarks) {
+			fenced = !fenced
+		}
+		m := headings.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil || fenced {
+			continue
+		}
+		name := noAnchors.ReplaceAllString(strings.ToLower(linkTexts.ReplaceAllString(m[1], "$1")), "")
+		name = strings.ReplaceAll(strings.TrimSpace(name), " ", "-")
+		unique := name
+		for n := 1; found[unique]; n++ {
+			unique = name + "-" + strconv.Itoa(n)
+		}
+		found[unique] = true
+	}
+	return found
+}
+
+// Every link of a page leads to a file, and to a heading of it.
+func TestLinksOfPagesLead(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	pages = append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CHANGELOG.md"))
+	require.Greater(t, len(pages), 20)
+	for _, from := range pages {
+		text, err := os.ReadFile(from)
+		require.NoError(t, err)
+		for _, m := range links.FindAllStringSubmatch(string(text), -1) {
+			if elsewhere.MatchString(m[1]) {
+				continue
+			}
+			path, anchor, _ := strings.Cut(m[1], "#")
+			to := from
+			if path != "" {
+				to = filepath.Join(filepath.Dir(from), path)
+			}
+			target, err := os.Stat(to)
+			require.NoError(t, err, "%s links to %s", from, m[1])
+			if anchor != "" && !target.IsDir() {
+				there, err := os.ReadFile(to)
+				require.NoError(t, err)
+				require.True(t, anchors(string(there))[anchor], "%s links to %s, which has no such heading", from, m[1])
+			}
+		}
+	}
+}
