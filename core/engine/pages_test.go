@@ -131,6 +131,7 @@ func TestExamplesOfPagesRun(t *testing.T) {
 	b.engine(t)
 	t.Run("Workflows", func(t *testing.T) { workflowsOfPages(t, b) })
 	t.Run("Pack", func(t *testing.T) { packOfPage(t, b) })
+	t.Run("Readme", func(t *testing.T) { packOfReadme(t, b) })
 	t.Run("Rule", func(t *testing.T) { ruleOfPage(t, b) })
 }
 
@@ -231,14 +232,31 @@ func packOfPage(t *testing.T, b *bundle) {
 	requireJSON(t, map[string]any{"image": "app:a1b2"}, result["data"], "data")
 }
 
-// ruleOfPage runs the rule of docs/events.md.
-func ruleOfPage(t *testing.T, b *bundle) {
-	packs := pagePacks{"shop/pack.yaml": "ref: shop\nversion: 1.0.0\n"}
-	files := regexp.MustCompile("(?m)^    # packs/(\\S+)\n((?:    .*\n)+)").FindAllStringSubmatch(page(t, "events.md"), -1)
-	require.Len(t, files, 2, "a trigger and a rule")
-	for _, file := range files {
+// filesOfPage are the files that a page shows below their path.
+func filesOfPage(t *testing.T, name string) pagePacks {
+	t.Helper()
+	packs := pagePacks{}
+	for _, file := range regexp.MustCompile("(?m)^    # packs/(\\S+)\n((?:    .*\n)+)").FindAllStringSubmatch(page(t, name), -1) {
 		packs[file[1]] = file[2]
 	}
+	return packs
+}
+
+// packOfReadme runs the action of README.md.
+func packOfReadme(t *testing.T, b *bundle) {
+	packs := filesOfPage(t, filepath.Join("..", "README.md"))
+	require.Len(t, packs, 3, "a pack and an action with its script")
+	b.pageWorker(t, "readme", packs.write(t, b))
+	status, result := b.outcome(t, b.request(t, "hello.greet", 1, `{"name": "Ada"}`)[0])
+	require.Equal(t, attune.StatusCompleted, status, "%v", result)
+	require.Equal(t, "Hello Ada", result["stdout"])
+}
+
+// ruleOfPage runs the rule of docs/events.md.
+func ruleOfPage(t *testing.T, b *bundle) {
+	packs := filesOfPage(t, "events.md")
+	require.Len(t, packs, 2, "a trigger and a rule")
+	packs["shop/pack.yaml"] = "ref: shop\nversion: 1.0.0\n"
 	b.pageWorker(t, "rules", packs.write(t, b))
 	status, result := b.fired(t, "shop.ordered", `{"order": 7, "count": 12, "country": "france"}`)
 	require.Equal(t, attune.StatusCompleted, status, "%v", result)
