@@ -118,6 +118,9 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err := d.openShop(ctx); err != nil {
 		return err
 	}
+	if err := d.writePast(ctx); err != nil {
+		return err
+	}
 	if err := d.connect(ctx); err != nil {
 		return err
 	}

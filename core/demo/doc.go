@@ -15,6 +15,9 @@
 // lists, repeated and in workflows of their own; large orders ask a person, whom the
 // demo stands in for when nobody answers.
 //
+// Where the last hour is not recorded, the demo makes it up first, so that the charts of
+// the dashboard are not empty: past.sql. Each of its rows says so, and none counts.
+//
 // At the end traffic stops, everything that was requested is awaited, each requested id
 // is looked up, and the invariant queries are run. The demo succeeds only if every
 // execution and workflow has reached a terminal state, each end other than completed is

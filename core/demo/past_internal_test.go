@@ -1,0 +1,143 @@
+package demo
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/catalog"
+	"github.com/attune-go/attune/core/doctor"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// fresh is a demo with its actions and its shop on a fresh database.
+func fresh(t *testing.T) (*Demo, *bytes.Buffer) {
+	t.Helper()
+	out := &bytes.Buffer{}
+	d := &Demo{cfg: Config{Out: out, Workers: 4}, store: testkit.Store(t)}
+	require.NoError(t, d.seed(t.Context()))
+	files, err := catalog.Read([]string{"packs"}, nil)
+	require.NoError(t, err)
+	_, err = catalog.New(d.store, nil).Apply(t.Context(), catalog.Request{Set: files.Set, Policies: files.Policies, Actor: "demo"})
+	require.NoError(t, err)
+	return d, out
+}
+
+// TestThePastFillsEveryChart: whatever the dashboard reads about the last hour has
+// something to show; no invariant and no alert is about it, nothing of it is left to do,
+// and it counts in no total of the run.
+func TestThePastFillsEveryChart(t *testing.T) {
+	t.Parallel()
+	d, out := fresh(t)
+	ctx := t.Context()
+	require.NoError(t, d.writePast(ctx))
+	require.Regexp(t, `^\d{5} made-up executions `, out.String())
+	m := monitor.New(monitor.Config{}, monitor.Deps{Store: d.store})
+
+	past, err := m.Past(ctx)
+	require.NoError(t, err)
+	var failed, letters float64
+	idle := 0
+	for _, minute := range past.Minutes {
+		if minute.Done < 50 {
+			idle++
+		}
+		failed, letters = failed+minute.Failed, letters+minute.Letters
+	}
+	require.LessOrEqual(t, idle, 4, "only the deployment is idle")
+	require.Greater(t, failed, 50.0)
+	require.InDelta(t, 11, letters, 0)
+
+	queues, err := m.QueuesPast(ctx, 0)
+	require.NoError(t, err)
+	deep := 0.0
+	for i := range queues.List {
+		for _, minute := range queues.List[i].Minutes {
+			deep = max(deep, minute.Depth)
+		}
+	}
+	require.Equal(t, 10, len(queues.List)) //nolint:testifylint // a failure would print 600 minutes
+	require.Greater(t, deep, 20.0, "a queue is built up during the burst")
+
+	workers, err := m.WorkersPast(ctx)
+	require.NoError(t, err)
+	require.Len(t, workers.List, 6, "four that are there and two that have left")
+	for _, w := range workers.List {
+		ended := 0.0
+		for _, minute := range w.Minutes {
+			ended += minute.Ended
+		}
+		require.Greater(t, ended, 100.0)
+	}
+
+	board, err := m.WorkflowBoard(ctx, monitor.WorkflowFilter{}, 0)
+	require.NoError(t, err)
+	require.Zero(t, board.Open)
+	require.Greater(t, len(board.List), 40)
+	detail, err := m.Workflow(ctx, board.List[0].Execution)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, detail.Tasks.Total)
+	inquiries, err := m.Inquiries(ctx, monitor.InquiryFilter{}, "")
+	require.NoError(t, err)
+	require.NotEmpty(t, inquiries.List)
+	require.Zero(t, inquiries.Open.Value)
+	ledger, err := m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
+	require.NoError(t, err)
+	require.Len(t, ledger.List, 11)
+	require.Zero(t, ledger.Open.Value, "no letter of the past waits for a person")
+	for i := range ledger.List {
+		require.Equal(t, historyMark, ledger.List[i].Detail)
+	}
+
+	alerts, err := m.Alerts(ctx)
+	require.NoError(t, err)
+	require.Len(t, alerts.Recent, 2)
+	for i := range alerts.Open {
+		require.Contains(t, []string{"no_replica", "no_active_workers"}, alerts.Open[i].Rule, "what is not started yet")
+	}
+	overview, err := m.Overview(ctx)
+	require.NoError(t, err)
+	for _, finding := range monitor.Attention(overview, nil, nil) {
+		require.NotRegexp(t, "workflow|question|letter|fail", finding.Text)
+	}
+	violations, err := doctor.Invariants(ctx, d.store.Pool())
+	require.NoError(t, err)
+	require.Empty(t, violations)
+
+	c, err := d.count(ctx)
+	require.NoError(t, err)
+	require.Equal(t, counts{Outbox: c.Outbox}, c) // what the shop has announced
+	orders, err := d.countShop(ctx)
+	require.NoError(t, err)
+	require.Equal(t, shop{}, orders)
+	ends, err := d.ends(ctx)
+	require.NoError(t, err)
+	require.Empty(t, ends)
+	unmarked := testkit.Count(t, d.store, `select count(*) from execution
+		where config->>'history' is distinct from $1 or result->>'history' is distinct from $1`, historyMark)
+	require.Zero(t, unmarked)
+}
+
+// TestThePastIsWrittenWhereItIsMissing: not again beside recent executions, and behind
+// what ended half an hour ago only since then.
+func TestThePastIsWrittenWhereItIsMissing(t *testing.T) {
+	t.Parallel()
+	d, out := fresh(t)
+	old := testkit.Execution(t, d.store, testkit.Action(t, d.store, "demo.old"))
+	testkit.Exec(t, d.store, "update execution set status = 'completed' where id = $1", old.ID)
+	testkit.Exec(t, d.store, "update execution set created = now() - interval '30 minutes', finished_at = now() - interval '30 minutes'")
+	require.NoError(t, d.writePast(t.Context()))
+	require.Regexp(t, `^\d+ made-up executions `, out.String())
+	require.Zero(t, testkit.Count(t, d.store, `select count(*) from execution e join execution o on o.id = $1
+		where e.id <> o.id and e.created < o.created`, old.ID))
+	require.Zero(t, testkit.Count(t, d.store, "select count(*) from execution where id < $1", old.ID))
+	n := testkit.Count(t, d.store, "select count(*) from execution")
+
+	out.Reset()
+	require.NoError(t, d.writePast(t.Context()))
+	require.Empty(t, out.String())
+	require.Equal(t, n, testkit.Count(t, d.store, "select count(*) from execution"))
+	require.EqualValues(t, testkit.Count(t, d.store, "select max(id) from execution"), d.before)
+}
