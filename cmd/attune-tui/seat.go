@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -163,8 +164,24 @@ func (s *seat) shown(first *app.Installation) options {
 	o.app.Bookmarks = s.file.Bookmarks
 	o.app.Exports, o.app.Version = stateFolder("exports"), version()
 	o.app.Clipboard = clipboard(os.Stdout, carry.WithinOf(s.environ))
+	if seen := stateFolder("hints-seen"); seen != "" && o.snapshot == "" {
+		o.app.Hints, o.app.HintsEnded = !s.file.NoHints && !exists(seen), func() error { return remember(seen) }
+	}
 	o.app.SaveBookmark = func(b settings.Bookmark) error { return settings.Save(s.file.Path, b) }
 	return o
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// remember makes an empty file, whose being there says that something was shown.
+func remember(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o600)
 }
 
 // clipboard asks the terminal to take a text, in one write to where the frames go.

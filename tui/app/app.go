@@ -86,6 +86,10 @@ type Options struct {
 	// Exports is the folder for exports that are given no name, and for bundles; empty
 	// where none is known. Version is that of the program.
 	Exports, Version string
+	// Hints shows for a minute which keys matter in the open view. HintsEnded is called
+	// when that has ended, and may write a file; nil remembers nothing.
+	Hints      bool
+	HintsEnded func() error
 	// Notice is a line that the operator should see first.
 	Notice string
 	// Random returns a number in [0,1) for jitter; nil means the global source.
@@ -217,6 +221,7 @@ type Model struct {
 	takes    int
 	sessions map[string][]*act.Operation
 
+	hinting      hinting
 	chains       map[screen.Feed]*chain
 	refreshEvery time.Duration
 	paused       bool
@@ -251,6 +256,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	m.input.Prompt = "/"
 	m.input.Cursor.SetMode(cursor.CursorStatic)
 	m.tick()
+	m.hinting = hinting{on: opts.Hints, since: m.env.Clock}
 	m.say(opts.Notice)
 	return m, nil
 }
@@ -349,7 +355,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case spinMsg:
 		return m, m.spun()
 	case clockMsg:
-		return m, m.opts.After(time.Second, clockMsg{})
+		return m, tea.Batch(m.opts.After(time.Second, clockMsg{}), m.ageHints())
+	case hintsEndedMsg:
+		if msg.err != nil {
+			m.say("The end of the hints could not be remembered: " + msg.err.Error())
+		}
 	case tea.FocusMsg:
 		m.blurred = false
 		if !m.paused {

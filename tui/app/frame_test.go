@@ -134,6 +134,10 @@ func TestGoldenFrames(t *testing.T) {
 			requireGolden(t, name, b.View())
 		})
 	}
+	t.Run("hints_80x24", func(t *testing.T) {
+		t.Parallel()
+		requireGolden(t, "hints_80x24", started(t, sample(), 80, 24, func(o *Options) { o.Hints = true }).View())
+	})
 	t.Run("help_80x24", func(t *testing.T) {
 		t.Parallel()
 		b := started(t, sample(), 80, 24)

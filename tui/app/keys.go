@@ -178,6 +178,8 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 		return m.setRefresh(m.refreshEvery / 2)
 	case keymap.Theme:
 		return m.nextTheme()
+	case keymap.Hints:
+		return m.toggleHints()
 	case keymap.Filter:
 		return m.openFilter()
 	case keymap.Sort:

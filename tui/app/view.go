@@ -318,7 +318,7 @@ func (m *Model) titleRule() string {
 	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim, " "+strings.Repeat("─", fill)+right)
 }
 
-// messageLine is the input line, a short message, or why a source is away.
+// messageLine is the input line, a short message, why a source is away, or a hint.
 func (m *Model) messageLine() string {
 	e := m.env
 	switch {
@@ -336,7 +336,10 @@ func (m *Model) messageLine() string {
 		return " " + widget.Clean(m.toast)
 	}
 	note, trouble := m.exportNote()+m.listNote(), m.trouble()
-	if note == "" {
+	switch {
+	case note == "" && trouble == "":
+		return m.hintLine()
+	case note == "":
 		return trouble
 	}
 	return " " + note + trouble

@@ -39,6 +39,7 @@ const (
 	Sort        Action = "sort"
 	Problems    Action = "problems"
 	Preview     Action = "preview"
+	Hints       Action = "hints"
 	Freeze      Action = "freeze"
 	Refresh     Action = "refresh"
 	Slower      Action = "slower"
@@ -203,6 +204,7 @@ var Table = append([]Binding{
 	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0, false},
 	{Faster, []string{"-"}, "-", "", "poll more often", GroupView, []Scope{Everywhere}, 0, false},
 	{Theme, []string{"t"}, "t", "", "next theme", GroupView, []Scope{Everywhere}, 0, false},
+	{Hints, []string{"b"}, "b", "", "basics: hints about the open view, or none any more", GroupView, []Scope{Everywhere}, 0, false},
 	{Help, []string{"?"}, "?", "help", "keys that work here", GroupView, []Scope{Everywhere}, 99, false},
 	{Quit, []string{"q"}, "q", "quit", "go up; quit at a numbered view", GroupView, []Scope{Everywhere}, 12, false},
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},

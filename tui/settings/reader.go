@@ -156,6 +156,7 @@ func (s *Settings) read(r *reader, root *yaml.Node) {
 		"refresh":         r.duration("refresh", &s.Refresh),
 		"ascii":           r.flag("ascii", func(on bool) { s.ASCII = on }),
 		"mouse":           r.flag("mouse", func(on bool) { s.NoMouse = !on }),
+		"hints":           r.flag("hints", func(on bool) { s.NoHints = !on }),
 		"contexts": func(node *yaml.Node) {
 			r.entries(node, "contexts", func(key, value *yaml.Node) { s.readContext(r, key, value) })
 		},

@@ -38,6 +38,7 @@ type Settings struct {
 	Refresh time.Duration
 	ASCII   bool
 	NoMouse bool
+	NoHints bool
 	// Contexts are in the order of the file.
 	Contexts []Context
 	// Keys are the actions that have other keys, Commands what has a key besides.

@@ -64,6 +64,7 @@ theme: colour-blind
 refresh: 5
 ascii: true
 mouse: false
+hints: false
 contexts:
   staging: &base
     database_url: postgresql://u:secret@db.staging/attune
@@ -82,6 +83,7 @@ contexts:
 	require.Equal(t, 5*time.Second, s.Refresh)
 	require.True(t, s.ASCII)
 	require.True(t, s.NoMouse)
+	require.True(t, s.NoHints)
 	require.Equal(t, []string{"staging", "prod-eu"}, s.Names())
 	prod, err := s.Find("prod-eu")
 	require.NoError(t, err)
@@ -90,7 +92,7 @@ contexts:
 	require.Equal(t, "red", prod.Colour)
 	require.Equal(t, "attune_eu", prod.Schema)
 	require.False(t, prod.Management.Given())
-	require.True(t, strings.HasSuffix(prod.At, "tui.yaml:12"), prod.At)
+	require.True(t, strings.HasSuffix(prod.At, "tui.yaml:13"), prod.At)
 	require.Empty(t, s.Warnings, "nobody else can read it")
 }
 

@@ -1,0 +1,100 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// hinted is a first session.
+func hinted(t *testing.T, w, h int, ended func() error) *bundle {
+	t.Helper()
+	return started(t, sample(), w, h, func(o *Options) { o.Hints, o.HintsEnded = true, ended })
+}
+
+// TestEveryNumberedViewHasAHintInItsFirstMinute: three keys in one line above the keys,
+// in 80 columns, of keys that work there; the line is no line of the view.
+func TestEveryNumberedViewHasAHintInItsFirstMinute(t *testing.T) {
+	t.Parallel()
+	b, without := hinted(t, 80, 24, nil), started(t, sample(), 80, 24)
+	for i, view := range Views {
+		key := string(rune('1' + i))
+		b.press(key)
+		without.press(key)
+		line := b.hintLine()
+		requireFits(t, b, 80, 24)
+		require.Contains(t, b.View(), "b hides this", view)
+		require.Equal(t, without.frame()[:22], b.frame()[:22], "%s: nothing else changes", view)
+		require.LessOrEqual(t, widget.Width(line), 80)
+		shown := 0
+		for _, h := range hintsOf[view] {
+			binding, ok := b.keymap.Of(h.action)
+			require.True(t, ok)
+			require.True(t, binding.In(view), "%s in %s", h.action, view)
+			if strings.Contains(ansi.Strip(line), h.text) {
+				shown++
+			}
+		}
+		require.Equal(t, hintsShown, shown, "%s: %s", view, line)
+	}
+	for view, hints := range hintsOf {
+		for _, h := range hints {
+			binding, _ := b.keymap.Of(h.action)
+			require.True(t, binding.In(view), "%s in %s", h.action, view)
+		}
+	}
+}
+
+func TestAHintNamesNoKeyThatIsLocked(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24, func(o *Options) { o.Hints, o.ReadOnly = true, "as it was started with --read-only" })
+	b.press("8")
+	require.NotContains(t, b.hintLine(), "answers")
+	require.Contains(t, b.hintLine(), "filters")
+}
+
+// TestHintsEndByTheirKeyOrAfterAMinute, which is remembered once; the key brings them back.
+func TestHintsEndByTheirKeyOrAfterAMinute(t *testing.T) {
+	t.Parallel()
+	ended := 0
+	remember := func() error { ended++; return nil }
+	b := hinted(t, 80, 24, remember)
+	b.press("b")
+	require.NotContains(t, b.View(), "hides this")
+	require.Equal(t, 1, ended)
+	b.press("b")
+	require.Contains(t, b.View(), "hides this")
+	b.now = b.now.Add(hintTime - time.Second)
+	b.send(clockMsg{})
+	require.Contains(t, b.View(), "hides this")
+	b.now = b.now.Add(time.Second)
+	b.send(clockMsg{})
+	b.send(clockMsg{})
+	require.NotContains(t, b.View(), "hides this")
+	require.Equal(t, 2, ended)
+}
+
+func TestWhatIsUrgentWinsOverAHint(t *testing.T) {
+	t.Parallel()
+	b := hinted(t, 80, 24, func() error { return errors.New("the disk is full") })
+	b.press("?")
+	require.NotContains(t, b.View(), "hides this")
+	b.press("?")
+	b.press("2")
+	b.press("/")
+	require.NotContains(t, b.View(), "hides this")
+	b.press("esc")
+	b.source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("connection refused")}
+	b.run(b.refresh())
+	require.Contains(t, b.View(), "connection refused")
+	require.NotContains(t, b.View(), "hides this")
+	b.press("b")
+	require.Contains(t, b.View(), "could not be remembered: the disk is full")
+}
