@@ -65,15 +65,16 @@ func (v *Alerts) list(a *monitor.Alerts, w, h int) []string {
 	if len(v.rows) > 0 {
 		return widget.Fit(v.table.Lines(w, h, e.Theme), w, h)
 	}
+	if v.Filter() != "" || v.problems {
+		return widget.Fit([]string{"", " " + e.Paint(theme.Dim, "Nothing that is open matches; esc clears the filter, z shows all.")}, w, h)
+	}
 	text := " " + e.Paint(theme.Dim, "Nothing that could be looked at needs attention.")
-	switch {
-	case v.Filter() != "" || v.problems:
-		text = " " + e.Paint(theme.Dim, "Nothing that is open matches; esc clears the filter, z shows all.")
-	case a.Evaluated:
+	if a.Evaluated {
 		sign, calm := e.Calm()
 		text = " " + sign + " " + e.Paint(theme.Dim, calm)
 	}
-	return widget.Fit([]string{"", text}, w, h)
+	rules := "Each rule whose condition holds is listed here: attune-executor alerts rules"
+	return widget.Fit([]string{"", text, " " + e.Paint(theme.Dim, rules)}, w, h)
 }
 
 // evaluation is the line about who watches.

@@ -65,6 +65,9 @@ func (v *DeadLetters) nothing(d *monitor.DeadLetters, w int) []string {
 	return lines
 }
 
+// comesHere says what becomes a dead letter.
+const comesHere = " A message that expires or is refused comes here, such as work that no worker took: docs/dead-letters.md"
+
 // empty says why there is nothing to list and what to do.
 func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 	switch {
@@ -81,11 +84,11 @@ func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 			" Until then the broker drops what dies, or keeps it where its queue is bound: nothing is lost by looking.",
 		}
 	case d.Queue != nil && d.Queue.Ready == 0 && d.Queue.Consumers > 0:
-		return []string{" No dead letters: none on the broker, none in the ledger. A handler is there to take them."}
+		return []string{" No dead letters: none on the broker, none in the ledger. A handler is there to take them.", comesHere}
 	case d.Queue != nil && d.Queue.Ready > 0:
 		return []string{" None in the ledger; " + v.env.Num(d.Queue.Ready) + " lie on the broker: S takes them."}
 	default:
-		return []string{" None in the ledger."}
+		return []string{" None in the ledger.", comesHere}
 	}
 }
 

@@ -89,7 +89,8 @@ func (v *Inquiries) empty() []string {
 		return lines
 	}
 	return []string{
-		"", " Nobody has been asked anything yet.", " A task with the action core.ask asks a person, and its workflow goes on from the answer: docs/inquiries.md.",
+		"", " Nobody has been asked anything yet.", " A task with the action core.ask asks a person, and its workflow goes on",
+		" from the answer: docs/inquiries.md",
 	}
 }
 

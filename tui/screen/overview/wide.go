@@ -75,7 +75,7 @@ func (o *Overview) queueLines(w, h int) []string {
 		lines = append(lines, o.line(topQueues, queueKey(&q), "", line, w-1))
 	}
 	if len(ov.Top) == 0 {
-		lines = append(lines, " "+e.Paint(theme.Dim, "No queue exists yet. The first execution of an action makes one."))
+		lines = append(lines, " "+e.Paint(theme.Dim, "No queue exists yet. Make one: attune-executor run core.echo -p message=hello"))
 	}
 	return lines
 }

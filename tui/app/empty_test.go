@@ -1,0 +1,38 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// TestAnEmptyViewSaysHowItIsFilled: what would be there, and the command or the page that
+// leads to it, also in 80 columns.
+func TestAnEmptyViewSaysHowItIsFilled(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	reading := source.overview.Reading
+	source.overview = &monitor.Overview{Reading: reading, Live: monitor.Live{}, Alerts: &monitor.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At}}
+	source.broker = &monitor.Broker{Reading: source.broker.Reading, Node: source.broker.Node}
+	source.queues = &monitor.Queues{Reading: reading}
+	source.workers = &monitor.Workers{Reading: reading}
+	source.list = nil
+	source.dead.Ledger.Recent, source.dead.Queue.Ready, source.dead.Queue.Consumers = nil, 0, 1
+	source.alerts = &monitor.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At, Rules: []monitor.AlertRule{{Name: "no_replica", State: monitor.RuleQuiet}}}
+	source.checks = &monitor.Checks{Reading: reading}
+	source.audit = &monitor.Audit{Reading: reading}
+	source.flows = fakeFlows{board: &monitor.WorkflowBoard{Reading: reading}, page: &monitor.InquiryPage{Reading: reading}}
+	require.Contains(t, started(t, source, 140, 40).View(), "attune-executor run core.echo -p message=hello")
+	b := started(t, source, 80, 24)
+	for key, want := range map[string]string{
+		"2": "attune-executor run core.echo", "3": "attune-executor run core.echo", "4": "attune-executor worker",
+		"5": "docs/dead-letters.md", "6": "docs/workflows.md", "7": "attune-executor alerts rules", "8": "docs/inquiries.md", "9": "attune-executor serve",
+		"L": "A opens the menu",
+	} {
+		b.press(key)
+		require.Contains(t, ansi.Strip(b.View()), want, key)
+	}
+}
