@@ -46,7 +46,7 @@ func newApplyCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would change and write nothing")
-	flags.BoolVar(&options.prune, "prune", false, "delete rules, triggers, actions and workflows that the folder of a pack no longer has")
+	flags.BoolVar(&options.prune, "prune", false, "delete rules, triggers, actions, workflows and policies that the folder of a pack no longer has")
 	flags.BoolVar(&options.strict, "strict", false, "refuse warnings like mistakes: write nothing, exit code 2")
 	flags.BoolVar(&options.yes, "yes", false, "do not ask before deleting")
 	return cmd
@@ -61,8 +61,9 @@ type applied struct {
 	Changed    int           `json:"changed"`
 	Unchanged  int           `json:"unchanged"`
 	Deleted    int           `json:"deleted"`
-	Nudged     int           `json:"nudged_queues"` // whose first waiter looks again at once
-	NotApplied []string      `json:"not_applied"`   // files that describe something else
+	Kept       []string      `json:"kept,omitempty"` // undescribed policies of pruned packs, which stay in force
+	Nudged     int           `json:"nudged_queues"`  // whose first waiter looks again at once
+	NotApplied []string      `json:"not_applied"`    // files that describe something else
 	Mistakes   []fileMistake `json:"mistakes"`
 	Warnings   []string      `json:"warnings"` // of what was applied
 }
@@ -195,7 +196,7 @@ func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options apply
 func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options applyOptions, result catalog.Result) error {
 	out := applied{
 		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Mistakes: []fileMistake{}, Warnings: []string{},
-		NotApplied: append([]string{}, files.Skipped...), Nudged: result.Nudged,
+		NotApplied: append([]string{}, files.Skipped...), Nudged: result.Nudged, Kept: result.Kept,
 		New: result.Count(catalog.Added), Changed: result.Count(catalog.Changed), Unchanged: result.Count(catalog.Unchanged),
 		Deleted: result.Count(catalog.Deleted),
 	}
@@ -218,6 +219,10 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options appl
 	err := a.print(cmd, out, out.table)
 	for _, warning := range out.Warnings {
 		a.notef("%s", clean(warning))
+	}
+	for _, ref := range out.Kept {
+		a.notef("policy %s stays in force: no file describes it, and it was not read from the folder of the pack; "+
+			"`attune-executor policy delete %s` deletes it", clean(ref), clean(ref))
 	}
 	return err
 }

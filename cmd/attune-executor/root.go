@@ -175,7 +175,8 @@ func newRootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
 		newRunCommand(a), newExecutionCommand(a), newWorkflowCommand(a), newQueueCommand(a), newDeadLettersCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
-		newApplyCommand(a), newEmitCommand(a), newEventCommand(a), newEnforcementCommand(a), newRuleCommand(a), newInquiryCommand(a), newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newAlertsCommand(a),
+		newApplyCommand(a), newEmitCommand(a), newEventCommand(a), newEnforcementCommand(a), newRuleCommand(a),
+		newPackCommand(a), newActionCommand(a), newTriggerCommand(a), newPolicyCommand(a), newInquiryCommand(a), newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newAlertsCommand(a),
 	)
 	return root
 }

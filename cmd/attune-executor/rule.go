@@ -193,6 +193,9 @@ func (a *app) listRules(cmd *cobra.Command, trigger, cursor string) error {
 	}
 	return a.print(cmd, page, func(w io.Writer) error {
 		if len(page.List) == 0 {
+			if trigger == "" && cursor == "" {
+				return row(w, "there is no rule yet: write one below rules/ of a pack, and apply the pack: `attune-executor apply FOLDER`")
+			}
 			return row(w, "no rule matches")
 		}
 		if err := row(w, "RULE", "TRIGGER", "ACTION", "ENABLED", "LAST FIRED", "FIRED", "DISABLED", "NOTE"); err != nil {

@@ -52,8 +52,9 @@ type Request struct {
 	// DryRun compares and writes nothing.
 	DryRun bool
 	// Prune deletes what packs whose folder was read as a whole no longer describe:
-	// rules, triggers, actions and workflows that nobody made by hand. PruneOnly
-	// bounds it to what was agreed to; nil is all.
+	// rules, triggers, actions and workflows that nobody made by hand, and policies that
+	// were read from the folder of the pack. PruneOnly bounds it to what was agreed to; nil
+	// is all.
 	Prune     bool
 	PruneOnly []Name
 }
@@ -61,8 +62,11 @@ type Request struct {
 // Result is what an application changed, or would change.
 type Result struct {
 	// Changes are items in the order of their kinds, then those deleted, then the
-	// policies in the order of the files.
+	// policies in the order of the files, then those deleted.
 	Changes []Change
+	// Kept are policies of packs that were pruned which no file describes and which stay in
+	// force, as they were not read from the folder of the pack.
+	Kept []string
 	// Nudged are the queues whose first waiter was told to look again.
 	Nudged int
 	// Warnings are not mistakes.
@@ -130,6 +134,11 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err := items.relink(ctx); err != nil {
 		return Result{}, err
 	}
+	about := newScopes()
+	pruned, kept, err := prunePolicies(ctx, tx, request, w.doomed, &about)
+	if err != nil {
+		return Result{}, err
+	}
 	if err := items.prune(ctx); err != nil {
 		return Result{}, err
 	}
@@ -143,14 +152,14 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err := p.write(ctx, tx, request); err != nil {
 		return Result{}, err
 	}
-	result := Result{Changes: slices.Concat(items.changes, p.changes), Warnings: warnings}
+	result := Result{Changes: slices.Concat(items.changes, p.changes, pruned), Kept: kept, Warnings: warnings}
 	if request.DryRun {
 		return result, nil
 	}
 	if err := c.announce(ctx, tx, items.written, w.doomed); err != nil {
 		return Result{}, err
 	}
-	result.Nudged, err = c.nudge(ctx, tx, p.scopes)
+	result.Nudged, err = c.nudge(ctx, tx, about.with(p.scopes))
 	return result, err
 }
 
@@ -208,12 +217,13 @@ func (p *plan) write(ctx context.Context, tx *store.Tx, request Request) error {
 // auditEntry is what the audit keeps of a change.
 type auditEntry struct {
 	How    How           `json:"change"`
-	File   string        `json:"file"`
+	File   string        `json:"file,omitempty"`
+	Pack   string        `json:"pack,omitempty"` // in whose folder a policy is described
 	Fields []FieldChange `json:"fields"`
 }
 
 func auditOf(change Change) auditEntry {
-	return auditEntry{How: change.How, File: change.Place.String(), Fields: change.Fields}
+	return auditEntry{How: change.How, File: change.Place.String(), Pack: change.Folder, Fields: change.Fields}
 }
 
 func refsOf(policies []pack.Policy) []string {

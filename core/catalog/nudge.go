@@ -23,15 +23,22 @@ type scopes struct {
 
 func newScopes() scopes { return scopes{actions: map[int64]bool{}, packs: map[int64]bool{}} }
 
-func (s *scopes) add(of state) {
+func (s *scopes) add(action, packID *int64) {
 	switch {
-	case of.Action != nil:
-		s.actions[*of.Action] = true
-	case of.Pack != nil:
-		s.packs[*of.Pack] = true
+	case action != nil:
+		s.actions[*action] = true
+	case packID != nil:
+		s.packs[*packID] = true
 	default:
 		s.everything = true
 	}
+}
+
+func (s *scopes) with(others scopes) scopes {
+	maps.Copy(s.actions, others.actions)
+	maps.Copy(s.packs, others.packs)
+	s.everything = s.everything || others.everything
+	return *s
 }
 
 func (s *scopes) empty() bool { return len(s.actions)+len(s.packs) == 0 && !s.everything }

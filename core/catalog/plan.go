@@ -43,7 +43,7 @@ func planOf(ctx context.Context, q *store.Queries, policies []pack.Policy) (*pla
 
 func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) {
 	was, exists := current[policy.Ref]
-	change := Change{Kind: pack.KindPolicy, Ref: policy.Ref, How: Added, Place: policy.Place, Fields: difference(state{}, wanted)}
+	change := Change{Kind: pack.KindPolicy, Ref: policy.Ref, How: Added, Place: policy.Place, Folder: policy.Folder, Fields: difference(state{}, wanted)}
 	if exists {
 		wanted.ID, wanted.Created = was.ID, was.Created
 		change.How, change.Fields = Changed, difference(was, wanted)
@@ -55,9 +55,9 @@ func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) 
 	if !change.limits() {
 		return
 	}
-	p.scopes.add(wanted)
+	p.scopes.add(wanted.Action, wanted.Pack)
 	if exists {
-		p.scopes.add(was)
+		p.scopes.add(was.Action, was.Pack)
 	}
 }
 

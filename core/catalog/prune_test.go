@@ -133,3 +133,60 @@ func TestPruneSparesWhatIsNamed(t *testing.T) {
 	require.Zero(t, b.must(t, order(t, root)).Count(catalog.Deleted))
 	require.Equal(t, b.doc(t, "action", "shop.charge")["id"], b.doc(t, "rule", "shop.on_charge")["action"], "without pruning it is still there")
 }
+
+// TestPruneDeletesThePoliciesOfTheFolder: what came from elsewhere stays in force and is
+// named, unless its action is deleted.
+func TestPruneDeletesThePoliciesOfTheFolder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	root := folder(t, shop, "policies/wide.yaml", "ref: all.wide\nthreshold: 50\n")
+	b.must(t, order(t, root))
+	b.apply(t, "ref: shop.night\npack: shop\nthreshold: 9\n---\nref: ops.charge\naction: shop.charge\nthreshold: 2\n---\nref: deploy.other\npack: deploy\nthreshold: 1\n")
+	require.NoError(t, os.Remove(filepath.Join(root, "policies", "limit.yaml")))
+	require.NoError(t, os.Remove(filepath.Join(root, "policies", "wide.yaml")))
+
+	request := order(t, root)
+	result := b.must(t, request)
+	require.Zero(t, result.Count(catalog.Deleted))
+	require.Empty(t, result.Kept, "without pruning nothing is said")
+
+	request.Prune, request.DryRun = true, true
+	want := []string{"deleted policy all.wide", "deleted policy shop.limit"}
+	require.Equal(t, want, happened(b.must(t, request)))
+	require.Equal(t, 5, b.policies(t))
+	request.DryRun, request.PruneOnly = false, []catalog.Name{}
+	require.Equal(t, []string{"all.wide", "ops.charge", "shop.limit", "shop.night"}, b.must(t, request).Kept, "only what was agreed to")
+	request.PruneOnly = nil
+	result = b.must(t, request)
+	require.Equal(t, want, happened(result))
+	require.Equal(t, []string{"ops.charge", "shop.night"}, result.Kept)
+	require.Equal(t, 3, b.policies(t))
+	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from operator_audit where action = 'policy.apply' and request->>'change' = 'deleted'`))
+
+	// The policy of an action goes with it, and not in silence.
+	request = order(t, folder(t, shop, "actions/charge.yaml", "", "policies/limit.yaml", "", "actions/workflows/order.workflow.yaml",
+		"version: 1.0.0\ntasks:\n  - name: say\n    action: core.noop\n"))
+	request.Prune = true
+	result = b.must(t, request)
+	require.Contains(t, happened(result), "deleted policy ops.charge")
+	require.Equal(t, []string{"shop.night"}, result.Kept)
+}
+
+// TestDeletePolicy: the deletion is audited with what the policy said, and repeated it
+// finds nothing.
+func TestDeletePolicy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.apply(t, everyKey)
+	gone := catalog.PolicyDeletion{Ref: "deploy.limit", Reason: "the move is over", Actor: "ada", Source: "test"}
+	receipt, err := b.catalog.DeletePolicy(t.Context(), gone)
+	require.NoError(t, err)
+	require.Zero(t, b.policies(t))
+	var actor, action, reason, request string
+	require.NoError(t, b.store.Pool().QueryRow(t.Context(),
+		"select actor, action, reason, request::text from operator_audit where id = $1", receipt.Audit).Scan(&actor, &action, &reason, &request))
+	require.Equal(t, []string{"ada", "policy.delete", "the move is over"}, []string{actor, action, reason})
+	require.Contains(t, request, `{"key": "threshold", "new": "", "old": "5"}`)
+	_, err = b.catalog.DeletePolicy(t.Context(), gone)
+	require.ErrorIs(t, err, catalog.ErrNoPolicy)
+}

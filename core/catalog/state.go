@@ -27,6 +27,7 @@ type Change struct {
 	How    How
 	Fields []FieldChange // of a new item what it sets
 	Place  pack.Place    // where the file describes it
+	Folder string        // the pack in whose folder a policy is described; empty: in none
 	// Superseded is the newer concurrency policy of the same scope that counts in
 	// place of this one; empty: none.
 	Superseded string

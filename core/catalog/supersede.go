@@ -55,7 +55,7 @@ func (p *plan) supersede(ctx context.Context, q *store.Queries) error {
 		if w.Kind != string(policy.KindConcurrency) {
 			continue
 		}
-		of.add(w)
+		of.add(w.Action, w.Pack)
 		r := rival{ref: w.Ref, scope: scopeOf(w.Action, w.Pack), created: w.Created, id: w.ID}
 		if p.changes[i].How == Added { // it will be newer than all that are there, and than those before it
 			r.created, r.id = time.Unix(1<<40, 0), int64(i)

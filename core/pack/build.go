@@ -46,6 +46,9 @@ func (b *builder) read(source Source) {
 	switch source.Kind {
 	case KindPolicy:
 		policies, mistakes := Parse(source.Name, source.Content)
+		for i := range policies {
+			policies[i].Folder = b.packs[source.Root]
+		}
 		b.set.Policies = append(b.set.Policies, policies...)
 		b.mistakes = append(b.mistakes, mistakes...)
 		return

@@ -112,10 +112,14 @@ func order(kind Kind) int { return slices.Index(Kinds, kind) }
 
 // rank is the order in which files are read: what others look up comes first.
 func rank(kind Kind) int {
-	if kind == KindWorkflow {
+	switch kind {
+	case KindWorkflow:
 		return len(Kinds) // after the actions that name it
+	case KindPolicy:
+		return len(Kinds) // after the pack in whose folder it is
+	default:
+		return order(kind)
 	}
-	return order(kind)
 }
 
 // twice reports refs that more than one item of a kind has.

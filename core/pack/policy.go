@@ -27,6 +27,9 @@ type Policy struct {
 	AdaptiveMin         int32 // 0: the limit is not adaptive
 	AdaptiveLatencyMS   int32
 
+	// Folder is the ref of the pack in whose folder the file is; empty: in none.
+	Folder string
+
 	// Place is where the policy begins.
 	Place Place
 

@@ -377,6 +377,7 @@ type (
 	Trigger                         = db.Trigger
 	TriggersByRefRow                = db.TriggersByRefRow
 	UndeliveredDispatch             = db.UndeliveredDispatch
+	UndescribedPoliciesRow          = db.UndescribedPoliciesRow
 	UnsettledEndsRow                = db.UnsettledEndsRow
 	UpdateAdmissionLanesParams      = db.UpdateAdmissionLanesParams
 	UpdateAdmissionLimitsParams     = db.UpdateAdmissionLimitsParams
@@ -384,6 +385,8 @@ type (
 	UpdateAdmissionStatesParams     = db.UpdateAdmissionStatesParams
 	UpdateAuditParams               = db.UpdateAuditParams
 	UpsertStatesRow                 = db.UpsertStatesRow
+	ViewActionItemsParams           = db.ViewActionItemsParams
+	ViewActionItemsRow              = db.ViewActionItemsRow
 	ViewActionRow                   = db.ViewActionRow
 	ViewActionTotalsRow             = db.ViewActionTotalsRow
 	ViewAdmissionRow                = db.ViewAdmissionRow
@@ -425,8 +428,11 @@ type (
 	ViewLineRow                     = db.ViewLineRow
 	ViewLostGroupsParams            = db.ViewLostGroupsParams
 	ViewLostGroupsRow               = db.ViewLostGroupsRow
+	ViewPackItemsRow                = db.ViewPackItemsRow
 	ViewPlacementRow                = db.ViewPlacementRow
 	ViewPoliciesRow                 = db.ViewPoliciesRow
+	ViewPolicyItemsParams           = db.ViewPolicyItemsParams
+	ViewPolicyItemsRow              = db.ViewPolicyItemsRow
 	ViewPublishedAttemptsRow        = db.ViewPublishedAttemptsRow
 	ViewPublishedWorkerRunsRow      = db.ViewPublishedWorkerRunsRow
 	ViewQueueIDsParams              = db.ViewQueueIDsParams
@@ -434,6 +440,8 @@ type (
 	ViewQueuesRow                   = db.ViewQueuesRow
 	ViewRepetitionRow               = db.ViewRepetitionRow
 	ViewReplicasRow                 = db.ViewReplicasRow
+	ViewRulesAroundParams           = db.ViewRulesAroundParams
+	ViewRulesAroundRow              = db.ViewRulesAroundRow
 	ViewRulesParams                 = db.ViewRulesParams
 	ViewRulesRow                    = db.ViewRulesRow
 	ViewSampleParams                = db.ViewSampleParams
@@ -442,6 +450,8 @@ type (
 	ViewScopeHoldersRow             = db.ViewScopeHoldersRow
 	ViewScopesByKeyRow              = db.ViewScopesByKeyRow
 	ViewScopesRow                   = db.ViewScopesRow
+	ViewTriggerItemsParams          = db.ViewTriggerItemsParams
+	ViewTriggerItemsRow             = db.ViewTriggerItemsRow
 	ViewWorkQueueLeaseRow           = db.ViewWorkQueueLeaseRow
 	ViewWorkQueuesRow               = db.ViewWorkQueuesRow
 	ViewWorkerChangesParams         = db.ViewWorkerChangesParams
@@ -616,6 +626,7 @@ const (
 	DeleteLostHolders                     = db.DeleteLostHolders
 	DeleteOldExecutions                   = db.DeleteOldExecutions
 	DeleteOutbox                          = db.DeleteOutbox
+	DeletePolicies                        = db.DeletePolicies
 	DeleteWorker                          = db.DeleteWorker
 	DescribeOverdue                       = db.DescribeOverdue
 	DiscardDeadLetters                    = db.DiscardDeadLetters
@@ -758,6 +769,7 @@ const (
 	LockPolicies                          = db.LockPolicies
 	LockPolicyActions                     = db.LockPolicyActions
 	LockPolicyPacks                       = db.LockPolicyPacks
+	LockPolicyScopes                      = db.LockPolicyScopes
 	LockScopeQueues                       = db.LockScopeQueues
 	LockUnsettledInquiries                = db.LockUnsettledInquiries
 	LockWorkerLoad                        = db.LockWorkerLoad
@@ -974,6 +986,7 @@ const (
 	TryLoopLock                           = db.TryLoopLock
 	TrySessionLock                        = db.TrySessionLock
 	UnblockQueues                         = db.UnblockQueues
+	UndescribedPolicies                   = db.UndescribedPolicies
 	UnmadeLists                           = db.UnmadeLists
 	UnsettledEnds                         = db.UnsettledEnds
 	UpdateAdmissionLanes                  = db.UpdateAdmissionLanes
@@ -984,6 +997,7 @@ const (
 	UpdateWorkerLoads                     = db.UpdateWorkerLoads
 	UpsertStates                          = db.UpsertStates
 	ViewAction                            = db.ViewAction
+	ViewActionItems                       = db.ViewActionItems
 	ViewActionRefs                        = db.ViewActionRefs
 	ViewActionTotals                      = db.ViewActionTotals
 	ViewAdmission                         = db.ViewAdmission
@@ -1017,8 +1031,12 @@ const (
 	ViewLetters                           = db.ViewLetters
 	ViewLine                              = db.ViewLine
 	ViewLostGroups                        = db.ViewLostGroups
+	ViewPackItems                         = db.ViewPackItems
 	ViewPlacement                         = db.ViewPlacement
 	ViewPolicies                          = db.ViewPolicies
+	ViewPolicyItems                       = db.ViewPolicyItems
+	ViewPolicyQueueIDs                    = db.ViewPolicyQueueIDs
+	ViewPolicyScopeIDs                    = db.ViewPolicyScopeIDs
 	ViewPublishedAttempts                 = db.ViewPublishedAttempts
 	ViewPublishedWorkerRuns               = db.ViewPublishedWorkerRuns
 	ViewQueueID                           = db.ViewQueueID
@@ -1028,12 +1046,14 @@ const (
 	ViewRepetition                        = db.ViewRepetition
 	ViewReplicas                          = db.ViewReplicas
 	ViewRules                             = db.ViewRules
+	ViewRulesAround                       = db.ViewRulesAround
 	ViewSample                            = db.ViewSample
 	ViewSchemas                           = db.ViewSchemas
 	ViewScopeHolders                      = db.ViewScopeHolders
 	ViewScopeIDs                          = db.ViewScopeIDs
 	ViewScopes                            = db.ViewScopes
 	ViewScopesByKey                       = db.ViewScopesByKey
+	ViewTriggerItems                      = db.ViewTriggerItems
 	ViewWorkQueueLease                    = db.ViewWorkQueueLease
 	ViewWorkQueues                        = db.ViewWorkQueues
 	ViewWorkerAssigned                    = db.ViewWorkerAssigned
@@ -1050,6 +1070,7 @@ const (
 	ViewWorkflowTables                    = db.ViewWorkflowTables
 	ViewWorkflowTasks                     = db.ViewWorkflowTasks
 	ViewWorkflowTrouble                   = db.ViewWorkflowTrouble
+	ViewWorkflowsUsing                    = db.ViewWorkflowsUsing
 	WorkQueueBatchModeEnumBatch           = db.WorkQueueBatchModeEnumBatch
 	WorkQueueBatchModeEnumSingle          = db.WorkQueueBatchModeEnumSingle
 	WorkQueueDispatchStatusEnumCancelled  = db.WorkQueueDispatchStatusEnumCancelled

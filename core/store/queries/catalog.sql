@@ -64,6 +64,32 @@ WHERE p.kind = 'concurrency'
        OR p.action IS NULL AND p.pack IS NULL AND sqlc.arg(everything)::bool)
 ORDER BY p.created DESC, p.id DESC;
 
+-- name: UndescribedPolicies :many
+-- Policies about packs and their actions, called by a pack's name or read from its folder,
+-- that no file describes. folder is the pack in whose folder the newest application read one.
+SELECT p.id, p.ref, p.action, p.pack, f.folder
+FROM policy p
+LEFT JOIN action a ON a.id = p.action
+LEFT JOIN pack k ON k.id = p.pack
+CROSS JOIN LATERAL (
+    SELECT coalesce((SELECT o.request ->> 'pack' FROM operator_audit o
+                     WHERE o.target_type = 'policy' AND o.target_id = p.id AND o.action = 'policy.apply'
+                     ORDER BY o.id DESC LIMIT 1), '')::text AS folder
+) f
+WHERE p.ref <> ALL (sqlc.arg(described)::text[])
+  AND (k.ref = ANY (sqlc.arg(packs)::text[]) OR a.pack_ref = ANY (sqlc.arg(packs)::text[])
+       OR split_part(p.ref, '.', 1) = ANY (sqlc.arg(packs)::text[]) OR f.folder = ANY (sqlc.arg(packs)::text[]))
+ORDER BY p.ref;
+
+-- name: LockPolicyScopes :many
+-- The counters of policies that are to be deleted: batches lock them before policies.
+SELECT c.id FROM admission_scope c
+WHERE c.policy IN (SELECT p.id FROM policy p WHERE p.ref = ANY (sqlc.arg(refs)::text[]))
+ORDER BY c.id FOR UPDATE;
+
+-- name: DeletePolicies :exec
+DELETE FROM policy WHERE id = ANY (sqlc.arg(ids)::bigint[]);
+
 -- name: ApplyPolicy :one
 -- Writes one policy by its ref. created stays what it was: it says which of
 -- several policies of one scope is the newest.

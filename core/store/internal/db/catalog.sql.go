@@ -665,6 +665,15 @@ func (q *Queries) CatalogWorkflows(ctx context.Context, refs []string) ([]Catalo
 	return items, nil
 }
 
+const DeletePolicies = `-- name: DeletePolicies :exec
+DELETE FROM policy WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) DeletePolicies(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, DeletePolicies, ids)
+	return err
+}
+
 const FindWaitingHeads = `-- name: FindWaitingHeads :many
 SELECT s.id AS state_id, h.execution_id, s.action_id, e.action_ref, e.parent, e.enforcement, e.config,
        now()::timestamptz AS at
@@ -819,6 +828,33 @@ ORDER BY p.id FOR KEY SHARE
 // being deleted before they do. Packs come before actions, as in a deletion.
 func (q *Queries) LockPolicyPacks(ctx context.Context, refs []string, actions []string) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LockPolicyPacks, refs, actions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockPolicyScopes = `-- name: LockPolicyScopes :many
+SELECT c.id FROM admission_scope c
+WHERE c.policy IN (SELECT p.id FROM policy p WHERE p.ref = ANY ($1::text[]))
+ORDER BY c.id FOR UPDATE
+`
+
+// The counters of policies that are to be deleted: batches lock them before policies.
+func (q *Queries) LockPolicyScopes(ctx context.Context, refs []string) ([]int64, error) {
+	rows, err := q.db.Query(ctx, LockPolicyScopes, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -1077,6 +1113,58 @@ func (q *Queries) TriggerRefs(ctx context.Context, page int32) ([]string, error)
 			return nil, err
 		}
 		items = append(items, ref)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const UndescribedPolicies = `-- name: UndescribedPolicies :many
+SELECT p.id, p.ref, p.action, p.pack, f.folder
+FROM policy p
+LEFT JOIN action a ON a.id = p.action
+LEFT JOIN pack k ON k.id = p.pack
+CROSS JOIN LATERAL (
+    SELECT coalesce((SELECT o.request ->> 'pack' FROM operator_audit o
+                     WHERE o.target_type = 'policy' AND o.target_id = p.id AND o.action = 'policy.apply'
+                     ORDER BY o.id DESC LIMIT 1), '')::text AS folder
+) f
+WHERE p.ref <> ALL ($1::text[])
+  AND (k.ref = ANY ($2::text[]) OR a.pack_ref = ANY ($2::text[])
+       OR split_part(p.ref, '.', 1) = ANY ($2::text[]) OR f.folder = ANY ($2::text[]))
+ORDER BY p.ref
+`
+
+type UndescribedPoliciesRow struct {
+	ID     int64
+	Ref    string
+	Action *int64
+	Pack   *int64
+	Folder string
+}
+
+// Policies about packs and their actions, called by a pack's name or read from its folder,
+// that no file describes. folder is the pack in whose folder the newest application read one.
+func (q *Queries) UndescribedPolicies(ctx context.Context, described []string, packs []string) ([]UndescribedPoliciesRow, error) {
+	rows, err := q.db.Query(ctx, UndescribedPolicies, described, packs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []UndescribedPoliciesRow
+	for rows.Next() {
+		var i UndescribedPoliciesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.Action,
+			&i.Pack,
+			&i.Folder,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

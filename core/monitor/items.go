@@ -1,0 +1,318 @@
+package monitor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+const (
+	pageOfItems = 200
+	// boundOfLinks bounds the rules and workflows that one item lists.
+	boundOfLinks = 200
+	// policyQueues bounds the queues and counters that one policy lists.
+	policyQueues = 20
+)
+
+// itemReader reads items by ref: one if ref is set, else a page behind a cursor, of one
+// pack if that is set.
+type itemReader[R any] func(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]R, error)
+
+func listItems[R, T any](
+	ctx context.Context, m *Monitor, what, pack, cursor string, read itemReader[R], one func(R) T, ref func(R) string,
+) (*ItemPage[T], error) {
+	page := &ItemPage[T]{}
+	err := m.database(ctx, what, &page.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		if !s.shared {
+			return ErrUnmigrated
+		}
+		rows, err := read(ctx, tx, "", pack, cursor)
+		if err != nil {
+			return fmt.Errorf("read a page of %s: %w", what, err)
+		}
+		page.List, page.Next = []T{}, ""
+		for _, row := range rows {
+			page.List = append(page.List, one(row))
+		}
+		if len(rows) == pageOfItems {
+			page.Next = ref(rows[len(rows)-1])
+		}
+		return nil
+	})
+	return page, err
+}
+
+// showItem reads one item and then what belongs to it; ErrNotFound if there is none.
+func showItem[R any](
+	ctx context.Context, m *Monitor, what, ref string, reading *Reading, read itemReader[R],
+	rest func(ctx context.Context, tx *store.Tx, row R) error,
+) error {
+	return m.database(ctx, what+" "+ref, reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		if !s.shared {
+			return ErrUnmigrated
+		}
+		if ref == "" {
+			return ErrNotFound
+		}
+		rows, err := read(ctx, tx, ref, "", "")
+		if err != nil {
+			return fmt.Errorf("read %s %s: %w", what, ref, err)
+		}
+		if len(rows) == 0 {
+			return ErrNotFound
+		}
+		return rest(ctx, tx, rows[0])
+	})
+}
+
+func readPolicyItems(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]store.ViewPolicyItemsRow, error) {
+	return tx.ViewPolicyItems(ctx, store.ViewPolicyItemsParams{Ref: ref, Pack: pack, After: after, Page: pageOfItems})
+}
+
+func readActionItems(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]store.ViewActionItemsRow, error) {
+	return tx.ViewActionItems(ctx, store.ViewActionItemsParams{Ref: ref, Pack: pack, After: after, Page: pageOfItems})
+}
+
+func readTriggerItems(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]store.ViewTriggerItemsRow, error) {
+	return tx.ViewTriggerItems(ctx, store.ViewTriggerItemsParams{Ref: ref, Pack: pack, After: after, Page: pageOfItems})
+}
+
+func readPackItems(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]store.ViewPackItemsRow, error) {
+	return tx.ViewPackItems(ctx, after, cmp.Or(ref, pack), pageOfItems)
+}
+
+// Policies reads one page of policies by ref behind a cursor, of one pack and its actions
+// if it is named. ErrUnmigrated says that this engine has not migrated the database.
+func (m *Monitor) Policies(ctx context.Context, pack, cursor string) (*ItemPage[PolicyItem], error) {
+	return listItems(ctx, m, "policies", pack, cursor, readPolicyItems, policyItem,
+		func(r store.ViewPolicyItemsRow) string { return r.Ref })
+}
+
+// Actions reads one page of actions by ref, as Policies does.
+func (m *Monitor) Actions(ctx context.Context, pack, cursor string) (*ItemPage[ActionItem], error) {
+	return listItems(ctx, m, "actions", pack, cursor, readActionItems, actionItem,
+		func(r store.ViewActionItemsRow) string { return r.Ref })
+}
+
+// Triggers reads one page of triggers by ref, as Policies does.
+func (m *Monitor) Triggers(ctx context.Context, pack, cursor string) (*ItemPage[TriggerItem], error) {
+	return listItems(ctx, m, "triggers", pack, cursor, readTriggerItems, triggerItem,
+		func(r store.ViewTriggerItemsRow) string { return r.Ref })
+}
+
+// Packs reads one page of packs by ref, as Policies does.
+func (m *Monitor) Packs(ctx context.Context, pack, cursor string) (*ItemPage[PackItem], error) {
+	return listItems(ctx, m, "packs", pack, cursor, readPackItems, packItem,
+		func(r store.ViewPackItemsRow) string { return r.Ref })
+}
+
+func policyItem(r store.ViewPolicyItemsRow) PolicyItem {
+	p := PolicyItem{
+		Item: Item{
+			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Name, Description: r.Description, File: r.File,
+			Created: r.Created, Updated: r.Updated,
+		},
+		Scope: policy.ScopeGlobal.String(), ActionRef: r.ActionRef, Kind: r.Kind, Threshold: int64(r.Threshold),
+		Method: r.Method, NewerRef: r.Newer, WindowSeconds: int64(r.WindowSeconds), Burst: int64(r.Burst), Parameters: r.Parameters,
+		MaxQueueLength: int64(r.MaxQueueLength), QueueTimeoutSeconds: int64(r.QueueTimeoutSeconds), RetryPlace: r.RetryPlace,
+		AdaptiveMin: int64(r.AdaptiveMin), AdaptiveLatencyMS: int64(r.AdaptiveLatencyMs), Tags: r.Tags,
+	}
+	switch {
+	case r.ActionID != 0:
+		p.Scope = policy.ScopeAction.String()
+	case r.PackID != 0:
+		p.Scope = policy.ScopePack.String()
+	}
+	p.Limit = PolicyLine{
+		Kind: p.Kind, Threshold: p.Threshold, Window: time.Duration(p.WindowSeconds) * time.Second, Burst: p.Burst,
+		Parameters: p.Parameters, Method: p.Method,
+	}.Title()
+	return p
+}
+
+func actionItem(r store.ViewActionItemsRow) ActionItem {
+	return ActionItem{
+		Item: Item{
+			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File, Adhoc: r.IsAdhoc,
+			Created: r.Created, Updated: r.Updated,
+		},
+		Runtime: r.Runtime, WorkflowRef: r.WorkflowRef, Threshold: int64(r.Threshold),
+	}
+}
+
+func triggerItem(r store.ViewTriggerItemsRow) TriggerItem {
+	return TriggerItem{
+		Item: Item{
+			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File, Adhoc: r.IsAdhoc,
+			Created: r.Created, Updated: r.Updated,
+		},
+		Enabled: r.Enabled, Rules: int(r.Rules),
+	}
+}
+
+func packItem(r store.ViewPackItemsRow) PackItem {
+	return PackItem{
+		Item: Item{
+			ID: r.ID, Ref: r.Ref, PackRef: r.Ref, Label: r.Label, Description: r.Description, File: r.File,
+			Created: r.Created, Updated: r.Updated,
+		},
+		Version: r.Version, Actions: int(r.Actions), Triggers: int(r.Triggers), Rules: int(r.Rules), Policies: int(r.Policies),
+	}
+}
+
+// Policy reads one policy with what its queues hold now, ErrNotFound if there is none.
+func (m *Monitor) Policy(ctx context.Context, ref string) (*PolicyDetail, error) {
+	d := &PolicyDetail{}
+	err := showItem(ctx, m, "policy", ref, &d.Reading, readPolicyItems,
+		func(ctx context.Context, tx *store.Tx, r store.ViewPolicyItemsRow) error {
+			d.PolicyItem = policyItem(r)
+			ids, err := tx.ViewPolicyQueueIDs(ctx, r.ActionID, r.PackID, policyQueues+1)
+			if err != nil {
+				return fmt.Errorf("find the queues of policy %s: %w", ref, err)
+			}
+			d.MoreQueues = len(ids) > policyQueues
+			if d.Queues, err = m.queuesByID(ctx, tx, ids[:min(len(ids), policyQueues)]); err != nil {
+				return err
+			}
+			if ids, err = tx.ViewPolicyScopeIDs(ctx, r.ID, policyQueues+1); err != nil {
+				return fmt.Errorf("find the counters of policy %s: %w", ref, err)
+			}
+			d.MoreScopes = len(ids) > policyQueues
+			d.Scopes, err = scopesByID(ctx, tx, ids[:min(len(ids), policyQueues)], d.At)
+			return err
+		})
+	return d, err
+}
+
+// Action reads everything about one action, ErrNotFound if there is none.
+func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error) {
+	d := &ActionDetail{}
+	err := showItem(ctx, m, "action", ref, &d.Reading, readActionItems,
+		func(ctx context.Context, tx *store.Tx, r store.ViewActionItemsRow) error {
+			d.ActionItem, d.EntryPoint = actionItem(r), r.Entrypoint
+			d.ParamSchema, d.OutSchema = publicSchema(r.ParamSchema), publicSchema(r.OutSchema)
+			d.ParameterDelivery, d.ParameterFormat, d.OutputFormat = r.ParameterDelivery, r.ParameterFormat, r.OutputFormat
+			d.TimeoutSeconds, d.ScheduledTimeoutSeconds = int64(r.TimeoutSeconds), int64(r.ScheduledTimeoutSeconds)
+			d.MaxRetries, d.RuntimeVersion, d.RequiredRuntimes = int64(r.MaxRetries), r.RuntimeVersion, r.RequiredWorkerRuntimes
+			d.Selector, d.Tolerations, d.Affinity = r.WorkerSelector, r.WorkerTolerations, r.WorkerAffinity
+			p, err := readPolicies(ctx, tx, r.ID, r.PackID, r.ParamSchema)
+			if err != nil {
+				return err
+			}
+			if d.Policies, err = p.lines(ctx, tx, nil, nil, d.At); err != nil {
+				return err
+			}
+			totals, err := tx.ViewActionTotals(ctx, r.ID)
+			if err != nil {
+				return fmt.Errorf("sum up the queues of action %s: %w", ref, err)
+			}
+			d.Holds = &ActionTotals{Groups: totals.Groups, Queued: totals.Queued, Active: totals.Active}
+			if d.Workflows, err = tx.ViewWorkflowsUsing(ctx, ref, boundOfLinks); err != nil {
+				return fmt.Errorf("find the workflows that use action %s: %w", ref, err)
+			}
+			d.Rules, err = rulesAround(ctx, tx, store.ViewRulesAroundParams{Action: ref})
+			return err
+		})
+	return d, err
+}
+
+func rulesAround(ctx context.Context, tx *store.Tx, of store.ViewRulesAroundParams) ([]RuleLink, error) {
+	of.Bound = boundOfLinks
+	rows, err := tx.ViewRulesAround(ctx, of)
+	if err != nil {
+		return nil, fmt.Errorf("list the rules of %s: %w", of.Action+of.Trigger+of.Pack, err)
+	}
+	list := make([]RuleLink, len(rows))
+	for i, r := range rows {
+		list[i] = RuleLink{Ref: r.Ref, TriggerRef: r.TriggerRef, ActionRef: r.ActionRef, Enabled: r.Enabled}
+	}
+	return list, nil
+}
+
+// Trigger reads everything about one trigger, ErrNotFound if there is none.
+func (m *Monitor) Trigger(ctx context.Context, ref string) (*TriggerDetail, error) {
+	d := &TriggerDetail{}
+	err := showItem(ctx, m, "trigger", ref, &d.Reading, readTriggerItems,
+		func(ctx context.Context, tx *store.Tx, r store.ViewTriggerItemsRow) (err error) {
+			d.TriggerItem, d.SensorRef, d.Webhook = triggerItem(r), r.SensorRef, r.WebhookEnabled
+			d.ParamSchema, d.OutSchema = publicSchema(r.ParamSchema), publicSchema(r.OutSchema)
+			d.Rules, err = rulesAround(ctx, tx, store.ViewRulesAroundParams{Trigger: ref})
+			return err
+		})
+	return d, err
+}
+
+// Pack reads everything about one pack, ErrNotFound if there is none. Of what it holds
+// the first 200 of each kind are listed.
+func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
+	d := &PackDetail{}
+	err := showItem(ctx, m, "pack", ref, &d.Reading, readPackItems,
+		func(ctx context.Context, tx *store.Tx, r store.ViewPackItemsRow) error {
+			d.PackItem, d.Tags, d.Standard, d.Dependencies, d.ConfSchema = packItem(r), r.Tags, r.IsStandard, r.Dependencies, publicSchema(r.ConfSchema)
+			actions, err := readActionItems(ctx, tx, "", ref, "")
+			if err != nil {
+				return fmt.Errorf("list the actions of pack %s: %w", ref, err)
+			}
+			triggers, err := readTriggerItems(ctx, tx, "", ref, "")
+			if err != nil {
+				return fmt.Errorf("list the triggers of pack %s: %w", ref, err)
+			}
+			policies, err := readPolicyItems(ctx, tx, "", ref, "")
+			if err != nil {
+				return fmt.Errorf("list the policies of pack %s: %w", ref, err)
+			}
+			d.Actions, d.Triggers, d.Policies = each(actions, actionItem), each(triggers, triggerItem), each(policies, policyItem)
+			d.Rules, err = rulesAround(ctx, tx, store.ViewRulesAroundParams{Pack: ref})
+			return err
+		})
+	return d, err
+}
+
+func each[R, T any](rows []R, one func(R) T) []T {
+	list := make([]T, len(rows))
+	for i, row := range rows {
+		list[i] = one(row)
+	}
+	return list
+}
+
+// publicSchema hides the defaults of what a schema marks as secret.
+func publicSchema(raw []byte) json.RawMessage {
+	if !bytes.Contains(raw, []byte(`"secret"`)) {
+		return raw
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var document any
+	if decoder.Decode(&document) != nil {
+		return json.RawMessage(tooLong)
+	}
+	hideDefaults(document)
+	text, err := json.Marshal(document)
+	if err != nil {
+		return json.RawMessage(tooLong)
+	}
+	return text
+}
+
+func hideDefaults(part any) {
+	switch part := part.(type) {
+	case []any:
+		for _, one := range part {
+			hideDefaults(one)
+		}
+	case map[string]any:
+		if _, given := part["default"]; given && part["secret"] == true {
+			part["default"] = "(secret)"
+		}
+		for _, one := range part {
+			hideDefaults(one)
+		}
+	}
+}
