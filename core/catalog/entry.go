@@ -14,14 +14,20 @@ import (
 // may call them too.
 const corePack = "core"
 
-// entries warns of actions whose file is not where workers look for it. That is no
-// mistake: a worker may have a function for the action.
-func entries(set *pack.Set, sources []pack.Source) []pack.Mistake {
+// scripts are the endings of files that workers run.
+var scripts = []string{".bash", ".cjs", ".js", ".mjs", ".pl", ".py", ".r", ".rb", ".sh"}
+
+// interpreters are the runtimes whose entry points are scripts.
+var interpreters = []string{"node", "perl", "python", "r", "ruby", "shell"}
+
+// entries reports actions whose file is not where workers look for it: a mistake if the entry
+// point is the name of a script, as the action is sure to fail. Otherwise it is a warning, as a
+// worker may have a function for the action, and runs shell code as it stands.
+func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mistake) {
 	roots := map[string]string{}
 	for _, source := range sources {
 		roots[source.Name] = source.Root
 	}
-	var warnings []pack.Mistake
 	for _, item := range set.Of(pack.KindAction) {
 		root := roots[item.Place.File]
 		entry, _ := item.Columns["entrypoint"].(string)
@@ -35,15 +41,19 @@ func entries(set *pack.Set, sources []pack.Source) []pack.Mistake {
 		if slices.ContainsFunc([]string{filepath.Join(root, "actions", name), filepath.Join(root, name)}, isFile) {
 			continue
 		}
-		what := fmt.Sprintf("only a worker that has a function for %s runs it", item.Ref)
-		if placement.NormalizeRuntime(item.Runtime) == "shell" {
-			what = "workers run the entry point as shell code"
+		what := fmt.Sprintf("there is no file actions/%s in the pack", oneLine(entry))
+		named := slices.Contains(interpreters, placement.NormalizeRuntime(item.Runtime))
+		if named && slices.Contains(scripts, strings.ToLower(filepath.Ext(entry))) && !strings.ContainsAny(entry, " \t\n;|&$") {
+			mistakes = append(mistakes, pack.Mistake{Place: item.At("entry_point"), Text: what})
+			continue
 		}
-		warnings = append(warnings, pack.Mistake{
-			Place: item.At("entry_point"), Text: fmt.Sprintf("there is no file actions/%s in the pack: %s", oneLine(entry), what),
-		})
+		why := fmt.Sprintf("only a worker that has a function for %s runs it", item.Ref)
+		if placement.NormalizeRuntime(item.Runtime) == "shell" {
+			why = "workers run the entry point as shell code"
+		}
+		warnings = append(warnings, pack.Mistake{Place: item.At("entry_point"), Text: what + ": " + why})
 	}
-	return warnings
+	return mistakes, warnings
 }
 
 // oneLine is the first line of an entry point, which may be code.

@@ -78,8 +78,9 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 	}
 	set, mistakes := pack.Read(sources)
 	files.Set, files.Policies = set, set.Policies
-	files.Warnings = pack.Sort(append(set.Warnings, entries(set, sources)...))
-	files.Mistakes = pack.Sort(append(files.Mistakes, mistakes...))
+	missing, warnings := entries(set, sources)
+	files.Warnings = pack.Sort(append(set.Warnings, warnings...))
+	files.Mistakes = pack.Sort(slices.Concat(files.Mistakes, mistakes, missing))
 	files.Skipped = once(f.skipped)
 	return files, nil
 }

@@ -22,6 +22,7 @@ func tree(t *testing.T, names ...string) string {
 		content := "ref: p." + ref + "\nthreshold: 1\n"
 		switch filepath.Base(filepath.Dir(name)) {
 		case "actions":
+			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "x.sh"), nil, 0o600))
 			content = "ref: deploy." + strings.TrimSuffix(filepath.Base(name), ".yaml") + "\nentry_point: x.sh\n"
 		case "sensors":
 			content = "ref: deploy.sensor\n"
@@ -134,8 +135,8 @@ func TestReadOneFileOfAPack(t *testing.T) {
 	require.Empty(t, files.Set.Whole)
 }
 
-// What workers will not find is warned of where it is named.
-func TestReadWarnsOfMissingEntryPoints(t *testing.T) {
+// What workers will not find is told where it is named: of a script it is a mistake.
+func TestReadTellsOfMissingEntryPoints(t *testing.T) {
 	t.Parallel()
 	root := folder(t, map[string]string{
 		"pack.yaml": "ref: shop\nversion: 1.0.0\n", "actions/here.sh": "true\n", "lib/there.py": "pass\n",
@@ -144,12 +145,17 @@ func TestReadWarnsOfMissingEntryPoints(t *testing.T) {
 		"actions/absolute.yaml": "ref: shop.absolute\nentry_point: /bin/nothing\n",
 		"actions/function.yaml": "ref: shop.function\nentry_point: core.sleep\n",
 		"actions/missing.yaml":  "ref: shop.missing\nentry_point: missing.sh\n",
+		"actions/code.yaml":     "ref: shop.code\nentry_point: run missing.sh\n",
+		"actions/other.yaml":    "ref: shop.other\nentry_point: other.sh\nrunner_type: fortran\n",
 	})
+	require.NoError(t, os.Remove(filepath.Join(root, "actions", "missing.sh")))
+	require.NoError(t, os.Remove(filepath.Join(root, "actions", "other.sh")))
 	files, err := catalog.Read([]string{root}, nil)
 	require.NoError(t, err)
-	require.Empty(t, files.Mistakes)
+	require.Equal(t, []string{root + "/actions/missing.yaml:2:1: there is no file actions/missing.sh in the pack"}, texts(files.Mistakes))
 	require.Equal(t, []string{
-		root + "/actions/missing.yaml:2:1: there is no file actions/missing.sh in the pack: workers run the entry point as shell code",
+		root + "/actions/code.yaml:2:1: there is no file actions/run missing.sh in the pack: workers run the entry point as shell code",
+		root + "/actions/other.yaml:2:1: there is no file actions/other.sh in the pack: only a worker that has a function for shop.other runs it",
 	}, texts(files.Warnings))
 	files, err = catalog.Read([]string{filepath.Join(root, "actions", "here.yaml")}, nil)
 	require.NoError(t, err)

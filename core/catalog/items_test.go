@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +61,12 @@ func put(t *testing.T, root, name, content string) {
 	path := filepath.Join(root, name)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	if found := scriptName.FindStringSubmatch(content); found != nil { // apply refuses an action without its script
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), found[1]), nil, 0o600))
+	}
 }
+
+var scriptName = regexp.MustCompile(`entry_point: (\w+\.(?:sh|py))\b`)
 
 // order reads paths as an application.
 func order(t *testing.T, paths ...string) catalog.Request {

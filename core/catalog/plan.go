@@ -94,7 +94,7 @@ func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*fac
 // is deleted with it.
 func (f *facts) with(set *pack.Set, doomed map[string]bool) pack.Known {
 	known := f.known
-	known.Doomed = doomed
+	known.Doomed, known.Files = doomed, set
 	known.Actions = slices.DeleteFunc(slices.Clone(known.Actions), func(a pack.Action) bool { return doomed[a.Ref] })
 	known.ActionRefs = slices.DeleteFunc(slices.Clone(known.ActionRefs), func(ref string) bool { return doomed[ref] })
 	for _, item := range set.Of(pack.KindAction) {
@@ -106,7 +106,9 @@ func (f *facts) with(set *pack.Set, doomed map[string]bool) pack.Known {
 			schema = nil
 		}
 		known.Actions = slices.DeleteFunc(known.Actions, func(a pack.Action) bool { return a.Ref == item.Ref })
-		known.Actions = append(known.Actions, pack.Action{Ref: item.Ref, Pack: item.Pack, ParamSchema: schema})
+		known.Actions = append(known.Actions, pack.Action{
+			Ref: item.Ref, Pack: item.Pack, ParamSchema: schema, Broken: item.Broken["parameters"],
+		})
 		known.ActionRefs = append(known.ActionRefs, item.Ref)
 	}
 	for _, item := range set.Of(pack.KindPack) {

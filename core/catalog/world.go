@@ -45,7 +45,10 @@ func (w *world) known() pack.World {
 	for kind, rows := range w.rows {
 		known.Has[kind] = make(map[string]pack.Found, len(rows))
 		for ref, r := range rows {
-			known.Has[kind][ref] = pack.Found{Pack: r.pack, Adhoc: r.adhoc, ParamSchema: r.doc["param_schema"], OutSchema: r.doc["out_schema"]}
+			known.Has[kind][ref] = pack.Found{
+				Pack: r.pack, Adhoc: r.adhoc, ParamSchema: r.doc["param_schema"], OutSchema: r.doc["out_schema"],
+				Prints: kind == pack.KindAction && r.doc["workflow_def"] == nil && r.doc["output_format"] == "json",
+			}
 		}
 	}
 	return known

@@ -57,7 +57,12 @@ func (b *builder) read(source Source) {
 		return
 	default:
 	}
-	for _, node := range r.mappings(source) {
+	nodes := r.mappings(source)
+	if len(r.mistakes) > 0 {
+		b.unread(source)
+	}
+	r.packUnread = b.packs[source.Root] == "" && len(b.set.unread[KindPack]) > 0
+	for _, node := range nodes {
 		if source.Kind != KindPack && !r.named(node) {
 			if !source.Context {
 				b.leave(r, source, node)
@@ -65,6 +70,9 @@ func (b *builder) read(source Source) {
 			continue
 		}
 		item := r.item(source.Kind, node, b.packs[source.Root])
+		if item.Ref == "" {
+			b.unread(source)
+		}
 		if source.Kind == KindPack && source.Root != "" {
 			b.packs[source.Root] = item.Ref
 		}
@@ -84,6 +92,14 @@ func (b *builder) read(source Source) {
 		b.set.Warnings = append(b.set.Warnings, r.warnings...)
 		b.note(r.unused)
 	}
+}
+
+// unread notes that a file describes something whose ref is not known.
+func (b *builder) unread(source Source) {
+	if b.set.unread == nil {
+		b.set.unread = map[Kind][]string{}
+	}
+	b.set.unread[source.Kind] = append(b.set.unread[source.Kind], b.packs[source.Root])
 }
 
 // named reports whether a document gives a ref.
@@ -194,6 +210,7 @@ func (r *reader) item(kind Kind, node *yaml.Node, packRef string) *Item {
 		values[k.name] = value
 		item.Columns[columnOf(k)] = value
 	}
+	item.Broken = broken
 	r.identify(item, values, packRef, broken)
 	r.finish(item, values, given, broken)
 	return item
@@ -294,6 +311,7 @@ func (r *reader) identify(item *Item, values map[string]any, packRef string, bro
 	}
 	first, second, _ := strings.Cut(ref, ".")
 	switch {
+	case r.packUnread && second == "": // it has no pack as that cannot be read
 	case !packName.MatchString(first) || !itemName.MatchString(second):
 		r.mistakef(at, "ref is %q; it must be the pack, a dot and a name in lower case, as in %s.%s", ref, orText(packRef, "deploy"), "rollout")
 	case packRef != "" && first != packRef:

@@ -50,6 +50,7 @@ type Action struct {
 	Ref         string
 	Pack        string // ref
 	ParamSchema []byte // JSON; nil: it has no parameters
+	Broken      bool   // its parameters cannot be read
 }
 
 // Known is what the database answers to Needs.
@@ -62,6 +63,8 @@ type Known struct {
 	PackRefs   []string
 	// Doomed are actions that will be deleted together with what is applied.
 	Doomed map[string]bool
+	// Files are what is applied together with the policies; nil is nothing.
+	Files *Set
 }
 
 // Unknown reports whether the needs name something that is not known, so that
@@ -112,7 +115,8 @@ func (c *checker) mistakef(at Place, format string, args ...any) {
 
 func (c *checker) policy(p *Policy) {
 	packExists := p.Pack != "" && slices.Contains(c.known.Packs, p.Pack)
-	if p.Pack != "" && !packExists {
+	unread := func(kind Kind, ref string) bool { return c.known.Files != nil && c.known.Files.Unread(kind, ref) }
+	if p.Pack != "" && !packExists && !unread(KindPack, p.Pack) {
 		c.mistakef(p.At("pack"), "there is no pack %s%s", p.Pack, nearest(p.Pack, c.known.PackRefs))
 	}
 	action, exists := c.actions[p.Action]
@@ -120,6 +124,8 @@ func (c *checker) policy(p *Policy) {
 	case p.Action == "":
 	case c.known.Doomed[p.Action]:
 		c.mistakef(p.At("action"), "there is no action %s: %s", p.Action, prunes)
+		return
+	case !exists && unread(KindAction, p.Action):
 		return
 	case !exists:
 		c.mistakef(p.At("action"), "there is no action %s%s", p.Action, nearestAction(p.Action, c.known.ActionRefs))
@@ -153,6 +159,9 @@ func (c *checker) scope(packRef string) []Action {
 
 // paths reports every path that no action of the scope has.
 func (c *checker) paths(p *Policy, scope []Action, whose string) {
+	if slices.ContainsFunc(scope, func(action Action) bool { return action.Broken }) {
+		return // it may have them all
+	}
 	for _, path := range p.Parameters {
 		var names []string
 		var deeper string // how far the path leads in an action that has its beginning

@@ -70,20 +70,16 @@ func (c *itemChecker) reads(item *Item) {
 		case !known || action.OutSchema == nil:
 		case read.Path[0] == "data":
 			c.lacks(Place(read.At), in+"the output of "+read.Action+" has no field ", action.OutSchema, read.Path[1:])
-		case action.Prints && has(action.OutSchema, read.Path[0]) && !slices.Contains(ofResults, read.Path[0]):
-			c.warnf(Place(read.At), "%sthe result of %s has no field %s; did you mean result().data.%s?",
-				in, read.Action, read.Path[0], strings.Join(read.Path, "."))
+		case action.Prints && !slices.Contains(ofResults, read.Path[0]): // a field of data
+			c.lacks(Place(read.At), in+"the output of "+read.Action+" has no field ", action.OutSchema, read.Path)
 		}
 	}
 }
 
-// ofResults are the fields that workers give every result.
-var ofResults = []string{"data", "duration_ms", "error", "exit_code", "stderr", "stderr_log", "stdout", "stdout_log", "succeeded"}
-
-// has reports whether a schema describes a field.
-func has(described any, name string) bool {
-	parsed, err := schema.FromValue(expr.Value(described))
-	return err == nil && slices.Contains(parsed.Names(), name)
+// ofResults are the fields that a result may have besides those of its data.
+var ofResults = []string{
+	"cancelled", "data", "duration_ms", "error", "exit_code", "output_error", "queue_ack", "response", "result", "stderr", "stderr_log",
+	"stderr_truncated", "stdout", "stdout_log", "stdout_truncated", "succeeded", "timed_out",
 }
 
 // lacks warns of a path that a schema does not have.

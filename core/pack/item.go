@@ -34,6 +34,9 @@ type Item struct {
 	// read.
 	Reads []workflow.Read
 
+	// Broken are the keys whose values cannot be used: what follows from one is not judged.
+	Broken map[string]bool
+
 	// Place is where the item begins.
 	Place  Place
 	places map[string]Place
@@ -67,6 +70,18 @@ type Set struct {
 	Whole []string
 	// Warnings are not mistakes: what was said has no effect.
 	Warnings []Mistake
+
+	// unread are the kinds of files from which an item could not be made, with the packs of
+	// their folders; an empty pack is not known and may be any.
+	unread map[Kind][]string
+}
+
+// Unread reports whether the item may be in a file that could not be read. That it is
+// missing then follows from the mistakes in that file.
+func (s *Set) Unread(kind Kind, ref string) bool {
+	packRef, _, _ := strings.Cut(ref, ".")
+	return slices.ContainsFunc(s.unread[kind], func(of string) bool { return of == "" || of == packRef }) ||
+		slices.Contains(s.unread[KindPack], "")
 }
 
 // Source is a file to be read.

@@ -45,8 +45,10 @@ type reader struct {
 	policies []Policy
 	mistakes []Mistake
 	warnings []Mistake
-	unused   []unusedKey
-	values   int // that were made of aliases and all
+	// packUnread: the pack.yaml of the folder could not be read.
+	packUnread bool
+	unused     []unusedKey
+	values     int // that were made of aliases and all
 }
 
 func (r *reader) at(node *yaml.Node) Place { return Place{r.file, node.Line, node.Column} }

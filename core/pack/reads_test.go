@@ -28,6 +28,7 @@ tasks:
       - {when: "{{ result().data.box.siez == 1 or result().data.free.x }}", publish: [{z: "{{ result().data.euros }}"}]}
   - {name: b, action: ab.open, next: [{when: "{{ result().data.b and result().a }}"}]}
   - {name: c, action: ab.text, next: [{when: "{{ result().euros }}"}]}
+  - {name: e, action: ab.text, input: {v: "{{ task.a.euors + task.a.euros + task.a.exit_code + task.a.result.data.euors + task.d.x + task.c.x }}"}}
   - {name: d, action: ab.bake, with_items: "{{ [1] }}", input: {cuont: 1}, next: [{when: "{{ result().x }}"}]}
 output_map: {o: "{{ parameters.conut }}", p: "{{ parameters.count }}"}
 `
@@ -51,11 +52,10 @@ output_map: {o: "{{ parameters.conut }}", p: "{{ parameters.count }}"}
 		"r:5:1: the events of ab.t have no field coutn; the nearest is count",
 		"r:10:1: the events of ab.t have no field cuont; the nearest is count",
 		"w:7:23: task a: the workflow has no parameter cuont; the nearest is count",
-		"w:9:16: task a: the result of ab.bake has no field euros; did you mean result().data.euros?",
 		"w:9:61: task a: the output of ab.bake has no field euro; the nearest is euros",
 		"w:10:16: task a: the output of ab.bake has no field box.siez; the nearest is size",
-		"w:11:46: task b: the result of ab.open has no field a; did you mean result().data.a?",
-		"w:13:12: the action ab.bake has no parameter cuont of the task d; the nearest is count",
-		"w:14:20: the workflow has no parameter conut; the nearest is count",
+		"w:13:46: task e: the output of ab.bake has no field euors; the nearest is euros",
+		"w:14:12: the action ab.bake has no parameter cuont of the task d; the nearest is count",
+		"w:15:20: the workflow has no parameter conut; the nearest is count",
 	}, texts(warnings))
 }

@@ -78,7 +78,7 @@ func (b *builder) workflow(source Source) {
 	for _, action := range actions {
 		ref := orText(definition.Ref, action.Ref)
 		action.Workflow = ref
-		b.inherit(action, definition)
+		b.inherit(action, definition, len(mistakes) == 0)
 		if !made[ref] {
 			made[ref] = true
 			b.define(definition, ref, action, place)
@@ -129,13 +129,16 @@ func (b *builder) alone(source Source, definition *workflow.Definition, place Pl
 	}
 	action.Columns["entrypoint"] = "workflows/" + second + ".workflow.yaml"
 	delete(action.Columns, "workflow_file")
-	b.inherit(action, definition)
+	b.inherit(action, definition, sound)
 	b.set.Items = append(b.set.Items, action)
 	b.define(definition, ref, action, place)
 }
 
 // inherit gives an action what only its workflow says.
-func (b *builder) inherit(action *Item, definition *workflow.Definition) {
+func (b *builder) inherit(action *Item, definition *workflow.Definition, sound bool) {
+	if !sound && action.Columns["param_schema"] == nil && definition.Parameters == nil {
+		action.Broken["parameters"] = true
+	}
 	if action.Columns["param_schema"] == nil && definition.Parameters != nil {
 		action.Columns["param_schema"] = definition.Parameters
 	}

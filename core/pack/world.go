@@ -45,9 +45,10 @@ type Found struct {
 	Adhoc bool   // people made it by the API
 	// ParamSchema describes the parameters of an action; nil: it does not say.
 	ParamSchema any
-	// OutSchema describes the payload of the events of a trigger; nil: it does not say.
+	// OutSchema describes the payload of the events of a trigger, or what an action prints;
+	// nil: it does not say.
 	OutSchema any
-	// Prints: the set has the action, and its result is what it prints as JSON.
+	// Prints: the result of the action is what it prints as JSON.
 	Prints bool
 }
 
@@ -143,7 +144,7 @@ func aliases(item *Item) []string {
 // in the set, and what they describe must be theirs. The mistakes are in order;
 // warnings are about what will wait.
 func (s *Set) Check(world World) (mistakes, warnings []Mistake) {
-	c := itemChecker{before: world, after: world.With(s)}
+	c := itemChecker{set: s, before: world, after: world.With(s)}
 	for _, item := range s.Items {
 		c.item(item)
 	}
@@ -151,6 +152,7 @@ func (s *Set) Check(world World) (mistakes, warnings []Mistake) {
 }
 
 type itemChecker struct {
+	set                *Set
 	before, after      World
 	mistakes, warnings []Mistake
 }
@@ -175,7 +177,7 @@ func (c *itemChecker) item(item *Item) {
 			c.mistakef(item.At("ref"), "the %s %s belongs to the pack %s", item.Kind, item.Ref, found.Pack)
 		}
 	}
-	if _, ok := c.after.found(KindPack, item.Pack); !ok && item.Pack != "" {
+	if _, ok := c.after.found(KindPack, item.Pack); !ok && item.Pack != "" && !c.set.Unread(KindPack, item.Pack) {
 		c.mistakef(item.At("ref"), "there is no pack %s%s", item.Pack, nearest(item.Pack, c.after.Hints[KindPack]))
 	}
 	c.exists(KindAction, item.Action, item.At("action"))
@@ -250,7 +252,7 @@ func (c *itemChecker) exists(kind Kind, ref string, at Place) {
 	}
 	_, ok := c.after.found(kind, ref)
 	switch {
-	case ok:
+	case ok, c.set.Unread(kind, ref):
 	case c.after.Doomed[kind][ref]:
 		c.mistakef(at, "there is no %s %s: %s", kind, ref, prunes)
 	default:

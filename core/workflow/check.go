@@ -6,8 +6,8 @@ import (
 )
 
 // kind checks that a task has what its kind needs, and nothing that has no meaning
-// for it.
-func (r *reader) kind(t *Task, given map[string]field) {
+// for it. What follows from a misspelt key is not said again.
+func (r *reader) kind(t *Task, given map[string]field, meant map[string]bool) {
 	refuse := func(why string, keys ...string) {
 		for _, key := range keys {
 			if f, ok := given[key]; ok && !empty(f.value) {
@@ -16,17 +16,19 @@ func (r *reader) kind(t *Task, given map[string]field) {
 		}
 	}
 	if t.Kind == KindParallel {
-		if f, ok := given["tasks"]; !ok || empty(f.value) {
+		if f, ok := given["tasks"]; !meant["tasks"] && (!ok || empty(f.value)) {
 			r.mistakef(t.At, "a parallel task has tasks, at least one")
 		}
 		refuse("has no meaning for a parallel task: give it to its tasks", "action", "input", "with_items", "retry", "timeout")
 	} else {
-		if _, ok := given["action"]; !ok {
+		if given["action"].value == nil && given["tasks"].value == nil && !meant["action"] && !meant["tasks"] && !meant["type"] {
 			r.errorf(t.At, "a task of type %s has an action; without one it is skipped", t.Kind)
 		}
-		refuse("belong to a task of type parallel", "tasks")
+		if !meant["type"] {
+			refuse("belong to a task of type parallel", "tasks")
+		}
 	}
-	if given["with_items"].value == nil && !r.stored { // others store these without a list, and mean nothing by it
+	if given["with_items"].value == nil && !meant["with_items"] && !r.stored { // others store these without a list, and mean nothing by it
 		refuse("has a meaning only with with_items", "concurrency", "batch_size")
 	}
 	if t.Within != nil {
@@ -42,6 +44,7 @@ func (r *reader) graph(d *Definition) {
 	var names []string
 	for _, t := range d.All() {
 		if first := seen[t.Name]; first != nil && t.Name != "" {
+			r.noGraph = true
 			r.mistakef(t.At, "there are two tasks named %s, the first in line %d", shorten(t.Name), first.At.Line)
 		}
 		seen[t.Name] = t
@@ -52,6 +55,7 @@ func (r *reader) graph(d *Definition) {
 	for _, l := range r.leads {
 		r.inside = l.inside
 		switch to := d.Task(l.name); {
+		case to == nil && r.noGraph && nearest(l.name, names) == "": // its task may be the one that cannot be read
 		case to == nil:
 			r.mistakef(l.at, "it leads to %s, which is no task%s", shorten(l.name), nearest(l.name, names))
 		case to.Within != nil:
@@ -59,8 +63,10 @@ func (r *reader) graph(d *Definition) {
 		}
 	}
 	r.inside = ""
-	r.joins(d)
-	r.cycles(d)
+	if !r.noGraph {
+		r.joins(d)
+		r.cycles(d)
+	}
 }
 
 // joins checks that as many can arrive as are waited for.

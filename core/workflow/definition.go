@@ -38,9 +38,10 @@ type Definition struct {
 
 // Read is a field that an expression reads.
 type Read struct {
-	// Action is the one whose result() it is; empty for parameters of the workflow.
+	// Action is the one whose result it is; empty for parameters of the workflow.
 	Action string
-	Path   []string // below parameters or result()
+	Of     string   // the task, of task.NAME; empty: it is result() or parameters
+	Path   []string // below parameters, result() or task.NAME
 	Task   string   // that the expression belongs to; empty: none
 	At     Place
 }

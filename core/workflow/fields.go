@@ -47,6 +47,7 @@ const (
 // others, except those that are for people and other programs.
 func (r *reader) fields(node *yaml.Node, known []string, where string, rule keyRule) []field {
 	var list []field
+	r.meant = map[string]bool{}
 	seen := map[string]*yaml.Node{}
 	for _, f := range r.pairs(node, map[*yaml.Node]bool{}) {
 		name := f.key.Value
@@ -74,6 +75,9 @@ func (r *reader) fields(node *yaml.Node, known []string, where string, rule keyR
 	return list
 }
 
+// otherWords are words for keys that many systems use and that resemble no key of ours.
+var otherWords = map[string]string{"timeout_seconds": "timeout", "parameters": "input", "params": "input"}
+
 // maxNamed bounds how many known keys a mistake lists.
 const maxNamed = 8
 
@@ -89,6 +93,12 @@ func (r *reader) twice(first, second *yaml.Node) {
 // the author meant that one. Stored definitions have been running with theirs.
 func (r *reader) unknown(key *yaml.Node, known []string, where string, rule keyRule) {
 	near := config.Nearest(key.Value, known)
+	if other := otherWords[key.Value]; slices.Contains(known, other) {
+		near = other
+	}
+	if near != "" {
+		r.meant[near] = true
+	}
 	switch {
 	case r.stored:
 	case slices.Contains(harmless, key.Value):

@@ -84,6 +84,9 @@ type reader struct {
 	ended     bool            // expressions that are read now see the result of the task
 	reads     []Read          // of parameters and results
 	leads     []lead          // names of tasks that something leads to
+	meant     map[string]bool // keys that the misspelt ones of the last mapping resemble
+	listed    map[*Task]bool  // tasks whose with_items cannot be read
+	noGraph   bool            // what leads where cannot be read
 }
 
 func (r *reader) at(node *yaml.Node) Place { return Place{r.file, node.Line, node.Column} }
@@ -149,6 +152,7 @@ func (r *reader) definition(node *yaml.Node) *Definition {
 	d.link()
 	r.graph(d)
 	r.names(d)
+	r.resolve(d)
 	d.Reads = r.reads
 	return d
 }

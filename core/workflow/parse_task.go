@@ -57,6 +57,7 @@ func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 		}
 	}
 	fields := r.fields(node, taskKeys, " of a task", rule)
+	meant := r.meant
 	given := map[string]field{}
 	for _, f := range fields {
 		if !isNull(f.value) {
@@ -65,14 +66,25 @@ func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 			t.PermissionSets = &Value{compiled: compiled{plain: true}}
 		}
 	}
-	r.name(t, given["name"], node)
+	if f, ok := given["name"]; ok || !meant["name"] {
+		r.name(t, f, node)
+	} else {
+		r.inside = "a task without a name: "
+	}
 	for _, f := range fields {
 		if _, ok := given[f.name]; ok {
 			r.taskKey(t, f)
 		}
 	}
+	if t.WithItems == nil && (meant["with_items"] || given["with_items"].value != nil) {
+		if r.listed == nil {
+			r.listed = map[*Task]bool{}
+		}
+		r.listed[t] = true
+	}
+	r.noGraph = r.noGraph || meant["next"] || meant["name"]
 	r.transitions(t, given)
-	r.kind(t, given)
+	r.kind(t, given, meant)
 	return t
 }
 

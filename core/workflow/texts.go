@@ -98,7 +98,10 @@ func (r *reader) use(expression *expr.Expression, at Place) {
 		if result {
 			found.Action = r.task.Action
 		}
-		if len(read.Path) > 0 && (result || read.Root == "parameters") {
+		if ofTask := read.Root == "task" || read.Root == "tasks"; ofTask && len(read.Path) > 1 {
+			found.Of, found.Path = read.Path[0], read.Path[1:]
+			r.reads = append(r.reads, found)
+		} else if len(read.Path) > 0 && (result || read.Root == "parameters") {
 			r.reads = append(r.reads, found)
 		}
 	}
@@ -124,11 +127,12 @@ func (r *reader) names(d *Definition) {
 	for _, u := range r.uses {
 		r.inside = u.inside
 		switch {
+		case u.ofTask && d.Task(u.name) == nil && r.noGraph && nearest(u.name, tasks) == "":
 		case u.ofTask && d.Task(u.name) == nil:
 			r.warnf(u.at, "there is no task %s%s", shorten(u.name), nearest(u.name, tasks))
 		case u.ofTask || r.variables[u.name]:
 		case slices.Contains(ofItems, u.name):
-			if u.task == nil || u.task.WithItems == nil {
+			if u.task == nil || u.task.WithItems == nil && !r.listed[u.task] {
 				r.warnf(u.at, "%s stands for something only in a task with with_items", u.name)
 			}
 		case !slices.Contains(known, u.name):
@@ -136,6 +140,25 @@ func (r *reader) names(d *Definition) {
 		}
 	}
 	r.inside = ""
+}
+
+// resolve finds the actions of the tasks whose results are read. Of lists, parallel tasks
+// and unknown tasks the results are not described.
+func (r *reader) resolve(d *Definition) {
+	r.reads = slices.DeleteFunc(r.reads, func(read Read) bool {
+		t := d.Task(read.Of)
+		return read.Of != "" && (t == nil || t.Kind == KindParallel || t.WithItems != nil || r.listed[t] || t.Action == "")
+	})
+	for i, read := range r.reads {
+		if read.Of == "" {
+			continue
+		}
+		r.reads[i].Action = d.Task(read.Of).Action
+		if read.Path[0] == "result" { // the result once more
+			r.reads[i].Path = read.Path[1:]
+		}
+	}
+	r.reads = slices.DeleteFunc(r.reads, func(read Read) bool { return len(read.Path) == 0 })
 }
 
 // nearest names the candidate that is most like the word, as the end of a text.

@@ -17,6 +17,7 @@ func (r *reader) transitions(t *Task, given map[string]field) {
 	next, ok := given["next"]
 	if ok && next.value.Kind != yaml.SequenceNode {
 		r.mistakef(r.at(next.value), "next must be a list of transitions")
+		r.noGraph = true
 		return
 	}
 	if ok {
@@ -42,10 +43,13 @@ func empty(node *yaml.Node) bool {
 func (r *reader) transition(t *Task, node *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		r.mistakef(r.at(node), "this is not a transition: write a mapping with when, publish and do")
+		r.noGraph = true
 		return
 	}
 	transition := Transition{At: r.at(node)}
-	for _, f := range r.fields(node, []string{"when", "publish", "do", chartKey}, " of a transition", refuseUnknown) {
+	fields := r.fields(node, []string{"when", "publish", "do", chartKey}, " of a transition", refuseUnknown)
+	meant := r.meant
+	for _, f := range fields {
 		if isNull(f.value) {
 			continue
 		}
@@ -60,6 +64,7 @@ func (r *reader) transition(t *Task, node *yaml.Node) {
 			transition.Chart = r.value(f.value, 0)
 		}
 	}
+	r.noGraph = r.noGraph || meant["do"]
 	t.Next = append(t.Next, transition)
 }
 
@@ -74,6 +79,7 @@ func (r *reader) targets(f field) []string {
 		node = follow(node)
 		if node.Kind != yaml.ScalarNode || isNull(node) {
 			r.mistakef(r.at(node), "%s names tasks; conditions stand in next, with when and do", f.key.Value)
+			r.noGraph = true
 			continue
 		}
 		list = append(list, node.Value)
