@@ -220,16 +220,20 @@ func awaitPublished(ctx context.Context, submitter *submit.Submitter, id int64) 
 	return submitter.AwaitPublished(ctx, id)
 }
 
-// noteUnknown warns of parameters that the action does not have and whose name resembles
-// one that it has.
+// noteUnknown warns of parameters that the action does not declare, with the nearest name or
+// all names. They are delivered all the same.
 func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 	parsed, err := schema.Parse(described)
 	if err != nil {
 		return // its author's to mend
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if _, known := parsed.Lacks([]string{name}); config.Nearest(name, known) != "" {
-			a.notef("warning: %s has no parameter %s; the nearest is %s", ref, clean(name), config.Nearest(name, known))
+		_, known := parsed.Lacks([]string{name})
+		switch near := config.Nearest(name, known); {
+		case near != "":
+			a.notef("warning: %s has no parameter %s; the nearest is %s", ref, clean(name), near)
+		case len(known) > 0:
+			a.notef("warning: %s has no parameter %s; it has %s", ref, clean(name), clean(strings.Join(known, ", ")))
 		}
 	}
 }
@@ -251,10 +255,10 @@ func (c *client) encodeParams(ctx context.Context, a *app, ref string, params ma
 	if err != nil {
 		return nil, usageErrorf("the parameters cannot be written as JSON: %w", err)
 	}
+	a.noteUnknown(ref, params, action.ParamSchema) // first, as a missing parameter may be misspelt
 	if err := submitter.Check(ctx, submit.Request{ActionRef: ref, Params: encoded}); err != nil {
 		return nil, runError(err)
 	}
-	a.noteUnknown(ref, params, action.ParamSchema)
 	return encoded, nil
 }
 
