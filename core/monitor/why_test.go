@@ -520,3 +520,21 @@ func mustDetail(t *testing.T, b *testBundle, id int64) *QueueDetail {
 	require.NoError(t, err)
 	return d
 }
+
+// TestWhyNamesWhatAnAbandonedExecutionLeaves: whether the action was killed with its worker.
+func TestWhyNamesWhatAnAbandonedExecutionLeaves(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w1")
+	abandoned := func(reason string) []string {
+		x := testkit.Execution(t, b.store, action, status(attune.StatusAbandoned), func(r *testkit.ExecutionRow) {
+			r.Worker, r.Result = &worker.ID, map[string]any{"error": reason}
+		})
+		return b.ask(t, x.ID).Lines
+	}
+	require.Contains(t, abandoned("the worker's process ended while the execution was running"),
+		"The action was killed with the worker, but a process that it started in a session of its own (setsid) may still run there.")
+	require.Contains(t, abandoned("Execution abandoned because its worker became unavailable while running"),
+		"The action may still run there: nothing has been heard of its worker since.")
+}

@@ -236,11 +236,24 @@ func (w *Why) extra() []string {
 	if w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0 {
 		lines = append(lines, w.engineLines()...)
 	}
+	lines = append(lines, w.leftOver()...)
 	lines = append(lines, w.workerLines()...)
 	if w.Queue != nil && w.holds && !attune.Status(w.Status).Terminal() {
 		lines = append(lines, "It holds a slot of queue "+w.Queue.Name()+"."+waited(w))
 	}
 	return lines
+}
+
+// leftOver says what an abandoned execution may have left running.
+func (w *Why) leftOver() []string {
+	switch {
+	case w.Status != string(attune.StatusAbandoned) || w.WorkerID == nil:
+		return nil
+	case strings.Contains(w.Reason+w.refusal, "the worker's process ended"):
+		return []string{"The action was killed with the worker, but a process that it started in a session of its own (setsid) may still run there."}
+	default:
+		return []string{"The action may still run there: nothing has been heard of its worker since."}
+	}
 }
 
 func waited(w *Why) string {
