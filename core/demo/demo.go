@@ -75,6 +75,8 @@ type Demo struct {
 	undone      []string // the faults that did not happen; of Run alone once they have ended, as is
 	// whether a worker was killed
 	workerKilled bool
+	incidents    []*incident // of Run alone once the trouble has ended
+	mirror       *mirror
 	waiting      atomic.Int64
 	muted        atomic.Bool
 	logger       *slog.Logger // of what the demo does itself
@@ -168,7 +170,7 @@ func (d *Demo) connect(ctx context.Context) error {
 	if err := d.relay.Start(ctx); err != nil {
 		return fmt.Errorf("start the relay: %w", err)
 	}
-	return nil
+	return d.startMirror(ctx)
 }
 
 func replicaName(i int) string { return fmt.Sprintf("executor-%d", i+1) }
@@ -225,6 +227,10 @@ func (d *Demo) Env() []string {
 		"ATTUNE__WORKER__HEARTBEAT_INTERVAL=1s",
 		"ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=2s",
 		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=2s",
+		// A worker that consumes nothing is noticed soon, and what it did not begin is
+		// repeated only if the action allows it.
+		"ATTUNE__EXECUTOR__HEALTH_CHECK_INTERVAL=5s",
+		"ATTUNE__EXECUTOR__RETRY__MAX_UNSTARTED=0",
 	}
 }
 
@@ -240,12 +246,11 @@ func (d *Demo) Run(ctx context.Context) error {
 	stopAnswers := d.runShop(ctx, show)
 	defer stopAnswers()
 	faults := make(chan struct{})
-	go func() {
-		defer close(faults)
-		if d.cfg.Faults {
-			d.faults(show, news)
-		}
-	}()
+	if d.cfg.Faults {
+		go together(faults, func() { d.faults(show, news) }, func() { d.trouble(show, news) })
+	} else {
+		close(faults)
+	}
 	if d.cfg.Duration > 0 {
 		go d.curtain(show, faults, end)
 	}
@@ -253,6 +258,9 @@ func (d *Demo) Run(ctx context.Context) error {
 	<-faults
 	if err := <-traffic; err != nil {
 		return fmt.Errorf("send traffic: %w", err)
+	}
+	for _, i := range d.incidents {
+		d.requested = append(d.requested, i.requested()...)
 	}
 	return d.conclude(context.WithoutCancel(ctx))
 }
@@ -267,7 +275,7 @@ func (d *Demo) curtain(show context.Context, faults <-chan struct{}, end func())
 	if !supervise.Sleep(show, d.cfg.Duration) {
 		return
 	}
-	patience := time.NewTimer((slowest - 1) * d.cfg.Duration)
+	patience := time.NewTimer(max((slowest-1)*d.cfg.Duration, incidentLongest))
 	defer patience.Stop()
 	select {
 	case <-faults:
@@ -334,6 +342,7 @@ func (d *Demo) Stop(ctx context.Context) error {
 	if d.fleet != nil {
 		d.fleet.stopAll()
 	}
+	d.stopMirror(ctx)
 	if d.relay != nil {
 		d.relay.Stop()
 	}

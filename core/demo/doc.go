@@ -18,6 +18,14 @@
 // Where the last hour is not recorded, the demo makes it up first, so that the charts of
 // the dashboard are not empty: past.sql. Each of its rows says so, and none counts.
 //
+// Ten seconds after the start, or a few in a demo of a given length, an incident begins:
+// a worker sends heartbeats and consumes nothing, a script copies its messages to another
+// worker, a publisher sends broken messages, a consumer of events is away, a release fails
+// most runs of one action, and an action is deleted. About sixty dead letters in four
+// groups then wait for a person. In a demo of a given length the commands of
+// docs/tutorial-triage.md triage them, and the demo looks up what came of each execution.
+// Where people watch, it waits for them, and a variation follows.
+//
 // At the end traffic stops, everything that was requested is awaited, each requested id
 // is looked up, and the invariant queries are run. The demo succeeds only if every
 // execution and workflow has reached a terminal state, each end other than completed is

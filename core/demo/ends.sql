@@ -2,7 +2,8 @@
 -- by kind: how many, some of them, and what one of them says. Also those that completed
 -- although they were to fail.
 WITH RECURSIVE bad AS (
-    SELECT e.id, e.parent, e.action_ref, e.status::text AS status, coalesce(e.result->>'error', '') AS error
+    SELECT e.id, e.parent, e.action_ref, e.status::text AS status, coalesce(e.result->>'error', '') AS error,
+        e.started_at IS NULL AND e.result->>'failed_by' IN ('execution_timeout_monitor', 'dead_letter_handler') AS unbegun
     FROM execution e
     WHERE e.id > $1 AND (e.status IN ('failed', 'cancelled', 'timeout', 'abandoned')
         OR e.status = 'completed' AND e.action_ref IN ('core.fail', 'demo.unlucky'))
@@ -12,7 +13,7 @@ WITH RECURSIVE bad AS (
     SELECT b.id FROM bad b WHERE b.status = 'abandoned' AND b.error LIKE 'the worker''s process ended while%'
 ), asked AS (
     SELECT jsonb_array_elements_text(a.request->'ids')::bigint AS id
-    FROM operator_audit a WHERE a.action = 'execution.cancel' AND a.actor = 'demo'
+    FROM operator_audit a WHERE a.action = 'execution.cancel'
 ), line AS ( -- each of them and of the lost, with all that it is a part of
     SELECT b.id, b.id AS at, b.parent FROM (SELECT id, parent FROM bad UNION SELECT e.id, e.parent FROM execution e JOIN lost USING (id)) b
     UNION ALL
@@ -21,6 +22,9 @@ WITH RECURSIVE bad AS (
     SELECT b.id, b.action_ref, b.status, b.error, CASE
         WHEN b.status = 'failed' AND b.action_ref IN ('core.fail', 'demo.unlucky') AND b.error LIKE 'failing on purpose%' THEN 'on purpose'
         WHEN b.status = 'failed' AND b.action_ref = 'shop.charge' AND b.error ~ '^the (card was refused|bank is away)' THEN 'refused by the bank'
+        WHEN b.status = 'failed' AND b.action_ref IN ('ops.print', 'ops.fax') AND b.unbegun THEN 'not begun by the annex'
+        WHEN b.status = 'failed' AND b.action_ref = 'ops.invoice' AND b.error LIKE '%is not part of release%' THEN 'failed by a bad release'
+        WHEN b.status = 'failed' AND b.action_ref = 'ops.fax' AND b.error ILIKE 'action not found%' THEN 'requested of a deleted action'
         WHEN b.status = 'cancelled' AND EXISTS (SELECT FROM line l JOIN asked a ON a.id = l.at WHERE l.id = b.id) THEN 'cancelled by the operator'
         WHEN b.id IN (SELECT id FROM lost) THEN 'lost with a killed worker'
         WHEN b.status IN ('failed', 'cancelled') AND EXISTS (

@@ -92,6 +92,13 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	add("  repetitions           %8d (among the requested)", c.Repeated)
 	add("  lost                  %8d (of %d requested ids, each looked up)", c.live()+int64(len(missing)), len(d.requested))
 	problems := d.problems(c, ends, missing)
+	for _, i := range d.incidents {
+		told, wrong, err := i.report(ctx)
+		if err != nil {
+			return err
+		}
+		lines, problems = append(lines, told...), append(problems, wrong...)
+	}
 	if p50, p99, err := d.latency(ctx); err == nil {
 		add("  requested → running   p50 %s, p99 %s (those that did not wait for a limit)", p50, p99)
 	}
@@ -117,7 +124,11 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	for _, q := range queues.left {
 		add("  queue not empty       %s", q)
 	}
-	d.sayf("%s", strings.Join(lines, "\n"))
+	next, err := d.next(ctx)
+	if err != nil {
+		return err
+	}
+	d.sayf("%s", strings.Join(append(lines, next...), "\n"))
 	if len(problems) > 0 || len(violations) > 0 || len(queues.left) > 0 || !orders.done() {
 		return ErrLost
 	}
@@ -132,7 +143,10 @@ var missingSQL string
 
 // expectedEnds are the kinds of ends other than completed that the demo brings about,
 // as ends.sql names them; every other is unexpected.
-var expectedEnds = []string{"on purpose", "refused by the bank", "cancelled by the operator", lostKind, "with a lost task of its workflow"}
+var expectedEnds = []string{
+	"on purpose", "refused by the bank", "cancelled by the operator", lostKind, "with a lost task of its workflow",
+	"not begun by the annex", "failed by a bad release", "requested of a deleted action",
+}
 
 const lostKind = "lost with a killed worker"
 

@@ -22,6 +22,11 @@ import (
 //go:embed packs
 var packs embed.FS
 
+// releaseFiles are the files that a bad release of the pack ops replaces.
+//
+//go:embed release
+var releaseFiles embed.FS
+
 //go:embed shop.sql
 var shopSQL string
 
@@ -31,9 +36,8 @@ var questionsSQL string
 // orderEvery is the time between two orders of the shop.
 const orderEvery = 900 * time.Millisecond
 
-// openShop writes the pack into a folder, from which the workers run it, and
-// applies it.
-func (d *Demo) openShop(ctx context.Context) error {
+// writePacks writes the packs into a folder, from which the workers run them.
+func (d *Demo) writePacks() error {
 	folder := d.packsDir()
 	err := fs.WalkDir(packs, "packs", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -50,9 +54,17 @@ func (d *Demo) openShop(ctx context.Context) error {
 		return os.WriteFile(path, content, 0o600)
 	})
 	if err != nil {
-		return fmt.Errorf("write the demo's pack: %w", err)
+		return fmt.Errorf("write the demo's packs: %w", err)
 	}
-	files, err := catalog.Read([]string{folder}, nil)
+	return nil
+}
+
+// openShop writes and applies the packs.
+func (d *Demo) openShop(ctx context.Context) error {
+	if err := d.writePacks(); err != nil {
+		return err
+	}
+	files, err := catalog.Read([]string{d.packsDir()}, nil)
 	if err != nil {
 		return fmt.Errorf("read the demo's pack: %w", err)
 	}

@@ -1,0 +1,303 @@
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+//go:embed incident.sql
+var incidentSQL string
+
+//go:embed incident_ends.sql
+var incidentEndsSQL string
+
+// Times of an incident.
+const (
+	incidentAfter   = 10 * time.Second // from the start of the dashboard to the first incident
+	incidentPause   = time.Minute      // from the last decision about one incident to the next
+	incidentLongest = 5 * time.Minute  // an incident that is not triaged ends after this
+	// incidentTimeout bounds each wait for one step of an incident.
+	incidentTimeout = 45 * time.Second
+)
+
+// Groups of the dead letters of an incident, as incident.sql names them.
+const (
+	groupMirror = "mirror" // events that expired while their consumer was away
+	groupPrint  = "print"  // hand-overs that no worker began: a requeue runs them at another worker
+	groupFax    = "fax"    // hand-overs that the engine has repeated: stale
+	groupBroken = "broken" // messages that no program can read
+)
+
+// groups lists the groups in the order of the report.
+var groups = []string{groupMirror, groupPrint, groupFax, groupBroken}
+
+// incident is trouble that begins while traffic runs, with real causes: a worker that
+// sends heartbeats and consumes nothing, a colleague's script that copies its messages to
+// the queue of another worker, a publisher of broken messages, a consumer of events that
+// is away, a release that fails most runs of one action, and an action that is deleted.
+// The causes end by themselves; the dead letters wait for a person.
+type incident struct {
+	demo  *Demo
+	round int
+
+	beforeLetter int64
+	annex        *annex
+	target       int64    // the worker that got copies of the messages of the annex
+	prints       []int64  // executions whose hand-overs were copied
+	faxes        []int64  // the same; the engine repeats them
+	expired      []int64  // faxes whose hand-overs expired before they were copied
+	elsewhere    []int64  // prints and faxes that other workers were handed
+	invoices     []int64  // requested while the release was bad
+	strays       []int64  // requested of the deleted action
+	broken       []string // message ids
+	failures     []string // what did not happen as planned
+}
+
+// letter is a dead letter of an incident.
+type letter struct {
+	id, execution int64
+	group         string
+	decision      string // empty while it waits for a person
+}
+
+// size is how many dead letters a group of this round has.
+func (i *incident) size() int { return 15 - i.round%3 }
+
+// letters reads the dead letters of the incident.
+func (i *incident) letters(ctx context.Context) ([]letter, error) {
+	rows, err := i.demo.store.Pool().Query(ctx, incidentSQL, i.beforeLetter, i.target, mirrorQueue, i.broken)
+	if err != nil {
+		return nil, fmt.Errorf("read the dead letters of the incident: %w", err)
+	}
+	defer rows.Close()
+	var list []letter
+	for rows.Next() {
+		var l letter
+		if err := rows.Scan(&l.id, &l.group, &l.decision, &l.execution); err != nil {
+			return nil, fmt.Errorf("read the dead letters of the incident: %w", err)
+		}
+		list = append(list, l)
+	}
+	return list, rows.Err()
+}
+
+// waiting counts the letters of each group that wait for a person.
+func waiting(letters []letter) map[string]int {
+	counts := map[string]int{}
+	for _, l := range letters {
+		if l.group != "" && l.decision == "" {
+			counts[l.group]++
+		}
+	}
+	return counts
+}
+
+// happen brings the incident about and returns when its dead letters wait. What fails on
+// the way is kept in failures: an incident that is interrupted is not complete.
+func (i *incident) happen(ctx context.Context, news chan<- string) {
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"", i.prepare},
+		{"incident: " + annexName + " sends heartbeats and consumes nothing", i.openAnnex},
+		{"incident: the mirror of events is away", i.closeMirror},
+		{"incident: ops 1.5.0 is released", i.release},
+		{"incident: a publisher sends broken messages", i.sendBroken},
+		{"", i.request},
+		{"incident: a script copies the messages of " + annexName + " to another worker", i.copyMessages},
+		{"", i.awaitEnds},
+		{"incident: the mirror of events is back", i.openMirror},
+		{"incident: ops.fax is deleted, and is still requested", i.deleteFax},
+		{"incident: ops 1.4.0 is back", i.rollBack},
+		{"", i.awaitLetters},
+	} {
+		if step.name != "" {
+			tell(ctx, news, step.name)
+		}
+		if err := i.patiently(ctx, step.do); err != nil {
+			i.failures = append(i.failures, fmt.Sprintf("%s: %v", step.name, err))
+			if ctx.Err() != nil {
+				return
+			}
+			tell(ctx, news, fmt.Sprintf("incident failed: %v", err))
+		}
+	}
+}
+
+// tell says what happens to the show, unless it is over.
+func tell(ctx context.Context, news chan<- string, text string) {
+	select {
+	case news <- text:
+	case <-ctx.Done():
+	}
+}
+
+// patiently bounds one step.
+func (i *incident) patiently(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, incidentTimeout)
+	defer cancel()
+	return do(ctx)
+}
+
+// prepare undoes what an earlier incident has left and notes the newest dead letter.
+func (i *incident) prepare(ctx context.Context) error {
+	if err := i.demo.restoreOps(ctx); err != nil {
+		return err
+	}
+	return i.demo.store.Pool().QueryRow(ctx, "SELECT coalesce(max(id), 0) FROM dead_letter").Scan(&i.beforeLetter)
+}
+
+// until calls a condition until it holds.
+func until(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
+	for {
+		ok, err := holds(ctx)
+		if ok {
+			return nil
+		}
+		if !supervise.Sleep(ctx, 200*time.Millisecond) {
+			return errors.Join(fmt.Errorf("%s: %w", what, context.Cause(ctx)), err)
+		}
+	}
+}
+
+// last is the last attempt of an execution.
+type last struct {
+	execution, attempt int64
+	status             string
+}
+
+func (i *incident) lastOf(ctx context.Context, executions []int64) ([]last, error) {
+	rows, err := i.demo.store.Pool().Query(ctx, incidentEndsSQL, executions)
+	if err != nil {
+		return nil, fmt.Errorf("read how the executions of the incident ended: %w", err)
+	}
+	defer rows.Close()
+	var list []last
+	for rows.Next() {
+		var l last
+		if err := rows.Scan(&l.execution, &l.attempt, &l.status); err != nil {
+			return nil, fmt.Errorf("read how the executions of the incident ended: %w", err)
+		}
+		list = append(list, l)
+	}
+	return list, rows.Err()
+}
+
+// awaitEnds waits until no worker can begin the prints any more, and the engine has
+// repeated the faxes.
+func (i *incident) awaitEnds(ctx context.Context) error {
+	return until(ctx, "await the ends of what the annex did not begin", func(ctx context.Context) (bool, error) {
+		prints, err := i.lastOf(ctx, i.prints)
+		if err != nil {
+			return false, err
+		}
+		faxes, err := i.lastOf(ctx, append(i.faxes, i.expired...))
+		return err == nil && all(prints, "failed") && all(faxes, "completed"), err
+	})
+}
+
+func all(list []last, status string) bool {
+	for _, l := range list {
+		if l.status != status {
+			return false
+		}
+	}
+	return true
+}
+
+// awaitLetters waits until the dead letters of all four groups are in the ledger.
+func (i *incident) awaitLetters(ctx context.Context) error {
+	return until(ctx, "await the dead letters of the incident", func(ctx context.Context) (bool, error) {
+		list, err := i.letters(ctx)
+		counts := waiting(list)
+		return err == nil && counts[groupPrint] >= len(i.prints) && counts[groupFax] >= len(i.faxes) &&
+			counts[groupBroken] >= len(i.broken) && counts[groupMirror] >= i.size(), err
+	})
+}
+
+// trouble has incidents begin while the show goes on: once, and triaged by commands,
+// where the demo has a given length; again and again where people watch.
+func (d *Demo) trouble(ctx context.Context, news chan<- string) {
+	pause := incidentAfter
+	if d.cfg.Duration > 0 {
+		pause = min(3*time.Second, d.cfg.Duration/10)
+	}
+	for round := 0; supervise.Sleep(ctx, pause); round++ {
+		i := &incident{demo: d, round: round}
+		d.incidents = append(d.incidents, i)
+		i.happen(ctx, news)
+		if d.cfg.Duration > 0 && len(i.failures) == 0 {
+			i.triage(ctx, news)
+		}
+		if d.cfg.Duration == 0 {
+			i.awaitTriage(ctx)
+		}
+		i.heal(context.WithoutCancel(ctx))
+		if d.cfg.Duration > 0 {
+			return
+		}
+		pause = incidentPause
+	}
+	if d.cfg.Duration > 0 {
+		d.miss("the incident", errors.New("the time was over"))
+	}
+}
+
+// awaitTriage waits until people have decided all letters of the incident, or long enough.
+func (i *incident) awaitTriage(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, incidentLongest)
+	defer cancel()
+	_ = until(ctx, "", func(ctx context.Context) (bool, error) { // that it is not triaged is no failure
+		list, err := i.letters(ctx)
+		return err == nil && len(waiting(list)) == 0, err
+	})
+}
+
+// heal ends every cause that is left. Letters stay as they are.
+func (i *incident) heal(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, incidentTimeout)
+	defer cancel()
+	err := errors.Join(i.demo.mirror.open(ctx), i.demo.restoreOps(ctx))
+	if i.annex != nil {
+		err = errors.Join(err, i.annex.close(ctx))
+	}
+	if err != nil {
+		i.demo.logger.WarnContext(ctx, "A cause of the incident could not be ended", "error", err)
+	}
+}
+
+// together runs faults and trouble side by side and closes done after both.
+func together(done chan<- struct{}, parts ...func()) {
+	var wg sync.WaitGroup
+	for _, part := range parts {
+		wg.Go(part)
+	}
+	wg.Wait()
+	close(done)
+}
+
+// requested are the executions that the incident asked for.
+func (i *incident) requested() []int64 {
+	var ids []int64
+	for _, some := range [][]int64{i.prints, i.faxes, i.expired, i.elsewhere, i.invoices, i.strays} {
+		ids = append(ids, some...)
+	}
+	return ids
+}
+
+// ask requests executions and returns their ids.
+func (i *incident) ask(ctx context.Context, requests []submit.Request) (ids []int64, err error) {
+	done, err := submit.New(i.demo.store, i.demo.relay).RequestMany(ctx, requests)
+	for _, r := range done {
+		ids = append(ids, r.ID)
+	}
+	return ids, err
+}

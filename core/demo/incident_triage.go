@@ -1,0 +1,223 @@
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed unmirrored.sql
+var unmirroredSQL string
+
+// triageCommands are what a person types to triage the incident. The tutorial has the
+// same lines.
+var triageCommands = []string{
+	`attune-executor workers cordon annex-worker --reason 'it consumes nothing'`,
+	`attune-executor dlq requeue --reason 'the mirror is back' ` +
+		`$(attune-executor dlq list --open --type EventCreated --limit 1000 | awk '/^[0-9]/ {print $1}')`,
+	`attune-executor dlq requeue --reason 'annex-worker did not begin them' ` +
+		`$(attune-executor dlq list --open --action ops.print --limit 1000 | awk '/^[0-9]/ {print $1}')`,
+	`attune-executor dlq discard-all --action ops.fax --note 'the engine has repeated them' --yes`,
+	`attune-executor dlq export --open --reason poison --file unreadable.jsonl`,
+	`attune-executor dlq discard-all --reason poison --note 'the publisher is stopped' --yes`,
+	`attune-executor execution retry --action ops.invoice --status failed --since 5m --reason 'ops 1.4.0 is back' --yes`,
+}
+
+// triage types the commands, as a person does, in a folder of its own.
+func (i *incident) triage(ctx context.Context, news chan<- string) {
+	folder, err := os.MkdirTemp("", "attune-demo-")
+	if err != nil {
+		i.failures = append(i.failures, err.Error())
+		return
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // it is a copy of what the ledger has
+	for _, line := range triageCommands {
+		tell(ctx, news, "$ "+line)
+		out, err := i.typed(ctx, folder, line)
+		said := strings.Split(strings.TrimSpace(out), "\n")
+		tell(ctx, news, said[len(said)-1])
+		if err != nil { // what earlier runs have left may be refused; what counts is how this incident ends
+			i.demo.logger.InfoContext(ctx, "A command of the triage was refused", "command", line, "error", err, "output", out)
+		}
+	}
+	err = i.patiently(ctx, func(ctx context.Context) error {
+		return until(ctx, "await what follows from the triage", func(ctx context.Context) (bool, error) {
+			left, err := i.left(ctx)
+			return err == nil && len(left) == 0, err
+		})
+	})
+	if err != nil {
+		i.failures = append(i.failures, err.Error())
+	}
+}
+
+// typed runs one line in a shell that finds this program.
+func (i *incident) typed(ctx context.Context, folder, line string) (string, error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = folder
+	path := filepath.Dir(i.demo.cfg.Binary) + string(filepath.ListSeparator) + os.Getenv("PATH")
+	cmd.Env = append(append(os.Environ(), i.demo.Env()...), "PATH="+path)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// left says what the triage of the incident has left undone, nothing if all is done: the
+// letters that wait, the executions that did not complete, and the events that the mirror
+// did not take.
+func (i *incident) left(ctx context.Context) ([]string, error) {
+	letters, err := i.letters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	counts := waiting(letters)
+	for _, group := range slices.Sorted(maps.Keys(counts)) {
+		left = append(left, fmt.Sprintf("%d dead letters wait: %s", counts[group], groupText[group]))
+	}
+	for _, part := range []struct {
+		name       string
+		executions []int64
+	}{{"ops.print", i.prints}, {"ops.fax", slices.Concat(i.faxes, i.expired, i.elsewhere)}, {"ops.invoice", i.invoices}} {
+		ends, err := i.lastOf(ctx, part.executions)
+		if err != nil {
+			return nil, err
+		}
+		var not []int64
+		for _, l := range ends {
+			if l.status != "completed" {
+				not = append(not, l.execution)
+			}
+		}
+		if len(not) > 0 {
+			left = append(left, fmt.Sprintf("%d executions of %s did not complete, such as %v", len(not), part.name, not[:min(len(not), 3)]))
+		}
+	}
+	_, missed, err := i.demo.mirrored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if missed > 0 {
+		left = append(left, fmt.Sprintf("the mirror did not take %d events", missed))
+	}
+	return left, nil
+}
+
+// groupText says what to do with a group of dead letters.
+var groupText = map[string]string{
+	groupMirror: "events that expired while the mirror was away: requeue them",
+	groupPrint:  "hand-overs of ops.print that no worker began: requeue them, and another worker runs them",
+	groupFax:    "hand-overs of ops.fax that the engine has repeated: discard them",
+	groupBroken: "messages that no program can read: export them, then discard them",
+}
+
+// mirrored counts the events of this run and those that the mirror did not take.
+func (d *Demo) mirrored(ctx context.Context) (all, missed int64, err error) {
+	err = d.store.Pool().QueryRow(ctx, unmirroredSQL, d.beforeEvent, d.mirror.events()).Scan(&all, &missed)
+	if err != nil {
+		return 0, 0, fmt.Errorf("compare events with the mirror: %w", err)
+	}
+	return all, missed, nil
+}
+
+// report says how an incident ended, and returns what did not go as planned.
+func (i *incident) report(ctx context.Context) (lines, problems []string, err error) {
+	letters, err := i.letters(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	by := map[string]map[string]int{}
+	total, alone := 0, 0
+	for _, l := range letters {
+		if l.group == "" {
+			alone++
+			continue
+		}
+		if by[l.group] == nil {
+			by[l.group] = map[string]int{}
+		}
+		by[l.group][l.decision]++
+		total++
+	}
+	lines = append(lines, fmt.Sprintf("  incident              %8d dead letters in %d groups; the engine decided %d others alone", total, len(by), alone))
+	for _, group := range groups {
+		n := by[group]
+		text := fmt.Sprintf("    %-33s %6d requeued, %d discarded, %d wait", groupName[group], n["requeued"], n["discarded"], n[""])
+		lines = append(lines, text)
+	}
+	left, err := i.left(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if i.demo.cfg.Duration > 0 {
+		problems = slices.Concat(i.failures, left, misjudged(by))
+	} else { // people may leave when they like
+		for _, text := range left {
+			lines = append(lines, "    undone                "+text)
+		}
+	}
+	invoices, err := i.lastOf(ctx, i.invoices)
+	if err != nil {
+		return nil, nil, err
+	}
+	repeated := 0
+	for _, l := range invoices {
+		if l.status == "completed" && l.attempt != l.execution {
+			repeated++
+		}
+	}
+	lines = append(lines, fmt.Sprintf("    %-33s %6d of %d invoices, repeated and completed", "failed by the release", repeated, len(invoices)))
+	return lines, problems, nil
+}
+
+// next says what to do after a demo in which dead letters were left; nothing if none was.
+func (d *Demo) next(ctx context.Context) ([]string, error) {
+	if d.cfg.Duration > 0 {
+		return nil, nil
+	}
+	for _, i := range d.incidents {
+		left, err := i.left(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(left) > 0 {
+			return []string{
+				"NEXT",
+				"  docs/tutorial-triage.md leads from here to a clean queue in ten keys, or in seven commands.",
+				"  The ledger keeps the dead letters: `make demo` shows them again and begins a new incident after ten seconds.",
+				"  Without the dashboard: `make demo </dev/null | cat` types the commands and says what came of each execution.",
+			}, nil
+		}
+	}
+	return nil, nil
+}
+
+// misjudged names groups that the commands did not decide as the tutorial says.
+func misjudged(by map[string]map[string]int) (problems []string) {
+	for _, group := range groups {
+		want := "discarded"
+		if group == groupMirror || group == groupPrint {
+			want = "requeued"
+		}
+		for decision, n := range by[group] {
+			if decision != want {
+				problems = append(problems, fmt.Sprintf("%d dead letters of the group %s were decided as %q, not %s", n, group, decision, want))
+			}
+		}
+		if by[group][want] == 0 {
+			problems = append(problems, fmt.Sprintf("no dead letter of the group %s was %s", group, want))
+		}
+	}
+	return problems
+}
+
+// groupName names the groups in the report.
+var groupName = map[string]string{
+	groupMirror: "events that the mirror missed", groupPrint: "not begun, to another worker", groupFax: "repeated already, stale",
+	groupBroken: "unreadable",
+}

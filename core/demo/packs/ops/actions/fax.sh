@@ -1,0 +1,2 @@
+. /dev/stdin
+printf '{"faxed": %s}\n' "$number"

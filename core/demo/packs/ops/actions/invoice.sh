@@ -1,0 +1,2 @@
+. /dev/stdin
+printf '{"invoice": %s, "language": "%s"}\n' "$number" "$country"

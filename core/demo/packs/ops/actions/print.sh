@@ -1,0 +1,2 @@
+. /dev/stdin
+printf '{"printed": %s}\n' "$number"
