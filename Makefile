@@ -32,8 +32,7 @@ demo: install build ## private servers, two engines, four workers, live traffic 
 
 .PHONY: build
 build: ## build bin/attune-executor and bin/attune-tui
-	@mkdir -p bin
-	@go build $(vcs) -o bin/ ./cmd/...
+	@sh .ci/build.sh $(vcs)
 
 .PHONY: test
 test: install build ## install what is missing, start private servers, run every test with -race, stop them

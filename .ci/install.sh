@@ -8,6 +8,24 @@ set -eu
 
 say() { printf 'install: %s\n' "$*" >&2; }
 
+# patiently TEXT COMMAND... says every two seconds how long the command has taken.
+patiently() {
+	text=$1
+	shift
+	say "$text"
+	(
+		begun=$(date +%s)
+		while sleep 2 && kill -0 $$ 2>/dev/null; do
+			say "$text: $(($(date +%s) - begun)) s"
+		done
+	) >/dev/null &
+	reporter=$!
+	ended=0
+	"$@" || ended=$?
+	kill $reporter 2>/dev/null || :
+	return $ended
+}
+
 # at_least VERSION MINIMUM compares "major.minor" numbers.
 at_least() {
 	printf '%s %s\n' "$1" "$2" | awk '{
@@ -73,10 +91,10 @@ with_apt() {
 		trap 'exit 130' INT
 		trap 'exit 143' TERM
 	fi
-	say "installing with apt: $2"
-	$root apt-get update -qq || say "apt-get update failed; trying with the lists that are there"
+	patiently "updating the lists of packages" $root apt-get update -qq || say "apt-get update failed; trying with the lists that are there"
 	# shellcheck disable=SC2086 # a list of packages
-	$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=120 $2 >&2
+	patiently "installing with apt: $2" $root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq -o DPkg::Lock::Timeout=120 $2 >&2
 	if ! have_postgres && [ -x /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh ]; then
 		say "the distribution's PostgreSQL is older than 15: using the PostgreSQL project's packages"
 		$root /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y >&2
