@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/attune-go/attune/core/store"
 )
 
 //go:embed past.sql
@@ -28,7 +28,7 @@ const (
 func (d *Demo) writePast(ctx context.Context) error {
 	began := time.Now()
 	var written int64
-	err := pgx.BeginFunc(ctx, d.store.Pool(), func(tx pgx.Tx) error {
+	err := d.store.Tx(ctx, "made-up history", func(ctx context.Context, tx *store.Tx) error {
 		var since time.Time
 		var missing bool
 		if err := tx.QueryRow(ctx, newestSQL, pastSpan, pastGap).Scan(&since, &missing); err != nil || !missing {
