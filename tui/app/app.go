@@ -339,7 +339,6 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.relatedRead(msg)
 	case planMsg:
 		m.planned(msg)
-		return m, nil
 	case runMsg:
 		return m, m.ran(msg)
 	case letterMsg:
@@ -357,9 +356,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case clockMsg:
 		return m, tea.Batch(m.opts.After(time.Second, clockMsg{}), m.ageHints())
 	case hintsEndedMsg:
-		if msg.err != nil {
-			m.say("The end of the hints could not be remembered: " + msg.err.Error())
-		}
+		m.hintsEnded(msg)
 	case tea.FocusMsg:
 		m.blurred = false
 		if !m.paused {

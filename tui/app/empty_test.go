@@ -30,7 +30,6 @@ func TestAnEmptyViewSaysHowItIsFilled(t *testing.T) {
 	for key, want := range map[string]string{
 		"2": "attune-executor run core.echo", "3": "attune-executor run core.echo", "4": "attune-executor worker",
 		"5": "docs/dead-letters.md", "6": "docs/workflows.md", "7": "attune-executor alerts rules", "8": "docs/inquiries.md", "9": "attune-executor serve",
-		"L": "A opens the menu",
 	} {
 		b.press(key)
 		require.Contains(t, ansi.Strip(b.View()), want, key)

@@ -105,3 +105,9 @@ func (m *Model) endHints() tea.Cmd {
 
 // hintsEndedMsg says whether the end of the hints was remembered.
 type hintsEndedMsg struct{ err error }
+
+func (m *Model) hintsEnded(msg hintsEndedMsg) {
+	if msg.err != nil {
+		m.say("The end of the hints could not be remembered: " + msg.err.Error())
+	}
+}

@@ -207,7 +207,7 @@ func (v *Broker) empty(b *monitor.Broker) []string {
 	case v.problems:
 		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + v.env.Num(int64(len(b.Queues)))}
 	default:
-		return []string{"", " The virtual host has no queue yet. A replica declares what it needs: attune-executor serve"}
+		return []string{"", " The virtual host has no queue yet. A replica declares what it needs:", "   attune-executor serve"}
 	}
 }
 
