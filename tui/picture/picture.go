@@ -30,25 +30,39 @@ type Options struct {
 
 // SVG draws a frame.
 func SVG(frame string, o Options) []byte {
+	d, sizes := begin(o, frame)
+	d.window(sizes)
+	d.frame(sizes.lines[0], o.Title, sizes.width)
+	d.out.WriteString("</svg>\n")
+	return d.out.Bytes()
+}
+
+// size is what frames need.
+type size struct {
+	lines         [][][]cell // of each frame
+	width, height float64
+}
+
+// begin reads frames and measures the terminal that holds them all.
+func begin(o Options, frames ...string) (*drawing, size) {
 	look := &dark
 	if o.Light {
 		look = &light
 	}
-	d := &drawing{look: look}
-	lines := read(frame)
-	columns, rows := o.Columns, max(o.Rows, len(lines))
-	for _, cells := range lines {
-		if n := len(cells); n > 0 {
-			columns = max(columns, cells[n-1].x+cells[n-1].width)
+	var s size
+	columns, rows := o.Columns, o.Rows
+	for _, frame := range frames {
+		lines := read(frame)
+		rows = max(rows, len(lines))
+		for _, cells := range lines {
+			if n := len(cells); n > 0 {
+				columns = max(columns, cells[n-1].x+cells[n-1].width)
+			}
 		}
+		s.lines = append(s.lines, lines)
 	}
-	d.window(o.Title, 2*margin+float64(columns)*cellWidth, barHeight+margin+float64(rows)*cellHeight)
-	for i, cells := range lines {
-		d.line(cells, barHeight+float64(i)*cellHeight)
-	}
-	d.shapes()
-	d.out.WriteString("</svg>\n")
-	return d.out.Bytes()
+	s.width, s.height = 2*margin+float64(columns)*cellWidth, barHeight+margin+float64(rows)*cellHeight
+	return &drawing{look: look}, s
 }
 
 // drawing is a picture under way. Shapes of one colour are collected and drawn as
@@ -66,17 +80,26 @@ type path struct {
 }
 
 // window draws the page and the bar above it.
-func (d *drawing) window(title string, width, height float64) {
-	w, h := number(width), number(height)
+func (d *drawing) window(s size) {
+	w, h := number(s.width), number(s.height)
 	fmt.Fprintf(&d.out, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" font-size="%d" `+
 		`font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace">`+"\n", w, h, w, h, fontSize)
 	fmt.Fprintf(&d.out, `<rect width="%s" height="%s" rx="8" fill="%s"/><path d="M0 22V8a8 8 0 0 1 8-8H%sa8 8 0 0 1 8 8v14z" fill="%s"/>`+"\n",
-		w, h, d.look.page, number(width-8), d.look.bar)
+		w, h, d.look.page, number(s.width-8), d.look.bar)
 	for i, colour := range []string{"#e06c75", "#d7a65f", "#7fbf7f"} {
 		fmt.Fprintf(&d.out, `<circle cx="%d" cy="11" r="5" fill="%s"/>`, 16+18*i, colour)
 	}
+}
+
+// frame draws a title and what is below it.
+func (d *drawing) frame(lines [][]cell, title string, width float64) {
 	fmt.Fprintf(&d.out, "\n"+`<text x="%s" y="15.5" text-anchor="middle" font-size="12" fill="%s">%s</text>`+"\n",
 		number(width/2), d.look.named[8], escape(title))
+	d.paths = nil
+	for i, cells := range lines {
+		d.line(cells, barHeight+float64(i)*cellHeight)
+	}
+	d.shapes()
 }
 
 // line draws the grounds of a line and its letters, and collects its shapes.

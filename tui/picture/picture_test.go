@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -78,6 +79,20 @@ func TestTheTerminalHasAtLeastTheSizeAskedFor(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, string(SVG("a\n", Options{Columns: 80, Rows: 24})), `viewBox="0 0 700 476"`)
 	require.Contains(t, string(SVG(strings.Repeat("x", 100)+"\n\n\n", Options{Columns: 80, Rows: 1})), `viewBox="0 0 868 98"`)
+}
+
+// Each scene is seen for its share of the time; where nothing moves the last is.
+func TestAFilmShowsOneSceneAtATime(t *testing.T) {
+	t.Parallel()
+	film := Film([]Scene{{Frame: "one", Caption: "a", Shown: time.Second}, {Frame: "two", Shown: 2 * time.Second}, {Frame: "three\n\nx", Shown: time.Second}},
+		Options{Title: "t"})
+	got := strings.Join(elements(t, film), "\n")
+	require.Contains(t, got, "@keyframes s0{0%{visibility:visible}0%{visibility:visible}25%{visibility:hidden}}#s0{animation:s0 4s step-end infinite}")
+	require.Contains(t, got, "@keyframes s1{0%{visibility:hidden}25%{visibility:visible}75%{visibility:hidden}}")
+	require.Contains(t, got, "@keyframes s2{0%{visibility:hidden}75%{visibility:visible}100%{visibility:visible}}")
+	require.Contains(t, got, "g:last-of-type{visibility:visible}")
+	require.Contains(t, got, "g id=s0\ntext x=35 y=15.5 text-anchor=middle font-size=12 fill=#767c88 |t · a")
+	require.Contains(t, string(film), `viewBox="0 0 70 98"`, "as large as the largest")
 }
 
 func FuzzPicture(f *testing.F) {

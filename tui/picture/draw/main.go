@@ -1,5 +1,11 @@
-// Command draw reads a frame of a terminal from its standard input, as
-// `tmux capture-pane -e -p` prints it, and writes a picture of it.
+// Command draw writes a picture of frames of a terminal, as `tmux capture-pane -e -p`
+// prints them.
+//
+//	draw [flags] < FRAME
+//	draw [flags] SECONDS:FILE:CAPTION…
+//
+// With arguments the picture moves: each names a file with a frame, for how long it is
+// seen, and what stands above it.
 package main
 
 import (
@@ -7,6 +13,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/attune-go/attune/tui/picture"
 )
@@ -18,19 +27,51 @@ func main() {
 	flag.IntVar(&o.Columns, "columns", 0, "columns of the terminal")
 	flag.IntVar(&o.Rows, "rows", 0, "rows of the terminal")
 	flag.Parse()
-	if err := draw(os.Stdin, os.Stdout, o); err != nil {
+	if err := draw(os.Stdin, os.Stdout, o, flag.Args()); err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "draw: %v\n", err) // There is nowhere left to report a failure to.
 		os.Exit(1)
 	}
 }
 
-func draw(from io.Reader, to io.Writer, o picture.Options) error {
-	frame, err := io.ReadAll(from)
-	if err != nil {
-		return fmt.Errorf("read the frame: %w", err)
+// draw writes a picture of the scenes, or of the frame that it reads if there are none.
+func draw(from io.Reader, to io.Writer, o picture.Options, scenes []string) error {
+	var drawn []byte
+	if len(scenes) == 0 {
+		frame, err := io.ReadAll(from)
+		if err != nil {
+			return fmt.Errorf("read the frame: %w", err)
+		}
+		drawn = picture.SVG(string(frame), o)
+	} else {
+		film, err := read(scenes)
+		if err != nil {
+			return err
+		}
+		drawn = picture.Film(film, o)
 	}
-	if _, err := to.Write(picture.SVG(string(frame), o)); err != nil {
+	if _, err := to.Write(drawn); err != nil {
 		return fmt.Errorf("write the picture: %w", err)
 	}
 	return nil
+}
+
+// read reads scenes as arguments name them.
+func read(arguments []string) ([]picture.Scene, error) {
+	scenes := make([]picture.Scene, len(arguments))
+	for i, argument := range arguments {
+		parts := strings.SplitN(argument, ":", 3)
+		if len(parts) < 3 {
+			return nil, fmt.Errorf("%q is not SECONDS:FILE:CAPTION", argument)
+		}
+		seconds, err := strconv.ParseFloat(parts[0], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q does not begin with a number of seconds: %w", argument, err)
+		}
+		frame, err := os.ReadFile(parts[1])
+		if err != nil {
+			return nil, fmt.Errorf("read a frame: %w", err)
+		}
+		scenes[i] = picture.Scene{Frame: string(frame), Caption: parts[2], Shown: time.Duration(seconds * float64(time.Second))}
+	}
+	return scenes, nil
 }
