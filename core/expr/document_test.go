@@ -45,9 +45,11 @@ func TestTheDocumentIsTrue(t *testing.T) {
 	_, values, found := strings.Cut(document, "```json\n")
 	require.True(t, found)
 	values, _, _ = strings.Cut(values, "```")
-	names, err := expr.FromJSON([]byte(values))
+	parsed, err := expr.FromJSON([]byte(values))
 	require.NoError(t, err)
-	scope := expr.Names(names.(map[string]any))
+	names, isObject := parsed.(map[string]any)
+	require.True(t, isObject)
+	scope := expr.Names(names)
 	is := func(got any, want, what string) {
 		value, err := expr.FromJSON([]byte(want))
 		require.NoError(t, err, what)
