@@ -21,16 +21,36 @@ var update = flag.Bool("update", false, "rewrite docs/configuration.md")
 
 const introduction = `# Configuration
 
-One YAML file, named by ` + "`--config` or `ATTUNE_CONFIG`" + `; without one the defaults below hold. Every key can be
-overridden by an environment variable: ` + "`executor.queue.max_queue_length` is `ATTUNE__EXECUTOR__QUEUE__MAX_QUEUE_LENGTH`" + `.
-Lists and maps are given there in YAML or JSON form, lists of words also separated by commas.
+` + "```yaml" + `
+# attune.yaml
+database:
+  url: postgresql://attune@db.example.com/attune
+  password_file: secrets/database
+message_queue:
+  url: amqp://attune@mq.example.com/attune
+  password_file: secrets/broker
+  management_url: http://mq.example.com:15672
+security:
+  encryption_key_file: secrets/encryption.key    # at least 32 characters; for secret parameters
+worker:
+  packs_dir: /opt/attune/packs
+  max_concurrent_tasks: 20
+executor:
+  no_workers: wait                               # do not fail executions while no worker is alive
+` + "```" + `
+
+    attune-executor serve --config attune.yaml          # or ATTUNE_CONFIG=attune.yaml
+    ATTUNE__EXECUTOR__NO_WORKERS=fail attune-executor serve --config attune.yaml
+    attune-executor config explain --config attune.yaml
+
+You need only what differs from the defaults below. An environment variable overrides a key: ` + "`executor.no_workers` is\n`ATTUNE__EXECUTOR__NO_WORKERS`" + `. In variables write lists and maps as YAML or JSON; lists of words may also be separated by commas.
 
 - Durations take a plain number (seconds; milliseconds where the key ends in ` + "`_ms`" + `) or Go syntax such as ` + "`1m30s`" + `.
 - Secrets can come from files: ` + "`database.url_file`, `message_queue.url_file`, `message_queue.management_url_file`,\n  `security.encryption_key_file`, `security.jwt_secret_file`; `database.password_file` and `message_queue.password_file`" + ` replace the password of the
   URL. A relative path begins at the configuration file.
 - Unknown keys, wrong types and values out of range are refused, all at once, each with its place and the nearest known key.
   Sections and keys of other Attune services in the same file are ignored and named in one line.
-- ` + "`attune-executor config explain`" + ` prints every key with the value in force and where it came from, secrets masked.
+- ` + "`config explain`" + ` prints every key with the value in force and its origin; secrets are masked.
 - ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `. Existing workers'
   variables ` + "`ATTUNE_WORKER_NAME` and `ATTUNE_WORKER_RUNTIMES`" + ` are honoured.
 
@@ -53,6 +73,26 @@ func TestDocumentation(t *testing.T) {
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(page), out.String(), "run `go test ./core/config -run Documentation -update`")
+}
+
+// TestTheDocumentedFileLoads reads the file that the page shows.
+func TestTheDocumentedFileLoads(t *testing.T) {
+	t.Parallel()
+	_, text, _ := strings.Cut(introduction, "```yaml\n")
+	text, _, found := strings.Cut(text, "```")
+	require.True(t, found)
+	path := write(t, text)
+	secrets := filepath.Join(filepath.Dir(path), "secrets")
+	require.NoError(t, os.Mkdir(secrets, 0o700))
+	for name, secret := range map[string]string{"database": "d", "broker": "b", "encryption.key": strings.Repeat("k", 32)} {
+		require.NoError(t, os.WriteFile(filepath.Join(secrets, name), []byte(secret), 0o600))
+	}
+	cfg, err := config.Load(path, nil)
+	require.NoError(t, err)
+	require.Equal(t, "postgresql://attune:d@db.example.com/attune", cfg.Database.URL)
+	require.Equal(t, "amqp://attune:b@mq.example.com/attune", cfg.MessageQueue.URL)
+	require.Equal(t, "wait", cfg.Executor.NoWorkers)
+	require.Empty(t, cfg.Warnings)
 }
 
 // fieldComments reads the comment of every field: "Type.Field" to text.
