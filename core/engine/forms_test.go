@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
@@ -58,19 +57,9 @@ func forms(t *testing.T, kind string) map[string]form {
 	return found
 }
 
-// apply applies a pack with one file as `attune-executor apply` does.
-func (b *bundle) apply(t *testing.T, path, content string) (root string) {
-	t.Helper()
-	root = filepath.Join(t.TempDir(), "pk")
-	for name, text := range map[string]string{"pack.yaml": "ref: pk\nname: Pack\nversion: 1.0.0\n", path: content} {
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
-	}
-	files, err := catalog.Read([]string{root}, nil)
-	require.NoError(t, err)
-	_, err = catalog.New(b.store, b.relay).Apply(t.Context(), catalog.Request{Set: files.Set, Mistakes: files.Mistakes, Actor: "ada", Source: "test"})
-	require.NoError(t, err)
-	return root
+// formPack is the pack of a form.
+func formPack(path, content string) pagePacks {
+	return pagePacks{"pk/pack.yaml": "ref: pk\nname: Pack\nversion: 1.0.0\n", "pk/" + path: content}
 }
 
 // Every published form of a rule, with each form of reference and condition, is applied,
@@ -94,7 +83,7 @@ func TestRulesOfPublishedDocumentsRun(t *testing.T) {
 			b := setup(t)
 			testkit.Action(t, b.store, its.Action)
 			testkit.Exec(t, b.store, `INSERT INTO trigger (ref, label) VALUES ($1, 'x')`, its.Trigger)
-			b.apply(t, "rules/form.yaml", f.Source)
+			formPack("rules/form.yaml", f.Source).write(t, b)
 			testkit.Exec(t, b.store, `UPDATE pack SET config = '{"token": "s3cr3t", "limits": {"max": 90}}' WHERE ref = 'pk'`)
 			b.fake(t, nil)
 			b.engine(t)
@@ -166,13 +155,9 @@ func TestActionsOfPublishedDocumentsRun(t *testing.T) {
 			}
 			require.NoError(t, yaml.Unmarshal([]byte(f.Source), &its))
 			b := setup(t)
-			root := b.apply(t, "actions/form.yaml", f.Source)
-			require.NoError(t, os.WriteFile(filepath.Join(root, "actions", its.EntryPoint), []byte(f.Script), 0o700))
-			w, err := worker.New(worker.Config{Name: "w1", HeartbeatInterval: 500 * time.Millisecond, PacksDir: filepath.Dir(root)},
-				worker.Deps{Store: b.store, Broker: b.connect(t, "w1"), Logger: testkit.Logger(t)})
-			require.NoError(t, err)
-			require.NoError(t, w.Start(testkit.Context(t)))
-			t.Cleanup(w.Stop)
+			packs := formPack("actions/form.yaml", f.Source)
+			packs["pk/actions/"+its.EntryPoint] = f.Script
+			b.packWorker(t, "w1", packs.write(t, b), func(*worker.Config) {})
 			b.engine(t)
 			parameters, err := json.Marshal(f.Parameters)
 			require.NoError(t, err)
