@@ -31,7 +31,7 @@ func newDemoCommand(a *app) *cobra.Command {
 		Long: "Start a private PostgreSQL and RabbitMQ, two engine replicas and four workers, send live traffic, break things\n" +
 			"meanwhile, and open the dashboard. Without a terminal it runs for DEMO_SECONDS (default 45), prints a line a second\n" +
 			"and a summary, and succeeds only if every requested execution has ended as expected, every fault happened and every\n" +
-			"invariant holds. Everything is stopped at the end.",
+			"invariant holds. Everything is stopped at the end; the data and logs stay in the folder for the next demo.",
 		Example: "  attune-executor demo\n  DEMO_SECONDS=20 attune-executor demo --rate 200 </dev/null | cat",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -87,12 +87,13 @@ type Demo struct {
 // caller calls Stop whatever happens after.
 func Start(ctx context.Context, cfg Config) (*Demo, error) {
 	d := &Demo{cfg: cfg}
-	d.sayf("starting a private PostgreSQL and RabbitMQ in %s", cfg.Dir)
-	stack, err := devstack.Up(ctx, devstack.Config{Dir: cfg.Dir, Durable: true, Logger: cfg.Logger, StatsInterval: time.Second})
+	err := d.patiently(ctx, "starting a private PostgreSQL and RabbitMQ in "+cfg.Dir, 6*time.Second, func() (err error) {
+		d.stack, err = devstack.Up(ctx, devstack.Config{Dir: cfg.Dir, Durable: true, Logger: cfg.Logger, StatsInterval: time.Second})
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("start the servers: %w", err)
 	}
-	d.stack = stack
 	if err := d.prepare(ctx); err != nil {
 		return nil, errors.Join(err, d.Stop(context.WithoutCancel(ctx)))
 	}
@@ -104,7 +105,11 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err := d.openLog(logs); err != nil {
 		return err
 	}
-	if _, err := migrations.Up(ctx, migrations.Options{URL: d.stack.DatabaseURL(), Schema: "attune", Logger: d.logger}); err != nil {
+	err := d.patiently(ctx, "creating the tables", 2*time.Second, func() error {
+		_, err := migrations.Up(ctx, migrations.Options{URL: d.stack.DatabaseURL(), Schema: "attune", Logger: d.logger})
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("migrate the database: %w", err)
 	}
 	st, err := store.Open(ctx, store.Config{
@@ -137,9 +142,9 @@ func (d *Demo) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	d.sayf("%d engine replicas and %d workers started, logs in %s", d.cfg.Replicas, d.cfg.Workers, logs)
 	d.sayf("watch it from another terminal: %s", d.invitation())
-	return d.awaitWorkers(ctx)
+	starting := fmt.Sprintf("starting %d engine replicas and %d workers, logs in %s", d.cfg.Replicas, d.cfg.Workers, logs)
+	return d.patiently(ctx, starting, 2*time.Second, func() error { return d.awaitWorkers(ctx) })
 }
 
 // openLog opens the file for what the demo's own connections have to say. A
@@ -363,6 +368,7 @@ func (d *Demo) Stop(ctx context.Context) error {
 	if err := d.stack.Down(ctx, false); err != nil {
 		return fmt.Errorf("stop the servers: %w", err)
 	}
+	d.left()
 	return nil
 }
 

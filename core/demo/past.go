@@ -26,37 +26,36 @@ const (
 // so that the charts of the dashboard begin with something to show. Every row bears
 // historyMark. It runs before the engine; executions of this run come after d.before.
 func (d *Demo) writePast(ctx context.Context) error {
-	began := time.Now()
-	var written int64
-	err := d.store.Tx(ctx, "made-up history", func(ctx context.Context, tx *store.Tx) error {
-		var since time.Time
-		var missing bool
-		if err := tx.QueryRow(ctx, newestSQL, pastSpan, pastGap).Scan(&since, &missing); err != nil || !missing {
-			return err
-		}
-		// Rows of the past are complete, so no trigger has anything to add.
-		_, err := tx.Exec(ctx, `SELECT set_config('session_replication_role', 'replica', true), set_config('demo.mark', $1, true),
-			set_config('demo.since', $2, true), set_config('demo.workers', $3, true)`,
-			historyMark, since.Format(time.RFC3339Nano), strconv.Itoa(d.cfg.Workers))
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, pastSQL); err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, "SELECT count(*) FROM past").Scan(&written)
-	})
+	var since time.Time
+	var missing bool
+	err := d.store.Pool().QueryRow(ctx, newestSQL, pastSpan, pastGap).Scan(&since, &missing)
+	if err == nil && missing {
+		err = d.patiently(ctx, "making up the last hour for the charts, which does not count below", time.Second, func() error {
+			return d.makeUp(ctx, since)
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("make up the demo's history: %w", err)
 	}
 	if err := d.store.Pool().QueryRow(ctx, "SELECT coalesce(max(id), 0) FROM execution").Scan(&d.before); err != nil {
 		return fmt.Errorf("look for the newest execution: %w", err)
 	}
-	if written > 0 {
-		d.sayf("%d made-up executions of the last hour written in %s for the charts; they do not count below",
-			written, time.Since(began).Round(10*time.Millisecond))
-	}
 	return nil
+}
+
+// makeUp writes the history since a time. Its rows are complete, so no trigger has
+// anything to add.
+func (d *Demo) makeUp(ctx context.Context, since time.Time) error {
+	return d.store.Tx(ctx, "made-up history", func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `SELECT set_config('session_replication_role', 'replica', true), set_config('demo.mark', $1, true),
+			set_config('demo.since', $2, true), set_config('demo.workers', $3, true)`,
+			historyMark, since.Format(time.RFC3339Nano), strconv.Itoa(d.cfg.Workers))
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, pastSQL)
+		return err
+	})
 }
 
 // newestSQL is since when nothing is recorded, at most $1 ago, and whether that is longer
