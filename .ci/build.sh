@@ -20,7 +20,9 @@ say() { # say TEXT replaces the last text on a terminal
 
 report() { # report TOTAL until it is killed
 	begun=$(date +%s)
-	while sleep 2 2>/dev/null; do
+	pause=1
+	while sleep $pause 2>/dev/null; do
+		pause=2
 		done=$(grep -c '^[A-Za-z0-9._/~-]*$' "$log" || :)
 		took=$(($(date +%s) - begun))
 		if [ "$done" -ge "$1" ]; then

@@ -132,19 +132,8 @@ func (d *Demo) prepare(ctx context.Context) error {
 		return err
 	}
 	d.fleet = newFleet(d.cfg.Binary, logs, d.Env())
-	for i := range d.cfg.Replicas {
-		if err := d.fleet.start(replicaName(i), "serve"); err != nil {
-			return err
-		}
-	}
-	for i := range d.cfg.Workers {
-		if err := d.fleet.start(workerName(i), "worker", "--name", workerName(i), "--concurrency", "10", "--packs", d.packsDir()); err != nil {
-			return err
-		}
-	}
 	d.sayf("watch it from another terminal: %s", d.invitation())
-	starting := fmt.Sprintf("starting %d engine replicas and %d workers, logs in %s", d.cfg.Replicas, d.cfg.Workers, logs)
-	return d.patiently(ctx, starting, 2*time.Second, func() error { return d.awaitWorkers(ctx) })
+	return d.startFleet(ctx, logs)
 }
 
 // openLog opens the file for what the demo's own connections have to say. A
@@ -180,26 +169,6 @@ func (d *Demo) connect(ctx context.Context) error {
 
 func replicaName(i int) string { return fmt.Sprintf("executor-%d", i+1) }
 func workerName(i int) string  { return fmt.Sprintf("demo-worker-%d", i+1) }
-
-// readyTimeout is how long the workers may take to register.
-const readyTimeout = 30 * time.Second
-
-func (d *Demo) awaitWorkers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for {
-		ready, err := d.liveWorkers(ctx)
-		if err == nil && ready >= d.cfg.Workers {
-			return nil
-		}
-		if err := d.fleet.exited(); err != nil {
-			return err
-		}
-		if !supervise.Sleep(ctx, 100*time.Millisecond) {
-			return fmt.Errorf("%d of %d workers registered within %s; see the logs", ready, d.cfg.Workers, readyTimeout)
-		}
-	}
-}
 
 // invitation is the line of a shell that opens the dashboard beside the demo.
 func (d *Demo) invitation() string {

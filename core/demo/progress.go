@@ -39,6 +39,9 @@ func (d *Demo) patiently(ctx context.Context, what string, usually time.Duration
 // left says what stays on the disk, and how it is removed.
 func (d *Demo) left() {
 	dir, bytes := d.stack.Dir(), int64(0)
+	if d.stack.Moved() == "" {
+		dir = d.cfg.Dir // as it was asked for, which is shorter
+	}
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be read is not counted

@@ -220,14 +220,3 @@ func (d *Demo) latency(ctx context.Context) (p50, p99 time.Duration, err error) 
 	}
 	return seconds(a), seconds(b), nil
 }
-
-//go:embed workers.sql
-var workersSQL string
-
-// liveWorkers counts the demo's workers that may be given work.
-func (d *Demo) liveWorkers(ctx context.Context) (n int, err error) {
-	if err := d.store.Pool().QueryRow(ctx, workersSQL).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count live workers: %w", err)
-	}
-	return n, nil
-}
