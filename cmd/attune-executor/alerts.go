@@ -27,7 +27,8 @@ func newAlertsCommand(a *app) *cobra.Command {
 		Use:   "list",
 		Short: "List the open alerts, the worst first",
 		Long: "List the open alerts, the worst first: those that fire, and those whose condition holds but not for as long as\n" +
-			"their rule asks. While no replica of the engine evaluates the rules they are judged by this command.",
+			"their rule asks. While no replica of the engine evaluates the rules they are judged by this command. What needs\n" +
+			"attention without a rule follows, as on the overview of the dashboard: unwell workers, failed workflows, open questions.",
 		Example: "  attune-executor alerts list\n  attune-executor alerts list --history -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -65,7 +66,7 @@ func (a *app) listAlerts(cmd *cobra.Command, history bool) error {
 	}
 	return a.print(cmd, all, func(w io.Writer) error {
 		list := slices.Concat(all.Open, all.Recent)
-		if len(list) == 0 {
+		if len(list)+len(all.Others) == 0 {
 			return row(w, "nothing needs attention")
 		}
 		if err := row(w, "SEVERITY", "STATE", "SINCE", "RULE", "SUMMARY", "HINT"); err != nil {
@@ -77,6 +78,16 @@ func (a *app) listAlerts(cmd *cobra.Command, history bool) error {
 				continue
 			}
 			if err := row(w, one.Severity, stateText(one), short(all.At.Sub(one.Since)), one.Rule, one.Summary, dash(one.Hint)); err != nil {
+				return err
+			}
+		}
+		for i := range all.Others {
+			one := &all.Others[i]
+			begun := "-"
+			if one.Since != nil {
+				begun = short(all.At.Sub(*one.Since))
+			}
+			if err := row(w, one.Level, "holds", begun, "-", one.Text, dash(one.Hint)); err != nil {
 				return err
 			}
 		}

@@ -90,9 +90,10 @@ func (a *app) listExecutions(cmd *cobra.Command, filter monitor.ExecutionFilter,
 		if err := row(w, "ID", "ACTION", "STATUS", "WORKER", "ATTEMPT", "AGE", "TOOK", "REASON"); err != nil {
 			return err
 		}
-		for _, e := range page.List {
+		for i := range page.List {
+			e := &page.List[i]
 			age := short(page.At.Sub(e.Created))
-			if err := row(w, e.ID, e.ActionRef, e.Status, workerText(e), e.RetryCount+1, age, tookText(e), e.Reason); err != nil {
+			if err := row(w, e.ID, e.ActionRef, e.Status, workerText(*e), e.Try(), age, tookText(*e), e.Reason); err != nil {
 				return err
 			}
 		}

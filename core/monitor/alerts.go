@@ -84,6 +84,9 @@ type Alerts struct {
 	// fired and have ended, the newest first.
 	Open   []Alert `json:"open"`
 	Recent []Alert `json:"recent"`
+	// Others is what the overview says needs attention besides, as no rule tells of it: unwell
+	// workers, failed and paused workflows, open questions.
+	Others []Finding `json:"others,omitempty"`
 	// Rules are all rules and how they are.
 	Rules []AlertRule `json:"rules"`
 
@@ -124,6 +127,7 @@ func (a *Alerts) Firing(level Level) (n int) {
 // evaluates the rules they are judged here, at once, by what can be read.
 func (m *Monitor) Alerts(ctx context.Context) (*Alerts, error) {
 	a := &Alerts{Open: []Alert{}, Recent: []Alert{}}
+	var o *Overview
 	err := m.database(ctx, "alerts", &a.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
 		read, err := m.readAlerts(ctx, tx, s, a.At, alertRows)
 		if err != nil || read == nil {
@@ -138,6 +142,9 @@ func (m *Monitor) Alerts(ctx context.Context) (*Alerts, error) {
 		for i := range past {
 			a.Recent = append(a.Recent, m.alertOf(&past[i]))
 		}
+		if o, err = m.aside(ctx, tx, s, a.At); err != nil {
+			return err
+		}
 		return a.count(ctx, tx)
 	})
 	if err != nil {
@@ -150,7 +157,28 @@ func (m *Monitor) Alerts(ctx context.Context) (*Alerts, error) {
 		}
 	}
 	a.Rules = m.ruleStates(a, measured)
+	told := findings(worstFirst(a.verdicts()))
+	for _, one := range complete(told, o, nil) {
+		if one.Rule == "" {
+			a.Others = append(a.Others, one)
+		}
+	}
 	return a, nil
+}
+
+// aside reads what the overview tells without a rule.
+func (m *Monitor) aside(ctx context.Context, tx *store.Tx, s shape, at time.Time) (*Overview, error) {
+	o := &Overview{StaleAfter: m.cfg.StaleAfter}
+	o.At = at
+	floor, err := tx.MonitorFloor(ctx, RecentWindow.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("find where the recent executions begin: %w", err)
+	}
+	if o.everyWorker, _, err = readWorkers(ctx, tx, s); err != nil {
+		return nil, err
+	}
+	o.Flows, err = readFlows(ctx, tx, s, floor)
+	return o, err
 }
 
 // readAlerts reads the open alerts; nil where the schema has none.

@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/workflow"
 )
 
 // evaluator puts a replica into the table that reported itself some time ago and
@@ -150,4 +152,42 @@ func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
 	require.True(t, o.CutOff())
 	b.replicaRow(t, "connected", "connected", time.Second, nil, ReplicaDetails{})
 	require.Equal(t, "start or uncordon a worker", hint())
+}
+
+// TestTheAlertsAndTheOverviewTellTheSame, also what no rule tells: `alerts list` does not say
+// that nothing needs attention while the dashboard names a failed workflow or a deaf worker.
+func TestTheAlertsAndTheOverviewTellTheSame(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.evaluator(t, "alive", time.Second)
+	deaf := testkit.Worker(t, b.store, "deaf")
+	testkit.Exec(t, b.store, `update worker set created = now() - interval '1 hour'`)
+	testkit.Exec(t, b.store, `insert into worker_probe (worker, verdict, queue_exists, consumers, at, details)
+		values ($1, 'fresh', true, 0, now(), '{"valid_seconds": 60}')`, deaf.ID)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	for range 2 {
+		testkit.Execution(t, b.store, action, status(attune.StatusRunning), func(r *testkit.ExecutionRow) { r.Worker = &deaf.ID })
+	}
+	w := b.workflow(t, "shop.order", deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.store, `update execution set status = 'failed', result = '{}' where id = $1`, w.execution)
+	testkit.Exec(t, b.store, `update workflow_execution set status = 'failed', open = false where id = $1`, w.id)
+
+	a, err := b.Alerts(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, a.Evaluated)
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	var listed, shown []string
+	for i := range a.Open {
+		listed = append(listed, a.Open[i].Summary)
+	}
+	for _, f := range a.Others {
+		listed = append(listed, f.Text)
+	}
+	for _, f := range Attention(o, nil, nil) {
+		shown = append(shown, f.Text)
+	}
+	require.ElementsMatch(t, shown, listed)
+	require.Contains(t, listed, "1 workflow has failed")
+	require.Contains(t, listed, "deaf is deaf")
 }

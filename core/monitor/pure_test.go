@@ -80,3 +80,11 @@ func TestAPauseThatIsForgottenSaysWhoseItIs(t *testing.T) {
 	require.Equal(t, "by somebody for 2h, 300 wait", found[0].Hint)
 	require.Equal(t, LevelInfo, found[0].Level)
 }
+
+// The dashboard's TRY counts as ATTEMPT of the command line does: the first is 1.
+func TestTriesCountFromOne(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "2/-", Tries(1, nil))
+	require.Equal(t, "1/4", Tries(0, new(int64(3))))
+	require.Equal(t, int64(2), (&Execution{RetryCount: 1}).Try())
+}

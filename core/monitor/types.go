@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"strconv"
 	"time"
 )
 
@@ -249,6 +250,19 @@ type Executions struct {
 	Bounded bool `json:"bounded,omitempty"`
 	// Looked is how many executions a search by parameters looked at for this page.
 	Looked int64 `json:"looked,omitempty"`
+}
+
+// Try is which attempt of its chain the execution is, counted from 1.
+func (e *Execution) Try() int64 { return e.RetryCount + 1 }
+
+// Tries writes which attempt something with so many retries is, of at most how many that
+// the engine makes; - where that is not bounded.
+func Tries(retries int64, most *int64) string {
+	limit := "-"
+	if most != nil {
+		limit = strconv.FormatInt(*most+1, 10)
+	}
+	return strconv.FormatInt(retries+1, 10) + "/" + limit
 }
 
 // Step is one entry of an execution's timeline.

@@ -228,6 +228,10 @@ func TestReplicasClocksAndInvariantsAreJudged(t *testing.T) {
 	testkit.Exec(t, b.store, `insert into engine_replica (id, host, version, pid, state, last_seen, details)
 		values (gen_random_uuid(), 'killed', 'v1', 9, 'connected', now() - interval '16 minutes', '{}')`)
 	requireStatus(t, b.run()["replicas"], checkup.Passed, "1 of 1 are well")
+	testkit.Exec(t, b.store, `update engine_replica set last_seen = now() - interval '5 minutes' where host = 'killed'`)
+	replaced := b.run()["replicas"]
+	requireStatus(t, replaced, checkup.Passed, "1 of 2 are well; 1 vanished and will leave the list after 15m0s")
+	require.Contains(t, strings.Join(replaced.Details, "\n"), "killed, pid 9: silent for 5m")
 
 	testkit.Exec(t, b.store, `delete from engine_replica`)
 	requireStatus(t, b.run()["replicas"], checkup.Failed, "attune-executor serve")

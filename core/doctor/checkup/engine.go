@@ -20,7 +20,7 @@ func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
 	}
 	v.replicas = all
 	var lines []string
-	alive, fix := 0, ""
+	alive, gone, fix := 0, 0, ""
 	for _, r := range all.List {
 		if living(r) && len(r.Details.Installation) > 0 {
 			fix = r.Details.Installation[0].Fix
@@ -28,6 +28,8 @@ func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
 		name := fmt.Sprintf("%s on %s, pid %d", r.Short(), r.Host, r.PID)
 		if living(r) {
 			alive++
+		} else {
+			gone++
 		}
 		if len(r.Problems) > 0 {
 			lines = append(lines, name+": "+strings.Join(r.Problems, ", "))
@@ -40,9 +42,11 @@ func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
 		return failed("start one with attune-executor serve", "no replica of the engine runs").with(lines...), nil
 	case fix != "":
 		return failed(fix, "the installation is at fault; %d of %d are well", all.Well, all.Total).with(lines...), nil
-	case all.Well < all.Total:
-		return failed("look into the log of the replica; one that was killed leaves the list after "+v.Config.Retention.SilentReplicas.String(),
-			"%d of %d are well", all.Well, all.Total).with(lines...), nil
+	case all.Well < all.Total-int64(gone):
+		return failed("look into the log of the replica", "%d of %d are well", all.Well, all.Total).with(lines...), nil
+	case gone > 0: // others do its work
+		return passed("%d of %d are well; %d vanished and will leave the list after %s", all.Well, all.Total, gone,
+			v.Config.Retention.SilentReplicas).with(lines...), nil
 	}
 	return passed("%d of %d are well, every loop ticks", all.Well, all.Total).with(lines...), nil
 }

@@ -52,7 +52,7 @@ func ledgerRow(l *monitor.LedgerEntry) row {
 		action: l.ActionRef, now: l.StatusNow, tries: "-", decision: l.Decision, problem: problemOf(l.Detail), ledger: l,
 	}
 	if l.Execution != nil {
-		r.execution, r.tries, r.retries = *l.Execution, tries(l.Tries, l.MaxTries), l.Tries
+		r.execution, r.tries, r.retries = *l.Execution, monitor.Tries(l.Tries, l.MaxTries), l.Tries
 	}
 	switch {
 	case l.WorkerName != "":
@@ -64,13 +64,6 @@ func ledgerRow(l *monitor.LedgerEntry) row {
 	}
 	r.verdict = ledgerVerdict(l)
 	return r
-}
-
-func tries(n int64, of *int64) string {
-	if of == nil {
-		return strconv.FormatInt(n, 10)
-	}
-	return strconv.FormatInt(n, 10) + "/" + strconv.FormatInt(*of, 10)
 }
 
 // problemOf is a detail without its numbers, so that the same problem has one text.

@@ -146,7 +146,7 @@ func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {
 		reason = "-"
 	}
 	first := []string{
-		" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + tries(d) + "   " +
+		" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + monitor.Tries(d.RetryCount, d.MaxRetries) + "   " +
 			widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName)) + "   for " + widget.Age(e.Lasted(&d.Execution)),
 	}
 	if len(d.Why) > 0 {
@@ -199,14 +199,6 @@ func (x *Execution) waits(d *monitor.ExecutionDetail, reason string) string {
 	default:
 		return reason
 	}
-}
-
-func tries(d *monitor.ExecutionDetail) string {
-	limit := "-"
-	if d.MaxRetries != nil {
-		limit = strconv.FormatInt(*d.MaxRetries, 10)
-	}
-	return strconv.FormatInt(d.RetryCount, 10) + "/" + limit
 }
 
 // timeline shows the newest steps that fit, each with the time since the one

@@ -36,7 +36,7 @@ func Preview(e *screen.Env, r *monitor.Execution, w int) []string {
 	line := func(name, text string) string {
 		return " " + e.Paint(theme.Dim, widget.Left(name, 10)) + " " + widget.Cut(text, max(1, w-13))
 	}
-	lines := []string{" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + tries(d) + "   " + x.placed(d)}
+	lines := []string{" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + monitor.Tries(d.RetryCount, d.MaxRetries) + "   " + x.placed(d)}
 	if params := monitor.ParamsLine(d.Config); params != "" {
 		lines = append(lines, line("params", widget.Clean(params)))
 	}

@@ -252,21 +252,12 @@ func (x *Executions) Cells(row int, into []widget.Cell) []widget.Cell {
 		widget.Cell{Text: r.ActionRef},
 		widget.Cell{Text: screen.WorkerName(r.WorkerID, r.WorkerName)},
 		widget.Cell{Text: widget.Age(e.Lasted(r))},
-		widget.Cell{Text: Tries(r)},
+		widget.Cell{Text: monitor.Tries(r.RetryCount, r.MaxRetries)},
 		widget.Cell{Text: r.Created.UTC().Format("15:04:05"), Role: theme.Dim},
 		widget.Cell{Text: r.Reason, Role: theme.Dim},
 		widget.Cell{Text: r.Params, Role: theme.Dim},
 		widget.Cell{Text: parent, Role: theme.Dim},
 	)
-}
-
-// Tries writes how often an execution was repeated, of how many times.
-func Tries(r *monitor.Execution) string {
-	limit := "-"
-	if r.MaxRetries != nil {
-		limit = strconv.FormatInt(*r.MaxRetries, 10)
-	}
-	return strconv.FormatInt(r.RetryCount, 10) + "/" + limit
 }
 
 // Render draws the view.
