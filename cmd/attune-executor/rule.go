@@ -120,6 +120,8 @@ func (a *app) showEnforcement(cmd *cobra.Command, arg string) error {
 			{"status", one.Status},
 			{"error", one.Error},
 			{"note", one.Note},
+			{"matched", one.Matched},
+			{"now", one.Now},
 			{"created", one.Created.UTC().Format(time.RFC3339)},
 			{"resolved", resolved},
 			{"execution", execution},

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -92,6 +94,10 @@ func (p *EnforcementPage) fill(ctx context.Context, tx *store.Tx, f EnforcementF
 type EnforcementDetail struct {
 	Reading
 	Enforcement
+	// Matched says by which values the event met the conditions, Now why it does not meet
+	// those that the rule has now; empty if that is not known, or if it meets them.
+	Matched string `json:"matched,omitempty"`
+	Now     string `json:"now,omitempty"`
 }
 
 // Enforcement reads one enforcement, ErrNotFound if there is none.
@@ -109,9 +115,36 @@ func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail
 			return ErrNotFound
 		}
 		d.Enforcement = enforcementOf(rows[0])
-		return nil
+		return d.compare(ctx, tx)
 	})
 	return d, err
+}
+
+// compare compares the event with the conditions once more, those of then and of now.
+func (d *EnforcementDetail) compare(ctx context.Context, tx *store.Tx) error {
+	row, err := tx.ViewEnforcementPayload(ctx, d.ID)
+	if err != nil {
+		return fmt.Errorf("read the payload of enforcement %d: %w", d.ID, err)
+	}
+	event, err := rule.NewEvent(d.Event, d.TriggerRef, row.Payload, d.Created)
+	if err != nil {
+		d.Matched = err.Error()
+		return nil
+	}
+	match := func(raw []byte) (rule.Verdict, bool) {
+		conditions, err := rule.ParseConditions(d.RuleRef, raw)
+		if err != nil || conditions.None() {
+			return rule.Verdict{}, false
+		}
+		return conditions.Explain(event), true
+	}
+	if then, ok := match(d.Conditions); ok {
+		d.Matched = then.Why
+	}
+	if now, ok := match(row.Now); ok && !now.Matched && !bytes.Equal(row.Now, d.Conditions) {
+		d.Now = "the rule has changed since, and the event would not fire it: " + now.Why
+	}
+	return nil
 }
 
 // Rules reads one page of rules by reference behind a cursor that a page before

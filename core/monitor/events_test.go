@@ -194,3 +194,21 @@ func TestRulesTellWhatTheirFiringsCameTo(t *testing.T) {
 	_, err = g.view.Rule(ctx, "demo.none")
 	require.ErrorIs(t, err, monitor.ErrNotFound)
 }
+
+// TestAnEnforcementShowsTheValuesThatDecided, and why its event would not fire the rule now.
+func TestAnEnforcementShowsTheValuesThatDecided(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	rule := g.rule("demo.hot", `{"expression": "event.payload.count >= 10"}`)
+	id := g.id(`insert into enforcement (rule, rule_ref, trigger_ref, config, status, payload, condition, conditions)
+		select id, ref, trigger_ref, '{}', 'processed', '{"count": 12}', 'all', conditions from rule where id = $1 returning id`, rule)
+	one, err := g.view.Enforcement(testkit.Context(t), id)
+	require.NoError(t, err)
+	require.Equal(t, "the expression event.payload.count >= 10 matched: event.payload.count is 12", one.Matched)
+	require.Empty(t, one.Now)
+
+	testkit.Exec(t, g.store, `update rule set conditions = '[{"field": "count", "operator": "equals", "value": 13}]' where id = $1`, rule)
+	one, err = g.view.Enforcement(testkit.Context(t), id)
+	require.NoError(t, err)
+	require.Equal(t, "the rule has changed since, and the event would not fire it: count is 12, not 13", one.Now)
+}

@@ -2,8 +2,10 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -118,12 +120,42 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 		return err
 	}
 	w.tell(m.cfg.StaleAfter)
+	if err := w.conditions(ctx, tx, s); err != nil {
+		return err
+	}
 	lease, err := leaseLine(ctx, tx, s, id)
 	if err != nil {
 		return err
 	}
 	if lease != "" {
 		w.Lines = append(w.Lines, lease)
+	}
+	return nil
+}
+
+// falseConditions bounds how many conditions are told of.
+const falseConditions = 5
+
+// conditions adds what the log of a workflow says of conditions that were false.
+func (w *Why) conditions(ctx context.Context, tx *store.Tx, s shape) error {
+	if !w.workflow {
+		return nil
+	}
+	switch err := recordsWorkflows(ctx, tx, s); {
+	case errors.Is(err, ErrUnmigrated):
+		return nil
+	case err != nil:
+		return err
+	}
+	lines, err := tx.ViewFalseConditions(ctx, w.ID, falseConditions)
+	if err != nil {
+		return fmt.Errorf("read the conditions of workflow %d: %w", w.ID, err)
+	}
+	if len(lines) > 0 {
+		w.Lines = append(w.Lines, "Conditions that were false:")
+	}
+	for _, line := range slices.Backward(lines) {
+		w.Lines = append(w.Lines, "  "+line)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/workflow"
 )
 
 // line makes a queue with holders that run on the worker and waiters of the
@@ -537,4 +538,19 @@ func TestWhyNamesWhatAnAbandonedExecutionLeaves(t *testing.T) {
 		"The action was killed with the worker, but a process that it started in a session of its own (setsid) may still run there.")
 	require.Contains(t, abandoned("Execution abandoned because its worker became unavailable while running"),
 		"The action may still run there: nothing has been heard of its worker since.")
+}
+
+// TestWhyOfAWorkflowShowsFalseConditions with their values, the newest last.
+func TestWhyOfAWorkflowShowsFalseConditions(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w := b.workflow(t, "shop.order", deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.store, `update execution set workflow_def = d.id from workflow_definition d where execution.id = $1`, w.execution)
+	testkit.Exec(t, b.store, `update action set workflow_def = d.id from workflow_definition d where action.ref = 'shop.order'`)
+	testkit.Exec(t, b.store, `insert into workflow_log (workflow_execution, version, lines) values
+		($1, 1, '{"reserve completed", "transition 1 of reserve does not fire: {{ result().ok }} is false: result().ok is false"}'),
+		($1, 2, '{"pay is not repeated: {{ failed() }} is false"}')`, w.id)
+	lines := strings.Join(b.ask(t, w.execution).Lines, "\n")
+	require.Contains(t, lines, "Conditions that were false:\n"+
+		"  transition 1 of reserve does not fire: {{ result().ok }} is false: result().ok is false\n  pay is not repeated: {{ failed() }} is false")
 }

@@ -253,7 +253,16 @@ func (c *Conditions) evaluate(event Event) Verdict {
 // maxOperands bounds how many values a reason shows.
 const maxOperands = 6
 
-// operands are the values behind an expression that did not match.
+// Explain is Match, also with the values behind an expression that matched.
+func (c *Conditions) Explain(event Event) Verdict {
+	verdict := c.Match(event)
+	if verdict.Matched && c.expression != nil && event.Payload != nil {
+		verdict.Why = "the expression " + short(c.expression.Source()) + " matched" + c.operands(expr.Names{"event": event.names(true)})
+	}
+	return verdict
+}
+
+// operands are the values behind an expression.
 func (c *Conditions) operands(scope expr.Scope) string {
 	all := c.expression.Operands(scope)
 	var shown []string

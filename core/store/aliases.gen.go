@@ -395,6 +395,7 @@ type (
 	ViewAheadParams                 = db.ViewAheadParams
 	ViewAttemptsRow                 = db.ViewAttemptsRow
 	ViewBusiestRow                  = db.ViewBusiestRow
+	ViewEnforcementPayloadRow       = db.ViewEnforcementPayloadRow
 	ViewEnforcementsOfEventRow      = db.ViewEnforcementsOfEventRow
 	ViewEnforcementsParams          = db.ViewEnforcementsParams
 	ViewEnforcementsRow             = db.ViewEnforcementsRow
@@ -1007,10 +1008,12 @@ const (
 	ViewAttemptTables                     = db.ViewAttemptTables
 	ViewAttempts                          = db.ViewAttempts
 	ViewBusiest                           = db.ViewBusiest
+	ViewEnforcementPayload                = db.ViewEnforcementPayload
 	ViewEnforcements                      = db.ViewEnforcements
 	ViewEnforcementsOfEvent               = db.ViewEnforcementsOfEvent
 	ViewEvent                             = db.ViewEvent
 	ViewEvents                            = db.ViewEvents
+	ViewFalseConditions                   = db.ViewFalseConditions
 	ViewFleet                             = db.ViewFleet
 	ViewHeads                             = db.ViewHeads
 	ViewHolders                           = db.ViewHolders

@@ -149,3 +149,24 @@ d ended: 2 of 3 succeeded, 1 failed
 the workflow ends failed: 1 task failed: d (1 of 3)
 `), strings.Join(w.log, "\n"))
 }
+
+// A condition of a transition that is false is logged with its values, in lenient and strict
+// workflows; one that only asks how the task has ended is not.
+func TestTheLogShowsWhyATransitionDoesNotFire(t *testing.T) {
+	t.Parallel()
+	for _, rules := range []string{"", "strict: true\n"} {
+		w := start(t, rules+`
+vars: {x: 1, go: false}
+tasks:
+- {name: a, action: core.a, next: [{when: "{{ failed() }}", do: b}, {when: "{{ succeeded() and x > 1 }}", do: b}, {when: "{{ x - 1 }}", do: b}, {when: "{{ workflow.go }}"}]}
+- {name: b, action: core.b}
+`)
+		w.ends("a", completed)
+		w.hasEnded(completed)
+		log := strings.Join(w.log, "\n")
+		require.NotContains(t, log, "transition 1 of a does not fire")
+		require.Contains(t, log, "transition 2 of a does not fire: {{ succeeded() and x > 1 }} is false: succeeded() is true, x is 1\n")
+		require.Contains(t, log, "transition 3 of a does not fire: {{ x - 1 }} is false: x is 1\n")
+		require.Contains(t, log, "transition 4 of a does not fire: {{ workflow.go }} is false\n")
+	}
+}

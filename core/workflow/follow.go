@@ -138,6 +138,8 @@ func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
 		holds, err := x.holds(when, in)
 		if err != nil {
 			err = fmt.Errorf("when: %w", err)
+		} else if !holds {
+			x.notFired(t, n, in)
 		}
 		return holds, err
 	}
@@ -152,6 +154,9 @@ func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
 		text, err = x.value(when.text, in)
 		holds = err == nil && truthOf(expr.Text(text))
 	}
+	if err == nil && !holds && when.broken == nil {
+		x.notFired(t, n, in)
+	}
 	if err == nil || needs(err) != nil {
 		return holds, err
 	}
@@ -160,6 +165,15 @@ func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
 	}
 	x.logf("the condition of transition %d of %s counts as %t: %v", n+1, t.Name, otherwise, err)
 	return otherwise, nil
+}
+
+// notFired logs a condition that is false with the values behind it. One that only asks how
+// the task has ended is not worth a line.
+func (x *decision) notFired(t *Task, n int, in scope) {
+	when := t.Next[n].When
+	if values := when.operands(in); values != "" || when.kind() == kindCustom {
+		x.logf("transition %d of %s does not fire: %s is false%s", n+1, t.Name, shorten(when.Source()), values)
+	}
 }
 
 func (x *decision) publish(t *Task, names []string, values []any) {

@@ -25,6 +25,12 @@ LIMIT sqlc.arg(page)::int;
 SELECT count(*)::int AS n, coalesce(min(w.id), 0)::bigint AS last
 FROM (SELECT e.id FROM event e WHERE e.id < sqlc.arg(before)::bigint ORDER BY e.id DESC LIMIT sqlc.arg(scan)::int) w;
 
+-- name: ViewEnforcementPayload :one
+-- The payload by which a rule was compared, with the conditions of the rule now.
+SELECT f.payload, f.created, coalesce(r.conditions, 'null')::jsonb AS now
+FROM enforcement f LEFT JOIN rule r ON r.id = f.rule
+WHERE f.id = sqlc.arg(id);
+
 -- name: ViewEvent :one
 SELECT e.id, e.trigger_ref, coalesce(e.rule_ref, '')::text AS rule_ref, coalesce(e.source_ref, '')::text AS source_ref, e.created, e.payload,
        (m.event IS NOT NULL)::bool AS done, coalesce(m.rules, 0)::int AS rules, coalesce(m.matched, 0)::int AS matched,

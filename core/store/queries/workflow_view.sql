@@ -158,6 +158,16 @@ WHERE l.workflow_execution = sqlc.arg(workflow)::bigint AND cardinality(l.lines)
 ORDER BY l.version DESC
 LIMIT sqlc.arg(page)::int;
 
+-- name: ViewFalseConditions :many
+-- What the log of a workflow says of conditions that were false, the last first.
+SELECT x.line::text AS line
+FROM workflow_execution w
+JOIN workflow_log l ON l.workflow_execution = w.id
+CROSS JOIN LATERAL unnest(l.lines) WITH ORDINALITY AS x (line, n)
+WHERE w.execution = sqlc.arg(execution)::bigint AND x.line LIKE '% is false%'
+ORDER BY l.version DESC, x.n DESC
+LIMIT sqlc.arg(page)::int;
+
 -- name: ViewWorkflowTrouble :one
 -- How many workflows are paused, and how many have failed that were requested since the
 -- floor. Both counts stop at a bound: the first at as many open workflows, the second at

@@ -58,6 +58,26 @@ func (q *Queries) EventSchema(ctx context.Context) (bool, error) {
 	return there, err
 }
 
+const ViewEnforcementPayload = `-- name: ViewEnforcementPayload :one
+SELECT f.payload, f.created, coalesce(r.conditions, 'null')::jsonb AS now
+FROM enforcement f LEFT JOIN rule r ON r.id = f.rule
+WHERE f.id = $1
+`
+
+type ViewEnforcementPayloadRow struct {
+	Payload []byte
+	Created time.Time
+	Now     []byte
+}
+
+// The payload by which a rule was compared, with the conditions of the rule now.
+func (q *Queries) ViewEnforcementPayload(ctx context.Context, id int64) (ViewEnforcementPayloadRow, error) {
+	row := q.db.QueryRow(ctx, ViewEnforcementPayload, id)
+	var i ViewEnforcementPayloadRow
+	err := row.Scan(&i.Payload, &i.Created, &i.Now)
+	return i, err
+}
+
 const ViewEnforcements = `-- name: ViewEnforcements :many
 SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
        coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,

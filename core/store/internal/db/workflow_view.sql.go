@@ -10,6 +10,37 @@ import (
 	"time"
 )
 
+const ViewFalseConditions = `-- name: ViewFalseConditions :many
+SELECT x.line::text AS line
+FROM workflow_execution w
+JOIN workflow_log l ON l.workflow_execution = w.id
+CROSS JOIN LATERAL unnest(l.lines) WITH ORDINALITY AS x (line, n)
+WHERE w.execution = $1::bigint AND x.line LIKE '% is false%'
+ORDER BY l.version DESC, x.n DESC
+LIMIT $2::int
+`
+
+// What the log of a workflow says of conditions that were false, the last first.
+func (q *Queries) ViewFalseConditions(ctx context.Context, execution int64, page int32) ([]string, error) {
+	rows, err := q.db.Query(ctx, ViewFalseConditions, execution, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return nil, err
+		}
+		items = append(items, line)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ViewWorkflow = `-- name: ViewWorkflow :one
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
