@@ -1,0 +1,35 @@
+package demo
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The demo types the commands that the tutorial shows.
+func TestTheTutorialShowsTheCommandsOfTheDemo(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tutorial-triage.md"))
+	require.NoError(t, err)
+	var shown []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)\n```").FindAllStringSubmatch(string(page), -1) {
+		shown = append(shown, strings.ReplaceAll(block[1], " \\\n  ", " "))
+	}
+	require.Equal(t, triageCommands, shown)
+}
+
+// Every group of dead letters has to be decided as the tutorial says.
+func TestAnIncidentThatIsDecidedOtherwiseIsTold(t *testing.T) {
+	t.Parallel()
+	right := map[string]map[string]int{
+		groupMirror: {"requeued": 15}, groupPrint: {"requeued": 15}, groupFax: {"discarded": 15}, groupBroken: {"discarded": 15},
+	}
+	require.Empty(t, misjudged(right))
+	require.Len(t, misjudged(map[string]map[string]int{}), 4)
+	right[groupPrint] = map[string]int{"requeued": 14, "discarded": 1}
+	require.Equal(t, []string{`1 dead letters of the group print were decided as "discarded", not requeued`}, misjudged(right))
+}
