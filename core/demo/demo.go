@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
@@ -72,15 +73,19 @@ type Demo struct {
 	before      int64    // the newest execution before this run
 	beforeEvent int64    // the same of events
 	requested   []int64  // by the traffic; of Run alone once that has stopped
-	undone      []string // the faults that did not happen; of Run alone once they have ended, as is
-	// whether a worker was killed
+	undone      []string // the faults that did not happen; guarded by noting
+	noting      sync.Mutex
+	// workerKilled says that a worker was killed; of Run alone once the faults have ended.
 	workerKilled bool
-	incidents    []*incident // of Run alone once the trouble has ended
-	mirror       *mirror
-	waiting      atomic.Int64
-	muted        atomic.Bool
-	logger       *slog.Logger // of what the demo does itself
-	log          io.Closer
+	// calm is held while executions of an incident are under way, which a killed worker
+	// would lose.
+	calm      sync.Mutex
+	incidents []*incident // of Run alone once the trouble has ended
+	mirror    *mirror
+	waiting   atomic.Int64
+	muted     atomic.Bool
+	logger    *slog.Logger // of what the demo does itself
+	log       io.Closer
 }
 
 // Start brings up the servers, the schema, the replicas and the workers. The

@@ -32,6 +32,8 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 		{"demo.report goes on, with a limit of six", d.resume},
 		{"what waits and runs of demo.sync is cancelled", d.cancel},
 		{"kill -9 " + workerName(2) + ", whose work is repeated elsewhere", func(context.Context) error {
+			d.calm.Lock()
+			defer d.calm.Unlock()
 			d.fleet.kill(workerName(2))
 			d.workerKilled = true
 			return nil
@@ -78,6 +80,8 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 // miss notes a fault that did not happen. Whoever watches may end the show before all
 // have; only a demo of a given length has promised them.
 func (d *Demo) miss(name string, err error) {
+	d.noting.Lock()
+	defer d.noting.Unlock()
 	if d.cfg.Duration > 0 {
 		d.undone = append(d.undone, fmt.Sprintf("%s: %v", name, err))
 	}

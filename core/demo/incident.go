@@ -233,10 +233,12 @@ func (d *Demo) trouble(ctx context.Context, news chan<- string) {
 	for round := 0; supervise.Sleep(ctx, pause); round++ {
 		i := &incident{demo: d, round: round}
 		d.incidents = append(d.incidents, i)
+		d.calm.Lock()
 		i.happen(ctx, news)
 		if d.cfg.Duration > 0 && len(i.failures) == 0 {
 			i.triage(ctx, news)
 		}
+		d.calm.Unlock()
 		if d.cfg.Duration == 0 {
 			i.awaitTriage(ctx)
 		}
