@@ -1,6 +1,6 @@
 #!/bin/sh
-# Draws the dashboard's views into docs/pictures/*.svg: the real program in a
-# terminal of its own (tmux), beside a demo that runs meanwhile.
+# Draws the dashboard's views into docs/pictures/*.svg: the real program in terminals
+# of its own (tmux), beside a demo and its incident, which are left to the keys below.
 #   SCREENSHOT_SECONDS  how long the demo runs before the first picture (90)
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,30 +10,36 @@ dir=.attune/pictures
 out=docs/pictures
 mkdir -p "$dir" "$out"
 root=$PWD
-socket=$(mktemp -d)/tmux
+own=$(mktemp -d)
+socket=$own/tmux
 
 finish() {
 	code=$?
 	trap '' INT TERM
+	tmux -S "$socket" send-keys -t demo q 2>/dev/null || true # it stops its servers
+	tries=120
+	while tmux -S "$socket" has-session -t demo 2>/dev/null && [ "$tries" -gt 0 ]; do
+		tries=$((tries - 1))
+		sleep 1
+	done
 	tmux -S "$socket" kill-server 2>/dev/null || true
-	rm -rf "$(dirname "$socket")"
-	kill "$demo" 2>/dev/null || true
-	wait "$demo" 2>/dev/null || true
+	bin/attune-executor stack down --dir "$dir/demo" >/dev/null 2>&1 || true
+	rm -rf "$own"
 	exit "$code"
 }
 go build -o "$dir/draw" ./tui/picture/draw
 bin/attune-executor stack down --wipe --dir "$dir/demo" >/dev/null 2>&1 || true # of a run that was killed
-# Longer than the pictures take on any machine: it is stopped after the last.
-DEMO_SECONDS=$((warm + 600)) bin/attune-executor demo --dir "$dir/demo" </dev/null >"$dir/demo.log" 2>&1 &
-demo=$!
+# In a terminal, because the incident is left to people there.
+tmux -S "$socket" -f /dev/null new-session -d -s demo -x 140 -y 40 -c "$root" \
+	env TERM=tmux-256color HOME="$own" XDG_STATE_HOME="$own" bin/attune-executor demo --dir "$dir/demo"
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# alive fails with what the demo said when it has ended.
+# alive fails when the demo has ended.
 alive() {
-	kill -0 "$demo" 2>/dev/null || {
-		cat "$dir/demo.log" >&2
+	tmux -S "$socket" has-session -t demo 2>/dev/null || {
+		echo "screenshots: the demo has ended" >&2
 		exit 1
 	}
 }
@@ -53,12 +59,14 @@ unset NO_COLOR
 # seat NAME COLUMNS ROWS FLAGS opens a dashboard of that size.
 seat() {
 	tmux -S "$socket" -f /dev/null new-session -d -s "$1" -x "$2" -y "$3" -c "$root" \
-		env TERM=tmux-256color bin/attune-tui --refresh 1s $4
+		env TERM=tmux-256color HOME="$own" XDG_STATE_HOME="$own" ATTUNE__DATABASE__URL="$ATTUNE__DATABASE__URL" \
+		ATTUNE__MESSAGE_QUEUE__URL="$ATTUNE__MESSAGE_QUEUE__URL" \
+		ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL="$ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL" bin/attune-tui --refresh 1s $4
 }
 
-# shows SEAT TEXT waits until the text is on the screen, for at most ten seconds.
+# shows SEAT TEXT waits until the text is on the screen, for at most half a minute.
 shows() {
-	tries=50
+	tries=150
 	until tmux -S "$socket" capture-pane -p -t "$1" | grep -qF -e "$2"; do
 		tries=$((tries - 1))
 		[ "$tries" -gt 0 ] || {
@@ -91,6 +99,8 @@ keys() {
 seat wide 140 40 "--theme dark"
 seat small 80 24 "--theme dark"
 seat light 140 40 "--theme light"
+seat film 120 34 "--theme dark"
+for one in wide small light film; do shows "$one" "PG ●"; done
 
 sleep "$warm"
 alive
@@ -125,3 +135,39 @@ shows wide "reset limit"
 picture wide act ""
 keys wide Escape
 alive
+
+# The ten keys of docs/tutorial-triage.md, from the incident to a clean queue.
+scenes=
+scene() { # SECONDS FILE CAPTION
+	tmux -S "$socket" capture-pane -e -p -t film >"$own/$2"
+	set -- "$1:$own/$2:$3"
+	scenes="$scenes$1
+"
+}
+shows film "[1 "
+scene 3 start "sixty dead letters wait"
+step=0
+while read -r key seconds text caption; do
+	step=$((step + 1))
+	keys film "$key"
+	shows film "$(echo "$text" | tr _ ' ')"
+	sleep 1
+	scene "$seconds" "$step" "$step of 10 · key $key · $caption"
+done <<'KEYS'
+5 4 [5_ the ledger of dead letters
+z 5 ·_problems_· the groups of letters that wait
+* 3 marked: all are marked
+R 6 Requeue_ the plan says what helps, and what does not
+y 4 ✓_Requeue requeued, with a receipt
+Escape 2 waiting_for_a_person_3 half are left
+* 2 marked: the rest is marked
+D 5 Discard_ the plan to discard them
+e 2 Written: a copy first
+y 4 ✓_Discard no dead letter waits
+KEYS
+set -f
+IFS='
+'
+"$dir/draw" --title "attune-tui" --columns 120 --rows 34 $scenes >"$dir/picture.svg"
+mv "$dir/picture.svg" "$out/triage.svg"
+echo "$out/triage.svg"
