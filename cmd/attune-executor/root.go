@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strings"
 
@@ -220,7 +221,9 @@ func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, er
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	a.notef("using the private stack in %s", stackDirDefault)
+	if devstack.FirstUse(stackDirDefault, os.Getppid()) {
+		a.notef("using the private stack in %s", stackDirDefault)
+	}
 	return cfg, nil
 }
 

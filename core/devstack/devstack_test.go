@@ -193,8 +193,12 @@ func TestLifeOfAStack(t *testing.T) {
 	require.NoError(t, err, "what was stored is gone")
 	require.NoError(t, conn.Close(ctx))
 
+	require.True(t, devstack.FirstUse(dir, 7))
+	require.False(t, devstack.FirstUse(dir, 7), "the same shell was told")
+	require.True(t, devstack.FirstUse(dir, 8))
 	require.NoError(t, again.Reset(ctx))
 	silent(t, before)
+	require.NoDirExists(t, dir, "a reset leaves nothing")
 	_, err = devstack.Attach(ctx, cfg)
 	require.ErrorIs(t, err, devstack.ErrNoStack)
 }

@@ -67,11 +67,33 @@ func findPlace(ctx context.Context, asked string, as *account) (place, error) {
 	return place{dir: asked}, nil
 }
 
-func fallback(ctx context.Context, asked, why string, as *account) (place, error) {
+// elsewhere lists where the stack of a folder may live that it cannot live in.
+func elsewhere(asked string) []string {
 	sum := sha256.Sum256([]byte(asked))
 	name := fmt.Sprintf("attune-stack-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:6]))
+	var dirs []string
 	for _, base := range []string{os.TempDir(), "/var/tmp", "/tmp"} {
-		dir := filepath.Join(base, name)
+		dirs = append(dirs, filepath.Join(base, name))
+	}
+	return dirs
+}
+
+// nothingAt reports whether no folder is there that could hold the stack.
+func nothingAt(asked string) bool {
+	asked, err := filepath.Abs(asked)
+	if err != nil {
+		return false
+	}
+	for _, dir := range append(elsewhere(asked), asked) {
+		if _, err := os.Lstat(dir); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func fallback(ctx context.Context, asked, why string, as *account) (place, error) {
+	for _, dir := range elsewhere(asked) {
 		if !plainPath.MatchString(dir) {
 			continue
 		}

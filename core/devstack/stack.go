@@ -65,6 +65,9 @@ func Up(ctx context.Context, cfg Config) (*Stack, error) {
 // Attach finds the stack that was started in cfg.Dir, running or not. Nothing
 // is started. It is ErrNoStack when there is none.
 func Attach(ctx context.Context, cfg Config) (*Stack, error) {
+	if nothingAt(cfg.Dir) { // looking makes no folder
+		return nil, fmt.Errorf("find the stack in %s: %w", cfg.Dir, ErrNoStack)
+	}
 	s, err := open(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -215,14 +218,19 @@ func (s *Stack) Reset(ctx context.Context) error {
 	if err := s.down(ctx, true); err != nil {
 		return err
 	}
-	names := []string{"postgres", "rabbitmq", stateFile, passwordFile}
+	names := []string{"postgres", "rabbitmq", stateFile, passwordFile, shellFile, lockFile} // the lock last
 	if s.place.moved != "" {
 		names = []string{""}
+		_ = os.Remove(filepath.Join(s.cfg.Dir, shellFile))
 	}
 	for _, name := range names {
 		if err := s.removeAll(ctx, filepath.Join(s.place.dir, name)); err != nil {
 			return err
 		}
+	}
+	_ = os.Remove(s.cfg.Dir) // it stays where it holds anything else
+	if above := filepath.Dir(s.cfg.Dir); filepath.Base(above) == filepath.Dir(DirDefault) {
+		_ = os.Remove(above)
 	}
 	return nil
 }

@@ -153,6 +153,9 @@ func tryLock(dir string) (*os.File, error) {
 	}
 	name := filepath.Join(dir, lockFile)
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // the folder was removed meanwhile
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the lock: %w", err)
 	}

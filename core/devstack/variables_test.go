@@ -1,6 +1,7 @@
 package devstack_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -15,4 +16,39 @@ func TestVariablesOfAFolderWithoutAStackAreNone(t *testing.T) {
 	require.Empty(t, devstack.Variables(t.Context(), folder))
 	require.Empty(t, devstack.Variables(t.Context(), filepath.Join(folder, "missing")))
 	require.NoDirExists(t, filepath.Join(folder, "missing"))
+}
+
+// TestLookingMakesNoFolder, neither the one that is asked for nor one above it, also
+// where the PostgreSQL user could not enter it.
+func TestLookingMakesNoFolder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	_, err := devstack.Attach(t.Context(), devstack.Config{Dir: filepath.Join(folder, ".attune", "stack")})
+	require.ErrorIs(t, err, devstack.ErrNoStack)
+	require.NoDirExists(t, filepath.Join(folder, ".attune"))
+	require.True(t, devstack.FirstUse(filepath.Join(folder, "missing"), 7))
+	require.NoDirExists(t, filepath.Join(folder, "missing"))
+}
+
+// TestAResetRemovesTheDefaultFolderToo: .attune is made for the stack, unless more is in it.
+func TestAResetRemovesTheDefaultFolderToo(t *testing.T) {
+	t.Parallel()
+	for _, more := range []bool{false, true} {
+		folder := filepath.Join(tempDir(t, "project"), ".attune")
+		dir := filepath.Join(folder, "stack")
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "stack.json"), []byte(`{"version": 1}`), 0o600))
+		if more {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "mine"), nil, 0o600))
+		}
+		stack, err := devstack.Attach(t.Context(), devstack.Config{Dir: dir})
+		require.NoError(t, err)
+		require.NoError(t, stack.Reset(t.Context()))
+		require.NoDirExists(t, dir)
+		if more {
+			require.FileExists(t, filepath.Join(folder, "mine"))
+		} else {
+			require.NoDirExists(t, folder)
+		}
+	}
 }
