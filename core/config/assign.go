@@ -97,6 +97,7 @@ func (l *loader) assignSecretFiles() error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", at.source, key, err)
 		}
+		l.notePublic(key, path)
 		secret := strings.TrimRight(string(content), "\r\n")
 		if isPassword {
 			secret, err = withPassword(l.known[target].value.String(), secret)
@@ -108,6 +109,16 @@ func (l *loader) assignSecretFiles() error {
 		l.cfg.sources[target] = at.source + " from " + path
 	}
 	return nil
+}
+
+// notePublic warns of a file with a secret that every user of the machine can read.
+func (l *loader) notePublic(key, path string) {
+	if path == "" {
+		return
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
+		l.cfg.Warnings = append(l.cfg.Warnings, fmt.Sprintf("%s: every user of this machine can read %s: chmod o-rwx %s", key, path, path))
+	}
 }
 
 func withPassword(address, password string) (string, error) {
@@ -135,6 +146,8 @@ func (l *loader) finish() error {
 		slices.Sort(l.foreign)
 		c.Warnings = append(c.Warnings, "ignored, as they belong to other Attune services: "+strings.Join(l.foreign, ", "))
 	}
+	l.notePublic("executor.http.tokens_file", c.Executor.HTTP.TokensFile)
+	l.notePublic("executor.http.tls_key_file", c.Executor.HTTP.TLSKeyFile)
 	if letters := &c.MessageQueue.RabbitMQ.DeadLetter; letters.Exchange != "" && letters.Exchange != deadLetterExchange {
 		const key = "message_queue.rabbitmq.dead_letter.exchange"
 		c.Warnings = append(c.Warnings, fmt.Sprintf(

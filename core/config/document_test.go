@@ -50,7 +50,10 @@ You need only what differs from the defaults below. An environment variable over
   URL. A relative path begins at the configuration file.
 - Unknown keys, wrong types and values out of range are refused, all at once, each with its place and the nearest known key.
   Sections and keys of other Attune services in the same file are ignored and named in one line.
-- ` + "`config explain`" + ` prints every key with the value in force and its origin; secrets are masked.
+- ` + "`config explain`" + ` prints every key with the value in force and its origin; secrets are masked. With ` + "`--changed`" + ` it prints only the
+  keys that you have set.
+- You are warned of a variable that looks like a key and has one underscore too few (` + "`ATTUNE_EXECUTOR__…`" + `), and of a file with a secret
+  that every user of the machine can read.
 - ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `. Existing workers'
   variables ` + "`ATTUNE_WORKER_NAME` and `ATTUNE_WORKER_RUNTIMES`" + ` are honoured.
 

@@ -3,6 +3,7 @@ package config
 import (
 	"net/url"
 	"regexp"
+	"strings"
 )
 
 // Entry is one key as it is in force.
@@ -17,6 +18,9 @@ type Entry struct {
 	// published one.
 	Note string `json:"note,omitempty" yaml:"note,omitempty"`
 }
+
+// Set reports whether the value was given, and is not the default or derived from others.
+func (e Entry) Set() bool { return e.Source != "default" && !strings.HasPrefix(e.Source, "derived ") }
 
 const mask = "***"
 

@@ -49,6 +49,7 @@ func Load(path string, environ []string) (*Config, error) {
 		return nil, err
 	}
 	l.applyWorkerVariables(environ)
+	l.noteVariables(environ)
 	l.assign()
 	for _, step := range []func() error{l.assignAliases, l.assignSecretFiles, l.finish} {
 		if len(l.mistakes) == 0 { // they compare values with each other
@@ -295,6 +296,38 @@ func (l *loader) readEnvironment(overrides []override) error {
 		}
 	}
 	return l.values.Load(env.Provider(".", env.Opt{EnvironFunc: func() []string { return lines }}), nil)
+}
+
+// elsewhere are variables that look like keys and belong to others: existing workers read the
+// first two, and every action is given the others.
+var elsewhere = []string{"ATTUNE_WORKER_NAME", "ATTUNE_WORKER_RUNTIMES", "ATTUNE_ARTIFACTS_DIR", "ATTUNE_RUNTIME_ENVS_DIR", PathVariable}
+
+// noteVariables warns of variables that were meant to override a key and do not, for want of
+// an underscore.
+func (l *loader) noteVariables(environ []string) {
+	flat := map[string]string{}
+	for _, known := range slices.Concat(sortedKeys(l.known), sortedKeys(fileVariants)) {
+		flat[strings.ReplaceAll(known, ".", "_")] = known
+	}
+	for _, line := range environ {
+		variable, _, _ := strings.Cut(line, "=")
+		rest, ok := strings.CutPrefix(strings.ToUpper(variable), "ATTUNE_")
+		if !ok || strings.HasPrefix(rest, "_") || slices.Contains(elsewhere, variable) {
+			continue
+		}
+		rest = strings.ToLower(rest)
+		section, below, nested := strings.Cut(rest, "__")
+		key, known := flat[strings.ReplaceAll(rest, "__", "_")]
+		switch {
+		case known:
+		case nested && slices.Contains(l.sections(), section):
+			key = section + "." + strings.ReplaceAll(below, "__", ".")
+		default:
+			continue
+		}
+		l.cfg.Warnings = append(l.cfg.Warnings, fmt.Sprintf("environment %s is ignored: write %s%s, with two underscores", variable,
+			envPrefix, strings.ToUpper(strings.ReplaceAll(key, ".", "__"))))
+	}
 }
 
 // applyWorkerVariables honours the two variables that published workers read.
