@@ -123,6 +123,28 @@ func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "1", "b": "2"}, f.Values())
 }
 
+// A word whose letters are those of choices does not choose by one of them.
+func TestAWordThatIsNoChoiceChoosesNothing(t *testing.T) {
+	t.Parallel()
+	f := NewForm([]FormField{{Name: "ok", Label: "OK", Choices: []string{"yes", "no", "never"}, Optional: true}, {Name: "b", Label: "B"}})
+	typed := func(text string) string {
+		for _, r := range text {
+			f.Update(letters(string(r)))
+		}
+		return f.Values()["ok"]
+	}
+	require.Empty(t, typed("maybe"))
+	require.Contains(t, strings.Join(f.Lines(60, 9, themed(t, theme.Options{Plain: true})), "\n"), `"maybe" is none of yes, no, never`)
+	f.Move(1)
+	f.Move(1)
+	require.Equal(t, "no", typed("n"))
+	require.Equal(t, "never", typed("n"), "the next with this letter")
+	f.Update(tea.KeyMsg{Type: tea.KeyLeft})
+	require.Equal(t, "never", typed("nev"))
+	f.Update(tea.KeyMsg{Type: tea.KeyBackspace})
+	require.Equal(t, "yes", typed("Y"))
+}
+
 func TestAnInputShowsThePartAroundItsCaret(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Plain: true})

@@ -1,9 +1,10 @@
 package widget
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -33,6 +34,8 @@ type Form struct {
 	inputs []*Input
 	// chosen is the choice of each field that has choices; -1 is none.
 	chosen []int
+	// typed is what was typed among the choices of the field in focus.
+	typed string
 	// selected is true of each field whose value is replaced by what is typed next.
 	selected []bool
 	focus    int
@@ -71,10 +74,11 @@ func (f *Form) Select() {
 }
 
 // Move puts the focus n fields further, around the end.
-func (f *Form) Move(n int) { f.focus = (f.focus + n + len(f.fields)) % len(f.fields) }
+func (f *Form) Move(n int) { f.focus, f.typed = (f.focus+n+len(f.fields))%len(f.fields), "" }
 
-// Update takes a key for the field in focus. Among choices the arrows lead on, and a
-// letter to the next one that begins with it.
+// Update takes a key for the field in focus. Among choices the arrows lead on, a letter to
+// the next one that begins with it, and several letters to the one that begins with all of
+// them: a word that is no choice chooses nothing.
 func (f *Form) Update(msg tea.KeyMsg) {
 	delete(f.problems, f.focus)
 	f.general = ""
@@ -94,7 +98,8 @@ func (f *Form) choose(msg tea.KeyMsg, choices []string) {
 	if f.fields[f.focus].Optional {
 		lowest = -1
 	}
-	now := &f.chosen[f.focus]
+	now, typed := &f.chosen[f.focus], f.typed
+	f.typed = ""
 	switch {
 	case msg.Paste:
 	case msg.Type == tea.KeyRight || msg.Type == tea.KeySpace:
@@ -108,15 +113,25 @@ func (f *Form) choose(msg tea.KeyMsg, choices []string) {
 	case msg.Type == tea.KeyBackspace:
 		*now = -1
 	case msg.Type == tea.KeyRunes && len(msg.Runes) == 1:
-		for n := 1; n <= len(choices); n++ {
-			at := (*now + n + len(choices)) % len(choices)
-			first := []rune(choices[at] + " ")[0]
-			if unicode.ToLower(first) == unicode.ToLower(msg.Runes[0]) {
-				*now = at
-				return
-			}
+		f.typed = typed + strings.ToLower(string(msg.Runes))
+		f.jump(choices, now)
+	}
+}
+
+// jump goes to the choice that was typed. One letter again and again goes round.
+func (f *Form) jump(choices []string, now *int) {
+	wanted, from := f.typed, 0
+	if first, _ := utf8.DecodeRuneInString(wanted); strings.Trim(wanted, string(first)) == "" {
+		wanted, from = string(first), 1
+	}
+	for n := from; n < len(choices)+from; n++ {
+		at := (*now + n + len(choices)) % len(choices)
+		if strings.HasPrefix(strings.ToLower(choices[at]), wanted) {
+			*now = at
+			return
 		}
 	}
+	f.problems[f.focus] = fmt.Sprintf("%q is none of %s", f.typed, strings.Join(choices, ", "))
 }
 
 // Next goes to the next field if this one is taken, and reports true when the
@@ -142,7 +157,7 @@ func (f *Form) check(i int) bool {
 		return true
 	}
 	if err := f.fields[i].Check(f.value(i)); err != nil {
-		f.focus, f.problems[i] = i, err.Error()
+		f.focus, f.typed, f.problems[i] = i, "", err.Error()
 		return false
 	}
 	return true
@@ -151,7 +166,7 @@ func (f *Form) check(i int) bool {
 // Refuse says what is wrong with fields, by their names, and goes to the first of
 // them. What has no name or another one concerns all.
 func (f *Form) Refuse(problems map[string]string) {
-	f.problems, f.general = map[int]string{}, ""
+	f.problems, f.general, f.typed = map[int]string{}, "", ""
 	var general []string
 	for name, text := range problems {
 		at := slices.IndexFunc(f.fields, func(field FormField) bool { return field.Name == name })

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -189,9 +190,10 @@ func (t *tree) counts(task *monitor.WorkflowTask) widget.Cell {
 	return cell
 }
 
-// unreached names what a task waits for that nothing has led to.
+// unreached names what a task waits for that nothing has led to. In a workflow that has ended
+// it waits for nothing.
 func (t *tree) unreached(task *monitor.WorkflowTask) string {
-	if len(task.Before) == 0 {
+	if len(task.Before) == 0 || t.of != nil && attune.Status(t.of.Status).Terminal() {
 		return task.Says
 	}
 	word := "waits for "
