@@ -220,6 +220,11 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options appl
 	for _, warning := range out.Warnings {
 		a.notef("%s", clean(warning))
 	}
+	for _, change := range result.Changes {
+		if text := change.Paced(); text != "" {
+			a.notef("%s", clean(text))
+		}
+	}
 	for _, ref := range out.Kept {
 		a.notef("policy %s stays in force: no file describes it, and it was not read from the folder of the pack; "+
 			"`attune-executor policy delete %s` deletes it", clean(ref), clean(ref))

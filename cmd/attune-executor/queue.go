@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -132,7 +133,11 @@ func scopeTable(w io.Writer, scopes []monitor.Scope, at time.Time) error {
 		return err
 	}
 	for _, s := range scopes {
-		if err := row(w, s.ID, s.Name, dash(s.PolicyRef), s.State(at), countText(s.Blocking)); err != nil {
+		state := s.State(at)
+		if s.Kind == string(policy.WideRate) {
+			state = fmt.Sprintf("%d every %s, %s", s.Limit, short(s.Window), state)
+		}
+		if err := row(w, s.ID, s.Name, dash(s.PolicyRef), state, countText(s.Blocking)); err != nil {
 			return err
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/attune-go/attune/core/pack"
+	limit "github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -50,6 +52,9 @@ func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) 
 		if len(change.Fields) == 0 {
 			change.How = Unchanged
 		}
+	}
+	if spaced := policy.Kind == limit.KindRate && policy.Threshold > 1 && policy.Burst <= 1; spaced && change.How != Unchanged {
+		change.Pace = (time.Duration(policy.WindowSeconds) * time.Second / time.Duration(policy.Threshold)).Round(time.Millisecond)
 	}
 	p.changes, p.wanted = append(p.changes, change), append(p.wanted, wanted)
 	if !change.limits() {

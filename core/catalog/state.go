@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ type Change struct {
 	Fields []FieldChange // of a new item what it sets
 	Place  pack.Place    // where the file describes it
 	Folder string        // the pack in whose folder a policy is described; empty: in none
+	// Pace is how far apart the starts of a rate are that was applied, which its threshold
+	// does not tell; zero for all else.
+	Pace time.Duration
 	// Superseded is the newer concurrency policy of the same scope that counts in
 	// place of this one; empty: none.
 	Superseded string
@@ -36,6 +40,14 @@ type Change struct {
 // NoEffect says that a newer policy counts in place of this one.
 func (c Change) NoEffect() string {
 	return c.Ref + " has no effect: " + c.Superseded + " is a newer concurrency policy of the same scope"
+}
+
+// Paced says how far apart starts are; empty if that is not known.
+func (c Change) Paced() string {
+	if c.Pace == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s starts one execution every %s; `burst` is how many may start together", c.Ref, c.Pace)
 }
 
 // FieldChange is one key that differs. An empty text means that it is not set.
