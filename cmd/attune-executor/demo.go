@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,8 +33,9 @@ func newDemoCommand(a *app) *cobra.Command {
 			"meanwhile, and open the dashboard. Without a terminal it runs for DEMO_SECONDS (default 45), prints a line a second\n" +
 			"and a summary, and succeeds only if every requested execution has ended as expected, every fault happened and every\n" +
 			"invariant holds. Everything is stopped at the end; the data and logs stay in the folder for the next demo.",
-		Example: "  attune-executor demo\n  DEMO_SECONDS=20 attune-executor demo --rate 200 </dev/null | cat",
-		Args:    cobra.NoArgs,
+		Example: "  attune-executor demo\n  DEMO_SECONDS=20 attune-executor demo --rate 200 </dev/null | cat\n" +
+			"  attune-executor demo --incident deaf-worker",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Faults = !noFaults
 			return a.demo(cmd, cfg)
@@ -44,6 +46,8 @@ func newDemoCommand(a *app) *cobra.Command {
 	flags.IntVar(&cfg.Rate, "rate", demo.RateDefault, "executions requested a second")
 	flags.IntVar(&cfg.Replicas, "replicas", demo.ReplicasDefault, "engine replicas")
 	flags.IntVar(&cfg.Workers, "workers", demo.WorkersDefault, "workers")
+	flags.StringVar(&cfg.Practice, "incident", "", "practise one incident: "+strings.Join(demo.Practices(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("incident", cobra.FixedCompletions(demo.Practices(), cobra.ShellCompDirectiveNoFileComp))
 	flags.BoolVar(&noFaults, "no-faults", false, "break nothing")
 	return cmd
 }
@@ -51,6 +55,9 @@ func newDemoCommand(a *app) *cobra.Command {
 func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	if cfg.Rate < 1 || cfg.Replicas < 2 || cfg.Workers < 2 {
 		return usageErrorf("the demo needs a rate of at least 1, two replicas and two workers")
+	}
+	if cfg.Practice != "" && !slices.Contains(demo.Practices(), cfg.Practice) {
+		return usageErrorf("--incident %s: there are %s", cfg.Practice, strings.Join(demo.Practices(), ", "))
 	}
 	logger, err := a.logger("warn")
 	if err != nil {

@@ -32,6 +32,9 @@ type Config struct {
 	Replicas int
 	Workers  int
 	Faults   bool
+	// Practice is the name of one incident that happens in place of the faults and of the
+	// whole incident; see Practices.
+	Practice string
 	// AtLeast is how many executions have to complete.
 	AtLeast int
 	// AnswerAfter is how long a question waits for a person before the demo answers
@@ -225,9 +228,12 @@ func (d *Demo) Run(ctx context.Context) error {
 	stopAnswers := d.runShop(ctx, show)
 	defer stopAnswers()
 	faults := make(chan struct{})
-	if d.cfg.Faults {
+	switch {
+	case d.cfg.Practice != "":
+		go together(faults, func() { d.trouble(show, news) })
+	case d.cfg.Faults:
 		go together(faults, func() { d.faults(show, news) }, func() { d.trouble(show, news) })
-	} else {
+	default:
 		close(faults)
 	}
 	if d.cfg.Duration > 0 {
@@ -251,7 +257,7 @@ const slowest = 4
 // longer, and the show is not over without them.
 func (d *Demo) curtain(show context.Context, faults <-chan struct{}, end func()) {
 	defer end()
-	if !supervise.Sleep(show, d.cfg.Duration) {
+	if !supervise.Sleep(show, d.cfg.Duration) || d.cfg.Practice != "" {
 		return
 	}
 	patience := time.NewTimer(max((slowest-1)*d.cfg.Duration, incidentLongest))

@@ -57,6 +57,9 @@ type incident struct {
 	invoices     []int64  // requested while the release was bad
 	strays       []int64  // requested of the deleted action
 	broken       []string // message ids
+	hangs        []int64  // a backup that holds the only slot
+	backups      []int64  // backups that wait for it
+	left         *verdict // of a practice; nil otherwise
 	failures     []string // what did not happen as planned
 }
 
@@ -99,13 +102,15 @@ func waiting(letters []letter) map[string]int {
 	return counts
 }
 
-// happen brings the incident about and returns when its dead letters wait. What fails on
-// the way is kept in failures: an incident that is interrupted is not complete.
-func (i *incident) happen(ctx context.Context, news chan<- string) {
-	for _, step := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
+// step is one part of an incident; a step without a name is not told.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+// steps are those of the whole incident.
+func (i *incident) steps() []step {
+	return []step{
 		{"", i.prepare},
 		{"incident: " + annexName + " sends heartbeats and consumes nothing", i.openAnnex},
 		{"incident: the mirror of events is away", i.closeMirror},
@@ -118,7 +123,13 @@ func (i *incident) happen(ctx context.Context, news chan<- string) {
 		{"incident: ops.fax is deleted, and is still requested", i.deleteFax},
 		{"incident: ops 1.4.0 is back", i.rollBack},
 		{"", i.awaitLetters},
-	} {
+	}
+}
+
+// happen brings the incident about and returns when its dead letters wait. What fails on
+// the way is kept in failures: an incident that is interrupted is not complete.
+func (i *incident) happen(ctx context.Context, news chan<- string, steps []step) {
+	for _, step := range steps {
 		if step.name != "" {
 			tell(ctx, news, step.name)
 		}
@@ -230,11 +241,17 @@ func (d *Demo) trouble(ctx context.Context, news chan<- string) {
 	if d.cfg.Duration > 0 {
 		pause = min(3*time.Second, d.cfg.Duration/10)
 	}
+	if d.cfg.Practice != "" {
+		if supervise.Sleep(ctx, pause) {
+			d.practise(ctx, news)
+		}
+		return
+	}
 	for round := 0; supervise.Sleep(ctx, pause); round++ {
 		i := &incident{demo: d, round: round}
 		d.incidents = append(d.incidents, i)
 		d.calm.Lock()
-		i.happen(ctx, news)
+		i.happen(ctx, news, i.steps())
 		if d.cfg.Duration > 0 && len(i.failures) == 0 {
 			i.triage(ctx, news)
 		}
@@ -289,7 +306,7 @@ func together(done chan<- struct{}, parts ...func()) {
 // requested are the executions that the incident asked for.
 func (i *incident) requested() []int64 {
 	var ids []int64
-	for _, some := range [][]int64{i.prints, i.faxes, i.expired, i.elsewhere, i.invoices, i.strays} {
+	for _, some := range [][]int64{i.prints, i.faxes, i.expired, i.elsewhere, i.invoices, i.strays, i.hangs, i.backups} {
 		ids = append(ids, some...)
 	}
 	return ids
@@ -298,8 +315,11 @@ func (i *incident) requested() []int64 {
 // ask requests executions and returns their ids.
 func (i *incident) ask(ctx context.Context, requests []submit.Request) (ids []int64, err error) {
 	done, err := submit.New(i.demo.store, i.demo.relay).RequestMany(ctx, requests)
+	if err != nil {
+		return nil, fmt.Errorf("request the executions of the incident: %w", err)
+	}
 	for _, r := range done {
 		ids = append(ids, r.ID)
 	}
-	return ids, err
+	return ids, nil
 }

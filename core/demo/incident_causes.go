@@ -248,29 +248,40 @@ var countries = []string{"france", "japan", "spain", "norway", "iceland"}
 
 // request asks for what the annex is to run, for invoices, and scans parcels.
 func (i *incident) request(ctx context.Context) error {
-	supervise.Sleep(ctx, annexKnown)
-	var requests []submit.Request
-	for n := range i.size() {
-		requests = append(requests, numbered("ops.print", n), numbered("ops.fax", n))
+	for _, ask := range []func(context.Context) error{i.requestPrints, i.requestFaxes, i.requestInvoices, i.scanParcels} {
+		if err := ask(ctx); err != nil {
+			return err
+		}
 	}
-	for n := range 25 {
+	return nil
+}
+
+func (i *incident) requestPrints(ctx context.Context) (err error) {
+	supervise.Sleep(ctx, annexKnown)
+	i.prints, err = i.ask(ctx, numbered("ops.print", i.size()))
+	return err
+}
+
+func (i *incident) requestFaxes(ctx context.Context) (err error) {
+	i.faxes, err = i.ask(ctx, numbered("ops.fax", i.size()))
+	return err
+}
+
+// invoices is how many invoices are requested while the bad release is there.
+const invoices = 25
+
+func (i *incident) requestInvoices(ctx context.Context) (err error) {
+	var requests []submit.Request
+	for n := range invoices {
 		params := fmt.Sprintf(`{"number": %d, "country": %q}`, n, countries[n%len(countries)])
 		requests = append(requests, submit.Request{ActionRef: "ops.invoice", Params: json.RawMessage(params)})
 	}
-	ids, err := i.ask(ctx, requests)
-	if err != nil {
-		return fmt.Errorf("request the executions of the incident: %w", err)
-	}
-	for n, id := range ids {
-		switch requests[n].ActionRef {
-		case "ops.print":
-			i.prints = append(i.prints, id)
-		case "ops.fax":
-			i.faxes = append(i.faxes, id)
-		default:
-			i.invoices = append(i.invoices, id)
-		}
-	}
+	i.invoices, err = i.ask(ctx, requests)
+	return err
+}
+
+// scanParcels emits events while the mirror is away.
+func (i *incident) scanParcels(ctx context.Context) error {
 	var events []submit.Event
 	for n := range i.size() {
 		events = append(events, submit.Event{TriggerRef: "ops.parcel_scanned", Payload: fmt.Appendf(nil, `{"parcel": %d}`, n)})
@@ -281,8 +292,13 @@ func (i *incident) request(ctx context.Context) error {
 	return nil
 }
 
-func numbered(ref string, n int) submit.Request {
-	return submit.Request{ActionRef: ref, Params: fmt.Appendf(nil, `{"number": %d}`, n)}
+// numbered are so many requests of one action.
+func numbered(ref string, n int) []submit.Request {
+	requests := make([]submit.Request, n)
+	for k := range requests {
+		requests[k] = submit.Request{ActionRef: ref, Params: fmt.Appendf(nil, `{"number": %d}`, k)}
+	}
+	return requests
 }
 
 // copyMessages publishes copies of the messages of the annex for another worker, as a

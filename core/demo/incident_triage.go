@@ -48,7 +48,7 @@ func (i *incident) triage(ctx context.Context, news chan<- string) {
 	}
 	err = i.patiently(ctx, func(ctx context.Context) error {
 		return until(ctx, "await what follows from the triage", func(ctx context.Context) (bool, error) {
-			left, err := i.left(ctx)
+			left, err := i.undone(ctx)
 			return err == nil && len(left) == 0, err
 		})
 	})
@@ -67,10 +67,10 @@ func (i *incident) typed(ctx context.Context, folder, line string) (string, erro
 	return string(out), err
 }
 
-// left says what the triage of the incident has left undone, nothing if all is done: the
+// undone says what the triage of the incident has left undone, nothing if all is done: the
 // letters that wait, the executions that did not complete, and the events that the mirror
 // did not take.
-func (i *incident) left(ctx context.Context) ([]string, error) {
+func (i *incident) undone(ctx context.Context) ([]string, error) {
 	letters, err := i.letters(ctx)
 	if err != nil {
 		return nil, err
@@ -127,6 +127,12 @@ func (d *Demo) mirrored(ctx context.Context) (all, missed int64, err error) {
 
 // report says how an incident ended, and returns what did not go as planned.
 func (i *incident) report(ctx context.Context) (lines, problems []string, err error) {
+	if i.left != nil {
+		if len(i.left.lost) > 0 {
+			problems = i.left.lost
+		}
+		return i.left.lines(i.demo.cfg.Practice, i.failures), problems, nil
+	}
 	letters, err := i.letters(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -150,7 +156,7 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 		text := fmt.Sprintf("    %-33s %6d requeued, %d discarded, %d wait", groupName[group], n["requeued"], n["discarded"], n[""])
 		lines = append(lines, text)
 	}
-	left, err := i.left(ctx)
+	left, err := i.undone(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,11 +183,11 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 
 // next says what to do after a demo in which dead letters were left; nothing if none was.
 func (d *Demo) next(ctx context.Context) ([]string, error) {
-	if d.cfg.Duration > 0 {
+	if d.cfg.Duration > 0 || d.cfg.Practice != "" {
 		return nil, nil
 	}
 	for _, i := range d.incidents {
-		left, err := i.left(ctx)
+		left, err := i.undone(ctx)
 		if err != nil {
 			return nil, err
 		}

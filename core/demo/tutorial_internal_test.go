@@ -33,3 +33,15 @@ func TestAnIncidentThatIsDecidedOtherwiseIsTold(t *testing.T) {
 	right[groupPrint] = map[string]int{"requeued": 14, "discarded": 1}
 	require.Equal(t, []string{`1 dead letters of the group print were decided as "discarded", not requeued`}, misjudged(right))
 }
+
+// Every incident that can be practised has a section that says what to press.
+func TestEveryPracticeHasASection(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "incidents.md"))
+	require.NoError(t, err)
+	var sections []string
+	for _, heading := range regexp.MustCompile("(?m)^## `(.*)`$").FindAllStringSubmatch(string(page), -1) {
+		sections = append(sections, heading[1])
+	}
+	require.ElementsMatch(t, Practices(), sections)
+}
