@@ -382,7 +382,7 @@ func (i *incident) release(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(i.demo.opsDir(), filepath.FromSlash(name)), content, 0o600); err != nil {
+		if err := place(filepath.Join(i.demo.opsDir(), filepath.FromSlash(name)), content); err != nil {
 			return fmt.Errorf("write the release: %w", err)
 		}
 	}
@@ -470,5 +470,5 @@ func (d *Demo) restore(name string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(filepath.Dir(d.packsDir()), name), content, 0o600)
+	return place(filepath.Join(filepath.Dir(d.packsDir()), name), content)
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
@@ -51,12 +52,24 @@ func (d *Demo) writePacks() error {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(path, content, 0o600)
+		return place(path, content)
 	})
 	if err != nil {
 		return fmt.Errorf("write the demo's packs: %w", err)
 	}
 	return nil
+}
+
+// place writes a file as a whole, unless it has the content already: a worker may be
+// reading it.
+func place(path string, content []byte) error {
+	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, content) {
+		return nil
+	}
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // openShop writes and applies the packs.

@@ -1,6 +1,11 @@
 package demo
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +39,31 @@ func TestThePackOfTheDemoIsSound(t *testing.T) {
 	}
 	require.Equal(t, 4, asked)
 	require.Equal(t, 2, refused)
+}
+
+// A worker that reads a script while it is replaced finds the old one or the new one.
+func TestAFileIsReplacedAsAWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "check.sh")
+	contents := []string{strings.Repeat("a", 1<<16), strings.Repeat("b", 1<<16)}
+	require.NoError(t, place(path, []byte(contents[0])))
+	replaced := make(chan error, 1)
+	go func() {
+		var err error
+		for n := range 200 {
+			err = errors.Join(err, place(path, []byte(contents[n%2])))
+		}
+		replaced <- err
+	}()
+	for {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, slices.Contains(contents, string(content)), "%d bytes", len(content))
+		select {
+		case err := <-replaced:
+			require.NoError(t, err)
+			return
+		default:
+		}
+	}
 }
