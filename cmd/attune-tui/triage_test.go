@@ -87,7 +87,7 @@ func (x *terminal) matches(line string) {
 	var parts []string
 	for part := range strings.SplitSeq(strings.TrimSpace(line), "…") {
 		var words []string
-		for _, word := range strings.FieldsSeq(part) {
+		for word := range strings.FieldsSeq(part) {
 			words = append(words, regexp.QuoteMeta(word))
 		}
 		parts = append(parts, strings.Join(words, `\s+`))
