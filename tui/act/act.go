@@ -163,13 +163,25 @@ type Receipt struct {
 	Undo *Order
 }
 
-// AuditText names the rows that record an act.
+// AuditText names the rows that record an act, three or more in a row by the first and
+// the last.
 func AuditText(audits []int64) string {
-	ids := make([]string, len(audits))
-	for i, id := range audits {
-		ids[i] = strconv.FormatInt(id, 10)
+	var ids []string
+	for at := 0; at < len(audits); {
+		end := at + 1
+		for end < len(audits) && audits[end] == audits[end-1]+1 {
+			end++
+		}
+		first := strconv.FormatInt(audits[at], 10)
+		if end-at > 2 {
+			first += "–" + strconv.FormatInt(audits[end-1], 10)
+		} else {
+			end = at + 1
+		}
+		ids = append(ids, first)
+		at = end
 	}
-	if len(ids) > 1 {
+	if len(audits) > 1 {
 		return "audits " + strings.Join(ids, ", ")
 	}
 	return "audit " + strings.Join(ids, "")

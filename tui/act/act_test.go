@@ -105,6 +105,7 @@ func TestAuditText(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "audit 7", act.AuditText([]int64{7}))
 	require.Equal(t, "audits 7, 8", act.AuditText([]int64{7, 8}))
+	require.Equal(t, "audits 3, 7–9, 12, 13, 11", act.AuditText([]int64{3, 7, 8, 9, 12, 13, 11}))
 }
 
 // TestTitlesNameAllThatIsTouched: not only the row that the menu was opened on.
