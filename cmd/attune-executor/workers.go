@@ -125,7 +125,7 @@ func (v workerView) queue() string {
 		return "?"
 	case !*v.Probe.QueueExists:
 		return "none"
-	case *v.Probe.Consumers == 0:
+	case *v.Probe.Consumers == 0 && !v.Outdated(v.Probe.At):
 		return strconv.FormatInt(*v.Probe.Ready, 10) + " deaf"
 	default:
 		return strconv.FormatInt(*v.Probe.Ready, 10)

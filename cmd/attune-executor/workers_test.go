@@ -61,6 +61,8 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 
 	v = seen(func(p *monitor.WorkerProbe) { p.Consumers, p.EndpointError, p.Reason = number(0), "says 500", "odd" })
 	require.Equal(t, "7 deaf", v.queue())
+	v.Registered = v.Probe.At.Add(-8 * time.Second)
+	require.Equal(t, "7", v.queue(), "the broker may not have counted the consumer of a worker that has just started")
 	v.Assigned = nil
 	v.Health = monitor.WorkerActive
 	require.Equal(t, "clock 1h0m0s behind", v.note(at))

@@ -83,8 +83,8 @@ func (w Worker) silence(at time.Time, staleAfter time.Duration) string {
 // replica: the broker counts consumers every 5 seconds.
 const startGrace = 15 * time.Second
 
-// outdated reports whether an observation may be of the time before the worker consumed.
-func (w Worker) outdated(observed time.Time) bool {
+// Outdated reports whether an observation may be of the time before the worker consumed.
+func (w Worker) Outdated(observed time.Time) bool {
 	return !w.Registered.IsZero() && observed.Sub(w.Registered) < startGrace
 }
 
@@ -93,11 +93,11 @@ func (w Worker) outdated(observed time.Time) bool {
 func (w Worker) deaf(at time.Time, q *BrokerQueue) string {
 	switch p := w.Probe; {
 	case q != nil && !q.Uncounted && q.Consumers == 0:
-		if w.outdated(at) {
+		if w.Outdated(at) {
 			return ""
 		}
 		return "sends heartbeats, but nobody consumes " + q.Name
-	case q != nil && !q.Uncounted, p == nil || !p.Valid || w.outdated(p.At):
+	case q != nil && !q.Uncounted, p == nil || !p.Valid || w.Outdated(p.At):
 		return ""
 	case p.QueueExists != nil && !*p.QueueExists:
 		return "sends heartbeats, but has no queue " + WorkerQueue(w.ID)
