@@ -47,7 +47,10 @@ var practices = map[string]practice{
 	"copied-messages": {
 		steps: func(i *incident) []step {
 			return []step{
-				{"", i.prepare}, {"incident: a worker consumes nothing", i.openAnnex}, {"", i.requestPrints}, {"", i.requestFaxes},
+				{"", i.prepare},
+				{"incident: a worker consumes nothing", i.openAnnex},
+				{"", i.requestPrints},
+				{"", i.requestFaxes},
 				{"incident: a script copies its messages to another worker", i.copyMessages},
 			}
 		},
@@ -67,7 +70,9 @@ var practices = map[string]practice{
 	"consumer-away": {
 		steps: func(i *incident) []step {
 			return []step{
-				{"", i.prepare}, {"incident: the mirror of events is away", i.closeMirror}, {"", i.scanParcels},
+				{"", i.prepare},
+				{"incident: the mirror of events is away", i.closeMirror},
+				{"", i.scanParcels},
 				{"incident: the mirror of events is back", i.openMirror},
 			}
 		},
@@ -83,7 +88,9 @@ var practices = map[string]practice{
 	"bad-release": {
 		steps: func(i *incident) []step {
 			return []step{
-				{"", i.prepare}, {"incident: ops 1.5.0 is released", i.release}, {"", i.requestInvoices},
+				{"", i.prepare},
+				{"incident: ops 1.5.0 is released", i.release},
+				{"", i.requestInvoices},
 				{"incident: ops 1.4.0 is back", i.rollBack},
 			}
 		},
