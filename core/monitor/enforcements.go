@@ -126,10 +126,15 @@ func (d *EnforcementDetail) compare(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return fmt.Errorf("read the payload of enforcement %d: %w", d.ID, err)
 	}
+	d.Matched, d.Now = d.verdicts(row)
+	return nil
+}
+
+// verdicts are what the conditions of then and of now say of the event.
+func (d *EnforcementDetail) verdicts(row store.ViewEnforcementPayloadRow) (matched, now string) {
 	event, err := rule.NewEvent(d.Event, d.TriggerRef, row.Payload, d.Created)
 	if err != nil {
-		d.Matched = err.Error()
-		return nil
+		return err.Error(), ""
 	}
 	match := func(raw []byte) (rule.Verdict, bool) {
 		conditions, err := rule.ParseConditions(d.RuleRef, raw)
@@ -138,13 +143,13 @@ func (d *EnforcementDetail) compare(ctx context.Context, tx *store.Tx) error {
 		}
 		return conditions.Explain(event), true
 	}
-	if then, ok := match(d.Conditions); ok {
-		d.Matched = then.Why
+	if verdict, ok := match(d.Conditions); ok {
+		matched = verdict.Why
 	}
-	if now, ok := match(row.Now); ok && !now.Matched && !bytes.Equal(row.Now, d.Conditions) {
-		d.Now = "the rule has changed since, and the event would not fire it: " + now.Why
+	if verdict, ok := match(row.Now); ok && !verdict.Matched && !bytes.Equal(row.Now, d.Conditions) {
+		now = "the rule has changed since, and the event would not fire it: " + verdict.Why
 	}
-	return nil
+	return matched, now
 }
 
 // Rules reads one page of rules by reference behind a cursor that a page before

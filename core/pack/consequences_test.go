@@ -70,8 +70,10 @@ func TestConsequencesOfAMistakeAreNotTold(t *testing.T) {
 				{Name: "t", Root: "r", Kind: pack.KindTrigger, Content: []byte("ref: ab.t\n")},
 			}
 			for _, one := range []pack.Source{
-				{Name: "a", Kind: pack.KindAction, Content: []byte(tc.action)}, {Name: "w", Kind: pack.KindWorkflow, Content: []byte(tc.workflow)},
-				{Name: "u", Kind: pack.KindRule, Content: []byte(tc.rule)}, {Name: "p", Kind: pack.KindPolicy, Content: []byte(tc.policy)},
+				{Name: "a", Kind: pack.KindAction, Content: []byte(tc.action)},
+				{Name: "w", Kind: pack.KindWorkflow, Content: []byte(tc.workflow)},
+				{Name: "u", Kind: pack.KindRule, Content: []byte(tc.rule)},
+				{Name: "p", Kind: pack.KindPolicy, Content: []byte(tc.policy)},
 			} {
 				if one.Root = "r"; len(one.Content) > 0 {
 					sources = append(sources, one)
