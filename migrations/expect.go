@@ -27,7 +27,7 @@ var expectedTables = []expectedTable{
 	{name: "identity", columns: "id:bigint login:text frozen:boolean"},
 	{name: "pack", columns: `
 		id:bigint ref:text label:text description:text version:text conf_schema:jsonb config:jsonb meta:jsonb
-		tags:text[] runtime_deps:text[] dependencies:text[] is_standard:boolean`},
+		tags:text[] runtime_deps:text[] dependencies:text[] is_standard:boolean created:timestamptz updated:timestamptz`},
 	{name: "runtime", columns: `
 		id:bigint ref:text pack:bigint pack_ref:text description:text name:text aliases:text[] distributions:jsonb
 		installation:jsonb execution_config:jsonb`},
@@ -39,11 +39,12 @@ var expectedTables = []expectedTable{
 		accesses_mcp:boolean default_execution_permission_set_refs:text[]
 		log_retention_policy:artifact_retention_enum log_retention_limit:integer
 		artifact_retention_policy:artifact_retention_enum artifact_retention_limit:integer workflow_def:bigint
-		required_worker_runtimes:jsonb worker_selector:jsonb worker_tolerations:jsonb worker_affinity:jsonb`},
+		required_worker_runtimes:jsonb worker_selector:jsonb worker_tolerations:jsonb worker_affinity:jsonb
+		created:timestamptz updated:timestamptz`},
 	{name: "sensor", columns: "pack:bigint runtime:bigint"},
 	{name: "trigger", columns: `
 		id:bigint ref:text pack:bigint pack_ref:text label:text description:text enabled:boolean is_adhoc:boolean
-		param_schema:jsonb out_schema:jsonb`},
+		param_schema:jsonb out_schema:jsonb webhook_enabled:boolean created:timestamptz updated:timestamptz`},
 	{name: "event", columns: `
 		id:bigint trigger:bigint trigger_ref:text payload:jsonb source_ref:text created:timestamptz rule:bigint
 		rule_ref:text`},

@@ -39,7 +39,7 @@ func (h *Handler) Absent(ctx context.Context, letters []*Letter) (exist []*Lette
 			}
 		}
 		written, rounds, err := record(ctx, tx, first, (*Letter).decide)
-		stored, exist = append(counted, written...), append(exist, rounds...)
+		stored, exist = slices.Concat(counted, written), append(exist, rounds...)
 		return err
 	})
 	if err != nil {
