@@ -137,10 +137,45 @@ var practices = map[string]practice{
 			}
 			return errors.Join(err, i.ran(ctx, v, "ops.backup", i.backups))
 		},
+		end: func(ctx context.Context, i *incident) error { return i.cancel(ctx, i.hangs) },
+	},
+	"flood": {
+		steps: func(i *incident) []step {
+			return []step{{"", i.prepare}, {"incident: a script requests 300 backups of a test host", i.requestFlood}}
+		},
+		judge: func(ctx context.Context, i *incident, v *verdict) error {
+			list, err := i.lastOf(ctx, i.hangs)
+			counts := map[string]int{}
+			for _, l := range list {
+				counts[l.status]++
+			}
+			for _, status := range slices.Sorted(maps.Keys(counts)) {
+				text := fmt.Sprintf("%d backups of the test host: %s", counts[status], status)
+				switch status {
+				case "cancelled", "completed":
+					v.right = append(v.right, text)
+				default:
+					v.undone = append(v.undone, text+": cancel them")
+				}
+			}
+			return errors.Join(err, i.ran(ctx, v, "ops.backup of db1", i.backups))
+		},
+		end: func(ctx context.Context, i *incident) error { return i.cancel(ctx, i.hangs) },
+	},
+	"forgotten-cordon": {
+		steps: func(i *incident) []step {
+			return []step{{"", i.prepare}, {"incident: every worker is cordoned", i.cordonAll}, {"", i.requestInvoices}}
+		},
+		judge: func(ctx context.Context, i *incident, v *verdict) error {
+			left, err := i.cordoned(ctx)
+			v.put(len(left) == 0, "every worker takes work", fmt.Sprintf("%d workers are still cordoned: uncordon them", len(left)))
+			return errors.Join(err, i.ran(ctx, v, "ops.invoice", i.invoices))
+		},
 		end: func(ctx context.Context, i *incident) error {
-			plan, err := i.demo.operator().PlanCancel(ctx, triage.CancelOrder{IDs: i.hangs, Reason: "the demo ends"})
-			if err == nil {
-				_, err = i.demo.operator().Cancel(ctx, plan)
+			left, err := i.cordoned(ctx)
+			for _, name := range left {
+				_, one := i.demo.operator().Uncordon(ctx, name, "the demo ends")
+				err = errors.Join(err, one)
 			}
 			return err
 		},
@@ -243,6 +278,46 @@ func (i *incident) requestBackups(ctx context.Context) (err error) {
 	}
 	i.backups, err = i.ask(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup"}}, 10))
 	return err
+}
+
+// requestFlood asks for many backups that nobody wants, and for five that wait behind them.
+func (i *incident) requestFlood(ctx context.Context) (err error) {
+	if i.hangs, err = i.ask(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"seconds": 20, "host": "test"}`)}}, 300)); err != nil {
+		return err
+	}
+	i.backups, err = i.ask(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"host": "db1"}`)}}, 5))
+	return err
+}
+
+// cancel cancels executions that the trainee has left.
+func (i *incident) cancel(ctx context.Context, ids []int64) error {
+	plan, err := i.demo.operator().PlanCancel(ctx, triage.CancelOrder{IDs: ids, Reason: "the demo ends"})
+	if err != nil {
+		return err
+	}
+	_, err = i.demo.operator().Cancel(ctx, plan)
+	return err
+}
+
+// cordonAll cordons the workers of the demo as another operator.
+func (i *incident) cordonAll(ctx context.Context) error {
+	other := triage.New(triage.Config{Actor: "night shift", Source: "attune-demo"}, i.demo.store, i.demo.relay)
+	for n := range i.demo.cfg.Workers {
+		if _, err := other.Cordon(ctx, workerName(n), "maintenance"); err != nil {
+			return fmt.Errorf("cordon %s: %w", workerName(n), err)
+		}
+	}
+	return nil
+}
+
+// cordoned are the workers of the demo that are cordoned.
+func (i *incident) cordoned(ctx context.Context) (names []string, err error) {
+	err = i.demo.store.Pool().QueryRow(ctx,
+		"SELECT coalesce(array_agg(name ORDER BY name), '{}') FROM worker WHERE cordoned AND name LIKE 'demo-worker-%'").Scan(&names)
+	if err != nil {
+		return nil, fmt.Errorf("read which workers are cordoned: %w", err)
+	}
+	return names, nil
 }
 
 // practise brings one incident about and waits for the trainee until the show is over.

@@ -37,6 +37,20 @@ type Guard struct {
 // guardTimeout bounds the wait for a guard that does not read.
 const guardTimeout = time.Second
 
+// ready starts the shell if none runs, so that nothing is left to do between the start
+// of a child and watch: a child whose parent dies in that moment is not guarded.
+func (g *Guard) ready() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.orders != nil {
+		return nil
+	}
+	return g.restart()
+}
+
 // watch has the group killed when this process dies. It fails if no guard can be
 // started.
 func (g *Guard) watch(group int) error {

@@ -71,6 +71,9 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
 	}
+	if err := command.Guard.ready(); err != nil {
+		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
+	}
 	streams, err := attach(cmd, command)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
