@@ -59,6 +59,7 @@ type incident struct {
 	broken       []string // message ids
 	hangs        []int64  // a backup that holds the only slot
 	backups      []int64  // backups that wait for it
+	orders       []int64  // workflows that were paused
 	left         *verdict // of a practice; nil otherwise
 	failures     []string // what did not happen as planned
 }

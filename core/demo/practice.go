@@ -162,23 +162,16 @@ var practices = map[string]practice{
 		},
 		end: func(ctx context.Context, i *incident) error { return i.cancel(ctx, i.hangs) },
 	},
-	"forgotten-cordon": {
+	"paused-workflows": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {"incident: every worker is cordoned", i.cordonAll}, {"", i.requestInvoices}}
+			return []step{{"", i.prepare}, {"incident: the orders under way are paused", i.pauseOrders}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
-			left, err := i.cordoned(ctx)
-			v.put(len(left) == 0, "every worker takes work", fmt.Sprintf("%d workers are still cordoned: uncordon them", len(left)))
-			return errors.Join(err, i.ran(ctx, v, "ops.invoice", i.invoices))
+			left, err := i.demo.underWay(ctx, true)
+			v.put(len(left) == 0, "no order is paused", fmt.Sprintf("%d orders are still paused: resume them", len(left)))
+			return errors.Join(err, i.ran(ctx, v, "shop.fulfil", i.orders))
 		},
-		end: func(ctx context.Context, i *incident) error {
-			left, err := i.cordoned(ctx)
-			for _, name := range left {
-				_, one := i.demo.operator().Uncordon(ctx, name, "the demo ends")
-				err = errors.Join(err, one)
-			}
-			return err
-		},
+		end: func(ctx context.Context, i *incident) error { return i.demo.resumeOrders(ctx) },
 	},
 }
 
@@ -299,25 +292,13 @@ func (i *incident) cancel(ctx context.Context, ids []int64) error {
 	return err
 }
 
-// cordonAll cordons the workers of the demo as another operator.
-func (i *incident) cordonAll(ctx context.Context) error {
-	other := triage.New(triage.Config{Actor: "night shift", Source: "attune-demo"}, i.demo.store, i.demo.relay)
-	for n := range i.demo.cfg.Workers {
-		if _, err := other.Cordon(ctx, workerName(n), "maintenance"); err != nil {
-			return fmt.Errorf("cordon %s: %w", workerName(n), err)
-		}
+// pauseOrders pauses the orders that are under way.
+func (i *incident) pauseOrders(ctx context.Context) (err error) {
+	if err := i.demo.pauseOrders(ctx); err != nil {
+		return err
 	}
-	return nil
-}
-
-// cordoned are the workers of the demo that are cordoned.
-func (i *incident) cordoned(ctx context.Context) (names []string, err error) {
-	err = i.demo.store.Pool().QueryRow(ctx,
-		"SELECT coalesce(array_agg(name ORDER BY name), '{}') FROM worker WHERE cordoned AND name LIKE 'demo-worker-%'").Scan(&names)
-	if err != nil {
-		return nil, fmt.Errorf("read which workers are cordoned: %w", err)
-	}
-	return names, nil
+	i.orders, err = i.demo.underWay(ctx, true)
+	return err
 }
 
 // practise brings one incident about and waits for the trainee until the show is over.
