@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -87,6 +88,7 @@ type machine struct {
 	late      []*execution   // requested, and the message is still on its way
 	held      map[int64]bool // dispatched once
 	immediate bool           // deletions are given back in the same step
+	begun     time.Time
 }
 
 const (
@@ -104,6 +106,7 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	m := &machine{
 		t: course, tb: trial{TB: t, course: course}, store: st, sent: &mailbox{}, said: &mailbox{}, model: newModel(longestLine),
 		ids: map[string]int64{}, policies: map[string]int64{}, makes: map[string]func(int) int64{}, held: map[int64]bool{},
+		begun: time.Now(),
 	}
 	testkit.Exec(m.tb, st, `TRUNCATE `+tables+` CASCADE`)
 	for range 3 {
