@@ -288,9 +288,13 @@ func (d *Demo) conclude(ctx context.Context) error {
 // drain waits until nothing is under way, as long as anything ends.
 func (d *Demo) drain(ctx context.Context) counts {
 	var last counts
-	progress := time.Now()
+	progress, told := time.Now(), time.Now()
 	for time.Since(progress) < drainPatience {
 		if now, err := d.count(ctx); err == nil {
+			if time.Since(told) >= progressEvery {
+				told = time.Now()
+				d.sayf("  %d executions are still under way", now.live())
+			}
 			if orders, err := d.countShop(ctx); err == nil && now.live() == 0 && now.Outbox == 0 && orders.done() {
 				return now
 			}
@@ -325,6 +329,7 @@ func (d *Demo) settle(ctx context.Context) ([]doctor.Violation, error) {
 // Stop ends every process the demo started, and its servers.
 func (d *Demo) Stop(ctx context.Context) error {
 	if d.fleet != nil {
+		d.sayf("stopping workers, engines and servers")
 		d.fleet.stopAll()
 	}
 	d.stopMirror(ctx)
