@@ -273,7 +273,7 @@ func (i *incident) requestBackups(ctx context.Context) (err error) {
 	return err
 }
 
-// requestFlood asks for many backups that nobody wants, and for five that wait behind them.
+// requestFlood asks for 300 backups of a test host, and for five of another host behind them.
 func (i *incident) requestFlood(ctx context.Context) (err error) {
 	if i.hangs, err = i.ask(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"seconds": 20, "host": "test"}`)}}, 300)); err != nil {
 		return err
