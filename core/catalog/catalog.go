@@ -52,8 +52,8 @@ type Request struct {
 	// DryRun compares and writes nothing.
 	DryRun bool
 	// Prune deletes what packs whose folder was read as a whole no longer describe:
-	// rules, triggers, actions and workflows that nobody made by hand, and policies that
-	// were read from the folder of the pack. PruneOnly bounds it to what was agreed to; nil
+	// rules, triggers, actions and workflows that were not made by hand, and policies
+	// that were read from the folder of the pack. PruneOnly bounds it to what was agreed to; nil
 	// is all.
 	Prune     bool
 	PruneOnly []Name

@@ -1,5 +1,5 @@
--- Executions of $2: those that the worker $1 has ever been handed, those that it still
--- has, and how many wait for a worker.
+-- Executions of $2: the ones that were ever handed to the worker $1, the ones that it has
+-- not begun, and how many wait for a worker.
 SELECT coalesce(array_agg(id) FILTER (WHERE worker = $1), '{}'),
        coalesce(array_agg(id) FILTER (WHERE worker = $1 AND status = 'scheduled'), '{}'),
        count(*) FILTER (WHERE status IN ('requested', 'scheduling'))

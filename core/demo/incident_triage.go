@@ -116,7 +116,7 @@ var groupText = map[string]string{
 	groupBroken: "messages that no program can read: export them, then discard them",
 }
 
-// mirrored counts the events of this run and those that the mirror did not take.
+// mirrored counts the events of this run, and the events that the mirror did not take.
 func (d *Demo) mirrored(ctx context.Context) (all, missed int64, err error) {
 	err = d.store.Pool().QueryRow(ctx, unmirroredSQL, d.beforeEvent, d.mirror.events()).Scan(&all, &missed)
 	if err != nil {

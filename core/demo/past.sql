@@ -162,8 +162,8 @@ SELECT p.id, format('Order %s is worth %s. Shall it go out?', p.flow, 900 + p.fl
        p.started + make_interval(secs => p.runs), true, 'demo history'
 FROM past p WHERE p.task = 'approve' ORDER BY p.id;
 
--- What the worker that left was handed and did not begin went to others; two letters that
--- nobody could read a person has discarded.
+-- Executions that the departed worker had not begun went to others; a person has discarded
+-- two unreadable letters.
 INSERT INTO dead_letter (fingerprint, message_type, exchange, routing_key, queue, reason, execution, worker, execution_status, action_ref,
                          attempt, detail, decision, decided_at, decided_by, evidence, died, created, updated)
 SELECT format('%s %s', current_setting('demo.mark'), p.id), 'ExecutionRequested', 'attune.executions', 'execution.dispatch.worker.' || w.id,

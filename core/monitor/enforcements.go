@@ -95,7 +95,7 @@ type EnforcementDetail struct {
 	Reading
 	Enforcement
 	// Matched says by which values the event met the conditions, Now why it does not meet
-	// those that the rule has now; empty if that is not known, or if it meets them.
+	// the present conditions of the rule; empty if that is unknown, or if it meets them.
 	Matched string `json:"matched,omitempty"`
 	Now     string `json:"now,omitempty"`
 }

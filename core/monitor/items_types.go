@@ -105,7 +105,7 @@ type ActionDetail struct {
 	Workflows []string   `json:"workflows"`
 	// Policies are in force for its executions.
 	Policies []PolicyLine `json:"policies"`
-	// Holds is what its queues hold together; nil where nobody records queues.
+	// Holds is what its queues hold together; nil on a schema without records of queues.
 	Holds *ActionTotals `json:"queues"`
 }
 
