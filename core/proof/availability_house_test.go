@@ -175,6 +175,10 @@ func (c *scene) hearsAgain(worker string, cut []string) {
 	c.await(func() bool {
 		return c.count(`SELECT count(*) FROM worker WHERE id = $1 AND status = 'active' AND heartbeat_seen > $2`, id, heard) == 1
 	}, "%s says that it hears", name)
+	c.await(func() bool { // it may have been cut off for long enough to be suspected
+		return c.count(`SELECT count(*) FROM worker w JOIN worker_probe p ON p.worker = w.id
+			WHERE w.id = $1 AND w.suspect_since IS NULL AND p.failures = 0 AND p.at > $2`, id, heard) == 1
+	}, "%s is not suspected", name)
 }
 
 // action makes an action that is a process of its own: it writes down that it was

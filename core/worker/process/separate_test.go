@@ -51,14 +51,17 @@ func TestShield(t *testing.T) {
 	t.Parallel()
 	user := needsRoot(t) // root reads everything
 	binary := filepath.Join(openDir(t), "binary")
-	raw, err := os.ReadFile(os.Args[0])
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(binary, raw, 0o755))
+	// By another process: a child that a parallel test forks while this one writes would
+	// hold the file open for writing, and then it cannot be run.
+	copied, err := exec.CommandContext(t.Context(), "cp", os.Args[0], binary).CombinedOutput()
+	require.NoError(t, err, "%s", copied)
+	require.NoError(t, os.Chmod(binary, 0o755))
 	run := func(mode string) (string, int) {
 		cmd := exec.CommandContext(t.Context(), binary)
 		cmd.Env = []string{shieldVariable + "=" + mode, "KEY=hunter2"}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user.UID, Gid: user.GID}}
-		out, _ := cmd.CombinedOutput()
+		out, err := cmd.CombinedOutput()
+		require.NotNil(t, cmd.ProcessState, "%v", err) // it was started
 		return string(out), cmd.ProcessState.ExitCode()
 	}
 	out, code := run("off")
