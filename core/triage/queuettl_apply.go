@@ -36,7 +36,7 @@ func (q *QueueTTLs) ApplyTTL(ctx context.Context, plan *QueueTTLPlan) (*QueueTTL
 	if plan.Blocked != "" {
 		return receipt, fmt.Errorf("%w: %s", ErrQueueTTLRefused, plan.Blocked)
 	}
-	err := q.alone(ctx, func(ctx context.Context) error { return q.apply(ctx, plan, receipt) })
+	err := q.alone(ctx, func(lock *store.SessionLock) error { return q.apply(ctx, lock, plan, receipt) })
 	receipt.Seconds = time.Since(began).Seconds()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -62,21 +62,21 @@ func (q *QueueTTLs) ApplyTTL(ctx context.Context, plan *QueueTTLPlan) (*QueueTTL
 	return receipt, errors.Join(err, q.triage.amend(ending, q.store.Queries, receipt.Audit, a))
 }
 
-// alone runs a change while no other does.
-func (q *QueueTTLs) alone(ctx context.Context, change func(context.Context) error) error {
-	return q.store.Tx(ctx, "change the time to live of worker queues", func(ctx context.Context, tx *store.Tx) error {
-		won, err := tx.TryLoopLock(ctx, "worker queue ttl")
-		if err == nil && !won {
-			return fmt.Errorf("%w: another change of the time to live is under way", ErrQueueTTLRefused)
-		}
-		if err != nil {
-			return err
-		}
-		return change(ctx)
-	})
+// alone runs a change while no other does. The lock is that of a session: the broker
+// may need longer than a transaction may be idle.
+func (q *QueueTTLs) alone(ctx context.Context, change func(*store.SessionLock) error) error {
+	lock, err := q.store.LockSession(ctx, "the time to live of worker queues", q.cfg.Actor)
+	if locked := (*store.LockedError)(nil); errors.As(err, &locked) {
+		return fmt.Errorf("%w: another change of the time to live is under way: %w", ErrQueueTTLRefused, locked)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	return change(lock)
 }
 
-func (q *QueueTTLs) apply(ctx context.Context, plan *QueueTTLPlan, receipt *QueueTTLReceipt) (err error) {
+func (q *QueueTTLs) apply(ctx context.Context, lock *store.SessionLock, plan *QueueTTLPlan, receipt *QueueTTLReceipt) (err error) {
 	if receipt.Audit, err = q.begin(ctx, plan); err != nil {
 		return err
 	}
@@ -93,6 +93,9 @@ func (q *QueueTTLs) apply(ctx context.Context, plan *QueueTTLPlan, receipt *Queu
 		receipt.Deleted = append(receipt.Deleted, name)
 	}
 	for _, one := range plan.Recreate {
+		if err := lock.Check(ctx); err != nil {
+			return err
+		}
 		newest, err := q.newest(ctx, one)
 		if err != nil {
 			return err
