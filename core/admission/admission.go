@@ -160,7 +160,7 @@ func (a *Admission) Forget() {
 // Want says what a batch needs locked.
 type Want struct {
 	Queues     map[int64]int // queue → how many releases are planned for it
-	Workers    []int64       // workers whose load may change
+	Workers    []int64       // workers of which Live and Gone are asked
 	Executions []int64       // rows to read again under the locks
 
 	// Scopes are the shared limits that the batch may take from or give back to.

@@ -21,13 +21,15 @@
 // # How a decision is made
 //
 // Lock takes the rows of shared limits, then those of queues, each in order of
-// id, then the worker_load rows in order of worker, and only then reads entries
-// and executions in later statements, so that everything it reads is newer than
-// every decision made before. The result is a Ledger: a working copy on which
+// id, and only then reads entries and executions in later statements, so that
+// everything it reads is newer than every decision made before. The load of
+// workers is read without a lock. The result is a Ledger: a working copy on which
 // Release, Promote and Admit are plain arithmetic. Write turns the difference
 // into one set-based statement a table; every statement that changes executions
 // or entries counts what it changed and fails the whole batch when the count is
-// not the planned one.
+// not the planned one. Room at workers is taken last but for statistics, and only if
+// it is still there and the worker may still be given work: so batches that share
+// workers and no queue wait for each other during one statement and the commit.
 //
 // # Order
 //

@@ -23,10 +23,12 @@ type node struct {
 }
 
 // unkeyed lists the scans below a node that read a table without a key. The
-// list of blocked queues is empty or is the work to be done, and policies are few.
+// list of blocked queues is empty or is the work to be done, and policies and workers
+// are few.
 func (n node) unkeyed() (out []string) {
 	scan := strings.HasSuffix(n.Type, "Scan") && n.Relation != ""
-	if scan && n.Type != "Bitmap Heap Scan" && n.Condition == "" && n.Relation != "admission_blocked" && n.Relation != "policy" {
+	few := n.Relation == "admission_blocked" || n.Relation == "policy" || n.Relation == "worker_load"
+	if scan && n.Type != "Bitmap Heap Scan" && n.Condition == "" && !few {
 		out = append(out, n.Type+" on "+n.Relation)
 	}
 	for _, child := range n.Plans {
@@ -82,7 +84,8 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "FindAdmissionStates", store.FindAdmissionStates, []any{none, noTexts}},
 		{rounds, "LockAdmissionScopes", store.LockAdmissionScopes, []any{none}},
 		{rounds, "LockAdmissionStates", store.LockAdmissionStates, []any{none, 64, none, none, none}},
-		{rounds, "LockWorkerLoads", store.LockWorkerLoads, []any{90.0, none}},
+		{rounds, "ReadWorkerLoads", store.ReadWorkerLoads, nil},
+		{rounds, "JudgeWorkers", store.JudgeWorkers, []any{90.0, none}},
 		{rounds, "ReadAdmissionFacts", store.ReadAdmissionFacts, []any{none}},
 		{rounds, "ReadAdmissionHeads", store.ReadAdmissionHeads, []any{none, noInts, 200, 8, 64, none, none, none}},
 		{rounds, "CountAdmissionEntries", store.CountAdmissionEntries, []any{none}},
@@ -97,7 +100,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "UpdateAdmissionLanes", store.UpdateAdmissionLanes, []any{none, noInts, noInts, none, none, none, []int16{}}},
 		{rounds, "UpdateAdmissionLimits", store.UpdateAdmissionLimits, []any{none, noInts, []bool{}, noInts, noInts, []float64{}, noTimes}},
 		{rounds, "UpdateAdmissionScopes", store.UpdateAdmissionScopes, []any{none, noInts, noInts, noTimes, noTimes, noInts, none, noTexts, noInts, noInts}},
-		{rounds, "UpdateWorkerLoads", store.UpdateWorkerLoads, []any{none, noInts}},
+		{rounds, "ChangeWorkerLoads", store.ChangeWorkerLoads, []any{0, 90.0, none, noInts, []bool{}, noInts}},
 		{rounds, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, noTexts, none, noTimes, noTimes}},
 		{rounds, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none, none}},
 		{rounds, "FindAdmissionScopes", store.FindAdmissionScopes, []any{noTexts, noTexts}},

@@ -9,6 +9,7 @@ import (
 type Answer struct {
 	kind   answerKind
 	worker int64
+	most   int // executions that the worker may have
 	reason string
 	need   string // the kind of worker that is waited for
 
@@ -36,8 +37,10 @@ func (a Answer) kept(w Waiter) *obstacle {
 	}
 }
 
-// Grant lets the execution take its slot at the worker.
-func Grant(worker int64) Answer { return Answer{kind: answerGrant, worker: worker} }
+// Grant lets the execution take its slot at the worker, which may have most executions.
+func Grant(worker int64, most int) Answer {
+	return Answer{kind: answerGrant, worker: worker, most: most}
+}
 
 // Wait keeps the execution in line: no worker has room. reason is for people.
 func Wait(reason string) Answer { return Answer{kind: answerWait, reason: reason} }

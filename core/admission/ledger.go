@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
 )
 
 // Fact is what an execution row said when it was read under the queue locks.
@@ -60,14 +61,17 @@ type Ledger struct {
 	due          time.Time // when the first queue that waits for a moment was to be tried
 	moreDue      bool      // more such queues are due than this batch tries
 
-	queues   map[int64]*queue
-	gone     map[int64]bool // queues that were wanted and no longer exist
-	scopes   map[int64]*scope
-	pruned   map[int64]bool // shared limits that were wanted and no longer exist
-	loads    map[int64]*load
-	loadless map[int64]bool // workers that were wanted and have no load row
-	facts    map[int64]Fact
-	lost     map[int64]lostHolder
+	queues map[int64]*queue
+	gone   map[int64]bool // queues that were wanted and no longer exist
+	scopes map[int64]*scope
+	pruned map[int64]bool // shared limits that were wanted and no longer exist
+	facts  map[int64]Fact
+	lost   map[int64]lostHolder
+
+	staleAfter time.Duration
+	assigned   map[int64]int      // executions at workers when the batch began
+	judged     map[int64]standing // the workers that were asked for
+	changes    map[int64]*change  // what the batch takes and returns at workers
 
 	unplanned bool // something needs locks that were not wanted
 	promoted  bool // waiting heads were given what is free
@@ -78,12 +82,21 @@ type Ledger struct {
 	enqueued  []enqueue
 	late      []int64 // enqueued executions whose request was lost
 	returned  []int64 // notes of lost holders that were given back
+
+	recheck *store.Result[bool] // after the commit: a queue begins to wait for workers
 }
 
-type load struct {
-	before, assigned int
-	live             bool
-	gone             bool
+// standing is how a worker stood when the batch began.
+type standing struct {
+	live bool // it may be given work
+	gone bool // it has been silent for too long, or was deleted
+}
+
+// change is what a batch does to the load of one worker.
+type change struct {
+	by    int  // more executions than before; negative if it returns more than it takes
+	takes bool // it is given something
+	most  int  // executions that it may have; of one that is given something
 }
 
 type release struct {
@@ -113,24 +126,22 @@ func (l *Ledger) Fact(id int64) (Fact, bool) {
 // Locked reports whether the ledger holds the lock of a queue.
 func (l *Ledger) Locked(queue int64) bool { return l.queues[queue] != nil }
 
-// Load is the number of executions at a worker as the ledger stands. live is
-// false when the worker may be given nothing: its load was not locked, or it
-// is inactive, cordoned, draining or silent.
-func (l *Ledger) Load(worker int64) (assigned int, live bool) {
-	if w := l.loads[worker]; w != nil {
-		return w.assigned, w.live
+// Assigned is the number of executions at a worker as the ledger stands.
+func (l *Ledger) Assigned(worker int64) int {
+	assigned := l.assigned[worker]
+	if c := l.changes[worker]; c != nil {
+		assigned += c.by
 	}
-	return 0, false
+	return max(assigned, 0)
 }
 
-// Gone reports whether a worker has been silent for too long. It is false when
-// its load was not locked, and true when it does not exist any more.
-func (l *Ledger) Gone(worker int64) bool {
-	if w := l.loads[worker]; w != nil {
-		return w.gone
-	}
-	return l.loadless[worker]
-}
+// Live reports whether a worker may be given work: it is there and not cordoned,
+// draining, suspected or silent. It is false for a worker that was not asked for.
+func (l *Ledger) Live(worker int64) bool { return l.judged[worker].live }
+
+// Gone reports whether a worker that was asked for has been silent for too long, or
+// was deleted. It is false for a worker that was not asked for.
+func (l *Ledger) Gone(worker int64) bool { return l.judged[worker].gone }
 
 // Queue is what a caller may know of a locked queue.
 type Queue struct {
@@ -202,9 +213,9 @@ func (l *Ledger) Granted() []Granted { return l.granted }
 
 // Release gives back the slots of a terminal execution. It reports whether
 // there were any to give back; a second release of the same holder finds none
-// (invariant S7). A holder of which not every queue, shared limit and worker
-// load is locked is left, and makes the ledger Unplanned; a queue that was
-// deleted has no counters to keep, but its holder's worker has.
+// (invariant S7). A holder of which not every queue and shared limit is locked is
+// left, and makes the ledger Unplanned; a queue that was deleted has no counters to
+// keep, but its holder's worker has.
 func (l *Ledger) Release(id int64) bool {
 	fact, ok := l.facts[id]
 	if !ok || fact.Holds == nil || !fact.Status.Terminal() {
@@ -242,7 +253,7 @@ func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
 	if q == nil && queueID == 0 {
 		return true
 	}
-	known := (q != nil || l.gone[queueID]) && l.knowsLoad(worker)
+	known := q != nil || l.gone[queueID]
 	for _, id := range scopes {
 		known = known && (l.scopes[id] != nil || l.pruned[id])
 	}
@@ -259,17 +270,36 @@ func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
 		}
 	}
 	if worker != nil {
-		if w := l.loads[*worker]; w != nil && w.assigned > 0 {
-			w.assigned--
-		}
+		l.leave(*worker)
 	}
 	return true
 }
 
-// knowsLoad reports whether the worker's load is locked, or known not to exist.
-func (l *Ledger) knowsLoad(worker *int64) bool {
-	return worker == nil || l.loads[*worker] != nil || l.loadless[*worker]
+// occupy gives a worker one execution, of most that it may have.
+func (l *Ledger) occupy(worker int64, most int) {
+	c := l.changeAt(worker)
+	c.by, c.takes, c.most = c.by+1, true, most
 }
+
+// leave takes one execution from a worker.
+func (l *Ledger) leave(worker int64) { l.changeAt(worker).by-- }
+
+func (l *Ledger) changeAt(worker int64) *change {
+	if l.changes == nil {
+		l.changes = make(map[int64]*change)
+	}
+	c := l.changes[worker]
+	if c == nil {
+		c = &change{}
+		l.changes[worker] = c
+	}
+	return c
+}
+
+// Recheck reports, after the commit, whether a queue begins to wait for workers. Room
+// that another batch returned meanwhile was not offered to it: the caller is to run
+// one more batch.
+func (l *Ledger) Recheck() bool { return l.recheck != nil && l.recheck.Rows()[0] }
 
 // Unplanned reports whether something in this batch needs a lock that was not
 // wanted, because its row changed between planning and locking. The batch must

@@ -39,7 +39,8 @@ type sharedLimit struct{ max, active int }
 // lock makes the ledger that Lock would make.
 func (w *world) lock(t require.TestingT, headsRead int) *Ledger {
 	l := &Ledger{
-		queues: map[int64]*queue{}, scopes: map[int64]*scope{}, loads: map[int64]*load{}, facts: map[int64]Fact{},
+		queues: map[int64]*queue{}, scopes: map[int64]*scope{}, facts: map[int64]Fact{},
+		assigned: map[int64]int{}, judged: map[int64]standing{},
 	}
 	for id, s := range w.queues {
 		q := &queue{id: id, actionID: id, paused: s.paused, columns: s.columns}
@@ -61,7 +62,7 @@ func (w *world) lock(t require.TestingT, headsRead int) *Ledger {
 		l.scopes[id] = sc
 	}
 	for id, n := range w.loads {
-		l.loads[id] = &load{before: n, assigned: n, live: true}
+		l.assigned[id], l.judged[id] = n, standing{live: true}
 	}
 	for id, fact := range w.executions {
 		l.facts[id] = *fact
@@ -108,8 +109,10 @@ func (w *world) store(t require.TestingT, l *Ledger) {
 	for id, s := range l.scopes {
 		w.scopes[id].active = s.active
 	}
-	for id, at := range l.loads {
-		w.loads[id] = at.assigned
+	for id, c := range l.changes {
+		require.True(t, !c.takes || c.by <= 0 || w.loads[id]+c.by <= c.most, "no worker has more than it may have")
+		w.loads[id] += c.by
+		require.Equal(t, l.Assigned(id), w.loads[id])
 	}
 }
 
@@ -172,8 +175,8 @@ func (w *world) gate(l *Ledger, queueOf map[int64]int64, room int) Gate {
 		Scopes: func(waiter Waiter) ([]int64, bool) { return w.queues[queueOf[waiter.ExecutionID]].needs, true },
 		Place: func(Waiter) Answer {
 			for _, id := range []int64{1, 2} {
-				if n, _ := l.Load(id); n < room {
-					return Grant(id)
+				if l.Assigned(id) < room {
+					return Grant(id, room)
 				}
 			}
 			return Wait("all workers are busy")
@@ -345,9 +348,8 @@ func requireFilled(t *rapid.T, w *world, l *Ledger, room int) {
 			require.Contains(t, w.queues[id].needs, q.blocked.scope)
 			continue
 		}
-		for worker := range l.loads {
-			n, _ := l.Load(worker)
-			require.GreaterOrEqual(t, n, room, "queue %d waits for a worker although one has room", id)
+		for worker := range w.loads {
+			require.GreaterOrEqual(t, l.Assigned(worker), room, "queue %d waits for a worker although one has room", id)
 		}
 	}
 }
@@ -383,7 +385,7 @@ func order(l *Ledger) []int64 {
 	return ids
 }
 
-func always(Waiter) Answer { return Grant(7) }
+func always(Waiter) Answer { return Grant(7, 100) }
 
 // Queues that wait for the same worker are served in the order in which their
 // heads began to wait.
@@ -398,7 +400,7 @@ func TestPromoteServesHeadsByTicket(t *testing.T) {
 			return Wait("busy")
 		}
 		left--
-		return Grant(7)
+		return Grant(7, 100)
 	}})
 	require.Equal(t, []int64{2000, 3000}, order(l))
 	require.Equal(t, "busy", l.queues[1].blocked.reason)
@@ -430,7 +432,7 @@ func TestS4SharedLimitsServeByTicketAndKeepWhatAnEarlierWaiterCouldUse(t *testin
 		if w.ActionID == 3 {
 			return Wait("its kind of worker is busy")
 		}
-		return Grant(7)
+		return Grant(7, 100)
 	}})
 	require.Equal(t, []int64{1000, 2000}, order(l), "the third slot is kept for the one that waits for its worker")
 	require.Equal(t, 2, l.scopes[5].active)

@@ -18,7 +18,8 @@ var ErrQueueGone = errors.New("admission queue is gone")
 type reading struct {
 	scopes  *store.Result[store.LockAdmissionScopesRow]
 	states  *store.Result[store.LockAdmissionStatesRow]
-	loads   *store.Result[store.LockWorkerLoadsRow]
+	loads   *store.Result[store.ReadWorkerLoadsRow]
+	judged  *store.Result[store.JudgeWorkersRow]
 	facts   *store.Result[store.ReadAdmissionFactsRow]
 	heads   *store.Result[store.ReadAdmissionHeadsRow]
 	counted *store.Result[store.CountAdmissionEntriesRow]
@@ -26,8 +27,8 @@ type reading struct {
 	moment  *store.Result[store.ReadAdmissionMomentRow]
 }
 
-// Lock locks the wanted shared limits, queues and worker loads and returns
-// their ledger. It is one round trip. Besides the wanted queues it locks those
+// Lock locks the wanted shared limits and queues and returns their ledger. The load of
+// workers is read and not locked: Write takes their room. It is one round trip. Besides the wanted queues it locks those
 // whose heads wait for a worker, for a moment that has come, or for a shared
 // limit that has room, so that whatever frees something serves them first.
 func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
@@ -45,8 +46,9 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		gone:         make(map[int64]bool),
 		scopes:       make(map[int64]*scope),
 		pruned:       make(map[int64]bool),
-		loads:        make(map[int64]*load, len(r.loads.Rows())),
-		loadless:     make(map[int64]bool),
+		staleAfter:   want.StaleAfter,
+		assigned:     make(map[int64]int, len(r.loads.Rows())),
+		judged:       make(map[int64]standing, len(want.Workers)),
 		facts:        make(map[int64]Fact, len(r.facts.Rows())),
 		lost:         make(map[int64]lostHolder),
 	}
@@ -63,7 +65,10 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	if err := l.readScopes(want.Scopes, r.scopes); err != nil {
 		return nil, err
 	}
-	l.readLoads(want.Workers, r.loads.Rows())
+	for _, row := range r.loads.Rows() {
+		l.assigned[row.Worker] = int(row.Assigned)
+	}
+	l.judge(want.Workers, r.judged)
 	l.readFacts(r.facts.Rows())
 	l.readHeads(r.heads.Rows())
 	l.trueUp(want, ids, releases)
@@ -83,7 +88,10 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 		r.scopes = store.Many[store.LockAdmissionScopesRow](p, store.LockAdmissionScopes, scopes)
 	}
 	r.states = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, ids, int32(maxBlockedQueues), scopes, maxima, back)
-	r.loads = store.Many[store.LockWorkerLoadsRow](p, store.LockWorkerLoads, w.StaleAfter.Seconds(), w.Workers)
+	r.loads = store.Many[store.ReadWorkerLoadsRow](p, store.ReadWorkerLoads)
+	if len(w.Workers) > 0 {
+		r.judged = store.Many[store.JudgeWorkersRow](p, store.JudgeWorkers, w.StaleAfter.Seconds(), w.Workers)
+	}
 	r.facts = store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, w.Executions)
 	r.heads = store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
 		ids, releases, int64(w.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, maxima, back)
@@ -155,12 +163,16 @@ func (l *Ledger) readScopes(wanted map[int64]ScopeWant, result *store.Result[sto
 	return nil
 }
 
-func (l *Ledger) readLoads(wanted []int64, rows []store.LockWorkerLoadsRow) {
-	for _, row := range rows {
-		l.loads[row.Worker] = &load{before: int(row.Assigned), assigned: int(row.Assigned), live: row.Live, gone: row.Gone}
-	}
+// judge keeps how the wanted workers stand. One that was deleted is gone.
+func (l *Ledger) judge(wanted []int64, rows *store.Result[store.JudgeWorkersRow]) {
 	for _, id := range wanted {
-		l.loadless[id] = l.loads[id] == nil
+		l.judged[id] = standing{gone: true}
+	}
+	if rows == nil {
+		return
+	}
+	for _, row := range rows.Rows() {
+		l.judged[row.ID] = standing{live: row.Live, gone: row.Gone}
 	}
 }
 

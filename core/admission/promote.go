@@ -190,9 +190,7 @@ func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
 
 func (l *Ledger) grant(q *queue, w Waiter, answer Answer) {
 	q.active++
-	if at := l.loads[answer.worker]; at != nil {
-		at.assigned++
-	}
+	l.occupy(answer.worker, answer.most)
 	l.granted = append(l.granted, Granted{Waiter: w, Queue: q.id, Worker: answer.worker, Scopes: answer.slots})
 	l.note(w.ExecutionID, func(fact *Fact) { fact.Holds, fact.Scopes = &q.id, answer.slots })
 }

@@ -227,22 +227,24 @@ func (l *Ledger) writeScopes(p *store.Pipeline) {
 	p.Exec(store.UpdateAdmissionScopes, ids, active, maxima, due, periods, used, policies, refs, windows, bursts)
 }
 
+// writeLoads takes and returns the room at workers.
 func (l *Ledger) writeLoads(p *store.Pipeline) {
-	var workers []int64
-	for id, w := range l.loads {
-		if w.assigned != w.before {
-			workers = append(workers, id)
-		}
-	}
-	if len(workers) == 0 {
+	maps.DeleteFunc(l.changes, func(_ int64, c *change) bool { return c.by == 0 && !c.takes })
+	n := len(l.changes)
+	if n == 0 {
 		return
 	}
-	slices.Sort(workers)
-	assigned := make([]int32, len(workers))
+	workers := slices.Sorted(maps.Keys(l.changes))
+	changes, most, takes := make([]int32, n), make([]int32, n), make([]bool, n)
+	taking := 0
 	for i, id := range workers {
-		assigned[i] = int32(l.loads[id].assigned)
+		c := l.changes[id]
+		changes[i], most[i], takes[i] = int32(c.by), int32(c.most), c.takes
+		if c.takes {
+			taking++
+		}
 	}
-	p.Exec(store.UpdateWorkerLoads, workers, assigned)
+	p.Exec(store.ChangeWorkerLoads, int64(taking), l.staleAfter.Seconds(), workers, changes, takes, most)
 }
 
 // writeBlocked keeps admission_blocked equal to the set of queues whose head
@@ -280,7 +282,7 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 			wakes[i] = untils[i]
 		}
 	}
-	p.Exec(store.BlockQueues, ids, executions, reasons, needs, scopes, untils, wakes)
+	l.recheck = store.Many[bool](p, store.BlockQueues, ids, executions, reasons, needs, scopes, untils, wakes)
 }
 
 // wakers are, of the queues that one shared limit keeps until a moment, the one

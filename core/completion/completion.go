@@ -74,7 +74,7 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 			continue
 		}
 		if row.AdmissionStateID != nil {
-			plan.NeedRelease(*row.AdmissionStateID, row.Worker, row.Scopes)
+			plan.NeedRelease(*row.AdmissionStateID, row.Scopes)
 		}
 		if row.Waits != 0 {
 			plan.NeedQueue(row.Waits)

@@ -156,6 +156,7 @@ func (e *Engine) assemble(version string) {
 		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
 		Recovering:          e.sight.Recovering,
+		Recheck:             func() { e.hot.wake.in(recheckAfter, time.Now()) },
 	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
 
 	prefetch := mq.RabbitMQ.PrefetchCount

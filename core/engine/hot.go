@@ -305,6 +305,10 @@ func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 	}
 }
 
+// recheckAfter is how soon a round follows one with which a queue began to wait for
+// workers. It bounds how many such rounds a saturated engine runs.
+const recheckAfter = 10 * time.Millisecond
+
 // roundTimeout bounds one round, so that a stalled connection is given up and
 // the round tried on another.
 const roundTimeout = 30 * time.Second

@@ -7,8 +7,8 @@
 //
 //  1. read the rows the steps name, without locks, to learn which queues they
 //     need; make queues that do not exist yet
-//  2. one round trip: lock the queues, lock the worker loads, read rows and
-//     heads again under the locks (package admission)
+//  2. one round trip: lock the queues, read rows and heads again under the
+//     locks, and the load of workers without one (package admission)
 //  3. the steps decide in memory, in the order they were given; between them
 //     free slots go to waiting heads
 //  4. one round trip: write what was decided, append the messages to the
@@ -16,8 +16,9 @@
 //  5. the relay publishes from memory
 //
 // Every statement of step 4 counts the rows it changed, so a row that somebody
-// else changed since step 2 (a cancel by another service, say) fails the round
-// as a whole and it is run again on the new facts. An execution handed to a
+// else changed since step 2 (a cancel by another service, say), or room at a worker
+// that another round took, fails the round as a whole and it is run again on the new
+// facts. An execution handed to a
 // worker always has its slot, its worker, its attempt number and its dispatch
 // message from one and the same commit (invariants S1, S6, S13).
 package handover

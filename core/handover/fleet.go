@@ -77,9 +77,9 @@ func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worke
 	}.Worker(staleAfter)
 }
 
-// standing is all workers as they stand under the locks: those that were read
-// with what the ledger says of them, and the absent ones, which get nothing but
-// belong to the reasons.
+// standing is all workers as a round sees them: those that were read with what the
+// ledger says of them, and the absent ones, which get nothing but belong to the
+// reasons. A worker that has left since it was read is found out when its room is taken.
 func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) []placement.Worker {
 	f.mu.Lock()
 	absent := f.absent
@@ -87,14 +87,9 @@ func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) [
 	list := make([]placement.Worker, len(workers), len(workers)+len(absent))
 	known := make(map[int64]bool, len(absent))
 	for i, w := range workers {
-		assigned, live := ledger.Load(w.ID)
-		w.Assigned = assigned
-		switch {
-		case live && w.Standing == placement.Unwell: // of that the locks know nothing
-		case live:
+		w.Assigned = ledger.Assigned(w.ID)
+		if w.Standing != placement.Unwell && ledger.Live(w.ID) { // of health the ledger knows nothing
 			w.Standing, w.Note = placement.Live, ""
-		case w.Standing == placement.Live:
-			w.Standing = placement.Gone
 		}
 		list[i] = w
 		if len(absent) > 0 {

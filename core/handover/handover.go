@@ -33,6 +33,12 @@ type Config struct {
 	// RetryPlace is where a retry joins its line when its policies do not say.
 	// Default policy.PlaceBack.
 	RetryPlace policy.Place
+	// Recheck is told after a round with which a queue began to wait for workers:
+	// room that another round returned meanwhile was not offered to it, so that one
+	// more round is to be run. Until then, and after the death of this process, the
+	// queue waits for the next round that returns room, or for a sweep. Nil does
+	// nothing.
+	Recheck func()
 	// Recovering reports that the database was away until lately, so that workers
 	// which seem to be silent may be there: they are waited for. Nil never does.
 	Recovering func() bool
@@ -61,6 +67,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Recovering == nil {
 		c.Recovering = func() bool { return false }
+	}
+	if c.Recheck == nil {
+		c.Recheck = func() {}
 	}
 	return c
 }
@@ -172,7 +181,9 @@ func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
 		case errors.Is(err, ErrNewRules):
 			clear(carried) // the limits that were found are those of the old rules
 		case errors.Is(err, errUnplanned), refused(err):
-			// A row changed between plan and lock, or lock and write: decide again.
+			// A row changed between plan and lock, or lock and write, or a worker's room
+			// was taken: decide again.
+			fresh = true
 		default:
 			return Result{}, err
 		}
@@ -253,6 +264,9 @@ func (h *HandOver) run(ctx context.Context, fresh bool, carried scopes, steps []
 	if row != 0 {
 		h.relay.Published(row, round.messages)
 	}
+	if round.Ledger.Recheck() {
+		h.cfg.Recheck()
+	}
 	round.observe(h.metrics)
 	round.log(ctx, h.logger)
 	return round.result(plan), nil
@@ -313,8 +327,9 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 		want.Resolved[id] = true
 	}
 	for _, w := range workers {
-		want.Workers = append(want.Workers, w.ID)
-		delete(plan.workers, w.ID)
+		if w.Standing != placement.Live { // it may be given work again since it was read
+			plan.workers[w.ID] = true
+		}
 	}
 	for id := range plan.workers {
 		want.Workers = append(want.Workers, id)

@@ -72,7 +72,7 @@ func (r *Round) Fences(worker int64) bool {
 // move hands a scheduled execution to another worker, as its next attempt. Its
 // slot stays where it is. Both workers must fence attempts.
 func (r *Round) move(w admission.Waiter, from, to int64, cause Cause) {
-	if !r.Ledger.Move(w.ExecutionID, to) {
+	if !r.Ledger.Move(w.ExecutionID, to, r.fleet.Worker(to).Most()) {
 		r.Replan()
 		return
 	}

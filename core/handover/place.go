@@ -27,7 +27,7 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 	verdict := r.fleet.Choose(need)
 	switch verdict.Outcome {
 	case placement.Placed:
-		return admission.Grant(verdict.Worker)
+		return admission.Grant(verdict.Worker, r.fleet.Worker(verdict.Worker).Most())
 	case placement.Busy:
 		return admission.WaitFor(need.Kind(), verdict.Reason)
 	case placement.NoWorkers, placement.Incompatible:

@@ -73,17 +73,14 @@ func (p *Plan) NeedAdmission(rule Rule, config []byte) admission.Key {
 func (p *Plan) NeedQueue(queue int64) { p.releases[queue] += 0 }
 
 // NeedRelease asks for the locks that releasing one holder needs.
-func (p *Plan) NeedRelease(queue int64, worker *int64, scopes []int64) {
+func (p *Plan) NeedRelease(queue int64, scopes []int64) {
 	p.releases[queue]++
-	if worker != nil {
-		p.workers[*worker] = true
-	}
 	for _, id := range scopes {
 		p.scopeBack[id]++
 	}
 }
 
-// NeedWorker asks for the lock of a worker's load.
+// NeedWorker asks for how a worker stands: Live and Gone of the ledger.
 func (p *Plan) NeedWorker(worker int64) { p.workers[worker] = true }
 
 // NeedCount asks for the lines of a queue to be counted anew.

@@ -91,7 +91,7 @@ func (r *Round) elsewhere(fact admission.Fact, w admission.Waiter, from int64, w
 		return last
 	}
 	except := from
-	if _, live := r.Ledger.Load(from); live && why.Same {
+	if why.Same && r.Ledger.Live(from) {
 		except = 0
 	}
 	switch verdict := r.Choose(w, true, except); verdict.Outcome {

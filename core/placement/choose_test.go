@@ -172,7 +172,7 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 		"many absent ones would": {
 			[]placement.Worker{
 				sized(1, 1, 0), sized(2, 1, 0, has("shell"), stands(placement.Silent, "")), sized(3, 1, 0, has("shell"), stands(placement.Draining, "")),
-				sized(4, 1, 0, has("shell"), stands(placement.Inactive, "")), sized(5, 1, 0, has("shell"), stands(placement.Gone, "")),
+				sized(4, 1, 0, has("shell"), stands(placement.Inactive, "")), sized(5, 1, 0, has("shell"), stands(placement.Cordoned, "")),
 			},
 			placement.Verdict{
 				Outcome: placement.Incompatible, Absent: true,

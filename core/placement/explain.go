@@ -47,8 +47,6 @@ func (s Standing) text() string {
 		return "is draining"
 	case Inactive:
 		return "is inactive"
-	case Gone:
-		return "has just left"
 	default:
 		return "cannot be used"
 	}

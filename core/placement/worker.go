@@ -32,7 +32,6 @@ const (
 	Cordoned                 // an operator keeps work from it
 	Draining                 // it is about to stop
 	Inactive                 // it has said goodbye
-	Gone                     // it has left since the workers were read
 )
 
 // Absent reports whether a worker counts as not there.
@@ -67,8 +66,11 @@ func (w *Worker) Room() int {
 	if w.Standing != Live {
 		return 0
 	}
-	return w.Capacity + HeadroomPerWorker - w.Assigned
+	return w.Most() - w.Assigned
 }
+
+// Most is how many executions the worker may have at once.
+func (w *Worker) Most() int { return w.Capacity + HeadroomPerWorker }
 
 // Row is a worker as its row in the database says. Every field but Capabilities
 // is what the column of that name holds.

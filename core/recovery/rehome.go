@@ -139,7 +139,7 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	case one.Late != nil:
 		why.Cause, why.Move, why.Keep, why.Patience = handover.CauseOverdue, s.moves, one.Late.Full, 0
 		why.Result = overdue(round, fact, *one.Late)
-		if _, live := round.Ledger.Load(from); !live { // beats, and is given nothing: nobody takes messages out of its queue
+		if !round.Ledger.Live(from) { // beats, and is given nothing: nobody takes messages out of its queue
 			why.Result["message"] = expiredText + ": " + waitedText(fact, from)
 		}
 	case one.Leaving:
@@ -163,8 +163,7 @@ func (one Stranded) concerns(round *handover.Round, fact admission.Fact, from in
 	case one.Late != nil:
 		return from == one.Worker && fact.Attempt == one.Attempt && round.Now().Sub(fact.Updated) >= one.Late.Allowed && !round.Ledger.Gone(from)
 	case one.Leaving:
-		_, live := round.Ledger.Load(from)
-		return !live
+		return !round.Ledger.Live(from)
 	case one.Note != 0:
 		return from == one.Worker && fact.Attempt == one.Attempt // else it has been handed over again since
 	default:

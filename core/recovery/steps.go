@@ -87,7 +87,7 @@ func (s *Return) Plan(_ context.Context, plan *handover.Plan) error {
 	for _, lost := range s.lost {
 		plan.NeedLost(lost.Note)
 		if lost.Queue != 0 {
-			plan.NeedRelease(lost.Queue, lost.Worker, lost.Scopes)
+			plan.NeedRelease(lost.Queue, lost.Scopes)
 		}
 		if lost.WaitedIn != 0 {
 			plan.NeedCount(lost.WaitedIn)

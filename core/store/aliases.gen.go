@@ -58,6 +58,7 @@ type (
 	CatalogTriggersRow              = db.CatalogTriggersRow
 	CatalogWorkflowsRow             = db.CatalogWorkflowsRow
 	ChangeHoldersParams             = db.ChangeHoldersParams
+	ChangeWorkerLoadsParams         = db.ChangeWorkerLoadsParams
 	CheckEndedHoldersRow            = db.CheckEndedHoldersRow
 	CheckForgottenRow               = db.CheckForgottenRow
 	CheckPublishedLeaksRow          = db.CheckPublishedLeaksRow
@@ -190,6 +191,7 @@ type (
 	InsertRequestedExecutionsRow    = db.InsertRequestedExecutionsRow
 	InsertSecretValuesParams        = db.InsertSecretValuesParams
 	InsertTasksParams               = db.InsertTasksParams
+	JudgeWorkersRow                 = db.JudgeWorkersRow
 	Key                             = db.Key
 	KeysOfActionRow                 = db.KeysOfActionRow
 	LateWrite                       = db.LateWrite
@@ -208,7 +210,6 @@ type (
 	LockForgottenWorkerRow          = db.LockForgottenWorkerRow
 	LockLostHoldersRow              = db.LockLostHoldersRow
 	LockUnsettledInquiriesRow       = db.LockUnsettledInquiriesRow
-	LockWorkerLoadsRow              = db.LockWorkerLoadsRow
 	LockWorkflowsRow                = db.LockWorkflowsRow
 	LostHolder                      = db.LostHolder
 	LostWork                        = db.LostWork
@@ -328,6 +329,7 @@ type (
 	ReadSecretValuesRow             = db.ReadSecretValuesRow
 	ReadSettledTasksRow             = db.ReadSettledTasksRow
 	ReadTaskResultsRow              = db.ReadTaskResultsRow
+	ReadWorkerLoadsRow              = db.ReadWorkerLoadsRow
 	ReadWorkflowChildrenRow         = db.ReadWorkflowChildrenRow
 	ReadWorkflowItemsParams         = db.ReadWorkflowItemsParams
 	ReadWorkflowOriginRow           = db.ReadWorkflowOriginRow
@@ -580,6 +582,7 @@ const (
 	CatalogTriggers                       = db.CatalogTriggers
 	CatalogWorkflows                      = db.CatalogWorkflows
 	ChangeHolders                         = db.ChangeHolders
+	ChangeWorkerLoads                     = db.ChangeWorkerLoads
 	CheckEndedHolders                     = db.CheckEndedHolders
 	CheckForgotten                        = db.CheckForgotten
 	CheckPublishedLeaks                   = db.CheckPublishedLeaks
@@ -732,6 +735,7 @@ const (
 	InsertTasks                           = db.InsertTasks
 	InsertWorkflows                       = db.InsertWorkflows
 	IsAdopted                             = db.IsAdopted
+	JudgeWorkers                          = db.JudgeWorkers
 	KeepOutbox                            = db.KeepOutbox
 	KeepWorkflowItems                     = db.KeepWorkflowItems
 	KeepWorkflowSource                    = db.KeepWorkflowSource
@@ -774,7 +778,6 @@ const (
 	LockScopeQueues                       = db.LockScopeQueues
 	LockUnsettledInquiries                = db.LockUnsettledInquiries
 	LockWorkerLoad                        = db.LockWorkerLoad
-	LockWorkerLoads                       = db.LockWorkerLoads
 	LockWorkflows                         = db.LockWorkflows
 	MarkEventsMatched                     = db.MarkEventsMatched
 	MarkVanishedReplicas                  = db.MarkVanishedReplicas
@@ -905,6 +908,7 @@ const (
 	ReadSettledTasks                      = db.ReadSettledTasks
 	ReadTaskIndexes                       = db.ReadTaskIndexes
 	ReadTaskResults                       = db.ReadTaskResults
+	ReadWorkerLoads                       = db.ReadWorkerLoads
 	ReadWorkflowChildren                  = db.ReadWorkflowChildren
 	ReadWorkflowItems                     = db.ReadWorkflowItems
 	ReadWorkflowOrigin                    = db.ReadWorkflowOrigin
@@ -995,7 +999,6 @@ const (
 	UpdateAdmissionScopes                 = db.UpdateAdmissionScopes
 	UpdateAdmissionStates                 = db.UpdateAdmissionStates
 	UpdateAudit                           = db.UpdateAudit
-	UpdateWorkerLoads                     = db.UpdateWorkerLoads
 	UpsertStates                          = db.UpsertStates
 	ViewAction                            = db.ViewAction
 	ViewActionItems                       = db.ViewActionItems

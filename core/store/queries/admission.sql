@@ -60,19 +60,20 @@ FOR UPDATE;
 -- name: DeleteLostHolders :exec
 DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
--- name: LockWorkerLoads :many
--- live is judged here, by the database's clock, so that a worker that drained
--- or fell silent since the fleet was read is not chosen. gone is one that has
--- been silent for too long, whatever its status says.
-SELECT l.worker, l.assigned,
+-- name: ReadWorkerLoads :many
+-- How many executions each worker has; a worker that is missing has none. Nothing is
+-- locked: ChangeWorkerLoads checks the room again when it takes it.
+SELECT l.worker, l.assigned::bigint AS assigned FROM worker_load l WHERE l.assigned > 0;
+
+-- name: JudgeWorkers :many
+-- live is a worker that may be given work, by the database's clock. gone is one that
+-- has been silent for too long, whatever its status says.
+SELECT w.id,
        coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
                 AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)::bool AS live,
        (coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS gone
-FROM worker_load l
-JOIN worker w ON w.id = ANY (ARRAY[l.worker])
-WHERE l.worker = ANY (sqlc.arg(workers)::bigint[])
-ORDER BY l.worker
-FOR UPDATE OF l;
+FROM worker w
+WHERE w.id = ANY (sqlc.arg(workers)::bigint[]);
 
 -- name: ReadAdmissionFacts :many
 -- What the rows say now that their queues are locked.
@@ -286,17 +287,36 @@ FROM (
 ) r
 WHERE s.id = ANY (ARRAY[r.id]);
 
--- name: UpdateWorkerLoads :exec
-UPDATE worker_load w
-SET assigned = r.assigned
-FROM (
-    SELECT unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(assigned)::int[]) AS assigned
-) r
-WHERE w.worker = ANY (ARRAY[r.worker]);
+-- name: ChangeWorkerLoads :exec
+-- Takes and returns room at workers. Whoever takes needs a worker that may be given work
+-- now, and not more than most there if the batch gives it more than it returns; both
+-- were chosen without a lock. Zero rows mean that another batch took the room, or that
+-- the worker left: the batch is decided again.
+WITH changed AS (
+    UPDATE worker_load l
+    SET assigned = greatest(l.assigned + r.change, 0)
+    FROM (
+        SELECT unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(changes)::int[]) AS change,
+               unnest(sqlc.arg(takes)::bool[]) AS takes, unnest(sqlc.arg(most)::int[]) AS most
+    ) r
+    WHERE l.worker = ANY (ARRAY[r.worker])
+      AND CASE WHEN r.takes
+               THEN (r.change <= 0 OR l.assigned + r.change <= r.most)
+                    AND EXISTS (SELECT FROM worker w WHERE w.id = l.worker
+                                AND w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
+                                AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8))
+               ELSE true END
+    RETURNING r.takes
+)
+SELECT attune_expect((SELECT count(*) FROM changed WHERE takes), sqlc.arg(taking)::bigint, 'workers with room');
 
--- name: BlockQueues :exec
+-- name: BlockQueues :one
 -- The ticket is that of the execution that is kept; a scope of 0 means the
--- workers.
+-- workers. recheck is true if a queue begins to wait for workers: room that another
+-- batch returned meanwhile was not offered to it.
+WITH known AS MATERIALIZED (
+    SELECT b.state_id FROM admission_blocked b WHERE b.state_id = ANY (sqlc.arg(states)::bigint[]) AND b.scope_id IS NULL
+), kept AS (
 INSERT INTO admission_blocked (state_id, ticket, reason, need, scope_id, until, wake)
 SELECT r.state, h.id, r.reason, r.need, nullif(r.scope, 0), r.until, r.wake
 FROM (
@@ -311,7 +331,10 @@ SET ticket = excluded.ticket, reason = excluded.reason, need = excluded.need, sc
     until = excluded.until, wake = excluded.wake
 WHERE (admission_blocked.ticket, admission_blocked.reason, admission_blocked.need, admission_blocked.scope_id,
        admission_blocked.until, admission_blocked.wake)
-      IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.need, excluded.scope_id, excluded.until, excluded.wake);
+      IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.need, excluded.scope_id, excluded.until, excluded.wake)
+RETURNING admission_blocked.state_id, admission_blocked.scope_id
+)
+SELECT EXISTS (SELECT FROM kept k WHERE k.scope_id IS NULL AND k.state_id NOT IN (SELECT n.state_id FROM known n))::bool AS recheck;
 
 -- name: UnblockQueues :exec
 DELETE FROM admission_blocked WHERE state_id = ANY (sqlc.arg(states)::bigint[]);

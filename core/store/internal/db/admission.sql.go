@@ -106,7 +106,10 @@ func (q *Queries) ApplyQueueStats(ctx context.Context, arg ApplyQueueStatsParams
 	return err
 }
 
-const BlockQueues = `-- name: BlockQueues :exec
+const BlockQueues = `-- name: BlockQueues :one
+WITH known AS MATERIALIZED (
+    SELECT b.state_id FROM admission_blocked b WHERE b.state_id = ANY ($1::bigint[]) AND b.scope_id IS NULL
+), kept AS (
 INSERT INTO admission_blocked (state_id, ticket, reason, need, scope_id, until, wake)
 SELECT r.state, h.id, r.reason, r.need, nullif(r.scope, 0), r.until, r.wake
 FROM (
@@ -122,6 +125,9 @@ SET ticket = excluded.ticket, reason = excluded.reason, need = excluded.need, sc
 WHERE (admission_blocked.ticket, admission_blocked.reason, admission_blocked.need, admission_blocked.scope_id,
        admission_blocked.until, admission_blocked.wake)
       IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.need, excluded.scope_id, excluded.until, excluded.wake)
+RETURNING admission_blocked.state_id, admission_blocked.scope_id
+)
+SELECT EXISTS (SELECT FROM kept k WHERE k.scope_id IS NULL AND k.state_id NOT IN (SELECT n.state_id FROM known n))::bool AS recheck
 `
 
 type BlockQueuesParams struct {
@@ -135,9 +141,10 @@ type BlockQueuesParams struct {
 }
 
 // The ticket is that of the execution that is kept; a scope of 0 means the
-// workers.
-func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) error {
-	_, err := q.db.Exec(ctx, BlockQueues,
+// workers. recheck is true if a queue begins to wait for workers: room that another
+// batch returned meanwhile was not offered to it.
+func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) (bool, error) {
+	row := q.db.QueryRow(ctx, BlockQueues,
 		arg.States,
 		arg.Executions,
 		arg.Reasons,
@@ -146,7 +153,9 @@ func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) error 
 		arg.Untils,
 		arg.Wakes,
 	)
-	return err
+	var recheck bool
+	err := row.Scan(&recheck)
+	return recheck, err
 }
 
 const ChangeHolders = `-- name: ChangeHolders :exec
@@ -198,6 +207,51 @@ func (q *Queries) ChangeHolders(ctx context.Context, arg ChangeHoldersParams) er
 		arg.Workers,
 		arg.Attempts,
 		arg.Actions,
+	)
+	return err
+}
+
+const ChangeWorkerLoads = `-- name: ChangeWorkerLoads :exec
+WITH changed AS (
+    UPDATE worker_load l
+    SET assigned = greatest(l.assigned + r.change, 0)
+    FROM (
+        SELECT unnest($3::bigint[]) AS worker, unnest($4::int[]) AS change,
+               unnest($5::bool[]) AS takes, unnest($6::int[]) AS most
+    ) r
+    WHERE l.worker = ANY (ARRAY[r.worker])
+      AND CASE WHEN r.takes
+               THEN (r.change <= 0 OR l.assigned + r.change <= r.most)
+                    AND EXISTS (SELECT FROM worker w WHERE w.id = l.worker
+                                AND w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
+                                AND w.heartbeat_seen > now() - make_interval(secs => $2::float8))
+               ELSE true END
+    RETURNING r.takes
+)
+SELECT attune_expect((SELECT count(*) FROM changed WHERE takes), $1::bigint, 'workers with room')
+`
+
+type ChangeWorkerLoadsParams struct {
+	Taking     int64
+	StaleAfter float64
+	Workers    []int64
+	Changes    []int32
+	Takes      []bool
+	Most       []int32
+}
+
+// Takes and returns room at workers. Whoever takes needs a worker that may be given work
+// now, and not more than most there if the batch gives it more than it returns; both
+// were chosen without a lock. Zero rows mean that another batch took the room, or that
+// the worker left: the batch is decided again.
+func (q *Queries) ChangeWorkerLoads(ctx context.Context, arg ChangeWorkerLoadsParams) error {
+	_, err := q.db.Exec(ctx, ChangeWorkerLoads,
+		arg.Taking,
+		arg.StaleAfter,
+		arg.Workers,
+		arg.Changes,
+		arg.Takes,
+		arg.Most,
 	)
 	return err
 }
@@ -470,6 +524,43 @@ func (q *Queries) InsertAdmissionEntries(ctx context.Context, arg InsertAdmissio
 	return err
 }
 
+const JudgeWorkers = `-- name: JudgeWorkers :many
+SELECT w.id,
+       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
+                AND w.heartbeat_seen > now() - make_interval(secs => $1::float8), false)::bool AS live,
+       (coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone
+FROM worker w
+WHERE w.id = ANY ($2::bigint[])
+`
+
+type JudgeWorkersRow struct {
+	ID   int64
+	Live bool
+	Gone bool
+}
+
+// live is a worker that may be given work, by the database's clock. gone is one that
+// has been silent for too long, whatever its status says.
+func (q *Queries) JudgeWorkers(ctx context.Context, staleAfter float64, workers []int64) ([]JudgeWorkersRow, error) {
+	rows, err := q.db.Query(ctx, JudgeWorkers, staleAfter, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []JudgeWorkersRow
+	for rows.Next() {
+		var i JudgeWorkersRow
+		if err := rows.Scan(&i.ID, &i.Live, &i.Gone); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LockAdmissionScopes = `-- name: LockAdmissionScopes :many
 
 SELECT id, kind, max_concurrent, active_count, next_at, period_start, used
@@ -693,53 +784,6 @@ func (q *Queries) LockScopeQueues(ctx context.Context, pack *int64) ([]int64, er
 			return nil, err
 		}
 		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const LockWorkerLoads = `-- name: LockWorkerLoads :many
-SELECT l.worker, l.assigned,
-       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
-                AND w.heartbeat_seen > now() - make_interval(secs => $1::float8), false)::bool AS live,
-       (coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone
-FROM worker_load l
-JOIN worker w ON w.id = ANY (ARRAY[l.worker])
-WHERE l.worker = ANY ($2::bigint[])
-ORDER BY l.worker
-FOR UPDATE OF l
-`
-
-type LockWorkerLoadsRow struct {
-	Worker   int64
-	Assigned int32
-	Live     bool
-	Gone     bool
-}
-
-// live is judged here, by the database's clock, so that a worker that drained
-// or fell silent since the fleet was read is not chosen. gone is one that has
-// been silent for too long, whatever its status says.
-func (q *Queries) LockWorkerLoads(ctx context.Context, staleAfter float64, workers []int64) ([]LockWorkerLoadsRow, error) {
-	rows, err := q.db.Query(ctx, LockWorkerLoads, staleAfter, workers)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LockWorkerLoadsRow
-	for rows.Next() {
-		var i LockWorkerLoadsRow
-		if err := rows.Scan(
-			&i.Worker,
-			&i.Assigned,
-			&i.Live,
-			&i.Gone,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -1001,6 +1045,37 @@ func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (
 	return i, err
 }
 
+const ReadWorkerLoads = `-- name: ReadWorkerLoads :many
+SELECT l.worker, l.assigned::bigint AS assigned FROM worker_load l WHERE l.assigned > 0
+`
+
+type ReadWorkerLoadsRow struct {
+	Worker   int64
+	Assigned int64
+}
+
+// How many executions each worker has; a worker that is missing has none. Nothing is
+// locked: ChangeWorkerLoads checks the room again when it takes it.
+func (q *Queries) ReadWorkerLoads(ctx context.Context) ([]ReadWorkerLoadsRow, error) {
+	rows, err := q.db.Query(ctx, ReadWorkerLoads)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadWorkerLoadsRow
+	for rows.Next() {
+		var i ReadWorkerLoadsRow
+		if err := rows.Scan(&i.Worker, &i.Assigned); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReturnScopeSlots = `-- name: ReturnScopeSlots :exec
 WITH gone AS (
     DELETE FROM execution_slot
@@ -1196,19 +1271,5 @@ func (q *Queries) UpdateAdmissionStates(ctx context.Context, arg UpdateAdmission
 		arg.Enqueued,
 		arg.Completed,
 	)
-	return err
-}
-
-const UpdateWorkerLoads = `-- name: UpdateWorkerLoads :exec
-UPDATE worker_load w
-SET assigned = r.assigned
-FROM (
-    SELECT unnest($1::bigint[]) AS worker, unnest($2::int[]) AS assigned
-) r
-WHERE w.worker = ANY (ARRAY[r.worker])
-`
-
-func (q *Queries) UpdateWorkerLoads(ctx context.Context, workers []int64, assigned []int32) error {
-	_, err := q.db.Exec(ctx, UpdateWorkerLoads, workers, assigned)
 	return err
 }

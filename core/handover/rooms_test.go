@@ -1,0 +1,113 @@
+package handover_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// decided is a step that lets somebody else act between the decisions of a round and
+// its writes, once.
+type decided struct{ act func() }
+
+func (*decided) Executions() []int64 { return nil }
+
+func (*decided) Plan(context.Context, *handover.Plan) error { return nil }
+
+func (d *decided) Apply(*handover.Round) {
+	if act := d.act; act != nil {
+		d.act = nil
+		act()
+	}
+}
+
+// A round waits only for the workers to which it gives something.
+func TestARoundDoesNotWaitForOtherWorkers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	busy, free := testkit.Worker(t, b.store, "busy", announces(1, nil)), testkit.Worker(t, b.store, "free", announces(9, nil))
+	b.dispatch(t) // makes their rows
+	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 3 WHERE worker = $1`, busy.ID)
+	tx, err := b.store.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tx.Rollback(testkit.Context(t))) }()
+	_, err = tx.Exec(testkit.Context(t), `SELECT FROM worker_load WHERE worker = $1 FOR UPDATE`, busy.ID)
+	require.NoError(t, err)
+
+	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 2)
+	require.Equal(t, handover.Result{Granted: 2}, b.dispatch(t, ids...))
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, free.ID))
+	b.finish(t, attune.StatusCompleted, ids...)
+	require.Equal(t, handover.Result{Released: 2}, b.complete(t, ids...))
+}
+
+// Two replicas choose the last room of a worker at the same time: one of them gets it,
+// and the other one decides again.
+func TestTheLastRoomIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "w1", announces(1, nil))
+	a, other := testkit.Action(t, b.store, "pk.a"), testkit.Action(t, b.store, "pk.b")
+	b.dispatch(t, b.request(t, a, 2)...)
+	late, early := b.request(t, a, 1), b.request(t, other, 1)
+	rival := b.replica(t)
+
+	result, err := b.rounds.Run(testkit.Context(t), handover.Fill{}, dispatch.New(late), &decided{func() {
+		got, err := rival.Run(testkit.Context(t), handover.Fill{}, dispatch.New(early))
+		require.NoError(t, err)
+		require.Equal(t, handover.Result{Granted: 1}, got)
+	}})
+	require.NoError(t, err)
+	require.Zero(t, result.Granted)
+	require.Equal(t, 1, result.Enqueued)
+	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, worker.ID))
+	b.quiet(t)
+}
+
+// A worker that is cordoned after it was chosen gets nothing.
+func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	left, stays := testkit.Worker(t, b.store, "left", announces(9, nil)), testkit.Worker(t, b.store, "stays", announces(1, nil))
+	result, err := b.rounds.Run(testkit.Context(t), handover.Fill{}, dispatch.New(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
+		&decided{func() { testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, left.ID) }})
+	require.NoError(t, err)
+	require.Equal(t, handover.Result{Granted: 2}, result)
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, stays.ID))
+	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, left.ID))
+	b.quiet(t)
+}
+
+// Room that another replica returns while a round finds all workers full is given to
+// the execution that the round lets wait: the round asks for another one.
+func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
+	t.Parallel()
+	rechecks := 0
+	b := setup(t, func(c *handover.Config) { c.Recheck = func() { rechecks++ } })
+	testkit.Worker(t, b.store, "w1", announces(1, nil))
+	a, other := testkit.Action(t, b.store, "pk.a"), testkit.Action(t, b.store, "pk.b")
+	holders := b.request(t, other, 3)
+	b.dispatch(t, holders...)
+	b.finish(t, attune.StatusCompleted, holders...)
+	waits := b.request(t, a, 1)
+	rival := b.replica(t)
+
+	result, err := b.rounds.Run(testkit.Context(t), handover.Fill{}, dispatch.New(waits), &decided{func() {
+		got, err := rival.Run(testkit.Context(t), completion.New(holders), handover.Fill{})
+		require.NoError(t, err)
+		require.Equal(t, handover.Result{Released: 3}, got)
+	}})
+	require.NoError(t, err)
+	require.Equal(t, handover.Result{Enqueued: 1}, result)
+	require.Equal(t, 1, rechecks)
+	require.Equal(t, handover.Result{Granted: 1}, b.dispatch(t), "the round that was asked for")
+	require.Equal(t, 1, rechecks)
+	b.quiet(t)
+}
