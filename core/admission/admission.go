@@ -170,6 +170,10 @@ type Want struct {
 	Recount []int64
 	Lost    []int64
 
+	// Spare are those of Queues that the batch can do without: what another batch holds
+	// is not waited for, see Held.
+	Spare map[int64]bool
+
 	// Resolved are those of Queues that came from Resolve: if one of them is
 	// gone it must be made again, while others may go with their actions.
 	Resolved map[int64]bool
@@ -214,6 +218,19 @@ func (w Want) maxHeads() int {
 		return maxHeadsPerQueue
 	}
 	return max(w.MaxHeads, maxHeadsPerBlocked)
+}
+
+// firm and spare are the queues that are waited for, and those that are not.
+func (w Want) firmAndSpare(ids []int64) (firm, spare []int64) {
+	firm, spare = make([]int64, 0, len(ids)), []int64{}
+	for _, id := range ids {
+		if w.Spare[id] {
+			spare = append(spare, id)
+		} else {
+			firm = append(firm, id)
+		}
+	}
+	return firm, spare
 }
 
 // ids returns the queues in order of id with their planned releases beside.

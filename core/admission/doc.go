@@ -42,7 +42,9 @@
 // A slot of the queue is not enough: an execution needs one of every limit that
 // applies, and room at a worker, all or none. Across queues, heads that compete
 // for these are served by ticket, the order in which they began to wait, and
-// nobody takes what an earlier waiter could use. No optimisation anywhere hands
+// nobody takes what an earlier waiter could use. For the room at workers that holds
+// among the queues that a batch has locked; a batch passes over queues that another
+// one holds. No optimisation anywhere hands
 // out work that a Ledger has not granted.
 //
 // # On failure

@@ -63,6 +63,8 @@ type Ledger struct {
 
 	queues map[int64]*queue
 	gone   map[int64]bool // queues that were wanted and no longer exist
+	held   map[int64]bool // queues that could be spared and that another batch holds
+	passed bool           // a queue that waits for shared room was held by another batch
 	scopes map[int64]*scope
 	pruned map[int64]bool // shared limits that were wanted and no longer exist
 	facts  map[int64]Fact
@@ -296,10 +298,17 @@ func (l *Ledger) changeAt(worker int64) *change {
 	return c
 }
 
-// Recheck reports, after the commit, whether a queue begins to wait for workers. Room
-// that another batch returned meanwhile was not offered to it: the caller is to run
-// one more batch.
-func (l *Ledger) Recheck() bool { return l.recheck != nil && l.recheck.Rows()[0] }
+// Recheck reports, after the commit, whether a queue begins to wait for workers, to which
+// room that another batch returned meanwhile was not offered, or whether this batch
+// could not offer what it returned to a queue because another one held it. The caller
+// is to run one more batch.
+func (l *Ledger) Recheck() bool {
+	returned := len(l.released)+len(l.returned) > 0
+	return (l.passed && returned) || (l.recheck != nil && l.recheck.Rows()[0])
+}
+
+// Held reports whether another batch holds a queue that this one could spare.
+func (l *Ledger) Held(queue int64) bool { return l.held[queue] }
 
 // Unplanned reports whether something in this batch needs a lock that was not
 // wanted, because its row changed between planning and locking. The batch must

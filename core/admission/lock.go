@@ -17,8 +17,8 @@ var ErrQueueGone = errors.New("admission queue is gone")
 // reading is what one round trip brought.
 type reading struct {
 	scopes  *store.Result[store.LockAdmissionScopesRow]
-	states  *store.Result[store.LockAdmissionStatesRow]
-	loads   *store.Result[store.ReadWorkerLoadsRow]
+	firm    *store.Result[store.LockAdmissionStatesRow] // nil if none is
+	states  *store.Result[store.LockFreeAdmissionStatesRow]
 	judged  *store.Result[store.JudgeWorkersRow]
 	facts   *store.Result[store.ReadAdmissionFactsRow]
 	heads   *store.Result[store.ReadAdmissionHeadsRow]
@@ -44,17 +44,29 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		withoutStats: want.WithoutStats,
 		queues:       make(map[int64]*queue, len(r.states.Rows())),
 		gone:         make(map[int64]bool),
+		held:         make(map[int64]bool),
 		scopes:       make(map[int64]*scope),
 		pruned:       make(map[int64]bool),
 		staleAfter:   want.StaleAfter,
-		assigned:     make(map[int64]int, len(r.loads.Rows())),
+		assigned:     make(map[int64]int, len(moment.Workers)),
 		judged:       make(map[int64]standing, len(want.Workers)),
 		facts:        make(map[int64]Fact, len(r.facts.Rows())),
 		lost:         make(map[int64]lostHolder),
 	}
-	l.readQueues(want.Queues, r.states.Rows())
+	if r.firm != nil {
+		for _, row := range r.firm.Rows() {
+			l.readQueue(want.Queues, store.LockFreeAdmissionStatesRow(row))
+		}
+	}
+	for _, row := range r.states.Rows() {
+		l.readQueue(want.Queues, row)
+	}
 	for _, id := range ids {
 		if l.queues[id] != nil {
+			continue
+		}
+		if want.Spare[id] {
+			l.held[id] = true // or gone, which is found out when it is waited for
 			continue
 		}
 		if want.Resolved[id] {
@@ -65,8 +77,8 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	if err := l.readScopes(want.Scopes, r.scopes); err != nil {
 		return nil, err
 	}
-	for _, row := range r.loads.Rows() {
-		l.assigned[row.Worker] = int(row.Assigned)
+	for i, worker := range moment.Workers {
+		l.assigned[worker] = int(moment.Assigned[i])
 	}
 	l.judge(want.Workers, r.judged)
 	l.readFacts(r.facts.Rows())
@@ -87,8 +99,12 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	if len(scopes) > 0 {
 		r.scopes = store.Many[store.LockAdmissionScopesRow](p, store.LockAdmissionScopes, scopes)
 	}
-	r.states = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, ids, int32(maxBlockedQueues), scopes, maxima, back)
-	r.loads = store.Many[store.ReadWorkerLoadsRow](p, store.ReadWorkerLoads)
+	firm, spare := w.firmAndSpare(ids)
+	if len(firm) > 0 {
+		r.firm = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, firm)
+	}
+	r.states = store.Many[store.LockFreeAdmissionStatesRow](p, store.LockFreeAdmissionStates,
+		spare, int32(maxBlockedQueues), scopes, maxima, back, firm)
 	if len(w.Workers) > 0 {
 		r.judged = store.Many[store.JudgeWorkersRow](p, store.JudgeWorkers, w.StaleAfter.Seconds(), w.Workers)
 	}
@@ -105,26 +121,24 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	return r
 }
 
-func (l *Ledger) readQueues(wanted map[int64]int, rows []store.LockAdmissionStatesRow) {
-	for _, row := range rows {
-		_, asked := wanted[row.ID]
-		q := &queue{
-			id: row.ID, actionID: row.ActionID, grouped: row.Grouped, paused: row.Paused, tried: !asked,
-			override: int(value(row.LimitOverride)), hard: int(row.MaxConcurrent), resumed: value(row.ResumedAt),
-			columns: columns{
-				active: int(row.ActiveCount), next: row.NextQueueOrder, front: row.FrontOrder, streak: int(row.LaneStreak),
-				limits: limits{
-					max: int(row.MaxConcurrent), unlimited: row.Unlimited, maxQueued: int(value(row.MaxQueued)),
-					timeout: time.Duration(value(row.QueueTimeoutSeconds)) * time.Second,
-					adapted: policy.Adapted{Limit: value(row.AdaptiveLimit), Lowered: value(row.AdaptiveAt)},
-				},
+func (l *Ledger) readQueue(wanted map[int64]int, row store.LockFreeAdmissionStatesRow) {
+	_, asked := wanted[row.ID]
+	q := &queue{
+		id: row.ID, actionID: row.ActionID, grouped: row.Grouped, paused: row.Paused, tried: !asked,
+		override: int(value(row.LimitOverride)), hard: int(row.MaxConcurrent), resumed: value(row.ResumedAt),
+		columns: columns{
+			active: int(row.ActiveCount), next: row.NextQueueOrder, front: row.FrontOrder, streak: int(row.LaneStreak),
+			limits: limits{
+				max: int(row.MaxConcurrent), unlimited: row.Unlimited, maxQueued: int(value(row.MaxQueued)),
+				timeout: time.Duration(value(row.QueueTimeoutSeconds)) * time.Second,
+				adapted: policy.Adapted{Limit: value(row.AdaptiveLimit), Lowered: value(row.AdaptiveAt)},
 			},
-		}
-		q.queued = [laneCount]int{int(row.QueuedHigh), int(row.QueuedCount - row.QueuedHigh - row.QueuedLow), int(row.QueuedLow)}
-		q.head = [laneCount]int64{row.HeadHigh, row.HeadOrder, row.HeadLow}
-		q.before = q.columns
-		l.queues[row.ID] = q
+		},
 	}
+	q.queued = [laneCount]int{int(row.QueuedHigh), int(row.QueuedCount - row.QueuedHigh - row.QueuedLow), int(row.QueuedLow)}
+	q.head = [laneCount]int64{row.HeadHigh, row.HeadOrder, row.HeadLow}
+	q.before = q.columns
+	l.queues[row.ID] = q
 }
 
 // value is what a nullable column holds, zero for NULL.
@@ -190,13 +204,14 @@ func (l *Ledger) readFacts(rows []store.ReadAdmissionFactsRow) {
 	}
 }
 
-// readHeads keeps the heads of queues that are locked. A queue that began to
-// wait for a worker after the lock statement started is not, and is left to
-// the next batch.
+// readHeads keeps the heads of queues that are locked. A queue that another batch
+// holds, or that began to wait for a worker after the lock statement started, is not,
+// and is left to the next batch: whoever holds it may not see what this one returns.
 func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 	for _, row := range rows {
 		q := l.queues[row.StateID]
 		if q == nil {
+			l.passed = l.passed || !l.held[row.StateID]
 			continue
 		}
 		lane := laneStored(row.Lane)

@@ -73,11 +73,12 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 		if !ok {
 			continue
 		}
+		needs := plan.Spare(report.Execution)
 		if row.AdmissionStateID != nil {
-			plan.NeedRelease(*row.AdmissionStateID, row.Scopes)
+			needs.Release(*row.AdmissionStateID, row.Scopes)
 		}
 		if row.Waits != 0 {
-			plan.NeedQueue(row.Waits)
+			needs.Queue(row.Waits)
 		}
 		if row.Asks {
 			asking = append(asking, report.Execution)
@@ -114,6 +115,8 @@ func (s *Step) Apply(round *handover.Round) {
 		case !ok:
 		case !fact.Status.Terminal():
 			s.early = append(s.early, report.Execution)
+		case round.Left(report.Execution):
+			// Another round holds its queue: it is reported again.
 		default:
 			s.end(round, report, fact.Status)
 		}

@@ -96,8 +96,12 @@ func (s *Step) readQuestions(ctx context.Context, plan *handover.Plan) (err erro
 }
 
 func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
+	needs := plan.Firm()
+	if !s.move {
+		needs = plan.Spare(row.ID)
+	}
 	if row.Waits != 0 {
-		plan.NeedQueue(row.Waits) // it may have to leave the line
+		needs.Queue(row.Waits) // it may have to leave the line
 		if !s.move {
 			return
 		}
@@ -106,7 +110,7 @@ func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
 	if !ok || rule.Workflow || s.asking[row.ID] != nil || row.Status != attune.StatusRequested {
 		return
 	}
-	s.keys[row.ID] = plan.NeedAdmission(rule, row.Config)
+	s.keys[row.ID] = needs.Admission(rule, row.Config)
 }
 
 // Apply implements handover.Step.
@@ -117,6 +121,8 @@ func (s *Step) Apply(round *handover.Round) {
 		switch {
 		case !ok:
 			// No row: the caller learns it from the round's result.
+		case round.Left(id):
+			// Another round holds its queue: it is asked for again.
 		case fact.Status == attune.StatusScheduling && round.Now().Sub(fact.Updated) > ClaimAge:
 			s.stale = append(s.stale, id)
 		case fact.Status != attune.StatusRequested:

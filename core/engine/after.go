@@ -19,6 +19,7 @@ type orchestra interface {
 
 // after deals with what a committed round could not use.
 func (h *hot) after(ctx context.Context, items []item, early []int64, result handover.Result) {
+	items = h.keep(items, result)
 	h.unfilled = append(h.unfilled, result.Unfilled...)
 	if result.Wake > 0 {
 		h.wake.in(result.Wake, time.Now())

@@ -27,7 +27,8 @@ import (
 // arrived of the two hot queues and of the sweeps, runs it as one round, and
 // acknowledges it after the commit. While a round is in flight the next batch
 // collects; there is no timer and no linger. One loop and one transaction,
-// because separate loops would fight for the same queue rows.
+// because separate loops would fight for the same queue rows. Deliveries whose queue
+// another replica's round holds stay in hand for the next round (held.go).
 type hot struct {
 	supervise.Base
 
@@ -54,6 +55,10 @@ type hot struct {
 	// displaced are executions at workers that will not start them, for which no
 	// other had room yet: every round tries them, before those who wait in line.
 	displaced []recovery.Stranded
+
+	// held are deliveries of executions whose queue another round held: the next round
+	// takes them, before what has come since.
+	held []item
 
 	unfilled []int64      // queues that the last round left with free slots and waiters
 	wake     *alarm       // rings when somebody waits for a moment that has come
@@ -109,7 +114,7 @@ type arrival struct {
 func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 	in.errands.queues, h.unfilled = h.unfilled, nil
 	in.found.Requested, h.reclaimed = h.reclaimed, nil
-	if len(in.errands.queues)+len(in.found.Requested) == 0 {
+	if len(in.errands.queues)+len(in.found.Requested)+len(h.held) == 0 {
 		select {
 		case <-ctx.Done():
 			return in, false
@@ -161,7 +166,7 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	defer h.begun.Store(0)
 	ended := h.read(ctx, in.completed, message.TypeExecutionCompleted)
 	requested := h.read(ctx, in.requested, message.TypeExecutionRequested)
-	items := ended
+	items := append(h.takeHeld(), ended...)
 	for _, id := range in.found.Ended {
 		items = append(items, item{execution: id, ended: true})
 	}
@@ -226,6 +231,7 @@ type item struct {
 	alone     bool // the delivery is settled by itself, not with its batch
 	attempts  int  // how often it could not be decided
 	blocked   bool // somebody held what it is about when it stood alone
+	left      int  // how often it was left because another round held its queue
 	absent    bool // it waits for its row
 }
 
@@ -277,7 +283,7 @@ func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 	for tries := 1; ; tries++ {
 		begun := time.Now()
 		its, all := h.course.steps(todo)
-		result, err := h.runRound(ctx, all)
+		result, err := h.runRound(ctx, insists(items), all)
 		if h.gate.Retry(ctx, "rounds", err) {
 			tries--
 			continue
@@ -315,10 +321,10 @@ const roundTimeout = 30 * time.Second
 
 // runRound runs one round to its end even when the engine begins to stop, because
 // a finished round is less work for whoever takes over.
-func (h *hot) runRound(ctx context.Context, all []handover.Step) (handover.Result, error) {
+func (h *hot) runRound(ctx context.Context, insists map[int64]bool, all []handover.Step) (handover.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
 	defer cancel()
-	return h.rounds.Run(ctx, all...)
+	return h.rounds.RunSparing(ctx, insists, all...)
 }
 
 // halve isolates what makes a round fail. A single delivery that still fails

@@ -8,7 +8,8 @@
 //  1. read the rows the steps name, without locks, to learn which queues they
 //     need; make queues that do not exist yet
 //  2. one round trip: lock the queues, read rows and heads again under the
-//     locks, and the load of workers without one (package admission)
+//     locks, and the load of workers without one (package admission). A sparing
+//     round leaves the executions whose queue another round holds
 //  3. the steps decide in memory, in the order they were given; between them
 //     free slots go to waiting heads
 //  4. one round trip: write what was decided, append the messages to the

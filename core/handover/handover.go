@@ -136,6 +136,9 @@ type Result struct {
 	Tasks  []Task
 	// Made is how many executions the engine made itself.
 	Made int
+	// Left are executions of which nothing was decided, because another round held
+	// their queue; only RunSparing leaves any.
+	Left []int64
 	// Wake is after how long another round should run because somebody waits
 	// for a moment to come; 0 when nobody does.
 	Wake time.Duration
@@ -165,9 +168,21 @@ const maxRounds = 8
 // Run runs the steps as one round. A round that lost a race is run again on
 // the new facts; whatever error remains means that nothing was written.
 func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
+	return h.runUntilDecided(ctx, sparing{}, steps)
+}
+
+// RunSparing is Run for a caller that comes again: what is reported or requested of
+// executions whose queue another round holds is left, and named by Result.Left. insists
+// are executions whose queues are waited for. An impatient round leaves none: it is to
+// find out who holds what.
+func (h *HandOver) RunSparing(ctx context.Context, insists map[int64]bool, steps ...Step) (Result, error) {
+	return h.runUntilDecided(ctx, sparing{spares: !impatient(ctx), insists: insists}, steps)
+}
+
+func (h *HandOver) runUntilDecided(ctx context.Context, spare sparing, steps []Step) (Result, error) {
 	fresh, carried := false, make(scopes)
 	for attempt := 1; ; attempt++ {
-		result, err := h.run(ctx, fresh, carried, steps)
+		result, err := h.run(ctx, fresh, spare, carried, steps)
 		switch {
 		case err == nil:
 			h.metrics.observe(result, attempt)
@@ -225,12 +240,12 @@ const impatientLockTimeout = "300ms"
 
 // run runs the steps once. carried are shared limits that an earlier run has
 // found to be needed; what this run finds is added to them.
-func (h *HandOver) run(ctx context.Context, fresh bool, carried scopes, steps []Step) (Result, error) {
+func (h *HandOver) run(ctx context.Context, fresh bool, spare sparing, carried scopes, steps []Step) (Result, error) {
 	workers, err := h.fleet.live(ctx, fresh)
 	if err != nil {
 		return Result{}, err
 	}
-	plan, err := h.plan(ctx, steps, carried)
+	plan, err := h.plan(ctx, steps, spare, carried)
 	if err != nil {
 		return Result{}, err
 	}
@@ -273,8 +288,8 @@ func (h *HandOver) run(ctx context.Context, fresh bool, carried scopes, steps []
 }
 
 // plan reads the rows and lets every step name what it needs.
-func (h *HandOver) plan(ctx context.Context, steps []Step, carried scopes) (*Plan, error) {
-	plan := newPlan(h, carried)
+func (h *HandOver) plan(ctx context.Context, steps []Step, spare sparing, carried scopes) (*Plan, error) {
+	plan := newPlan(h, spare, carried)
 	for _, step := range steps {
 		plan.ids = append(plan.ids, step.Executions()...)
 	}
@@ -313,7 +328,7 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 	want := admission.Want{
 		Queues: plan.releases, Workers: []int64{}, Executions: plan.ids, Resolved: make(map[int64]bool, len(queues)),
 		StaleAfter: h.cfg.HeartbeatStaleAfter, WithoutStats: h.cfg.WithoutStats,
-		Scopes: plan.wantedScopes(), Lost: plan.lost,
+		Scopes: plan.wantedScopes(), Lost: plan.lost, Spare: make(map[int64]bool, len(plan.claims)),
 	}
 	for id := range plan.recount {
 		want.Recount = append(want.Recount, id)
@@ -322,9 +337,13 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 	for _, w := range workers {
 		want.MaxHeads += max(w.Room(), 0)
 	}
-	for _, id := range queues {
+	for key, id := range queues {
 		want.Queues[id] += 0
 		want.Resolved[id] = true
+		plan.firm[id] = plan.firm[id] || plan.firmBy[key]
+	}
+	for id := range want.Queues {
+		want.Spare[id] = !plan.firm[id]
 	}
 	for _, w := range workers {
 		if w.Standing != placement.Live { // it may be given work again since it was read

@@ -26,13 +26,31 @@ type Plan struct {
 	lost      []int64
 	workflows map[int64]SeenWorkflow
 
+	sparing
+	firm   map[int64]bool // queues that are waited for
+	firmBy map[admission.Key]bool
+	claims map[int64]*claim // by execution
+
 	scopes    scopes
 	scopeIDs  map[admission.ScopeKey]int64 // filled after every step has planned
 	scopeBack map[int64]int                // planned releases of shared limits
 }
 
-func newPlan(h *HandOver, carried scopes) *Plan {
+// sparing says which executions a round may leave for another one.
+type sparing struct {
+	spares  bool           // those of steps that ask for it
+	insists map[int64]bool // but not these
+}
+
+// claim is what an execution that may be left for another round needs.
+type claim struct {
+	queues []int64
+	keys   []admission.Key
+}
+
+func newPlan(h *HandOver, spare sparing, carried scopes) *Plan {
 	plan := &Plan{
+		sparing: spare, firm: make(map[int64]bool), firmBy: make(map[admission.Key]bool), claims: make(map[int64]*claim),
 		h: h, book: h.rules.book(), rows: make(map[int64]store.ReadRoundExecutionsRow),
 		keys: make(map[admission.Key]policy.Limit), releases: make(map[int64]int), workers: make(map[int64]bool),
 		recount: make(map[int64]bool), workflows: make(map[int64]SeenWorkflow), scopes: make(scopes), scopeBack: make(map[int64]int),
@@ -58,25 +76,73 @@ func (p *Plan) LoadRules(ctx context.Context, ids []int64, refs []string) error 
 // Rule returns the rule of an execution's action, by id or by reference.
 func (p *Plan) Rule(id *int64, ref string) (Rule, bool) { return p.book.find(id, ref) }
 
-// NeedAdmission asks for everything that admitting an execution of an action
-// may take: its queue, made if it is missing, and its shared limits.
+// Spare has the next need of an execution be one that may be left for another round: if
+// another one holds a queue that the execution needs, it is not waited for, and
+// Round.Left says so. In a round that leaves nothing it changes nothing.
+func (p *Plan) Spare(execution int64) Needs {
+	if !p.spares || p.insists[execution] {
+		return p.Firm()
+	}
+	c := p.claims[execution]
+	if c == nil {
+		c = &claim{}
+		p.claims[execution] = c
+	}
+	return Needs{plan: p, claim: c}
+}
+
+// Firm has the next need be one that is waited for.
+func (p *Plan) Firm() Needs { return Needs{plan: p} }
+
+// NeedAdmission asks firmly for what Needs.Admission does.
 func (p *Plan) NeedAdmission(rule Rule, config []byte) admission.Key {
+	return p.Firm().Admission(rule, config)
+}
+
+// NeedQueue asks firmly for what Needs.Queue does.
+func (p *Plan) NeedQueue(queue int64) { p.Firm().Queue(queue) }
+
+// NeedRelease asks firmly for what Needs.Release does.
+func (p *Plan) NeedRelease(queue int64, scopes []int64) { p.Firm().Release(queue, scopes) }
+
+// Needs collects locks.
+type Needs struct {
+	plan  *Plan
+	claim *claim // nil: they are waited for
+}
+
+// Admission asks for everything that admitting an execution of an action may take: its
+// queue, made if it is missing, and its shared limits.
+func (n Needs) Admission(rule Rule, config []byte) admission.Key {
 	key := rule.Key(config)
-	p.keys[key] = rule.Limits.Queue
+	n.plan.keys[key] = rule.Limits.Queue
 	for i, scope := range rule.scopes(config) {
-		p.scopes[scope] = rule.Limits.Wide[i]
+		n.plan.scopes[scope] = rule.Limits.Wide[i]
+	}
+	if n.claim != nil {
+		n.claim.keys = append(n.claim.keys, key)
+	} else {
+		n.plan.firmBy[key] = true
 	}
 	return key
 }
 
-// NeedQueue asks for the lock of a queue that an entry names.
-func (p *Plan) NeedQueue(queue int64) { p.releases[queue] += 0 }
+// Queue asks for the lock of a queue that an entry names.
+func (n Needs) Queue(queue int64) {
+	n.plan.releases[queue] += 0
+	if n.claim != nil {
+		n.claim.queues = append(n.claim.queues, queue)
+	} else {
+		n.plan.firm[queue] = true
+	}
+}
 
-// NeedRelease asks for the locks that releasing one holder needs.
-func (p *Plan) NeedRelease(queue int64, scopes []int64) {
-	p.releases[queue]++
+// Release asks for the locks that releasing one holder needs.
+func (n Needs) Release(queue int64, scopes []int64) {
+	n.Queue(queue)
+	n.plan.releases[queue]++
 	for _, id := range scopes {
-		p.scopeBack[id]++
+		n.plan.scopeBack[id]++
 	}
 }
 

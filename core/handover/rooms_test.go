@@ -111,3 +111,67 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	require.Equal(t, 1, rechecks)
 	b.quiet(t)
 }
+
+// lockQueue holds a queue of an action as another round does.
+func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) {
+	t.Helper()
+	tx, err := b.store.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, action.ID)
+	require.NoError(t, err)
+	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t)))) }
+}
+
+// A sparing round decides about the queues that are free, and leaves those that another
+// round holds: what ended, and what asks to run.
+func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1", announces(9, nil))
+	held, free := testkit.Action(t, b.store, "pk.held"), testkit.Action(t, b.store, "pk.free")
+	ended, others := b.request(t, held, 1), b.request(t, free, 1)
+	b.dispatch(t, ended[0], others[0])
+	b.finish(t, attune.StatusCompleted, ended[0], others[0])
+	asks := b.request(t, held, 2)
+	others = append(others, b.request(t, free, 1)...)
+	end := b.lockQueue(t, held)
+	run := func(insists map[int64]bool) handover.Result {
+		result, err := b.rounds.RunSparing(testkit.Context(t), insists,
+			completion.New([]int64{ended[0], others[0]}), handover.Fill{}, dispatch.New([]int64{asks[0], others[1], asks[1]}))
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, handover.Result{Released: 1, Granted: 1, Left: []int64{ended[0], asks[0], asks[1]}}, run(nil))
+	require.Equal(t, handover.Result{Left: []int64{ended[0], asks[0], asks[1]}}, run(nil), "once each")
+
+	waited := make(chan handover.Result)
+	go func() { waited <- run(map[int64]bool{asks[1]: true}) }()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	}, testkit.TestTimeout, "it waits for the queue")
+	end()
+	require.Equal(t, handover.Result{Released: 1, Granted: 2}, <-waited)
+	b.quiet(t)
+}
+
+// A round that returns room at a worker cannot offer it to a queue that another round
+// holds: it asks for one more.
+func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
+	t.Parallel()
+	rechecks := 0
+	b := setup(t, func(c *handover.Config) { c.Recheck = func() { rechecks++ } })
+	testkit.Worker(t, b.store, "w1", announces(1, nil))
+	held, free := testkit.Action(t, b.store, "pk.held"), testkit.Action(t, b.store, "pk.free")
+	runs := b.request(t, free, 3)
+	b.dispatch(t, runs...)
+	b.dispatch(t, b.request(t, held, 1)...)
+	require.Equal(t, 1, rechecks, "a queue has begun to wait")
+	b.finish(t, attune.StatusCompleted, runs...)
+	end := b.lockQueue(t, held)
+	require.Equal(t, handover.Result{Released: 3}, b.complete(t, runs...))
+	require.Equal(t, 2, rechecks)
+	end()
+	require.Equal(t, handover.Result{Granted: 1}, b.dispatch(t))
+	require.Equal(t, 2, rechecks)
+	b.quiet(t)
+}

@@ -33,6 +33,7 @@ type Round struct {
 	unplaced bool // something was ended for want of a worker
 	replan   bool // a row is not what it was when the steps planned
 	missing  scopes
+	left     map[int64]bool // executions that are left for another round
 	ran      []ran
 
 	births []*Birth
@@ -63,6 +64,7 @@ type ending struct {
 func newRound(h *HandOver, plan *Plan, ledger *admission.Ledger, workers []placement.Worker, turn int) *Round {
 	return &Round{
 		Ledger: ledger, h: h, plan: plan, fleet: placement.NewFleet(h.fleet.standing(ledger, workers), turn), missing: make(scopes),
+		left: make(map[int64]bool),
 	}
 }
 
@@ -80,6 +82,23 @@ func (r *Round) Row(id int64) (store.ReadRoundExecutionsRow, bool) { return r.pl
 
 // Rule returns the rule of an action.
 func (r *Round) Rule(id *int64, ref string) (Rule, bool) { return r.plan.Rule(id, ref) }
+
+// Left reports whether an execution must be left for another round, because another one
+// holds a queue that it needs. The result names it then.
+func (r *Round) Left(id int64) bool {
+	c := r.plan.claims[id]
+	if c == nil {
+		return false
+	}
+	for _, queue := range c.queues {
+		r.left[id] = r.left[id] || r.Ledger.Held(queue)
+	}
+	for _, key := range c.keys {
+		queue, ok := r.plan.queues[key]
+		r.left[id] = r.left[id] || (ok && r.Ledger.Held(queue))
+	}
+	return r.left[id]
+}
 
 // Replan has the round run again, because a row is not what it was when the
 // steps planned for it.
@@ -334,6 +353,10 @@ func (r *Round) result(plan *Plan) Result {
 	for _, id := range plan.ids {
 		if _, ok := plan.rows[id]; !ok {
 			result.Missing = append(result.Missing, id)
+		}
+		if r.left[id] {
+			result.Left = append(result.Left, id)
+			delete(r.left, id)
 		}
 	}
 	return result

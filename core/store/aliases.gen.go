@@ -203,11 +203,12 @@ type (
 	LiveReplicasRow                 = db.LiveReplicasRow
 	LockActWorkflowRow              = db.LockActWorkflowRow
 	LockAdmissionScopesRow          = db.LockAdmissionScopesRow
-	LockAdmissionStatesParams       = db.LockAdmissionStatesParams
 	LockAdmissionStatesRow          = db.LockAdmissionStatesRow
 	LockDeadLetterRow               = db.LockDeadLetterRow
 	LockExecutionsRow               = db.LockExecutionsRow
 	LockForgottenWorkerRow          = db.LockForgottenWorkerRow
+	LockFreeAdmissionStatesParams   = db.LockFreeAdmissionStatesParams
+	LockFreeAdmissionStatesRow      = db.LockFreeAdmissionStatesRow
 	LockLostHoldersRow              = db.LockLostHoldersRow
 	LockUnsettledInquiriesRow       = db.LockUnsettledInquiriesRow
 	LockWorkflowsRow                = db.LockWorkflowsRow
@@ -329,7 +330,6 @@ type (
 	ReadSecretValuesRow             = db.ReadSecretValuesRow
 	ReadSettledTasksRow             = db.ReadSettledTasksRow
 	ReadTaskResultsRow              = db.ReadTaskResultsRow
-	ReadWorkerLoadsRow              = db.ReadWorkerLoadsRow
 	ReadWorkflowChildrenRow         = db.ReadWorkflowChildrenRow
 	ReadWorkflowItemsParams         = db.ReadWorkflowItemsParams
 	ReadWorkflowOriginRow           = db.ReadWorkflowOriginRow
@@ -768,6 +768,7 @@ const (
 	LockExecutions                        = db.LockExecutions
 	LockForHandBack                       = db.LockForHandBack
 	LockForgottenWorker                   = db.LockForgottenWorker
+	LockFreeAdmissionStates               = db.LockFreeAdmissionStates
 	LockLostHolders                       = db.LockLostHolders
 	LockOldExecutions                     = db.LockOldExecutions
 	LockOutbox                            = db.LockOutbox
@@ -908,7 +909,6 @@ const (
 	ReadSettledTasks                      = db.ReadSettledTasks
 	ReadTaskIndexes                       = db.ReadTaskIndexes
 	ReadTaskResults                       = db.ReadTaskResults
-	ReadWorkerLoads                       = db.ReadWorkerLoads
 	ReadWorkflowChildren                  = db.ReadWorkflowChildren
 	ReadWorkflowItems                     = db.ReadWorkflowItems
 	ReadWorkflowOrigin                    = db.ReadWorkflowOrigin

@@ -97,15 +97,18 @@ type replica struct {
 	careless bool // failed rounds are part of the measurement
 
 	unfilled []int64
+	left     []int64     // executions whose queue another replica held; they are insisted on next
+	held     [2][]int64  // of these, those that have ended and those that ask to run
 	wake     *time.Timer // somebody waits for a moment to come
 	due      bool        // the moment has come
 }
 
 func (r *replica) run(ctx context.Context) error {
-	r.wake = time.NewTimer(time.Hour)
 	defer r.wake.Stop()
 	for ctx.Err() == nil {
 		ended, requested := r.wire.completed.take(2*r.batch), r.wire.requested.take(r.batch)
+		ended, requested = append(r.held[0], ended...), append(r.held[1], requested...)
+		r.held = [2][]int64{}
 		if len(ended)+len(requested)+len(r.unfilled) == 0 && !r.due {
 			select {
 			case <-ctx.Done():
@@ -131,9 +134,14 @@ func (r *replica) round(ctx context.Context, ended, requested []int64) error {
 	queues := r.unfilled
 	r.unfilled, r.due = nil, false
 	begun := time.Now()
-	result, err := r.rounds.Run(ctx, completion.New(once(ended)), handover.Fill{Queues: queues}, dispatch.New(once(requested)))
+	insists := make(map[int64]bool, len(r.left))
+	for _, id := range r.left {
+		insists[id] = true
+	}
+	result, err := r.rounds.RunSparing(ctx, insists, completion.New(once(ended)), handover.Fill{Queues: queues}, dispatch.New(once(requested)))
 	if err == nil {
-		r.unfilled = result.Unfilled
+		r.unfilled, r.left = result.Unfilled, nil
+		r.keep(result.Left, ended, requested)
 		if result.Wake > 0 {
 			r.wake.Reset(result.Wake)
 		}
@@ -152,6 +160,22 @@ func (r *replica) round(ctx context.Context, ended, requested []int64) error {
 	r.wire.completed.put(ended...)
 	r.wire.requested.put(requested...)
 	return nil
+}
+
+// keep takes what was left into hand. What is left when nothing was served is insisted
+// on by the next round.
+func (r *replica) keep(left, ended, requested []int64) {
+	is := make(map[int64]bool, len(left))
+	for _, id := range left {
+		is[id] = true
+	}
+	of := func(ids []int64) []int64 {
+		return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return !is[id] })
+	}
+	r.held = [2][]int64{of(ended), of(requested)}
+	if len(r.held[0])+len(r.held[1]) == len(ended)+len(requested) {
+		r.left = left
+	}
 }
 
 func (t *tally) failures() int {

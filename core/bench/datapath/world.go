@@ -168,9 +168,10 @@ func (w *world) addReplicas(ctx context.Context) error {
 			return err
 		}
 		r := &replica{
-			rounds: handover.New(handover.Config{MaxQueued: maxQueued}, hot, w.relay(rest), w.logger, nil),
-			wire:   w.wire, tally: w.tally, batch: w.scenario.Batch, careless: w.scenario.Aborts > 0,
+			wire: w.wire, tally: w.tally, batch: w.scenario.Batch, careless: w.scenario.Aborts > 0, wake: time.NewTimer(time.Hour),
 		}
+		recheck := func() { r.wake.Reset(10 * time.Millisecond) }
+		r.rounds = handover.New(handover.Config{MaxQueued: maxQueued, Recheck: recheck}, hot, w.relay(rest), w.logger, nil)
 		w.parts = append(w.parts, r.run)
 	}
 	return nil

@@ -18,8 +18,21 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: LockAdmissionStates :many
--- Locks the named queues and those that attune_blocked finds. In order of id:
--- the lock order of the engine.
+-- Locks the named queues and waits for whoever holds them. In order of id: the lock
+-- order of the engine.
+SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
+       active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
+       next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
+       adaptive_limit, adaptive_at, resumed_at
+FROM execution_admission_state
+WHERE id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY id
+FOR UPDATE;
+
+-- name: LockFreeAdmissionStates :many
+-- Locks the named queues and those that attune_blocked finds, but none that another
+-- batch holds and none of besides, which the batch has locked already. It waits for
+-- nobody, so that it may come after any lock.
 SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
        active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
        next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
@@ -28,17 +41,24 @@ FROM execution_admission_state
 WHERE id = ANY (ARRAY(
     SELECT unnest(sqlc.arg(ids)::bigint[])
     UNION
-    SELECT unnest(attune_blocked(sqlc.arg(blocked_limit)::int, sqlc.arg(scopes)::bigint[], sqlc.arg(scope_maxima)::bigint[], sqlc.arg(scope_releases)::bigint[]))))
+    SELECT unnest(attune_blocked(sqlc.arg(blocked_limit)::int, sqlc.arg(scopes)::bigint[], sqlc.arg(scope_maxima)::bigint[], sqlc.arg(scope_releases)::bigint[]))
+    EXCEPT
+    SELECT unnest(sqlc.arg(besides)::bigint[])))
 ORDER BY id
-FOR UPDATE;
+FOR UPDATE SKIP LOCKED;
 
 -- name: ReadAdmissionMoment :one
 -- The start of the transaction, the moment under the locks, the version of the
--- rules, and when the first queue that waits for a moment should be tried.
+-- rules, and when the first queue that waits for a moment should be tried. Besides, how
+-- many executions each worker has; a worker that is missing has none. Its row is not
+-- locked: ChangeWorkerLoads checks the room again when it takes it.
 SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
        coalesce((SELECT b.wake FROM admission_blocked b WHERE b.wake > now() ORDER BY b.wake LIMIT 1), 'epoch')::timestamptz AS due,
        ((SELECT count(*) FROM (SELECT b.wake FROM admission_blocked b WHERE b.wake <= now()
-                               LIMIT sqlc.arg(blocked_limit)::int + 1) o) > sqlc.arg(blocked_limit)::int)::bool AS more_due;
+                               LIMIT sqlc.arg(blocked_limit)::int + 1) o) > sqlc.arg(blocked_limit)::int)::bool AS more_due,
+       w.workers::bigint[] AS workers, w.assigned::int[] AS assigned
+FROM (SELECT coalesce(array_agg(l.worker), '{}') AS workers, coalesce(array_agg(l.assigned), '{}') AS assigned
+      FROM worker_load l WHERE l.assigned > 0) w;
 
 -- name: CountAdmissionEntries :many
 -- The true length of the lines of a queue, for one whose count is in doubt.
@@ -59,11 +79,6 @@ FOR UPDATE;
 
 -- name: DeleteLostHolders :exec
 DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
-
--- name: ReadWorkerLoads :many
--- How many executions each worker has; a worker that is missing has none. Nothing is
--- locked: ChangeWorkerLoads checks the room again when it takes it.
-SELECT l.worker, l.assigned::bigint AS assigned FROM worker_load l WHERE l.assigned > 0;
 
 -- name: JudgeWorkers :many
 -- live is a worker that may be given work, by the database's clock. gone is one that

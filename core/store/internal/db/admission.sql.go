@@ -625,21 +625,10 @@ SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, 
        next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
        adaptive_limit, adaptive_at, resumed_at
 FROM execution_admission_state
-WHERE id = ANY (ARRAY(
-    SELECT unnest($1::bigint[])
-    UNION
-    SELECT unnest(attune_blocked($2::int, $3::bigint[], $4::bigint[], $5::bigint[]))))
+WHERE id = ANY ($1::bigint[])
 ORDER BY id
 FOR UPDATE
 `
-
-type LockAdmissionStatesParams struct {
-	Ids           []int64
-	BlockedLimit  int32
-	Scopes        []int64
-	ScopeMaxima   []int64
-	ScopeReleases []int64
-}
 
 type LockAdmissionStatesRow struct {
 	ID                  int64
@@ -666,16 +655,10 @@ type LockAdmissionStatesRow struct {
 	ResumedAt           *time.Time
 }
 
-// Locks the named queues and those that attune_blocked finds. In order of id:
-// the lock order of the engine.
-func (q *Queries) LockAdmissionStates(ctx context.Context, arg LockAdmissionStatesParams) ([]LockAdmissionStatesRow, error) {
-	rows, err := q.db.Query(ctx, LockAdmissionStates,
-		arg.Ids,
-		arg.BlockedLimit,
-		arg.Scopes,
-		arg.ScopeMaxima,
-		arg.ScopeReleases,
-	)
+// Locks the named queues and waits for whoever holds them. In order of id: the lock
+// order of the engine.
+func (q *Queries) LockAdmissionStates(ctx context.Context, ids []int64) ([]LockAdmissionStatesRow, error) {
+	rows, err := q.db.Query(ctx, LockAdmissionStates, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -683,6 +666,109 @@ func (q *Queries) LockAdmissionStates(ctx context.Context, arg LockAdmissionStat
 	var items []LockAdmissionStatesRow
 	for rows.Next() {
 		var i LockAdmissionStatesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ActionID,
+			&i.Grouped,
+			&i.MaxConcurrent,
+			&i.Unlimited,
+			&i.Paused,
+			&i.ActiveCount,
+			&i.QueuedCount,
+			&i.QueuedHigh,
+			&i.QueuedLow,
+			&i.HeadOrder,
+			&i.HeadHigh,
+			&i.HeadLow,
+			&i.NextQueueOrder,
+			&i.FrontOrder,
+			&i.LaneStreak,
+			&i.LimitOverride,
+			&i.MaxQueued,
+			&i.QueueTimeoutSeconds,
+			&i.AdaptiveLimit,
+			&i.AdaptiveAt,
+			&i.ResumedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockFreeAdmissionStates = `-- name: LockFreeAdmissionStates :many
+SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
+       active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
+       next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
+       adaptive_limit, adaptive_at, resumed_at
+FROM execution_admission_state
+WHERE id = ANY (ARRAY(
+    SELECT unnest($1::bigint[])
+    UNION
+    SELECT unnest(attune_blocked($2::int, $3::bigint[], $4::bigint[], $5::bigint[]))
+    EXCEPT
+    SELECT unnest($6::bigint[])))
+ORDER BY id
+FOR UPDATE SKIP LOCKED
+`
+
+type LockFreeAdmissionStatesParams struct {
+	Ids           []int64
+	BlockedLimit  int32
+	Scopes        []int64
+	ScopeMaxima   []int64
+	ScopeReleases []int64
+	Besides       []int64
+}
+
+type LockFreeAdmissionStatesRow struct {
+	ID                  int64
+	ActionID            int64
+	Grouped             bool
+	MaxConcurrent       int32
+	Unlimited           bool
+	Paused              bool
+	ActiveCount         int32
+	QueuedCount         int32
+	QueuedHigh          int32
+	QueuedLow           int32
+	HeadOrder           int64
+	HeadHigh            int64
+	HeadLow             int64
+	NextQueueOrder      int64
+	FrontOrder          int64
+	LaneStreak          int16
+	LimitOverride       *int32
+	MaxQueued           *int32
+	QueueTimeoutSeconds *int32
+	AdaptiveLimit       *float64
+	AdaptiveAt          *time.Time
+	ResumedAt           *time.Time
+}
+
+// Locks the named queues and those that attune_blocked finds, but none that another
+// batch holds and none of besides, which the batch has locked already. It waits for
+// nobody, so that it may come after any lock.
+func (q *Queries) LockFreeAdmissionStates(ctx context.Context, arg LockFreeAdmissionStatesParams) ([]LockFreeAdmissionStatesRow, error) {
+	rows, err := q.db.Query(ctx, LockFreeAdmissionStates,
+		arg.Ids,
+		arg.BlockedLimit,
+		arg.Scopes,
+		arg.ScopeMaxima,
+		arg.ScopeReleases,
+		arg.Besides,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockFreeAdmissionStatesRow
+	for rows.Next() {
+		var i LockFreeAdmissionStatesRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.ActionID,
@@ -1019,19 +1105,26 @@ const ReadAdmissionMoment = `-- name: ReadAdmissionMoment :one
 SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
        coalesce((SELECT b.wake FROM admission_blocked b WHERE b.wake > now() ORDER BY b.wake LIMIT 1), 'epoch')::timestamptz AS due,
        ((SELECT count(*) FROM (SELECT b.wake FROM admission_blocked b WHERE b.wake <= now()
-                               LIMIT $1::int + 1) o) > $1::int)::bool AS more_due
+                               LIMIT $1::int + 1) o) > $1::int)::bool AS more_due,
+       w.workers::bigint[] AS workers, w.assigned::int[] AS assigned
+FROM (SELECT coalesce(array_agg(l.worker), '{}') AS workers, coalesce(array_agg(l.assigned), '{}') AS assigned
+      FROM worker_load l WHERE l.assigned > 0) w
 `
 
 type ReadAdmissionMomentRow struct {
-	Now     time.Time
-	Clock   time.Time
-	Epoch   int64
-	Due     time.Time
-	MoreDue bool
+	Now      time.Time
+	Clock    time.Time
+	Epoch    int64
+	Due      time.Time
+	MoreDue  bool
+	Workers  []int64
+	Assigned []int32
 }
 
 // The start of the transaction, the moment under the locks, the version of the
-// rules, and when the first queue that waits for a moment should be tried.
+// rules, and when the first queue that waits for a moment should be tried. Besides, how
+// many executions each worker has; a worker that is missing has none. Its row is not
+// locked: ChangeWorkerLoads checks the room again when it takes it.
 func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (ReadAdmissionMomentRow, error) {
 	row := q.db.QueryRow(ctx, ReadAdmissionMoment, blockedLimit)
 	var i ReadAdmissionMomentRow
@@ -1041,39 +1134,10 @@ func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (
 		&i.Epoch,
 		&i.Due,
 		&i.MoreDue,
+		&i.Workers,
+		&i.Assigned,
 	)
 	return i, err
-}
-
-const ReadWorkerLoads = `-- name: ReadWorkerLoads :many
-SELECT l.worker, l.assigned::bigint AS assigned FROM worker_load l WHERE l.assigned > 0
-`
-
-type ReadWorkerLoadsRow struct {
-	Worker   int64
-	Assigned int64
-}
-
-// How many executions each worker has; a worker that is missing has none. Nothing is
-// locked: ChangeWorkerLoads checks the room again when it takes it.
-func (q *Queries) ReadWorkerLoads(ctx context.Context) ([]ReadWorkerLoadsRow, error) {
-	rows, err := q.db.Query(ctx, ReadWorkerLoads)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReadWorkerLoadsRow
-	for rows.Next() {
-		var i ReadWorkerLoadsRow
-		if err := rows.Scan(&i.Worker, &i.Assigned); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const ReturnScopeSlots = `-- name: ReturnScopeSlots :exec

@@ -1,0 +1,172 @@
+package engine_test
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// meter counts what programs ask of PostgreSQL, on the wire.
+type meter struct {
+	statements, commits, trips atomic.Int64 // BEGIN and COMMIT are no statements; a commit is a COMMIT
+}
+
+type spent struct{ statements, commits, trips float64 }
+
+func (m *meter) read() spent {
+	return spent{float64(m.statements.Load()), float64(m.commits.Load()), float64(m.trips.Load())}
+}
+
+func (r spent) minus(o spent) spent {
+	return spent{r.statements - o.statements, r.commits - o.commits, r.trips - o.trips}
+}
+
+func (r spent) times(f float64) spent { return spent{r.statements * f, r.commits * f, r.trips * f} }
+
+// metered is the URL of a database behind a meter.
+func metered(t *testing.T, database string) (*meter, string) {
+	t.Helper()
+	target, err := url.Parse(database)
+	require.NoError(t, err)
+	listener, err := (&net.ListenConfig{}).Listen(testkit.Context(t), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	m := &meter{}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", target.Host)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			group.Go(func() { m.forward(client, server) })
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); group.Wait() })
+	through := *target
+	through.Host = listener.Addr().String()
+	return m, through.String()
+}
+
+// forward passes on what both sides say, and reads what the client says.
+func (m *meter) forward(client, server net.Conn) {
+	said, listens := io.Pipe()
+	var answered atomic.Bool
+	answered.Store(true)
+	var group sync.WaitGroup
+	group.Go(func() { m.listen(said, &answered); _, _ = io.Copy(io.Discard, said) })
+	group.Go(func() {
+		_, _ = io.Copy(io.MultiWriter(server, listens), client)
+		_, _ = server.Close(), listens.Close()
+	})
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if n > 0 {
+			answered.Store(true)
+			if _, err := client.Write(buffer[:n]); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	_, _ = client.Close(), server.Close()
+	group.Wait()
+}
+
+func (m *meter) listen(said io.Reader, answered *atomic.Bool) {
+	backend := pgproto3.NewBackend(said, io.Discard)
+	if _, err := backend.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	prepared, bound := map[string]string{}, ""
+	count := func(sql string) {
+		switch word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(sql)), " "); word {
+		case "begin":
+		case "commit":
+			m.commits.Add(1)
+		case "":
+		default:
+			m.statements.Add(1)
+		}
+	}
+	for {
+		message, err := backend.Receive()
+		if err != nil {
+			return
+		}
+		if answered.CompareAndSwap(true, false) {
+			m.trips.Add(1)
+		}
+		switch message := message.(type) {
+		case *pgproto3.Parse:
+			prepared[message.Name] = message.Query
+		case *pgproto3.Bind:
+			bound = prepared[message.PreparedStatement]
+		case *pgproto3.Execute:
+			count(bound)
+		case *pgproto3.Query:
+			count(message.String)
+		}
+	}
+}
+
+// What one execution may cost, its request and its worker included. Lower them with
+// what it does cost: 25.8, 2.9 and 13.8 when they were set.
+const (
+	budgetStatements = 28.0
+	budgetCommits    = 4.0 // of transactions with more than one statement
+	budgetTrips      = 16.0
+)
+
+// One execution after the other, from its request to its released slot, costs what it
+// is allowed to cost. What engine and worker ask while they have nothing to do is
+// measured first and subtracted.
+func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	m, through := metered(t, database)
+	b := setupOn(t, through)
+	b.engine(t)
+	b.worker(t, "w1", 5)
+	direct := testkit.OpenStore(t, database)
+	one := func() {
+		b.request(t, "core.noop", 1, `{}`)
+		testkit.Eventually(t, func() bool {
+			return testkit.Count(t, direct, `SELECT (SELECT count(*) FROM execution WHERE finished_status IS NULL OR admission_state_id IS NOT NULL)
+				+ (SELECT count(*) FROM outbox)`) == 0
+		}, testkit.TestTimeout)
+	}
+	for range 20 { // statements are prepared, caches are filled
+		one()
+	}
+	const executions = 60
+	began, before := time.Now(), m.read()
+	for range executions {
+		one()
+	}
+	took, cost := time.Since(began), m.read().minus(before)
+	before = m.read()
+	time.Sleep(took) // measures the time in which nothing is to be done
+	each := cost.minus(m.read().minus(before)).times(1.0 / executions)
+	t.Logf("an execution costs %.1f statements, %.1f commits, %.1f round trips", each.statements, each.commits, each.trips)
+	require.LessOrEqual(t, each.statements, budgetStatements)
+	require.LessOrEqual(t, each.commits, budgetCommits)
+	require.LessOrEqual(t, each.trips, budgetTrips)
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// A queue that another round holds keeps its own messages only, in hand, unacknowledged
+// and in their order; the others of the batch are served. When there is nothing else to
+// do, the loop waits for the queue.
+func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
+	testkit.Worker(t, st, "w1")
+	h := newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil)
+	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
+	testkit.Policy(t, st, held, 1)
+	testkit.State(t, st, held, 1)
+	items := []item{
+		{execution: testkit.Execution(t, st, held).ID}, {execution: testkit.Execution(t, st, free).ID},
+		{execution: testkit.Execution(t, st, held).ID},
+	}
+	deliver(t, items)
+	tx, err := st.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, held.ID)
+	require.NoError(t, err)
+
+	require.NoError(t, h.round(testkit.Context(t), items, noErrands))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[1].execution))
+	kept := h.takeHeld()
+	require.Equal(t, []int64{items[0].execution, items[2].execution}, []int64{kept[0].execution, kept[1].execution})
+	require.True(t, kept[0].alone, "its batch is acknowledged without it")
+	require.Empty(t, insists(kept))
+	require.NoError(t, h.round(testkit.Context(t), kept, noErrands))
+	kept = h.takeHeld()
+	require.Len(t, insists(kept), 2, "there was nothing else to do")
+
+	done := make(chan error)
+	go func() { done <- h.round(testkit.Context(t), kept, noErrands) }()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	}, testkit.TestTimeout, "it waits for the queue")
+	require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t))))
+	require.NoError(t, <-done)
+	require.Empty(t, h.takeHeld())
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[0].execution))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT queue_order FROM execution_admission_entry WHERE execution_id = $1`, items[2].execution))
+}
