@@ -60,7 +60,8 @@ func TestTheTutorialOfTriageByKeys(t *testing.T) {
 	testkit.Action(t, st, "ops.print")
 	testkit.Action(t, st, "ops.fax")
 	testkit.Exec(t, st, seedIncident)
-	x := openTerminal(t, database)
+	state := t.TempDir()
+	x := openTerminalIn(t, []string{"HOME=/nonexistent", "XDG_STATE_HOME=" + state, "ATTUNE__DATABASE__URL=" + database, nobody[1]})
 	x.shows(" RW ")
 	for _, step := range steps {
 		x.press(map[string]string{"esc": "Escape"}[step[1]] + strings.TrimPrefix(step[1], "esc"))
@@ -71,6 +72,12 @@ func TestTheTutorialOfTriageByKeys(t *testing.T) {
 			x.shows(buttons)
 		}
 	}
+	files, err := filepath.Glob(filepath.Join(state, "attune", "exports", "*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, files, 1, "the copy of what is discarded")
+	copied, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Equal(t, 15, strings.Count(string(copied), `"body":"<"`), "each unreadable message is in it")
 	decided := func(where string) int {
 		return testkit.Count(t, st, "select count(*) from dead_letter where "+where)
 	}

@@ -139,6 +139,9 @@ type Plan struct {
 	Word string
 	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
 	Nothing string
+	// Letters are the dead letters that the plan is about, also those it leaves as they are.
+	// An export of the plan has each of them in full.
+	Letters []int64
 	// Handle is what whoever made the plan needs to run it.
 	Handle any
 }

@@ -28,6 +28,7 @@ type fakeActs struct {
 	panics  bool
 	partly  bool
 	lines   []act.Line
+	letters []int64
 	// stuck keeps plans and runs until their context ends.
 	stuckPlan, stuckRun bool
 	// told is what a run says of its progress.
@@ -57,7 +58,7 @@ func (f *fakeActs) Plan(ctx context.Context, order act.Order) (*act.Plan, error)
 		}
 	}
 	return &act.Plan{
-		Order: order, Title: "Pause core.http_request", Lines: lines, Word: f.word, Nothing: f.nothing,
+		Order: order, Title: "Pause core.http_request", Lines: lines, Word: f.word, Nothing: f.nothing, Letters: f.letters,
 	}, nil
 }
 

@@ -35,6 +35,19 @@ func (f *fakeSource) Letter(ctx context.Context, id int64) (*monitor.LedgerDetai
 	return nil, monitor.ErrNotFound
 }
 
+func (f *fakeSource) ExportLetters(ctx context.Context, filter monitor.DeadLetterFilter, _ int, each func(*monitor.ExportedLetter) error) (int, error) {
+	page, err := f.LedgerList(ctx, filter, 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range page.List {
+		if err := each(&monitor.ExportedLetter{LedgerEntry: l, Body: new(`{"attempt": 1, "password": "hunter2"}`)}); err != nil {
+			return 0, err
+		}
+	}
+	return len(page.List), nil
+}
+
 func (f *fakeSource) LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error) {
 	err := f.answer(ctx, screen.FeedLedger)
 	f.mu.Lock()

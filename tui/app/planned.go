@@ -26,8 +26,8 @@ type plannedDoc struct {
 	Commands []string          `json:"commands,omitempty"`
 }
 
-// exportPlan writes the open plan to a file, and what it is about below it, a line
-// each: those that were marked, letters, and executions whose letters were handled.
+// exportPlan writes the open plan to a file, and below it what it is about, a line each:
+// dead letters in full, as `dlq export` writes them, else the ids of marked rows.
 func (m *Model) exportPlan() tea.Cmd {
 	d := &m.dialog
 	order := &d.op.Order
@@ -44,8 +44,12 @@ func (m *Model) exportPlan() tea.Cmd {
 		}
 	}
 	h := &haul{name: "plan-" + string(order.Kind), what: "plan", values: []any{doc}}
-	for i := range order.Targets {
-		h.values = append(h.values, order.Targets[i])
+	if letters := d.plan.Letters; len(letters) > 0 {
+		h.rest, h.wanted = lettersInFull(m.source, letters), len(h.values)+len(letters)
+	} else {
+		for i := range order.Targets {
+			h.values = append(h.values, order.Targets[i])
+		}
 	}
 	path, problem := m.exportPath(h.name, ".jsonl")
 	if problem != "" {

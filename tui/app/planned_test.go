@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/widget"
@@ -58,6 +59,31 @@ func TestAPlanForManyNamesEachOfThem(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(read(t, files[0])), "\n")
 	require.Len(t, lines, 3)
 	require.Contains(t, lines[2], "884300")
+}
+
+// TestAPlanOverDeadLettersIsExportedWithTheirMessages: each in full, without secrets; what is
+// gone from the ledger is counted.
+func TestAPlanOverDeadLettersIsExportedWithTheirMessages(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.ledger = []monitor.LedgerEntry{{ID: 12, Reason: "poison"}, {ID: 11, Reason: "expired"}}
+	b, _, folder := carrying(t, source, func(o *Options) { o.Acts = &fakeActs{letters: []int64{12, 11, 10}} })
+	b.press("2", "j", "A", "p", "tab", "tab", "e")
+	require.Contains(t, b.messages(), "Written: "+folder)
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	lines := strings.Split(strings.TrimSpace(read(t, files[0])), "\n")
+	require.Len(t, lines, 3, "the plan and two letters")
+	for i, id := range []int64{12, 11} {
+		var letter monitor.ExportedLetter
+		require.NoError(t, json.Unmarshal([]byte(lines[i+1]), &letter))
+		require.Equal(t, id, letter.ID)
+		require.Contains(t, *letter.Body, `"attempt"`)
+		require.NotContains(t, *letter.Body, "hunter2")
+	}
+	b.press("esc", "esc", "L", "j")
+	require.Contains(t, b.View(), "1 of the marked rows are gone")
 }
 
 func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {

@@ -37,6 +37,7 @@ type Reader interface {
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
+	ExportLetters(ctx context.Context, filter monitor.DeadLetterFilter, limit int, each func(*monitor.ExportedLetter) error) (int, error)
 	Past(ctx context.Context) (*monitor.Past, error)
 	// Answers asks a source, as monitor names them, whether it is there.
 	Answers(ctx context.Context, source string) error

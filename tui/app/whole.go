@@ -192,6 +192,32 @@ func allLetters(r Reader, ask screen.AllLetters) whole {
 	}
 }
 
+// errEnough ends an export of dead letters before its end.
+var errEnough = errors.New("no more rows are wanted")
+
+// lettersInFull reads dead letters by their ids with all that the ledger has, as many at
+// once as fit in memory.
+func lettersInFull(r Reader, ids []int64) whole {
+	return func(ctx context.Context, take func([]fetched, bool) (bool, error)) (bool, error) {
+		for some := range slices.Chunk(ids, wholePage) {
+			_, err := r.ExportLetters(ctx, monitor.DeadLetterFilter{IDs: some}, 0, func(l *monitor.ExportedLetter) error {
+				goOn, err := take([]fetched{{strconv.FormatInt(l.ID, 10), *l}}, true)
+				if err == nil && !goOn {
+					err = errEnough
+				}
+				return err
+			})
+			switch {
+			case errors.Is(err, errEnough):
+				return false, nil
+			case err != nil:
+				return false, reason(err)
+			}
+		}
+		return false, nil
+	}
+}
+
 // olderActs reads the acts that are recorded below those that the log holds; nil where
 // it holds all.
 func (m *Model) olderActs() whole {

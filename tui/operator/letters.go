@@ -122,7 +122,7 @@ func (o *Operator) planDiscardAll(ctx context.Context, order act.Order) (*act.Pl
 	if err != nil {
 		return nil, err
 	}
-	plan := &act.Plan{Title: "Discard " + counted(planned.Letters, "dead letter", "dead letters")}
+	plan := &act.Plan{Title: "Discard " + counted(planned.Letters, "dead letter", "dead letters"), Letters: planned.IDs()}
 	if planned.Letters == 0 {
 		plan.Nothing = "none that waits matches"
 		return plan, nil

@@ -67,6 +67,8 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 		letters = append(letters, b.letter(running.ID, worker.ID))
 	}
 	require.Contains(t, b.plan(act.RequeueLetter, act.Target{ID: letters[0]}).Nothing, "has moved on since")
+	require.Equal(t, letters[:1], b.plan(act.DiscardLetter, act.Target{ID: letters[0]}).Letters)
+	require.ElementsMatch(t, letters, b.plan(act.DiscardAllLetters, act.Target{}).Letters)
 	receipt := b.run(b.plan(act.DiscardLetter, act.Target{ID: letters[0]}))
 	require.Contains(t, receipt.Text, "the ledger keeps it")
 	require.Equal(t, "a test", b.reason(receipt))

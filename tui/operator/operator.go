@@ -105,6 +105,11 @@ func (o *Operator) Plan(ctx context.Context, order act.Order) (*act.Plan, error)
 		return nil, o.plain(err, false)
 	}
 	made.Order = order
+	switch order.Kind {
+	case act.RequeueLetter, act.DiscardLetter, act.SendLetters, act.UndoLetters, act.ReturnLetters:
+		made.Letters = idsOf(lettersOf(order))
+	default:
+	}
 	return made, nil
 }
 
