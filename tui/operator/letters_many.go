@@ -37,7 +37,7 @@ func asEnqueued(a, b monitor.LedgerEntry) int {
 var insteadOf = map[string]string{
 	monitor.AdviseDiscard: "what they asked for is over; discard them",
 	monitor.AdviseExport:  "they are unreadable; export them, then discard them",
-	monitor.AdviseRetry:   "their executions have been repeated; retry the newest attempts",
+	monitor.AdviseRetry:   "their executions have been repeated; retry the newest",
 	monitor.AdviseWait:    "the engine is about to decide; wait",
 	monitor.AdviseNothing: "they are decided",
 }
