@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -35,9 +37,7 @@ func TestEveryNumberedViewHasAHintInItsFirstMinute(t *testing.T) {
 		require.LessOrEqual(t, widget.Width(line), 80)
 		shown := 0
 		for _, h := range hintsOf[view] {
-			binding, ok := b.keymap.Of(h.action)
-			require.True(t, ok)
-			require.True(t, binding.In(view), "%s in %s", h.action, view)
+			require.True(t, works(b, view, h.action), "%s in %s", h.action, view)
 			if strings.Contains(ansi.Strip(line), h.text) {
 				shown++
 			}
@@ -46,8 +46,7 @@ func TestEveryNumberedViewHasAHintInItsFirstMinute(t *testing.T) {
 	}
 	for view, hints := range hintsOf {
 		for _, h := range hints {
-			binding, _ := b.keymap.Of(h.action)
-			require.True(t, binding.In(view), "%s in %s", h.action, view)
+			require.True(t, works(b, view, h.action), "%s in %s", h.action, view)
 		}
 	}
 }
@@ -97,4 +96,9 @@ func TestWhatIsUrgentWinsOverAHint(t *testing.T) {
 	require.NotContains(t, b.View(), "hides this")
 	b.press("b")
 	require.Contains(t, b.View(), "could not be remembered: the disk is full")
+}
+
+// works reports whether an action has a key in a view.
+func works(b *bundle, view keymap.Scope, action keymap.Action) bool {
+	return slices.ContainsFunc(b.keymap.For(view), func(x keymap.Binding) bool { return x.Action == action })
 }

@@ -210,7 +210,8 @@ var Table = append([]Binding{
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
 
 	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},
-	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter or repeat, with plan", GroupActs, []Scope{InDeadLetters, InLetter, InWorkflows, InExecutions, InExecution}, 3, true},
+	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter, with plan", GroupActs, letterScopes, 3, true},
+	{Requeue, []string{"R"}, "R", "retry", "retry the execution, with plan", GroupActs, []Scope{InWorkflows, InExecutions, InExecution}, 3, true},
 	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, letterScopes, 0, true},
 	{Purge, []string{"P"}, "P", "", "discard all that wait and match, with plan", GroupActs, letterScopes, 0, true},
 	{MoveTo, []string{"M"}, "M", "", "send dead letters to another exchange or queue, with plan", GroupActs, letterScopes, 0, true},

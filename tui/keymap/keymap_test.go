@@ -14,15 +14,21 @@ func TestTheTableKeepsItsOwnRules(t *testing.T) {
 
 func TestEveryBindingIsComplete(t *testing.T) {
 	t.Parallel()
-	seen := map[Action]bool{}
+	type place struct {
+		action Action
+		scope  Scope
+	}
+	seen := map[place]bool{}
 	for _, b := range Table {
 		require.NotEmpty(t, b.Keys, b.Action)
 		require.NotEmpty(t, b.Show, b.Action)
 		require.NotEmpty(t, b.Help, b.Action)
 		require.NotEmpty(t, b.Group, b.Action)
 		require.NotEmpty(t, b.Scopes, b.Action)
-		require.False(t, seen[b.Action], "%s is bound twice", b.Action)
-		seen[b.Action] = true
+		for _, scope := range b.Scopes {
+			require.False(t, seen[place{b.Action, scope}], "%s is bound twice", b.Action)
+			seen[place{b.Action, scope}] = true
+		}
 		if b.Short != "" {
 			require.Positive(t, b.Rank, b.Action)
 		}

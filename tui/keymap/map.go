@@ -28,14 +28,18 @@ type Change struct {
 func New(changes []Change, added []Binding) (*Map, error) {
 	m := &Map{table: slices.Concat(Table, added), dialogs: Dialogs}
 	for _, c := range changes {
-		at := slices.IndexFunc(m.table, func(b Binding) bool { return b.Action == c.Action })
-		switch {
-		case at < 0:
-			return nil, problem(string(c.Action)+" is not an action", c.Action)
-		case slices.Contains(fixed, c.Action):
+		if slices.Contains(fixed, c.Action) {
 			return nil, problem(string(c.Action)+" keeps its keys, so that there is always a way out", c.Action)
 		}
-		m.table[at].Keys, m.table[at].Show = c.Keys, Show(c.Keys)
+		known := false
+		for i := range m.table {
+			if b := &m.table[i]; b.Action == c.Action { // some have one row for each of their words
+				b.Keys, b.Show, known = c.Keys, Show(c.Keys), true
+			}
+		}
+		if !known {
+			return nil, problem(string(c.Action)+" is not an action", c.Action)
+		}
 	}
 	if err := Check(m.table); err != nil {
 		return nil, err
