@@ -319,6 +319,19 @@ func TestNothingNeedsAttentionIsNeverSaidBesideARedRow(t *testing.T) {
 	}
 }
 
+// TestTheFirstFrameSaysThatItStillReads: nothing is known to be well before it was read.
+func TestTheFirstFrameSaysThatItStillReads(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{60, 15}, {80, 24}, {140, 40}} {
+		source := calm()
+		b := setup(t, source)
+		b.send(sized(size[0], size[1]))
+		b.env.Data.Broker = source.broker
+		require.Contains(t, b.View(), "Reading the alerts …")
+		require.NotContains(t, b.View(), "Nothing needs attention.")
+	}
+}
+
 // TestWhatFollowsFromTheBrokerIsFoldedUnderIt, and not counted.
 func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,5 +29,23 @@ func TestAnAlertAboutAWorkerSaysWhatHelps(t *testing.T) {
 		b := started(t, source, 140, 40)
 		b.press("7")
 		require.Contains(t, b.View(), want)
+	}
+}
+
+// TestAWorkerThatIsGoneIsNamedOnlyForWhatItExplains: executions that wait at it, and none
+// that fail elsewhere.
+func TestAWorkerThatIsGoneIsNamedOnlyForWhatItExplains(t *testing.T) {
+	t.Parallel()
+	for measure, named := range map[string]bool{"stuck_seconds": true, "execution_timeouts": true, "action_failures": false, "retry_rate": false} {
+		source := sample()
+		w := source.overview.WorkerList[0]
+		w.Heartbeat, w.Status, w.Assigned, w.Cordoned, w.Draining = &frozen, "inactive", ptr(2), false, false
+		source.overview.WorkerList = []monitor.Worker{w}
+		source.workers.List = []monitor.Worker{w}
+		alert := &source.alerts.Open[0]
+		alert.Of, alert.Target, alert.View, alert.Measure = "action", "core.fail", "executions", measure
+		b := started(t, source, 140, 40)
+		b.press("7")
+		require.Equal(t, named, strings.Contains(b.View(), w.Name+" is inactive, and owns 2 executions"), measure)
 	}
 }

@@ -247,8 +247,12 @@ func (e *Env) Findings() []monitor.Finding {
 	return found
 }
 
-// Calm says that nothing needs attention, unless an engine replica or a check is red.
+// Calm says that nothing needs attention, unless an engine replica or a check is red, or
+// the alerts have not been read yet.
 func (e *Env) Calm() (sign, text string) {
+	if e.Data.Overview == nil {
+		return e.Paint(theme.Dim, e.Theme.Glyphs.Scheduled), "Reading the alerts …"
+	}
 	var red []string
 	if ov := e.Data.Overview; ov != nil && ov.Replicas != nil && ov.Replicas.Well < ov.Replicas.Total {
 		red = append(red, "ENGINE")

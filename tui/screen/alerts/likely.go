@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func (v *Alerts) likely(a *monitor.Alert, rule *monitor.AlertRule) string {
 		why = v.behindQueue(a.Target)
 	case a.Of == "worker":
 		why = v.behindWorker(a.Target)
-	case a.View == string(keymap.InExecutions):
+	case slices.Contains(byWorkers, a.Measure):
 		why = v.silentWorkers()
 	}
 	if why == "" && rule != nil {
@@ -30,6 +31,10 @@ func (v *Alerts) likely(a *monitor.Alert, rule *monitor.AlertRule) string {
 	}
 	return why
 }
+
+// byWorkers are the measures of executions that their workers do not begin or end. A worker
+// that is gone explains these; it does not explain that executions fail.
+var byWorkers = []string{"execution_timeouts", "scheduled_overdue", "stuck_seconds"}
 
 // lettersFrom says where most of the newest letters came from.
 func (v *Alerts) lettersFrom() string {
