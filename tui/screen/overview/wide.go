@@ -21,7 +21,7 @@ func (o *Overview) leftPane(w, h int) []string {
 	values := e.Ended(w-8, func(minute *monitor.PastMinute) float64 { return minute.Done })
 	lines = append(lines, widget.Chart(values, w, 5, &e.Theme.Glyphs)...)
 	lines = append(lines, e.Paint(theme.Dim, widget.TimeAxis(e.Now.Add(-time.Hour), e.Now, w)), "       done "+e.DonePerMinute()+"   failed "+o.failRate()+
-		"   dead letters "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
+		"   dead letters on the broker "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	lines = append(lines, o.pastLines(w)...)
 	lines = append(lines, "")
 	states := o.stateLines(w)
