@@ -140,7 +140,7 @@ func withDashboard(ctx context.Context, d *demo.Demo, tui string, out io.Writer)
 	verdict := make(chan error, 1)
 	go func() { verdict <- d.Run(ctx) }()
 	screen := exec.CommandContext(ctx, tui)
-	screen.Env = append(os.Environ(), d.Env()...)
+	screen.Env = append(os.Environ(), d.DashboardEnv()...)
 	screen.Stdin, screen.Stdout, screen.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := screen.Run()
 	d.Unmute()

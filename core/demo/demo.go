@@ -73,8 +73,10 @@ type Demo struct {
 	broker      *broker.Broker // of the traffic
 	relay       *outbox.Relay
 	begun       time.Time
-	before      int64    // the newest execution before this run
-	beforeEvent int64    // the same of events
+	trafficEnd  time.Time
+	before      int64 // the newest execution before this run
+	beforeEvent int64 // the same of events
+	earlier     earlier
 	requested   []int64  // by the traffic; of Run alone once that has stopped
 	undone      []string // the faults that did not happen; guarded by noting
 	noting      sync.Mutex
@@ -82,20 +84,22 @@ type Demo struct {
 	workerKilled bool
 	// calm is held while executions of an incident are under way, which a killed worker
 	// would lose.
-	calm      sync.Mutex
-	incidents []*incident // of Run alone once the trouble has ended
-	mirror    *mirror
-	waiting   atomic.Int64
-	muted     atomic.Bool
-	logger    *slog.Logger // of what the demo does itself
-	log       io.Closer
+	calm       sync.Mutex
+	incident   *incident // nil until it begins; of Run alone once the trouble has ended
+	mirror     *mirror
+	placing    sync.Mutex
+	ordersHeld bool // no order is placed; guarded by placing
+	waiting    atomic.Int64
+	muted      atomic.Bool
+	logger     *slog.Logger // of what the demo does itself
+	log        io.Closer
 }
 
 // Start brings up the servers, the schema, the replicas and the workers. The
 // caller calls Stop whatever happens after.
 func Start(ctx context.Context, cfg Config) (*Demo, error) {
 	d := &Demo{cfg: cfg}
-	err := d.patiently(ctx, "starting a private PostgreSQL and RabbitMQ in "+cfg.Dir, 6*time.Second, func() (err error) {
+	err := d.patiently(ctx, "starting a private PostgreSQL and RabbitMQ in "+cfg.Dir, 10*time.Second, func() (err error) {
 		d.stack, err = devstack.Up(ctx, devstack.Config{Dir: cfg.Dir, Durable: true, Logger: cfg.Logger, StatsInterval: time.Second})
 		return err
 	})
@@ -133,6 +137,9 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err := d.openShop(ctx); err != nil {
 		return err
 	}
+	if err := d.readEarlier(ctx); err != nil {
+		return err
+	}
 	if err := d.writePast(ctx); err != nil {
 		return err
 	}
@@ -140,7 +147,9 @@ func (d *Demo) prepare(ctx context.Context) error {
 		return err
 	}
 	d.fleet = newFleet(d.cfg.Binary, logs, d.Env())
-	d.sayf("watch it from another terminal: %s", d.invitation())
+	here, _ := os.Getwd() // without it, the paths are absolute
+	line, where := invitation(here, d.cfg.Binary, d.stack.Dir())
+	d.sayf("watch it from another terminal%s:\n  %s", where, line)
 	return d.startFleet(ctx, logs)
 }
 
@@ -178,10 +187,17 @@ func (d *Demo) connect(ctx context.Context) error {
 func replicaName(i int) string { return fmt.Sprintf("executor-%d", i+1) }
 func workerName(i int) string  { return fmt.Sprintf("demo-worker-%d", i+1) }
 
-// invitation is the line of a shell that opens the dashboard beside the demo.
-func (d *Demo) invitation() string {
-	dashboard := filepath.Join(filepath.Dir(d.cfg.Binary), "attune-tui")
-	return fmt.Sprintf(`(eval "$(%s stack env --dir %s)"; %s)`, inShell(d.cfg.Binary), inShell(d.stack.Dir()), inShell(dashboard))
+// invitation is the line of a shell that opens the dashboard on the demo of a folder, and
+// where that shell has to be. Paths below the working folder are relative, so that the line
+// can be copied from a narrow terminal.
+func invitation(here, binary, folder string) (line, where string) {
+	dashboard := filepath.Join(filepath.Dir(binary), "attune-tui")
+	for _, path := range []*string{&binary, &folder, &dashboard} {
+		if short, err := filepath.Rel(here, *path); err == nil && filepath.IsLocal(short) && strings.ContainsRune(short, '/') {
+			*path, where = short, ", in this folder"
+		}
+	}
+	return fmt.Sprintf(`(eval "$(%s stack env --dir %s)"; %s)`, inShell(binary), inShell(folder), inShell(dashboard)), where
 }
 
 // inShell quotes a path for a shell where it has to be.
@@ -213,7 +229,15 @@ func (d *Demo) Env() []string {
 		// repeated only if the action allows it.
 		"ATTUNE__EXECUTOR__HEALTH_CHECK_INTERVAL=5s",
 		"ATTUNE__EXECUTOR__RETRY__MAX_UNSTARTED=0",
+		// Executions of core.fail and demo.unlucky fail on purpose, and no alert is to say so.
+		"ATTUNE__ALERTS__ACTION_FAILING__TARGET=ops.invoice",
 	}
+}
+
+// DashboardEnv is Env and where the demo's dashboard keeps its exports: in the folder of the
+// demo, as everything else.
+func (d *Demo) DashboardEnv() []string {
+	return append(d.Env(), "XDG_STATE_HOME="+filepath.Join(d.stack.Dir(), "dashboard"))
 }
 
 // Run sends traffic and faults, one line a second, until the duration or the
@@ -244,8 +268,8 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := <-traffic; err != nil {
 		return fmt.Errorf("send traffic: %w", err)
 	}
-	for _, i := range d.incidents {
-		d.requested = append(d.requested, i.requested()...)
+	if d.incident != nil {
+		d.requested = append(d.requested, d.incident.requested()...)
 	}
 	return d.conclude(context.WithoutCancel(ctx))
 }
@@ -271,6 +295,7 @@ func (d *Demo) curtain(show context.Context, faults <-chan struct{}, end func())
 
 // conclude awaits the end of everything that was requested and judges it.
 func (d *Demo) conclude(ctx context.Context) error {
+	d.trafficEnd = time.Now()
 	d.sayf("traffic stopped; waiting for what is still under way")
 	last := d.drain(ctx)
 	// Ended executions give back their slots when their reports are read.
@@ -293,7 +318,7 @@ func (d *Demo) drain(ctx context.Context) counts {
 		if now, err := d.count(ctx); err == nil {
 			if time.Since(told) >= progressEvery {
 				told = time.Now()
-				d.sayf("  %d executions are still under way", now.live())
+				d.sayf("  %s", d.underWayText(ctx, now.live()))
 			}
 			if orders, err := d.countShop(ctx); err == nil && now.live() == 0 && now.Outbox == 0 && orders.done() {
 				return now
@@ -356,6 +381,9 @@ func (d *Demo) Stop(ctx context.Context) error {
 	d.left()
 	return nil
 }
+
+// watched reports whether people watch, at the dashboard, until they quit.
+func (d *Demo) watched() bool { return d.cfg.Duration == 0 }
 
 // Mute keeps quiet while something else has the screen.
 func (d *Demo) Mute() { d.muted.Store(true) }

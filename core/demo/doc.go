@@ -21,10 +21,10 @@
 // Ten seconds after the start, or a few in a demo of a given length, an incident begins:
 // a worker sends heartbeats and consumes nothing, a script copies its messages to another
 // worker, a publisher sends broken messages, a consumer of events is away, a release fails
-// most runs of one action, and an action is deleted. About sixty dead letters in four
-// groups then wait for a person. In a demo of a given length the commands of
-// docs/tutorial-triage.md triage them, and the demo looks up what came of each execution.
-// Where people watch, it waits for them, and a variation follows.
+// most runs of one action, and an action is deleted. Sixty dead letters in four groups then
+// wait for a person. In a demo of a given length the commands of docs/tutorial-triage.md
+// triage them, and the demo looks up what came of each execution. Where people watch, it
+// waits for them. There is one incident in a run; the practices are the others.
 //
 // At the end traffic stops, everything that was requested is awaited, each requested id
 // is looked up, and the invariant queries are run. The demo succeeds only if every

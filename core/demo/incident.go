@@ -20,8 +20,7 @@ var incidentEndsSQL string
 
 // Times of an incident.
 const (
-	incidentAfter   = 10 * time.Second // from the start of the dashboard to the first incident
-	incidentPause   = time.Minute      // from the last decision about one incident to the next
+	incidentAfter   = 10 * time.Second // from the start of the dashboard to the incident
 	incidentLongest = 5 * time.Minute  // an incident that is not triaged ends after this
 	// incidentTimeout bounds each wait for one step of an incident.
 	incidentTimeout = 45 * time.Second
@@ -44,8 +43,7 @@ var groups = []string{groupMirror, groupPrint, groupFax, groupBroken}
 // is away, a release that fails most runs of one action, and an action that is deleted.
 // The causes end by themselves; the dead letters wait for a person.
 type incident struct {
-	demo  *Demo
-	round int
+	demo *Demo
 
 	beforeLetter int64
 	annex        *annex
@@ -62,6 +60,7 @@ type incident struct {
 	orders       []int64  // workflows that were paused
 	left         *verdict // of a practice; nil otherwise
 	failures     []string // what did not happen as planned
+	cut          bool     // the operator quit before the incident had come to its end
 }
 
 // letter is a dead letter of an incident.
@@ -71,8 +70,8 @@ type letter struct {
 	decision      string // empty while it waits for a person
 }
 
-// size is how many dead letters a group of this round has.
-func (i *incident) size() int { return 15 - i.round%3 }
+// groupSize is how many dead letters a group has.
+const groupSize = 15
 
 // letters reads the dead letters of the incident.
 func (i *incident) letters(ctx context.Context) ([]letter, error) {
@@ -135,6 +134,9 @@ func (i *incident) happen(ctx context.Context, news chan<- string, steps []step)
 			tell(ctx, news, step.name)
 		}
 		if err := i.patiently(ctx, step.do); err != nil {
+			if i.cut = ctx.Err() != nil && i.left == nil && i.demo.watched(); i.cut {
+				return
+			}
 			i.failures = append(i.failures, fmt.Sprintf("%s: %v", step.name, err))
 			if ctx.Err() != nil {
 				return
@@ -231,12 +233,12 @@ func (i *incident) awaitLetters(ctx context.Context) error {
 		list, err := i.letters(ctx)
 		counts := waiting(list)
 		return err == nil && counts[groupPrint] >= len(i.prints) && counts[groupFax] >= len(i.faxes) &&
-			counts[groupBroken] >= len(i.broken) && counts[groupMirror] >= i.size(), err
+			counts[groupBroken] >= len(i.broken) && counts[groupMirror] >= groupSize, err
 	})
 }
 
-// trouble has incidents begin while the show goes on: once, and triaged by commands,
-// where the demo has a given length; again and again where people watch.
+// trouble has the incident begin while the show goes on. Commands triage it where the demo
+// has a given length; where people watch, it waits for them.
 func (d *Demo) trouble(ctx context.Context, news chan<- string) {
 	pause := incidentAfter
 	if d.cfg.Duration > 0 {
@@ -248,27 +250,22 @@ func (d *Demo) trouble(ctx context.Context, news chan<- string) {
 		}
 		return
 	}
-	for round := 0; supervise.Sleep(ctx, pause); round++ {
-		i := &incident{demo: d, round: round}
-		d.incidents = append(d.incidents, i)
-		d.calm.Lock()
-		i.happen(ctx, news, i.steps())
-		if d.cfg.Duration > 0 && len(i.failures) == 0 {
-			i.triage(ctx, news)
-		}
-		d.calm.Unlock()
-		if d.cfg.Duration == 0 {
-			i.awaitTriage(ctx)
-		}
-		i.heal(context.WithoutCancel(ctx))
-		if d.cfg.Duration > 0 {
-			return
-		}
-		pause = incidentPause
-	}
-	if d.cfg.Duration > 0 {
+	if !supervise.Sleep(ctx, pause) {
 		d.miss("the incident", errors.New("the time was over"))
+		return
 	}
+	i := &incident{demo: d}
+	d.incident = i
+	d.calm.Lock()
+	i.happen(ctx, news, i.steps())
+	if d.cfg.Duration > 0 && len(i.failures) == 0 {
+		i.triage(ctx, news)
+	}
+	d.calm.Unlock()
+	if d.watched() {
+		i.awaitTriage(ctx)
+	}
+	i.heal(context.WithoutCancel(ctx))
 }
 
 // awaitTriage waits until people have decided all letters of the incident, or long enough.
@@ -285,7 +282,7 @@ func (i *incident) awaitTriage(ctx context.Context) {
 func (i *incident) heal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, incidentTimeout)
 	defer cancel()
-	err := errors.Join(i.demo.mirror.open(ctx), i.demo.restoreOps(ctx))
+	err := errors.Join(i.demo.bringMirrorBack(ctx), i.demo.restoreOps(ctx))
 	if i.annex != nil {
 		err = errors.Join(err, i.annex.close(ctx))
 	}

@@ -195,34 +195,43 @@ func (m *mirror) events() []int64 {
 	return ids
 }
 
-func (i *incident) closeMirror(context.Context) error {
+// closeMirror has the mirror go away once it has taken every event so far. No order is
+// placed until it is back: it misses the parcels of the incident and no other event.
+func (i *incident) closeMirror(ctx context.Context) error {
+	i.demo.holdOrders(true)
+	err := until(ctx, "await the events that the mirror takes", func(ctx context.Context) (bool, error) {
+		_, missed, err := i.demo.mirrored(ctx)
+		return err == nil && missed == 0, err
+	})
 	i.demo.mirror.close()
-	return nil
+	return err
+}
+
+// bringMirrorBack has the mirror consume again, and orders be placed.
+func (d *Demo) bringMirrorBack(ctx context.Context) error {
+	defer d.holdOrders(false)
+	return d.mirror.open(ctx)
 }
 
 // openMirror brings the mirror back once the events have expired that it missed.
 func (i *incident) openMirror(ctx context.Context) error {
 	err := until(ctx, "await the events that expire", func(ctx context.Context) (bool, error) {
 		list, err := i.letters(ctx)
-		return err == nil && waiting(list)[groupMirror] >= i.size(), err
+		return err == nil && waiting(list)[groupMirror] >= groupSize, err
 	})
-	return errors.Join(err, i.demo.mirror.open(ctx))
+	return errors.Join(err, i.demo.bringMirrorBack(ctx))
 }
 
 // sendBroken publishes requests that no program can read.
 func (i *incident) sendBroken(ctx context.Context) error {
-	bodies := []string{
-		`{"message_type": "ExecutionRequested", "payload": {"execution_id": `,
-		`<request><action>ops.print</action></request>`,
-		`execution_id=4711&action=ops.print`,
-	}
+	body := []byte(`{"message_type": "ExecutionRequested", "payload": {"execution_id": `)
 	var messages []broker.Message
-	for n := range i.size() {
+	for n := range groupSize {
 		id := fmt.Sprintf("%s-%d-%d", "sick", time.Now().UnixNano(), n)
 		i.broken = append(i.broken, id)
 		messages = append(messages, broker.Message{
 			ID: id, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
-			Body: []byte(bodies[i.round%len(bodies)]),
+			Body: body,
 		})
 	}
 	return i.publish(ctx, messages)
@@ -258,12 +267,12 @@ func (i *incident) request(ctx context.Context) error {
 
 func (i *incident) requestPrints(ctx context.Context) (err error) {
 	supervise.Sleep(ctx, annexKnown)
-	i.prints, err = i.ask(ctx, numbered("ops.print", i.size()))
+	i.prints, err = i.ask(ctx, numbered("ops.print", groupSize))
 	return err
 }
 
 func (i *incident) requestFaxes(ctx context.Context) (err error) {
-	i.faxes, err = i.ask(ctx, numbered("ops.fax", i.size()))
+	i.faxes, err = i.ask(ctx, numbered("ops.fax", groupSize))
 	return err
 }
 
@@ -283,7 +292,7 @@ func (i *incident) requestInvoices(ctx context.Context) (err error) {
 // scanParcels emits events while the mirror is away.
 func (i *incident) scanParcels(ctx context.Context) error {
 	var events []submit.Event
-	for n := range i.size() {
+	for n := range groupSize {
 		events = append(events, submit.Event{TriggerRef: "ops.parcel_scanned", Payload: fmt.Appendf(nil, `{"parcel": %d}`, n)})
 	}
 	if _, err := submit.New(i.demo.store, i.demo.relay).EmitEvents(ctx, events); err != nil {
@@ -306,7 +315,7 @@ func numbered(ref string, n int) []submit.Request {
 // copy dies there and waits for a person. The messages themselves expire in the queue of
 // the annex, and the engine decides about them alone.
 func (i *incident) copyMessages(ctx context.Context) error {
-	name := workerName(i.round % 2 * (i.demo.cfg.Workers - 1))
+	name := workerName(0)
 	err := i.demo.store.Pool().QueryRow(ctx, "SELECT id FROM worker WHERE name = $1", name).Scan(&i.target)
 	if err != nil {
 		return fmt.Errorf("look for %s: %w", name, err)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,9 @@ var triageCommands = []string{
 
 // triage types the commands, as a person does, in a folder of its own.
 func (i *incident) triage(ctx context.Context, news chan<- string) {
+	if n := i.demo.earlier.open; n > 0 {
+		tell(ctx, news, fmt.Sprintf("%d dead letters of earlier runs wait too: the commands decide those that they match", n))
+	}
 	folder, err := os.MkdirTemp("", "attune-demo-")
 	if err != nil {
 		i.failures = append(i.failures, err.Error())
@@ -95,7 +99,7 @@ func (i *incident) undone(ctx context.Context) ([]string, error) {
 			}
 		}
 		if len(not) > 0 {
-			left = append(left, fmt.Sprintf("%d executions of %s did not complete, such as %v", len(not), part.name, not[:min(len(not), 3)]))
+			left = append(left, fmt.Sprintf("%d executions of %s did not complete, such as %v: retry them", len(not), part.name, not[:min(len(not), 3)]))
 		}
 	}
 	_, missed, err := i.demo.mirrored(ctx)
@@ -160,11 +164,20 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	if i.demo.cfg.Duration > 0 {
+	switch {
+	case !i.demo.watched():
 		problems = slices.Concat(i.failures, left, misjudged(by))
-	} else { // people may leave when they like
+	case i.cut:
+		lines = append(lines, "    not complete          you quit while it began")
+	default: // people may leave when they like
+		for _, text := range i.failures {
+			lines = append(lines, "    not brought about     "+text)
+		}
 		for _, text := range left {
 			lines = append(lines, "    undone                "+text)
+		}
+		if len(i.failures)+len(left) == 0 {
+			lines = append(lines, "    all is decided        no dead letter waits, every execution completed, and the mirror has every event")
 		}
 	}
 	invoices, err := i.lastOf(ctx, i.invoices)
@@ -177,30 +190,68 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 			repeated++
 		}
 	}
-	lines = append(lines, fmt.Sprintf("    %-33s %6d of %d invoices, repeated and completed", "failed by the release", repeated, len(invoices)))
+	lines = slices.Insert(lines, 1+len(groups), fmt.Sprintf("    %-33s %6d of %d invoices, repeated and completed", "failed by the release", repeated, len(invoices)))
 	return lines, problems, nil
 }
 
-// next says what to do after a demo in which dead letters were left; nothing if none was.
+//go:embed earlier.sql
+var earlierSQL string
+
+// earlier is what earlier runs in the same folder have left in the ledger.
+type earlier struct {
+	letter int64 // the newest dead letter before this run
+	open   int64 // how many waited then
+}
+
+// readEarlier notes what waits in the ledger before the run.
+func (d *Demo) readEarlier(ctx context.Context) error {
+	const newest = int64(math.MaxInt64)
+	if err := d.store.Pool().QueryRow(ctx, earlierSQL, newest).Scan(&d.earlier.letter, &d.earlier.open); err != nil {
+		return fmt.Errorf("read the dead letters of earlier runs: %w", err)
+	}
+	return nil
+}
+
+// incidentReport says how the incident ended, or that it did not begin, what became of
+// dead letters of earlier runs, and what was not as promised.
+func (d *Demo) incidentReport(ctx context.Context) (lines, problems []string, err error) {
+	switch {
+	case d.incident != nil:
+		if lines, problems, err = d.incident.report(ctx); err != nil {
+			return nil, nil, err
+		}
+	case d.cfg.Faults && d.watched():
+		lines = []string{"  incident              had not begun when you quit"}
+	}
+	if d.earlier.open == 0 {
+		return lines, problems, nil
+	}
+	var last, open int64
+	if err := d.store.Pool().QueryRow(ctx, earlierSQL, d.earlier.letter).Scan(&last, &open); err != nil {
+		return nil, nil, fmt.Errorf("read the dead letters of earlier runs: %w", err)
+	}
+	text := fmt.Sprintf("  earlier runs          %8d dead letters waited at the start: %d were decided in this run, %d wait", d.earlier.open, d.earlier.open-open, open)
+	return append(lines, text), problems, nil
+}
+
+// next says what to do after a demo whose incident has not begun, or in which dead
+// letters wait or executions have not completed; nothing otherwise.
 func (d *Demo) next(ctx context.Context) ([]string, error) {
-	if d.cfg.Duration > 0 || d.cfg.Practice != "" {
+	if !d.watched() || !d.cfg.Faults || d.cfg.Practice != "" {
 		return nil, nil
 	}
-	for _, i := range d.incidents {
+	if i := d.incident; i != nil && !i.cut {
 		left, err := i.undone(ctx)
-		if err != nil {
+		if err != nil || len(left) == 0 {
 			return nil, err
 		}
-		if len(left) > 0 {
-			return []string{
-				"NEXT",
-				"  docs/tutorial-triage.md leads from here to a clean queue in ten keys, or in seven commands.",
-				"  The ledger keeps the dead letters: `make demo` shows them again and begins a new incident after ten seconds.",
-				"  Without the dashboard: `make demo </dev/null | cat` types the commands and says what came of each execution.",
-			}, nil
-		}
 	}
-	return nil, nil
+	return []string{
+		"NEXT",
+		"  `make demo` again: what waits in the ledger still does, and ten seconds after the dashboard opens an incident begins.",
+		"  docs/tutorial-triage.md then leads to a clean queue, in ten keys or in seven commands.",
+		"  Without the dashboard: `make demo </dev/null | cat` types the commands and says what came of each execution.",
+	}, nil
 }
 
 // misjudged names groups that the commands did not decide as the tutorial says.

@@ -2,9 +2,13 @@ package demo
 
 import (
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/devstack"
 )
 
 // What is copied from the demo's first lines means the same folder to a shell.
@@ -16,4 +20,28 @@ func TestPathsAreWordsOfAShell(t *testing.T) {
 		require.Equal(t, path, string(out))
 	}
 	require.Equal(t, "/opt/attune/bin/attune-tui", inShell("/opt/attune/bin/attune-tui"), "without quotes where none are needed")
+}
+
+// The line fits a narrow terminal where the demo is below the working folder.
+func TestTheInvitationIsShort(t *testing.T) {
+	t.Parallel()
+	line, where := invitation("/home/ada/src/attune", "/home/ada/src/attune/bin/attune-executor", "/home/ada/src/attune/.attune/demo")
+	require.Equal(t, `(eval "$(bin/attune-executor stack env --dir .attune/demo)"; bin/attune-tui)`, line)
+	require.Equal(t, ", in this folder", where)
+	line, where = invitation("/home/ada", "/opt/attune/bin/attune-executor", "/tmp/my demo")
+	require.Equal(t, `(eval "$(/opt/attune/bin/attune-executor stack env --dir '/tmp/my demo')"; /opt/attune/bin/attune-tui)`, line)
+	require.Empty(t, where)
+}
+
+// The dashboard of the demo writes into the folder of the demo, and the demo's own noise
+// raises no alert.
+func TestTheDashboardWritesIntoTheDemosFolder(t *testing.T) {
+	t.Parallel()
+	d := &Demo{stack: &devstack.Stack{}}
+	require.Contains(t, d.DashboardEnv(), "XDG_STATE_HOME="+filepath.Join(d.stack.Dir(), "dashboard"))
+	cfg, err := config.Load("", d.Env())
+	require.NoError(t, err)
+	failing := cfg.Alerts["action_failing"]
+	require.True(t, failing.Covers("ops.invoice"))
+	require.False(t, failing.Covers("core.fail") || failing.Covers("demo.unlucky"))
 }

@@ -33,7 +33,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	d, out := fresh(t)
 	ctx := t.Context()
 	require.NoError(t, d.writePast(ctx))
-	require.Regexp(t, `^making up the last hour `, out.String())
+	require.Regexp(t, `^filling the charts with a made-up last hour `, out.String())
 	m := monitor.New(monitor.Config{}, monitor.Deps{Store: d.store})
 
 	past, err := m.Past(ctx)
@@ -129,7 +129,7 @@ func TestThePastIsWrittenWhereItIsMissing(t *testing.T) {
 	testkit.Exec(t, d.store, "update execution set status = 'completed' where id = $1", old.ID)
 	testkit.Exec(t, d.store, "update execution set created = now() - interval '30 minutes', finished_at = now() - interval '30 minutes'")
 	require.NoError(t, d.writePast(t.Context()))
-	require.Regexp(t, `^making up the last hour `, out.String())
+	require.Regexp(t, `^filling the charts with a made-up last hour `, out.String())
 	require.Zero(t, testkit.Count(t, d.store, `select count(*) from execution e join execution o on o.id = $1
 		where e.id <> o.id and e.created < o.created`, old.ID))
 	require.Zero(t, testkit.Count(t, d.store, "select count(*) from execution where id < $1", old.ID))

@@ -304,7 +304,7 @@ func (i *incident) pauseOrders(ctx context.Context) (err error) {
 // practise brings one incident about and waits for the trainee until the show is over.
 func (d *Demo) practise(ctx context.Context, news chan<- string) {
 	i := &incident{demo: d, left: &verdict{}}
-	d.incidents = append(d.incidents, i)
+	d.incident = i
 	one := practices[d.cfg.Practice]
 	i.happen(ctx, news, one.steps(i))
 	if len(i.failures) == 0 {

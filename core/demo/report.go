@@ -17,6 +17,9 @@ var countsSQL string
 //go:embed recent.sql
 var recentSQL string
 
+//go:embed under_way.sql
+var underWaySQL string
+
 //go:embed latency.sql
 var latencySQL string
 
@@ -76,8 +79,11 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	add("SUMMARY")
-	add("  requested             %8d executions in %s", total, time.Since(d.begun).Round(time.Second))
+	add("  requested             %8d executions in %s; %s", total, whole(d.trafficEnd.Sub(d.begun)), d.lengthText())
+	add("    %-33s %6d", "by the demo", len(d.requested))
+	add("    %-33s %6d", "by rules, workflows, repetitions", total-int64(len(d.requested)))
 	add("  completed             %8d", c.Completed)
+	add("  not completed         %8d", c.Failed+c.Other)
 	ends, err := d.ends(ctx)
 	if err != nil {
 		return err
@@ -90,15 +96,13 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 		return err
 	}
 	add("  repetitions           %8d (among the requested)", c.Repeated)
-	add("  lost                  %8d (of %d requested ids, each looked up)", c.live()+int64(len(missing)), len(d.requested))
-	problems := d.problems(c, ends, missing)
-	for _, i := range d.incidents {
-		told, wrong, err := i.report(ctx)
-		if err != nil {
-			return err
-		}
-		lines, problems = append(lines, told...), append(problems, wrong...)
+	add("  lost                  %8d (each of the %d requested by the demo was looked up)", c.live()+int64(len(missing)), len(d.requested))
+	told, wrong, err := d.incidentReport(ctx)
+	if err != nil {
+		return err
 	}
+	lines = append(lines, told...)
+	problems := append(d.problems(c, ends, missing), wrong...)
 	if p50, p99, err := d.latency(ctx); err == nil {
 		add("  requested → running   p50 %s, p99 %s (those that did not wait for a limit)", p50, p99)
 	}
@@ -110,10 +114,10 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	add("  workflows             %8d completed, %d failed or cancelled, %d without an end", orders.Completed, orders.Failed, orders.Live)
 	add("  questions             %8d answered, %d open", orders.Answered, orders.Open)
 	if len(violations) == 0 {
-		add("  invariants            all %d queries are silent", len(doctor.Checks()))
+		add("  consistency           all %d checks pass", len(doctor.Checks()))
 	}
 	for _, v := range violations {
-		add("  invariant broken      %s", v)
+		add("  inconsistent          %s", v)
 	}
 	for _, p := range problems {
 		add("  not as promised       %s", p)
@@ -133,6 +137,28 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 		return ErrLost
 	}
 	return nil
+}
+
+// whole is a duration in seconds.
+func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
+
+// lengthText says why the run took longer than its traffic was to take.
+func (d *Demo) lengthText() string {
+	text := fmt.Sprintf("the last ended %s later", whole(time.Since(d.trafficEnd)))
+	if over := whole(d.trafficEnd.Sub(d.begun) - d.cfg.Duration); !d.watched() && over > 0 {
+		text = fmt.Sprintf("%s over, until every fault had happened; ", over) + text
+	}
+	return text
+}
+
+// underWayText says which executions the end of the run waits for, and for how long.
+func (d *Demo) underWayText(ctx context.Context, n int64) string {
+	text := fmt.Sprintf("%d under way", n)
+	var names []string
+	if err := d.store.Pool().QueryRow(ctx, underWaySQL).Scan(&names); err == nil && len(names) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s; given up if none ends within %s", text, drainPatience)
 }
 
 //go:embed ends.sql

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 	t.Parallel()
 	out := &bytes.Buffer{}
-	d := &Demo{cfg: Config{Out: out, Duration: time.Minute}, store: testkit.Store(t), begun: time.Now()}
+	d := &Demo{cfg: Config{Out: out, Duration: time.Minute}, store: testkit.Store(t), begun: time.Now(), trafficEnd: time.Now()}
 	action := testkit.Action(t, d.store, "demo.any")
 	ended := func(ref string, status attune.Status, result string) int64 {
 		e := testkit.Execution(t, d.store, testkit.ActionRow{ID: action.ID, Ref: ref}, func(r *testkit.ExecutionRow) {
@@ -41,7 +42,9 @@ func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 		ended("shop.charge", attune.StatusFailed, `{"error": "the bank is away\n"}`),
 	}
 	require.NoError(t, summary(), out.String())
+	require.Regexp(t, `by the demo +3\n +by rules, workflows, repetitions +0\n +completed +1\n +not completed +2\n`, out.String())
 	require.Regexp(t, `on purpose +1\n +refused by the bank +1\n`, out.String())
+	require.NotContains(t, out.String(), "incident", "a demo of a given length begins one itself")
 
 	left.left = []string{"worker.7.packs: 1 ready, 0 unacknowledged"}
 	require.ErrorIs(t, summary(), ErrLost)
@@ -71,4 +74,67 @@ func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 	require.Contains(t, out.String(), "were lost with a killed worker, and none was killed")
 	d.workerKilled = true
 	require.NoError(t, summary(), out.String())
+}
+
+// TestTheSummarySaysWhetherTheIncidentIsOver: it has not begun, letters of earlier runs wait,
+// something is left to do, or all is decided.
+func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	st := testkit.Store(t)
+	d := &Demo{cfg: Config{Faults: true}, store: st, mirror: &mirror{seen: map[int64]bool{}}}
+	said := func() string {
+		t.Helper()
+		lines, problems, err := d.incidentReport(ctx)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+		next, err := d.next(ctx)
+		require.NoError(t, err)
+		return strings.Join(append(lines, next...), "\n")
+	}
+	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, decision) values ('a', 'old', null), ('b', 'old', null), ('c', 'old', 'requeued')`)
+	require.NoError(t, d.readEarlier(ctx))
+	require.Contains(t, said(), "  incident              had not begun when you quit\n"+
+		"  earlier runs                 2 dead letters waited at the start: 0 were decided in this run, 2 wait\nNEXT\n")
+
+	testkit.Exec(t, st, "update dead_letter set decision = 'discarded' where fingerprint = 'a'")
+	action := testkit.Action(t, st, "ops.print")
+	printed := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
+	d.incident = &incident{demo: d, beforeLetter: d.earlier.letter, broken: []string{"sick-1"}, prints: []int64{printed.ID}}
+	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, message_id) values ('d', 'mirror.events', 'd'), ('e', 'x', 'sick-1'), ('f', 'x', 'alone')`)
+	require.Contains(t, said(), "incident                     2 dead letters in 2 groups; the engine decided 1 others alone\n")
+	require.Contains(t, said(), "undone                1 dead letters wait: messages that no program can read")
+	require.Contains(t, said(), "2 dead letters waited at the start: 1 were decided in this run, 1 wait")
+	require.Contains(t, said(), "\nNEXT\n")
+	require.NotContains(t, said(), "all is decided")
+
+	testkit.Exec(t, st, "update dead_letter set decision = 'requeued' where fingerprint in ('d', 'e')")
+	require.Contains(t, said(), "    all is decided        no dead letter waits, every execution completed, and the mirror has every event\n")
+	require.NotContains(t, said(), "undone")
+	require.NotContains(t, said(), "NEXT")
+
+	d.incident.cut = true
+	require.Contains(t, said(), "    not complete          you quit while it began\n")
+	require.Contains(t, said(), "\nNEXT\n")
+}
+
+// TestTheEndNamesWhatItWaitsFor: the actions under way, and for how long they are awaited.
+func TestTheEndNamesWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	d := &Demo{store: testkit.Store(t)}
+	action := testkit.Action(t, d.store, "shop.fulfil")
+	for _, status := range []attune.Status{attune.StatusRunning, attune.StatusScheduled, attune.StatusCompleted} {
+		testkit.Execution(t, d.store, action, func(r *testkit.ExecutionRow) { r.Status = status })
+	}
+	require.Equal(t, "2 under way: 2 of shop.fulfil; given up if none ends within 1m30s", d.underWayText(t.Context(), 2))
+}
+
+// TestTheLengthOfARunIsExplained: traffic that went on for the faults, and the end.
+func TestTheLengthOfARunIsExplained(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	d := &Demo{cfg: Config{Duration: 20 * time.Second}, begun: now.Add(-31 * time.Second), trafficEnd: now.Add(-4 * time.Second)}
+	require.Equal(t, "7s over, until every fault had happened; the last ended 4s later", d.lengthText())
+	d.cfg.Duration = 0
+	require.Equal(t, "the last ended 4s later", d.lengthText())
 }

@@ -112,19 +112,45 @@ func order(n int) map[string]any {
 	return map[string]any{"order": n, "customer": customer, "amount": amount, "items": items, "country": country}
 }
 
-// orders emits an event for every order until the context ends.
+// orders emits an event for every order until the context ends. Orders that could not be
+// placed are placed as soon as that is possible again.
 func (d *Demo) orders(ctx context.Context) {
 	requests := submit.New(d.store, d.relay)
-	for n := 1; supervise.Sleep(ctx, orderEvery); n++ {
-		payload, err := json.Marshal(order(n))
-		if err == nil {
-			_, err = requests.EmitEvent(ctx, submit.Event{TriggerRef: "shop.order_placed", Payload: payload})
-		}
-		if err != nil && ctx.Err() == nil {
-			d.logger.WarnContext(ctx, "An order could not be placed", "error", err)
-			n-- // it is placed the next time
+	n := 1
+	for due := 1; supervise.Sleep(ctx, orderEvery); due++ {
+		for n <= due {
+			placed, err := d.placeOrder(ctx, requests, n)
+			if err != nil && ctx.Err() == nil {
+				d.logger.WarnContext(ctx, "An order could not be placed", "error", err)
+			}
+			if !placed {
+				break
+			}
+			n++
 		}
 	}
+}
+
+// placeOrder emits the event of one order, unless orders are held.
+func (d *Demo) placeOrder(ctx context.Context, requests *submit.Submitter, n int) (placed bool, err error) {
+	d.placing.Lock()
+	defer d.placing.Unlock()
+	if d.ordersHeld {
+		return false, nil
+	}
+	payload, err := json.Marshal(order(n))
+	if err == nil {
+		_, err = requests.EmitEvent(ctx, submit.Event{TriggerRef: "shop.order_placed", Payload: payload})
+	}
+	return err == nil, err
+}
+
+// holdOrders has the shop place no orders, or place them again. No order is being placed
+// when it returns.
+func (d *Demo) holdOrders(held bool) {
+	d.placing.Lock()
+	defer d.placing.Unlock()
+	d.ordersHeld = held
 }
 
 // runShop places orders until show ends, and answers questions until the returned
@@ -133,7 +159,7 @@ func (d *Demo) runShop(ctx, show context.Context) (stop func()) {
 	answering, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { d.orders(show) })
-	wg.Go(func() { d.answers(answering) })
+	wg.Go(func() { d.answers(answering, show) })
 	return func() {
 		cancel()
 		wg.Wait()
@@ -141,12 +167,16 @@ func (d *Demo) runShop(ctx, show context.Context) (stop func()) {
 }
 
 // answers answers the questions of the shop after a while, in place of a person,
-// until the context ends.
-func (d *Demo) answers(ctx context.Context) {
+// until the context ends; at once after the show.
+func (d *Demo) answers(ctx, show context.Context) {
 	desk := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay)
 	for supervise.Sleep(ctx, time.Second) {
+		after := d.cfg.AnswerAfter
+		if show.Err() != nil {
+			after = 0 // the person has quit
+		}
 		var ids []int64
-		if err := d.store.Pool().QueryRow(ctx, questionsSQL, d.before, d.cfg.AnswerAfter).Scan(&ids); err != nil {
+		if err := d.store.Pool().QueryRow(ctx, questionsSQL, d.before, after).Scan(&ids); err != nil {
 			d.logger.WarnContext(ctx, "The questions could not be read", "error", err)
 			continue
 		}

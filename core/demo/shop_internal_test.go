@@ -13,6 +13,8 @@ import (
 
 	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -66,4 +68,19 @@ func TestAFileIsReplacedAsAWhole(t *testing.T) {
 		default:
 		}
 	}
+}
+
+// While orders are held none is placed; afterwards the same order is.
+func TestHeldOrdersArePlacedLater(t *testing.T) {
+	t.Parallel()
+	d, _ := fresh(t)
+	requests := submit.New(d.store, nil)
+	events := func() int { return testkit.Count(t, d.store, "select count(*) from event") }
+	for _, held := range []bool{true, false} {
+		d.holdOrders(held)
+		placed, err := d.placeOrder(t.Context(), requests, 1)
+		require.NoError(t, err)
+		require.Equal(t, !held, placed)
+	}
+	require.Equal(t, 1, events())
 }
