@@ -231,6 +231,8 @@ func (d *Demo) Env() []string {
 		"ATTUNE__EXECUTOR__RETRY__MAX_UNSTARTED=0",
 		// Executions of core.fail and demo.unlucky fail on purpose, and no alert is to say so.
 		"ATTUNE__ALERTS__ACTION_FAILING__TARGET=ops.invoice",
+		// The overview soon forgets replicas that a fault or the end of an earlier run ended.
+		"ATTUNE__RETENTION__SILENT_REPLICAS=1m",
 	}
 }
 

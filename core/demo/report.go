@@ -79,7 +79,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	add("SUMMARY")
-	add("  requested             %8d executions in %s; %s", total, whole(d.trafficEnd.Sub(d.begun)), d.lengthText())
+	add("  requested             %8d executions in %s%s", total, whole(d.trafficEnd.Sub(d.begun)), d.lengthText())
 	add("    %-33s %6d", "by the demo", len(d.requested))
 	add("    %-33s %6d", "by rules, workflows, repetitions", total-int64(len(d.requested)))
 	add("  completed             %8d", c.Completed)
@@ -144,9 +144,9 @@ func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
 
 // lengthText says why the run took longer than its traffic was to take.
 func (d *Demo) lengthText() string {
-	text := fmt.Sprintf("the last ended %s later", whole(time.Since(d.trafficEnd)))
+	text := fmt.Sprintf("; the last execution ended %s later", whole(time.Since(d.trafficEnd)))
 	if over := whole(d.trafficEnd.Sub(d.begun) - d.cfg.Duration); !d.watched() && over > 0 {
-		text = fmt.Sprintf("%s over, until every fault had happened; ", over) + text
+		text = fmt.Sprintf(", the last %s until every fault had happened", over) + text
 	}
 	return text
 }
@@ -158,7 +158,7 @@ func (d *Demo) underWayText(ctx context.Context, n int64) string {
 	if err := d.store.Pool().QueryRow(ctx, underWaySQL).Scan(&names); err == nil && len(names) > 0 {
 		text += ": " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s; given up if none ends within %s", text, drainPatience)
+	return fmt.Sprintf("%s; given up after %s without an end", text, drainPatience)
 }
 
 //go:embed ends.sql

@@ -126,7 +126,7 @@ func TestTheEndNamesWhatItWaitsFor(t *testing.T) {
 	for _, status := range []attune.Status{attune.StatusRunning, attune.StatusScheduled, attune.StatusCompleted} {
 		testkit.Execution(t, d.store, action, func(r *testkit.ExecutionRow) { r.Status = status })
 	}
-	require.Equal(t, "2 under way: 2 of shop.fulfil; given up if none ends within 1m30s", d.underWayText(t.Context(), 2))
+	require.Equal(t, "2 under way: 2 of shop.fulfil; given up after 1m30s without an end", d.underWayText(t.Context(), 2))
 }
 
 // TestTheLengthOfARunIsExplained: traffic that went on for the faults, and the end.
@@ -134,7 +134,7 @@ func TestTheLengthOfARunIsExplained(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	d := &Demo{cfg: Config{Duration: 20 * time.Second}, begun: now.Add(-31 * time.Second), trafficEnd: now.Add(-4 * time.Second)}
-	require.Equal(t, "7s over, until every fault had happened; the last ended 4s later", d.lengthText())
+	require.Equal(t, ", the last 7s until every fault had happened; the last execution ended 4s later", d.lengthText())
 	d.cfg.Duration = 0
-	require.Equal(t, "the last ended 4s later", d.lengthText())
+	require.Equal(t, "; the last execution ended 4s later", d.lengthText())
 }

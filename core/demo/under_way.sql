@@ -4,5 +4,5 @@ FROM (
     SELECT e.action_ref, count(*) AS n
     FROM execution e
     WHERE e.status IN ('requested', 'scheduling', 'scheduled', 'running', 'canceling')
-    GROUP BY e.action_ref ORDER BY count(*) DESC, e.action_ref LIMIT 4
+    GROUP BY e.action_ref ORDER BY count(*) DESC, e.action_ref LIMIT 3
 ) a
