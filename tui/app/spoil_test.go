@@ -13,6 +13,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -103,6 +104,10 @@ func (s *spoiler) fields(v reflect.Value) {
 // from the smallest to the largest.
 func TestEveryFrameOfSpoiltTextFits(t *testing.T) {
 	t.Parallel()
+	sizes := 3
+	if testkit.Slow() {
+		sizes = 8
+	}
 	for seed := range uint64(3) {
 		for _, view := range keymap.Scopes {
 			t.Run(string(view), func(t *testing.T) {
@@ -114,7 +119,7 @@ func TestEveryFrameOfSpoiltTextFits(t *testing.T) {
 				b := started(t, source, 80, 24, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
 				b.open(view)
 				random := rand.New(rand.NewPCG(seed, 1))
-				for range 8 {
+				for range sizes {
 					w, h := 20+random.IntN(201), 6+random.IntN(65)
 					b.send(tea.WindowSizeMsg{Width: w, Height: h})
 					requireFits(t, b, w, h)
