@@ -57,13 +57,11 @@ func (s *stage) mishap(v *victim, rng *rand.Rand) string {
 // and frozen at random, connections are cut, and one worker takes work and never
 // begins it. In the end everything was done once, each execution ended once, for
 // each loss one decision was made by one of the replicas, and nothing is left (S1,
-// S2, S8, S9, S19, S20; L2, L3, L4, L5). The long course takes 20 seconds.
+// S2, S8, S9, S19, S20; L2, L3, L4, L5).
 func TestThreeReplicasAgreeWhileWorkersFall(t *testing.T) {
 	t.Parallel()
-	seed, lasts := rand.Uint64(), 4*time.Second
-	if testkit.Slow() {
-		lasts = 20 * time.Second
-	}
+	testkit.NeedsSlow(t, "let workers fall at random; other tests play each kind of fall")
+	seed, lasts := rand.Uint64(), 20*time.Second
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := newStage(t)

@@ -120,7 +120,7 @@ func TestACancelHoldsWhoeverDies(t *testing.T) {
 	third := s.serve()
 	s.load(func() bool {
 		some()
-		return acted[triage.CancelDone] >= 20
+		return acted[triage.CancelDone] >= 10
 	})
 	s.over()
 	t.Logf("of %d cancels: %v", len(stops), acted)

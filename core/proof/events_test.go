@@ -75,7 +75,11 @@ func (s *stage) requireGates(events int) {
 // executions. Another one goes on from the database and the broker.
 func TestEventsSurviveAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	t.Parallel()
-	for _, course := range testkit.Courses(append(crashpoint.Events(), crashpoint.Engine()...)) {
+	points := crashpoint.Events()
+	if testkit.Slow() { // another test has the points of executions in the short course
+		points = append(points, crashpoint.Engine()...)
+	}
+	for _, course := range testkit.Courses(points) {
 		t.Run(strings.Join(course, ","), func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)

@@ -25,10 +25,13 @@ func flowPoints() []string {
 	return slices.Concat(crashpoint.Events(), crashpoint.Engine(), crashpoint.Workflows())
 }
 
-// deaths are all of them, at the first reach and at a later one. Which of the many
-// rounds of a workflow the later one is in differs from point to point.
-func deaths() (all []death) {
-	for i, point := range flowPoints() {
+// deaths are deaths at all points, at the first reach and at a later one. Which round of
+// a workflow the later one is in differs from point to point. The short course has the
+// points of workflows and one of the others, which tests of events and executions have.
+func deaths(t testing.TB) (all []death) {
+	t.Helper()
+	others := testkit.Some(t, slices.Concat(crashpoint.Events(), crashpoint.Engine()), 1)
+	for i, point := range slices.Concat(others, crashpoint.Workflows()) {
 		all = append(all, death{point, 1}, death{point, 4 + 3*(i%4)})
 	}
 	return all
@@ -40,7 +43,7 @@ func deaths() (all []death) {
 // the same ends, each of them run once.
 func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	t.Parallel()
-	for _, course := range testkit.Courses(deaths()) {
+	for _, course := range testkit.Courses(deaths(t)) {
 		t.Run(fmt.Sprint(course), func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)
@@ -62,7 +65,8 @@ func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 // third one finishes.
 func TestAWorkflowSurvivesTwoReplicasThatDie(t *testing.T) {
 	t.Parallel()
-	for i, pair := range testkit.Some(t, pairs(flowPoints()), 1) {
+	testkit.NeedsSlow(t, "end two replicas in workflows; another test ends two of them in executions")
+	for i, pair := range pairs(flowPoints()) {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
@@ -131,14 +132,16 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 		_, err := f.submitter.RequestMany(testkit.Context(t), []submit.Request{{ActionRef: flowAsked, Params: fmt.Appendf(nil, `{"run":%d}`, asked)}})
 		require.NoError(t, err)
 	}
-	for _, point := range []string{
-		"inquiry:before-commit", "inquiry:committed", "round:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish",
-	} {
+	points := crashpoint.Inquiries()
+	if testkit.Slow() {
+		points = append(points, "round:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish")
+	}
+	for _, point := range points {
 		victim := f.serve(dieAt(point, 1+rand.IntN(2)))
 		testkit.Eventually(t, func() bool { ask(); return victim.killed() }, time.Minute, "a replica dies at %s: %s", point, lazily(f.open))
 	}
 	testkit.Eventually(t, func() bool {
-		if asked < 40 || !q.answered() {
+		if asked < 24 || !q.answered() {
 			ask()
 			return false
 		}

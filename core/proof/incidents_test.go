@@ -89,15 +89,15 @@ import (
 //	upstream 37: a timeout forgotten        TestThePublishedScenarios…/AWorkerForgetsTheTimeout
 //	upstream 30: heartbeats end, resume     TestThePublishedScenarios…/HeartbeatsEndAndResume
 //	F4: the broker restarts in the middle   TestTheBrokerRestartsInTheMiddleOfTheScenarios
-//	upstream 35: all at once, at random     TestThreeReplicasAgreeWhileWorkersFall
+//	upstream 35: all at once, at random     TestThreeReplicasAgreeWhileWorkersFall (long course)
 //	upstream 36: parents, questions         recovery: TestTheWorkOfAWorkerThatIsGoneIsEnded leaves alone what has no worker
 //
 // Workflows, from the event that starts them to their end (S10–S13, S16, upstream
 // 38–51); what they decide is tried in package workflow, what is written of it in
 // package advancement:
 //
-//	F1, F16  kill -9 at every moment        TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint, …TwoReplicasThatDie
-//	F2       frozen with a workflow locked  TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater
+//	F1, F16  kill -9 at every moment        TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint, …TwoReplicasThatDie (long course)
+//	F2       frozen with a workflow locked  TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater (long course)
 //	F4, F9   connections, broker, database  TestWorkflowsOutliveFaults, TestWorkflowsOutliveARestartOfTheBroker
 //	F14, F15 all twice and in any order     TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder, TestTwoReplicas…AndOneDies
 //	F24      a worker dies within a list    TestAWorkerThatDiesInTheMiddleOfAList

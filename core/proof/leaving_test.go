@@ -31,12 +31,16 @@ func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
 	for _, name := range names {
 		crew[name] = s.process(name)
 	}
-	ids := s.request(actScript, 100)
+	each := 25
+	if testkit.Slow() {
+		each = 60
+	}
+	ids := s.request(actScript, each)
 	begin := time.Now()
 	for _, name := range names {
-		ids = append(ids, s.request(actScript, 60)...)
+		ids = append(ids, s.request(actScript, each)...)
 		require.Zero(t, crew[name].stop(t))
-		ids = append(ids, s.request(actScript, 60)...)
+		ids = append(ids, s.request(actScript, each)...)
 		crew[name] = s.process(name)
 	}
 	s.over()
@@ -76,8 +80,12 @@ func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 		return s.count(`SELECT count(*) FROM execution WHERE worker = (SELECT id FROM worker WHERE name = 'drained')`)
 	}
 	var ids []int64
-	for range 3 {
-		ids = append(ids, s.request(actScript, 80)...)
+	drains, each := 1, 40
+	if testkit.Slow() {
+		drains, each = 3, 80
+	}
+	for range drains {
+		ids = append(ids, s.request(actScript, each)...)
 		before := at()
 		testkit.Eventually(t, func() bool { return at() > before }, patient, "it is given work")
 		receipt, err := s.operator.Drain(ctx, "drained", "")

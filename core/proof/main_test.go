@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if programDir, err = os.MkdirTemp("", "attune-proof-*"); err != nil {
 		panic(err)
 	}
-	checks := "7"
+	checks := "4"
 	if testkit.Slow() {
 		checks = "150"
 	}
