@@ -14,12 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/testkit"
 )
 
 // TestDemoScript runs the demo as a person does, with servers of its own in a
 // folder of its own.
 func TestDemoScript(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "run the demo on servers of its own; scripts have what it refuses, and core/demo has its parts")
 	dir := stackDir(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

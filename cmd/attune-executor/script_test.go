@@ -147,8 +147,25 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestServerScripts runs testdata/server/*.txtar, each with an empty database
-// and a virtual host of its own.
+// databaseFor is an empty database, or a migrated one where the script begins with
+// `migrate up`, which then has nothing to do.
+func databaseFor(t *testing.T, script string) string {
+	t.Helper()
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			if line == "exec attune-executor migrate up" {
+				return testkit.OwnDatabase(t)
+			}
+			break
+		}
+	}
+	return testkit.EmptyDatabase(t)
+}
+
+// TestServerScripts runs testdata/server/*.txtar, each with a database and a virtual
+// host of its own.
 func TestServerScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "server", "*.txtar"))
@@ -158,7 +175,7 @@ func TestServerScripts(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			database := testkit.EmptyDatabase(t)
+			database := databaseFor(t, file)
 			amqp := testkit.VHost(t)
 			testscript.Run(t, testscript.Params{
 				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands,
