@@ -154,4 +154,6 @@ func TestServersThatGoAwayLoseNothing(t *testing.T) {
 		require.NoError(t, s.stack.StartBroker(testkit.Context(t)))
 		s.over(t, limited)
 	})
+
+	t.Run("AnOutageOfTheDatabaseIsNotTheEndOfAllWorkers", func(t *testing.T) { requireOutageEndsNoWorkers(t, s.stack) })
 }

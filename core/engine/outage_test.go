@@ -2,19 +2,36 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/migrations"
 )
+
+// secondDatabase makes an empty database beside the one that replicas of the stack use.
+func secondDatabase(t *testing.T, stack *devstack.Stack) string {
+	t.Helper()
+	conn, err := pgx.Connect(testkit.Context(t), stack.DatabaseURL())
+	require.NoError(t, err)
+	_, err = conn.Exec(testkit.Context(t), "create database outage template template0")
+	require.NoError(t, errors.Join(err, conn.Close(testkit.Context(t))))
+	at, err := url.Parse(stack.DatabaseURL())
+	require.NoError(t, err)
+	at.Path = "/outage"
+	return at.String()
+}
 
 // silentRelay publishes nothing.
 type silentRelay struct{}
@@ -24,13 +41,13 @@ func (silentRelay) Published(int64, []outbox.Message) {}
 // L4, S9: after an outage of the database all heartbeats are old, and say nothing:
 // what runs at workers that beat as soon as they can is not ended, and they are not
 // marked inactive. A worker that is really gone is found a little later.
-func TestAnOutageOfTheDatabaseIsNotTheEndOfAllWorkers(t *testing.T) {
-	t.Parallel()
-	stack := testkit.NewStack(t)
+func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
+	t.Helper()
 	ctx := testkit.Context(t)
-	_, err := migrations.Up(ctx, migrations.Options{URL: stack.DatabaseURL(), Schema: testkit.Schema})
+	databaseURL := secondDatabase(t, stack)
+	_, err := migrations.Up(ctx, migrations.Options{URL: databaseURL, Schema: testkit.Schema})
 	require.NoError(t, err)
-	st := testkit.OpenStore(t, stack.DatabaseURL())
+	st := testkit.OpenStore(t, databaseURL)
 	action := testkit.Action(t, st, "pk.a")
 	running := func(worker int64) int64 {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
