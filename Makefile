@@ -91,7 +91,7 @@ bench-dashboard: install build ## what the dashboard's readings cost a database 
 	@bin/attune-executor bench --dashboard $(BENCH_FLAGS)
 
 .PHONY: chaos
-chaos: install build ## the long courses of all tests: every death at every moment, servers killed, links cut, messages lost and doubled
+chaos: install build ## the long courses of all tests, which make test has in short: every death at every moment, servers killed, the demo
 	@sh .ci/install.sh tmux
 	@ATTUNE_SLOW_TESTS=1 TEST_PARALLEL=1 TEST_TIMEOUT=60m sh .ci/test.sh $(TEST_ARGS)
 

@@ -155,8 +155,7 @@ func (e *Engine) assemble(version string) {
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
 		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
-		Recovering:          e.sight.Recovering,
-		Recheck:             func() { e.hot.wake.in(recheckAfter, time.Now()) },
+		Recovering:          e.sight.Recovering, Recheck: func() { e.hot.wake.in(recheckAfter, time.Now()) },
 	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
 
 	prefetch := mq.RabbitMQ.PrefetchCount

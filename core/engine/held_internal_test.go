@@ -24,7 +24,8 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	testkit.Policy(t, st, held, 1)
 	testkit.State(t, st, held, 1)
 	items := []item{
-		{execution: testkit.Execution(t, st, held).ID}, {execution: testkit.Execution(t, st, free).ID},
+		{execution: testkit.Execution(t, st, held).ID},
+		{execution: testkit.Execution(t, st, free).ID},
 		{execution: testkit.Execution(t, st, held).ID},
 	}
 	deliver(t, items)
