@@ -85,7 +85,7 @@ type Demo struct {
 	// calm is held while executions of an incident are under way, which a killed worker
 	// would lose.
 	calm       sync.Mutex
-	incident   *incident // nil until it begins; of Run alone once the trouble has ended
+	incidents  []*incident // of Run alone once the trouble has ended
 	mirror     *mirror
 	placing    sync.Mutex
 	ordersHeld bool // no order is placed; guarded by placing
@@ -270,8 +270,8 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := <-traffic; err != nil {
 		return fmt.Errorf("send traffic: %w", err)
 	}
-	if d.incident != nil {
-		d.requested = append(d.requested, d.incident.requested()...)
+	for _, i := range d.incidents {
+		d.requested = append(d.requested, i.requested()...)
 	}
 	return d.conclude(context.WithoutCancel(ctx))
 }

@@ -24,7 +24,7 @@
 // most runs of one action, and an action is deleted. Sixty dead letters in four groups then
 // wait for a person. In a demo of a given length the commands of docs/tutorial-triage.md
 // triage them, and the demo looks up what came of each execution. Where people watch, it
-// waits for them. There is one incident in a run; the practices are the others.
+// waits for them, and a minute after their last decision another incident begins.
 //
 // At the end traffic stops, everything that was requested is awaited, each requested id
 // is looked up, and the invariant queries are run. The demo succeeds only if every

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ var incidentEndsSQL string
 // Times of an incident.
 const (
 	incidentAfter   = 10 * time.Second // from the start of the dashboard to the incident
+	incidentPause   = time.Minute      // from the last decision about an incident to the next
 	incidentLongest = 5 * time.Minute  // an incident that is not triaged ends after this
 	// incidentTimeout bounds each wait for one step of an incident.
 	incidentTimeout = 45 * time.Second
@@ -43,25 +45,35 @@ var groups = []string{groupMirror, groupPrint, groupFax, groupBroken}
 // is away, a release that fails most runs of one action, and an action that is deleted.
 // The causes end by themselves; the dead letters wait for a person.
 type incident struct {
-	demo *Demo
+	demo   *Demo
+	number int // of the run, from 0
+	span       // of letters and events
 
-	beforeLetter int64
-	annex        *annex
-	target       int64    // the worker that got copies of the messages of the annex
-	prints       []int64  // executions whose hand-overs were copied
-	faxes        []int64  // the same; the engine repeats them
-	expired      []int64  // faxes whose hand-overs expired before they were copied
-	elsewhere    []int64  // prints and faxes that other workers were handed
-	invoices     []int64  // requested while the release was bad
-	strays       []int64  // requested of the deleted action
-	broken       []string // message ids
-	hangs        []int64  // a backup that holds the only slot
-	backups      []int64  // backups that wait for it
-	orders       []int64  // workflows that were paused
-	left         *verdict // of a practice; nil otherwise
-	failures     []string // what did not happen as planned
-	cut          bool     // the operator quit before the incident had come to its end
+	annex     *annex
+	target    int64    // the worker that got copies of the messages of the annex
+	prints    []int64  // executions whose hand-overs were copied
+	faxes     []int64  // the same; the engine repeats them
+	expired   []int64  // faxes whose hand-overs expired before they were copied
+	elsewhere []int64  // prints and faxes that other workers were handed
+	invoices  []int64  // requested while the release was bad
+	strays    []int64  // requested of the deleted action
+	broken    []string // message ids
+	hangs     []int64  // a backup that holds the only slot
+	backups   []int64  // backups that wait for it
+	orders    []int64  // workflows that were paused
+	left      *verdict // of a practice; nil otherwise
+	failures  []string // what did not happen as planned
+	cut       bool     // the operator quit before the incident had come to its end
 }
+
+// span is what was written from the beginning of an incident to the beginning of the next.
+type span struct {
+	beforeLetter, lastLetter int64
+	beforeEvent, lastEvent   int64
+}
+
+// openEnd is the last letter and event of a span that has not ended.
+const openEnd = math.MaxInt64
 
 // letter is a dead letter of an incident.
 type letter struct {
@@ -70,12 +82,13 @@ type letter struct {
 	decision      string // empty while it waits for a person
 }
 
-// groupSize is how many dead letters a group has.
-const groupSize = 15
+// size is how many dead letters each group has: fifteen in the first incident of a run,
+// fewer in some of the others.
+func (i *incident) size() int { return 15 - i.number%3 }
 
 // letters reads the dead letters of the incident.
 func (i *incident) letters(ctx context.Context) ([]letter, error) {
-	rows, err := i.demo.store.Pool().Query(ctx, incidentSQL, i.beforeLetter, i.target, mirrorQueue, i.broken)
+	rows, err := i.demo.store.Pool().Query(ctx, incidentSQL, i.beforeLetter, i.target, mirrorQueue, i.broken, i.lastLetter)
 	if err != nil {
 		return nil, fmt.Errorf("read the dead letters of the incident: %w", err)
 	}
@@ -161,12 +174,23 @@ func (i *incident) patiently(ctx context.Context, do func(context.Context) error
 	return do(ctx)
 }
 
-// prepare undoes what an earlier incident has left and notes the newest dead letter.
+// prepare undoes what an earlier incident has left, ends its span, and begins that of this
+// incident. The first one has the events of the whole run.
 func (i *incident) prepare(ctx context.Context) error {
 	if err := i.demo.restoreOps(ctx); err != nil {
 		return err
 	}
-	return i.demo.store.Pool().QueryRow(ctx, "SELECT coalesce(max(id), 0) FROM dead_letter").Scan(&i.beforeLetter)
+	const newest = "SELECT (SELECT coalesce(max(id), 0) FROM dead_letter), (SELECT coalesce(max(id), 0) FROM event)"
+	var letter, event int64
+	if err := i.demo.store.Pool().QueryRow(ctx, newest).Scan(&letter, &event); err != nil {
+		return fmt.Errorf("find where the incident begins: %w", err)
+	}
+	i.beforeLetter, i.beforeEvent = letter, i.demo.beforeEvent
+	if i.number > 0 {
+		before := i.demo.incidents[i.number-1]
+		i.beforeEvent, before.lastLetter, before.lastEvent = event, letter, event
+	}
+	return nil
 }
 
 // until calls a condition until it holds.
@@ -233,12 +257,13 @@ func (i *incident) awaitLetters(ctx context.Context) error {
 		list, err := i.letters(ctx)
 		counts := waiting(list)
 		return err == nil && counts[groupPrint] >= len(i.prints) && counts[groupFax] >= len(i.faxes) &&
-			counts[groupBroken] >= len(i.broken) && counts[groupMirror] >= groupSize, err
+			counts[groupBroken] >= len(i.broken) && counts[groupMirror] >= i.size(), err
 	})
 }
 
-// trouble has the incident begin while the show goes on. Commands triage it where the demo
-// has a given length; where people watch, it waits for them.
+// trouble has incidents begin while the show goes on. Where the demo has a given length
+// there is one, and commands triage it. Where people watch, it waits for them, and another
+// one follows a minute after they have decided all of its letters.
 func (d *Demo) trouble(ctx context.Context, news chan<- string) {
 	pause := incidentAfter
 	if d.cfg.Duration > 0 {
@@ -254,18 +279,29 @@ func (d *Demo) trouble(ctx context.Context, news chan<- string) {
 		d.miss("the incident", errors.New("the time was over"))
 		return
 	}
-	i := &incident{demo: d}
-	d.incident = i
-	d.calm.Lock()
-	i.happen(ctx, news, i.steps())
-	if d.cfg.Duration > 0 && len(i.failures) == 0 {
-		i.triage(ctx, news)
+	for {
+		i := d.newIncident()
+		d.calm.Lock()
+		i.happen(ctx, news, i.steps())
+		if d.cfg.Duration > 0 && len(i.failures) == 0 {
+			i.triage(ctx, news)
+		}
+		d.calm.Unlock()
+		if d.watched() {
+			i.awaitTriage(ctx)
+		}
+		i.heal(context.WithoutCancel(ctx))
+		if !d.watched() || !supervise.Sleep(ctx, incidentPause) {
+			return
+		}
 	}
-	d.calm.Unlock()
-	if d.watched() {
-		i.awaitTriage(ctx)
-	}
-	i.heal(context.WithoutCancel(ctx))
+}
+
+// newIncident is the next incident of the run. Nothing is of it before it is prepared.
+func (d *Demo) newIncident() *incident {
+	i := &incident{demo: d, number: len(d.incidents), span: span{openEnd, openEnd, openEnd, openEnd}}
+	d.incidents = append(d.incidents, i)
+	return i
 }
 
 // awaitTriage waits until people have decided all letters of the incident, or long enough.

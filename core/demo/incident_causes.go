@@ -200,7 +200,7 @@ func (m *mirror) events() []int64 {
 func (i *incident) closeMirror(ctx context.Context) error {
 	i.demo.holdOrders(true)
 	err := until(ctx, "await the events that the mirror takes", func(ctx context.Context) (bool, error) {
-		_, missed, err := i.demo.mirrored(ctx)
+		_, missed, err := i.mirrored(ctx)
 		return err == nil && missed == 0, err
 	})
 	i.demo.mirror.close()
@@ -217,7 +217,7 @@ func (d *Demo) bringMirrorBack(ctx context.Context) error {
 func (i *incident) openMirror(ctx context.Context) error {
 	err := until(ctx, "await the events that expire", func(ctx context.Context) (bool, error) {
 		list, err := i.letters(ctx)
-		return err == nil && waiting(list)[groupMirror] >= groupSize, err
+		return err == nil && waiting(list)[groupMirror] >= i.size(), err
 	})
 	return errors.Join(err, i.demo.bringMirrorBack(ctx))
 }
@@ -226,7 +226,7 @@ func (i *incident) openMirror(ctx context.Context) error {
 func (i *incident) sendBroken(ctx context.Context) error {
 	body := []byte(`{"message_type": "ExecutionRequested", "payload": {"execution_id": `)
 	var messages []broker.Message
-	for n := range groupSize {
+	for n := range i.size() {
 		id := fmt.Sprintf("%s-%d-%d", "sick", time.Now().UnixNano(), n)
 		i.broken = append(i.broken, id)
 		messages = append(messages, broker.Message{
@@ -267,12 +267,12 @@ func (i *incident) request(ctx context.Context) error {
 
 func (i *incident) requestPrints(ctx context.Context) (err error) {
 	supervise.Sleep(ctx, annexKnown)
-	i.prints, err = i.ask(ctx, numbered("ops.print", groupSize))
+	i.prints, err = i.ask(ctx, numbered("ops.print", i.size()))
 	return err
 }
 
 func (i *incident) requestFaxes(ctx context.Context) (err error) {
-	i.faxes, err = i.ask(ctx, numbered("ops.fax", groupSize))
+	i.faxes, err = i.ask(ctx, numbered("ops.fax", i.size()))
 	return err
 }
 
@@ -292,7 +292,7 @@ func (i *incident) requestInvoices(ctx context.Context) (err error) {
 // scanParcels emits events while the mirror is away.
 func (i *incident) scanParcels(ctx context.Context) error {
 	var events []submit.Event
-	for n := range groupSize {
+	for n := range i.size() {
 		events = append(events, submit.Event{TriggerRef: "ops.parcel_scanned", Payload: fmt.Appendf(nil, `{"parcel": %d}`, n)})
 	}
 	if _, err := submit.New(i.demo.store, i.demo.relay).EmitEvents(ctx, events); err != nil {

@@ -102,7 +102,7 @@ func (i *incident) undone(ctx context.Context) ([]string, error) {
 			left = append(left, fmt.Sprintf("%d executions of %s did not complete, such as %v: retry them", len(not), part.name, not[:min(len(not), 3)]))
 		}
 	}
-	_, missed, err := i.demo.mirrored(ctx)
+	_, missed, err := i.mirrored(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,9 +120,9 @@ var groupText = map[string]string{
 	groupBroken: "messages that no program can read: export them, then discard them",
 }
 
-// mirrored counts the events of this run, and the events that the mirror did not take.
-func (d *Demo) mirrored(ctx context.Context) (all, missed int64, err error) {
-	err = d.store.Pool().QueryRow(ctx, unmirroredSQL, d.beforeEvent, d.mirror.events()).Scan(&all, &missed)
+// mirrored counts the events of the incident, and the events that the mirror did not take.
+func (i *incident) mirrored(ctx context.Context) (all, missed int64, err error) {
+	err = i.demo.store.Pool().QueryRow(ctx, unmirroredSQL, i.beforeEvent, i.demo.mirror.events(), i.lastEvent).Scan(&all, &missed)
 	if err != nil {
 		return 0, 0, fmt.Errorf("compare events with the mirror: %w", err)
 	}
@@ -154,7 +154,7 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 		by[l.group][l.decision]++
 		total++
 	}
-	lines = append(lines, fmt.Sprintf("  incident              %8d dead letters in %d groups; the engine decided %d others alone", total, len(by), alone))
+	lines = append(lines, fmt.Sprintf("  %-21s %8d dead letters in %d groups; the engine decided %d others alone", i.name(), total, len(by), alone))
 	for _, group := range groups {
 		n := by[group]
 		text := fmt.Sprintf("    %-33s %6d requeued, %d discarded, %d wait", groupName[group], n["requeued"], n["discarded"], n[""])
@@ -194,6 +194,14 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 	return lines, problems, nil
 }
 
+// name is that of the incident among those of the run.
+func (i *incident) name() string {
+	if len(i.demo.incidents) == 1 {
+		return "incident"
+	}
+	return fmt.Sprintf("incident %d", i.number+1)
+}
+
 //go:embed earlier.sql
 var earlierSQL string
 
@@ -212,15 +220,17 @@ func (d *Demo) readEarlier(ctx context.Context) error {
 	return nil
 }
 
-// incidentReport says how the incident ended, or that it did not begin, what became of
+// incidentReport says how each incident ended, or that none began, what became of
 // dead letters of earlier runs, and what was not as promised.
 func (d *Demo) incidentReport(ctx context.Context) (lines, problems []string, err error) {
-	switch {
-	case d.incident != nil:
-		if lines, problems, err = d.incident.report(ctx); err != nil {
+	for _, i := range d.incidents {
+		told, wrong, err := i.report(ctx)
+		if err != nil {
 			return nil, nil, err
 		}
-	case d.cfg.Faults && d.watched():
+		lines, problems = append(lines, told...), append(problems, wrong...)
+	}
+	if len(d.incidents) == 0 && d.cfg.Faults && d.watched() {
 		lines = []string{"  incident              had not begun when you quit"}
 	}
 	if d.earlier.open == 0 {
@@ -234,14 +244,14 @@ func (d *Demo) incidentReport(ctx context.Context) (lines, problems []string, er
 	return append(lines, text), problems, nil
 }
 
-// next says what to do after a demo whose incident has not begun, or in which dead
-// letters wait or executions have not completed; nothing otherwise.
+// next says what to do after a demo whose first incident has not begun, or has left dead
+// letters that wait or executions that have not completed; nothing otherwise.
 func (d *Demo) next(ctx context.Context) ([]string, error) {
 	if !d.watched() || !d.cfg.Faults || d.cfg.Practice != "" {
 		return nil, nil
 	}
-	if i := d.incident; i != nil && !i.cut {
-		left, err := i.undone(ctx)
+	if len(d.incidents) > 0 && !d.incidents[0].cut {
+		left, err := d.incidents[0].undone(ctx)
 		if err != nil || len(left) == 0 {
 			return nil, err
 		}

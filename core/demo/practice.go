@@ -80,7 +80,7 @@ var practices = map[string]practice{
 			if err := i.letterVerdict(ctx, v, map[string]string{groupMirror: "requeued"}); err != nil {
 				return err
 			}
-			all, missed, err := i.demo.mirrored(ctx)
+			all, missed, err := i.mirrored(ctx)
 			v.put(missed == 0, fmt.Sprintf("the mirror has taken all %d events", all), fmt.Sprintf("the mirror did not take %d events", missed))
 			return err
 		},
@@ -303,8 +303,8 @@ func (i *incident) pauseOrders(ctx context.Context) (err error) {
 
 // practise brings one incident about and waits for the trainee until the show is over.
 func (d *Demo) practise(ctx context.Context, news chan<- string) {
-	i := &incident{demo: d, left: &verdict{}}
-	d.incident = i
+	i := d.newIncident()
+	i.left = &verdict{}
 	one := practices[d.cfg.Practice]
 	i.happen(ctx, news, one.steps(i))
 	if len(i.failures) == 0 {

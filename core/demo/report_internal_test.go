@@ -100,7 +100,8 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	testkit.Exec(t, st, "update dead_letter set decision = 'discarded' where fingerprint = 'a'")
 	action := testkit.Action(t, st, "ops.print")
 	printed := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
-	d.incident = &incident{demo: d, beforeLetter: d.earlier.letter, broken: []string{"sick-1"}, prints: []int64{printed.ID}}
+	i := d.newIncident()
+	i.span, i.broken, i.prints = span{d.earlier.letter, openEnd, 0, openEnd}, []string{"sick-1"}, []int64{printed.ID}
 	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, message_id) values ('d', 'mirror.events', 'd'), ('e', 'x', 'sick-1'), ('f', 'x', 'alone')`)
 	require.Contains(t, said(), "incident                     2 dead letters in 2 groups; the engine decided 1 others alone\n")
 	require.Contains(t, said(), "undone                1 dead letters wait: messages that no program can read")
@@ -113,7 +114,16 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	require.NotContains(t, said(), "undone")
 	require.NotContains(t, said(), "NEXT")
 
-	d.incident.cut = true
+	i.lastLetter = 7 // the next one
+	next := d.newIncident()
+	next.span, next.cut = span{i.lastLetter, openEnd, 0, openEnd}, true
+	testkit.Exec(t, st, `insert into dead_letter (id, fingerprint, queue, message_id) overriding system value values (8, 'g', 'mirror.events', 'g')`)
+	require.Contains(t, said(), "incident 1                   2 dead letters in 2 groups; the engine decided 1 others alone\n")
+	require.Contains(t, said(), "    all is decided        no dead letter waits")
+	require.Contains(t, said(), "incident 2                   1 dead letters in 1 groups; the engine decided 0 others alone\n")
+	require.NotContains(t, said(), "NEXT")
+	d.incidents = d.incidents[:1]
+	i.cut = true
 	require.Contains(t, said(), "    not complete          you quit while it began\n")
 	require.Contains(t, said(), "\nNEXT\n")
 }
