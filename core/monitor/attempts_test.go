@@ -34,7 +34,7 @@ func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
 	worker := testkit.Worker(t, b.store, "w-1")
 	first := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.sleep"),
 		func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }).ID
-	b.fail(t, first, `{"error": "exit 1", "message": "not this"}`)
+	b.fail(t, first, `{"error": "not this", "message": "exit 1"}`)
 	second := b.repeat(t, first, "action_failure", 0, nil)
 	b.fail(t, second, `{"message": "only a message"}`)
 	ann := "ann"

@@ -27,9 +27,9 @@ func TestReasonsAndTriesAreTheSameEverywhere(t *testing.T) {
 		"not an object":      `"broken"`,
 		"an error of fields": `{"error": {"code": 7}}`,
 	} {
-		first := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
-		again := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
-		testkit.Exec(t, b.store, `UPDATE execution SET result = $2 WHERE id = ANY ($1)`, []int64{first.ID, again.ID}, json.RawMessage(result))
+		failed := func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusFailed, json.RawMessage(result) }
+		first := testkit.Execution(t, b.store, action, failed)
+		again := testkit.Execution(t, b.store, action, failed)
 		testkit.Exec(t, b.store, `UPDATE execution SET original_execution = $2, retry_count = 1 WHERE id = $1`, again.ID, first.ID)
 		testkit.Exec(t, b.store, `INSERT INTO execution_retry (execution, failed, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`, again.ID, first.ID)
 

@@ -27,9 +27,9 @@ SELECT e.id, e.status, e.retry_count, coalesce(r.reason, e.retry_reason, '')::te
        e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at,
        coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
-                 CASE WHEN coalesce(e.result ->> 'error', e.result ->> 'message') LIKE '% exited with code %'
+                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
                       THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS error
+                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS error
 FROM chain c
 JOIN execution e ON e.id = ANY (ARRAY[c.id])
 LEFT JOIN execution_retry r ON r.execution = ANY (ARRAY[e.id])
@@ -50,9 +50,9 @@ SELECT e.id, e.status, e.retry_count, coalesce(e.retry_reason, '')::text AS reas
        e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at,
        coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
-                 CASE WHEN coalesce(e.result ->> 'error', e.result ->> 'message') LIKE '% exited with code %'
+                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
                       THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS error
+                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS error
 FROM chain c
 JOIN execution e ON e.id = ANY (ARRAY[c.id])
 LEFT JOIN worker w ON w.id = e.worker
