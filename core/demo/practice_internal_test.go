@@ -19,7 +19,8 @@ func TestAPracticeIsJudgedByWhatIsLeft(t *testing.T) {
 	with := func(status attune.Status) int64 {
 		return testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.Status = status }).ID
 	}
-	i := &incident{demo: &Demo{store: st}}
+	i := (&Demo{store: st}).newIncident()
+	i.span = span{0, openEnd, 0, openEnd}
 	var v verdict
 	asked := []int64{with(attune.StatusCompleted), with(attune.StatusCancelled), with(attune.StatusFailed), 4711}
 	require.NoError(t, i.ran(t.Context(), &v, "ops.print", asked))
