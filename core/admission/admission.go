@@ -220,7 +220,8 @@ func (w Want) maxHeads() int {
 	return max(w.MaxHeads, maxHeadsPerBlocked)
 }
 
-// firm and spare are the queues that are waited for, and those that are not.
+// firmAndSpare parts the queues: the batch waits for the firm ones, and passes over a spare
+// one that another batch holds.
 func (w Want) firmAndSpare(ids []int64) (firm, spare []int64) {
 	firm, spare = make([]int64, 0, len(ids)), []int64{}
 	for _, id := range ids {

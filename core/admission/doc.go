@@ -41,11 +41,10 @@
 //
 // A slot of the queue is not enough: an execution needs one of every limit that
 // applies, and room at a worker, all or none. Across queues, heads that compete
-// for these are served by ticket, the order in which they began to wait, and
-// nobody takes what an earlier waiter could use. For the room at workers that holds
+// for these are served by ticket, the order in which they began to wait, and no
+// head takes room that an earlier one could use. For the room at workers this is so
 // among the queues that a batch has locked; a batch passes over queues that another
-// one holds. No optimisation anywhere hands
-// out work that a Ledger has not granted.
+// one holds. No optimisation anywhere hands out work that a Ledger has not granted.
 //
 // # On failure
 //

@@ -204,9 +204,9 @@ func (l *Ledger) readFacts(rows []store.ReadAdmissionFactsRow) {
 	}
 }
 
-// readHeads keeps the heads of queues that are locked. A queue that another batch
-// holds, or that began to wait for a worker after the lock statement started, is not,
-// and is left to the next batch: whoever holds it may not see what this one returns.
+// readHeads keeps the heads of the locked queues. A queue that another batch holds, or
+// that began to wait for a worker after the lock statement started, is left to the next
+// batch: the other batch may not see the room that this one returns.
 func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 	for _, row := range rows {
 		q := l.queues[row.StateID]

@@ -33,7 +33,7 @@ var triageCommands = []string{
 // triage types the commands, as a person does, in a folder of its own.
 func (i *incident) triage(ctx context.Context, news chan<- string) {
 	if n := i.demo.earlier.open; n > 0 {
-		tell(ctx, news, fmt.Sprintf("%d dead letters of earlier runs wait too: the commands decide those that they match", n))
+		tell(ctx, news, fmt.Sprintf("%d dead letters of earlier runs wait too: the commands decide the ones they match", n))
 	}
 	folder, err := os.MkdirTemp("", "attune-demo-")
 	if err != nil {

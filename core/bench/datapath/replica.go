@@ -98,7 +98,7 @@ type replica struct {
 
 	unfilled []int64
 	left     []int64     // executions whose queue another replica held; they are insisted on next
-	held     [2][]int64  // of these, those that have ended and those that ask to run
+	held     [2][]int64  // the same executions: with a report of their end, with a request
 	wake     *time.Timer // somebody waits for a moment to come
 	due      bool        // the moment has come
 }
