@@ -137,6 +137,12 @@ func (l *Ledger) Assigned(worker int64) int {
 	return max(assigned, 0)
 }
 
+// Judged reports whether a worker was asked for, so that Live and Gone say how it stands.
+func (l *Ledger) Judged(worker int64) bool {
+	_, ok := l.judged[worker]
+	return ok
+}
+
 // Live reports whether a worker may be given work: it is there and not cordoned,
 // draining, suspected or silent. It is false for a worker that was not asked for.
 func (l *Ledger) Live(worker int64) bool { return l.judged[worker].live }

@@ -292,7 +292,7 @@ func TestHostileSurroundings(t *testing.T) {
 	silent(t, status)
 }
 
-// TestAsAnotherUser runs a stack as nobody when the caller is root and may choose.
+// TestAsAnotherUser runs a stack as the user nobody when the caller is root and may choose.
 // The long courses start it; the short one checks that root does not enter the folder.
 func TestAsAnotherUser(t *testing.T) {
 	t.Parallel()

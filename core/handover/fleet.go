@@ -77,9 +77,8 @@ func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worke
 	}.Worker(staleAfter)
 }
 
-// standing is all workers as a round sees them: those that were read with what the
-// ledger says of them, and the absent ones, which get nothing but belong to the
-// reasons. A worker that has left since it was read is found out when its room is taken.
+// standing is all workers as a round sees them: the present ones with what the ledger says
+// of them, and the absent ones, which get nothing but belong to the reasons. A worker that has left since it was read is found out when its room is taken.
 func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) []placement.Worker {
 	f.mu.Lock()
 	absent := f.absent

@@ -10,11 +10,12 @@ import (
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// decided is a step that lets somebody else act between the decisions of a round and
-// its writes, once.
+// decided is a step that runs a function once, between the decisions of a round and its
+// writes.
 type decided struct{ act func() }
 
 func (*decided) Executions() []int64 { return nil }
@@ -122,8 +123,8 @@ func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) 
 	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t)))) }
 }
 
-// A sparing round decides about the queues that are free, and leaves those that another
-// round holds: what ended, and what asks to run.
+// A sparing round decides about free queues. It leaves reports and requests of a queue that
+// another round holds.
 func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -173,5 +174,34 @@ func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
 	end()
 	require.Equal(t, handover.Result{Granted: 1}, b.dispatch(t))
 	require.Equal(t, 2, rechecks)
+	b.quiet(t)
+}
+
+// An execution of a leaving worker that another round has moved meanwhile stays where that
+// round put it.
+func TestWhatWasMovedMeanwhileIsNotMovedAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fences := map[string]any{"attempt_fence": true}
+	old := testkit.Worker(t, b.store, "old", announces(9, fences))
+	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 1)
+	b.dispatch(t, ids...)
+	moved, other := testkit.Worker(t, b.store, "moved", announces(1, fences)), testkit.Worker(t, b.store, "other", announces(9, fences))
+	testkit.Exec(t, b.store, `UPDATE worker SET draining = true WHERE id = $1`, old.ID)
+	leaving := func() *recovery.Rehome {
+		return recovery.NewRehome([]recovery.Stranded{{Execution: ids[0], Leaving: true}}, true)
+	}
+	rival, outer := b.replica(t), b.replica(t)
+	_, err := outer.Run(testkit.Context(t), handover.Fill{}) // it knows the rules and the workers
+	require.NoError(t, err)
+	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 5 WHERE worker = $1`, other.ID)
+	_, err = outer.Run(testkit.Context(t), leaving(), &meanwhile{func() {
+		_, err := rival.Run(testkit.Context(t), leaving())
+		require.NoError(t, err)
+	}})
+	require.NoError(t, err)
+	require.Equal(t, moved.ID, b.workerOf(t, ids[0]))
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT attempt FROM execution WHERE id = $1`, ids[0]))
+	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 0 WHERE worker = $1`, other.ID)
 	b.quiet(t)
 }

@@ -97,7 +97,7 @@ func (c *scene) requireDecidedWithin(id int64) {
 // hears again: with nobody to take it, it would be repeated as a new row.
 func neverPicksUp(c *scene) {
 	act := c.action("act", unhurried)
-	// Nothing expires before the sweep has come: whoever decides first decides.
+	// Nothing expires before the sweep has come: the first decision counts.
 	holder := c.fake(true, testkit.FakeWorkerConfig{Gate: make(chan struct{}), QueueTTL: 20 * time.Second})
 	c.hire("rescue")
 	let := c.cordoned("w-" + c.label + "-rescue")

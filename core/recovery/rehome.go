@@ -125,6 +125,10 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	if fact.Worker != nil {
 		from = *fact.Worker
 	}
+	if from != 0 && !round.Ledger.Judged(from) {
+		round.Replan() // it has been handed to another worker since it was read
+		return true
+	}
 	if from == 0 {
 		one.Late = nil
 	} else if !one.concerns(round, fact, from) {
