@@ -125,10 +125,6 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	if fact.Worker != nil {
 		from = *fact.Worker
 	}
-	if from != 0 && !round.Ledger.Judged(from) {
-		round.Replan() // it has been handed to another worker since it was read
-		return true
-	}
 	if from == 0 {
 		one.Late = nil
 	} else if !one.concerns(round, fact, from) {
@@ -167,7 +163,7 @@ func (one Stranded) concerns(round *handover.Round, fact admission.Fact, from in
 	case one.Late != nil:
 		return from == one.Worker && fact.Attempt == one.Attempt && round.Now().Sub(fact.Updated) >= one.Late.Allowed && !round.Ledger.Gone(from)
 	case one.Leaving:
-		return !round.Ledger.Live(from)
+		return round.Ledger.Judged(from) && !round.Ledger.Live(from) // else it has been moved since it was read
 	case one.Note != 0:
 		return from == one.Worker && fact.Attempt == one.Attempt // else it has been handed over again since
 	default:
