@@ -53,6 +53,7 @@ type Birth struct {
 	rule    Rule
 	known   bool // its action exists
 	planned admission.Key
+	row     []byte // what is stored of it
 }
 
 // NewIDs are numbers for executions that a round will make.
@@ -75,6 +76,7 @@ func (p *Plan) NeedBirth(b *Birth) {
 	if b.ActionID != 0 {
 		id = &b.ActionID
 	}
+	p.births = append(p.births, b)
 	if b.rule, b.known = p.Rule(id, b.ActionRef); !b.known {
 		b.ActionID = 0
 		return
@@ -85,7 +87,25 @@ func (p *Plan) NeedBirth(b *Birth) {
 	}
 }
 
-// Create makes an execution that was planned for.
+// encodeBirths prepares the new rows before any lock is taken: parameters may be large.
+func (p *Plan) encodeBirths() error {
+	for _, b := range p.births {
+		if err := b.encode(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Birth) encode() (err error) {
+	if b.row, err = json.Marshal(b); err != nil {
+		return fmt.Errorf("encode the new execution %d: %w", b.ID, err)
+	}
+	return nil
+}
+
+// Create makes an execution that was planned for. It is stored as it was when all steps
+// had planned.
 func (r *Round) Create(b *Birth) {
 	r.births = append(r.births, b)
 	status := cmp.Or(b.Status, attune.StatusRequested)
@@ -108,19 +128,14 @@ func (r *Round) Create(b *Birth) {
 }
 
 // writeBirths stores the new rows, before anything refers to them.
-func (r *Round) writeBirths(p *store.Pipeline) error {
+func (r *Round) writeBirths(p *store.Pipeline) {
 	if len(r.births) == 0 {
-		return nil
+		return
 	}
 	slices.SortFunc(r.births, func(a, b *Birth) int { return cmp.Compare(a.ID, b.ID) })
-	parts, err := BirthParts(r.births)
-	if err != nil {
-		return err
-	}
-	for _, rows := range parts {
+	for _, rows := range birthParts(r.births) {
 		p.Exec(store.InsertBirths, rows)
 	}
-	return nil
 }
 
 // maxBirthBytes bounds what one statement stores of new rows, unless a single one is
@@ -130,23 +145,28 @@ const maxBirthBytes = 8 << 20
 
 // BirthParts encodes new rows as JSON arrays, each for one statement of InsertBirths.
 func BirthParts(births []*Birth) ([][]byte, error) {
+	for _, b := range births {
+		if err := b.encode(); err != nil {
+			return nil, err
+		}
+	}
+	return birthParts(births), nil
+}
+
+func birthParts(births []*Birth) [][]byte {
 	var parts [][]byte
 	var rows []byte
 	for _, b := range births {
-		row, err := json.Marshal(b)
-		if err != nil {
-			return nil, fmt.Errorf("encode the new execution %d: %w", b.ID, err)
-		}
-		if len(rows) > 0 && len(rows)+len(row)+len(",]") > maxBirthBytes {
+		if len(rows) > 0 && len(rows)+len(b.row)+len(",]") > maxBirthBytes {
 			parts, rows = append(parts, append(rows, ']')), nil
 		}
 		separator := byte(',')
 		if rows == nil {
 			separator = '['
 		}
-		rows = append(append(rows, separator), row...)
+		rows = append(append(rows, separator), b.row...)
 	}
-	return append(parts, append(rows, ']')), nil
+	return append(parts, append(rows, ']'))
 }
 
 // asked is the message with which the start of a workflow is asked for that was

@@ -307,7 +307,7 @@ func (h *HandOver) plan(ctx context.Context, steps []Step, spare sparing, carrie
 			return nil, err
 		}
 	}
-	return plan, nil
+	return plan, plan.encodeBirths()
 }
 
 // spareRoom is how many waiters more than the fleet seemed to have room for

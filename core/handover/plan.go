@@ -25,6 +25,7 @@ type Plan struct {
 	recount   map[int64]bool
 	lost      []int64
 	workflows map[int64]SeenWorkflow
+	births    []*Birth
 
 	sparing
 	firm   map[int64]bool // queues that are waited for

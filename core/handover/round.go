@@ -233,9 +233,7 @@ func (r *Round) write(ctx context.Context, tx *store.Tx) (int64, error) {
 		return 0, err
 	}
 	p := tx.Pipeline()
-	if err := r.writeBirths(p); err != nil {
-		return 0, err
-	}
+	r.writeBirths(p)
 	r.writeEndings(p)
 	r.taken.write(p)
 	r.Ledger.Write(p)
