@@ -10,6 +10,7 @@ import (
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // publish sends rows and settles each of them by its outcomes. It reports
@@ -176,6 +177,11 @@ func (r *Relay) giveAway(ctx context.Context, tx *store.Tx, left, returned []Mes
 	return slices.DeleteFunc(slices.Clone(left), func(m Message) bool { return taken[m.ID] }), nil
 }
 
+// deletePause is how long confirmed rows collect before they are deleted: at a low rate
+// each delete would otherwise be a transaction for one row. A replica that dies
+// meanwhile has them published once more.
+const deletePause = 50 * time.Millisecond
+
 // runDeletes deletes confirmed rows, everything that is due in one statement.
 func (r *Relay) runDeletes(ctx context.Context) {
 	for {
@@ -183,6 +189,9 @@ func (r *Relay) runDeletes(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.delete:
+			if !supervise.Sleep(ctx, deletePause) {
+				return
+			}
 			for err := r.deleteDone(ctx); r.cfg.Gate.Retry(ctx, "outbox", err); {
 				err = r.deleteDone(ctx)
 			}
