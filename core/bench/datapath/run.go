@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Result is one run of one scenario.
@@ -16,12 +18,16 @@ type Result struct {
 	Floor1  float64 `json:"per_floor_1,omitempty"`    // ÷ the floor on one connection, same round
 	Floor16 float64 `json:"per_floor_16,omitempty"`   // ÷ the floor on sixteen
 	D1      float64 `json:"per_d1,omitempty"`         // ÷ the one-at-a-time design
-	OfAlone float64 `json:"of_one_replica,omitempty"` // ÷ the same with one replica
+	OfAlone float64 `json:"of_one_replica,omitempty"` // ÷ the same with one replica, or without the crowd
 
-	Queued         float64 `json:"queued"`        // share of executions that had to wait
-	Rounds         int     `json:"rounds"`        // committed
-	Failed         int     `json:"failed_rounds"` // failed and delivered again
-	BatchP50       int     `json:"batch_p50"`     // messages a round
+	Before    float64 `json:"per_before,omitempty"`     // ÷ the program of before, same round
+	BeforeCPU float64 `json:"cpu_per_before,omitempty"` // CPU time of all ÷ that of the program of before
+
+	LockWaits      float64 `json:"lock_waits,omitempty"` // share of their time that rounds of several replicas waited for locks
+	Queued         float64 `json:"queued"`               // share of executions that had to wait
+	Rounds         int     `json:"rounds"`               // committed
+	Failed         int     `json:"failed_rounds"`        // failed and delivered again
+	BatchP50       int     `json:"batch_p50"`            // messages a round
 	BatchP99       int     `json:"batch_p99"`
 	RoundP50       float64 `json:"round_ms_p50"`
 	RoundP99       float64 `json:"round_ms_p99"`
@@ -108,8 +114,22 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	if err != nil {
 		return r, err
 	}
+	looking, look := context.WithCancel(ctx)
+	defer look()
+	var waits errgroup.Group
+	if w.scenario.Replicas > 1 {
+		waits.Go(func() (err error) {
+			r.LockWaits, err = w.waits(looking)
+			return err
+		})
+	}
 	before := w.server.burned()
 	begun := time.Now()
+	if w.scenario.Crowd > 0 {
+		if _, err := w.query.Pool().Exec(ctx, crowdSQL, w.scenario.Crowd); err != nil {
+			return r, fmt.Errorf("make a crowd of workers: %w", err)
+		}
+	}
 	if err := w.send(ctx, w.scenario.warmUp(), n, rate); err != nil {
 		return r, err
 	}
@@ -122,8 +142,13 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	if err != nil {
 		return r, err
 	}
+	look()
+	if err := waits.Wait(); err != nil {
+		return r, err
+	}
 	each := float64(n)
 	r = Result{
+		LockWaits:  r.LockWaits,
 		Executions: n, Seconds: took.Seconds(), PerSecond: each / took.Seconds(),
 		WALBytes: float64(walAfter-walBefore) / each,
 		GoMicros: float64(spent.own.Microseconds()) / each, PGMicros: float64(spent.postgres.Microseconds()) / each,

@@ -26,6 +26,7 @@ type Scenario struct {
 	Rate       int           `json:"rate,omitempty"`       // starts a second of all keys together
 	Replicas   int           `json:"replicas"`
 	Workers    int           `json:"workers"`
+	Crowd      int           `json:"crowd,omitempty"`      // live workers without work that appear when the measurement begins
 	Batch      int           `json:"batch"`                // requests a round; twice as many completions
 	Hold       time.Duration `json:"hold_ns,omitempty"`    // how long a worker keeps a job
 	Duplicates float64       `json:"duplicates,omitempty"` // share of messages delivered twice
@@ -34,7 +35,7 @@ type Scenario struct {
 	Bare       bool          `json:"bare,omitempty"`       // no history is written
 
 	Reference string `json:"reference,omitempty"` // the same for the one-at-a-time design
-	Alone     string `json:"alone,omitempty"`     // the same with one replica
+	Alone     string `json:"alone,omitempty"`     // the same with one replica, or without the crowd
 }
 
 // The scenarios that goals are about.
@@ -45,6 +46,8 @@ const (
 	hot          = "hot"
 	slots        = "slots"
 	paced        = "paced"
+	crowd        = "crowd"
+	crowdPaced   = "crowd-paced"
 	abused       = "abuse"
 	threeOf      = "-3"
 	d1Of         = "d1-"
@@ -60,11 +63,12 @@ func Scenarios(quick bool) []Scenario {
 	list = append(list, bare()...)
 	list = append(list, stacked()...)
 	list = append(list, replicas()...)
+	list = append(list, crowds()...)
 	list = append(list, abuses()...)
 	if !quick {
 		return append(list, curve()...)
 	}
-	list = slices.DeleteFunc(list, func(s Scenario) bool { return s.Name == paced || s.Name == d1Of+slots })
+	list = slices.DeleteFunc(list, func(s Scenario) bool { return s.Pace > 0 || s.Name == d1Of+slots })
 	for i := range list {
 		list[i].Executions = max(300, list[i].Executions/10)
 	}
@@ -144,6 +148,16 @@ func replicas() []Scenario {
 		list = append(list, s)
 	}
 	return list
+}
+
+// crowds are a flood and single executions among 1,000 live workers.
+func crowds() []Scenario {
+	list := floods()
+	flood, single := list[0], list[5]
+	flood.Name, flood.What, flood.Alone, flood.Reference = crowd, flood.What+", among 1,000 workers", noLimit, ""
+	single.Name, single.What, single.Alone = crowdPaced, single.What+", among 1,000 workers", paced
+	flood.Crowd, single.Crowd = 999, 999
+	return []Scenario{flood, single}
 }
 
 func abuses() []Scenario {

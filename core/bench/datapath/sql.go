@@ -17,6 +17,10 @@ var (
 	rateSQL string
 	//go:embed sql/worker.sql
 	workerSQL string
+	//go:embed sql/crowd.sql
+	crowdSQL string
+	//go:embed sql/lock_waits.sql
+	lockWaitsSQL string
 	//go:embed sql/outbox_left.sql
 	outboxLeftSQL string
 	//go:embed sql/end_state.sql
