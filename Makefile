@@ -10,6 +10,9 @@ SQLC_VERSION        ?= v1.31.1
 DEMO_SECONDS ?= 45
 FUZZ_SECONDS ?= 10
 BENCH_FLAGS  ?=
+# The engine with which make bench compares: the last commit before the second design
+# of its hot path. Empty compares with none.
+BENCH_BEFORE ?= f95f127
 # What is built does not name the folder it was built in, and so a second clone
 # finds most of it in the build cache.
 GOFLAGS += -trimpath
@@ -84,7 +87,8 @@ verify: ## fail unless generated code and go.mod are current
 
 .PHONY: bench
 bench: install build ## executions a second and latencies on private servers; BENCH_FLAGS goes to the command
-	@bin/attune-executor bench $(BENCH_FLAGS)
+	@before=$$([ -z "$(BENCH_BEFORE)" ] || sh .ci/before.sh $(BENCH_BEFORE)) && \
+		bin/attune-executor bench $${before:+--before "$$before"} $(BENCH_FLAGS)
 
 .PHONY: bench-dashboard
 bench-dashboard: install build ## what the dashboard's readings cost a database of 1,000,000 executions, in two minutes

@@ -60,6 +60,7 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.IntVar(&o.path.Rounds, "rounds", 0, "rounds of every scenario of the data path (default 3, or 1 with --quick)")
 	flags.StringArrayVar(&o.path.Scenarios, "scenario", nil, "measure only scenarios of the data path whose names begin so; can be given again")
 	flags.BoolVar(&o.path.Quick, "quick", false, "less of everything, within a minute; the figures are rough")
+	flags.StringVar(&o.path.Before, "before", "", "another build of this program, measured in turn with this one on the data path")
 	flags.StringVar(&o.out, "out", "", "folder for datapath.json and growth.svg")
 	flags.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile of engines and workers to this file")
 	flags.StringVar(&o.dir, "dir", filepath.Join(".attune", "bench"), "folder of the servers")
@@ -156,6 +157,7 @@ func scenarioNames() string {
 // benchReport is everything that one command has measured.
 type benchReport struct {
 	WholeSystem []bench.Report    `json:"whole_system,omitempty"`
+	Goals       []datapath.Goal   `json:"goals,omitempty"` // of the whole system
 	DataPath    *datapath.Report  `json:"data_path,omitempty"`
 	Dashboard   *dashboard.Report `json:"dashboard,omitempty"`
 }
@@ -163,6 +165,7 @@ type benchReport struct {
 func (r benchReport) print(w io.Writer) {
 	if len(r.WholeSystem) > 0 {
 		bench.Print(w, r.WholeSystem)
+		datapath.PrintGoals(w, r.Goals)
 		_, _ = fmt.Fprintln(w)
 	}
 	if r.DataPath != nil {
@@ -189,6 +192,12 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions, profiles []bench.Config)
 		DatabaseURL: stack.DatabaseURL(), Schema: "attune", AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
 	}
 	var all benchReport
+	var floor datapath.Floor
+	if len(profiles) > 0 {
+		if floor, err = datapath.Floor16(ctx, stack.DatabaseURL(), logger); err != nil {
+			return err
+		}
+	}
 	for _, p := range profiles {
 		cmd.PrintErrf("measuring %s: %d executions\n", p.Profile, p.Executions)
 		report, err := bench.Run(ctx, p, servers, logger)
@@ -197,6 +206,7 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions, profiles []bench.Config)
 		}
 		all.WholeSystem = append(all.WholeSystem, report)
 	}
+	all.Goals = bench.Goals(all.WholeSystem, floor.PerSecond)
 	if o.reads {
 		report, err := measureDashboard(ctx, cmd, o, stack, logger)
 		if err != nil {
@@ -227,6 +237,7 @@ func measureDataPath(
 	if err := errors.Join(stack.KillPostgres(ctx), stack.StartPostgres(ctx)); err != nil {
 		return report, fmt.Errorf("start PostgreSQL with other settings: %w", err)
 	}
+	o.path.BeforeDir = o.dir + "-before"
 	o.path.Progress = func(format string, args ...any) { cmd.PrintErrf("data path, "+format+"\n", args...) }
 	if report, err = datapath.Run(ctx, o.path, stack.DatabaseURL(), logger); err != nil {
 		return report, fmt.Errorf("measure the data path: %w", err)

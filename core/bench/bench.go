@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/bench/datapath"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
@@ -35,6 +36,15 @@ type Config struct {
 	Workflow string `json:",omitempty"`
 }
 
+// The profiles that goals are about.
+const (
+	profileFlood = "flood, no limit"
+	profileMany  = "flood, 100 actions, limit 5"
+	profileTen   = "flood, one action, limit 10"
+	profileFive  = "flood, one action, limit 5"
+	profilePaced = "paced 200/s, no limit"
+)
+
 // Profiles are the measurements that `make bench` makes.
 func Profiles() []Config {
 	base := Config{Replicas: 1, Workers: 2, Concurrency: 50}
@@ -44,17 +54,17 @@ func Profiles() []Config {
 		return c
 	}
 	return []Config{
-		with(func(c *Config) { c.Profile, c.Executions, c.Actions = "flood, no limit", 10_000, 10 }),
+		with(func(c *Config) { c.Profile, c.Executions, c.Actions = profileFlood, 10_000, 10 }),
 		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = "flood, 100 actions, limit 5", 10_000, 100, 5
+			c.Profile, c.Executions, c.Actions, c.Limit = profileMany, 10_000, 100, 5
 		}),
 		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = "flood, one action, limit 10", 5_000, 1, 10
+			c.Profile, c.Executions, c.Actions, c.Limit = profileTen, 5_000, 1, 10
 		}),
 		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = "flood, one action, limit 5", 3_000, 1, 5
+			c.Profile, c.Executions, c.Actions, c.Limit = profileFive, 3_000, 1, 5
 		}),
-		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Rate = "paced 200/s, no limit", 2_000, 10, 200 }),
+		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Rate = profilePaced, 2_000, 10, 200 }),
 		with(func(c *Config) {
 			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, 10 at a time", 1_000, 1, 10, List
 		}),
@@ -95,6 +105,9 @@ type Report struct {
 	EarlyTask float64 `json:"early_task_seconds,omitempty"`
 	LateTask  float64 `json:"late_task_seconds,omitempty"`
 
+	// CPU is what all processors of the machine worked, in seconds an execution: all
+	// processes together, whatever else ran included. 0 where the system does not say.
+	CPU                  float64 `json:"cpu_seconds_per_execution"`
 	CommitsPerExecution  float64 `json:"commits_per_execution"`
 	WALBytesPerExecution float64 `json:"wal_bytes_per_execution"`
 	HotRatio             float64 `json:"hot_updates_ratio"`
@@ -237,14 +250,14 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	begun := time.Now()
+	begun, busy := time.Now(), datapath.MachineTime()
 	if err := m.send(ctx); err != nil {
 		return Report{}, err
 	}
 	if err := m.await(ctx); err != nil {
 		return Report{}, err
 	}
-	took := time.Since(begun)
+	took, worked := time.Since(begun), datapath.MachineTime()-busy
 	supervise.Sleep(ctx, statisticsDelay)
 	after, err := m.counters(ctx)
 	if err != nil {
@@ -260,6 +273,7 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 		}
 	}
 	report.PerSecond = float64(report.Completed) / took.Seconds()
+	report.CPU = worked.Seconds() / float64(max(report.Completed, 1))
 	report.perExecution(before, after)
 	return report, nil
 }

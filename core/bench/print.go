@@ -17,8 +17,8 @@ func published(c Config) float64 {
 // Print writes reports as a table.
 func Print(out io.Writer, reports []Report) {
 	ms := func(seconds float64) string { return fmt.Sprintf("%.1f", seconds*1000) }
-	_, _ = fmt.Fprintf(out, "%-30s %8s %8s %10s | %-24s | %-24s | %7s %7s %5s\n", "profile", "executed", "per s", "published",
-		"requested→running ms", "completed→next ms", "commits", "WAL B", "HOT")
+	_, _ = fmt.Fprintf(out, "%-30s %8s %8s %10s | %-24s | %-24s | %7s %7s %5s %7s\n", "profile", "executed", "per s", "published",
+		"requested→running ms", "completed→next ms", "commits", "WAL B", "HOT", "CPU ms")
 	for _, r := range reports {
 		next := "-"
 		if r.Config.Workflow != "" {
@@ -30,8 +30,8 @@ func Print(out io.Writer, reports []Report) {
 		if r.Published > 0 {
 			known = fmt.Sprintf("%.0f", r.Published)
 		}
-		_, _ = fmt.Fprintf(out, "%-30s %8d %8.0f %10s | %-24s | %-24s | %7.3f %7.0f %5.2f\n", r.Config.Profile, r.Completed, r.PerSecond, known,
-			fmt.Sprintf("p50 %s p99 %s", ms(r.StartP50), ms(r.StartP99)), next, r.CommitsPerExecution, r.WALBytesPerExecution, r.HotRatio)
+		_, _ = fmt.Fprintf(out, "%-30s %8d %8.0f %10s | %-24s | %-24s | %7.3f %7.0f %5.2f %7.1f\n", r.Config.Profile, r.Completed, r.PerSecond, known,
+			fmt.Sprintf("p50 %s p99 %s", ms(r.StartP50), ms(r.StartP99)), next, r.CommitsPerExecution, r.WALBytesPerExecution, r.HotRatio, 1000*r.CPU)
 	}
 	if len(reports) > 0 {
 		r := reports[0]

@@ -3,6 +3,7 @@ package datapath
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,17 @@ type Floor struct {
 	Connections int     `json:"connections"`
 	PerSecond   float64 `json:"per_second"`
 	Foreign     float64 `json:"foreign_cpu"` // CPUs that others used
+}
+
+// Floor16 measures the floor on sixteen connections of a server of which databaseURL is
+// any database.
+func Floor16(ctx context.Context, databaseURL string, logger *slog.Logger) (Floor, error) {
+	s, err := openServer(ctx, databaseURL, logger)
+	if err != nil {
+		return Floor{}, err
+	}
+	defer s.close(ctx)
+	return s.floor(ctx, 16, floorTime)
 }
 
 // floor measures for a while on that many connections.

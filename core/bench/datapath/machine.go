@@ -136,7 +136,7 @@ func ticks(n int64) time.Duration { return time.Duration(n) * tick }
 
 // burned reads the CPU time of this process, of the server and of the machine.
 func (s *server) burned() burned {
-	b := burned{at: time.Now(), all: machineTime()}
+	b := burned{at: time.Now(), all: MachineTime()}
 	b.own, _, _ = processTime(os.Getpid())
 	postmaster := s.postmaster()
 	own, reaped, _ := processTime(postmaster)
@@ -189,8 +189,9 @@ func children(parent int) (pids []int) {
 	return pids
 }
 
-// machineTime is what all processors have worked.
-func machineTime() time.Duration {
+// MachineTime is what all processors have worked since the machine was started, 0 where
+// the system does not say.
+func MachineTime() time.Duration {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0

@@ -28,12 +28,17 @@ func (r *Report) Print(out io.Writer) {
 		}
 	}
 	p("\n")
-	for _, g := range r.Goals {
-		p("%-3s %-8s %s: %s; bar %s\n", g.Number, verdict(g), g.What, g.Measured, g.Bar)
-	}
+	PrintGoals(out, r.Goals)
 	p("\nCPU: load, engine and workers + PostgreSQL, an execution. Others: processors that something else used.\n")
 	for _, note := range r.Notes {
 		p("%s\n", note)
+	}
+}
+
+// PrintGoals writes each goal as met or not.
+func PrintGoals(out io.Writer, goals []Goal) {
+	for _, g := range goals {
+		_, _ = fmt.Fprintf(out, "%-3s %-8s %s: %s; bar %s\n", g.Number, verdict(g), g.What, g.Measured, g.Bar)
 	}
 }
 
@@ -50,6 +55,12 @@ func remark(m Result) (text string) {
 	}
 	if m.OfAlone > 0 {
 		text += fmt.Sprintf(" %.2f of one replica", m.OfAlone)
+	}
+	if m.Before > 0 {
+		text += fmt.Sprintf(" %.2f of before, CPU %.2f", m.Before, m.BeforeCPU)
+	}
+	if m.LockWaits > 0 {
+		text += fmt.Sprintf(" %.0f%% waits for locks", 100*m.LockWaits)
 	}
 	if m.WaitP50 > 0 {
 		text += fmt.Sprintf(" wait %.2f/%.2f ms", m.WaitP50, m.WaitP99)

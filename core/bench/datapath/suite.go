@@ -16,6 +16,9 @@ type Options struct {
 	Rounds    int      // of every scenario, interleaved; 3 when 0
 	Scenarios []string // names, or their beginnings; all when empty
 	Quick     bool     // shorter, one round, a smaller growth: for a first look
+	// Before is another build of this program, which is measured in turn with this one;
+	// BeforeDir is the folder of its servers. Empty compares with none.
+	Before, BeforeDir string
 	// Progress is told what begins. May be nil.
 	Progress func(format string, args ...any)
 }
@@ -74,6 +77,7 @@ var notes = []string{
 	"The tables are those of the product, with all their indexes, triggers and history; the floor F1 is a lean table. The messages are the product's JSON.",
 	"Load, engine, workers and PostgreSQL share the machine's processors; the workers write with the product's statements and do nothing in between.",
 	"D1, the one-at-a-time design, is kept for this comparison only. It works on the same tables and gets the same set-based requests and workers.",
+	"The program of before, if one is named, has servers of its own, and is measured after each round with the same scenarios.",
 	"River, used as a yardstick elsewhere, would be a dependency and is not measured. Replicas are not routed by key; every replica takes whatever comes.",
 }
 
@@ -153,6 +157,9 @@ func (s *server) round(ctx context.Context, options Options, report *Report, rou
 		}
 		result.Floor1, result.Floor16 = result.PerSecond/one.PerSecond, result.PerSecond/sixteen.PerSecond
 		o.Rounds = append(o.Rounds, result)
+	}
+	if options.Before != "" {
+		return report.before(ctx, options, round)
 	}
 	return nil
 }
