@@ -3,6 +3,7 @@ package datapath
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -21,7 +22,9 @@ func TestARoundIsComparedWithTheProgramOfBefore(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "answer"), raw, 0o600))
 	program := filepath.Join(dir, "before")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho \"$@\" >asked\ncat answer\n"), 0o700))
+	// Written by another process: a test that forks meanwhile would keep it open for writing.
+	text := "#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho \"$@\" >asked\ncat answer\n"
+	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", `printf '%s' "$1" >"$2" && chmod 700 "$2"`, "sh", text, program).Run())
 
 	report := Report{Scenarios: []Outcome{
 		{Scenario: Scenario{Name: hot}, Rounds: []Result{{PerSecond: 1000, GoMicros: 50, PGMicros: 50}}},
