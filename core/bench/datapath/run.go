@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Result is one run of one scenario.
@@ -114,15 +112,6 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	if err != nil {
 		return r, err
 	}
-	looking, look := context.WithCancel(ctx)
-	defer look()
-	var waits errgroup.Group
-	if w.scenario.Replicas > 1 {
-		waits.Go(func() (err error) {
-			r.LockWaits, err = w.waits(looking)
-			return err
-		})
-	}
 	before := w.server.burned()
 	begun := time.Now()
 	if w.scenario.Crowd > 0 {
@@ -142,13 +131,8 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	if err != nil {
 		return r, err
 	}
-	look()
-	if err := waits.Wait(); err != nil {
-		return r, err
-	}
 	each := float64(n)
 	r = Result{
-		LockWaits:  r.LockWaits,
 		Executions: n, Seconds: took.Seconds(), PerSecond: each / took.Seconds(),
 		WALBytes: float64(walAfter-walBefore) / each,
 		GoMicros: float64(spent.own.Microseconds()) / each, PGMicros: float64(spent.postgres.Microseconds()) / each,

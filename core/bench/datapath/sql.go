@@ -19,8 +19,6 @@ var (
 	workerSQL string
 	//go:embed sql/crowd.sql
 	crowdSQL string
-	//go:embed sql/lock_waits.sql
-	lockWaitsSQL string
 	//go:embed sql/outbox_left.sql
 	outboxLeftSQL string
 	//go:embed sql/end_state.sql
