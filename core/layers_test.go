@@ -20,7 +20,7 @@ const module = "github.com/attune-go/attune/"
 // layers is the order of the packages below core/. A package may import those
 // of lower layers; within its own only what siblings lists.
 var layers = map[string]int{
-	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0,
+	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0, "spread": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -13,6 +14,7 @@ type Batch struct {
 	Deliveries []Delivery
 
 	subscription *subscription
+	first        uint64   // the tag of the first delivery
 	tags         []uint64 // parallel to Deliveries
 	settled      []bool   // parallel to Deliveries; guarded by the subscription
 	unsettled    int      // guarded by the subscription
@@ -47,11 +49,27 @@ type Delivery struct {
 // a connection lost in that moment may bring the messages again all the same.
 func (b *Batch) Ack() error { return b.subscription.acknowledge(b) }
 
+// Acknowledge settles deliveries of any batches and consumers that were not settled before:
+// those that are older than every unsettled one of their channel with one frame, each of
+// the others with its own. It never acknowledges a delivery that it is not given. It returns
+// ErrStale if a channel is gone; the messages of that channel then come again.
+func Acknowledge(deliveries []*Delivery) error {
+	of := make(map[*subscription][]*Delivery)
+	for _, d := range deliveries {
+		of[d.batch.subscription] = append(of[d.batch.subscription], d)
+	}
+	var failed error
+	for s, list := range of {
+		failed = errors.Join(failed, s.acceptAll(list))
+	}
+	return failed
+}
+
 // Requeue gives one message back to its queue. It must come before the batch's Ack;
 // whatever is settled stays settled. It returns ErrStale if the channel is gone.
 func (d *Delivery) Requeue() error { return d.batch.subscription.requeue(d.batch, d.position) }
 
-// Ack settles this delivery alone, now.
+// Ack settles this delivery alone, now. Acknowledge settles several with fewer frames.
 func (d *Delivery) Ack() error { return d.batch.subscription.accept(d.batch, d.position) }
 
 // Detach takes the delivery out of its batch, so that the batch's Ack leaves it

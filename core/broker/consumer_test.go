@@ -368,3 +368,68 @@ func TestADetachedDeliveryIsSettledByItself(t *testing.T) {
 	require.NoError(t, last.Ack())
 	b.becomesReady("q", 0)
 }
+
+// Deliveries of several batches are acknowledged together in any mixture, and none of the
+// others with them, however they lie between each other.
+func TestAcknowledgeSparesEveryOtherDelivery(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	const all = 60
+	b.publishAll(messages("q", all)...)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: all + 10, MaxBatch: 7})
+	var deliveries []*broker.Delivery
+	for len(deliveries) < all {
+		batch := b.next(consumer)
+		for i := range batch.Deliveries {
+			deliveries = append(deliveries, &batch.Deliveries[i])
+		}
+	}
+	b.publishAll(messages("q", 1)...) // they lie in a batch that nobody has taken
+	var first, second, kept []*broker.Delivery
+	for i, d := range deliveries {
+		switch {
+		case i == 20 || i == 41:
+			kept = append(kept, d)
+		case i == 30:
+			d = d.Detach()
+			second = append(second, d)
+		case i%3 == 1:
+			second = append(second, d)
+		default:
+			first = append(first, d)
+		}
+	}
+	require.NoError(t, broker.Acknowledge(nil))
+	require.NoError(t, broker.Acknowledge(first))
+	require.NoError(t, broker.Acknowledge(second))
+	require.NoError(t, broker.Acknowledge(append(first, second...)), "settled is settled")
+	require.True(t, consumer.Subscribed(), "the channel has survived")
+	consumer.Stop()
+	b.becomesReady("q", 1)
+	b.closeConnections()
+	b.becomesReady("q", 1+len(kept))
+	require.ErrorIs(t, broker.Acknowledge(kept), broker.ErrStale)
+}
+
+// A consumer that has stopped keeps its channel until the last of its deliveries is
+// acknowledged.
+func TestAcknowledgeEndsAStoppedConsumer(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	b.publishAll(messages("q", 4)...)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 10})
+	var deliveries []*broker.Delivery
+	for len(deliveries) < 4 {
+		batch := b.next(consumer)
+		for i := range batch.Deliveries {
+			deliveries = append(deliveries, &batch.Deliveries[i])
+		}
+	}
+	consumer.Stop()
+	require.NoError(t, broker.Acknowledge(deliveries[2:]))
+	require.NoError(t, broker.Acknowledge(deliveries[:2]))
+	b.Stop()
+	require.Zero(t, plainReady(t, b, "q"))
+}

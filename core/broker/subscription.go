@@ -102,7 +102,7 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack
 // add puts a delivery into the batch, making one if there is none.
 func (s *subscription) add(batch *Batch, d *amqp.Delivery) *Batch {
 	if batch == nil {
-		batch = &Batch{subscription: s}
+		batch = &Batch{subscription: s, first: d.DeliveryTag}
 		s.mu.Lock()
 		s.open = append(s.open, batch)
 		s.mu.Unlock()
@@ -259,12 +259,76 @@ func (s *subscription) accept(b *Batch, position int) error {
 	return err
 }
 
+// acceptAll settles deliveries that were handed out.
+func (s *subscription) acceptAll(list []*Delivery) error {
+	s.mu.Lock()
+	defer s.unlockAndLeave()
+	var tags []uint64
+	for _, d := range list {
+		b, at := d.batch, d.position
+		if b.settled[at] {
+			continue
+		}
+		tags = append(tags, b.tags[at])
+		if s.dead {
+			continue
+		}
+		b.settled[at] = true
+		b.unsettled--
+		s.release(b, at)
+		if b.unsettled == 0 {
+			s.finishLocked(b)
+		}
+	}
+	if len(tags) == 0 {
+		return nil
+	}
+	if s.dead {
+		s.metrics.settle(s.cfg.Queue, "stale", len(tags))
+		return ErrStale
+	}
+	slices.Sort(tags)
+	together, _ := slices.BinarySearch(tags, s.oldestLocked(tags[len(tags)-1]+1))
+	var err error
+	if together > 0 {
+		err = s.channel.Ack(tags[together-1], true)
+	}
+	for _, tag := range tags[together:] {
+		if err == nil {
+			err = s.channel.Ack(tag, false)
+		}
+	}
+	if err != nil {
+		s.metrics.settle(s.cfg.Queue, "stale", len(tags))
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	s.metrics.settle(s.cfg.Queue, "acknowledged", len(tags))
+	return nil
+}
+
+// oldestLocked is the smallest tag below a bound that is not settled, or the bound. It does
+// not look into the batch that is not handed out yet, whose tags are all greater.
+func (s *subscription) oldestLocked(bound uint64) uint64 {
+	for _, b := range s.open {
+		if b.first >= bound {
+			continue
+		}
+		for i, settled := range b.settled {
+			if !settled {
+				bound = min(bound, b.tags[i])
+				break
+			}
+		}
+	}
+	return bound
+}
+
 // detach gives a delivery a batch of its own, before the one it was in: so that
 // no acknowledgement of a later batch covers it.
 func (s *subscription) detach(b *Batch, position int) *Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	alone := &Batch{subscription: s, tags: []uint64{b.tags[position]}, settled: []bool{b.settled[position]}, detached: true}
+	alone := &Batch{subscription: s, first: b.tags[position], tags: []uint64{b.tags[position]}, settled: []bool{b.settled[position]}, detached: true}
 	one := b.Deliveries[position]
 	one.batch, one.position = alone, 0
 	alone.Deliveries = []Delivery{one}

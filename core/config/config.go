@@ -191,6 +191,11 @@ type Executor struct {
 	// How many rules may follow each other, each fired by an event that the action of the
 	// one before has emitted. The next one fires nothing: its enforcement is disabled.
 	RuleDepth int `koanf:"rule_depth" range:"1..1000"`
+	// How many schedulers a replica runs. Each decides about the messages of its actions,
+	// a batch at a time, over a database connection of its own; all messages of an action
+	// belong to one. There are fewer if database.max_connections leaves no room for them:
+	// that many and ten more connections are needed.
+	Schedulers int `koanf:"schedulers" range:"0..64" note:"0: one per processor, at least 2 and at most 8"`
 	// How long a replica may take to stop.
 	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`
 	Queue           Queue         `koanf:"queue"`
@@ -358,6 +363,14 @@ type Retention struct {
 // trusted with work.
 func (e Executor) StaleAfter() time.Duration {
 	return time.Duration(float64(e.HeartbeatInterval) * e.HeartbeatStalenessMultiplier)
+}
+
+// SchedulersOn is how many schedulers a replica runs on a machine with so many processors.
+func (e Executor) SchedulersOn(processors int) int {
+	if e.Schedulers > 0 {
+		return e.Schedulers
+	}
+	return min(max(processors, 2), 8)
 }
 
 // OrphanInterval is how often the work of workers that are gone is looked for;

@@ -1,0 +1,75 @@
+// Package spread shares messages out among the schedulers of a replica, so that all
+// messages of an action meet the same one, in the order in which they were delivered.
+package spread
+
+import (
+	"hash/maphash"
+	"sync"
+)
+
+var seed = maphash.MakeSeed()
+
+// Of returns which of n schedulers, from 0, handles the messages of an action. It is the same
+// one for as long as the process runs.
+func Of(action string, n int) int {
+	if n <= 1 {
+		return 0
+	}
+	return int(maphash.String(seed, action) % uint64(n)) //nolint:gosec // less than n
+}
+
+// Box holds what a scheduler has not taken yet, in order. It has no bound of its own: what
+// puts into it bounds what is in hand. Safe for several goroutines.
+type Box[T any] struct {
+	mu    sync.Mutex
+	items []T           // guarded by mu
+	wake  chan struct{} // holds a token while there may be something to take
+}
+
+// NewBox makes an empty Box.
+func NewBox[T any]() *Box[T] { return &Box[T]{wake: make(chan struct{}, 1)} }
+
+// Put adds items at the end.
+func (b *Box[T]) Put(items ...T) {
+	if len(items) == 0 {
+		return
+	}
+	b.mu.Lock()
+	b.items = append(b.items, items...)
+	b.mu.Unlock()
+	b.signal()
+}
+
+// Take returns the first n items, or all if there are fewer.
+func (b *Box[T]) Take(n int) []T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n = min(n, len(b.items))
+	if n <= 0 {
+		return nil
+	}
+	taken := b.items[:n:n]
+	if b.items = b.items[n:]; len(b.items) > 0 {
+		b.signal()
+	} else {
+		b.items = nil // what was taken is not kept in memory
+	}
+	return taken
+}
+
+// Len is how many items there are.
+func (b *Box[T]) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.items)
+}
+
+// Wake has a token when there may be something to take.
+func (b *Box[T]) Wake() <-chan struct{} { return b.wake }
+
+func (b *Box[T]) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,54 @@
+package spread_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/attune-go/attune/core/spread"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// An action has one scheduler, and actions are spread over all of them.
+func TestActionsAreSpread(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 8; n++ {
+		seen := map[int]int{}
+		for i := range 1000 {
+			action := fmt.Sprintf("pack.action_%d", i)
+			at := spread.Of(action, n)
+			require.Equal(t, at, spread.Of(action, n))
+			seen[at]++
+		}
+		require.Len(t, seen, n)
+		for at, actions := range seen {
+			require.GreaterOrEqual(t, at, 0)
+			require.Less(t, at, n)
+			require.Greater(t, actions, 1000/n/2)
+		}
+	}
+}
+
+// What was put is taken in order, and nothing stays without a token.
+func TestABoxKeepsOrder(t *testing.T) {
+	t.Parallel()
+	b := spread.NewBox[int]()
+	require.Nil(t, b.Take(3))
+	const all = 10_000
+	go func() {
+		for i := 0; i < all; i += 2 {
+			b.Put(i, i+1)
+		}
+	}()
+	for next := 0; next < all; {
+		<-b.Wake()
+		for _, got := range b.Take(3) {
+			require.Equal(t, next, got)
+			next++
+		}
+	}
+	require.Zero(t, b.Len())
+}
