@@ -216,3 +216,11 @@ func (l *Ledger) Unfilled() []int64 {
 	}
 	return ids
 }
+
+// ActionOf is the action of a locked queue.
+func (l *Ledger) ActionOf(queue int64) int64 {
+	if q := l.queues[queue]; q != nil {
+		return q.actionID
+	}
+	return 0
+}

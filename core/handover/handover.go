@@ -128,8 +128,10 @@ type Result struct {
 	// Missing lists executions that were named but have no row.
 	Missing []int64
 	// Unfilled lists queues that have free slots and waiters that this round
-	// did not read: another round should Fill them.
-	Unfilled []int64
+	// did not read: another round should Fill them. UnfilledOf are the actions of these
+	// queues, by reference.
+	Unfilled   []int64
+	UnfilledOf []string
 	// Starts are executions of workflows that ask to run, Tasks the ended children
 	// of workflows: both are for whoever advances workflows.
 	Starts []int64
@@ -137,8 +139,10 @@ type Result struct {
 	// Made is how many executions the engine made itself.
 	Made int
 	// Left are executions of which nothing was decided, because another round held
-	// their queue; only RunSparing leaves any.
+	// their queue, and Held are queues of Fill.Spare that another round held; only
+	// RunSparing leaves any.
 	Left []int64
+	Held []int64
 	// Wake is after how long another round should run because somebody waits
 	// for a moment to come; 0 when nobody does.
 	Wake time.Duration

@@ -103,6 +103,15 @@ func (p *Plan) NeedAdmission(rule Rule, config []byte) admission.Key {
 // NeedQueue asks firmly for what Needs.Queue does.
 func (p *Plan) NeedQueue(queue int64) { p.Firm().Queue(queue) }
 
+// spareQueue asks for the lock of a queue if no other round holds it.
+func (p *Plan) spareQueue(queue int64) {
+	if !p.spares {
+		p.NeedQueue(queue)
+		return
+	}
+	p.releases[queue] += 0
+}
+
 // NeedRelease asks firmly for what Needs.Release does.
 func (p *Plan) NeedRelease(queue int64, scopes []int64) { p.Firm().Release(queue, scopes) }
 

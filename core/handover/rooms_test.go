@@ -155,6 +155,42 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	b.quiet(t)
 }
 
+// A sparing round does not wait for a queue that it is to fill while another round holds it,
+// but names it; a round that insists waits.
+func TestASparingRoundNamesTheQueuesThatItCouldNotFill(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
+	action := testkit.Action(t, b.store, "pk.a")
+	b.dispatch(t, b.request(t, action, 23)...)
+	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = $2 WHERE id = $1`, worker.ID, testkit.DefaultCapabilities(50))
+	roomy := b.replica(t)
+	result, err := roomy.RunSparing(testkit.Context(t), nil, handover.Fill{})
+	require.NoError(t, err)
+	require.Len(t, result.Unfilled, 1)
+	require.Equal(t, []string{"pk.a"}, result.UnfilledOf)
+	queue := result.Unfilled[0]
+
+	end := b.lockQueue(t, action)
+	result, err = roomy.RunSparing(testkit.Context(t), nil, handover.Fill{Spare: []int64{queue}})
+	require.NoError(t, err)
+	require.Equal(t, handover.Result{Held: []int64{queue}}, result)
+	waited := make(chan handover.Result)
+	go func() {
+		result, err := roomy.RunSparing(testkit.Context(t), nil, handover.Fill{Queues: []int64{queue}})
+		if err != nil {
+			result.Missing = []int64{-1}
+		}
+		waited <- result
+	}()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	}, testkit.TestTimeout, "it waits for the queue")
+	end()
+	require.Equal(t, handover.Result{Granted: 12}, <-waited)
+	b.quiet(t)
+}
+
 // A round that returns room at a worker cannot offer it to a queue that another round
 // holds: it asks for one more.
 func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {

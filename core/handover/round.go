@@ -34,6 +34,7 @@ type Round struct {
 	replan   bool // a row is not what it was when the steps planned
 	missing  scopes
 	left     map[int64]bool // executions that are left for another round
+	held     []int64        // queues to fill that another round holds
 	ran      []ran
 
 	births []*Birth
@@ -340,7 +341,12 @@ func (r *Round) result(plan *Plan) Result {
 	result := Result{
 		Released: r.Ledger.Released(), Granted: len(r.Ledger.Granted()), Enqueued: r.Ledger.Enqueued(),
 		Ended: len(r.endings) + len(r.stops), Unfilled: r.Ledger.Unfilled(), Moved: len(r.moves), RetryIn: r.soonest(),
-		Starts: r.starts, Tasks: r.tasks, Made: len(r.births),
+		Starts: r.starts, Tasks: r.tasks, Made: len(r.births), Held: r.held,
+	}
+	for _, id := range result.Unfilled {
+		action := r.Ledger.ActionOf(id)
+		rule, _ := r.plan.Rule(&action, "")
+		result.UnfilledOf = append(result.UnfilledOf, rule.ActionRef)
 	}
 	if r.repeated != nil {
 		result.Repeated = r.repeated.Rows()
