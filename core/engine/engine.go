@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,11 +67,13 @@ type Engine struct {
 	query  *store.Store // everything else
 	broker *broker.Broker
 	relay  *outbox.Relay
-	hot    *hot
-	sweep  *recovery.Sweep
-	report *replica
-	sight  *liveness.Sight
-	gate   *gate.Gate
+
+	schedulers int
+	hot        *hot
+	sweep      *recovery.Sweep
+	report     *replica
+	sight      *liveness.Sight
+	gate       *gate.Gate
 
 	workflows *advancement.Runner
 	keys      secret.Keyring
@@ -107,10 +110,10 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	return e, nil
 }
 
-// roundConnections is how many connections the rounds use at most: those of the hot
-// loop, of workflows and of enforcements, and two to spare while broken ones are
+// roundConnections is how many connections the rounds use besides one for each scheduler:
+// those of workflows and of enforcements, and two to spare while broken ones are
 // given up.
-const roundConnections = 5
+const roundConnections = 4
 
 // restConnections is how many connections everything else has at least: one listens,
 // three loops hold a lock on one while they work on another.
@@ -122,12 +125,20 @@ func (e *Engine) open(ctx context.Context) (err error) {
 		IdleTimeout: e.cfg.Database.IdleTimeout, LogStatements: e.cfg.Database.LogStatements, Relay: e.id,
 	}
 	hot := base
-	hot.MaxConnections, hot.ApplicationName, hot.HotPath = roundConnections, e.cfg.Named("attune-executor rounds"), true
+	schedulers := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
+	e.schedulers = min(schedulers, max(int(e.cfg.Database.MaxConnections)-roundConnections-restConnections, 1))
+	if e.schedulers < schedulers {
+		e.logger.WarnContext(ctx, "Fewer schedulers run than configured, since database.max_connections leaves no room for them",
+			"schedulers", e.schedulers, "wanted", schedulers, "max_connections", e.cfg.Database.MaxConnections,
+			"needed", schedulers+roundConnections+restConnections)
+	}
+	rounds := int32(e.schedulers + roundConnections) //nolint:gosec // at most 64 schedulers
+	hot.MaxConnections, hot.ApplicationName, hot.HotPath = rounds, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for rounds: %w", err)
 	}
 	rest := base
-	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-roundConnections, restConnections), e.cfg.Named("attune-executor")
+	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-rounds, restConnections), e.cfg.Named("attune-executor")
 	rest.MinConnections = e.cfg.Database.MinConnections
 	if e.query, err = store.Open(ctx, rest, e.logger); err != nil {
 		e.store.Close()
@@ -159,10 +170,11 @@ func (e *Engine) assemble(version string) {
 	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
 
 	prefetch := mq.RabbitMQ.PrefetchCount
-	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, 2*maxCompletions), maxCompletions)
-	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, 2*maxRequests), maxRequests)
+	atOnce := e.schedulers + 1 // each has a batch in flight, and one collects
+	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
+	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
-	e.hot = newHot(completed, requested, rounds, e.course(), e.logger, NewMetrics(e.registry))
+	e.hot = newHot(completed, requested, e.schedulers, rounds, e.course(), e.logger, NewMetrics(e.registry))
 	e.hot.gate = e.gate
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
@@ -288,7 +300,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		e.close()
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	e.logger.InfoContext(ctx, "Engine started", "http", e.http.Addr())
+	e.logger.InfoContext(ctx, "Engine started", "http", e.http.Addr(), "schedulers", e.schedulers)
 	return nil
 }
 

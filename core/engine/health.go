@@ -55,7 +55,7 @@ var (
 	faultDesc = prometheus.NewDesc("attune_installation_faults",
 		"Consumers and loops of this replica whose statements the database refuses, for want of a relation, a column, a function, an index or a privilege.",
 		[]string{"replica"}, nil)
-	roundDesc = prometheus.NewDesc("attune_round_under_way_seconds", "How long the round in hand is under way, 0 while there is none.", nil, nil)
+	roundDesc = prometheus.NewDesc("attune_round_under_way_seconds", "How long the oldest of the rounds in hand is under way, 0 while there is none.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -90,10 +90,7 @@ func (h *health) Collect(metrics chan<- prometheus.Metric) {
 		}
 	}
 	send(blockDesc, blocked)
-	round := time.Time{}
-	if begun := h.engine.hot.begun.Load(); begun > 0 {
-		round = time.Unix(0, begun)
-	}
+	round, _ := h.engine.hot.underWay()
 	send(roundDesc, secondsSince(round))
 	send(faultDesc, float64(len(h.engine.gate.Faults())), h.engine.id.String()[:8])
 }

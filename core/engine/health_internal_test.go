@@ -6,24 +6,34 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
 )
 
-// F9: a round that does not come to its end makes the replica unready; having
-// nothing to do does not.
+// A round that does not come to its end makes the replica unready, whatever the other
+// schedulers do; having nothing to do does not.
 func TestARoundThatHangsIsNotReady(t *testing.T) {
 	t.Parallel()
-	e := &Engine{hot: &hot{}}
+	e := &Engine{hot: newHot(nil, nil, 3, nil, course{}, nil, nil)}
+	stuck, busy := e.hot.schedulers[0], e.hot.schedulers[2]
 	require.True(t, e.roundsReady().OK)
 	require.Equal(t, "idle", e.roundsReady().Detail)
-	e.hot.lastDone.Store(time.Now().Add(-time.Hour).UnixNano())
+	stuck.lastDone.Store(time.Now().Add(-time.Hour).UnixNano())
 	require.True(t, e.roundsReady().OK, "nothing had to be done for an hour")
-	e.hot.begun.Store(time.Now().Add(-5 * time.Second).UnixNano())
-	e.hot.inFlight.Store(3)
+	stuck.begun.Store(time.Now().Add(-5 * time.Second).UnixNano())
+	stuck.inFlight.Store(3)
 	require.True(t, e.roundsReady().OK)
-	e.hot.begun.Store(time.Now().Add(-61 * time.Second).UnixNano())
+	stuck.begun.Store(time.Now().Add(-61 * time.Second).UnixNano())
+	busy.begun.Store(time.Now().UnixNano())
+	busy.inFlight.Store(7)
+	busy.lastDone.Store(time.Now().UnixNano())
 	check := e.roundsReady()
 	require.False(t, check.OK)
 	require.Contains(t, check.Detail, "3 executions under way since 20")
+	require.EqualValues(t, 10, e.hot.inFlight())
+	require.WithinDuration(t, time.Now(), e.hot.lastDone(), testkit.TestTimeout)
+	stuck.begun.Store(0)
+	require.True(t, e.roundsReady().OK)
 }
 
 func TestAnOutageIsRememberedWithItsTimes(t *testing.T) {

@@ -20,10 +20,23 @@ func insists(items []item) map[int64]bool {
 	return ids
 }
 
+// fill is the step that fills queues. Those that were left too often are waited for.
+func (e errands) fill() handover.Fill {
+	var step handover.Fill
+	for _, queue := range e.queues {
+		if e.waited[queue] >= insistAfter {
+			step.Queues = append(step.Queues, queue)
+		} else {
+			step.Spare = append(step.Spare, queue)
+		}
+	}
+	return step
+}
+
 // keep takes the items that a round has left into hand, in their order, and returns the
-// others. Their deliveries are settled one by one from here on. A round that left
-// everything has nothing else to do than to wait: its items are not left again.
-func (h *hot) keep(items []item, result handover.Result) (others []item) {
+// others. A round that left everything has nothing else to do than to wait: its items are
+// not left again.
+func (s *scheduler) keep(items []item, result handover.Result) (others []item) {
 	if len(result.Left) == 0 {
 		return items
 	}
@@ -37,9 +50,7 @@ func (h *hot) keep(items []item, result handover.Result) (others []item) {
 			others = append(others, it)
 			continue
 		}
-		if it.left++; it.delivery != nil && !it.alone {
-			it.delivery, it.alone = it.delivery.Detach(), true
-		}
+		it.left++
 		kept = append(kept, it)
 	}
 	if len(others) == 0 {
@@ -47,19 +58,37 @@ func (h *hot) keep(items []item, result handover.Result) (others []item) {
 			kept[i].left = insistAfter
 		}
 	}
-	h.held = append(h.held, kept...)
+	s.held = append(s.held, kept...)
 	return others
 }
 
-// takeHeld returns the items in hand. A delivery whose connection has gone is dropped:
-// its message comes again.
-func (h *hot) takeHeld() []item {
-	var items []item
-	for _, it := range h.held {
-		if it.delivery == nil || !it.delivery.Stale() {
-			items = append(items, it)
+// keepQueues does the same for queues to fill.
+func (s *scheduler) keepQueues(todo work, result handover.Result) {
+	alone := len(todo.ended)+len(todo.requested)+len(todo.letters) == 0 && len(result.Held) == todo.size()
+	for _, queue := range result.Held {
+		s.heldQueues[queue] = todo.waited[queue] + 1
+		if alone {
+			s.heldQueues[queue] = insistAfter
 		}
 	}
-	h.held = nil
-	return items
+}
+
+// behindHeld keeps requests of actions of which earlier ones are held since this batch was
+// taken: a batch that is halved must not let one overtake another.
+func (s *scheduler) behindHeld(items []item) (others []item) {
+	if len(s.held) == 0 {
+		return items
+	}
+	held := make(map[string]bool, len(s.held))
+	for _, it := range s.held {
+		held[it.action] = held[it.action] || !it.ended
+	}
+	for _, it := range items {
+		if it.letter == nil && !it.ended && it.action != "" && held[it.action] {
+			s.held = append(s.held, it)
+		} else {
+			others = append(others, it)
+		}
+	}
+	return others
 }

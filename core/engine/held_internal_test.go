@@ -7,10 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
+
+// takeHeld is what the next round takes first.
+func takeHeld(s *scheduler) []item {
+	held := s.held
+	s.held = nil
+	return held
+}
 
 // A queue that another round holds keeps its own messages only, in hand, unacknowledged
 // and in their order; the others of the batch are served. When there is nothing else to
@@ -19,7 +27,7 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil)
+	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	testkit.Policy(t, st, held, 1)
 	testkit.State(t, st, held, 1)
@@ -36,12 +44,12 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 
 	require.NoError(t, h.round(testkit.Context(t), items, noErrands))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[1].execution))
-	kept := h.takeHeld()
+	kept := takeHeld(h)
 	require.Equal(t, []int64{items[0].execution, items[2].execution}, []int64{kept[0].execution, kept[1].execution})
-	require.True(t, kept[0].alone, "its batch is acknowledged without it")
+	require.Equal(t, []*broker.Delivery{items[1].delivery}, h.decided, "only the other one is acknowledged")
 	require.Empty(t, insists(kept))
 	require.NoError(t, h.round(testkit.Context(t), kept, noErrands))
-	kept = h.takeHeld()
+	kept = takeHeld(h)
 	require.Len(t, insists(kept), 2, "there was nothing else to do")
 
 	done := make(chan error)
@@ -51,7 +59,7 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	}, testkit.TestTimeout, "it waits for the queue")
 	require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t))))
 	require.NoError(t, <-done)
-	require.Empty(t, h.takeHeld())
+	require.Empty(t, takeHeld(h))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[0].execution))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT queue_order FROM execution_admission_entry WHERE execution_id = $1`, items[2].execution))
 }

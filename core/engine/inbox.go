@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -48,7 +49,7 @@ type inbox struct {
 func (e *Engine) newInbox(b *inbox) *inbox {
 	b.logger, b.metrics, b.absent = e.logger, e.hot.metrics, e.hot.absent
 	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
-	b.found, b.later, b.gate = make(chan []int64), newLater(), e.gate
+	b.found, b.later, b.gate = make(chan []int64), newLater(new(atomic.Int64)), e.gate
 	return b
 }
 

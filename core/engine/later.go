@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"sort"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,13 +12,13 @@ import (
 // again if the replica ends, and they are tried again after a growing pause; they
 // are never put straight back to the queue, where they would spin.
 //
-// Messages without a row have a bounded share of the prefetch, because a database that
+// Messages without a row have a bounded share of the prefetch, over all schedulers, because a database that
 // was restored beside a live broker has thousands of them. What exceeds it becomes a dead
 // letter at once. Nothing is lost by that: a row that comes later is found by the sweeps.
 type later struct {
 	timer  *time.Timer
-	items  []waiting // in order of due
-	absent int       // items without a row
+	items  []waiting     // in order of due
+	absent *atomic.Int64 // items without a row, of all that share the prefetch
 }
 
 // maxAbsent is how many deliveries without a row wait for it at a time.
@@ -28,10 +29,10 @@ type waiting struct {
 	due time.Time
 }
 
-func newLater() *later {
+func newLater(absent *atomic.Int64) *later {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
-	return &later{timer: timer}
+	return &later{timer: timer, absent: absent}
 }
 
 // add puts an item off. Its delivery is settled by itself from here on.
@@ -46,7 +47,7 @@ func (l *later) add(it item, now time.Time) {
 	copy(l.items[at+1:], l.items[at:])
 	l.items[at] = waiting{item: it, due: due}
 	if it.absent {
-		l.absent++
+		l.absent.Add(1)
 	}
 	l.arm(now)
 }
@@ -56,7 +57,7 @@ func (l *later) add(it item, now time.Time) {
 func (l *later) await(it item, now time.Time) (excess item, full bool) {
 	it.absent = true
 	l.add(it, now)
-	if l.absent <= maxAbsent {
+	if l.absent.Load() <= maxAbsent {
 		return excess, false
 	}
 	at := -1
@@ -67,7 +68,7 @@ func (l *later) await(it item, now time.Time) (excess item, full bool) {
 	}
 	excess = l.items[at].item
 	l.items = slices.Delete(l.items, at, at+1)
-	l.absent--
+	l.absent.Add(-1)
 	excess.attempts-- // it was not tried since
 	l.arm(now)
 	return excess, true
@@ -81,7 +82,7 @@ func (l *later) take(n int, now time.Time) []item {
 	for len(due) < n && taken < len(l.items) && !l.items[taken].due.After(now) {
 		it := l.items[taken].item
 		if it.absent {
-			l.absent--
+			l.absent.Add(-1)
 			it.absent = false
 		}
 		if !it.delivery.Stale() {

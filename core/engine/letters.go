@@ -38,21 +38,21 @@ func ofLetters(letters []*deadletter.Letter) []item {
 
 // settleLetter gives a letter back after a round that was committed, or puts it
 // off because nobody had room for its execution yet.
-func (h *hot) settleLetter(ctx context.Context, it item) {
+func (s *scheduler) settleLetter(ctx context.Context, it item) {
 	if !it.letter.Open() {
-		h.desk.Settle(ctx, it.letter)
+		s.desk.Settle(ctx, it.letter)
 		return
 	}
 	it.attempts = min(it.attempts, maxAttempts/2) // nothing is wrong with it
-	h.later.add(it, time.Now())
+	s.later.add(it, time.Now())
 }
 
 // roomForLetters is how many more letters may be kept in hand because no worker
 // has room: those that wait must not hold up the ones that can be decided.
-func (h *hot) roomForLetters() int {
+func (s *scheduler) roomForLetters() int {
 	room := deadletter.MaxOpen
-	for i := range h.later.items {
-		if it := &h.later.items[i]; it.letter != nil && it.letter.Open() {
+	for i := range s.later.items {
+		if it := &s.later.items[i]; it.letter != nil && it.letter.Open() {
 			room--
 		}
 	}
@@ -61,18 +61,18 @@ func (h *hot) roomForLetters() int {
 
 // putOffLetter deals with a letter whose round failed all by itself. In the end a
 // person sees to it: a letter must not become a letter again.
-func (h *hot) putOffLetter(ctx context.Context, it item, cause error, verdict answer) {
+func (s *scheduler) putOffLetter(ctx context.Context, it item, cause error, verdict answer) {
 	if verdict == suspect && it.attempts+1 >= maxAttempts {
 		bounded, cancel := context.WithTimeout(ctx, sideTimeout)
 		defer cancel()
-		err := h.desk.GiveUp(bounded, it.letter, cause)
+		err := s.desk.GiveUp(bounded, it.letter, cause)
 		if err == nil {
 			return
 		}
 		cause = err
 	}
-	h.logger.WarnContext(ctx, "Dead letter cannot be decided now and is tried again",
+	s.logger.WarnContext(ctx, "Dead letter cannot be decided now and is tried again",
 		"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
 	it.blocked = verdict == blocked
-	h.later.add(it, time.Now())
+	s.later.add(it, time.Now())
 }

@@ -21,7 +21,7 @@ func poison(ctx context.Context, logger *slog.Logger, metrics *Metrics, it item,
 // thousand after a database was restored, so they are written into the ledger together.
 // Without a handler of dead letters, or when that fails, each goes to the dead-letter
 // queue. Each delivery is settled by itself.
-func (h *hot) absent(ctx context.Context, items []item, kind, what string) {
+func (h *shared) absent(ctx context.Context, items []item, kind, what string) {
 	if len(items) == 0 {
 		return
 	}
@@ -38,7 +38,7 @@ func (h *hot) absent(ctx context.Context, items []item, kind, what string) {
 
 // shelve writes messages about rows that do not exist into the ledger, acknowledges them
 // and returns the others.
-func (h *hot) shelve(ctx context.Context, items []item, kind, what string) (left []item) {
+func (h *shared) shelve(ctx context.Context, items []item, kind, what string) (left []item) {
 	letters := make([]*deadletter.Letter, len(items))
 	for i, it := range items {
 		letters[i] = deadletter.Read(it.delivery.AsDeadLetter(deadletter.NoRow(what, it.execution), it.attempts+1))
@@ -54,6 +54,9 @@ func (h *hot) shelve(ctx context.Context, items []item, kind, what string) (left
 			continue
 		}
 		h.metrics.poison(kind)
+		if !it.settled() {
+			continue
+		}
 		if err := it.delivery.Ack(); err != nil {
 			h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
 		}

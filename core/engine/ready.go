@@ -153,16 +153,16 @@ func (e *Engine) loopReady(name string) api.Check {
 }
 
 // roundsReady says whether the rounds go on. Without work they are idle, which
-// is well; one that is under way for long waits for something that does not come.
+// is well; one that is under way for long waits for something that does not come. The oldest
+// of all schedulers counts.
 func (e *Engine) roundsReady() api.Check {
 	check := api.Check{Name: "rounds", OK: true, Detail: "idle"}
-	if done := e.hot.lastDone.Load(); done > 0 {
-		check.Detail = "last round " + moment(time.Unix(0, done))
+	if done := e.hot.lastDone(); !done.IsZero() {
+		check.Detail = "last round " + moment(done)
 	}
-	if begun := e.hot.begun.Load(); begun > 0 {
-		since := time.Unix(0, begun)
+	if since, executions := e.hot.underWay(); !since.IsZero() {
 		check.OK = time.Since(since) < monitor.RoundPatience || e.gate.Holding() // which is told by itself
-		check.Detail = fmt.Sprintf("%d executions under way since %s", e.hot.inFlight.Load(), moment(since))
+		check.Detail = fmt.Sprintf("%d executions under way since %s", executions, moment(since))
 	}
 	return check
 }

@@ -108,7 +108,7 @@ func (r *replica) report(ctx context.Context) error {
 	}
 	return r.engine.query.ReportReplica(ctx, store.ReportReplicaParams{
 		ID: r.engine.id, Host: r.host, Version: r.version, Pid: int32(os.Getpid()),
-		State: r.engine.broker.State().String(), Loops: loops, InFlight: int32(r.engine.hot.inFlight.Load()),
+		State: r.engine.broker.State().String(), Loops: loops, InFlight: int32(r.engine.hot.inFlight()),
 		Details: details, UpSeconds: time.Since(r.born).Seconds(),
 	})
 }
@@ -123,8 +123,8 @@ func (r *replica) ticks() map[string]time.Time {
 		}
 	}
 	ticks[r.Name()] = time.Now().UTC()
-	if last := r.engine.hot.lastDone.Load(); last > 0 {
-		ticks["rounds"] = time.Unix(0, last).UTC()
+	if last := r.engine.hot.lastDone(); !last.IsZero() {
+		ticks["rounds"] = last.UTC()
 	}
 	return ticks
 }
@@ -146,9 +146,9 @@ func (r *replica) details() monitor.ReplicaDetails {
 	for queue, consumer := range e.consumers {
 		details.Consumers[queue] = consumer.Subscribed()
 	}
-	if since := e.hot.begun.Load(); since > 0 && !e.gate.Holding() {
-		begun := time.Unix(0, since).UTC()
-		details.RoundSince = &begun
+	if since, _ := e.hot.underWay(); !since.IsZero() && !e.gate.Holding() {
+		since = since.UTC()
+		details.RoundSince = &since
 	}
 	for name, loop := range e.loops {
 		one := monitor.ReplicaLoop{Patience: loop.Patience()}

@@ -47,7 +47,7 @@ func (c course) steps(work work) (its parts, all []handover.Step) {
 	if len(work.expired) > 0 {
 		all = append(all, recovery.NewExpiry(work.expired, c.queueTimeout))
 	}
-	all = append(all, handover.Fill{Queues: work.queues})
+	all = append(all, work.fill())
 	if len(work.misplaced) > 0 {
 		all = append(all, dispatch.NewMove(work.misplaced))
 	}
@@ -84,9 +84,10 @@ func (w work) empty() bool {
 
 // errands are what a round does besides what messages ask for.
 type errands struct {
-	queues    []int64 // queues to fill
-	expired   []int64 // executions that have waited too long
-	misplaced []int64 // executions that wait in a queue that is no longer theirs
+	queues    []int64       // queues to fill
+	waited    map[int64]int // how often each was left because another round held it
+	expired   []int64       // executions that have waited too long
+	misplaced []int64       // executions that wait in a queue that is no longer theirs
 	lost      []recovery.Lost
 	stranded  []recovery.Stranded
 	due       bool // somebody waits for a moment that has come
@@ -104,6 +105,7 @@ func (e errands) empty() bool { return e.size() == 0 && !e.due }
 // the others, or a single kind in its middle.
 func (e errands) halve() (first, second errands) {
 	size := e.size()
+	first.waited = e.waited
 	mixed := func(n int) bool { return n > 0 && n < size }
 	second = e
 	switch {

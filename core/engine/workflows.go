@@ -49,8 +49,7 @@ func blame(err error, tries int) advancement.Blame {
 	}
 }
 
-// besides deals with what a round outside of the hot loop has left undone. Queues
-// that cannot be handed over are found by the sweep.
+// besides deals with what a round outside of the hot loop has left undone.
 func (e *Engine) besides(ctx context.Context, result handover.Result) {
 	e.workflows.Begin(result.Starts...)
 	e.workflows.Advance(result.Tasks...)
@@ -58,12 +57,5 @@ func (e *Engine) besides(ctx context.Context, result handover.Result) {
 	if result.Wake > 0 {
 		e.hot.wake.in(result.Wake, time.Now())
 	}
-	if len(result.Unfilled) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
-	defer cancel()
-	if err := e.hot.Submit(ctx, recovery.Found{Queues: result.Unfilled}); err != nil {
-		e.logger.DebugContext(ctx, "Queues with free slots are left to the sweep", "queues", result.Unfilled, "error", err)
-	}
+	e.hot.fill(result)
 }

@@ -1,0 +1,354 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/spread"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// scheduler runs rounds about the messages of its actions. It takes whatever has arrived
+// for it, runs that as one round, and acknowledges it after the commit. While a round is in
+// flight the next batch collects; there is no timer and no linger. Deliveries whose queue
+// another round holds stay in hand for the next round (held.go).
+//
+// The first scheduler also takes what belongs to no action: finds of sweeps, dead letters, and
+// the moments for which executions wait. It may meet queues of other schedulers then, as a
+// round of another replica does: the one waits for the other, or leaves the queue.
+type scheduler struct {
+	*shared
+
+	ended     *spread.Box[item]
+	requested *spread.Box[item]
+	unfilled  *spread.Box[int64] // queues that a round left with free slots and waiters
+
+	// These are nil but for the first scheduler.
+	finds       <-chan recovery.Found
+	deadLetters <-chan []*deadletter.Letter
+	rings       <-chan time.Time
+
+	later     *later
+	reclaimed []int64 // executions that were put back, to be asked for by the next round
+
+	// displaced are executions at workers that will not start them, for which no
+	// other had room yet: every round tries them, before those who wait in line.
+	displaced []recovery.Stranded
+
+	// held are deliveries of executions whose queue another round held: the next round
+	// takes them, before what has come since. heldQueues are queues to fill that another round
+	// held, with how often.
+	held       []item
+	heldQueues map[int64]int
+
+	decided []*broker.Delivery // settled by committed rounds, not acknowledged yet
+
+	inFlight atomic.Int64 // executions in the round that is running
+	lastDone atomic.Int64 // unix nanoseconds of the last committed round
+	begun    atomic.Int64 // unix nanoseconds at which what is in hand was taken, 0 while nothing is
+}
+
+func newScheduler(common *shared, first bool) *scheduler {
+	s := &scheduler{
+		shared: common, later: newLater(&common.absents), heldQueues: make(map[int64]int),
+		ended: spread.NewBox[item](), requested: spread.NewBox[item](), unfilled: spread.NewBox[int64](),
+	}
+	if first {
+		s.finds, s.deadLetters, s.rings = common.found, common.letters, common.wake.C
+	}
+	return s
+}
+
+func (s *scheduler) run(ctx context.Context) {
+	for s.gate.Enter(ctx) {
+		in, ok := s.next(ctx)
+		if !ok {
+			return
+		}
+		if !in.empty() {
+			s.handle(ctx, in)
+		}
+	}
+}
+
+// arrival is everything that one round takes.
+type arrival struct {
+	held      []item
+	ended     []item
+	requested []item
+	found     recovery.Found
+	letters   []*deadletter.Letter
+	later     []item // deliveries that were put off
+	errands   errands
+}
+
+func (in *arrival) empty() bool {
+	return len(in.held)+len(in.ended)+len(in.requested)+len(in.letters)+len(in.later) == 0 && in.found.Empty() && in.errands.empty()
+}
+
+// next waits for the first thing to do and then takes what else is there.
+func (s *scheduler) next(ctx context.Context) (in arrival, ok bool) {
+	if len(s.held)+len(s.heldQueues)+len(s.reclaimed) == 0 {
+		select {
+		case <-ctx.Done():
+			return in, false
+		case <-s.ended.Wake():
+		case <-s.requested.Wake():
+		case <-s.unfilled.Wake():
+		case in.found = <-s.finds:
+		case in.letters = <-s.deadLetters:
+		case <-s.rings:
+			s.wake.rang(time.Now())
+			in.errands.due = true
+		case <-s.later.timer.C:
+		}
+	}
+	if ctx.Err() != nil {
+		return in, false // unacknowledged deliveries go back to their queue
+	}
+	if in.found.Empty() {
+		select {
+		case in.found = <-s.finds:
+		default:
+		}
+	}
+	if in.letters == nil {
+		select {
+		case in.letters = <-s.deadLetters:
+		default:
+		}
+	}
+	in.held, in.ended, in.requested = fresh(s.held), fresh(s.ended.Take(maxCompletions)), fresh(s.requested.Take(maxRequests))
+	in.errands.queues, in.errands.waited = append(s.unfilled.Take(math.MaxInt), in.found.Queues...), s.heldQueues
+	for queue := range s.heldQueues {
+		in.errands.queues = append(in.errands.queues, queue)
+	}
+	s.held, s.heldQueues = nil, make(map[int64]int)
+	slices.Sort(in.errands.queues)
+	in.errands.queues = slices.Compact(in.errands.queues)
+	in.found.Requested = append(s.reclaimed, in.found.Requested...)
+	s.reclaimed = nil
+	in.later = s.later.take(maxRequests, time.Now())
+	return in, true
+}
+
+// fresh drops deliveries whose connection has gone: their messages come again, in their
+// order.
+func fresh(items []item) []item {
+	return slices.DeleteFunc(items, func(it item) bool { return it.delivery != nil && it.delivery.Stale() })
+}
+
+// handle runs an arrival to its end: every delivery is acknowledged, dead
+// lettered with a reason, or returned because the engine stops.
+func (s *scheduler) handle(ctx context.Context, in arrival) {
+	s.begun.Store(time.Now().UnixNano())
+	defer s.begun.Store(0)
+	items := append(in.held, in.ended...)
+	for _, id := range in.found.Ended {
+		items = append(items, item{execution: id, ended: true})
+	}
+	for _, id := range in.found.Requested { // before the others, which were requested after them
+		items = append(items, item{execution: id})
+	}
+	items = append(items, in.requested...)
+	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
+	in.errands.stranded = s.withDisplaced(in.found.Stranded)
+	err := s.round(ctx, items, in.errands)
+	crashpoint.Reach("hot:before-ack")
+	s.acknowledge(ctx)
+	crashpoint.Reach("hot:after-ack")
+	if err != nil {
+		// Only the end of the engine leaves work undone here: what is not
+		// acknowledged is delivered again, to whoever consumes next.
+		s.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+		return
+	}
+	s.retry(ctx, append(in.later, ofLetters(in.letters)...))
+	s.acknowledge(ctx)
+}
+
+// retry tries what was put off, and dead letters, apart from what has just come,
+// so that they hold up nobody. What somebody still holds is not waited for again
+// one by one.
+func (s *scheduler) retry(ctx context.Context, items []item) {
+	var held, others []item
+	for _, it := range items {
+		if it.blocked {
+			held = append(held, it)
+		} else {
+			others = append(others, it)
+		}
+	}
+	for _, lot := range [][]item{held, others} {
+		if err := s.round(handover.Impatient(ctx), lot, noErrands); err != nil {
+			s.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+			return
+		}
+	}
+}
+
+// acknowledge acknowledges what committed rounds have settled. Deliveries that other
+// schedulers have in hand lie between them and are left alone.
+func (s *scheduler) acknowledge(ctx context.Context) {
+	if err := broker.Acknowledge(s.decided); err != nil {
+		// The connection is gone; the deliveries come again and change nothing.
+		s.logger.DebugContext(ctx, "Batch could not be acknowledged", "error", err)
+	}
+	s.decided = nil
+}
+
+// round runs the items as one round, waiting out a database that is away or not as
+// it must be, and halving the batch on an error that its content may have caused. It returns
+// an error only when the engine stops.
+func (s *scheduler) round(ctx context.Context, items []item, errands errands) error {
+	items = s.behindHeld(items)
+	todo := collect(items, errands)
+	if todo.empty() {
+		return nil
+	}
+	todo.room = s.roomForLetters()
+	s.inFlight.Store(int64(len(items)))
+	defer s.inFlight.Store(0)
+	retry := backoff.NewExponentialBackOff()
+	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
+	for tries := 1; ; tries++ {
+		begun := time.Now()
+		its, all := s.course.steps(todo)
+		result, err := s.runRound(ctx, insists(items), all)
+		if s.gate.Retry(ctx, "rounds", err) {
+			tries--
+			continue
+		}
+		if err == nil {
+			s.metrics.round(len(items), time.Since(begun))
+			s.lastDone.Store(time.Now().UnixNano())
+			s.keepQueues(todo, result)
+			s.after(ctx, items, its.done.Early(), result)
+			s.putBack(ctx, its.asked.Stale())
+			s.displaced = append(s.displaced, its.rehome.Left()...)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		s.metrics.roundFailed()
+		if verdict := classify(err, tries); verdict != again {
+			return s.halve(ctx, items, errands, err, verdict)
+		}
+		pause := retry.NextBackOff()
+		s.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
+		if !supervise.Sleep(ctx, pause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// recheckAfter is how soon a round follows one with which a queue began to wait for
+// workers. It bounds how many such rounds a saturated engine runs.
+const recheckAfter = 10 * time.Millisecond
+
+// roundTimeout bounds one round, so that a stalled connection is given up and
+// the round tried on another.
+const roundTimeout = 30 * time.Second
+
+// runRound runs one round to its end even when the engine begins to stop, because
+// a finished round is less work for whoever takes over.
+func (s *scheduler) runRound(ctx context.Context, insists map[int64]bool, all []handover.Step) (handover.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
+	defer cancel()
+	return s.rounds.RunSparing(ctx, insists, all...)
+}
+
+// halve isolates what makes a round fail. A single delivery that still fails
+// is put off, and dead-lettered with the reason if it never succeeds; everything
+// else goes through. Errands are parted from deliveries first, so that neither
+// pays for the other.
+func (s *scheduler) halve(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
+	known := !slices.ContainsFunc(items, func(it item) bool { return !it.blocked }) && errands.size() == 0
+	if verdict == blocked {
+		ctx = handover.Impatient(ctx)
+	}
+	if len(items)+errands.size() <= 1 || (verdict == blocked && known) {
+		s.putOff(ctx, items, errands, cause, verdict)
+		return nil
+	}
+	s.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
+	if len(items) > 0 && errands.size() > 0 {
+		if err := s.round(ctx, items, noErrands); err != nil {
+			return err
+		}
+		return s.round(ctx, nil, errands)
+	}
+	middle := len(items) / 2
+	first, second := errands.halve()
+	if err := s.round(ctx, items[:middle], first); err != nil {
+		return err
+	}
+	return s.round(ctx, items[middle:], second)
+}
+
+// putOff deals with what fails all by itself. What a sweep found is found again.
+func (s *scheduler) putOff(ctx context.Context, items []item, errands errands, cause error, verdict answer) {
+	for _, it := range items {
+		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
+		switch {
+		case it.letter != nil:
+			s.putOffLetter(ctx, it, cause, verdict)
+		case it.delivery == nil:
+			s.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
+		case verdict == suspect && it.attempts+1 >= maxAttempts:
+			poison(ctx, s.logger, s.metrics, it, it.delivery.Type, cause)
+		default:
+			s.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
+				"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
+			it.blocked = verdict == blocked
+			s.later.add(it, time.Now())
+		}
+	}
+	if len(items) == 0 {
+		s.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
+			"misplaced", errands.misplaced, "lost", errands.lost, "stranded", errands.stranded, "error", cause)
+	}
+}
+
+// collect turns items into the work of one round, each request and each different
+// report once.
+func collect(items []item, errands errands) work {
+	todo := work{errands: errands}
+	seenEnded, seenRequested := map[completion.Report]bool{}, map[int64]bool{}
+	for _, it := range items {
+		if it.letter != nil {
+			todo.letters = append(todo.letters, it.letter)
+			continue
+		}
+		if it.ended {
+			report := completion.Report{Execution: it.execution, Said: it.said, Unreported: it.delivery == nil}
+			if !seenEnded[report] {
+				seenEnded[report] = true
+				todo.ended = append(todo.ended, report)
+			}
+			continue
+		}
+		if !seenRequested[it.execution] {
+			seenRequested[it.execution] = true
+			todo.requested = append(todo.requested, it.execution)
+			if it.delivery == nil {
+				todo.late = append(todo.late, it.execution)
+			}
+		}
+	}
+	return todo
+}
