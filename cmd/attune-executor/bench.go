@@ -51,6 +51,7 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.IntVar(&o.one.Actions, "actions", 1, "actions they are spread over")
 	flags.IntVar(&o.one.Limit, "limit", 0, "executions at once per action; 0 means no limit")
 	flags.IntVar(&o.one.Replicas, "replicas", 1, "engine replicas")
+	flags.IntVar(&o.one.Schedulers, "schedulers", 0, "schedulers of a replica, also on the data path; 0 means as many as by default")
 	flags.IntVar(&o.one.Workers, "workers", 2, "workers")
 	flags.IntVar(&o.one.Concurrency, "concurrency", 50, "executions a worker runs at once")
 	flags.Float64Var(&o.one.Rate, "rate", 0, "requests a second; 0 sends all at once")
@@ -68,6 +69,7 @@ func newBenchCommand(a *app) *cobra.Command {
 }
 
 func (a *app) benchCommand(cmd *cobra.Command, o benchOptions) error {
+	o.path.Schedulers = o.one.Schedulers
 	profiles, err := o.profiles(cmd)
 	if err != nil {
 		return err
@@ -102,8 +104,11 @@ func (o benchOptions) profiles(cmd *cobra.Command) ([]bench.Config, error) {
 			profiles[i].Executions /= 10
 		}
 	}
+	for i := range profiles {
+		profiles[i].Schedulers = o.one.Schedulers
+	}
 	for _, p := range profiles {
-		if p.Actions < 1 || p.Replicas < 1 || p.Workers < 1 || p.Concurrency < 1 || p.Limit < 0 {
+		if p.Actions < 1 || p.Replicas < 1 || p.Workers < 1 || p.Concurrency < 1 || p.Limit < 0 || p.Schedulers < 0 {
 			return nil, usageErrorf("actions, replicas, workers and concurrency must be at least 1")
 		}
 	}

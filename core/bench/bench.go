@@ -27,6 +27,7 @@ type Config struct {
 	Actions     int
 	Limit       int     // executions at once per action; 0 means no limit
 	Replicas    int     // engines
+	Schedulers  int     `json:",omitempty"` // of an engine; 0: as it has them by default
 	Workers     int     // workers
 	Concurrency int     // executions a worker runs at once
 	Rate        float64 // requests a second; 0 floods
@@ -186,7 +187,9 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 	}
 	stops = append(stops, func() error { m.relay.Stop(); return nil })
 	for range m.cfg.Replicas {
-		e, err := engine.New(ctx, m.config(), engine.Deps{Logger: m.logger, Version: "bench"})
+		cfg := m.config()
+		cfg.Executor.Schedulers = m.cfg.Schedulers
+		e, err := engine.New(ctx, cfg, engine.Deps{Logger: m.logger, Version: "bench"})
 		if err != nil {
 			return stop, fmt.Errorf("make an engine: %w", err)
 		}

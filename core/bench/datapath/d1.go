@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -62,18 +63,18 @@ func (w *world) addReference(ctx context.Context) error {
 }
 
 // consume takes one message after the other.
-func (d *d1) consume(ctx context.Context, from *line[int64], handle func(context.Context, int64) error) error {
+func (d *d1) consume(ctx context.Context, from *spread.Box[note], handle func(context.Context, int64) error) error {
 	for ctx.Err() == nil {
-		ids := from.take(1)
-		if len(ids) == 0 {
+		notes := from.Take(1)
+		if len(notes) == 0 {
 			select {
 			case <-ctx.Done():
-			case <-from.wake:
+			case <-from.Wake():
 			}
 			continue
 		}
-		if err := handle(ctx, ids[0]); err != nil {
-			return over(ctx, fmt.Errorf("execution %d: %w", ids[0], err))
+		if err := handle(ctx, notes[0].execution); err != nil {
+			return over(ctx, fmt.Errorf("execution %d: %w", notes[0].execution, err))
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func TestASmallMeasurement(t *testing.T) {
 			require.GreaterOrEqual(t, r.Seconds, 39.0/200)
 		}},
 		"abused": {small(DesignEngine, func(s *Scenario) {
-			s.Replicas, s.Duplicates, s.Aborts = 3, 0.2, 0.5
+			s.Replicas, s.Schedulers, s.Duplicates, s.Aborts = 3, 3, 0.2, 0.5
 		}), func(t *testing.T, r Result) {
 			t.Helper()
 			require.Positive(t, r.Failed, "rounds were aborted")
@@ -94,9 +94,47 @@ func TestASmallMeasurement(t *testing.T) {
 			require.Positive(t, result.Commits)
 			require.Positive(t, result.WALBytes)
 			require.LessOrEqual(t, result.HotRatio, 1.0)
+			require.LessOrEqual(t, result.LockWaits, 1.0)
 			c.check(t, result)
 		})
 	}
+}
+
+// A round that waits for a row is seen.
+func TestWaitsForLocksAreSeen(t *testing.T) {
+	t.Parallel()
+	s := testServer(t)
+	ctx := testkit.Context(t)
+	w, err := s.build(ctx, Scenario{Design: DesignEngine, Keys: 1, Replicas: 1, Schedulers: 1, Workers: 1, Batch: 10})
+	require.NoError(t, err)
+	defer w.close()
+	holder, err := w.query.Pool().Begin(ctx)
+	require.NoError(t, err)
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	const lock = `SELECT FROM action WHERE ref = 'bench.noop_0' FOR UPDATE`
+	_, err = holder.Exec(ctx, lock)
+	require.NoError(t, err)
+	waiter, err := w.connect(ctx)
+	require.NoError(t, err)
+	defer func() { _ = waiter.Close(context.Background()) }()
+	_, err = waiter.Exec(ctx, `SET application_name = '`+applicationRounds+`'`)
+	require.NoError(t, err)
+	waited := make(chan error, 1)
+	go func() { _, err := waiter.Exec(ctx, lock); waited <- err }()
+	testkit.Eventually(t, func() bool {
+		looks, err := w.watchLocks(ctx)
+		require.NoError(t, err)
+		mean, err := looks()
+		require.NoError(t, err)
+		return mean == 1
+	}, testkit.TestTimeout)
+	require.NoError(t, holder.Rollback(ctx))
+	require.NoError(t, <-waited)
+	looks, err := w.watchLocks(ctx)
+	require.NoError(t, err)
+	mean, err := looks()
+	require.NoError(t, err)
+	require.Zero(t, mean)
 }
 
 func TestASmallGrowth(t *testing.T) {

@@ -150,7 +150,7 @@ func (r *Report) faultsGoal() (Goal, bool) {
 		}
 	}
 	return Goal{
-		Number: "A12", What: "three replicas, 20 % of messages twice, 3 % of rounds aborted: above limit, out of order, lost, double, left over, deadlocks",
+		Number: "A12", What: "three replicas, 20 % of messages twice, 3 % of rounds aborted, queues held by others: above limit, out of order, lost, double, left over, deadlocks",
 		Bar: "all 0", Measured: fmt.Sprintf("all 0 in %s executions and %s aborted rounds (a run with any fails)", thousands(total), thousands(aborted)),
 		Met: true,
 	}, total > 0

@@ -23,7 +23,7 @@ func (w *world) observe(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, fmt.Sprintf("ALTER DATABASE %s SET bench.aborts = '%g'", database, w.scenario.Aborts)); err != nil {
 		return fmt.Errorf("set the share of aborted rounds: %w", err)
 	}
-	w.parts = append(w.parts, w.inspect)
+	w.parts = append(w.parts, w.inspect, w.intrude)
 	return nil
 }
 
@@ -40,6 +40,29 @@ func (w *world) inspect(ctx context.Context) error {
 		}
 		if len(violations) > 0 {
 			return fmt.Errorf("%w: while it ran: %s", ErrFaulty, violations[0])
+		}
+	}
+	return nil
+}
+
+// Pauses of intrude, and how long it holds a queue.
+const (
+	intrusionEvery = 40 * time.Millisecond
+	intrusionLasts = 25 * time.Millisecond
+)
+
+// intrude holds one queue after the other for a while, as operators and other programs do.
+func (w *world) intrude(ctx context.Context) error {
+	for supervise.Sleep(ctx, intrusionEvery) {
+		err := pgx.BeginFunc(ctx, w.query.Pool(), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, intrudeSQL); err != nil {
+				return fmt.Errorf("hold a queue: %w", err)
+			}
+			supervise.Sleep(ctx, intrusionLasts)
+			return nil
+		})
+		if err != nil {
+			return over(ctx, err)
 		}
 	}
 	return nil

@@ -59,6 +59,9 @@ func remark(m Result) (text string) {
 	if m.Before > 0 {
 		text += fmt.Sprintf(" %.2f of before, CPU %.2f", m.Before, m.BeforeCPU)
 	}
+	if m.LockWaits >= 0.005 {
+		text += fmt.Sprintf(" %.0f%% of rounds in locks", 100*m.LockWaits)
+	}
 	if m.WaitP50 > 0 {
 		text += fmt.Sprintf(" wait %.2f/%.2f ms", m.WaitP50, m.WaitP99)
 	}

@@ -3,13 +3,18 @@ package datapath
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -87,8 +92,8 @@ func (t *tally) forget() {
 	clear(t.refused)
 }
 
-// replica is the loop of one engine, in the shape of core/engine: completions
-// first, then requests, whatever has arrived, as one round.
+// replica is one engine: a reader that spreads what is delivered, and the schedulers, in the
+// shape of core/engine.
 type replica struct {
 	rounds   *handover.HandOver
 	wire     *wire
@@ -96,86 +101,207 @@ type replica struct {
 	batch    int  // requests a round; twice as many completions
 	careless bool // failed rounds are part of the measurement
 
-	unfilled []int64
-	left     []int64     // executions whose queue another replica held; they are insisted on next
-	held     [2][]int64  // the same executions: with a report of their end, with a request
-	wake     *time.Timer // somebody waits for a moment to come
-	due      bool        // the moment has come
+	schedulers []*scheduler
+	settled    chan struct{} // holds a token when the replica may be given more
+	alarm      *time.Timer   // somebody waits for a moment to come
+}
+
+// scheduler runs rounds about the messages of its actions: completions first, then requests,
+// whatever has arrived, as one round.
+type scheduler struct {
+	*replica
+
+	ended     *spread.Box[note]
+	requested *spread.Box[note]
+	unfilled  *spread.Box[int64]
+	rings     <-chan time.Time // nil but for the first one
+
+	inHand [2]atomic.Int64 // deliveries with a report of an end, with a request
+
+	// What the last round left because another one held the queue, with how often, by
+	// execution and by queue.
+	held   [2][]note // with a report of an end, with a request
+	left   map[int64]int
+	queues map[int64]int
+}
+
+// insistAfter is how often an execution is left before its queue is waited for.
+const insistAfter = 3
+
+func newReplica(w *world, schedulers int) *replica {
+	r := &replica{
+		wire: w.wire, tally: w.tally, batch: w.scenario.Batch, careless: w.scenario.Aborts > 0,
+		settled: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
+	}
+	for i := range schedulers {
+		s := &scheduler{replica: r, ended: spread.NewBox[note](), requested: spread.NewBox[note](), unfilled: spread.NewBox[int64]()}
+		if i == 0 {
+			s.rings = r.alarm.C
+		}
+		r.schedulers = append(r.schedulers, s)
+	}
+	return r
 }
 
 func (r *replica) run(ctx context.Context) error {
-	defer r.wake.Stop()
+	defer r.alarm.Stop()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { r.receive(ctx); return nil })
+	for _, s := range r.schedulers {
+		group.Go(func() error { return s.run(ctx) })
+	}
+	return group.Wait()
+}
+
+// receive spreads deliveries over the schedulers, no more than the engine's prefetch.
+func (r *replica) receive(ctx context.Context) {
+	most := (len(r.schedulers) + 1) * r.batch
 	for ctx.Err() == nil {
-		ended, requested := r.wire.completed.take(2*r.batch), r.wire.requested.take(r.batch)
-		ended, requested = append(r.held[0], ended...), append(r.held[1], requested...)
-		r.held = [2][]int64{}
-		if len(ended)+len(requested)+len(r.unfilled) == 0 && !r.due {
-			select {
-			case <-ctx.Done():
-			case <-r.wire.completed.wake:
-			case <-r.wire.requested.wake:
-			case <-r.wake.C:
-				r.due = true
+		rooms := [2]int{2*most - r.inHand(0), most - r.inHand(1)}
+		var wakes [2]<-chan struct{}
+		taken := 0
+		for kind, from := range [2]*spread.Box[note]{r.wire.completed, r.wire.requested} {
+			if rooms[kind] <= 0 {
+				continue
 			}
+			wakes[kind] = from.Wake()
+			for _, n := range from.Take(rooms[kind]) {
+				s := r.schedulers[spread.Of(n.actionRef, len(r.schedulers))]
+				s.inHand[kind].Add(1)
+				[2]*spread.Box[note]{s.ended, s.requested}[kind].Put(n)
+				taken++
+			}
+		}
+		if taken > 0 {
 			continue
 		}
-		if err := r.round(ctx, ended, requested); err != nil {
+		select {
+		case <-ctx.Done():
+		case <-wakes[0]:
+		case <-wakes[1]:
+		case <-r.settled:
+		}
+	}
+}
+
+func (r *replica) inHand(kind int) (n int) {
+	for _, s := range r.schedulers {
+		n += int(s.inHand[kind].Load())
+	}
+	return n
+}
+
+func (s *scheduler) run(ctx context.Context) error {
+	for {
+		due := false
+		if len(s.held[0])+len(s.held[1])+len(s.queues) == 0 {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.ended.Wake():
+			case <-s.requested.Wake():
+			case <-s.unfilled.Wake():
+			case <-s.rings:
+				due = true
+			}
+		}
+		ended, requested := append(s.held[0], s.ended.Take(2*s.batch)...), append(s.held[1], s.requested.Take(s.batch)...)
+		queues := s.unfilled.Take(math.MaxInt)
+		for queue := range s.queues {
+			queues = append(queues, queue)
+		}
+		slices.Sort(queues)
+		queues = slices.Compact(queues)
+		if len(ended)+len(requested)+len(queues) == 0 && !due {
+			continue
+		}
+		if err := s.round(ctx, ended, requested, queues); err != nil {
 			return over(ctx, err)
 		}
 	}
-	return nil
 }
 
 // maxFailures bounds the rounds that may fail when failures are not part of
 // the measurement; they are reported.
 const maxFailures = 100
 
-func (r *replica) round(ctx context.Context, ended, requested []int64) error {
-	queues := r.unfilled
-	r.unfilled, r.due = nil, false
+func (s *scheduler) round(ctx context.Context, ended, requested []note, queues []int64) error {
 	begun := time.Now()
-	insists := make(map[int64]bool, len(r.left))
-	for _, id := range r.left {
-		insists[id] = true
+	insists := make(map[int64]bool)
+	for id, times := range s.left {
+		insists[id] = times >= insistAfter
 	}
-	result, err := r.rounds.RunSparing(ctx, insists, completion.New(once(ended)), handover.Fill{Queues: queues}, dispatch.New(once(requested)))
-	if err == nil {
-		r.unfilled, r.left = result.Unfilled, nil
-		r.keep(result.Left, ended, requested)
-		if result.Wake > 0 {
-			r.wake.Reset(result.Wake)
+	var fill handover.Fill
+	for _, queue := range queues {
+		if s.queues[queue] >= insistAfter {
+			fill.Queues = append(fill.Queues, queue)
+		} else {
+			fill.Spare = append(fill.Spare, queue)
 		}
-		r.tally.add(result, len(ended)+len(requested), time.Since(begun))
+	}
+	result, err := s.rounds.RunSparing(ctx, insists, completion.New(once(ended)), fill, dispatch.New(once(requested)))
+	if err == nil {
+		for i, queue := range result.Unfilled {
+			s.schedulers[spread.Of(result.UnfilledOf[i], len(s.schedulers))].unfilled.Put(queue)
+		}
+		s.keep(result, ended, requested, len(queues))
+		if result.Wake > 0 {
+			s.alarm.Reset(result.Wake)
+		}
+		s.settle(len(ended)-len(s.held[0]), len(requested)-len(s.held[1]))
+		s.tally.add(result, len(ended)+len(requested), time.Since(begun))
 		return nil
 	}
 	if ctx.Err() != nil {
 		return err
 	}
-	r.tally.fail(err)
-	if !r.careless && r.tally.failures() > maxFailures {
+	s.tally.fail(err)
+	if !s.careless && s.tally.failures() > maxFailures {
 		return fmt.Errorf("too many rounds fail: %w", err)
 	}
 	// As a broker does with what is not acknowledged: to whoever takes next.
-	r.unfilled = queues
-	r.wire.completed.put(ended...)
-	r.wire.requested.put(requested...)
+	s.held, s.left, s.queues = [2][]note{}, nil, nil
+	s.unfilled.Put(queues...)
+	s.settle(len(ended), len(requested))
+	s.wire.completed.Put(ended...)
+	s.wire.requested.Put(requested...)
 	return nil
+}
+
+// settle lets as many further deliveries in.
+func (s *scheduler) settle(ended, requested int) {
+	s.inHand[0].Add(int64(-ended))
+	s.inHand[1].Add(int64(-requested))
+	select {
+	case s.settled <- struct{}{}:
+	default:
+	}
 }
 
 // keep takes what was left into hand. What is left when nothing was served is insisted
 // on by the next round.
-func (r *replica) keep(left, ended, requested []int64) {
-	is := make(map[int64]bool, len(left))
-	for _, id := range left {
-		is[id] = true
+func (s *scheduler) keep(result handover.Result, ended, requested []note, queues int) {
+	left := make(map[int64]int, len(result.Left))
+	for _, id := range result.Left {
+		left[id] = s.left[id] + 1
 	}
-	of := func(ids []int64) []int64 {
-		return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return !is[id] })
+	of := func(notes []note) []note {
+		return slices.DeleteFunc(slices.Clone(notes), func(n note) bool { return left[n.execution] == 0 })
 	}
-	r.held = [2][]int64{of(ended), of(requested)}
-	if len(r.held[0])+len(r.held[1]) == len(ended)+len(requested) {
-		r.left = left
+	s.held = [2][]note{of(ended), of(requested)}
+	waited := make(map[int64]int, len(result.Held))
+	for _, queue := range result.Held {
+		waited[queue] = s.queues[queue] + 1
 	}
+	if len(s.held[0])+len(s.held[1]) == len(ended)+len(requested) && len(waited) == queues {
+		for id := range left {
+			left[id] = insistAfter
+		}
+		for queue := range waited {
+			waited[queue] = insistAfter
+		}
+	}
+	s.left, s.queues = left, waited
 }
 
 func (t *tally) failures() int {
@@ -184,12 +310,15 @@ func (t *tally) failures() int {
 	return t.failed
 }
 
-// once drops repetitions and keeps the order.
-func once(ids []int64) []int64 {
-	seen := make(map[int64]struct{}, len(ids))
-	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
-		_, again := seen[id]
-		seen[id] = struct{}{}
-		return again
-	})
+// once are the executions of notes, each once and in their order.
+func once(notes []note) []int64 {
+	ids := make([]int64, 0, len(notes))
+	seen := make(map[int64]struct{}, len(notes))
+	for _, n := range notes {
+		if _, again := seen[n.execution]; !again {
+			seen[n.execution] = struct{}{}
+			ids = append(ids, n.execution)
+		}
+	}
+	return ids
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // Result is one run of one scenario.
@@ -21,7 +25,7 @@ type Result struct {
 	Before    float64 `json:"per_before,omitempty"`     // ÷ the program of before, same round
 	BeforeCPU float64 `json:"cpu_per_before,omitempty"` // CPU time of all ÷ that of the program of before
 
-	LockWaits      float64 `json:"lock_waits,omitempty"` // share of their time that rounds of several replicas waited for locks
+	LockWaits      float64 `json:"lock_waits,omitempty"` // share of the rounds' time in which they waited for row locks
 	Queued         float64 `json:"queued"`               // share of executions that had to wait
 	Rounds         int     `json:"rounds"`               // committed
 	Failed         int     `json:"failed_rounds"`        // failed and delivered again
@@ -112,6 +116,12 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	if err != nil {
 		return r, err
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	locks, err := w.watchLocks(ctx)
+	if err != nil {
+		return r, err
+	}
 	before := w.server.burned()
 	begun := time.Now()
 	if w.scenario.Crowd > 0 {
@@ -126,6 +136,10 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 		return r, err
 	}
 	took := time.Since(begun)
+	waiting, err := locks()
+	if err != nil {
+		return r, err
+	}
 	spent := w.server.burned().since(before)
 	walAfter, err := w.server.wal(ctx)
 	if err != nil {
@@ -146,8 +160,58 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	}
 	_, r.MostRunning = w.running.violations()
 	w.tally.into(&r)
+	r.LockWaits = share(int64(waiting*took.Seconds()*1e6), w.tally.busy().Microseconds())
 	w.wire.into(&r)
 	return r, nil
+}
+
+// lockLooks is the pause between two looks at who waits for a lock.
+const lockLooks = 10 * time.Millisecond
+
+// watchLocks counts from another database, whose commits are not measured, how many rounds
+// wait for row locks. done ends it and returns the mean.
+func (w *world) watchLocks(ctx context.Context) (done func() (float64, error), err error) {
+	measured, err := pgx.ParseConfig(w.url)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the database: %w", err)
+	}
+	conn, err := pgx.Connect(ctx, w.server.url)
+	if err != nil {
+		return nil, fmt.Errorf("connect to look at locks: %w", err)
+	}
+	looking, cancel := context.WithCancel(ctx)
+	total, looks := 0, 0
+	failed := make(chan error, 1)
+	go func() {
+		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it only read
+		for {
+			var waiting int
+			if err := conn.QueryRow(ctx, lockWaitsSQL, measured.Database, applicationRounds).Scan(&waiting); err != nil {
+				failed <- over(ctx, err)
+				return
+			}
+			total, looks = total+waiting, looks+1
+			if !supervise.Sleep(looking, lockLooks) {
+				failed <- nil
+				return
+			}
+		}
+	}()
+	return func() (float64, error) {
+		cancel()
+		err := <-failed
+		return float64(total) / float64(max(looks, 1)), err
+	}, nil
+}
+
+// busy is the time of all rounds together.
+func (t *tally) busy() (sum time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, took := range t.rounds {
+		sum += took
+	}
+	return sum
 }
 
 func (t *tally) into(r *Result) {

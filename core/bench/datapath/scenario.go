@@ -1,8 +1,11 @@
 package datapath
 
 import (
+	"runtime"
 	"slices"
 	"time"
+
+	"github.com/attune-go/attune/core/config"
 )
 
 // Design is what admits and promotes.
@@ -25,6 +28,7 @@ type Scenario struct {
 	PackLimit  int           `json:"pack_limit,omitempty"` // of all keys together
 	Rate       int           `json:"rate,omitempty"`       // starts a second of all keys together
 	Replicas   int           `json:"replicas"`
+	Schedulers int           `json:"schedulers,omitempty"` // of a replica; 0: as many as the engine has
 	Workers    int           `json:"workers"`
 	Crowd      int           `json:"crowd,omitempty"`      // live workers without work that appear when the measurement begins
 	Batch      int           `json:"batch"`                // requests a round; twice as many completions
@@ -137,6 +141,11 @@ func stacked() []Scenario {
 	return list
 }
 
+// schedulers is how many schedulers a replica has.
+func (s Scenario) schedulers() int {
+	return config.Executor{Schedulers: s.Schedulers}.SchedulersOn(runtime.GOMAXPROCS(0))
+}
+
 // burst is how many starts may come at once under a rate: 50 ms of it.
 func (s Scenario) burst() int { return max(s.Rate/20, 1) }
 
@@ -167,8 +176,8 @@ func abuses() []Scenario {
 		engineScenario(abused+"-no-limit", "abuse: no limit", 5_000, 10, 0),
 	}
 	for i := range list {
-		list[i].What += ", three replicas, 20 % twice, 3 % aborted"
-		list[i].Replicas, list[i].Workers = 3, 2
+		list[i].What += ", three replicas of four schedulers, 20 % twice, 3 % aborted, queues held by others"
+		list[i].Replicas, list[i].Schedulers, list[i].Workers = 3, 4, 2
 		list[i].Duplicates, list[i].Aborts = 0.2, 0.03
 	}
 	return list

@@ -65,6 +65,10 @@ var (
 	orderLogSQL string
 	//go:embed sql/order_faults.sql
 	orderFaultsSQL string
+	//go:embed sql/lock_waits.sql
+	lockWaitsSQL string
+	//go:embed sql/intrude.sql
+	intrudeSQL string
 	//go:embed sql/growth_action.sql
 	growthActionSQL string
 	//go:embed sql/growth_convert.sql

@@ -16,6 +16,8 @@ type Options struct {
 	Rounds    int      // of every scenario, interleaved; 3 when 0
 	Scenarios []string // names, or their beginnings; all when empty
 	Quick     bool     // shorter, one round, a smaller growth: for a first look
+	// Schedulers of every replica, instead of as many as the engine has; 0: those.
+	Schedulers int
 	// Before is another build of this program, which is measured in turn with this one;
 	// BeforeDir is the folder of its servers. Empty compares with none.
 	Before, BeforeDir string
@@ -116,6 +118,9 @@ func Run(ctx context.Context, options Options, databaseURL string, logger *slog.
 	}
 	for _, scenario := range Scenarios(options.Quick) {
 		if options.wants(scenario.Name) {
+			if scenario.Design == DesignEngine && options.Schedulers > 0 {
+				scenario.Schedulers = options.Schedulers
+			}
 			report.Scenarios = append(report.Scenarios, Outcome{Scenario: scenario})
 		}
 	}

@@ -10,19 +10,27 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/spread"
 )
 
 // job is one dispatch at a worker.
 type job struct {
 	execution int64
 	attempt   int32
+	actionRef string
+}
+
+// note is a request, or a report of an end.
+type note struct {
+	execution int64
+	actionRef string
 }
 
 // wire carries messages between the relays, the replicas and the workers.
 type wire struct {
-	requested *line[int64]
-	completed *line[int64]
-	workers   map[int64]*line[job]
+	requested *spread.Box[note]
+	completed *spread.Box[note]
+	workers   map[int64]*spread.Box[job]
 
 	duplicates float64 // share of requests and completions that are delivered twice
 
@@ -35,11 +43,11 @@ type wire struct {
 
 func newWire(workers []int64, duplicates float64) *wire {
 	w := &wire{
-		requested: newLine[int64](), completed: newLine[int64](), workers: make(map[int64]*line[job], len(workers)),
+		requested: spread.NewBox[note](), completed: spread.NewBox[note](), workers: make(map[int64]*spread.Box[job], len(workers)),
 		duplicates: duplicates, dispatched: make(map[int64]struct{}),
 	}
 	for _, id := range workers {
-		w.workers[id] = newLine[job]()
+		w.workers[id] = spread.NewBox[job]()
 	}
 	return w
 }
@@ -47,7 +55,7 @@ func newWire(workers []int64, duplicates float64) *wire {
 // Publish implements outbox.Publisher: every message is confirmed at once.
 func (w *wire) Publish(_ context.Context, messages []broker.Message) []broker.Outcome {
 	outcomes := make([]broker.Outcome, len(messages))
-	var requested []int64
+	var requested []note
 	jobs := make(map[int64][]job, len(w.workers))
 	for i, m := range messages {
 		outcomes[i].Status = broker.Confirmed
@@ -59,34 +67,34 @@ func (w *wire) Publish(_ context.Context, messages []broker.Message) []broker.Ou
 				outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: fmt.Errorf("read a dispatch: %w", err)}
 				continue
 			}
-			jobs[worker] = append(jobs[worker], job{execution: sent.Payload.ExecutionID, attempt: sent.Payload.Attempt})
+			jobs[worker] = append(jobs[worker], job{execution: sent.Payload.ExecutionID, attempt: sent.Payload.Attempt, actionRef: sent.Payload.ActionRef})
 		case m.RoutingKey == message.KeyExecutionRequested:
 			sent, err := message.Decode[message.ExecutionRequested](m.Body)
 			if err != nil {
 				outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: fmt.Errorf("read a request: %w", err)}
 				continue
 			}
-			requested = append(requested, sent.Payload.ExecutionID)
+			requested = append(requested, note{execution: sent.Payload.ExecutionID, actionRef: sent.Payload.ActionRef})
 		}
 	}
 	w.note(requested, jobs)
-	w.requested.put(w.repeated(requested)...)
+	w.requested.Put(w.repeated(requested)...)
 	for worker, list := range jobs {
 		if l, ok := w.workers[worker]; ok {
-			l.put(list...)
+			l.Put(list...)
 		}
 	}
 	return outcomes
 }
 
 // note keeps what is checked and timed.
-func (w *wire) note(requested []int64, jobs map[int64][]job) {
+func (w *wire) note(requested []note, jobs map[int64][]job) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.asked != nil {
-		for _, id := range requested {
-			w.asked[id] = now
+		for _, n := range requested {
+			w.asked[n.execution] = now
 		}
 	}
 	for _, list := range jobs {
@@ -103,17 +111,17 @@ func (w *wire) note(requested []int64, jobs map[int64][]job) {
 }
 
 // ended delivers the completions of a worker.
-func (w *wire) ended(ids []int64) { w.completed.put(w.repeated(ids)...) }
+func (w *wire) ended(notes []note) { w.completed.Put(w.repeated(notes)...) }
 
 // repeated doubles a share of the messages; the copies come behind the others.
-func (w *wire) repeated(ids []int64) []int64 {
+func (w *wire) repeated(notes []note) []note {
 	if w.duplicates == 0 {
-		return ids
+		return notes
 	}
-	out := slices.Clone(ids)
-	for _, id := range ids {
+	out := slices.Clone(notes)
+	for _, n := range notes {
 		if rand.Float64() < w.duplicates { //nolint:gosec // a dice
-			out = append(out, id)
+			out = append(out, n)
 		}
 	}
 	return out

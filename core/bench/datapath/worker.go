@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -68,8 +69,8 @@ type worker struct {
 	incarnation uuid.UUID
 	store       *store.Store
 	wire        *wire
-	jobs        *line[job]
-	held        *line[ended] // jobs whose time is over
+	jobs        *spread.Box[job]
+	held        *spread.Box[ended] // jobs whose time is over
 	hold        time.Duration
 	running     *running
 }
@@ -79,6 +80,7 @@ type ended struct {
 	execution int64
 	attempt   int32
 	action    int64
+	actionRef string
 }
 
 // run starts what is dispatched and ends what was held long enough, each in a
@@ -92,12 +94,12 @@ func (w *worker) run(ctx context.Context) error {
 
 func (w *worker) startAll(ctx context.Context) error {
 	for {
-		jobs := w.jobs.take(workerBatch)
+		jobs := w.jobs.Take(workerBatch)
 		if len(jobs) == 0 {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-w.jobs.wake:
+			case <-w.jobs.Wake():
 			}
 			continue
 		}
@@ -124,8 +126,10 @@ func (w *worker) start(ctx context.Context, jobs []job) error {
 		Worker: &w.id, Incarnation: w.incarnation, CancelledResult: []byte(`{}`),
 		Ids: make([]int64, len(jobs)), Attempts: make([]int32, len(jobs)),
 	}
+	refs := make(map[int64]string, len(jobs))
 	for i, j := range jobs {
 		params.Ids[i], params.Attempts[i] = j.execution, j.attempt
+		refs[j.execution] = j.actionRef
 	}
 	rows, err := w.store.StartExecutions(ctx, params)
 	if err != nil {
@@ -136,25 +140,25 @@ func (w *worker) start(ctx context.Context, jobs []job) error {
 	}
 	done := make([]ended, len(rows))
 	for i, row := range rows {
-		done[i] = ended{execution: row.ID, attempt: row.Attempt, action: *row.Action}
+		done[i] = ended{execution: row.ID, attempt: row.Attempt, action: *row.Action, actionRef: refs[row.ID]}
 		w.running.started(*row.Action)
 	}
 	if w.hold == 0 {
-		w.held.put(done...)
+		w.held.Put(done...)
 		return nil
 	}
-	time.AfterFunc(w.hold, func() { w.held.put(done...) })
+	time.AfterFunc(w.hold, func() { w.held.Put(done...) })
 	return nil
 }
 
 func (w *worker) finishAll(ctx context.Context) error {
 	for {
-		done := w.held.take(workerBatch)
+		done := w.held.Take(workerBatch)
 		if len(done) == 0 {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-w.held.wake:
+			case <-w.held.Wake():
 			}
 			continue
 		}
@@ -181,6 +185,10 @@ func (w *worker) finish(ctx context.Context, done []ended) error {
 	if len(rows) != len(done) {
 		return fmt.Errorf("end %d executions, ended %d: %w", len(done), len(rows), errNotMine)
 	}
-	w.wire.ended(params.Ids)
+	notes := make([]note, len(done))
+	for i, e := range done {
+		notes[i] = note{execution: e.execution, actionRef: e.actionRef}
+	}
+	w.wire.ended(notes)
 	return nil
 }

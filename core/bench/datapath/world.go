@@ -14,14 +14,16 @@ import (
 
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// The connections of a replica and of the workers, as the programs have them.
+// The connections of a replica, besides one for each scheduler, and of the workers, as the
+// programs have them.
 const (
-	roundConnections  = 3
+	roundConnections  = 2
 	relayConnections  = 2
 	workerConnections = 8
 )
@@ -85,7 +87,7 @@ func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err er
 	for _, id := range ids {
 		player := &worker{
 			id: id, incarnation: incarnation, store: rows, wire: w.wire, jobs: w.wire.workers[id],
-			held: newLine[ended](), hold: scenario.Hold, running: w.running,
+			held: spread.NewBox[ended](), hold: scenario.Hold, running: w.running,
 		}
 		w.parts = append(w.parts, player.run)
 	}
@@ -159,7 +161,9 @@ const applicationRounds = "datapath rounds"
 
 func (w *world) addReplicas(ctx context.Context) error {
 	for range w.scenario.Replicas {
-		hot, err := w.open(ctx, store.Config{MaxConnections: roundConnections, ApplicationName: applicationRounds, HotPath: true})
+		schedulers := w.scenario.schedulers()
+		rounds := int32(schedulers + roundConnections) //nolint:gosec // a few
+		hot, err := w.open(ctx, store.Config{MaxConnections: rounds, ApplicationName: applicationRounds, HotPath: true})
 		if err != nil {
 			return err
 		}
@@ -167,10 +171,8 @@ func (w *world) addReplicas(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r := &replica{
-			wire: w.wire, tally: w.tally, batch: w.scenario.Batch, careless: w.scenario.Aborts > 0, wake: time.NewTimer(time.Hour),
-		}
-		recheck := func() { r.wake.Reset(10 * time.Millisecond) }
+		r := newReplica(w, schedulers)
+		recheck := func() { r.alarm.Reset(10 * time.Millisecond) }
 		r.rounds = handover.New(handover.Config{MaxQueued: maxQueued, Recheck: recheck}, hot, w.relay(rest), w.logger, nil)
 		w.parts = append(w.parts, r.run)
 	}
