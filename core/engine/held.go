@@ -6,25 +6,30 @@ import "github.com/attune-go/attune/core/handover"
 // its queue is waited for, so that one that is always held does not starve.
 const insistAfter = 3
 
-// insists are the executions of items that are not left again.
+// insists are the executions of items that are not left again: those of one action, the
+// one that was left most often. A round that waited for more queues would hold some of them from
+// others while it waits.
 func insists(items []item) map[int64]bool {
-	var ids map[int64]bool
-	for _, it := range items {
-		if it.left >= insistAfter {
-			if ids == nil {
-				ids = make(map[int64]bool)
-			}
+	most := 0
+	for i, it := range items {
+		if it.left >= insistAfter && it.left > items[most].left {
+			most = i
+		}
+	}
+	ids := make(map[int64]bool)
+	for i, it := range items {
+		if it.left >= insistAfter && (i == most || it.action != "" && it.action == items[most].action) {
 			ids[it.execution] = true
 		}
 	}
 	return ids
 }
 
-// fill is the step that fills queues. Those that were left too often are waited for.
+// fill is the step that fills queues. One that was left too often is waited for.
 func (e errands) fill() handover.Fill {
 	var step handover.Fill
 	for _, queue := range e.queues {
-		if e.waited[queue] >= insistAfter {
+		if e.waited[queue] >= insistAfter && len(step.Queues) == 0 {
 			step.Queues = append(step.Queues, queue)
 		} else {
 			step.Spare = append(step.Spare, queue)
@@ -55,7 +60,7 @@ func (s *scheduler) keep(items []item, result handover.Result) (others []item) {
 	}
 	if len(others) == 0 {
 		for i := range kept {
-			kept[i].left = insistAfter
+			kept[i].left = max(kept[i].left, insistAfter)
 		}
 	}
 	s.held = append(s.held, kept...)
@@ -68,7 +73,7 @@ func (s *scheduler) keepQueues(todo work, result handover.Result) {
 	for _, queue := range result.Held {
 		s.heldQueues[queue] = todo.waited[queue] + 1
 		if alone {
-			s.heldQueues[queue] = insistAfter
+			s.heldQueues[queue] = max(s.heldQueues[queue], insistAfter)
 		}
 	}
 }

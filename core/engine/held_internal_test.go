@@ -32,9 +32,9 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	testkit.Policy(t, st, held, 1)
 	testkit.State(t, st, held, 1)
 	items := []item{
-		{execution: testkit.Execution(t, st, held).ID},
-		{execution: testkit.Execution(t, st, free).ID},
-		{execution: testkit.Execution(t, st, held).ID},
+		{execution: testkit.Execution(t, st, held).ID, action: held.Ref},
+		{execution: testkit.Execution(t, st, free).ID, action: free.Ref},
+		{execution: testkit.Execution(t, st, held).ID, action: held.Ref},
 	}
 	deliver(t, items)
 	tx, err := st.Pool().Begin(testkit.Context(t))
@@ -62,4 +62,21 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	require.Empty(t, takeHeld(h))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[0].execution))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT queue_order FROM execution_admission_entry WHERE execution_id = $1`, items[2].execution))
+}
+
+// A round waits for the queue of one action, the one that was left most often: it holds no
+// other while it waits.
+func TestARoundWaitsForOneAction(t *testing.T) {
+	t.Parallel()
+	items := []item{
+		{execution: 1, action: "pk.a", left: 3},
+		{execution: 2, action: "pk.b", left: 4},
+		{execution: 3, left: 3},
+		{execution: 4, action: "pk.b", left: 2},
+		{execution: 5, action: "pk.b", left: 3},
+	}
+	require.Equal(t, map[int64]bool{2: true, 5: true}, insists(items))
+	require.Equal(t, map[int64]bool{3: true}, insists(append(items[2:4:4], item{execution: 6, left: 3})), "what names no action may concern any queue")
+	require.Empty(t, insists(items[3:4]))
+	require.Empty(t, insists(nil))
 }

@@ -227,13 +227,10 @@ const maxFailures = 100
 
 func (s *scheduler) round(ctx context.Context, ended, requested []note, queues []int64) error {
 	begun := time.Now()
-	insists := make(map[int64]bool)
-	for id, times := range s.left {
-		insists[id] = times >= insistAfter
-	}
+	insists := s.insists()
 	var fill handover.Fill
 	for _, queue := range queues {
-		if s.queues[queue] >= insistAfter {
+		if s.queues[queue] >= insistAfter && len(fill.Queues) == 0 {
 			fill.Queues = append(fill.Queues, queue)
 		} else {
 			fill.Spare = append(fill.Spare, queue)
@@ -268,6 +265,24 @@ func (s *scheduler) round(ctx context.Context, ended, requested []note, queues [
 	return nil
 }
 
+// insists are the executions of one action that were left too often.
+func (s *scheduler) insists() map[int64]bool {
+	action, most := "", 0
+	notes := slices.Concat(s.held[0], s.held[1])
+	for _, n := range notes {
+		if times := s.left[n.execution]; times >= insistAfter && times > most {
+			action, most = n.actionRef, times
+		}
+	}
+	ids := make(map[int64]bool)
+	for _, n := range notes {
+		if n.actionRef == action && s.left[n.execution] >= insistAfter {
+			ids[n.execution] = true
+		}
+	}
+	return ids
+}
+
 // settle lets as many further deliveries in.
 func (s *scheduler) settle(ended, requested int) {
 	s.inHand[0].Add(int64(-ended))
@@ -295,10 +310,10 @@ func (s *scheduler) keep(result handover.Result, ended, requested []note, queues
 	}
 	if len(s.held[0])+len(s.held[1]) == len(ended)+len(requested) && len(waited) == queues {
 		for id := range left {
-			left[id] = insistAfter
+			left[id] = max(left[id], insistAfter)
 		}
 		for queue := range waited {
-			waited[queue] = insistAfter
+			waited[queue] = max(waited[queue], insistAfter)
 		}
 	}
 	s.left, s.queues = left, waited
