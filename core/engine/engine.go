@@ -132,7 +132,7 @@ func (e *Engine) open(ctx context.Context) (err error) {
 			"schedulers", e.schedulers, "wanted", schedulers, "max_connections", e.cfg.Database.MaxConnections,
 			"needed", schedulers+roundConnections+restConnections)
 	}
-	rounds := int32(e.schedulers + roundConnections) //nolint:gosec // at most 64 schedulers
+	rounds := int32(e.schedulers + roundConnections)
 	hot.MaxConnections, hot.ApplicationName, hot.HotPath = rounds, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for rounds: %w", err)

@@ -10,15 +10,15 @@ const insistAfter = 3
 // one that was left most often. A round that waited for more queues would hold some of them from
 // others while it waits.
 func insists(items []item) map[int64]bool {
-	most := 0
-	for i, it := range items {
-		if it.left >= insistAfter && it.left > items[most].left {
-			most = i
+	var first item
+	for _, it := range items {
+		if it.left >= insistAfter && it.left > first.left {
+			first = it
 		}
 	}
 	ids := make(map[int64]bool)
-	for i, it := range items {
-		if it.left >= insistAfter && (i == most || it.action != "" && it.action == items[most].action) {
+	for _, it := range items {
+		if it.left >= insistAfter && (it.execution == first.execution || it.action != "" && it.action == first.action) {
 			ids[it.execution] = true
 		}
 	}

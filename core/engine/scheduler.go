@@ -156,7 +156,7 @@ func fresh(items []item) []item {
 func (s *scheduler) handle(ctx context.Context, in arrival) {
 	s.begun.Store(time.Now().UnixNano())
 	defer s.begun.Store(0)
-	items := append(in.held, in.ended...)
+	items := slices.Concat(in.held, in.ended)
 	for _, id := range in.found.Ended {
 		items = append(items, item{execution: id, ended: true})
 	}

@@ -15,7 +15,7 @@ func Of(action string, n int) int {
 	if n <= 1 {
 		return 0
 	}
-	return int(maphash.String(seed, action) % uint64(n)) //nolint:gosec // less than n
+	return int(maphash.String(seed, action) % uint64(n))
 }
 
 // Box holds what a scheduler has not taken yet, in order. It has no bound of its own: what

@@ -205,7 +205,8 @@ func (s *scheduler) run(ctx context.Context) error {
 				due = true
 			}
 		}
-		ended, requested := append(s.held[0], s.ended.Take(2*s.batch)...), append(s.held[1], s.requested.Take(s.batch)...)
+		ended := slices.Concat(s.held[0], s.ended.Take(2*s.batch))
+		requested := slices.Concat(s.held[1], s.requested.Take(s.batch))
 		queues := s.unfilled.Take(math.MaxInt)
 		for queue := range s.queues {
 			queues = append(queues, queue)

@@ -162,7 +162,7 @@ const applicationRounds = "datapath rounds"
 func (w *world) addReplicas(ctx context.Context) error {
 	for range w.scenario.Replicas {
 		schedulers := w.scenario.schedulers()
-		rounds := int32(schedulers + roundConnections) //nolint:gosec // a few
+		rounds := int32(schedulers + roundConnections)
 		hot, err := w.open(ctx, store.Config{MaxConnections: rounds, ApplicationName: applicationRounds, HotPath: true})
 		if err != nil {
 			return err
