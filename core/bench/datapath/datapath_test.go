@@ -75,6 +75,10 @@ func TestASmallMeasurement(t *testing.T) {
 			t.Helper()
 			require.Positive(t, r.Queued)
 		}},
+		"far away": {small(DesignEngine, func(s *Scenario) { s.Executions, s.Schedulers, s.Delay = 60, 3, 2*time.Millisecond }), func(t *testing.T, r Result) {
+			t.Helper()
+			require.Greater(t, r.RoundP50, 4.0, "a round trip at least")
+		}},
 		"at a rate": {small(DesignEngine, func(s *Scenario) { s.Limit, s.Rate = 0, 60 }), func(t *testing.T, r Result) {
 			t.Helper()
 			require.Positive(t, r.Queued, "more is asked for than may start")
@@ -215,7 +219,7 @@ func TestReport(t *testing.T) {
 		require.NotEmpty(t, g.Measured)
 	}
 	require.Equal(t, map[string]bool{
-		"A1": false, "A2": false, "A3": false, "–": true, "A8": true, "A9": true, "A10": true, "A12": true,
+		"A1": false, "A2": false, "A3": false, "–": true, "A8": true, "A9": true, "A10": true, "A12": true, "far": false,
 	}, met, "8 × D1 is not 12, and nothing was compared with a program of before")
 	first, ok := report.find(noLimit)
 	require.True(t, ok)

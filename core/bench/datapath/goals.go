@@ -34,6 +34,7 @@ func (r *Report) goals() (goals []Goal) {
 	add(r.crowdGoal())
 	add(r.growthGoal())
 	add(r.faultsGoal())
+	add(r.farGoal())
 	return goals
 }
 
@@ -154,6 +155,15 @@ func (r *Report) faultsGoal() (Goal, bool) {
 		Bar: "all 0", Measured: fmt.Sprintf("all 0 in %s executions and %s aborted rounds (a run with any fails)", thousands(total), thousands(aborted)),
 		Met: true,
 	}, total > 0
+}
+
+// farGoal shows that the schedulers of a replica do not wait for each other.
+func (r *Report) farGoal() (Goal, bool) {
+	o, ok := r.find(far4)
+	return Goal{
+		Number: "far", What: "100 keys × limit 5, database 10 ms away: four schedulers against one", Bar: "≥ 2 ×",
+		Measured: fmt.Sprintf("%.2f × (%.0f/s)", o.Median.OfAlone, o.Median.PerSecond), Met: o.Median.OfAlone >= 2,
+	}, ok && o.Median.OfAlone > 0
 }
 
 // thousands writes a number with separators.

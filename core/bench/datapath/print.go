@@ -54,7 +54,7 @@ func remark(m Result) (text string) {
 		text += fmt.Sprintf(" %.0f%% of ideal", 100*m.OfIdeal)
 	}
 	if m.OfAlone > 0 {
-		text += fmt.Sprintf(" %.2f of one replica", m.OfAlone)
+		text += fmt.Sprintf(" %.2f × alone", m.OfAlone)
 	}
 	if m.Before > 0 {
 		text += fmt.Sprintf(" %.2f of before, CPU %.2f", m.Before, m.BeforeCPU)

@@ -37,6 +37,7 @@ type Scenario struct {
 	Aborts     float64       `json:"aborts,omitempty"`     // share of rounds aborted after their statements
 	Pace       float64       `json:"pace,omitempty"`       // requests a second as a share of the floor; 0: all at once
 	Bare       bool          `json:"bare,omitempty"`       // no history is written
+	Delay      time.Duration `json:"delay_ns,omitempty"`   // each way between the rounds and the database
 
 	Reference string `json:"reference,omitempty"` // the same for the one-at-a-time design
 	Alone     string `json:"alone,omitempty"`     // the same with one replica, or without the crowd
@@ -52,6 +53,8 @@ const (
 	paced        = "paced"
 	crowd        = "crowd"
 	crowdPaced   = "crowd-paced"
+	far1         = "far-1"
+	far4         = "far-4"
 	abused       = "abuse"
 	threeOf      = "-3"
 	d1Of         = "d1-"
@@ -69,6 +72,7 @@ func Scenarios(quick bool) []Scenario {
 	list = append(list, replicas()...)
 	list = append(list, crowds()...)
 	list = append(list, abuses()...)
+	list = append(list, distant()...)
 	if !quick {
 		return append(list, curve()...)
 	}
@@ -179,6 +183,20 @@ func abuses() []Scenario {
 		list[i].What += ", three replicas of four schedulers, 20 % twice, 3 % aborted, queues held by others"
 		list[i].Replicas, list[i].Schedulers, list[i].Workers = 3, 4, 2
 		list[i].Duplicates, list[i].Aborts = 0.2, 0.03
+	}
+	return list
+}
+
+// distant are the same with a database that is far away, where a scheduler mostly waits for answers.
+func distant() []Scenario {
+	list := []Scenario{
+		engineScenario(far1, "100 keys × limit 5, database 10 ms away, one scheduler", 3_000, 100, 5),
+		engineScenario(far4, "100 keys × limit 5, database 10 ms away, four schedulers", 6_000, 100, 5),
+	}
+	list[0].Schedulers, list[1].Schedulers = 1, 4
+	list[1].Alone = far1
+	for i := range list {
+		list[i].Delay = 10 * time.Millisecond
 	}
 	return list
 }

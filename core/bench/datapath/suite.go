@@ -118,7 +118,7 @@ func Run(ctx context.Context, options Options, databaseURL string, logger *slog.
 	}
 	for _, scenario := range Scenarios(options.Quick) {
 		if options.wants(scenario.Name) {
-			if scenario.Design == DesignEngine && options.Schedulers > 0 {
+			if scenario.Design == DesignEngine && options.Schedulers > 0 && scenario.Delay == 0 {
 				scenario.Schedulers = options.Schedulers
 			}
 			report.Scenarios = append(report.Scenarios, Outcome{Scenario: scenario})

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type world struct {
 
 	stores   []*store.Store
 	relays   []*outbox.Relay
+	ways     []*far
 	requests *submit.Submitter
 	query    *store.Store // for looking, outside of what is measured
 	parts    []func(context.Context) error
@@ -141,7 +143,7 @@ func (w *world) connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 func (w *world) open(ctx context.Context, cfg store.Config) (*store.Store, error) {
-	cfg.URL, cfg.Schema = w.url, schema
+	cfg.URL, cfg.Schema = cmp.Or(cfg.URL, w.url), schema
 	st, err := store.Open(ctx, cfg, w.logger)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
@@ -163,7 +165,15 @@ func (w *world) addReplicas(ctx context.Context) error {
 	for range w.scenario.Replicas {
 		schedulers := w.scenario.schedulers()
 		rounds := int32(schedulers + roundConnections)
-		hot, err := w.open(ctx, store.Config{MaxConnections: rounds, ApplicationName: applicationRounds, HotPath: true})
+		at := w.url
+		if w.scenario.Delay > 0 {
+			way, address, err := openFar(ctx, w.url, w.scenario.Delay)
+			if err != nil {
+				return err
+			}
+			w.ways, at = append(w.ways, way), address
+		}
+		hot, err := w.open(ctx, store.Config{URL: at, MaxConnections: rounds, ApplicationName: applicationRounds, HotPath: true})
 		if err != nil {
 			return err
 		}
@@ -218,6 +228,10 @@ func (w *world) leave() {
 		st.Close()
 	}
 	w.stores = nil
+	for _, way := range w.ways {
+		way.close()
+	}
+	w.ways = nil
 }
 
 // close ends everything and drops the database.

@@ -1,0 +1,99 @@
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// far is a way to a server that takes a while in both directions, as between sites.
+type far struct {
+	listener net.Listener
+	target   string
+	delay    time.Duration
+}
+
+// openFar makes the way, and returns the address of the database through it.
+func openFar(ctx context.Context, address string, delay time.Duration) (*far, string, error) {
+	through, err := url.Parse(address)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the address of the database: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", fmt.Errorf("listen for distant connections: %w", err)
+	}
+	f := &far{listener: listener, target: through.Host, delay: delay}
+	through.Host = listener.Addr().String()
+	go f.accept(context.WithoutCancel(ctx))
+	return f, through.String(), nil
+}
+
+// close ends the way. Its connections end with those of the clients.
+func (f *far) close() { _ = f.listener.Close() }
+
+func (f *far) accept(ctx context.Context) {
+	for {
+		client, err := f.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		go func() {
+			defer func() { _ = client.Close() }()
+			server, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.target)
+			if err != nil {
+				return
+			}
+			defer func() { _ = server.Close() }()
+			group, ctx := errgroup.WithContext(ctx)
+			group.Go(func() error { return f.carry(ctx, client, server) })
+			group.Go(func() error { return f.carry(ctx, server, client) })
+			<-ctx.Done() // one side has ended
+			_, _ = client.Close(), server.Close()
+			_ = group.Wait()
+		}()
+	}
+}
+
+// carry hands on what it reads as much later as the delay says.
+func (f *far) carry(ctx context.Context, from, to net.Conn) error {
+	type piece struct {
+		data []byte
+		due  time.Time
+	}
+	pieces := make(chan piece, 1024)
+	read := make(chan error, 1)
+	go func() {
+		defer close(pieces)
+		for {
+			data := make([]byte, 32<<10)
+			n, err := from.Read(data)
+			if n > 0 {
+				select {
+				case pieces <- piece{data[:n], time.Now().Add(f.delay)}:
+				case <-ctx.Done():
+					err = ctx.Err()
+				}
+			}
+			if err != nil {
+				read <- err
+				return
+			}
+		}
+	}()
+	for p := range pieces {
+		if !supervise.Sleep(ctx, time.Until(p.due)) {
+			continue // the reader ends too
+		}
+		if _, err := to.Write(p.data); err != nil {
+			return err
+		}
+	}
+	return <-read
+}
