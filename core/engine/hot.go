@@ -110,6 +110,10 @@ func (h *hot) receive(ctx context.Context) {
 	}
 }
 
+// manyWaiting is how many messages of one kind wait for a scheduler before those are dropped whose
+// connection has gone. A scheduler that waits for the database does not look at them.
+const manyWaiting = 1000
+
 func (h *hot) spread(items []item, box func(*scheduler) *spread.Box[item]) {
 	shares := make(map[*scheduler][]item, len(h.schedulers))
 	for _, it := range items {
@@ -117,7 +121,11 @@ func (h *hot) spread(items []item, box func(*scheduler) *spread.Box[item]) {
 		shares[s] = append(shares[s], it)
 	}
 	for s, share := range shares {
-		box(s).Put(share...)
+		b := box(s)
+		if b.Len() > manyWaiting {
+			b.Keep(func(it item) bool { return !it.delivery.Stale() })
+		}
+		b.Put(share...)
 	}
 }
 

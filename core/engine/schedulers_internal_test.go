@@ -278,6 +278,34 @@ func TestAnUnfilledQueueBelongsToTheSchedulerOfItsAction(t *testing.T) {
 	require.Equal(t, map[int64]int{8: insistAfter}, s.heldQueues, "there was nothing else to do")
 }
 
+// What waits for a scheduler that does not take it stays bounded, however often deliveries
+// come again.
+func TestDeliveriesThatCameAgainDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	h := newHot(nil, nil, 1, nil, course{}, testkit.Logger(t), nil)
+	wire := s.connect("piles")
+	c := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionRequests, Prefetch: 300, MaxBatch: 300})
+	require.NoError(t, c.Start(testkit.Context(t)))
+	t.Cleanup(c.Stop)
+	action := testkit.Action(t, s.store, "pk.a")
+	ids := make([]int64, 300)
+	for i := range ids {
+		ids[i] = int64(i + 1)
+	}
+	s.request(action, ids...)
+	waits := h.schedulers[0].requested
+	for range 8 {
+		for again := 0; again < len(ids); {
+			items := h.read(testkit.Context(t), <-c.Batches(), message.TypeExecutionRequested)
+			again += len(items)
+			h.spread(items, func(s *scheduler) *spread.Box[item] { return s.requested })
+		}
+		c.GiveBack()
+	}
+	require.LessOrEqual(t, waits.Len(), manyWaiting+2*len(ids))
+}
+
 // Messages without a row have one bound for all schedulers, which share the prefetch.
 func TestSchedulersShareTheBoundOfMissingRows(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ package spread
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 )
 
@@ -55,6 +56,13 @@ func (b *Box[T]) Take(n int) []T {
 		b.items = nil // what was taken is not kept in memory
 	}
 	return taken
+}
+
+// Keep drops the items for which keep is false.
+func (b *Box[T]) Keep(keep func(T) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.items = slices.DeleteFunc(slices.Clone(b.items), func(item T) bool { return !keep(item) })
 }
 
 // Len is how many items there are.

@@ -51,4 +51,10 @@ func TestABoxKeepsOrder(t *testing.T) {
 		}
 	}
 	require.Zero(t, b.Len())
+	b.Put(1, 2, 3, 4)
+	taken := b.Take(1)
+	b.Keep(func(n int) bool { return n%2 == 0 })
+	b.Put(6)
+	require.Equal(t, []int{1}, taken)
+	require.Equal(t, []int{2, 4, 6}, b.Take(9))
 }
