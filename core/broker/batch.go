@@ -49,9 +49,9 @@ type Delivery struct {
 // a connection lost in that moment may bring the messages again all the same.
 func (b *Batch) Ack() error { return b.subscription.acknowledge(b) }
 
-// Acknowledge settles deliveries of any batches and consumers that were not settled before:
-// those that are older than every unsettled one of their channel with one frame, each of
-// the others with its own. It never acknowledges a delivery that it is not given. It returns
+// Acknowledge settles deliveries of any batches and consumers that were not settled before.
+// Deliveries older than every unsettled one of their channel need one frame together, each
+// later one needs its own. It never acknowledges a delivery that it is not given. It returns
 // ErrStale if a channel is gone; the messages of that channel then come again.
 func Acknowledge(deliveries []*Delivery) error {
 	of := make(map[*subscription][]*Delivery)

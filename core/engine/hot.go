@@ -26,8 +26,8 @@ import (
 // the order of their delivery, so that a queue keeps its order and rounds of one replica do
 // not wait for each other's queues.
 //
-// What is in hand is unacknowledged and bounded by the prefetch of the consumers. It comes
-// again if the replica ends.
+// Messages in hand are unacknowledged, and the prefetch of the consumers bounds them. They
+// come again if the replica ends.
 type hot struct {
 	supervise.Base
 	*shared
@@ -36,9 +36,9 @@ type hot struct {
 	requested *broker.Consumer
 }
 
-// shared is what all schedulers have in common.
+// shared holds the parts that all schedulers use.
 type shared struct {
-	schedulers []*scheduler // the first one takes what belongs to no action
+	schedulers []*scheduler // the first one also takes work that names no action
 
 	rounds  *handover.HandOver
 	logger  *slog.Logger
@@ -54,7 +54,7 @@ type shared struct {
 
 	found   chan recovery.Found
 	letters chan []*deadletter.Letter
-	wake    *alarm       // rings when somebody waits for a moment that has come
+	wake    *alarm       // rings when a moment has come for which a queue waits
 	absents atomic.Int64 // messages without a row that wait for it, of all schedulers
 }
 
@@ -74,8 +74,8 @@ func newHot(
 // Start implements supervise.Service.
 func (h *hot) Start(ctx context.Context) error { return h.Launch(ctx, nil, h.run) }
 
-// Submit hands what a sweep found to the schedulers. It waits while they have
-// not yet taken what was found before.
+// Submit hands the finds of a sweep to the first scheduler. It waits while that one has
+// not yet taken the finds before.
 func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
 	select {
 	case h.found <- found:
@@ -226,7 +226,7 @@ func (it *item) decode() error {
 	return err
 }
 
-// actionOf is what stands for the action of a message. All requests and completions carry
+// actionOf names the action of a message. All requests and completions carry
 // its reference; the id may be absent, or zero where the sender does not know it.
 func actionOf(ref string, id *int64) string {
 	if ref == "" && id != nil && *id != 0 {

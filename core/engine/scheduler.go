@@ -26,9 +26,9 @@ import (
 // flight the next batch collects; there is no timer and no linger. Deliveries whose queue
 // another round holds stay in hand for the next round (held.go).
 //
-// The first scheduler also takes what belongs to no action: finds of sweeps, dead letters, and
-// the moments for which executions wait. It may meet queues of other schedulers then, as a
-// round of another replica does: the one waits for the other, or leaves the queue.
+// The first scheduler also takes work that names no action: finds of sweeps, dead letters, and
+// moments for which queues wait. Its rounds may then meet queues of other schedulers, as the
+// rounds of other replicas do: one waits for the other, or leaves the queue.
 type scheduler struct {
 	*shared
 
@@ -45,11 +45,11 @@ type scheduler struct {
 	reclaimed []int64 // executions that were put back, to be asked for by the next round
 
 	// displaced are executions at workers that will not start them, for which no
-	// other had room yet: every round tries them, before those who wait in line.
+	// other had room yet: every round tries them, before waiting executions.
 	displaced []recovery.Stranded
 
 	// held are deliveries of executions whose queue another round held: the next round
-	// takes them, before what has come since. heldQueues are queues to fill that another round
+	// takes them, before later deliveries. heldQueues are queues to fill that another round
 	// held, with how often.
 	held       []item
 	heldQueues map[int64]int
@@ -58,7 +58,7 @@ type scheduler struct {
 
 	inFlight atomic.Int64 // executions in the round that is running
 	lastDone atomic.Int64 // unix nanoseconds of the last committed round
-	begun    atomic.Int64 // unix nanoseconds at which what is in hand was taken, 0 while nothing is
+	begun    atomic.Int64 // unix nanoseconds at which the batch in hand was taken, 0 while there is none
 }
 
 func newScheduler(common *shared, first bool) *scheduler {
@@ -84,7 +84,7 @@ func (s *scheduler) run(ctx context.Context) {
 	}
 }
 
-// arrival is everything that one round takes.
+// arrival is the batch of one round.
 type arrival struct {
 	held      []item
 	ended     []item
@@ -99,7 +99,7 @@ func (in *arrival) empty() bool {
 	return len(in.held)+len(in.ended)+len(in.requested)+len(in.letters)+len(in.later) == 0 && in.found.Empty() && in.errands.empty()
 }
 
-// next waits for the first thing to do and then takes what else is there.
+// next waits for the first message, find or errand, and then takes all that have arrived.
 func (s *scheduler) next(ctx context.Context) (in arrival, ok bool) {
 	if len(s.held)+len(s.heldQueues)+len(s.reclaimed) == 0 {
 		select {
@@ -171,8 +171,8 @@ func (s *scheduler) handle(ctx context.Context, in arrival) {
 	s.acknowledge(ctx)
 	crashpoint.Reach("hot:after-ack")
 	if err != nil {
-		// Only the end of the engine leaves work undone here: what is not
-		// acknowledged is delivered again, to whoever consumes next.
+		// Only the end of the engine leaves work undone here: unacknowledged deliveries
+		// come again, here or at another replica.
 		s.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
 		return
 	}
@@ -180,9 +180,9 @@ func (s *scheduler) handle(ctx context.Context, in arrival) {
 	s.acknowledge(ctx)
 }
 
-// retry tries what was put off, and dead letters, apart from what has just come,
-// so that they hold up nobody. What somebody still holds is not waited for again
-// one by one.
+// retry tries items that were put off, and dead letters, apart from new deliveries,
+// so that they delay none. Items whose rows another transaction held are tried together, and
+// not waited for one by one.
 func (s *scheduler) retry(ctx context.Context, items []item) {
 	var held, others []item
 	for _, it := range items {
@@ -200,8 +200,8 @@ func (s *scheduler) retry(ctx context.Context, items []item) {
 	}
 }
 
-// acknowledge acknowledges what committed rounds have settled. Deliveries that other
-// schedulers have in hand lie between them and are left alone.
+// acknowledge acknowledges the deliveries that committed rounds have settled. Deliveries of
+// other schedulers lie between them and are left alone.
 func (s *scheduler) acknowledge(ctx context.Context) {
 	if err := broker.Acknowledge(s.decided); err != nil {
 		// The connection is gone; the deliveries come again and change nothing.

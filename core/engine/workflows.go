@@ -49,7 +49,8 @@ func blame(err error, tries int) advancement.Blame {
 	}
 }
 
-// besides deals with what a round outside of the hot loop has left undone.
+// besides continues after a round outside of the hot loop: workflows, repetitions, and queues
+// that are not filled yet.
 func (e *Engine) besides(ctx context.Context, result handover.Result) {
 	e.workflows.Begin(result.Starts...)
 	e.workflows.Advance(result.Tasks...)

@@ -8,8 +8,8 @@ import "context"
 // for a worker.
 type Fill struct {
 	Queues []int64
-	// Spare are queues that are not waited for: Result.Held names those that another
-	// round held. In a round that leaves nothing they are like the others.
+	// Spare are queues that are not waited for: Result.Held names the ones that another
+	// round held. In a round that leaves nothing they are like Queues.
 	Spare []int64
 }
 

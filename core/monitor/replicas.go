@@ -82,7 +82,7 @@ type ReplicaDetails struct {
 	Recreated []ReplicaQueue `json:"recreated,omitempty"`
 	// Outbox is how many committed messages it holds that are not confirmed.
 	Outbox int `json:"outbox"`
-	// RoundSince is when the round under way began, by the replica's clock.
+	// RoundSince is when the oldest round under way began, by the replica's clock.
 	RoundSince *time.Time `json:"round_since,omitempty"`
 	// DatabaseAway is the last time that it could not report, by its clock.
 	DatabaseAway *ReplicaOutage `json:"database_away,omitempty"`

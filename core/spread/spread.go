@@ -10,8 +10,8 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Of returns which of n schedulers, from 0, handles the messages of an action. It is the same
-// one for as long as the process runs.
+// Of returns which of n schedulers, from 0, handles the messages of an action. The answer
+// stays the same while the process runs.
 func Of(action string, n int) int {
 	if n <= 1 {
 		return 0
@@ -19,8 +19,8 @@ func Of(action string, n int) int {
 	return int(maphash.String(seed, action) % uint64(n))
 }
 
-// Box holds what a scheduler has not taken yet, in order. It has no bound of its own: what
-// puts into it bounds what is in hand. Safe for several goroutines.
+// Box holds items that a scheduler has not taken yet, in order. It has no bound: its filler
+// bounds the items in hand. Safe for several goroutines.
 type Box[T any] struct {
 	mu    sync.Mutex
 	items []T           // guarded by mu
@@ -53,7 +53,7 @@ func (b *Box[T]) Take(n int) []T {
 	if b.items = b.items[n:]; len(b.items) > 0 {
 		b.signal()
 	} else {
-		b.items = nil // what was taken is not kept in memory
+		b.items = nil // taken items are not kept in memory
 	}
 	return taken
 }

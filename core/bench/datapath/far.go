@@ -61,7 +61,7 @@ func (f *far) accept(ctx context.Context) {
 	}
 }
 
-// carry hands on what it reads as much later as the delay says.
+// carry forwards the bytes of one direction, each piece after the delay.
 func (f *far) carry(ctx context.Context, from, to net.Conn) error {
 	type piece struct {
 		data []byte

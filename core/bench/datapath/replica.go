@@ -92,8 +92,8 @@ func (t *tally) forget() {
 	clear(t.refused)
 }
 
-// replica is one engine: a reader that spreads what is delivered, and the schedulers, in the
-// shape of core/engine.
+// replica is one engine: a reader that spreads deliveries over schedulers, in the shape of
+// core/engine.
 type replica struct {
 	rounds   *handover.HandOver
 	wire     *wire
@@ -103,7 +103,7 @@ type replica struct {
 
 	schedulers []*scheduler
 	settled    chan struct{} // holds a token when the replica may be given more
-	alarm      *time.Timer   // somebody waits for a moment to come
+	alarm      *time.Timer   // rings when a queue may go on
 }
 
 // scheduler runs rounds about the messages of its actions: completions first, then requests,
@@ -118,11 +118,9 @@ type scheduler struct {
 
 	inHand [2]atomic.Int64 // deliveries with a report of an end, with a request
 
-	// What the last round left because another one held the queue, with how often, by
-	// execution and by queue.
-	held   [2][]note // with a report of an end, with a request
-	left   map[int64]int
-	queues map[int64]int
+	held   [2][]note     // left because another round held the queue: with a report of an end, with a request
+	left   map[int64]int // how often, by execution
+	queues map[int64]int // queues to fill that another round held, with how often
 }
 
 // insistAfter is how often an execution is left before its queue is waited for.

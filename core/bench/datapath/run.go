@@ -165,7 +165,7 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	return r, nil
 }
 
-// lockLooks is the pause between two looks at who waits for a lock.
+// lockLooks is the pause between two readings of lock waits.
 const lockLooks = 10 * time.Millisecond
 
 // watchLocks counts from another database, whose commits are not measured, how many rounds
