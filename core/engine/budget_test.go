@@ -185,7 +185,9 @@ func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
 		}, testkit.TestTimeout)
 	}
 	// Published rows of the outbox are deleted together with those that come soon after.
-	settled := func() { testkit.Eventually(t, func() bool { return testkit.Count(t, direct, `SELECT count(*) FROM outbox`) == 0 }, testkit.TestTimeout) }
+	settled := func() {
+		testkit.Eventually(t, func() bool { return testkit.Count(t, direct, `SELECT count(*) FROM outbox`) == 0 }, testkit.TestTimeout)
+	}
 	for range 20 { // statements are prepared, caches are filled
 		one()
 	}
