@@ -116,6 +116,8 @@ var additiveWhy = map[int64]struct {
 	67: {SafeBrief, "adds a column without rewriting to outbox, and a table"},
 	68: {SafeOnline, "builds an index on execution without blocking writers"},
 	71: {SafeBrief, "adds a table"},
+	72: {SafeBrief, "moves the holders of slots from a column of execution to a table, with a trigger on execution that keeps both alike meanwhile, and drops the column; adds a trigger to worker"},
+	73: {SafeOnline, "makes a function"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

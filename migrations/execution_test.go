@@ -102,7 +102,7 @@ func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
 		}
 		id := one[int64](t, conn, "INSERT INTO execution (action_ref, status, config) VALUES ('core.noop', $1::text::execution_status_enum, '{}') RETURNING id", string(move.From))
 		updates += exec(t, conn, `UPDATE execution SET status = $2::text::execution_status_enum, worker = $3, attempt = attempt + 1,
-			admission_state_id = 1, started_at = now() WHERE id = $1`, id, string(move.To), worker)
+			started_at = now() WHERE id = $1`, id, string(move.To), worker)
 	}
 	require.Positive(t, updates)
 	exec(t, conn, "SELECT pg_stat_force_next_flush()")
@@ -120,7 +120,7 @@ func TestNoIndexMentionsWhatChangesOften(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)
 	rows, err := conn.Query(testkit.Context(t), `SELECT indexname::text || ': ' || indexdef FROM pg_indexes
-		WHERE tablename = 'execution' AND indexdef ~ '\m(status|updated|worker|attempt|admission_state_id)\M'`)
+		WHERE tablename = 'execution' AND indexdef ~ '\m(status|updated|worker|attempt)\M'`)
 	require.NoError(t, err)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestLateWriteIsKeptOutAndRecorded(t *testing.T) {
 	conn := migrated(t)
 	first, second := insertWorker(t, conn, "first"), insertWorker(t, conn, "second")
 	id := insertExecution(t, conn)
-	exec(t, conn, `UPDATE execution SET status = 'failed', result = '{"by": "engine"}', worker = $2, admission_state_id = 7 WHERE id = $1`, id, first)
+	exec(t, conn, `UPDATE execution SET status = 'failed', result = '{"by": "engine"}', worker = $2 WHERE id = $1`, id, first)
 	ended := one[time.Time](t, conn, "SELECT finished_at FROM execution WHERE id = $1", id)
 
 	require.EqualValues(t, 1, exec(t, conn, "UPDATE execution SET status = 'running', started_at = now(), worker = $2 WHERE id = $1", id, second),
@@ -148,11 +148,6 @@ func TestLateWriteIsKeptOutAndRecorded(t *testing.T) {
 		"SELECT string_agg(old_status || '>' || refused_status, ' ' ORDER BY id) FROM late_write WHERE execution = $1", id))
 	require.JSONEq(t, `{"by": "worker"}`, one[string](t, conn,
 		"SELECT refused_result::text FROM late_write WHERE execution = $1 ORDER BY id DESC LIMIT 1", id))
-
-	// Invariant S6: the slot of a terminal holder can be taken back, once.
-	require.EqualValues(t, 1, exec(t, conn, "UPDATE execution SET admission_state_id = NULL WHERE id = $1 AND admission_state_id IS NOT NULL", id))
-	require.Zero(t, exec(t, conn, "UPDATE execution SET admission_state_id = NULL WHERE id = $1 AND admission_state_id IS NOT NULL", id))
-	require.EqualValues(t, 2, one[int64](t, conn, "SELECT count(*) FROM late_write"))
 
 	// A worker that is deleted takes its foreign key along.
 	exec(t, conn, "DELETE FROM worker WHERE id = $1", first)

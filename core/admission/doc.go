@@ -7,16 +7,15 @@
 // a group of parameter values) holds the counters: how many executions hold a
 // slot, how many wait in each lane, where the heads are, which order number
 // comes next. One row of admission_scope per limit that queues share (of a pack,
-// of everything, a rate, a quota) holds the same for it. Who holds a slot is a
-// fact stored on the execution itself (execution.admission_state_id, and
-// execution_slot for shared limits); who waits has a row in
+// of everything, a rate, a quota) holds the same for it. A slot is a row of
+// execution_holder, and of execution_slot for shared limits; who waits has a row in
 // execution_admission_entry, and only while it waits. worker_load counts, per
 // worker, the executions handed to it and not yet released. At every commit
 //
-//	state.active_count = executions whose admission_state_id names the queue
+//	state.active_count = rows of execution_holder that name the queue
 //	state.queued_count = entries of the queue
 //	scope.active_count = execution_slot rows of the limit
-//	assigned           = slot holders that were handed to the worker
+//	assigned           = rows of execution_holder that name the worker
 //
 // # How a decision is made
 //

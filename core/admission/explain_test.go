@@ -92,7 +92,8 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "LockLostHolders", store.LockLostHolders, []any{none}},
 		{rounds, "DecideExecutions", store.DecideExecutions, []any{none, noTexts, noTexts}},
 		{rounds, "ReturnScopeSlots", store.ReturnScopeSlots, []any{0, none}},
-		{rounds, "ChangeHolders", store.ChangeHolders, []any{none, time.Now(), []bool{}, none, none, noInts, none}},
+		{rounds, "GrantSlots", store.GrantSlots, []any{none, time.Now(), none, none, noInts, none}},
+		{rounds, "ReleaseSlots", store.ReleaseSlots, []any{none, none}},
 		{rounds, "TakeScopeSlots", store.TakeScopeSlots, []any{none, none}},
 		{rounds, "DeleteAdmissionEntries", store.DeleteAdmissionEntries, []any{none}},
 		{rounds, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none, []int16{}}},
@@ -114,7 +115,9 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "RecordLostWork", store.RecordLostWork, []any{noTexts, noTexts, none, noInts, noTexts, none, noTimes}},
 		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 30.0, 0, 20_000}},
 		{sweeps, "FindEndedWaiters", store.FindEndedWaiters, []any{0, 20_000}},
-		{sweeps, "FindTerminalHolders", store.FindTerminalHolders, []any{5.0, 0, 20_000}},
+		{sweeps, "FindEndedHolders", store.FindEndedHolders, []any{5.0, 0, 20_000}},
+		{sweeps, "SettleOrphans", store.SettleOrphans, []any{"{}", 1}},
+		{sweeps, "ViewQueueHolders", store.ViewQueueHolders, []any{1, 1000}},
 		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{false, 0, 20_000}},
 		{sweeps, "FindExpiredWaiters", store.FindExpiredWaiters, []any{200, 1e9, 3600, 0, 20_000}},
 		{sweeps, "FindMisplacedWaiters", store.FindMisplacedWaiters, []any{200, 0, 20_000}},
@@ -155,4 +158,6 @@ func grow(t *testing.T, st *store.Store) {
 	testkit.Exec(t, st, `
 		INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
 		SELECT (SELECT min(id) FROM execution_admission_state), id, 'queued', id FROM execution`)
+	testkit.Exec(t, st, `INSERT INTO execution_holder (execution, state_id, worker, attempt, granted_at)
+		SELECT n, n % 5000, n % 20, 1, now() FROM generate_series(1, 20000) n`)
 }

@@ -15,6 +15,7 @@ type Fact struct {
 	Attempt int32
 	Worker  *int64  // the worker it was handed to, if any
 	Holds   *int64  // the queue whose slot it holds, if any
+	HeldAt  *int64  // the worker whose room it takes, if it holds a slot and the worker's row is there
 	Scopes  []int64 // the shared limits of which it holds a slot
 	Waits   *int64  // the queue it waits in, if any
 	Since   time.Time
@@ -230,7 +231,7 @@ func (l *Ledger) Release(id int64) bool {
 		return false
 	}
 	held := *fact.Holds
-	if !l.giveBack(held, fact.Worker, fact.Scopes) {
+	if !l.giveBack(held, fact.HeldAt, fact.Scopes) {
 		return false
 	}
 	if q := l.queues[held]; q != nil {
@@ -238,7 +239,7 @@ func (l *Ledger) Release(id int64) bool {
 		q.adapt(fact, l.Now)
 	}
 	l.released = append(l.released, release{execution: id, queue: held, slots: len(fact.Scopes)})
-	l.note(id, func(fact *Fact) { fact.Holds, fact.Scopes = nil, nil })
+	l.note(id, func(fact *Fact) { fact.Holds, fact.HeldAt, fact.Scopes = nil, nil, nil })
 	return true
 }
 

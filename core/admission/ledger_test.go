@@ -93,7 +93,7 @@ func (w *world) store(t require.TestingT, l *Ledger) {
 		fact := w.executions[g.ExecutionID]
 		require.Equal(t, attune.StatusRequested, fact.Status)
 		require.Nil(t, fact.Holds)
-		fact.Status, fact.Holds, fact.Worker, fact.Scopes = attune.StatusScheduled, &g.Queue, &g.Worker, g.Scopes
+		fact.Status, fact.Holds, fact.HeldAt, fact.Scopes = attune.StatusScheduled, &g.Queue, &g.Worker, g.Scopes
 	}
 	for _, e := range l.enqueued {
 		w.nextTicket++
@@ -125,7 +125,7 @@ func (w *world) check(t require.TestingT) {
 			continue
 		}
 		holders[*fact.Holds]++
-		assigned[*fact.Worker]++
+		assigned[*fact.HeldAt]++
 		require.Equal(t, w.queues[*fact.Holds].needs, fact.Scopes, "all or none")
 		for _, id := range fact.Scopes {
 			shared[id]++

@@ -194,8 +194,11 @@ func (l *Ledger) readFacts(rows []store.ReadAdmissionFactsRow) {
 	for _, row := range rows {
 		fact := Fact{
 			ID: row.ID, Status: row.Status, Updated: row.Updated, Attempt: row.Attempt,
-			Worker: row.Worker, Holds: row.AdmissionStateID, Scopes: row.Scopes,
+			Worker: row.Worker, HeldAt: row.HeldWorker, Scopes: row.Scopes,
 			Started: row.StartedAt, Ended: row.FinishedAt, Since: row.Since, lane: laneStored(row.Lane),
+		}
+		if row.HeldState != 0 {
+			fact.Holds = &row.HeldState
 		}
 		if row.Waits != 0 {
 			fact.Waits = &row.Waits

@@ -12,8 +12,10 @@ func (l *Ledger) Move(id, to int64, most int) bool {
 		l.unplanned = true
 		return false
 	}
-	l.leave(*fact.Worker)
+	if fact.HeldAt != nil {
+		l.leave(*fact.HeldAt)
+	}
 	l.occupy(to, most)
-	l.note(id, func(fact *Fact) { fact.Worker = &to; fact.Attempt++ })
+	l.note(id, func(fact *Fact) { fact.Worker, fact.HeldAt = &to, &to; fact.Attempt++ })
 	return true
 }

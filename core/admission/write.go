@@ -48,39 +48,30 @@ func (l *Ledger) anyBlocked() bool {
 	return false
 }
 
-// writeHolders stores who takes slots and who gives them back. Nobody does both
-// in one batch: a slot is taken by one who waits and given back by one who has
-// ended.
+// writeHolders stores granted and released slots, each in order of id. No execution has
+// both in one batch: one that is granted a slot waited, one that gives one back has ended.
 func (l *Ledger) writeHolders(p *store.Pipeline) {
-	n := len(l.granted) + len(l.released)
-	if n == 0 {
-		return
+	if n := len(l.released); n > 0 {
+		released := slices.SortedFunc(slices.Values(l.released), func(a, b release) int { return cmp.Compare(a.execution, b.execution) })
+		ids, states := make([]int64, n), make([]int64, n)
+		for i, r := range released {
+			ids[i], states[i] = r.execution, r.queue
+		}
+		p.Exec(store.ReleaseSlots, ids, states)
 	}
-	c := make([]holder, 0, n)
-	for _, g := range l.granted {
-		c = append(c, holder{execution: g.ExecutionID, granted: true, queue: g.Queue, worker: g.Worker, attempt: g.Attempt + 1, action: g.ActionID})
+	if n := len(l.granted); n > 0 {
+		granted := slices.SortedFunc(slices.Values(l.granted), func(a, b Granted) int { return cmp.Compare(a.ExecutionID, b.ExecutionID) })
+		ids, states, workers, actions := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+		attempts := make([]int32, n)
+		for i, g := range granted {
+			ids[i], states[i], workers[i], attempts[i], actions[i] = g.ExecutionID, g.Queue, g.Worker, g.Attempt+1, g.ActionID
+		}
+		p.Exec(store.GrantSlots, ids, l.Clock, states, workers, attempts, actions)
 	}
-	for _, r := range l.released {
-		c = append(c, holder{execution: r.execution, queue: r.queue})
-	}
-	slices.SortFunc(c, func(a, b holder) int { return cmp.Compare(a.execution, b.execution) })
-	ids, states, workers, actions := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	attempts, granted := make([]int32, n), make([]bool, n)
-	for i, h := range c {
-		ids[i], granted[i], states[i], workers[i], attempts[i], actions[i] = h.execution, h.granted, h.queue, h.worker, h.attempt, h.action
-	}
-	p.Exec(store.ChangeHolders, ids, l.Clock, granted, states, workers, attempts, actions)
 	l.writeSlots(p)
 }
 
-// holder is a change of one execution's slot.
-type holder struct {
-	execution, queue, worker, action int64
-	attempt                          int32
-	granted                          bool
-}
-
-// writeSlots stores the same of shared limits.
+// writeSlots stores slots of shared limits.
 func (l *Ledger) writeSlots(p *store.Pipeline) {
 	var ended, began, scopes []int64
 	slots := 0

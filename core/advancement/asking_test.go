@@ -32,7 +32,7 @@ tasks:
 	require.Len(t, again, 1)
 	require.NotEqual(t, first, again[0])
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, again[0]))
-	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL OR worker IS NOT NULL`))
+	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE EXISTS (SELECT FROM execution_holder h WHERE h.execution = execution.id) OR worker IS NOT NULL`))
 	testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'responded', response = '"yes"', settled = true WHERE status = 'pending'`)
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed', result = '{"response": "yes"}' WHERE id = $1`, again[0])
 	w.completes(id)

@@ -143,7 +143,7 @@ func TestAQuestionLeadsOnWhenItIsAnswered(t *testing.T) {
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, ask))
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM inquiry WHERE execution = $1 AND prompt = 'Go on with it?' AND status = 'pending'
 		AND timeout_at BETWEEN now() + interval '59 min' AND now() + interval '61 min'`, ask))
-	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`))
+	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_holder`))
 
 	testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'responded', response = '{"yes": true}', responded_at = now(), settled = true`)
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed', result = '{"response": {"yes": true}}' WHERE id = $1`, ask)
@@ -172,7 +172,7 @@ tasks:
 	w.run()
 	require.Equal(t, []string{"a/0/0"}, w.ran)
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM inquiry WHERE status = 'pending' AND prompt = 'Really?'`))
-	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`))
+	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_holder`))
 	testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'responded', response = '"yes"', responded_at = now(), settled = true`)
 	w.order(advancement.Order{Workflow: w.workflowOf(id), Children: w.ids(`SELECT id FROM execution WHERE action_ref = 'pk.a'`)})
 	w.completes(id)

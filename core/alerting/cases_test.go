@@ -307,7 +307,7 @@ var cases = map[string]alertCase{
 			})
 			b.exec(`update execution set finished_at = now() - interval '2 minutes'`)
 		},
-		undo: func(b *bundle) { b.exec(`update execution set admission_state_id = null`) },
+		undo: func(b *bundle) { b.exec(`delete from execution_holder`) },
 	},
 	"no_replica": {
 		make: func(*bundle) {},

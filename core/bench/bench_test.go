@@ -67,7 +67,7 @@ func TestRunMeasuresWhatItRan(t *testing.T) {
 			st := testkit.OpenStore(t, database)
 			require.Equal(t, ended, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'completed'`))
 			testkit.Eventually(t, func() bool {
-				return testkit.Count(t, st, `SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`) == 0
+				return testkit.Count(t, st, `SELECT count(*) FROM execution_holder`) == 0
 			}, 10*time.Second)
 
 			var out bytes.Buffer

@@ -74,8 +74,8 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 			continue
 		}
 		needs := plan.Spare(report.Execution)
-		if row.AdmissionStateID != nil {
-			needs.Release(*row.AdmissionStateID, row.Scopes)
+		if row.HeldState != 0 {
+			needs.Release(row.HeldState, row.Scopes)
 		}
 		if row.Waits != 0 {
 			needs.Queue(row.Waits)

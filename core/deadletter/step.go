@@ -53,8 +53,8 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 		if !ok {
 			continue
 		}
-		if row.AdmissionStateID != nil {
-			plan.NeedQueue(*row.AdmissionStateID)
+		if row.HeldState != 0 {
+			plan.NeedQueue(row.HeldState)
 		}
 		if row.Worker != nil {
 			plan.NeedWorker(*row.Worker)

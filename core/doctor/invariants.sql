@@ -6,8 +6,7 @@
 -- name: active_count
 -- guards: S3, S6: a queue's counter is the number of executions that hold its slots
 WITH holders AS (
-    SELECT admission_state_id AS id, count(*) AS n
-    FROM execution WHERE admission_state_id IS NOT NULL GROUP BY 1
+    SELECT state_id AS id, count(*) AS n FROM execution_holder GROUP BY 1
 )
 SELECT 'admission state ' || coalesce(s.id, h.id) AS subject,
        CASE WHEN s.id IS NULL THEN format('%s executions hold slots of a state that does not exist', h.n)
@@ -49,8 +48,7 @@ WHERE e.queue_order >= s.next_queue_order;
 -- name: worker_load
 -- guards: S6: a worker's load is the number of slot holders handed to it
 WITH holders AS (
-    SELECT worker AS id, count(*) AS n
-    FROM execution WHERE admission_state_id IS NOT NULL AND worker IS NOT NULL GROUP BY 1
+    SELECT worker AS id, count(*) AS n FROM execution_holder WHERE worker IS NOT NULL GROUP BY 1
 )
 SELECT 'worker ' || coalesce(l.worker, h.id) AS subject,
        format('assigned is %s, %s executions handed to it hold a slot', coalesce(l.assigned, 0), coalesce(h.n, 0)) AS detail
@@ -70,7 +68,15 @@ WHERE s.active_count <> coalesce(t.n, 0);
 SELECT 'execution ' || t.execution AS subject,
        format('%s, holds a slot of admission scope %s and none of a queue', e.status, t.scope_id) AS detail
 FROM execution_slot t JOIN execution e ON e.id = t.execution
-WHERE e.admission_state_id IS NULL;
+WHERE NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id);
+
+-- name: holder_execution
+-- guards: S6: a holder is of an execution that is there, at the worker and of the attempt that were handed over
+SELECT 'execution ' || h.execution AS subject,
+       format('holds a slot of admission state %s as attempt %s at worker %s; %s', h.state_id, h.attempt, coalesce(h.worker::text, 'none'),
+              CASE WHEN e.id IS NULL THEN 'it does not exist' ELSE format('it is attempt %s at worker %s', e.attempt, coalesce(e.worker::text, 'none')) END) AS detail
+FROM execution_holder h LEFT JOIN execution e ON e.id = h.execution
+WHERE e.id IS NULL OR h.attempt <> e.attempt OR h.worker <> coalesce(e.worker, 0);
 
 -- name: lost_holder
 -- guards: S6: what a deleted execution held is given back within one sweep
@@ -93,27 +99,26 @@ WHERE t.last_updated >= s.changed -- not where it is kept no longer
 -- guards: S6: a terminal execution gives its slot back within one sweep
 SELECT 'execution ' || e.id AS subject,
        format('%s since %s and still holds a slot of admission state %s',
-              e.status, coalesce(e.finished_at, e.updated), e.admission_state_id) AS detail
-FROM execution e
-WHERE e.admission_state_id IS NOT NULL
-  AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+              e.status, coalesce(e.finished_at, e.updated), h.state_id) AS detail
+FROM execution_holder h JOIN execution e ON e.id = h.execution
+WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND coalesce(e.finished_at, e.updated) < now() - interval '2 minutes';
 
 -- name: holder_status
 -- guards: S6: who holds a slot was handed to a worker
 SELECT 'execution ' || e.id AS subject,
        format('status %s, worker %s, holds a slot of admission state %s',
-              e.status, coalesce(e.worker::text, 'none'), e.admission_state_id) AS detail
-FROM execution e
-WHERE e.admission_state_id IS NOT NULL AND e.status IN ('requested', 'scheduling');
+              e.status, coalesce(e.worker::text, 'none'), h.state_id) AS detail
+FROM execution_holder h JOIN execution e ON e.id = h.execution
+WHERE e.status IN ('requested', 'scheduling');
 
 -- name: status_holder
 -- guards: S6: who was handed to a worker holds a slot
 SELECT 'execution ' || e.id AS subject,
        format('status %s on worker %s without a slot', e.status, e.worker) AS detail
 FROM execution e
-WHERE e.admission_state_id IS NULL AND e.worker IS NOT NULL
-  AND e.status IN ('scheduled', 'running', 'canceling');
+WHERE e.worker IS NOT NULL AND e.status IN ('scheduled', 'running', 'canceling')
+  AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id);
 
 -- name: scheduled_worker
 -- guards: S1: a scheduled execution has a worker
@@ -133,9 +138,8 @@ WHERE e.status <> 'requested'
 -- name: entry_holder
 -- guards: S6: nobody holds a slot and waits for one
 SELECT 'execution ' || e.id AS subject,
-       format('waits in admission state %s and holds a slot of %s', q.state_id, e.admission_state_id) AS detail
-FROM execution_admission_entry q JOIN execution e ON e.id = q.execution_id
-WHERE e.admission_state_id IS NOT NULL;
+       format('waits in admission state %s and holds a slot of %s', q.state_id, h.state_id) AS detail
+FROM execution_admission_entry q JOIN execution e ON e.id = q.execution_id JOIN execution_holder h ON h.execution = e.id;
 
 -- name: idle_slot
 -- guards: L3: a free slot with a waiter is filled
@@ -177,9 +181,9 @@ GROUP BY coalesce(e.original_execution, e.id) HAVING count(*) > 1;
 -- name: inquiry_holder
 -- guards: S16: while a question is open no slot is held
 SELECT 'inquiry ' || i.id AS subject,
-       format('pending while execution %s holds a slot of admission state %s', e.id, e.admission_state_id) AS detail
-FROM inquiry i JOIN execution e ON e.id = i.execution
-WHERE i.status = 'pending' AND e.admission_state_id IS NOT NULL;
+       format('pending while execution %s holds a slot of admission state %s', e.id, h.state_id) AS detail
+FROM inquiry i JOIN execution e ON e.id = i.execution JOIN execution_holder h ON h.execution = e.id
+WHERE i.status = 'pending';
 
 -- name: inquiry_overdue
 -- guards: S16, L2: a question whose time is over ends, if nobody has answered it

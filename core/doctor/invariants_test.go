@@ -93,6 +93,10 @@ var plants = map[string]func(t *testing.T, db database){
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
 		testkit.Execution(t, db, action(t, db), holding(state), status(attune.StatusFailed), old)
 	},
+	"holder_execution": func(t *testing.T, db database) {
+		worker := testkit.Worker(t, db, "w")
+		testkit.Exec(t, db, `update execution_holder set attempt = attempt + 1 where execution = $1`, lying(t, db, worker))
+	},
 	"holder_status": func(t *testing.T, db database) {
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
 		testkit.Execution(t, db, action(t, db), holding(state))

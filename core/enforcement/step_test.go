@@ -109,7 +109,7 @@ func TestAnEnforcementBecomesItsExecution(t *testing.T) {
 	require.Equal(t, enforcement.Outcome{Processed: 2}, b.run(without, with, with))
 
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from execution
-		where status = 'scheduled' and worker = $1 and admission_state_id is not null and action = $2 and action_ref = 'demo.act'
+		where status = 'scheduled' and worker = $1 and exists (select from execution_holder h where h.execution = execution.id) and action = $2 and action_ref = 'demo.act'
 		and executor = $3 and permission_set_refs = '{core.read}' and parent is null`, b.worker.ID, b.action.ID, identity))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where enforcement = $1 and config = '{"a":1}'`, with))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where enforcement = $1 and config is null`, without))

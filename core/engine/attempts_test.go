@@ -104,7 +104,7 @@ func TestActionsOfAnExistingInstallationRunOnce(t *testing.T) {
 			// A slot is released in the transaction that makes the next attempt.
 			testkit.Eventually(t, func() bool {
 				return testkit.Count(t, b.store, `select count(*) from execution where status = 'failed' and (id = $1 or original_execution = $1)
-					and admission_state_id is null`, first) == c.runs
+					and not exists (select from execution_holder h where h.execution = execution.id)`, first) == c.runs
 			}, 20*time.Second, "attempts")
 			require.Equal(t, c.runs, testkit.Count(t, b.store, `select count(*) from execution where id = $1 or original_execution = $1`, first))
 		})

@@ -165,11 +165,14 @@ const (
 	budgetStatements = 28.0
 	budgetCommits    = 4.0 // of transactions with more than one statement
 	budgetTrips      = 16.0
+	// The row of an execution is written at its request, its grant, its start and its end.
+	budgetInserts = 1
+	budgetUpdates = 3
 )
 
 // One execution after the other, from its request to its released slot, costs what it
 // is allowed to cost. What engine and worker ask while they have nothing to do is
-// measured first and subtracted.
+// measured and subtracted.
 func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t)
@@ -181,7 +184,8 @@ func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
 	one := func() {
 		b.request(t, "core.noop", 1, `{}`)
 		testkit.Eventually(t, func() bool {
-			return testkit.Count(t, direct, `SELECT count(*) FROM execution WHERE finished_status IS NULL OR admission_state_id IS NOT NULL`) == 0
+			return testkit.Count(t, direct, `SELECT count(*) FROM execution e
+				WHERE e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id)`) == 0
 		}, testkit.TestTimeout)
 	}
 	// Published rows of the outbox are deleted together with those that come soon after.
@@ -192,6 +196,14 @@ func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
 		one()
 	}
 	settled()
+	for _, sql := range []string{
+		`CREATE TABLE written (operation text)`,
+		`CREATE FUNCTION note_written() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+			BEGIN INSERT INTO written VALUES (TG_OP); RETURN NULL; END $$`,
+		`CREATE TRIGGER note_written AFTER INSERT OR UPDATE ON execution FOR EACH ROW EXECUTE FUNCTION note_written()`,
+	} {
+		testkit.Exec(t, direct, sql)
+	}
 	const executions = 60
 	began, before := time.Now(), m.read()
 	m.mu.Lock()
@@ -211,4 +223,7 @@ func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
 	require.LessOrEqual(t, each.statements, budgetStatements)
 	require.LessOrEqual(t, each.commits, budgetCommits)
 	require.LessOrEqual(t, each.trips, budgetTrips)
+	for operation, budget := range map[string]int{"INSERT": budgetInserts, "UPDATE": budgetUpdates} {
+		require.Equal(t, executions*budget, testkit.Count(t, direct, `SELECT count(*) FROM written WHERE operation = $1`, operation), operation)
+	}
 }

@@ -269,7 +269,7 @@ func TestCancelsAgainstAForeignWorkersStarts(t *testing.T) {
 	}
 	group.Wait()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status <> 'cancelled' OR admission_state_id IS NOT NULL`) == 0
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status <> 'cancelled' OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = execution.id)`) == 0
 	}, 30*time.Second, "everything is cancelled and released")
 	testkit.Invariants(t, b.store)
 	ran := map[int64]bool{}

@@ -187,7 +187,7 @@ func (b *bundle) settled(t *testing.T, timeout time.Duration) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		return b.live(t) == 0 && testkit.Count(t, b.store,
-			`SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`) == 0 &&
+			`SELECT count(*) FROM execution_holder`) == 0 &&
 			testkit.Count(t, b.store, `SELECT count(*) FROM outbox`) == 0
 	}, timeout, "everything ends and is released")
 	testkit.Invariants(t, b.store)

@@ -67,7 +67,7 @@ func (b *bundle) question(t *testing.T, prompt string) (id, execution int64) {
 func (b *bundle) noSlot(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`) == 0
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution_holder`) == 0
 	}, 5*time.Second, "S16: while a question is open no slot is held")
 }
 

@@ -116,7 +116,7 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	require.Empty(t, desk.settled)
 	require.Len(t, h.later.items, 3)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM dead_letter`))
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE attempt = 1 AND admission_state_id IS NOT NULL`))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_holder WHERE attempt = 1`))
 
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 0 WHERE worker = $1`, other.ID)
 	require.NoError(t, h.round(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noErrands))

@@ -208,7 +208,7 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - interval '1 minute'`)
 	testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
-	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{StaleAfter: 90, ScheduledTimeout: 300, Grace: 30, Patience: 300, WindowSize: 1000})
+	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{StaleAfter: 90, ScheduledTimeout: 300, Grace: 30, Patience: 300, Holders: true, WindowSize: 1000})
 	require.NoError(t, err)
 	require.Equal(t, ids, found.Stranded)
 	require.Equal(t, handover.Result{Ended: 1}, b.rehome(t, found.Stranded))

@@ -119,8 +119,8 @@ func (r *Round) Release(id int64) bool {
 	if !ok || !r.Ledger.Release(id) {
 		return false
 	}
-	if fact.Worker != nil {
-		r.fleet.Release(*fact.Worker)
+	if fact.HeldAt != nil {
+		r.fleet.Release(*fact.HeldAt)
 	}
 	if row, ok := r.plan.Row(id); ok && fact.Started != nil && fact.Ended != nil {
 		r.ran = append(r.ran, ran{

@@ -116,7 +116,7 @@ func TestARequestIsAdmittedPlacedAndDispatchedInOneCommit(t *testing.T) {
 	var attempt int
 	var updated time.Time
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
-		`SELECT attempt, updated FROM execution WHERE id = $1 AND status = 'scheduled' AND worker = $2 AND admission_state_id IS NOT NULL`,
+		`SELECT attempt, updated FROM execution WHERE id = $1 AND status = 'scheduled' AND worker = $2 AND EXISTS (SELECT FROM execution_holder h WHERE h.execution = execution.id)`,
 		ids[0], worker.ID).Scan(&attempt, &updated))
 	require.Equal(t, 1, attempt)
 	messages := b.relay.take()
@@ -490,7 +490,7 @@ func (b *bundle) work(ctx context.Context, t *testing.T, ended chan int64, finis
 		}
 		var left int
 		if err := b.store.Pool().QueryRow(ctx, `SELECT (SELECT count(*) FROM execution WHERE status NOT IN ('completed', 'cancelled'))
-			+ (SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL) + (SELECT count(*) FROM execution_admission_entry)`).Scan(&left); err == nil && left == 0 {
+			+ (SELECT count(*) FROM execution_holder) + (SELECT count(*) FROM execution_admission_entry)`).Scan(&left); err == nil && left == 0 {
 			return
 		}
 		select {

@@ -229,7 +229,7 @@ func TestNoSlotIsHeldWhileAQuestionIsOpen(t *testing.T) {
 	b.result(t, object{"__inquiry": object{"prompt": "go on?"}})
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE status = 'pending'`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry i JOIN execution e ON e.id = i.execution
-		WHERE i.status = 'pending' AND (e.admission_state_id IS NOT NULL OR e.worker IS NOT NULL)`))
+		WHERE i.status = 'pending' AND (EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id) OR e.worker IS NOT NULL)`))
 }
 
 func mustJSON(t *testing.T, value any) []byte {

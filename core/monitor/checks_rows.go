@@ -21,9 +21,8 @@ var rowChecks = []string{checkSlots, checkLeaked, checkForgotten, checkStaleWork
 
 // The bounds of the checks of rows.
 const (
-	checkAliveBound = 20_000
-	checkEndedBound = 1_000
-	checkOldBound   = 5_000
+	checkLeakedBound = 1_000
+	checkOldBound    = 5_000
 )
 
 // checkRows looks whether rows agree. The numbers are those of one transaction.
@@ -71,42 +70,33 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s shape) ([]Check
 	}, "queue_stats agree with the queues")), nil
 }
 
-// checkSlotRows holds the counters of slots against those who hold them.
+// checkSlotRows compares the counters of slots with the rows of the holders.
 func checkSlotRows(ctx context.Context, tx *store.Tx) (slots, leaked Check, err error) {
-	row, err := tx.CheckSlots(ctx, checkAliveBound)
+	row, err := tx.CheckSlots(ctx)
 	if err != nil {
 		return slots, leaked, fmt.Errorf("count slots: %w", err)
 	}
-	ended, err := tx.CheckEndedHolders(ctx, checkEndedBound)
+	ended, err := tx.CheckLeaked(ctx, checkLeakedBound)
 	if err != nil {
 		return slots, leaked, fmt.Errorf("look for leaked slots: %w", err)
 	}
 	var ids []string
 	action := ""
 	for _, h := range ended {
-		if h.Leaked {
-			ids, action = append(ids, strconv.FormatInt(h.ID, 10)), h.ActionRef
-		}
+		ids, action = append(ids, strconv.FormatInt(h.ID, 10)), h.ActionRef
 	}
 	leaked = verdict(checkLeaked, ids, Check{
 		Text: countOf(ids, "ended execution") + stillHold(ids) + ", one of " + action + ": its queue cannot use it",
 		Fix:  "a replica gives it back within a minute; A repair on the queue does it now", View: "queues", Filter: action,
 	}, "no execution that has ended holds a slot")
-	counter := Check{
-		Text: "the queues count " + Plural(row.Counted, "slot", "slots") + ", " + Plural(row.Held+int64(len(ended)), "execution holds", "executions hold") + " one",
-		Fix:  "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
-	}
-	switch difference := row.Counted - row.Held - int64(len(ended)); {
-	case difference == 0:
+	if row.Counted == row.Held {
 		slots = Check{Name: checkSlots, Status: CheckOK, Text: Plural(row.Counted, "slot", "slots") + " counted, as many held"}
-	case difference > 0 && row.Looked >= checkAliveBound:
-		slots = Check{
-			Name: checkSlots, Status: CheckUnknown,
-			Text: fmt.Sprintf("%d slots counted, %d holders among the %d oldest unfinished; the rest was not looked at", row.Counted, row.Held, row.Looked),
-		}
-	default:
-		slots = verdict(checkSlots, []string{"slots"}, counter, "")
+		return slots, leaked, nil
 	}
+	slots = verdict(checkSlots, []string{"slots"}, Check{
+		Text: "the queues count " + Plural(row.Counted, "slot", "slots") + ", " + Plural(row.Held, "execution holds", "executions hold") + " one",
+		Fix:  "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
+	}, "")
 	return slots, leaked, nil
 }
 

@@ -11,12 +11,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// The bounds of looking for holders. There is no index on who holds a slot of a
-// queue, since it would make every change of an execution dearer.
+// holderCount bounds how many holders are read, holderRows how many are shown.
 const (
-	// holderScan is how many rows each way of looking for holders looks at.
-	holderScan = 20_000
-	// holderCount bounds how many holders are found, holderRows how many shown.
 	holderCount = 1_000
 	holderRows  = 20
 )
@@ -40,10 +36,10 @@ type Holder struct {
 type Holders struct {
 	// Active is how many hold a slot, by the counter that decides.
 	Active int64 `json:"active"`
-	// List holds the oldest of those that were found.
+	// List holds the oldest.
 	List []Holder `json:"list"`
-	// Found is how many were found. Incomplete is true when that is not all, so
-	// that older ones than those in the list may exist.
+	// Found is how many were read, at most a thousand. Incomplete is true when that is
+	// not all.
 	Found      int64 `json:"found"`
 	Incomplete bool  `json:"incomplete,omitempty"`
 }
@@ -54,68 +50,18 @@ type found struct {
 	since time.Time
 }
 
-// finder gathers holders of one queue from several looks.
-type finder struct {
-	want int64
-	seen map[int64]bool
-	list []found
-}
-
-func (f *finder) add(id int64, since time.Time) {
-	if !f.seen[id] {
-		f.seen[id] = true
-		f.list = append(f.list, found{id, since})
-	}
-}
-
-func (f *finder) done() bool { return int64(len(f.list)) >= f.want }
-
-// queueHolders looks for the holders of a queue where they are most likely:
-// directly before the head of each lane, among the oldest unfinished
-// executions, and among the newest of the action. It stops when it has as many
-// as the queue counts.
+// queueHolders reads the oldest holders of a queue.
 func (m *Monitor) queueHolders(ctx context.Context, tx *store.Tx, q *Queue, at time.Time) (*Holders, error) {
 	h := &Holders{Active: q.Active}
-	if q.Active == 0 {
-		return h, nil
-	}
-	f := &finder{want: q.Active, seen: map[int64]bool{}}
-	for _, below := range anchors(q, false) {
-		if err := f.below(ctx, tx, q, below); err != nil {
-			return nil, err
-		}
-	}
-	if !f.done() {
-		rows, err := tx.ViewHoldersAlive(ctx, holderScan, q.ID, min(f.want, holderCount))
-		if err != nil {
-			return nil, fmt.Errorf("look for holders of queue %d among the unfinished: %w", q.ID, err)
-		}
-		for _, r := range rows {
-			f.add(r.ID, r.Since)
-		}
-	}
-	if !f.done() {
-		if err := f.below(ctx, tx, q, math.MaxInt64); err != nil {
-			return nil, err
-		}
-	}
-	return h, m.fillHolders(ctx, tx, h, f.list, at)
-}
-
-func (f *finder) below(ctx context.Context, tx *store.Tx, q *Queue, below int64) error {
-	if f.done() {
-		return nil
-	}
-	rows, err := tx.ViewHoldersBelow(ctx, store.ViewHoldersBelowParams{
-		ActionID: q.ActionID, Below: below, Scan: holderScan, State: q.ID, Bound: min(f.want, holderCount),
-	})
+	rows, err := tx.ViewQueueHolders(ctx, q.ID, holderCount)
 	if err != nil {
-		return fmt.Errorf("look for holders of queue %d below execution %d: %w", q.ID, below, err)
+		return nil, fmt.Errorf("read the holders of queue %d: %w", q.ID, err)
 	}
-	for _, r := range rows {
-		f.add(r.ID, r.Since)
+	list := make([]found, len(rows))
+	for i, r := range rows {
+		list[i] = found{r.ID, r.Since}
 	}
-	return nil
+	return h, m.fillHolders(ctx, tx, h, list, at)
 }
 
 // anchors lists the executions at the heads of a queue's lanes: before them

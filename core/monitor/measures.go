@@ -231,7 +231,7 @@ func (m *Monitor) measureExecutions(ctx context.Context, tx *store.Tx, all *Meas
 		}
 	}
 	all.set("execution_timeouts", timeouts, first)
-	leaks, err := tx.AlertLeaks(ctx, measureEnds)
+	leaks, err := tx.AlertLeaks(ctx)
 	if err != nil {
 		return fmt.Errorf("look for slots of ended executions: %w", err)
 	}

@@ -217,7 +217,7 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"AlertLive": {store.AlertLive, []any{bound, 300.0}}, "AlertLeaks": {store.AlertLeaks, []any{bound}},
+		"AlertLive": {store.AlertLive, []any{bound, 300.0}}, "AlertLeaks": {store.AlertLeaks, nil},
 		"AlertEnds": {store.AlertEnds, []any{bound}}, "AlertActionEnds": {store.AlertActionEnds, []any{bound, 10}}, "AlertRetries": {store.AlertRetries, []any{bound}},
 		"AlertLetters": {store.AlertLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
 		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},

@@ -65,9 +65,9 @@ type Monitor struct {
 	memory memory
 }
 
-// shape is what a schema offers beyond what Attune publishes. shared says that
-// ours includes limits shared by queues, workQueues that ours includes the work
-// queues of an existing installation.
+// shape is what a schema offers beyond what Attune publishes. shared says that ours
+// includes limits shared by queues and the table of slots, workQueues that ours includes
+// the work queues of an existing installation.
 type shape struct{ ours, shared, history, ledger, workQueues bool }
 
 // shapeTTL is how long the shape of the schema is believed, so that a migration

@@ -179,8 +179,8 @@ func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks i
 	}
 	var list []left
 	for i, r := range rows {
-		one := store.ViewSampleRow{ID: r.ID, AdmissionStateID: r.AdmissionStateID, Config: r.Config}
-		if gone := moment(r.At); gone != nil && (q.Group == "" && r.AdmissionStateID == nil || belongs(one, q, p)) {
+		one := store.ViewSampleRow{ID: r.ID, HeldState: r.HeldState, Config: r.Config}
+		if gone := moment(r.At); gone != nil && (q.Group == "" && r.HeldState == 0 || belongs(one, q, p)) {
 			l := left{joined: r.Created, wait: max(gone.Sub(r.Created), 0), weight: r.Weight}
 			if r.Weight > 1 {
 				l.joined, l.until = stretch(rows, i, at)

@@ -49,7 +49,7 @@ func sample(ctx context.Context, tx *store.Tx, q *Queue, p *policies) (own, all 
 		seen[r.ID] = true
 		one := admitted{
 			id: r.ID, created: r.Created, at: *r.AdmittedAt, startedAt: r.StartedAt, finishedAt: r.FinishedAt,
-			holds: r.AdmissionStateID != nil,
+			holds: r.HeldState != 0,
 		}
 		all = append(all, one)
 		if belongs(r, q, p) {
@@ -67,8 +67,8 @@ func newest(list []admitted) []admitted {
 // belongs tells whether an execution was one of the queue. A holder names its
 // queue; what has ended is told by the group that its parameters make.
 func belongs(r store.ViewSampleRow, q *Queue, p *policies) bool {
-	if r.AdmissionStateID != nil {
-		return *r.AdmissionStateID == q.ID
+	if r.HeldState != 0 {
+		return r.HeldState == q.ID
 	}
 	grouped := len(p.limits.Queue.Parameters) > 0
 	if q.Group == "" || !grouped {

@@ -103,7 +103,7 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 		return ErrNotFound
 	}
 	a := facts[0]
-	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.AdmissionStateID != nil, a.Error, a.WorkflowDef != nil
+	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.HeldState != 0, a.Error, a.WorkflowDef != nil
 	w.inLine, w.checks, w.allowed = a.StateID != nil, m.cfg.OrphanInterval, m.cfg.ScheduledTimeout
 	if a.ScheduledTimeoutSeconds > 0 {
 		w.allowed = time.Duration(a.ScheduledTimeoutSeconds) * time.Second
@@ -165,8 +165,8 @@ func (m *Monitor) whyNot(ctx context.Context, tx *store.Tx, a store.ViewAdmissio
 	if err := w.readReplicas(ctx, tx); err != nil {
 		return err
 	}
-	if a.AdmissionStateID != nil {
-		queues, err := m.queuesByID(ctx, tx, []int64{*a.AdmissionStateID})
+	if a.HeldState != 0 {
+		queues, err := m.queuesByID(ctx, tx, []int64{a.HeldState})
 		if err != nil {
 			return err
 		}

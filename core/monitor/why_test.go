@@ -27,7 +27,7 @@ func (b *testBundle) line(t *testing.T, action testkit.ActionRow, limit, active,
 		holders = append(holders, testkit.Execution(t, b.store, action, status(attune.StatusRunning), aged(time.Hour-time.Duration(i)*time.Minute),
 			func(r *testkit.ExecutionRow) { r.Worker, r.AdmissionState = &worker, &s.ID }).ID)
 	}
-	testkit.Exec(t, b.store, `update execution set admitted_at = created + interval '1 second' where admission_state_id = $1`, s.ID)
+	testkit.Exec(t, b.store, `update execution set admitted_at = created + interval '1 second' where id in (select execution from execution_holder where state_id = $1)`, s.ID)
 	for range queued {
 		waiters = append(waiters, b.enqueue(t, action, s.ID, 0))
 	}
@@ -452,14 +452,16 @@ func TestQueueViewsStayCheap(t *testing.T) {
 	tiny, tinyHolders, tinyWaiters := b.line(t, small, 1, 1, 1, worker.ID)
 	state := testkit.State(t, b.store, action, 5, func(r *testkit.StateRow) { r.Active, r.Queued = 5, 50_000 })
 	testkit.Exec(t, b.store, `alter table execution disable trigger user`)
-	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at, admission_state_id, worker)
+	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at, worker)
 		select $1, 'demo.sleep', case when g > 3000 then 'requested'::execution_status_enum when g > 2995 then 'running' else 'completed' end,
 			now() - make_interval(secs => (53000 - g) * 0.01), now(),
 			case when g <= 3000 then now() - make_interval(secs => (3000 - g) * 0.5) end,
 			case when g <= 3000 then now() - make_interval(secs => (3000 - g) * 0.5) end,
 			case when g <= 2995 then now() - make_interval(secs => (3000 - g) * 0.5 - 1) end,
-			case when g > 2995 and g <= 3000 then $2::bigint end, case when g <= 3000 then $3::bigint end
-		from generate_series(1, 53000) g`, action.ID, state.ID, worker.ID)
+			case when g <= 3000 then $2::bigint end
+		from generate_series(1, 53000) g`, action.ID, worker.ID)
+	testkit.Exec(t, b.store, `insert into execution_holder (execution, state_id, worker, attempt, granted_at)
+		select id, $1, worker, attempt, admitted_at from execution where status = 'running' and action = $2`, state.ID, action.ID)
 	testkit.Exec(t, b.store, `insert into execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
 		select $1, id, 'queued', row_number() over (order by id), created from execution where status = 'requested' and action = $2`, state.ID, action.ID)
 	testkit.Exec(t, b.store, `update execution_admission_state set next_queue_order = 50001 where id = $1`, state.ID)

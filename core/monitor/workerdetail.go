@@ -17,9 +17,7 @@ const (
 	WorkerRunRows    = 50
 	WorkerChangeRows = 40
 	changeScan       = 2_000
-	// liveScan is how many of what has not ended are looked at, at either end.
-	liveScan   = 5_000
-	changeSpan = 24 * time.Hour
+	changeSpan       = 24 * time.Hour
 	// flapSpan is how soon a worker must come back for its loss to be a flap.
 	flapSpan = 10 * time.Minute
 )
@@ -131,29 +129,13 @@ func (d *WorkerDetail) readPublishedRuns(ctx context.Context, tx *store.Tx) erro
 	return err
 }
 
-// readOwnRuns looks among the oldest that have not ended, since what runs is old as a
-// rule while many may wait, and among the newest for what it has not found there.
 func (d *WorkerDetail) readOwnRuns(ctx context.Context, tx *store.Tx) error {
-	assigned, err := tx.ViewWorkerAssigned(ctx, d.ID)
-	if err != nil || len(assigned) == 0 || assigned[0] <= 0 {
-		return err
-	}
-	want := min(assigned[0], WorkerRunRows+1)
-	rows, err := tx.ViewWorkerRuns(ctx, store.ViewWorkerRunsParams{Oldest: liveScan, Worker: d.ID, Bound: want})
-	if err == nil && int64(len(rows)) < want {
-		var newest []store.ViewWorkerRunsRow
-		newest, err = tx.ViewWorkerRuns(ctx, store.ViewWorkerRunsParams{Newest: liveScan, Worker: d.ID, Bound: want})
-		rows = append(rows, newest...)
-	}
-	seen := map[int64]bool{}
+	rows, err := tx.ViewWorkerRuns(ctx, d.ID, WorkerRunRows+1)
 	for _, r := range rows {
-		if !seen[r.ID] {
-			seen[r.ID] = true
-			d.Running = append(d.Running, WorkerRun{
-				ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Since: began(r.Updated, r.StartedAt, r.AdmittedAt),
-				Queue: Queue{ActionRef: r.QueueRef, Group: r.GroupKey}.Name(),
-			})
-		}
+		d.Running = append(d.Running, WorkerRun{
+			ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Since: began(r.Updated, r.StartedAt, r.AdmittedAt),
+			Queue: Queue{ActionRef: r.QueueRef, Group: r.GroupKey}.Name(),
+		})
 	}
 	return err
 }

@@ -85,7 +85,8 @@ func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
 	testkit.Exec(t, b.store, `insert into workflow_task_dispatch (workflow_execution, task_name, execution_id) values ($1, 'inner', $2)`, outer.id, inner.execution)
 	action := testkit.Action(t, b.store, "pk.each")
 	state := testkit.State(t, b.store, action, 1, func(r *testkit.StateRow) { r.Active, r.Queued = 1, 1 })
-	testkit.Exec(t, b.store, `update execution set admission_state_id = $1, admitted_at = now() where id = $2`, state.ID, holds)
+	testkit.Exec(t, b.store, `update execution set admitted_at = now() where id = $1`, holds)
+	testkit.Hold(t, b.store, holds, state.ID)
 	testkit.Exec(t, b.store, `insert into execution_admission_entry (state_id, execution_id, status, lane, queue_order, enqueued_at) values ($1, $2, 'queued', 0, 1, now())`, state.ID, waits)
 
 	d, err := b.WorkflowTree(t.Context(), WorkflowAsk{Execution: outer.execution})

@@ -95,7 +95,7 @@ func (h *house) left() (text string) {
 	h.t.Helper()
 	require.NoError(h.t, h.store.Pool().QueryRow(testkit.Context(h.t), `SELECT concat_ws(', ',
 		(SELECT count(*) || ' executions' || coalesce(string_agg(format(E'\n%s %s attempt %s worker %s %s', id, status, attempt, worker, action_ref), ''), '')
-		 FROM execution e WHERE e.finished_status IS NULL OR admission_state_id IS NOT NULL),
+		 FROM execution e WHERE e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id)),
 		(SELECT count(*) FROM execution_admission_entry) || ' in lines',
 		(SELECT count(*) || ' unpublished' || coalesce(string_agg(format(E'\n%s attempts %s claimed %s %s', routing_keys, attempts, claimed_at, last_error), ''), '') FROM outbox))`).Scan(&text))
 	return text
@@ -316,7 +316,7 @@ func (c *scene) among(ids []int64, status attune.Status) (some []int64) {
 func (c *scene) settled() {
 	c.t.Helper()
 	c.await(func() bool {
-		return c.count(`SELECT count(*) FROM execution e WHERE action_ref LIKE $1 || '.%' AND (e.finished_status IS NULL OR admission_state_id IS NOT NULL)`, c.label) == 0 &&
+		return c.count(`SELECT count(*) FROM execution e WHERE action_ref LIKE $1 || '.%' AND (e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id))`, c.label) == 0 &&
 			c.count(`SELECT count(*) FROM execution_retry r JOIN execution e ON e.id = r.execution
 				WHERE r.waiting AND e.action_ref LIKE $1 || '.%'`, c.label) == 0
 	}, "L2, L3: everything of %s ends and is given back", c.label)

@@ -276,7 +276,7 @@ func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 		_, err := r.first.Run(testkit.Context(t), completion.New(ids[:1]), handover.Fill{})
 		require.ErrorContains(t, err, "disk full", table)
 		testkit.Exec(t, r.store, `DROP FUNCTION fails() CASCADE`)
-		require.Equal(t, 1, r.count(`SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL AND id = $1`, ids[0]), "it still holds its slot")
+		require.Equal(t, 1, r.count(`SELECT count(*) FROM execution_holder WHERE execution = $1`, ids[0]), "it still holds its slot")
 		require.Equal(t, ids[1:], r.line(action))
 		dispatched, _ := r.sent.take(t)
 		require.Empty(t, dispatched)

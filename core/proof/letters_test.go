@@ -54,7 +54,7 @@ func TestAReplicaThatDiesWithDeadLettersInHandLosesNone(t *testing.T) {
 			testkit.Eventually(t, func() bool {
 				state, err := s.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 				return err == nil && state.Ready == 0 && s.count(`SELECT count(*) FROM dead_letter`) == 3 &&
-					s.count(`SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`) == 0
+					s.count(`SELECT count(*) FROM execution_holder`) == 0
 			}, 30*time.Second, "all three are stored, and both slots are given back")
 			require.Zero(t, next.stop(t))
 			require.Zero(t, s.count(`SELECT 3 - count(*) FROM dead_letter WHERE coalesce(decision, 'waits') =

@@ -93,7 +93,7 @@ func (r *room) count(sql string, args ...any) int {
 
 func (r *room) holders(action testkit.ActionRow) int {
 	r.t.Helper()
-	return r.count(`SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL AND action = $1`, action.ID)
+	return r.count(`SELECT count(*) FROM execution_holder h JOIN execution e ON e.id = h.execution WHERE e.action = $1`, action.ID)
 }
 
 // settle throws away what only a broker would take, and asks the invariants.

@@ -279,7 +279,7 @@ func (s *siege) kill(rng *rand.Rand, times int) {
 // over waits until everything has ended and been given back.
 func (s *siege) over() {
 	testkit.Eventually(s.t, func() bool {
-		return testkit.Count(s.t, s.store, `SELECT (SELECT count(*) FROM execution e WHERE e.finished_status IS NULL OR admission_state_id IS NOT NULL)
+		return testkit.Count(s.t, s.store, `SELECT (SELECT count(*) FROM execution e WHERE e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id))
 			+ (SELECT count(*) FROM execution_admission_entry)`) == 0
 	}, testkit.TestTimeout, "L2, L3: everything ends and is given back")
 	testkit.Invariants(s.t, s.store)

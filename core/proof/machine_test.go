@@ -98,7 +98,7 @@ const (
 
 var tables = strings.Join([]string{
 	"pack", "action", "policy", "execution", "execution_admission_state", "execution_admission_entry", "admission_scope",
-	"execution_slot", "admission_blocked", "lost_holder", "queue_stats", "outbox", "worker", "worker_load", "operator_audit",
+	"execution_holder", "execution_slot", "admission_blocked", "lost_holder", "queue_stats", "outbox", "worker", "worker_load", "operator_audit",
 }, ", ")
 
 func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {

@@ -65,7 +65,7 @@ func (m *machine) found() picture {
 	p := picture{Executions: map[int64]string{}, Lines: map[place][]int64{}, Active: map[place]int{}}
 	var raw []byte
 	require.NoError(m.t, m.store.Pool().QueryRow(testkit.Context(m.tb.TB), `SELECT jsonb_build_object(
-		'executions', (SELECT jsonb_object_agg(id, status::text || CASE WHEN admission_state_id IS NULL THEN '' ELSE ' holds' END) FROM execution),
+		'executions', (SELECT jsonb_object_agg(id, status::text || CASE WHEN EXISTS (SELECT FROM execution_holder h WHERE h.execution = execution.id) THEN ' holds' ELSE '' END) FROM execution),
 		'queues', (SELECT jsonb_agg(jsonb_build_object('action', a.ref, 'group', coalesce(s.group_key, ''), 'active', s.active_count,
 			'line', (SELECT jsonb_agg(q.execution_id ORDER BY q.lane DESC, q.queue_order) FROM execution_admission_entry q WHERE q.state_id = s.id)))
 			FROM execution_admission_state s JOIN action a ON a.id = s.action_id))`).Scan(&raw))

@@ -118,7 +118,7 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 	for i := range len(low) + len(normal) + len(high) {
 		r.finish(attune.StatusCompleted, running)
 		require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.on(replicas[i%2], []int64{running}, nil))
-		running = int64(r.count(`SELECT id FROM execution WHERE admission_state_id IS NOT NULL`))
+		running = int64(r.count(`SELECT execution FROM execution_holder`))
 		order = append(order, running)
 	}
 	in := func(lane []int64) (got []int64) {

@@ -30,12 +30,12 @@ BEGIN
 END $$;
 CREATE FUNCTION proof_slot() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-	INSERT INTO proof_log (kind, execution) VALUES (CASE WHEN NEW.admission_state_id IS NULL THEN 'complete' ELSE 'admit' END, NEW.id);
+	INSERT INTO proof_log (kind, execution) VALUES (CASE TG_OP WHEN 'DELETE' THEN 'complete' ELSE 'admit' END,
+		CASE TG_OP WHEN 'DELETE' THEN OLD.execution ELSE NEW.execution END);
 	RETURN NULL;
 END $$;
 CREATE TRIGGER proof_entry AFTER INSERT ON execution_admission_entry FOR EACH ROW EXECUTE FUNCTION proof_entry();
-CREATE TRIGGER proof_slot AFTER UPDATE OF admission_state_id ON execution FOR EACH ROW
-	WHEN (NEW.admission_state_id IS DISTINCT FROM OLD.admission_state_id) EXECUTE FUNCTION proof_slot();`
+CREATE TRIGGER proof_slot AFTER INSERT OR DELETE ON execution_holder FOR EACH ROW EXECUTE FUNCTION proof_slot();`
 
 // change is one line of the log, with the moment before which it was seen.
 type change struct {

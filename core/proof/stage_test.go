@@ -247,7 +247,7 @@ func (s *stage) age() {
 func (s *stage) over() {
 	s.t.Helper()
 	testkit.Eventually(s.t, func() bool {
-		return s.count(`SELECT (SELECT count(*) FROM execution e WHERE e.finished_status IS NULL OR admission_state_id IS NOT NULL)
+		return s.count(`SELECT (SELECT count(*) FROM execution e WHERE e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id))
 			+ (SELECT count(*) FROM execution_admission_entry) + (SELECT count(*) FROM outbox)`) == 0
 	}, testkit.TestTimeout, "L2, L3, L5: everything ends, is given back and is told")
 	testkit.Invariants(s.t, s.store)

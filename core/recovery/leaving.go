@@ -17,17 +17,11 @@ func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
 		return nil, fmt.Errorf("find workers that leave: %w", err)
 	}
 	if len(workers) == 0 {
-		s.afterLeft = 0
 		return nil, nil
 	}
-	found, err := tx.FindHandedBack(ctx, workers, s.afterLeft, rowsPerSweep)
+	ids, err := tx.FindHandedBack(ctx, workers, waitersPerLine)
 	if err != nil {
 		return nil, fmt.Errorf("find what %d workers that leave have not begun: %w", len(workers), err)
-	}
-	s.afterLeft = next(found.Last, found.Scanned)
-	ids := found.Ids[:min(len(found.Ids), waitersPerLine)]
-	if len(ids) < len(found.Ids) {
-		s.afterLeft = ids[len(ids)-1]
 	}
 	stranded := make([]Stranded, len(ids))
 	for i, id := range ids {

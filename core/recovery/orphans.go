@@ -124,15 +124,15 @@ type Orphans struct {
 	submit func(context.Context, Found) error
 	relay  Relay
 	logger *slog.Logger
-	after  int64       // where the next window begins
-	early  *time.Timer // wakes the loop when the next worker is gone
+	after  map[bool]int64 // where the next window begins: of holders, and of live rows that hold no slot
+	early  *time.Timer    // wakes the loop when the next worker is gone
 }
 
 // NewOrphans makes the search. submit is called with what rounds are to decide.
 func NewOrphans(
 	cfg OrphansConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
 ) *Orphans {
-	o := &Orphans{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger}
+	o := &Orphans{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, after: map[bool]int64{}}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
 		// Never later than the interval, within which the loss of a worker is promised to be seen.
 		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
@@ -149,24 +149,25 @@ func (o *Orphans) Stop() {
 	o.early.Stop()
 }
 
-// tick looks through all live rows, a window at a time, one transaction each. If a
-// worker is gone before the interval is over unless it beats, the next tick comes then.
+// tick looks through all slot holders and then through the other live rows, a window at a
+// time, one transaction each. If a worker is gone before the interval is over unless it
+// beats, the next tick comes then.
 func (o *Orphans) tick(ctx context.Context) error {
 	soonest := o.cfg.Interval
-	for {
-		sure := !o.cfg.Unsure()
-		if !sure && o.cfg.Recovering() {
-			return nil
-		}
-		more, loss, err := o.window(ctx, sure)
-		if err != nil {
-			return fmt.Errorf("look for orphaned work: %w", err)
-		}
-		if loss > 0 {
-			soonest = min(soonest, loss)
-		}
-		if !more {
-			break
+	for _, holders := range []bool{true, false} {
+		for more := true; more; {
+			sure := !o.cfg.Unsure()
+			if !sure && o.cfg.Recovering() {
+				return nil
+			}
+			var loss time.Duration
+			var err error
+			if more, loss, err = o.window(ctx, sure, holders); err != nil {
+				return fmt.Errorf("look for orphaned work: %w", err)
+			}
+			if loss > 0 {
+				soonest = min(soonest, loss)
+			}
 		}
 	}
 	if soonest < o.cfg.Interval {
@@ -178,14 +179,14 @@ func (o *Orphans) tick(ctx context.Context) error {
 // window handles the orphans of one window. It returns whether there are more, and how
 // long from now the next worker of the window is gone, 0 if there is none. When silence
 // says nothing, it handles only executions of workers that marked themselves inactive.
-func (o *Orphans) window(ctx context.Context, sure bool) (more bool, loss time.Duration, err error) {
+func (o *Orphans) window(ctx context.Context, sure, holders bool) (more bool, loss time.Duration, err error) {
 	var stranded []Stranded
-	after, staleAfter := o.after, o.cfg.StaleAfter.Seconds()
+	after, staleAfter := o.after[holders], o.cfg.StaleAfter.Seconds()
 	if !sure {
 		staleAfter = forever
 	}
 	err = o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
-		after, stranded = o.after, nil
+		after, stranded = o.after[holders], nil
 		won, err := tx.TryLoopLock(ctx, "timeouts")
 		if err != nil || !won {
 			return err
@@ -193,7 +194,7 @@ func (o *Orphans) window(ctx context.Context, sure bool) (more bool, loss time.D
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: staleAfter, ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
 			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(), UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
-			After: o.after, WindowSize: rowsPerSweep, ActionTimeouts: o.cfg.ActionTimeouts,
+			Holders: holders, After: o.after[holders], WindowSize: rowsPerSweep, ActionTimeouts: o.cfg.ActionTimeouts,
 		})
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
@@ -215,7 +216,7 @@ func (o *Orphans) window(ctx context.Context, sure bool) (more bool, loss time.D
 	if err != nil {
 		return false, 0, err
 	}
-	o.after = after
+	o.after[holders] = after
 	return after > 0, loss, o.handOn(ctx, stranded)
 }
 

@@ -42,7 +42,8 @@ func holder(t *testing.T, st *store.Store) int64 {
 	action := testkit.Action(t, st, "pk.held")
 	testkit.Exec(t, st, `INSERT INTO execution_admission_state (action_id, max_concurrent, active_count) VALUES ($1, 1, 1)`, action.ID)
 	id := testkit.Execution(t, st, action).ID
-	testkit.Exec(t, st, `UPDATE execution SET status = 'completed', admission_state_id = (SELECT id FROM execution_admission_state) WHERE id = $1`, id)
+	testkit.Exec(t, st, `UPDATE execution SET status = 'completed' WHERE id = $1`, id)
+	testkit.Exec(t, st, `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) SELECT $1, id, 1, now() FROM execution_admission_state`, id)
 	testkit.Execution(t, st, action)
 	return id
 }
@@ -69,8 +70,25 @@ func TestAHolderThatNobodyReleasesIsFoundAgain(t *testing.T) {
 	for range 3 {
 		require.Equal(t, []int64{id}, ended(tick(t, s, submitted)))
 	}
-	testkit.Exec(t, st, `UPDATE execution SET admission_state_id = NULL WHERE id = $1`, id)
+	testkit.Exec(t, st, `DELETE FROM execution_holder WHERE execution = $1`, id)
 	require.Empty(t, tick(t, s, submitted))
+}
+
+// Whoever deletes an execution while triggers are off leaves its holder behind: what it
+// held is given back as if it had left a note.
+func TestAHolderWithoutAnExecutionIsGivenBack(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	id := holder(t, st)
+	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER attune_note_lost_holder`)
+	testkit.Exec(t, st, `DELETE FROM execution WHERE id = $1`, id)
+	testkit.Exec(t, st, `ALTER TABLE execution ENABLE TRIGGER attune_note_lost_holder`)
+	s, submitted := sweeper(t, st, Config{})
+	found := tick(t, s, submitted)
+	require.Len(t, found, 1)
+	require.Len(t, found[0].Lost, 1)
+	require.EqualValues(t, testkit.Count(t, st, `SELECT id FROM execution_admission_state`), found[0].Lost[0].Queue)
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution_holder`))
 }
 
 // A policy that lets more run than the queue's row knows is noticed although
@@ -106,27 +124,4 @@ func TestFindsAreSubmittedInPages(t *testing.T) {
 	}
 	require.Len(t, requested, 250)
 	require.Len(t, queues, 120)
-}
-
-// On an adopted database, where the oldest live execution is not known, one
-// that runs for very long is still looked at when it has ended.
-func TestAHolderThatRanForVeryLongIsFoundOnAnAdoptedDatabase(t *testing.T) {
-	t.Parallel()
-	st := testkit.Store(t)
-	id := holder(t, st)
-	testkit.Exec(t, st, `INSERT INTO execution (id, action_ref, status, admission_state_id)
-		SELECT $1, 'pk.held', 'running', admission_state_id FROM execution WHERE id = $2`, id+10, id)
-	testkit.Exec(t, st, `UPDATE execution SET admission_state_id = NULL WHERE id = $1`, id)
-	testkit.Exec(t, st, `INSERT INTO execution (id, action_ref) VALUES (500000, 'pk.new')`)
-	s, submitted := sweeper(t, st, Config{HolderAge: 1})
-	s.adopted, s.shapeKnown = true, true
-	pass := func() (found []int64) {
-		for range 500_000/(windowSize*windowsPerSweep) + 1 {
-			found = append(found, ended(tick(t, s, submitted))...)
-		}
-		return found
-	}
-	require.Empty(t, pass(), "it runs")
-	testkit.Exec(t, st, `UPDATE execution SET status = 'failed' WHERE id = $1`, id+10)
-	require.Equal(t, []int64{id + 10}, pass())
 }

@@ -78,8 +78,8 @@ func (s *Rehome) Plan(ctx context.Context, plan *handover.Plan) error {
 		if !ok || row.Status != attune.StatusScheduled {
 			continue
 		}
-		if row.AdmissionStateID != nil {
-			plan.NeedQueue(*row.AdmissionStateID)
+		if row.HeldState != 0 {
+			plan.NeedQueue(row.HeldState)
 		}
 		if row.Worker != nil {
 			plan.NeedWorker(*row.Worker)

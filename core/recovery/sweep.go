@@ -101,20 +101,11 @@ func (c Config) withDefaults() Config {
 // pageDefault bounds what one round is given of each kind.
 const pageDefault = 100
 
-// Windows of ids that one sweep looks through for ended holders.
-const (
-	windowSize      = 20_000
-	windowsPerSweep = 10
-)
-
-// rowsPerSweep is how many live rows, entries and queues one sweep looks at.
+// rowsPerSweep is how many live rows, holders, entries and queues one sweep looks at.
 const rowsPerSweep = 20_000
 
 // waitersPerLine is how many waiters of one line one sweep looks at.
 const waitersPerLine = 200
-
-// holdersPerSweep is how many ended holders make one sweep enough.
-const holdersPerSweep = 500
 
 // Sweep looks for stranded work and hands it to submit.
 type Sweep struct {
@@ -132,12 +123,11 @@ type Sweep struct {
 	afterQueue  int64
 	afterLine   int64
 	afterNote   int64
-	afterLeft   int64
+	afterHolder int64
 	passes      int   // over the queues
 	epoch       int64 // of the rules at the beginning of a pass over the queues
 	thorough    bool  // the pass looks at all of them
 	sweeps      int
-	holders     watermark
 	hurryUntil  atomic.Int64 // unix nanoseconds until which young requests count as lost
 }
 
@@ -152,12 +142,6 @@ const (
 func (s *Sweep) MessagesLost() {
 	s.hurryUntil.Store(time.Now().Add(hurryFor).UnixNano())
 	s.Wake()
-}
-
-// watermark remembers how far the search for ended holders has come. Rows
-// below floor were looked at after they had ended, and held nothing.
-type watermark struct {
-	at, floor, nextFloor int64
 }
 
 // New makes the sweep. submit is called with what was found, a page at a time;
@@ -341,56 +325,18 @@ func next(last int64, scanned int32) int64 {
 	return last
 }
 
-// endedHolders looks through some windows of ids. A pass begins at the oldest
-// execution that was live when the pass before began or that it saw holding a
-// slot, because every row below it had ended by then and held nothing.
+// endedHolders looks at one window of slot holders: as many rows as executions run. What
+// holders without an execution held is given back as that of deleted ones.
 func (s *Sweep) endedHolders(ctx context.Context, tx *store.Tx) ([]int64, error) {
-	var found []int64
-	newest, oldestLive, err := s.bounds(ctx, tx)
+	holders, err := tx.FindEndedHolders(ctx, s.cfg.HolderAge.Seconds(), s.afterHolder, rowsPerSweep)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find ended holders: %w", err)
 	}
-	if s.holders.at == 0 {
-		s.holders.at, s.holders.nextFloor = s.holders.floor, oldestLive
-	}
-	for range windowsPerSweep {
-		until := s.holders.at + windowSize
-		holders, err := tx.FindTerminalHolders(ctx, s.cfg.HolderAge.Seconds(), s.holders.at, until)
-		if err != nil {
-			return nil, fmt.Errorf("find ended holders in (%d, %d]: %w", s.holders.at, until, err)
-		}
-		for _, holder := range holders {
-			s.holders.nextFloor = min(s.holders.nextFloor, holder.ID)
-			if holder.Due {
-				found = append(found, holder.ID)
-			}
-		}
-		s.holders.at = until
-		if until >= newest {
-			s.holders.at, s.holders.floor = 0, max(s.holders.nextFloor-1, 0)
-			break
-		}
-		if len(found) >= holdersPerSweep {
-			break
+	s.afterHolder = next(holders.Last, holders.Scanned)
+	if len(holders.Missing) > 0 {
+		if err := tx.NoteMissingHolders(ctx, holders.Missing); err != nil {
+			return nil, fmt.Errorf("note %d holders without an execution: %w", len(holders.Missing), err)
 		}
 	}
-	return found, nil
-}
-
-func (s *Sweep) bounds(ctx context.Context, tx *store.Tx) (newest, oldestLive int64, err error) {
-	if s.adopted {
-		newest, err = tx.NewestExecutionID(ctx)
-		oldestLive = max(newest-windowSize*windowsPerSweep, 0)
-	} else {
-		var row store.ExecutionIDBoundsRow
-		row, err = tx.ExecutionIDBounds(ctx)
-		newest, oldestLive = row.Newest, row.OldestLive
-		if oldestLive == 0 {
-			oldestLive = newest
-		}
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("read the range of execution ids: %w", err)
-	}
-	return newest, oldestLive, nil
+	return holders.Ids, nil
 }

@@ -84,12 +84,14 @@ func TestAnEndedHolderIsFound(t *testing.T) {
 	state := testkit.State(t, st, action, 2, func(s *testkit.StateRow) { s.Active = 2 })
 	ended := testkit.Execution(t, st, action)
 	running := testkit.Execution(t, st, action)
-	testkit.Exec(t, st, `UPDATE execution SET status = 'running', admission_state_id = $1`, state.ID)
+	testkit.Exec(t, st, `UPDATE execution SET status = 'running'`)
+	testkit.Hold(t, st, ended.ID, state.ID)
+	testkit.Hold(t, st, running.ID, state.ID)
 	testkit.Exec(t, st, `UPDATE execution SET status = 'failed' WHERE id = $1`, ended.ID)
 	found := sweep(t, st)
 	require.Equal(t, []int64{ended.ID}, next(t, found).Ended)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, running.ID))
-	testkit.Exec(t, st, `UPDATE execution SET admission_state_id = NULL WHERE id = $1`, ended.ID)
+	testkit.Exec(t, st, `DELETE FROM execution_holder WHERE execution = $1`, ended.ID)
 	for len(found) > 0 {
 		<-found // ticks from before the release
 	}

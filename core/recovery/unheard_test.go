@@ -93,7 +93,7 @@ func TestWhatRanAtAWorkerThatWasDeletedIsEnded(t *testing.T) {
 	}
 	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
 	holds, counted, stopping := row(attune.StatusRunning, at), row(attune.StatusRunning, at), row(attune.StatusCanceling, at)
-	testkit.Exec(t, st, `UPDATE execution SET admission_state_id = $2 WHERE id = $1`, holds, state.ID)
+	testkit.Hold(t, st, holds, state.ID)
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = ANY ($1)`, []int64{counted, stopping})
 	parent, question := row(attune.StatusRunning), row(attune.StatusRunning)
 	testkit.Exec(t, st, `DELETE FROM worker WHERE id = $1`, worker.ID)

@@ -83,7 +83,7 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 	refer("an inquiry is open", `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'really?')`)
 	refer("a dead letter waits", `INSERT INTO dead_letter (fingerprint, execution) VALUES ('f', $1)`)
 	state := testkit.State(t, st, action, 1)
-	refer("a slot is held", `UPDATE execution SET admission_state_id = `+text(state.ID)+` WHERE id = $1`)
+	refer("a slot is held", `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) VALUES ($1, `+text(state.ID)+`, 1, now())`)
 	young := tree(done)
 	stay = append(stay, family{"a member ended lately", young})
 	fresh := add(0, 0, done)

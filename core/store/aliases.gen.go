@@ -57,10 +57,9 @@ type (
 	CatalogRuntimesRow              = db.CatalogRuntimesRow
 	CatalogTriggersRow              = db.CatalogTriggersRow
 	CatalogWorkflowsRow             = db.CatalogWorkflowsRow
-	ChangeHoldersParams             = db.ChangeHoldersParams
 	ChangeWorkerLoadsParams         = db.ChangeWorkerLoadsParams
-	CheckEndedHoldersRow            = db.CheckEndedHoldersRow
 	CheckForgottenRow               = db.CheckForgottenRow
+	CheckLeakedRow                  = db.CheckLeakedRow
 	CheckPublishedLeaksRow          = db.CheckPublishedLeaksRow
 	CheckSlotsRow                   = db.CheckSlotsRow
 	CheckStaleLoadRow               = db.CheckStaleLoadRow
@@ -122,7 +121,7 @@ type (
 	ExecutionCancel                 = db.ExecutionCancel
 	ExecutionHistory                = db.ExecutionHistory
 	ExecutionHistoryDefault         = db.ExecutionHistoryDefault
-	ExecutionIDBoundsRow            = db.ExecutionIDBoundsRow
+	ExecutionHolder                 = db.ExecutionHolder
 	ExecutionRetry                  = db.ExecutionRetry
 	ExecutionSecretValue            = db.ExecutionSecretValue
 	ExecutionSlot                   = db.ExecutionSlot
@@ -132,6 +131,7 @@ type (
 	FindAdmissionStatesRow          = db.FindAdmissionStatesRow
 	FindAskingRow                   = db.FindAskingRow
 	FindCancelsRow                  = db.FindCancelsRow
+	FindEndedHoldersRow             = db.FindEndedHoldersRow
 	FindEndedWaitersRow             = db.FindEndedWaitersRow
 	FindEndingsRow                  = db.FindEndingsRow
 	FindExpiredInquiriesRow         = db.FindExpiredInquiriesRow
@@ -142,7 +142,6 @@ type (
 	FindForgettableWorkersRow       = db.FindForgettableWorkersRow
 	FindForgottenEventsParams       = db.FindForgottenEventsParams
 	FindForgottenEventsRow          = db.FindForgottenEventsRow
-	FindHandedBackRow               = db.FindHandedBackRow
 	FindIdentityRow                 = db.FindIdentityRow
 	FindLostHoldersRow              = db.FindLostHoldersRow
 	FindLostRequestsByStatusParams  = db.FindLostRequestsByStatusParams
@@ -158,7 +157,6 @@ type (
 	FindRulesRow                    = db.FindRulesRow
 	FindStrayInquiriesRow           = db.FindStrayInquiriesRow
 	FindSuspectsRow                 = db.FindSuspectsRow
-	FindTerminalHoldersRow          = db.FindTerminalHoldersRow
 	FindUndeliveredRow              = db.FindUndeliveredRow
 	FindUnfilledQueuesRow           = db.FindUnfilledQueuesRow
 	FindUnsettledInquiriesRow       = db.FindUnsettledInquiriesRow
@@ -168,6 +166,7 @@ type (
 	FindWorkflowsRow                = db.FindWorkflowsRow
 	FinishExecutionsParams          = db.FinishExecutionsParams
 	FinishExecutionsRow             = db.FinishExecutionsRow
+	GrantSlotsParams                = db.GrantSlotsParams
 	GroupUnstartedRow               = db.GroupUnstartedRow
 	HealthyWorker                   = db.HealthyWorker
 	Identity                        = db.Identity
@@ -406,9 +405,6 @@ type (
 	ViewEventsRow                   = db.ViewEventsRow
 	ViewFleetRow                    = db.ViewFleetRow
 	ViewHeadsRow                    = db.ViewHeadsRow
-	ViewHoldersAliveRow             = db.ViewHoldersAliveRow
-	ViewHoldersBelowParams          = db.ViewHoldersBelowParams
-	ViewHoldersBelowRow             = db.ViewHoldersBelowRow
 	ViewHoldersRow                  = db.ViewHoldersRow
 	ViewInquiriesRow                = db.ViewInquiriesRow
 	ViewInquiryFaultsRow            = db.ViewInquiryFaultsRow
@@ -438,6 +434,7 @@ type (
 	ViewPolicyItemsRow              = db.ViewPolicyItemsRow
 	ViewPublishedAttemptsRow        = db.ViewPublishedAttemptsRow
 	ViewPublishedWorkerRunsRow      = db.ViewPublishedWorkerRunsRow
+	ViewQueueHoldersRow             = db.ViewQueueHoldersRow
 	ViewQueueIDsParams              = db.ViewQueueIDsParams
 	ViewQueueStatsRow               = db.ViewQueueStatsRow
 	ViewQueuesRow                   = db.ViewQueuesRow
@@ -461,7 +458,6 @@ type (
 	ViewWorkerChangesRow            = db.ViewWorkerChangesRow
 	ViewWorkerFactsRow              = db.ViewWorkerFactsRow
 	ViewWorkerNamesRow              = db.ViewWorkerNamesRow
-	ViewWorkerRunsParams            = db.ViewWorkerRunsParams
 	ViewWorkerRunsRow               = db.ViewWorkerRunsRow
 	ViewWorkflowChildrenParams      = db.ViewWorkflowChildrenParams
 	ViewWorkflowChildrenRow         = db.ViewWorkflowChildrenRow
@@ -581,10 +577,9 @@ const (
 	CatalogRuntimes                       = db.CatalogRuntimes
 	CatalogTriggers                       = db.CatalogTriggers
 	CatalogWorkflows                      = db.CatalogWorkflows
-	ChangeHolders                         = db.ChangeHolders
 	ChangeWorkerLoads                     = db.ChangeWorkerLoads
-	CheckEndedHolders                     = db.CheckEndedHolders
 	CheckForgotten                        = db.CheckForgotten
+	CheckLeaked                           = db.CheckLeaked
 	CheckPublishedLeaks                   = db.CheckPublishedLeaks
 	CheckQueueStats                       = db.CheckQueueStats
 	CheckSlots                            = db.CheckSlots
@@ -655,7 +650,6 @@ const (
 	EnsureGroupStates                     = db.EnsureGroupStates
 	EnsureWorkerLoads                     = db.EnsureWorkerLoads
 	EventSchema                           = db.EventSchema
-	ExecutionIDBounds                     = db.ExecutionIDBounds
 	ExecutionStatusEnumAbandoned          = db.ExecutionStatusEnumAbandoned
 	ExecutionStatusEnumCanceling          = db.ExecutionStatusEnumCanceling
 	ExecutionStatusEnumCancelled          = db.ExecutionStatusEnumCancelled
@@ -674,6 +668,7 @@ const (
 	FindAsking                            = db.FindAsking
 	FindCancels                           = db.FindCancels
 	FindDueRetries                        = db.FindDueRetries
+	FindEndedHolders                      = db.FindEndedHolders
 	FindEndedWaiters                      = db.FindEndedWaiters
 	FindEndings                           = db.FindEndings
 	FindExpiredInquiries                  = db.FindExpiredInquiries
@@ -696,7 +691,6 @@ const (
 	FindRules                             = db.FindRules
 	FindStrayInquiries                    = db.FindStrayInquiries
 	FindSuspects                          = db.FindSuspects
-	FindTerminalHolders                   = db.FindTerminalHolders
 	FindUndelivered                       = db.FindUndelivered
 	FindUnfilledQueues                    = db.FindUnfilledQueues
 	FindUnsettledInquiries                = db.FindUnsettledInquiries
@@ -712,6 +706,7 @@ const (
 	ForgetVanishedReplicas                = db.ForgetVanishedReplicas
 	GetExecution                          = db.GetExecution
 	GetExecutions                         = db.GetExecutions
+	GrantSlots                            = db.GrantSlots
 	GroupUnstarted                        = db.GroupUnstarted
 	HasKeystore                           = db.HasKeystore
 	HasPermissionSets                     = db.HasPermissionSets
@@ -825,9 +820,9 @@ const (
 	NewExecutionIDs                       = db.NewExecutionIDs
 	NewInquiryIDs                         = db.NewInquiryIDs
 	NewWorkflowIDs                        = db.NewWorkflowIDs
-	NewestExecutionID                     = db.NewestExecutionID
 	NotUnderstood                         = db.NotUnderstood
 	NoteCancels                           = db.NoteCancels
+	NoteMissingHolders                    = db.NoteMissingHolders
 	NoteResponders                        = db.NoteResponders
 	NoteUndelivered                       = db.NoteUndelivered
 	NotificationStatusEnumCreated         = db.NotificationStatusEnumCreated
@@ -925,6 +920,7 @@ const (
 	ReferredWorkers                       = db.ReferredWorkers
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
 	ReleaseOutbox                         = db.ReleaseOutbox
+	ReleaseSlots                          = db.ReleaseSlots
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
 	RelinkRules                           = db.RelinkRules
 	RenewOutboxLease                      = db.RenewOutboxLease
@@ -1020,8 +1016,6 @@ const (
 	ViewFleet                             = db.ViewFleet
 	ViewHeads                             = db.ViewHeads
 	ViewHolders                           = db.ViewHolders
-	ViewHoldersAlive                      = db.ViewHoldersAlive
-	ViewHoldersBelow                      = db.ViewHoldersBelow
 	ViewInquiries                         = db.ViewInquiries
 	ViewInquiryFaults                     = db.ViewInquiryFaults
 	ViewInquiryForms                      = db.ViewInquiryForms
@@ -1045,6 +1039,7 @@ const (
 	ViewPolicyScopeIDs                    = db.ViewPolicyScopeIDs
 	ViewPublishedAttempts                 = db.ViewPublishedAttempts
 	ViewPublishedWorkerRuns               = db.ViewPublishedWorkerRuns
+	ViewQueueHolders                      = db.ViewQueueHolders
 	ViewQueueID                           = db.ViewQueueID
 	ViewQueueIDs                          = db.ViewQueueIDs
 	ViewQueueStats                        = db.ViewQueueStats

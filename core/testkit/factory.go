@@ -181,8 +181,8 @@ type ExecutionRow struct {
 }
 
 // Execution makes an execution of the action, requested unless an option says
-// otherwise. It writes the row and nothing else: no queue entry, no counter and
-// no message.
+// otherwise. It writes the row, and that of its slot if an option names a queue; no queue
+// entry, no counter and no message.
 func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*ExecutionRow)) ExecutionRow {
 	t.Helper()
 	row := ExecutionRow{Action: &action.ID, ActionRef: action.Ref, Status: attune.StatusRequested}
@@ -190,15 +190,17 @@ func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*Execu
 		option(&row)
 	}
 	row.ID = insert(t, st, `
-		insert into execution (action, action_ref, config, parent, enforcement, worker, status, result, workflow_task,
-			retry_count, max_retries, retry_reason, original_execution, admission_state_id, attempt, priority, created,
+		with made as (insert into execution (action, action_ref, config, parent, enforcement, worker, status, result, workflow_task,
+			retry_count, max_retries, retry_reason, original_execution, attempt, priority, created,
 			updated, started_at, finished_at)
-		select $1, $2, $3, $4, $5, $6, s.status, $8, $9, $10, $11, $12, $13, $14, $15, $17, a.at, a.at,
+		select $1, $2, $3, $4, $5, $6, s.status, $8, $9, $10, $11, $12, $13, $15, $17, a.at, a.at,
 			case when s.status in ('requested', 'scheduling', 'scheduled') then null else a.at end,
 			case when s.status in ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') then a.at end
 		from (select $7::text::execution_status_enum) s (status),
 			(select now() - make_interval(secs => $16::float8)) a (at)
-		returning id`,
+		returning id, worker, attempt, created), held as (insert into execution_holder (execution, state_id, worker, attempt, granted_at)
+		select m.id, $14::bigint, m.worker, m.attempt, m.created from made m where $14::bigint is not null)
+		select id from made`,
 		row.Action, row.ActionRef, jsonValue(t, row.Config), row.Parent, row.Enforcement, row.Worker, string(row.Status),
 		jsonValue(t, row.Result), jsonValue(t, row.WorkflowTask), row.RetryCount, row.MaxRetries, row.RetryReason,
 		row.OriginalExecution, row.AdmissionState, row.Attempt, row.Age.Seconds(), row.Priority)
@@ -230,6 +232,16 @@ func State(t testing.TB, st Pooler, action ActionRow, limit int, options ...func
 		values ($1, $2, $3, $4, $5, $6, $7) returning id`,
 		row.Action, row.GroupKey, row.MaxConcurrent, row.Unlimited, row.Paused, row.Active, row.Queued)
 	return row
+}
+
+// Hold gives an execution a slot of a queue, at the worker and of the attempt that its
+// row names. It writes no counter.
+func Hold(t testing.TB, st Pooler, execution, state int64) {
+	t.Helper()
+	Exec(t, st, `insert into execution_holder (execution, state_id, worker, attempt, granted_at)
+		select id, $2, worker, attempt, now() from execution where id = $1
+		on conflict (execution) do update set state_id = excluded.state_id, worker = excluded.worker, attempt = excluded.attempt`,
+		execution, state)
 }
 
 // StatusOf reads an execution's status.

@@ -251,7 +251,7 @@ func TestCancelsBesideReplicas(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		// What the messages of the acts would bring, as the sweep of an engine does.
 		ended := b.ids(t, `select coalesce(array_agg(id), '{}') from execution where status = 'cancelled' and
-			(admission_state_id is not null or exists (select from execution_admission_entry q where q.execution_id = execution.id))`)
+			(exists (select from execution_holder h where h.execution = execution.id) or exists (select from execution_admission_entry q where q.execution_id = execution.id))`)
 		queues := b.ids(t, `select coalesce(array_agg(id), '{}') from execution_admission_state where queued_count > 0`)
 		_, err := b.rounds.Run(ctx, completion.New(ended), handover.Fill{Queues: queues})
 		require.NoError(t, err)

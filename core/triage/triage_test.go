@@ -126,8 +126,8 @@ func (b *bundle) finish(t testing.TB, ids ...int64) handover.Result {
 // holders lists the executions of an action that hold a slot.
 func (b *bundle) holders(t testing.TB, action testkit.ActionRow) []int64 {
 	t.Helper()
-	return b.ids(t, `select coalesce(array_agg(id order by id), '{}') from execution
-		where action = $1 and admission_state_id is not null`, action.ID)
+	return b.ids(t, `select coalesce(array_agg(e.id order by e.id), '{}') from execution_holder h join execution e on e.id = h.execution
+		where e.action = $1`, action.ID)
 }
 
 // waiting lists the executions of an action that wait, in their order.

@@ -212,8 +212,9 @@ func TestAPlanOfADrainSaysWhoCanTakeOver(t *testing.T) {
 	})
 	plain := testkit.Action(t, b.store, "pk.plain")
 	zoned := testkit.Action(t, b.store, "pk.zoned", func(a *testkit.ActionRow) { a.WorkerSelector = map[string]any{"zone": "a"} })
+	state := testkit.State(t, b.store, plain, 99)
 	at := func(action testkit.ActionRow, status attune.Status) {
-		testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &id, status })
+		testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status, e.AdmissionState = &id, status, &state.ID })
 	}
 	at(plain, attune.StatusRunning)
 	at(plain, attune.StatusCanceling)
@@ -257,8 +258,12 @@ func TestForgetting(t *testing.T) {
 		require.NoError(t, link.DeclareWorker(ctx, id, 0))
 		return id
 	}
+	slots := testkit.State(t, b.store, action, 99)
 	has := func(worker int64, status attune.Status) {
-		testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status })
+		id := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
+		if !status.Terminal() {
+			testkit.Hold(t, b.store, id, slots.ID)
+		}
 	}
 	silent := func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour }
 	left := func(w *testkit.WorkerRow) { w.Status = "inactive" }

@@ -361,9 +361,10 @@ func TestKilledWorker(t *testing.T) {
 
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	long := b.script(t, "killed.long", "sleep 600 & echo $$ $! > "+pidFile+"; wait", nil)
+	state := testkit.State(t, b.store, long, 2)
 	schedule := func(action testkit.ActionRow) int64 {
 		return testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
-			row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
+			row.Worker, row.Status, row.Attempt, row.AdmissionState = &id, attune.StatusScheduled, 1, &state.ID
 		}).ID
 	}
 	running, waiting := schedule(long), schedule(b.core(t, "core.noop"))

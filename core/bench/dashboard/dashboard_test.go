@@ -102,8 +102,8 @@ func TestAnInstallationIsFilledOnlyWithWhatFits(t *testing.T) {
 	require.NoError(t, Fill(t.Context(), st, Size{Executions: 1_000, Queued: 100}))
 	require.Equal(t, 1_000, testkit.Count(t, st, `select count(*) from execution`))
 	require.Equal(t, 100, testkit.Count(t, st, `select count(*) from execution_admission_entry where status = 'queued'`))
-	require.Zero(t, testkit.Count(t, st, `select count(*) from execution e join execution_admission_state s on s.id = e.admission_state_id
-		where e.status = 'requested' and s.queued_count = 0`))
+	require.Zero(t, testkit.Count(t, st, `select count(*) from execution_admission_entry q join execution_admission_state s on s.id = q.state_id
+		where q.status = 'queued' and s.queued_count = 0`))
 }
 
 func TestAReportSaysWhatItWasMeasuredOn(t *testing.T) {

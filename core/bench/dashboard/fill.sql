@@ -33,7 +33,7 @@ FROM (SELECT current_setting('bench.executions')::bigint AS executions, current_
 UPDATE made SET action = 1001 WHERE status = 'requested' AND id % 4 = 0;
 
 INSERT INTO execution (id, action, action_ref, config, parent, worker, status, result, started_at, created, updated, attempt,
-                       finished_at, admission_state_id, admitted_at)
+                       finished_at, admitted_at)
 SELECT m.id, m.action, 'bench.action_' || m.action, '{"message": "hello", "n": 12345}',
        CASE WHEN m.id % 20 = 0 THEN m.id - m.id % 1000 + 1 END,
        CASE WHEN m.status <> 'requested' THEN 1 + m.id % 40 END, m.status,
@@ -41,9 +41,11 @@ SELECT m.id, m.action, 'bench.action_' || m.action, '{"message": "hello", "n": 1
        CASE WHEN m.status <> 'requested' THEN m.created + interval '1 second' END, m.created,
        CASE WHEN m.status = 'requested' THEN m.created ELSE least(now(), m.created + interval '3 seconds') END, 1,
        CASE WHEN m.status NOT IN ('requested', 'running') THEN least(now(), m.created + interval '3 seconds') END,
-       CASE WHEN m.status IN ('requested', 'running') THEN m.action END,
        CASE WHEN m.status <> 'requested' THEN m.created END
 FROM made m ORDER BY m.id;
+
+INSERT INTO execution_holder (execution, state_id, worker, attempt, granted_at)
+SELECT e.id, m.action, e.worker, 1, m.created FROM made m JOIN execution e ON e.id = m.id WHERE m.status = 'running' ORDER BY m.id;
 
 INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at, activated_at)
 SELECT m.action, m.id, CASE m.status WHEN 'running' THEN 'active' ELSE 'queued' END,

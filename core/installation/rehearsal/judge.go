@@ -40,7 +40,7 @@ func (r *rehearsal) judge(ctx context.Context) error {
 				WHERE f.rule_ref = 'demo.on_tick' AND f.status = 'processed' AND e.status = 'completed'`, r.enforcements,
 		},
 		{"messages that cannot be read, kept as dead letters", `SELECT count(*) FROM dead_letter WHERE reason <> 'expired'`, r.broken},
-		{"slots that are still held", `SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`, 0},
+		{"slots that are still held", `SELECT count(*) FROM execution_holder`, 0},
 		{
 			"statistics that differ from the queues", `SELECT count(*) FROM queue_stats q
 				JOIN (SELECT action_id, sum(active_count) AS active, sum(queued_count) AS queued FROM execution_admission_state GROUP BY 1) s

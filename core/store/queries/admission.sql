@@ -92,13 +92,16 @@ WHERE w.id = ANY (sqlc.arg(workers)::bigint[]);
 
 -- name: ReadAdmissionFacts :many
 -- What the rows say now that their queues are locked.
-SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id, e.started_at, e.finished_at,
+SELECT e.id, e.status, e.updated, e.attempt, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker, e.started_at, e.finished_at,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes
 FROM execution e
 LEFT JOIN LATERAL (
     SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = ANY (ARRAY[e.id]) OFFSET 0
 ) q ON true
+LEFT JOIN LATERAL (
+    SELECT o.state_id, o.worker FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0
+) h ON true
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadAdmissionHeads :many
@@ -145,34 +148,39 @@ CROSS JOIN LATERAL (
 JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
 ORDER BY s.id, h.lane DESC, h.queue_order;
 
--- name: ChangeHolders :exec
--- All changes of slot holders of a batch in one statement, in order of id. Who
--- is granted a slot is admitted and handed over in one step: requested →
--- scheduled with worker, attempt and holder, at the moment by which rates were
--- judged, not at the start of the transaction. Who is not gives his back: once,
--- only the holder that was read under the lock, and only if he has ended
--- (invariant S7).
-WITH changed AS (
+-- name: GrantSlots :exec
+-- Whoever is granted a slot is admitted and handed over in one step, in order of id:
+-- requested → scheduled with worker and attempt, and a holder. admitted_at is the moment by
+-- which rates were judged, not the start of the transaction.
+WITH granted AS (
     UPDATE execution e
-    SET status = CASE WHEN r.granted THEN 'scheduled' ELSE e.status END,
-        worker = CASE WHEN r.granted THEN r.worker ELSE e.worker END,
-        attempt = CASE WHEN r.granted THEN r.attempt ELSE e.attempt END,
-        action = CASE WHEN r.granted THEN coalesce(e.action, r.action) ELSE e.action END,
-        admitted_at = CASE WHEN r.granted THEN sqlc.arg(moment)::timestamptz ELSE e.admitted_at END,
-        admission_state_id = CASE WHEN r.granted THEN r.state END
+    SET status = 'scheduled', worker = r.worker, attempt = r.attempt, action = coalesce(e.action, r.action), admitted_at = sqlc.arg(moment)::timestamptz
     FROM (
-        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(granted)::bool[]) AS granted,
-               unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(workers)::bigint[]) AS worker,
-               unnest(sqlc.arg(attempts)::int[]) AS attempt, unnest(sqlc.arg(actions)::bigint[]) AS action
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::bigint[]) AS state,
+               unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt,
+               unnest(sqlc.arg(actions)::bigint[]) AS action
     ) r
-    WHERE e.id = ANY (ARRAY[r.id])
-      AND CASE WHEN r.granted
-               THEN e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
-               ELSE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id = r.state
-          END
-    RETURNING e.id
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.attempt = r.attempt - 1
+    RETURNING e.id, r.state, e.worker, e.attempt
+), held AS (
+    INSERT INTO execution_holder (execution, state_id, worker, attempt, granted_at)
+    SELECT g.id, g.state, g.worker, g.attempt, sqlc.arg(moment)::timestamptz FROM granted g
+    ON CONFLICT (execution) DO NOTHING
+    RETURNING 1
 )
-SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'changed holders');
+SELECT attune_expect((SELECT count(*) FROM held), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'granted slots');
+
+-- name: ReleaseSlots :exec
+-- Once each, only the holder that was read under the lock, and only if its execution has
+-- ended (invariant S7). The execution itself is not written.
+WITH released AS (
+    DELETE FROM execution_holder h
+    USING (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::bigint[]) AS state) r
+    WHERE h.execution = ANY (ARRAY[r.id]) AND h.state_id = ANY (ARRAY[r.state])
+      AND (SELECT e.status FROM execution e WHERE e.id = ANY (ARRAY[r.id])) IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+    RETURNING 1
+)
+SELECT attune_expect((SELECT count(*) FROM released), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'released slots');
 
 -- name: TakeScopeSlots :exec
 INSERT INTO execution_slot (execution, scope_id)
@@ -475,8 +483,9 @@ FOR UPDATE;
 WITH taken AS (
     INSERT INTO execution_slot (execution, scope_id)
     SELECT e.id, sqlc.arg(scope)::bigint
-    FROM execution e
-    WHERE e.finished_status IS NULL AND e.admission_state_id = ANY (sqlc.arg(states)::bigint[])
+    FROM execution_holder h
+    CROSS JOIN LATERAL (SELECT x.id, x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
+    WHERE h.state_id = ANY (sqlc.arg(states)::bigint[]) AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
     ON CONFLICT (execution, scope_id) DO NOTHING
     RETURNING 1
 )

@@ -55,13 +55,11 @@ WHERE w.status::text <> 'inactive' OR w.deactivated_at > now() - interval '1 day
 ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: AlertLeaks :one
--- Of the newest that ended, those that ended a minute ago and hold a slot.
+-- Executions that ended a minute ago and hold a slot.
 SELECT count(*) AS n, coalesce(min(f.id), 0)::bigint AS execution
-FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.id, e.finished_at, e.admission_state_id FROM execution e
-                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-WHERE f.admission_state_id IS NOT NULL AND f.finished_at < now() - interval '1 minute';
+FROM execution_holder h
+CROSS JOIN LATERAL (SELECT e.id, e.status, e.finished_at FROM execution e WHERE e.id = ANY (ARRAY[h.execution]) OFFSET 0) f
+WHERE f.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND f.finished_at < now() - interval '1 minute';
 
 -- name: AlertUnplaced :one
 -- Queues that have room and whose head no live worker could run, now or when one

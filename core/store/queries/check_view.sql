@@ -6,22 +6,20 @@
 SELECT w.id FROM worker w ORDER BY w.id DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- name: CheckSlots :one
--- How many slots the queues count, how many of the oldest unfinished rows were
--- looked at, and how many of those hold one.
+-- How many slots the queues count, and how many are held.
 SELECT (SELECT coalesce(sum(s.active_count), 0) FROM execution_admission_state s)::bigint AS counted,
-       count(*) AS looked, count(*) FILTER (WHERE c.admission_state_id IS NOT NULL) AS held
-FROM (SELECT e.admission_state_id FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint) c;
+       ((SELECT count(*) FROM execution_holder)
+        + (SELECT count(*) FROM lost_holder l WHERE l.state_id IS NOT NULL))::bigint AS held;
 
--- name: CheckEndedHolders :many
--- Holders among the newest that have ended. One is given back within a sweep, so
--- only those that ended longer ago are leaked.
-SELECT c.id, c.action_ref, (c.ended < now() - interval '2 minutes')::bool AS leaked
-FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+-- name: CheckLeaked :many
+-- Executions that ended two minutes ago and hold a slot. One is given back within a sweep.
+SELECT e.id, e.action_ref
+FROM execution_holder h
 CROSS JOIN LATERAL (
-    SELECT e.id, e.action_ref, e.admission_state_id, coalesce(e.finished_at, e.updated) AS ended FROM execution e
-    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) c
-WHERE c.admission_state_id IS NOT NULL;
+    SELECT x.id, x.action_ref, x.status, coalesce(x.finished_at, x.updated) AS ended FROM execution x
+    WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
+WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.ended < now() - interval '2 minutes'
+ORDER BY e.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: CheckForgotten :many
 -- Requested executions that wait nowhere, among the oldest unfinished.

@@ -191,8 +191,7 @@ WITH chosen AS (
       AND (sqlc.arg(action)::bigint = 0 OR s.action_id = sqlc.arg(action)::bigint)
 ), holders AS (
     SELECT h.id, sum(h.n)::int AS n FROM (
-        SELECT e.admission_state_id AS id, count(*) AS n FROM execution e
-        WHERE e.admission_state_id IS NOT NULL GROUP BY 1
+        SELECT e.state_id AS id, count(*) AS n FROM execution_holder e GROUP BY 1
         UNION ALL
         SELECT l.state_id, count(*) FROM lost_holder l WHERE l.state_id IS NOT NULL GROUP BY 1) h
     GROUP BY 1
@@ -240,8 +239,7 @@ WHERE s.id = ANY (ARRAY[r.id]);
 -- Workers whose load is not the number of slots held by what was handed to them.
 WITH holders AS (
     SELECT h.id, sum(h.n)::int AS n FROM (
-        SELECT e.worker AS id, count(*) AS n FROM execution e
-        WHERE e.admission_state_id IS NOT NULL AND e.worker IS NOT NULL GROUP BY 1
+        SELECT e.worker AS id, count(*) AS n FROM execution_holder e WHERE e.worker IS NOT NULL GROUP BY 1
         UNION ALL
         SELECT l.worker, count(*) FROM lost_holder l WHERE l.state_id IS NOT NULL AND l.worker IS NOT NULL GROUP BY 1) h
     GROUP BY 1
@@ -294,18 +292,23 @@ LIMIT sqlc.arg(page)::int;
 DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: RepairEnded :many
--- Executions that have ended a while ago and still hold a slot, or still wait.
-SELECT e.id, e.status::text AS status, coalesce(e.admission_state_id, 0)::bigint AS state_id, coalesce(q.state_id, 0)::bigint AS waits,
-       coalesce(e.worker, 0)::bigint AS worker, e.action_ref,
+-- Executions that have ended a while ago and still hold a slot, or still wait. Holders and
+-- entries come first, and executions by key.
+SELECT e.id, e.status::text AS status, coalesce(c.holds, 0)::bigint AS state_id, coalesce(c.waits, 0)::bigint AS waits,
+       coalesce(c.worker, 0)::bigint AS worker, e.action_ref,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY 1)::bigint[] AS scopes
-FROM execution e
-LEFT JOIN execution_admission_entry q ON q.execution_id = e.id
+FROM (
+    SELECT coalesce(h.execution, q.execution_id) AS execution, h.state_id AS holds, h.worker, q.state_id AS waits
+    FROM execution_holder h FULL JOIN execution_admission_entry q ON q.execution_id = h.execution
+) c
+CROSS JOIN LATERAL (
+    SELECT x.id, x.status, x.action_ref, x.finished_at, x.updated FROM execution x WHERE x.id = ANY (ARRAY[c.execution]) OFFSET 0
+) e
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-  AND (e.admission_state_id IS NOT NULL OR q.id IS NOT NULL)
   AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => sqlc.arg(older_than)::float8)
   AND (sqlc.arg(action)::bigint = 0 OR EXISTS (
        SELECT FROM execution_admission_state s
-       WHERE s.id IN (e.admission_state_id, q.state_id) AND s.action_id = sqlc.arg(action)::bigint))
+       WHERE s.id IN (c.holds, c.waits) AND s.action_id = sqlc.arg(action)::bigint))
 ORDER BY e.id
 LIMIT sqlc.arg(page)::int;
 

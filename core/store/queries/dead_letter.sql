@@ -24,7 +24,7 @@ SELECT d.fingerprint::text AS fingerprint FROM dead_letter d WHERE d.fingerprint
 -- name: ReadLetterExecutions :many
 -- The executions that dead letters are about, as they are.
 SELECT e.id, e.status, e.attempt, coalesce(e.worker, 0)::bigint AS worker, e.action_ref, e.created, e.updated, e.started_at, e.finished_at,
-       e.retry_count, (e.admission_state_id IS NOT NULL)::bool AS holds
+       e.retry_count, EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))::bool AS holds
 FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadLetterWorkers :many

@@ -20,7 +20,7 @@ RETURNING id, created, updated;
 SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
        e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
-       e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at,
+       e.retry_reason, e.original_execution, e.created, e.updated, e.attempt, e.finished_at,
        e.priority, e.admitted_at, e.finished_status
 FROM execution e WHERE e.id = sqlc.arg(id);
 
@@ -28,13 +28,13 @@ FROM execution e WHERE e.id = sqlc.arg(id);
 SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
        e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
-       e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at,
+       e.retry_reason, e.original_execution, e.created, e.updated, e.attempt, e.finished_at,
        e.priority, e.admitted_at, e.finished_status
 FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id;
 
 -- name: LockExecutions :many
 -- In order of id, the lock order of the engine.
-SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.attempt, e.admission_state_id, e.parent, e.updated
+SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.attempt, e.parent, e.updated
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id

@@ -1,13 +1,13 @@
 -- name: ReadRoundExecutions :many
 -- The rows a round is about, read before any lock to learn which queues it
 -- needs. Whatever it decides is checked again under the locks.
-SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id, e.attempt, e.started_at, e.updated,
+SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, e.attempt, e.started_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
        e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
        -- The workflow of which it is a task; existing engines write the null of JSON where there is none.
        coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
-       CASE WHEN e.admission_state_id IS NULL THEN '{}'
+       CASE WHEN h.state_id IS NULL THEN '{}'
             ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes,
        -- Of one that completed, whether it asks a person; nobody asks in a result of megabytes.
        CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
@@ -30,6 +30,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_s
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
 FROM execution e
+LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0) h ON true
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: DecideExecutions :exec
@@ -88,7 +89,7 @@ WHERE p.action = ANY (sqlc.arg(actions)::bigint[])
    OR (p.action IS NULL AND (p.pack IS NULL OR p.pack = ANY (sqlc.arg(packs)::bigint[])));
 
 -- name: MoveExecutions :exec
--- Hands scheduled executions to other workers, in place: the attempt goes up, so
+-- Hands scheduled executions to other workers, in place, and their slots with them: the attempt goes up, so
 -- that the worker it was at refuses what it may still get. Zero rows mean that it
 -- was started, or ended, meanwhile. Conditions besides the id are spelled so that
 -- no index of an adopted schema can serve them in its place.
@@ -100,7 +101,10 @@ WITH changed AS (
                unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt
     ) r
     WHERE e.id = ANY (ARRAY[r.id]) AND (e.status = 'scheduled') IS TRUE AND coalesce(e.worker, 0) = r.before AND e.attempt = r.attempt - 1
-    RETURNING e.id
+    RETURNING e.id, e.worker, e.attempt
+), moved AS (
+    UPDATE execution_holder h SET worker = c.worker, attempt = c.attempt
+    FROM changed c WHERE h.execution = ANY (ARRAY[c.id])
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'moved executions');
 

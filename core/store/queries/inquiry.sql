@@ -32,7 +32,8 @@ ORDER BY e.id;
 WITH begun AS (
     UPDATE execution e SET status = 'running', started_at = now(), result = r.result::jsonb
     FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(results)::text[]) AS result) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.worker IS NULL AND e.admission_state_id IS NULL
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.worker IS NULL
+      AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM begun), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'executions that begin to ask');

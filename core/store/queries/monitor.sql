@@ -4,15 +4,16 @@
 
 -- name: MonitorSchema :one
 -- What the schema has: ours is true where the engine's own columns and tables
--- are, shared where they include those of shared limits, history and ledger
+-- are, shared where they include those of shared limits and of slots, history and ledger
 -- where those tables are, work_queues where they have the published columns.
 SELECT now()::timestamptz AS at,
        EXISTS (SELECT FROM pg_catalog.pg_attribute att
                WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
-       (SELECT count(*) = 4 FROM pg_catalog.pg_attribute att
+       (SELECT count(*) = 5 FROM pg_catalog.pg_attribute att
         WHERE NOT att.attisdropped AND (att.attrelid, att.attname) IN (
             (to_regclass('execution'), 'finished_at'), (to_regclass('execution'), 'admitted_at'),
-            (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id')))::boolean AS shared,
+            (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id'),
+            (to_regclass('execution_holder'), 'granted_at')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
        (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
        (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (

@@ -8,7 +8,8 @@
 -- its question was deleted, with the pack for instance.
 
 -- name: FindOrphans :one
--- One window of live rows. stranded were handed to workers that are gone and not
+-- One window of slot holders, or of live rows that hold none: those that another engine
+-- has handed over, parents and questions. stranded were handed to workers that are gone and not
 -- started, ids run there; overdue were handed to workers that live and not started
 -- in time; overrun run for longer than they may at workers that were heard of since;
 -- unheard were told to stop long ago; headless run nowhere, and nothing is left that
@@ -26,13 +27,13 @@ FROM (
     SELECT e.id, e.status, k.lost_at,
            CASE WHEN e.status IN ('scheduled', 'running', 'canceling')
                 THEN coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => sqlc.arg(stale_after)::float8)) END AS gone_at,
-           CASE WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
+           CASE WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL AND NOT e.holds AND e.attempt = 0
                      AND e.updated < now() - interval '60 seconds'
                 THEN NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
                      AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id) ELSE false END AS headless,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
                 WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL THEN
-                    (e.admission_state_id IS NOT NULL OR e.attempt > 0) AND e.updated < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+                    (e.holds OR e.attempt > 0) AND e.updated < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
                 WHEN e.status IN ('scheduled', 'running', 'canceling') THEN
                     coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => sqlc.arg(stale_after)::float8), '-infinity') < now()
                 ELSE false END AS gone,
@@ -47,7 +48,19 @@ FROM (
                                  sqlc.arg(unfenced_timeout)::float8))
                          WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(patience)::float8)
                          ELSE false END AS late
-    FROM execution e
+    FROM (
+        (SELECT h.execution AS id, x.status, x.worker, x.attempt, x.updated, x.action, x.workflow_task, true AS holds
+         FROM (SELECT o.execution FROM execution_holder o WHERE sqlc.arg(holders)::bool AND o.execution > sqlc.arg(after)::bigint
+               ORDER BY o.execution LIMIT sqlc.arg(window_size)::int) h
+         LEFT JOIN LATERAL (SELECT y.status, y.worker, y.attempt, y.updated, y.action, y.workflow_task FROM execution y
+                            WHERE y.id = ANY (ARRAY[h.execution]) OFFSET 0) x ON true)
+        UNION ALL
+        (SELECT x.id, x.status, x.worker, x.attempt, x.updated, x.action, x.workflow_task, false
+         FROM execution x
+         WHERE NOT sqlc.arg(holders)::bool AND x.finished_status IS NULL AND x.id > sqlc.arg(after)::bigint
+           AND NOT EXISTS (SELECT FROM execution_holder o WHERE o.execution = ANY (ARRAY[x.id]))
+         ORDER BY x.id LIMIT sqlc.arg(window_size)::int)
+    ) e
     LEFT JOIN LATERAL (
         SELECT x.heartbeat_seen, x.fences,
                CASE WHEN e.status IN ('running', 'canceling') AND x.deactivated_at IS NULL
@@ -58,9 +71,6 @@ FROM (
                      y.capabilities -> 'attempt_fence' IS NOT DISTINCT FROM 'true' AS fences
               FROM worker y WHERE y.id = e.worker OFFSET 0) x
     ) k ON true
-    WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
-    ORDER BY e.id
-    LIMIT sqlc.arg(window_size)::int
 ) w;
 
 -- name: DescribeOverdue :many
@@ -118,7 +128,7 @@ WITH locked AS MATERIALIZED (
     ) k ON true
     WHERE e.id = l.id AND e.status IN ('running', 'canceling') AND e.worker IS NOT DISTINCT FROM o.worker
       AND CASE WHEN e.worker IS NULL
-               THEN (e.admission_state_id IS NOT NULL OR e.attempt > 0) AND e.updated < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+               THEN (e.attempt > 0 OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))) AND e.updated < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
                ELSE coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => sqlc.arg(stale_after)::float8), '-infinity') < now() END
     RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
 ), noted AS (
@@ -141,7 +151,8 @@ WITH ended AS (
             'failed_by', 'execution_timeout_monitor', 'original_status', e.status, 'succeeded', false, 'reconciled_at', now())
     WHERE e.id = ANY (ARRAY(
             SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-      AND e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
+      AND e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.attempt = 0
+      AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
       AND NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
       AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id)
     RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker

@@ -56,33 +56,33 @@ WITH RECURSIVE ends AS MATERIALIZED (
           FROM (SELECT x.hi FROM search x ORDER BY x.hi, x.lo DESC LIMIT 1) h CROSS JOIN ends f WHERE h.hi < f.last) d
     CROSS JOIN LATERAL generate_series(0, (d.last - 1 - d.floor) / d.step) k
 )
-SELECT l.start, r.id, r.created, r.at::timestamptz AS at, r.admission_state_id, r.config,
+SELECT l.start, r.id, r.created, r.at::timestamptz AS at, coalesce(h.state_id, 0)::bigint AS held_state, r.config,
        (CASE WHEN count(*) OVER w < sqlc.arg(per)::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
 FROM looks l
 CROSS JOIN LATERAL (
-    SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at, 'epoch') AS at, e.admission_state_id,
+    SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at, 'epoch') AS at,
            coalesce(CASE WHEN sqlc.arg(with_config)::bool AND pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config
     FROM execution e
     WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, l.start) AND e.action <= sqlc.arg(action_id)::bigint
       AND e.id < least(l.start + l.step, sqlc.arg(below)::bigint)
     ORDER BY e.action, e.id LIMIT sqlc.arg(per)::bigint) r
+LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution = ANY (ARRAY[r.id]) OFFSET 0) h ON true
 WINDOW w AS (PARTITION BY l.start)
 ORDER BY l.start, r.id;
 
 -- name: ViewWorkerRuns :many
--- What a worker has now, among so many of the oldest and of the newest that have not
--- ended. It stops as soon as it has found as many as the bound.
-SELECT c.id, c.action_ref, c.status::text AS status, c.started_at, c.admitted_at, c.updated, coalesce(a.ref, '')::text AS queue_ref,
+-- What a worker has now, the oldest first.
+SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.admitted_at, e.updated, coalesce(a.ref, '')::text AS queue_ref,
        coalesce(s.group_key, '')::text AS group_key
-FROM (
-    SELECT u.id, u.action_ref, u.status, u.started_at, u.admitted_at, u.updated, u.admission_state_id FROM (
-        (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(oldest)::bigint)
-        UNION ALL
-        (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(newest)::bigint)) u
-    WHERE u.worker = sqlc.arg(worker)::bigint LIMIT sqlc.arg(bound)::bigint) c
-LEFT JOIN execution_admission_state s ON s.id = c.admission_state_id
+FROM (SELECT attune_handed_to(sqlc.arg(worker)::bigint) AS execution) c
+CROSS JOIN LATERAL (
+    SELECT x.id, x.action_ref, x.status, x.started_at, x.admitted_at, x.updated FROM execution x
+    WHERE x.id = ANY (ARRAY[c.execution]) AND x.status IN ('scheduled', 'running', 'canceling') OFFSET 0) e
+LEFT JOIN execution_holder h ON h.execution = ANY (ARRAY[e.id])
+LEFT JOIN execution_admission_state s ON s.id = h.state_id
 LEFT JOIN action a ON a.id = s.action_id
-ORDER BY coalesce(c.started_at, c.admitted_at, c.updated), c.id;
+ORDER BY coalesce(e.started_at, e.admitted_at, e.updated), e.id
+LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewPublishedWorkerRuns :many
 -- The same from what the published schema has, where the statuses are indexed.

@@ -7,7 +7,7 @@
 
 -- name: ViewAdmission :many
 -- What admission knows of one execution. A config too large to open is null.
-SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::smallint AS priority,
+SELECT e.attempt, e.admitted_at, coalesce(h.state_id, 0)::bigint AS held_state, coalesce(e.priority, 0)::smallint AS priority,
        a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
        coalesce(a.scheduled_timeout_seconds, 0)::int AS scheduled_timeout_seconds,
        coalesce(CASE WHEN pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config,
@@ -17,6 +17,7 @@ SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::
 FROM execution e
 LEFT JOIN action a ON a.id = coalesce(e.action, (SELECT x.id FROM action x WHERE x.ref = e.action_ref))
 LEFT JOIN execution_admission_entry en ON en.execution_id = ANY (ARRAY[e.id])
+LEFT JOIN execution_holder h ON h.execution = ANY (ARRAY[e.id])
 WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: ViewQueueIDs :many
@@ -149,20 +150,11 @@ FROM admission_scope c
 WHERE c.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY c.kind, c.scope_key;
 
--- name: ViewHoldersAlive :many
--- Holders of a queue among the oldest unfinished executions.
-SELECT c.id, c.since FROM (
-    SELECT e.id, e.admission_state_id, coalesce(e.admitted_at, e.started_at, e.updated)::timestamptz AS since FROM execution e
-    WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(scan)::bigint) c
-WHERE c.admission_state_id = sqlc.arg(state)::bigint LIMIT sqlc.arg(bound)::bigint;
-
--- name: ViewHoldersBelow :many
--- Holders of a queue among the newest executions of its action below an id.
-SELECT c.id, c.since FROM (
-    SELECT e.id, e.admission_state_id, coalesce(e.admitted_at, e.started_at, e.updated)::timestamptz AS since FROM execution e
-    WHERE (e.action, e.id) < (sqlc.arg(action_id)::bigint, sqlc.arg(below)::bigint) AND e.action >= sqlc.arg(action_id)::bigint
-    ORDER BY e.action DESC, e.id DESC LIMIT sqlc.arg(scan)::bigint) c
-WHERE c.admission_state_id = sqlc.arg(state)::bigint LIMIT sqlc.arg(bound)::bigint;
+-- name: ViewQueueHolders :many
+-- The oldest holders of a queue.
+SELECT h.execution AS id, h.granted_at AS since FROM execution_holder h
+WHERE h.state_id = sqlc.arg(state)::bigint
+ORDER BY h.granted_at, h.execution LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewScopeHolders :many
 SELECT c.execution AS id, c.created AS since FROM (
@@ -181,14 +173,15 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 -- name: ViewSample :many
 -- What was admitted lately, looked for below each of the given ids: those of
 -- the heads of the lanes, before which the admitted stand, and the end.
-SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, c.admission_state_id, c.config
+SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, coalesce(h.state_id, 0)::bigint AS held_state, c.config
 FROM (SELECT unnest(sqlc.arg(belows)::bigint[]) AS below) r
 CROSS JOIN LATERAL (
-    SELECT e.id, e.created, e.admitted_at, e.started_at, e.finished_at, e.admission_state_id,
+    SELECT e.id, e.created, e.admitted_at, e.started_at, e.finished_at,
            coalesce(CASE WHEN sqlc.arg(with_config)::bool AND pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config
     FROM execution e
     WHERE (e.action, e.id) < (sqlc.arg(action_id)::bigint, r.below) AND e.action >= sqlc.arg(action_id)::bigint
     ORDER BY e.action DESC, e.id DESC LIMIT sqlc.arg(scan)::bigint) c
+LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution = ANY (ARRAY[c.id]) OFFSET 0) h ON true
 WHERE c.admitted_at IS NOT NULL;
 
 -- name: ViewAges :many

@@ -66,26 +66,35 @@ FROM (
 UPDATE execution e SET status = 'requested'
 WHERE e.id = ANY (ARRAY(
         SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-  AND e.status = 'scheduling' AND e.admission_state_id IS NULL
+  AND e.status = 'scheduling' AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
   AND e.updated < now() - make_interval(secs => sqlc.arg(claim_age)::float8)
 RETURNING e.id;
 
--- name: FindTerminalHolders :many
--- Executions that hold a slot, within a window of ids. due are those that ended
--- long enough ago to have been reported; the others the next pass looks at again.
-SELECT e.id, (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-              AND e.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8))::bool AS due
-FROM execution e
-WHERE e.id > sqlc.arg(after)::bigint AND e.id <= sqlc.arg(until)::bigint
-  AND e.admission_state_id IS NOT NULL
-ORDER BY e.id;
+-- name: FindEndedHolders :one
+-- Executions that have ended long enough ago to have been reported and still hold a slot,
+-- one window of holders at a time. missing are those whose row is gone.
+SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
+           WHERE w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+             AND w.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8)), '{}')::bigint[] AS ids,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.status IS NULL), '{}')::bigint[] AS missing
+FROM (
+    SELECT h.execution AS id, e.status, e.updated
+    FROM (SELECT o.execution FROM execution_holder o WHERE o.execution > sqlc.arg(after)::bigint
+          ORDER BY o.execution LIMIT sqlc.arg(window_size)::int) h
+    LEFT JOIN LATERAL (SELECT x.status, x.updated FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e ON true
+) w;
 
--- name: ExecutionIDBounds :one
-SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest,
-       coalesce((SELECT min(e.id) FROM execution e WHERE e.finished_status IS NULL), 0)::bigint AS oldest_live;
-
--- name: NewestExecutionID :one
-SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest;
+-- name: NoteMissingHolders :exec
+-- Executions are truncated, or deleted while triggers are off, without a note. It is
+-- written here.
+WITH gone AS (
+    DELETE FROM execution_holder h
+    WHERE h.execution = ANY (sqlc.arg(ids)::bigint[]) AND NOT EXISTS (SELECT FROM execution e WHERE e.id = h.execution)
+    RETURNING h.execution, h.state_id, h.worker
+)
+INSERT INTO lost_holder (execution, state_id, worker)
+SELECT g.execution, g.state_id, g.worker FROM gone g;
 
 -- name: FindUnfilledQueues :one
 -- Queues with a free slot and a waiter, one window of queues at a time. There

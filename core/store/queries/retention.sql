@@ -38,7 +38,7 @@ ORDER BY w.id LIMIT sqlc.arg(page)::int;
 -- was reached. held are the workers that executions of the window still need: one
 -- that has not ended, or that still holds its slot.
 WITH page AS MATERIALIZED (
-    SELECT e.id, e.worker, (e.finished_status IS NOT NULL AND e.admission_state_id IS NULL)::bool AS over
+    SELECT e.id, e.worker, (e.finished_status IS NOT NULL AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])))::bool AS over
     FROM execution e WHERE e.id > sqlc.arg(after)::bigint ORDER BY e.id LIMIT sqlc.arg(window_size)::int
 ), locked AS MATERIALIZED (
     SELECT x.id FROM execution x
@@ -133,7 +133,7 @@ FROM worker w WHERE w.worker_role = 'action' ORDER BY w.id;
 -- window reached executions that are too young, or the end.
 WITH page AS MATERIALIZED (
     SELECT e.id, e.created < now() - make_interval(secs => sqlc.arg(older)::float8) AS old,
-           (e.parent IS NULL AND e.original_execution IS NULL AND e.finished_status IS NOT NULL AND e.admission_state_id IS NULL
+           (e.parent IS NULL AND e.original_execution IS NULL AND e.finished_status IS NOT NULL AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
             AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => sqlc.arg(older)::float8)) AS ended
     FROM execution e WHERE e.id > sqlc.arg(after)::bigint ORDER BY e.id LIMIT sqlc.arg(window_size)::int
 )
@@ -153,7 +153,7 @@ WITH RECURSIVE family AS (
         SELECT x.id FROM execution x WHERE x.original_execution = f.id) c
 )
 SELECT f.root::bigint AS root, array_agg(f.id ORDER BY f.id)::bigint[] AS members, bool_and(
-    e.finished_status IS NOT NULL AND e.admission_state_id IS NULL
+    e.finished_status IS NOT NULL AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
     AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => sqlc.arg(older)::float8)
     AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id)
     AND NOT EXISTS (SELECT FROM execution_slot s WHERE s.execution = e.id)

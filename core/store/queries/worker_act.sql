@@ -39,13 +39,13 @@ WHERE id = sqlc.arg(id) AND (status <> 'inactive' OR draining)
 SELECT count(*) FILTER (WHERE e.status IN ('running', 'canceling')) AS running,
        count(*) FILTER (WHERE e.status = 'scheduled') AS unstarted
 FROM execution e
-WHERE e.finished_status IS NULL AND e.status IN ('scheduled', 'running', 'canceling') AND e.worker = sqlc.arg(worker)::bigint;
+WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker)::bigint))) AND e.worker = sqlc.arg(worker)::bigint;
 
 -- name: GroupUnstarted :many
 -- What a worker has not begun, by what it asks of workers.
 SELECT coalesce(e.action, 0)::bigint AS action, e.worker_selector, e.worker_tolerations, e.worker_affinity, count(*) AS executions
 FROM execution e
-WHERE e.finished_status IS NULL AND e.status = 'scheduled' AND e.worker = sqlc.arg(worker)::bigint
+WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker)::bigint))) AND e.worker = sqlc.arg(worker)::bigint AND e.status = 'scheduled'
 GROUP BY 1, 2, 3, 4
 ORDER BY executions DESC, action
 LIMIT sqlc.arg(bound)::bigint;
@@ -60,14 +60,11 @@ WHERE w.worker_role = 'action' AND (w.draining OR (w.status = 'inactive' AND w.d
   AND w.capabilities -> 'attempt_fence' = 'true' AND l.assigned > 0
 ORDER BY w.id;
 
--- name: FindHandedBack :one
--- One window of live rows: what these workers were handed and have not begun.
-SELECT coalesce(max(r.id), 0)::bigint AS last, count(*)::int AS scanned,
-       coalesce(array_agg(r.id ORDER BY r.id) FILTER (WHERE r.back), '{}')::bigint[] AS ids
-FROM (
-    SELECT e.id, coalesce(e.status = 'scheduled' AND e.worker = ANY (sqlc.arg(workers)::bigint[]), false)::bool AS back
-    FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
-    ORDER BY e.id
-    LIMIT sqlc.arg(window_size)::int
-) r;
+-- name: FindHandedBack :many
+-- What these workers were handed and have not begun, the oldest first.
+SELECT h.execution
+FROM execution_holder h
+CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
+WHERE h.worker = ANY (sqlc.arg(workers)::bigint[]) AND e.status = 'scheduled'
+ORDER BY h.execution
+LIMIT sqlc.arg(page)::int;

@@ -51,7 +51,8 @@ WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 -- outcome any more.
 WITH orphan AS (
     SELECT e.id FROM execution e
-    WHERE e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling') AND e.finished_status IS NULL
+    WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker))))
+      AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling')
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 )

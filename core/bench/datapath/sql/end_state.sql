@@ -2,7 +2,7 @@
 SELECT (SELECT count(*) FROM execution),
        (SELECT count(*) FROM execution WHERE status <> 'completed'),
        (SELECT count(*) FROM execution WHERE attempt <> 1),
-       (SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL),
+       (SELECT count(*) FROM execution_holder),
        (SELECT count(*) FROM execution_admission_entry),
        (SELECT coalesce(sum(abs(active_count) + abs(queued_count)), 0)::bigint FROM execution_admission_state),
        (SELECT coalesce(sum(abs(assigned)), 0)::bigint FROM worker_load),

@@ -26,9 +26,9 @@ CREATE TRIGGER bench_note_wait AFTER INSERT ON execution_admission_entry
 CREATE FUNCTION bench_note_go() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     INSERT INTO bench_log (kind, state, execution)
-    SELECT 'go', e.admission_state_id, e.id
+    SELECT 'go', h.state_id, h.execution
     FROM unnest(NEW.routing_keys, NEW.bodies) WITH ORDINALITY m (key, body, n)
-    JOIN execution e ON e.id = (convert_from(m.body, 'UTF8')::jsonb #>> '{payload,execution_id}')::bigint
+    JOIN execution_holder h ON h.execution = (convert_from(m.body, 'UTF8')::jsonb #>> '{payload,execution_id}')::bigint
     WHERE m.key LIKE 'execution.dispatch.worker.%'
     ORDER BY m.n;
     RETURN NULL;

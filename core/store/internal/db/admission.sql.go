@@ -16,8 +16,9 @@ const AdoptScopeHolders = `-- name: AdoptScopeHolders :one
 WITH taken AS (
     INSERT INTO execution_slot (execution, scope_id)
     SELECT e.id, $1::bigint
-    FROM execution e
-    WHERE e.finished_status IS NULL AND e.admission_state_id = ANY ($2::bigint[])
+    FROM execution_holder h
+    CROSS JOIN LATERAL (SELECT x.id, x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
+    WHERE h.state_id = ANY ($2::bigint[]) AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
     ON CONFLICT (execution, scope_id) DO NOTHING
     RETURNING 1
 )
@@ -156,59 +157,6 @@ func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) (bool,
 	var recheck bool
 	err := row.Scan(&recheck)
 	return recheck, err
-}
-
-const ChangeHolders = `-- name: ChangeHolders :exec
-WITH changed AS (
-    UPDATE execution e
-    SET status = CASE WHEN r.granted THEN 'scheduled' ELSE e.status END,
-        worker = CASE WHEN r.granted THEN r.worker ELSE e.worker END,
-        attempt = CASE WHEN r.granted THEN r.attempt ELSE e.attempt END,
-        action = CASE WHEN r.granted THEN coalesce(e.action, r.action) ELSE e.action END,
-        admitted_at = CASE WHEN r.granted THEN $2::timestamptz ELSE e.admitted_at END,
-        admission_state_id = CASE WHEN r.granted THEN r.state END
-    FROM (
-        SELECT unnest($1::bigint[]) AS id, unnest($3::bool[]) AS granted,
-               unnest($4::bigint[]) AS state, unnest($5::bigint[]) AS worker,
-               unnest($6::int[]) AS attempt, unnest($7::bigint[]) AS action
-    ) r
-    WHERE e.id = ANY (ARRAY[r.id])
-      AND CASE WHEN r.granted
-               THEN e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
-               ELSE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id = r.state
-          END
-    RETURNING e.id
-)
-SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'changed holders')
-`
-
-type ChangeHoldersParams struct {
-	Ids      []int64
-	Moment   time.Time
-	Granted  []bool
-	States   []int64
-	Workers  []int64
-	Attempts []int32
-	Actions  []int64
-}
-
-// All changes of slot holders of a batch in one statement, in order of id. Who
-// is granted a slot is admitted and handed over in one step: requested →
-// scheduled with worker, attempt and holder, at the moment by which rates were
-// judged, not at the start of the transaction. Who is not gives his back: once,
-// only the holder that was read under the lock, and only if he has ended
-// (invariant S7).
-func (q *Queries) ChangeHolders(ctx context.Context, arg ChangeHoldersParams) error {
-	_, err := q.db.Exec(ctx, ChangeHolders,
-		arg.Ids,
-		arg.Moment,
-		arg.Granted,
-		arg.States,
-		arg.Workers,
-		arg.Attempts,
-		arg.Actions,
-	)
-	return err
 }
 
 const ChangeWorkerLoads = `-- name: ChangeWorkerLoads :exec
@@ -496,6 +444,50 @@ func (q *Queries) FindAdmissionStates(ctx context.Context, actions []int64, grou
 		return nil, err
 	}
 	return items, nil
+}
+
+const GrantSlots = `-- name: GrantSlots :exec
+WITH granted AS (
+    UPDATE execution e
+    SET status = 'scheduled', worker = r.worker, attempt = r.attempt, action = coalesce(e.action, r.action), admitted_at = $2::timestamptz
+    FROM (
+        SELECT unnest($1::bigint[]) AS id, unnest($3::bigint[]) AS state,
+               unnest($4::bigint[]) AS worker, unnest($5::int[]) AS attempt,
+               unnest($6::bigint[]) AS action
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.attempt = r.attempt - 1
+    RETURNING e.id, r.state, e.worker, e.attempt
+), held AS (
+    INSERT INTO execution_holder (execution, state_id, worker, attempt, granted_at)
+    SELECT g.id, g.state, g.worker, g.attempt, $2::timestamptz FROM granted g
+    ON CONFLICT (execution) DO NOTHING
+    RETURNING 1
+)
+SELECT attune_expect((SELECT count(*) FROM held), cardinality($1::bigint[])::bigint, 'granted slots')
+`
+
+type GrantSlotsParams struct {
+	Ids      []int64
+	Moment   time.Time
+	States   []int64
+	Workers  []int64
+	Attempts []int32
+	Actions  []int64
+}
+
+// Whoever is granted a slot is admitted and handed over in one step, in order of id:
+// requested → scheduled with worker and attempt, and a holder. admitted_at is the moment by
+// which rates were judged, not the start of the transaction.
+func (q *Queries) GrantSlots(ctx context.Context, arg GrantSlotsParams) error {
+	_, err := q.db.Exec(ctx, GrantSlots,
+		arg.Ids,
+		arg.Moment,
+		arg.States,
+		arg.Workers,
+		arg.Attempts,
+		arg.Actions,
+	)
+	return err
 }
 
 const InsertAdmissionEntries = `-- name: InsertAdmissionEntries :exec
@@ -921,29 +913,33 @@ func (q *Queries) OrderLateEntries(ctx context.Context, executions []int64) erro
 }
 
 const ReadAdmissionFacts = `-- name: ReadAdmissionFacts :many
-SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id, e.started_at, e.finished_at,
+SELECT e.id, e.status, e.updated, e.attempt, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker, e.started_at, e.finished_at,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes
 FROM execution e
 LEFT JOIN LATERAL (
     SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = ANY (ARRAY[e.id]) OFFSET 0
 ) q ON true
+LEFT JOIN LATERAL (
+    SELECT o.state_id, o.worker FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0
+) h ON true
 WHERE e.id = ANY ($1::bigint[])
 `
 
 type ReadAdmissionFactsRow struct {
-	ID               int64
-	Status           attune.Status
-	Updated          time.Time
-	Attempt          int32
-	Worker           *int64
-	AdmissionStateID *int64
-	StartedAt        *time.Time
-	FinishedAt       *time.Time
-	Waits            int64
-	Lane             int16
-	Since            time.Time
-	Scopes           []int64
+	ID         int64
+	Status     attune.Status
+	Updated    time.Time
+	Attempt    int32
+	Worker     *int64
+	HeldState  int64
+	HeldWorker *int64
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+	Waits      int64
+	Lane       int16
+	Since      time.Time
+	Scopes     []int64
 }
 
 // What the rows say now that their queues are locked.
@@ -962,7 +958,8 @@ func (q *Queries) ReadAdmissionFacts(ctx context.Context, ids []int64) ([]ReadAd
 			&i.Updated,
 			&i.Attempt,
 			&i.Worker,
-			&i.AdmissionStateID,
+			&i.HeldState,
+			&i.HeldWorker,
 			&i.StartedAt,
 			&i.FinishedAt,
 			&i.Waits,
@@ -1138,6 +1135,24 @@ func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (
 		&i.Assigned,
 	)
 	return i, err
+}
+
+const ReleaseSlots = `-- name: ReleaseSlots :exec
+WITH released AS (
+    DELETE FROM execution_holder h
+    USING (SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS state) r
+    WHERE h.execution = ANY (ARRAY[r.id]) AND h.state_id = ANY (ARRAY[r.state])
+      AND (SELECT e.status FROM execution e WHERE e.id = ANY (ARRAY[r.id])) IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+    RETURNING 1
+)
+SELECT attune_expect((SELECT count(*) FROM released), cardinality($1::bigint[])::bigint, 'released slots')
+`
+
+// Once each, only the holder that was read under the lock, and only if its execution has
+// ended (invariant S7). The execution itself is not written.
+func (q *Queries) ReleaseSlots(ctx context.Context, ids []int64, states []int64) error {
+	_, err := q.db.Exec(ctx, ReleaseSlots, ids, states)
+	return err
 }
 
 const ReturnScopeSlots = `-- name: ReturnScopeSlots :exec

@@ -113,18 +113,20 @@ CROSS JOIN LATERAL (
     FROM execution e WHERE e.id = w.execution OFFSET 0
 ) p
 LEFT JOIN LATERAL (
-    SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
+    SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND NOT e.holds
                    AND e.updated < now() - make_interval(secs => $1::float8)
                    AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending'
                                    AND e.status = 'completed' AND attune_inquiry_of(e.result) IS NOT NULL)) AS due,
-           array_agg(e.id) FILTER (WHERE e.status = 'completed' AND e.admission_state_id IS NULL
+           array_agg(e.id) FILTER (WHERE e.status = 'completed' AND NOT e.holds
                    AND e.updated < now() - make_interval(secs => $1::float8)
                    AND pg_column_size(e.result) < 1048576 AND attune_inquiry_of(e.result) IS NOT NULL
                    AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id)
                    AND NOT EXISTS (SELECT FROM inquiry_fault q WHERE q.execution = e.id)) AS unasked
     FROM (SELECT t.execution_id FROM workflow_task_dispatch t WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0) d
     CROSS JOIN LATERAL (
-        SELECT x.id, x.status, x.admission_state_id, x.updated, x.result FROM execution x WHERE x.id = d.execution_id OFFSET 0
+        SELECT x.id, x.status, x.updated, x.result,
+               EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[x.id])) AS holds
+        FROM execution x WHERE x.id = d.execution_id OFFSET 0
     ) e
 ) o ON true
 ORDER BY w.id
@@ -201,7 +203,8 @@ WITH given AS MATERIALIZED (
 ), begun AS (
     UPDATE execution e SET status = 'running', started_at = now(), workflow_def = g.definition
     FROM given g
-    WHERE e.id = ANY (ARRAY[g.execution]) AND e.status = 'requested' AND e.worker IS NULL AND e.admission_state_id IS NULL
+    WHERE e.id = ANY (ARRAY[g.execution]) AND e.status = 'requested' AND e.worker IS NULL
+      AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
     RETURNING e.id
 ), made AS (
     INSERT INTO workflow_execution (id, execution, workflow_def, source, task_graph, status, deadline)
@@ -325,13 +328,13 @@ CROSS JOIN LATERAL (
     WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0
 ) d
 CROSS JOIN LATERAL (
-    SELECT x.id, x.status, x.retry_count, x.admission_state_id, x.updated, x.result
+    SELECT x.id, x.status, x.retry_count, x.updated, x.result
     FROM execution x WHERE x.id = d.execution_id OFFSET 0
 ) e
 LEFT JOIN LATERAL (SELECT i.status, attune_inquiry_of(e.result) IS NOT NULL AS asks FROM inquiry i WHERE i.execution = e.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT x.execution FROM inquiry_fault x WHERE x.execution = e.id OFFSET 0) f ON true
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-  AND e.admission_state_id IS NULL
+  AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
   AND (e.id = ANY ($2::bigint[]) OR e.updated < now() - make_interval(secs => $3::float8))
   AND NOT coalesce(e.status = 'completed' AND q.asks AND q.status = 'pending', false)
   AND (q.status IS NOT NULL OR f.execution IS NOT NULL OR e.status <> 'completed'
@@ -574,10 +577,11 @@ func (q *Queries) ReadTaskResults(ctx context.Context, workflows []int64, tasks 
 const ReadWorkflowChildren = `-- name: ReadWorkflowChildren :many
 SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
        e.action, e.action_ref, e.parent, e.enforcement, e.config,
-       (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL)::bool AS ended
+       (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+        AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])))::bool AS ended
 FROM workflow_task_dispatch d
 CROSS JOIN LATERAL (
-    SELECT x.id, x.status, x.updated, x.admission_state_id, x.action, x.action_ref, x.parent, x.enforcement, x.config FROM execution x
+    SELECT x.id, x.status, x.updated, x.action, x.action_ref, x.parent, x.enforcement, x.config FROM execution x
     WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
       AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
     ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
@@ -901,7 +905,8 @@ func (q *Queries) ReopenTasks(ctx context.Context, ids []int64) error {
 const RunWorkflowParents = `-- name: RunWorkflowParents :exec
 WITH changed AS (
     UPDATE execution e SET status = 'running', started_at = coalesce(e.started_at, now())
-    WHERE e.id = ANY ($1::bigint[]) AND (e.status = 'requested' OR e.status = 'scheduling') AND e.worker IS NULL AND e.admission_state_id IS NULL
+    WHERE e.id = ANY ($1::bigint[]) AND (e.status = 'requested' OR e.status = 'scheduling') AND e.worker IS NULL
+      AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'executions of workflows')

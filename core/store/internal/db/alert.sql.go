@@ -144,11 +144,9 @@ func (q *Queries) AlertEnds(ctx context.Context, bound int64) (AlertEndsRow, err
 
 const AlertLeaks = `-- name: AlertLeaks :one
 SELECT count(*) AS n, coalesce(min(f.id), 0)::bigint AS execution
-FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.id, e.finished_at, e.admission_state_id FROM execution e
-                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                    ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-WHERE f.admission_state_id IS NOT NULL AND f.finished_at < now() - interval '1 minute'
+FROM execution_holder h
+CROSS JOIN LATERAL (SELECT e.id, e.status, e.finished_at FROM execution e WHERE e.id = ANY (ARRAY[h.execution]) OFFSET 0) f
+WHERE f.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND f.finished_at < now() - interval '1 minute'
 `
 
 type AlertLeaksRow struct {
@@ -156,9 +154,9 @@ type AlertLeaksRow struct {
 	Execution int64
 }
 
-// Of the newest that ended, those that ended a minute ago and hold a slot.
-func (q *Queries) AlertLeaks(ctx context.Context, bound int64) (AlertLeaksRow, error) {
-	row := q.db.QueryRow(ctx, AlertLeaks, bound)
+// Executions that ended a minute ago and hold a slot.
+func (q *Queries) AlertLeaks(ctx context.Context) (AlertLeaksRow, error) {
+	row := q.db.QueryRow(ctx, AlertLeaks)
 	var i AlertLeaksRow
 	err := row.Scan(&i.N, &i.Execution)
 	return i, err

@@ -222,7 +222,8 @@ WITH RECURSIVE chain AS (
 )
 SELECT c.named::bigint AS named, c.latest::bigint AS id,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id),
-                CASE WHEN e.status IN ('failed', 'timeout', 'abandoned') THEN e.admission_state_id END, 0)::bigint AS state_id
+                CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+                     THEN (SELECT h.state_id FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])) END, 0)::bigint AS state_id
 FROM (SELECT DISTINCT ON (named) named, latest FROM chain ORDER BY named, n DESC) c
 JOIN execution e ON e.id = c.latest
 ORDER BY c.named
@@ -306,7 +307,7 @@ WITH page AS MATERIALIZED (
     LIMIT $2::int
 )
 SELECT c.execution, (e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS live,
-       (e.admission_state_id IS NOT NULL)::bool AS holds, (e.status IN ('failed', 'timeout', 'abandoned'))::bool AS failed,
+       EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[c.execution]))::bool AS holds, (e.status IN ('failed', 'timeout', 'abandoned'))::bool AS failed,
        coalesce((SELECT r.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
                  FROM execution_retry t
                  CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = t.execution OFFSET 0) r
@@ -315,7 +316,7 @@ SELECT c.execution, (e.status NOT IN ('completed', 'failed', 'cancelled', 'timeo
        coalesce(extract(epoch FROM now() - coalesce(e.finished_at, e.updated)), 0)::float8 AS ended
 FROM page c
 CROSS JOIN LATERAL (
-    SELECT x.status, x.admission_state_id, x.finished_at, x.updated FROM execution x WHERE x.id = c.execution OFFSET 0
+    SELECT x.status, x.finished_at, x.updated FROM execution x WHERE x.id = c.execution OFFSET 0
 ) e
 ORDER BY c.execution
 `

@@ -9,44 +9,6 @@ import (
 	"context"
 )
 
-const CheckEndedHolders = `-- name: CheckEndedHolders :many
-SELECT c.id, c.action_ref, (c.ended < now() - interval '2 minutes')::bool AS leaked
-FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (
-    SELECT e.id, e.action_ref, e.admission_state_id, coalesce(e.finished_at, e.updated) AS ended FROM execution e
-    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-    ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) c
-WHERE c.admission_state_id IS NOT NULL
-`
-
-type CheckEndedHoldersRow struct {
-	ID        int64
-	ActionRef string
-	Leaked    bool
-}
-
-// Holders among the newest that have ended. One is given back within a sweep, so
-// only those that ended longer ago are leaked.
-func (q *Queries) CheckEndedHolders(ctx context.Context, bound int64) ([]CheckEndedHoldersRow, error) {
-	rows, err := q.db.Query(ctx, CheckEndedHolders, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CheckEndedHoldersRow
-	for rows.Next() {
-		var i CheckEndedHoldersRow
-		if err := rows.Scan(&i.ID, &i.ActionRef, &i.Leaked); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const CheckForgotten = `-- name: CheckForgotten :many
 SELECT c.id, c.action_ref FROM (
     SELECT e.id, e.action_ref, e.status, e.updated FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint) c
@@ -70,6 +32,42 @@ func (q *Queries) CheckForgotten(ctx context.Context, bound int64) ([]CheckForgo
 	var items []CheckForgottenRow
 	for rows.Next() {
 		var i CheckForgottenRow
+		if err := rows.Scan(&i.ID, &i.ActionRef); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const CheckLeaked = `-- name: CheckLeaked :many
+SELECT e.id, e.action_ref
+FROM execution_holder h
+CROSS JOIN LATERAL (
+    SELECT x.id, x.action_ref, x.status, coalesce(x.finished_at, x.updated) AS ended FROM execution x
+    WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
+WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.ended < now() - interval '2 minutes'
+ORDER BY e.id LIMIT $1::bigint
+`
+
+type CheckLeakedRow struct {
+	ID        int64
+	ActionRef string
+}
+
+// Executions that ended two minutes ago and hold a slot. One is given back within a sweep.
+func (q *Queries) CheckLeaked(ctx context.Context, bound int64) ([]CheckLeakedRow, error) {
+	rows, err := q.db.Query(ctx, CheckLeaked, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CheckLeakedRow
+	for rows.Next() {
+		var i CheckLeakedRow
 		if err := rows.Scan(&i.ID, &i.ActionRef); err != nil {
 			return nil, err
 		}
@@ -153,22 +151,20 @@ func (q *Queries) CheckQueueStats(ctx context.Context) ([]string, error) {
 
 const CheckSlots = `-- name: CheckSlots :one
 SELECT (SELECT coalesce(sum(s.active_count), 0) FROM execution_admission_state s)::bigint AS counted,
-       count(*) AS looked, count(*) FILTER (WHERE c.admission_state_id IS NOT NULL) AS held
-FROM (SELECT e.admission_state_id FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint) c
+       ((SELECT count(*) FROM execution_holder)
+        + (SELECT count(*) FROM lost_holder l WHERE l.state_id IS NOT NULL))::bigint AS held
 `
 
 type CheckSlotsRow struct {
 	Counted int64
-	Looked  int64
 	Held    int64
 }
 
-// How many slots the queues count, how many of the oldest unfinished rows were
-// looked at, and how many of those hold one.
-func (q *Queries) CheckSlots(ctx context.Context, bound int64) (CheckSlotsRow, error) {
-	row := q.db.QueryRow(ctx, CheckSlots, bound)
+// How many slots the queues count, and how many are held.
+func (q *Queries) CheckSlots(ctx context.Context) (CheckSlotsRow, error) {
+	row := q.db.QueryRow(ctx, CheckSlots)
 	var i CheckSlotsRow
-	err := row.Scan(&i.Counted, &i.Looked, &i.Held)
+	err := row.Scan(&i.Counted, &i.Held)
 	return i, err
 }
 

@@ -555,17 +555,21 @@ func (q *Queries) InsertAudit(ctx context.Context, arg InsertAuditParams) (int64
 }
 
 const RepairEnded = `-- name: RepairEnded :many
-SELECT e.id, e.status::text AS status, coalesce(e.admission_state_id, 0)::bigint AS state_id, coalesce(q.state_id, 0)::bigint AS waits,
-       coalesce(e.worker, 0)::bigint AS worker, e.action_ref,
+SELECT e.id, e.status::text AS status, coalesce(c.holds, 0)::bigint AS state_id, coalesce(c.waits, 0)::bigint AS waits,
+       coalesce(c.worker, 0)::bigint AS worker, e.action_ref,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY 1)::bigint[] AS scopes
-FROM execution e
-LEFT JOIN execution_admission_entry q ON q.execution_id = e.id
+FROM (
+    SELECT coalesce(h.execution, q.execution_id) AS execution, h.state_id AS holds, h.worker, q.state_id AS waits
+    FROM execution_holder h FULL JOIN execution_admission_entry q ON q.execution_id = h.execution
+) c
+CROSS JOIN LATERAL (
+    SELECT x.id, x.status, x.action_ref, x.finished_at, x.updated FROM execution x WHERE x.id = ANY (ARRAY[c.execution]) OFFSET 0
+) e
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-  AND (e.admission_state_id IS NOT NULL OR q.id IS NOT NULL)
   AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => $1::float8)
   AND ($2::bigint = 0 OR EXISTS (
        SELECT FROM execution_admission_state s
-       WHERE s.id IN (e.admission_state_id, q.state_id) AND s.action_id = $2::bigint))
+       WHERE s.id IN (c.holds, c.waits) AND s.action_id = $2::bigint))
 ORDER BY e.id
 LIMIT $3::int
 `
@@ -580,7 +584,8 @@ type RepairEndedRow struct {
 	Scopes    []int64
 }
 
-// Executions that have ended a while ago and still hold a slot, or still wait.
+// Executions that have ended a while ago and still hold a slot, or still wait. Holders and
+// entries come first, and executions by key.
 func (q *Queries) RepairEnded(ctx context.Context, olderThan float64, action int64, page int32) ([]RepairEndedRow, error) {
 	rows, err := q.db.Query(ctx, RepairEnded, olderThan, action, page)
 	if err != nil {
@@ -612,8 +617,7 @@ func (q *Queries) RepairEnded(ctx context.Context, olderThan float64, action int
 const RepairLoads = `-- name: RepairLoads :many
 WITH holders AS (
     SELECT h.id, sum(h.n)::int AS n FROM (
-        SELECT e.worker AS id, count(*) AS n FROM execution e
-        WHERE e.admission_state_id IS NOT NULL AND e.worker IS NOT NULL GROUP BY 1
+        SELECT e.worker AS id, count(*) AS n FROM execution_holder e WHERE e.worker IS NOT NULL GROUP BY 1
         UNION ALL
         SELECT l.worker, count(*) FROM lost_holder l WHERE l.state_id IS NOT NULL AND l.worker IS NOT NULL GROUP BY 1) h
     GROUP BY 1
@@ -816,8 +820,7 @@ WITH chosen AS (
       AND ($2::bigint = 0 OR s.action_id = $2::bigint)
 ), holders AS (
     SELECT h.id, sum(h.n)::int AS n FROM (
-        SELECT e.admission_state_id AS id, count(*) AS n FROM execution e
-        WHERE e.admission_state_id IS NOT NULL GROUP BY 1
+        SELECT e.state_id AS id, count(*) AS n FROM execution_holder e GROUP BY 1
         UNION ALL
         SELECT l.state_id, count(*) FROM lost_holder l WHERE l.state_id IS NOT NULL GROUP BY 1) h
     GROUP BY 1

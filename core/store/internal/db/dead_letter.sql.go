@@ -242,7 +242,7 @@ func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterR
 
 const ReadLetterExecutions = `-- name: ReadLetterExecutions :many
 SELECT e.id, e.status, e.attempt, coalesce(e.worker, 0)::bigint AS worker, e.action_ref, e.created, e.updated, e.started_at, e.finished_at,
-       e.retry_count, (e.admission_state_id IS NOT NULL)::bool AS holds
+       e.retry_count, EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))::bool AS holds
 FROM execution e WHERE e.id = ANY ($1::bigint[])
 `
 

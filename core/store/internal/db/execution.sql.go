@@ -16,7 +16,7 @@ const GetExecution = `-- name: GetExecution :one
 SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
        e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
-       e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at,
+       e.retry_reason, e.original_execution, e.created, e.updated, e.attempt, e.finished_at,
        e.priority, e.admitted_at, e.finished_status
 FROM execution e WHERE e.id = $1
 `
@@ -51,7 +51,6 @@ func (q *Queries) GetExecution(ctx context.Context, id int64) (Execution, error)
 		&i.OriginalExecution,
 		&i.Created,
 		&i.Updated,
-		&i.AdmissionStateID,
 		&i.Attempt,
 		&i.FinishedAt,
 		&i.Priority,
@@ -65,7 +64,7 @@ const GetExecutions = `-- name: GetExecutions :many
 SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
        e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
-       e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at,
+       e.retry_reason, e.original_execution, e.created, e.updated, e.attempt, e.finished_at,
        e.priority, e.admitted_at, e.finished_status
 FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id
 `
@@ -106,7 +105,6 @@ func (q *Queries) GetExecutions(ctx context.Context, ids []int64) ([]Execution, 
 			&i.OriginalExecution,
 			&i.Created,
 			&i.Updated,
-			&i.AdmissionStateID,
 			&i.Attempt,
 			&i.FinishedAt,
 			&i.Priority,
@@ -192,7 +190,7 @@ func (q *Queries) InsertExecution(ctx context.Context, arg InsertExecutionParams
 }
 
 const LockExecutions = `-- name: LockExecutions :many
-SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.attempt, e.admission_state_id, e.parent, e.updated
+SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.attempt, e.parent, e.updated
 FROM execution e
 WHERE e.id = ANY ($1::bigint[])
 ORDER BY e.id
@@ -200,15 +198,14 @@ FOR NO KEY UPDATE OF e
 `
 
 type LockExecutionsRow struct {
-	ID               int64
-	Action           *int64
-	ActionRef        string
-	Status           attune.Status
-	Worker           *int64
-	Attempt          int32
-	AdmissionStateID *int64
-	Parent           *int64
-	Updated          time.Time
+	ID        int64
+	Action    *int64
+	ActionRef string
+	Status    attune.Status
+	Worker    *int64
+	Attempt   int32
+	Parent    *int64
+	Updated   time.Time
 }
 
 // In order of id, the lock order of the engine.
@@ -228,7 +225,6 @@ func (q *Queries) LockExecutions(ctx context.Context, ids []int64) ([]LockExecut
 			&i.Status,
 			&i.Worker,
 			&i.Attempt,
-			&i.AdmissionStateID,
 			&i.Parent,
 			&i.Updated,
 		); err != nil {

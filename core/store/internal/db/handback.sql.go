@@ -107,7 +107,7 @@ func (q *Queries) ListWindows(ctx context.Context, parents []int64, tasks []stri
 
 const LiveExecutions = `-- name: LiveExecutions :many
 SELECT e.id, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.status::text AS status, e.config,
-       (e.admission_state_id IS NOT NULL)::bool AS holds, e.admitted_at,
+       (h.state_id IS NOT NULL)::bool AS holds, e.admitted_at,
        (q.id IS NOT NULL)::bool AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.queue_order, 0)::bigint AS queue_order,
        coalesce(q.enqueued_at, e.created)::timestamptz AS enqueued_at, coalesce(s.group_key, '')::text AS group_key,
        coalesce(e.parent, 0)::bigint AS parent, coalesce(i.index, 0)::int AS index,
@@ -116,7 +116,8 @@ FROM execution e
 LEFT JOIN LATERAL (SELECT CASE WHEN jsonb_typeof(e.workflow_task -> 'task_index') = 'number'
     THEN (e.workflow_task ->> 'task_index')::numeric END AS index) i ON true
 LEFT JOIN execution_admission_entry q ON q.execution_id = e.id
-LEFT JOIN execution_admission_state s ON s.id = coalesce(e.admission_state_id, q.state_id)
+LEFT JOIN execution_holder h ON h.execution = e.id
+LEFT JOIN execution_admission_state s ON s.id = coalesce(h.state_id, q.state_id)
 WHERE e.finished_status IS NULL AND e.id > $1::bigint
 ORDER BY e.id
 LIMIT $2::int

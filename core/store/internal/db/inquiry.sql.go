@@ -16,7 +16,8 @@ const BeginQuestions = `-- name: BeginQuestions :exec
 WITH begun AS (
     UPDATE execution e SET status = 'running', started_at = now(), result = r.result::jsonb
     FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::text[]) AS result) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.worker IS NULL AND e.admission_state_id IS NULL
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.worker IS NULL
+      AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM begun), cardinality($1::bigint[])::bigint, 'executions that begin to ask')

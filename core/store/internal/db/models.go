@@ -1221,7 +1221,6 @@ type Execution struct {
 	OriginalExecution       *int64
 	Created                 time.Time
 	Updated                 time.Time
-	AdmissionStateID        *int64
 	Attempt                 int32
 	FinishedAt              *time.Time
 	Priority                *int16
@@ -1300,6 +1299,14 @@ type ExecutionHistoryDefault struct {
 	ChangedFields []string
 	OldValues     []byte
 	NewValues     []byte
+}
+
+type ExecutionHolder struct {
+	Execution int64
+	StateID   int64
+	Worker    *int64
+	Attempt   int32
+	GrantedAt time.Time
 }
 
 type ExecutionRetry struct {

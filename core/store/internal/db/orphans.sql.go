@@ -77,7 +77,8 @@ WITH ended AS (
             'failed_by', 'execution_timeout_monitor', 'original_status', e.status, 'succeeded', false, 'reconciled_at', now())
     WHERE e.id = ANY (ARRAY(
             SELECT x.id FROM execution x WHERE x.id = ANY ($1::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-      AND e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
+      AND e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.attempt = 0
+      AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
       AND NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
       AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id)
     RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker
@@ -159,7 +160,7 @@ WITH locked AS MATERIALIZED (
     ) k ON true
     WHERE e.id = l.id AND e.status IN ('running', 'canceling') AND e.worker IS NOT DISTINCT FROM o.worker
       AND CASE WHEN e.worker IS NULL
-               THEN (e.admission_state_id IS NOT NULL OR e.attempt > 0) AND e.updated < now() - make_interval(secs => $3::float8)
+               THEN (e.attempt > 0 OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))) AND e.updated < now() - make_interval(secs => $3::float8)
                ELSE coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => $3::float8), '-infinity') < now() END
     RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
 ), noted AS (
@@ -377,13 +378,13 @@ FROM (
     SELECT e.id, e.status, k.lost_at,
            CASE WHEN e.status IN ('scheduled', 'running', 'canceling')
                 THEN coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => $1::float8)) END AS gone_at,
-           CASE WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
+           CASE WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL AND NOT e.holds AND e.attempt = 0
                      AND e.updated < now() - interval '60 seconds'
                 THEN NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
                      AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id) ELSE false END AS headless,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
                 WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL THEN
-                    (e.admission_state_id IS NOT NULL OR e.attempt > 0) AND e.updated < now() - make_interval(secs => $1::float8)
+                    (e.holds OR e.attempt > 0) AND e.updated < now() - make_interval(secs => $1::float8)
                 WHEN e.status IN ('scheduled', 'running', 'canceling') THEN
                     coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => $1::float8), '-infinity') < now()
                 ELSE false END AS gone,
@@ -398,20 +399,29 @@ FROM (
                                  $5::float8))
                          WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $6::float8)
                          ELSE false END AS late
-    FROM execution e
+    FROM (
+        (SELECT h.execution AS id, x.status, x.worker, x.attempt, x.updated, x.action, x.workflow_task, true AS holds
+         FROM (SELECT o.execution FROM execution_holder o WHERE $7::bool AND o.execution > $8::bigint
+               ORDER BY o.execution LIMIT $9::int) h
+         LEFT JOIN LATERAL (SELECT y.status, y.worker, y.attempt, y.updated, y.action, y.workflow_task FROM execution y
+                            WHERE y.id = ANY (ARRAY[h.execution]) OFFSET 0) x ON true)
+        UNION ALL
+        (SELECT x.id, x.status, x.worker, x.attempt, x.updated, x.action, x.workflow_task, false
+         FROM execution x
+         WHERE NOT $7::bool AND x.finished_status IS NULL AND x.id > $8::bigint
+           AND NOT EXISTS (SELECT FROM execution_holder o WHERE o.execution = ANY (ARRAY[x.id]))
+         ORDER BY x.id LIMIT $9::int)
+    ) e
     LEFT JOIN LATERAL (
         SELECT x.heartbeat_seen, x.fences,
                CASE WHEN e.status IN ('running', 'canceling') AND x.deactivated_at IS NULL
                          AND (x.status = 'inactive' AND NOT x.draining OR x.status = 'error' AND NOT x.fences)
                     THEN coalesce((SELECT max(h.time) FROM worker_history h WHERE h.entity_id = x.id AND 'status' = ANY (h.changed_fields)), x.updated)
-                         + make_interval(secs => $7::float8) END AS lost_at
+                         + make_interval(secs => $10::float8) END AS lost_at
         FROM (SELECT y.id, y.status, y.draining, y.deactivated_at, y.heartbeat_seen, y.updated,
                      y.capabilities -> 'attempt_fence' IS NOT DISTINCT FROM 'true' AS fences
               FROM worker y WHERE y.id = e.worker OFFSET 0) x
     ) k ON true
-    WHERE e.finished_status IS NULL AND e.id > $8::bigint
-    ORDER BY e.id
-    LIMIT $9::int
 ) w
 `
 
@@ -422,9 +432,10 @@ type FindOrphansParams struct {
 	ActionTimeouts   string
 	UnfencedTimeout  float64
 	Patience         float64
-	Farewell         float64
+	Holders          bool
 	After            int64
 	WindowSize       int32
+	Farewell         float64
 }
 
 type FindOrphansRow struct {
@@ -447,7 +458,8 @@ type FindOrphansRow struct {
 // more had one whose row was deleted. A parent or a question without a worker was
 // never handed to one, holds no slot, and is nobody's orphan, unless its workflow or
 // its question was deleted, with the pack for instance.
-// One window of live rows. stranded were handed to workers that are gone and not
+// One window of slot holders, or of live rows that hold none: those that another engine
+// has handed over, parents and questions. stranded were handed to workers that are gone and not
 // started, ids run there; overdue were handed to workers that live and not started
 // in time; overrun run for longer than they may at workers that were heard of since;
 // unheard were told to stop long ago; headless run nowhere, and nothing is left that
@@ -461,9 +473,10 @@ func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindO
 		arg.ActionTimeouts,
 		arg.UnfencedTimeout,
 		arg.Patience,
-		arg.Farewell,
+		arg.Holders,
 		arg.After,
 		arg.WindowSize,
+		arg.Farewell,
 	)
 	var i FindOrphansRow
 	err := row.Scan(

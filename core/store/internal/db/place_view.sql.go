@@ -36,16 +36,17 @@ WITH RECURSIVE ends AS MATERIALIZED (
           FROM (SELECT x.hi FROM search x ORDER BY x.hi, x.lo DESC LIMIT 1) h CROSS JOIN ends f WHERE h.hi < f.last) d
     CROSS JOIN LATERAL generate_series(0, (d.last - 1 - d.floor) / d.step) k
 )
-SELECT l.start, r.id, r.created, r.at::timestamptz AS at, r.admission_state_id, r.config,
+SELECT l.start, r.id, r.created, r.at::timestamptz AS at, coalesce(h.state_id, 0)::bigint AS held_state, r.config,
        (CASE WHEN count(*) OVER w < $1::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
 FROM looks l
 CROSS JOIN LATERAL (
-    SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at, 'epoch') AS at, e.admission_state_id,
+    SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at, 'epoch') AS at,
            coalesce(CASE WHEN $2::bool AND pg_column_size(e.config) <= $3::int THEN e.config END, 'null')::jsonb AS config
     FROM execution e
     WHERE (e.action, e.id) >= ($4::bigint, l.start) AND e.action <= $4::bigint
       AND e.id < least(l.start + l.step, $5::bigint)
     ORDER BY e.action, e.id LIMIT $1::bigint) r
+LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution = ANY (ARRAY[r.id]) OFFSET 0) h ON true
 WINDOW w AS (PARTITION BY l.start)
 ORDER BY l.start, r.id
 `
@@ -61,13 +62,13 @@ type ViewLeftParams struct {
 }
 
 type ViewLeftRow struct {
-	Start            int32
-	ID               int64
-	Created          time.Time
-	At               time.Time
-	AdmissionStateID *int64
-	Config           []byte
-	Weight           float64
+	Start     int32
+	ID        int64
+	Created   time.Time
+	At        time.Time
+	HeldState int64
+	Config    []byte
+	Weight    float64
 }
 
 // What left the line of an action's queues within the last hour, below an id. The
@@ -97,7 +98,7 @@ func (q *Queries) ViewLeft(ctx context.Context, arg ViewLeftParams) ([]ViewLeftR
 			&i.ID,
 			&i.Created,
 			&i.At,
-			&i.AdmissionStateID,
+			&i.HeldState,
 			&i.Config,
 			&i.Weight,
 		); err != nil {
@@ -374,25 +375,18 @@ func (q *Queries) ViewWorkerFacts(ctx context.Context, worker int64) ([]ViewWork
 }
 
 const ViewWorkerRuns = `-- name: ViewWorkerRuns :many
-SELECT c.id, c.action_ref, c.status::text AS status, c.started_at, c.admitted_at, c.updated, coalesce(a.ref, '')::text AS queue_ref,
+SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.admitted_at, e.updated, coalesce(a.ref, '')::text AS queue_ref,
        coalesce(s.group_key, '')::text AS group_key
-FROM (
-    SELECT u.id, u.action_ref, u.status, u.started_at, u.admitted_at, u.updated, u.admission_state_id FROM (
-        (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint)
-        UNION ALL
-        (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT $2::bigint)) u
-    WHERE u.worker = $3::bigint LIMIT $4::bigint) c
-LEFT JOIN execution_admission_state s ON s.id = c.admission_state_id
+FROM (SELECT attune_handed_to($1::bigint) AS execution) c
+CROSS JOIN LATERAL (
+    SELECT x.id, x.action_ref, x.status, x.started_at, x.admitted_at, x.updated FROM execution x
+    WHERE x.id = ANY (ARRAY[c.execution]) AND x.status IN ('scheduled', 'running', 'canceling') OFFSET 0) e
+LEFT JOIN execution_holder h ON h.execution = ANY (ARRAY[e.id])
+LEFT JOIN execution_admission_state s ON s.id = h.state_id
 LEFT JOIN action a ON a.id = s.action_id
-ORDER BY coalesce(c.started_at, c.admitted_at, c.updated), c.id
+ORDER BY coalesce(e.started_at, e.admitted_at, e.updated), e.id
+LIMIT $2::bigint
 `
-
-type ViewWorkerRunsParams struct {
-	Oldest int64
-	Newest int64
-	Worker int64
-	Bound  int64
-}
 
 type ViewWorkerRunsRow struct {
 	ID         int64
@@ -405,15 +399,9 @@ type ViewWorkerRunsRow struct {
 	GroupKey   string
 }
 
-// What a worker has now, among so many of the oldest and of the newest that have not
-// ended. It stops as soon as it has found as many as the bound.
-func (q *Queries) ViewWorkerRuns(ctx context.Context, arg ViewWorkerRunsParams) ([]ViewWorkerRunsRow, error) {
-	rows, err := q.db.Query(ctx, ViewWorkerRuns,
-		arg.Oldest,
-		arg.Newest,
-		arg.Worker,
-		arg.Bound,
-	)
+// What a worker has now, the oldest first.
+func (q *Queries) ViewWorkerRuns(ctx context.Context, worker int64, bound int64) ([]ViewWorkerRunsRow, error) {
+	rows, err := q.db.Query(ctx, ViewWorkerRuns, worker, bound)
 	if err != nil {
 		return nil, err
 	}

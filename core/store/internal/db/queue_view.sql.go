@@ -98,7 +98,7 @@ func (q *Queries) ViewActionTotals(ctx context.Context, actionID int64) (ViewAct
 
 const ViewAdmission = `-- name: ViewAdmission :many
 
-SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::smallint AS priority,
+SELECT e.attempt, e.admitted_at, coalesce(h.state_id, 0)::bigint AS held_state, coalesce(e.priority, 0)::smallint AS priority,
        a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
        coalesce(a.scheduled_timeout_seconds, 0)::int AS scheduled_timeout_seconds,
        coalesce(CASE WHEN pg_column_size(e.config) <= $1::int THEN e.config END, 'null')::jsonb AS config,
@@ -108,13 +108,14 @@ SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::
 FROM execution e
 LEFT JOIN action a ON a.id = coalesce(e.action, (SELECT x.id FROM action x WHERE x.ref = e.action_ref))
 LEFT JOIN execution_admission_entry en ON en.execution_id = ANY (ARRAY[e.id])
+LEFT JOIN execution_holder h ON h.execution = ANY (ARRAY[e.id])
 WHERE e.id = $2::bigint
 `
 
 type ViewAdmissionRow struct {
 	Attempt                 int32
 	AdmittedAt              *time.Time
-	AdmissionStateID        *int64
+	HeldState               int64
 	Priority                int16
 	ActionID                *int64
 	PackID                  *int64
@@ -148,7 +149,7 @@ func (q *Queries) ViewAdmission(ctx context.Context, cut int32, iD int64) ([]Vie
 		if err := rows.Scan(
 			&i.Attempt,
 			&i.AdmittedAt,
-			&i.AdmissionStateID,
+			&i.HeldState,
 			&i.Priority,
 			&i.ActionID,
 			&i.PackID,
@@ -460,87 +461,6 @@ func (q *Queries) ViewHolders(ctx context.Context, ids []int64) ([]ViewHoldersRo
 	return items, nil
 }
 
-const ViewHoldersAlive = `-- name: ViewHoldersAlive :many
-SELECT c.id, c.since FROM (
-    SELECT e.id, e.admission_state_id, coalesce(e.admitted_at, e.started_at, e.updated)::timestamptz AS since FROM execution e
-    WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint) c
-WHERE c.admission_state_id = $2::bigint LIMIT $3::bigint
-`
-
-type ViewHoldersAliveRow struct {
-	ID    int64
-	Since time.Time
-}
-
-// Holders of a queue among the oldest unfinished executions.
-func (q *Queries) ViewHoldersAlive(ctx context.Context, scan int64, state int64, bound int64) ([]ViewHoldersAliveRow, error) {
-	rows, err := q.db.Query(ctx, ViewHoldersAlive, scan, state, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ViewHoldersAliveRow
-	for rows.Next() {
-		var i ViewHoldersAliveRow
-		if err := rows.Scan(&i.ID, &i.Since); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ViewHoldersBelow = `-- name: ViewHoldersBelow :many
-SELECT c.id, c.since FROM (
-    SELECT e.id, e.admission_state_id, coalesce(e.admitted_at, e.started_at, e.updated)::timestamptz AS since FROM execution e
-    WHERE (e.action, e.id) < ($1::bigint, $2::bigint) AND e.action >= $1::bigint
-    ORDER BY e.action DESC, e.id DESC LIMIT $3::bigint) c
-WHERE c.admission_state_id = $4::bigint LIMIT $5::bigint
-`
-
-type ViewHoldersBelowParams struct {
-	ActionID int64
-	Below    int64
-	Scan     int64
-	State    int64
-	Bound    int64
-}
-
-type ViewHoldersBelowRow struct {
-	ID    int64
-	Since time.Time
-}
-
-// Holders of a queue among the newest executions of its action below an id.
-func (q *Queries) ViewHoldersBelow(ctx context.Context, arg ViewHoldersBelowParams) ([]ViewHoldersBelowRow, error) {
-	rows, err := q.db.Query(ctx, ViewHoldersBelow,
-		arg.ActionID,
-		arg.Below,
-		arg.Scan,
-		arg.State,
-		arg.Bound,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ViewHoldersBelowRow
-	for rows.Next() {
-		var i ViewHoldersBelowRow
-		if err := rows.Scan(&i.ID, &i.Since); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ViewPolicies = `-- name: ViewPolicies :many
 SELECT p.id, p.ref, p.kind, p.threshold, p.method::text AS method, p.parameters, p.window_seconds, p.burst,
        p.max_queue_length, p.queue_timeout_seconds, p.created, p.updated,
@@ -596,6 +516,38 @@ func (q *Queries) ViewPolicies(ctx context.Context, packID int64, actionID int64
 			&i.Scope,
 			&i.PackRef,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ViewQueueHolders = `-- name: ViewQueueHolders :many
+SELECT h.execution AS id, h.granted_at AS since FROM execution_holder h
+WHERE h.state_id = $1::bigint
+ORDER BY h.granted_at, h.execution LIMIT $2::bigint
+`
+
+type ViewQueueHoldersRow struct {
+	ID    int64
+	Since time.Time
+}
+
+// The oldest holders of a queue.
+func (q *Queries) ViewQueueHolders(ctx context.Context, state int64, bound int64) ([]ViewQueueHoldersRow, error) {
+	rows, err := q.db.Query(ctx, ViewQueueHolders, state, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ViewQueueHoldersRow
+	for rows.Next() {
+		var i ViewQueueHoldersRow
+		if err := rows.Scan(&i.ID, &i.Since); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -871,14 +823,15 @@ func (q *Queries) ViewReplicas(ctx context.Context, seconds float64) (ViewReplic
 }
 
 const ViewSample = `-- name: ViewSample :many
-SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, c.admission_state_id, c.config
+SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, coalesce(h.state_id, 0)::bigint AS held_state, c.config
 FROM (SELECT unnest($1::bigint[]) AS below) r
 CROSS JOIN LATERAL (
-    SELECT e.id, e.created, e.admitted_at, e.started_at, e.finished_at, e.admission_state_id,
+    SELECT e.id, e.created, e.admitted_at, e.started_at, e.finished_at,
            coalesce(CASE WHEN $2::bool AND pg_column_size(e.config) <= $3::int THEN e.config END, 'null')::jsonb AS config
     FROM execution e
     WHERE (e.action, e.id) < ($4::bigint, r.below) AND e.action >= $4::bigint
     ORDER BY e.action DESC, e.id DESC LIMIT $5::bigint) c
+LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution = ANY (ARRAY[c.id]) OFFSET 0) h ON true
 WHERE c.admitted_at IS NOT NULL
 `
 
@@ -891,13 +844,13 @@ type ViewSampleParams struct {
 }
 
 type ViewSampleRow struct {
-	ID               int64
-	Created          time.Time
-	AdmittedAt       *time.Time
-	StartedAt        *time.Time
-	FinishedAt       *time.Time
-	AdmissionStateID *int64
-	Config           []byte
+	ID         int64
+	Created    time.Time
+	AdmittedAt *time.Time
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+	HeldState  int64
+	Config     []byte
 }
 
 // What was admitted lately, looked for below each of the given ids: those of
@@ -923,7 +876,7 @@ func (q *Queries) ViewSample(ctx context.Context, arg ViewSampleParams) ([]ViewS
 			&i.AdmittedAt,
 			&i.StartedAt,
 			&i.FinishedAt,
-			&i.AdmissionStateID,
+			&i.HeldState,
 			&i.Config,
 		); err != nil {
 			return nil, err

@@ -9,20 +9,38 @@ import (
 	"context"
 )
 
-const ExecutionIDBounds = `-- name: ExecutionIDBounds :one
-SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest,
-       coalesce((SELECT min(e.id) FROM execution e WHERE e.finished_status IS NULL), 0)::bigint AS oldest_live
+const FindEndedHolders = `-- name: FindEndedHolders :one
+SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
+           WHERE w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+             AND w.updated < now() - make_interval(secs => $1::float8)), '{}')::bigint[] AS ids,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.status IS NULL), '{}')::bigint[] AS missing
+FROM (
+    SELECT h.execution AS id, e.status, e.updated
+    FROM (SELECT o.execution FROM execution_holder o WHERE o.execution > $2::bigint
+          ORDER BY o.execution LIMIT $3::int) h
+    LEFT JOIN LATERAL (SELECT x.status, x.updated FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e ON true
+) w
 `
 
-type ExecutionIDBoundsRow struct {
-	Newest     int64
-	OldestLive int64
+type FindEndedHoldersRow struct {
+	Last    int64
+	Scanned int32
+	Ids     []int64
+	Missing []int64
 }
 
-func (q *Queries) ExecutionIDBounds(ctx context.Context) (ExecutionIDBoundsRow, error) {
-	row := q.db.QueryRow(ctx, ExecutionIDBounds)
-	var i ExecutionIDBoundsRow
-	err := row.Scan(&i.Newest, &i.OldestLive)
+// Executions that have ended long enough ago to have been reported and still hold a slot,
+// one window of holders at a time. missing are those whose row is gone.
+func (q *Queries) FindEndedHolders(ctx context.Context, olderThan float64, after int64, windowSize int32) (FindEndedHoldersRow, error) {
+	row := q.db.QueryRow(ctx, FindEndedHolders, olderThan, after, windowSize)
+	var i FindEndedHoldersRow
+	err := row.Scan(
+		&i.Last,
+		&i.Scanned,
+		&i.Ids,
+		&i.Missing,
+	)
 	return i, err
 }
 
@@ -311,42 +329,6 @@ func (q *Queries) FindMisplacedWaiters(ctx context.Context, perQueue int32, afte
 	return i, err
 }
 
-const FindTerminalHolders = `-- name: FindTerminalHolders :many
-SELECT e.id, (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-              AND e.updated < now() - make_interval(secs => $1::float8))::bool AS due
-FROM execution e
-WHERE e.id > $2::bigint AND e.id <= $3::bigint
-  AND e.admission_state_id IS NOT NULL
-ORDER BY e.id
-`
-
-type FindTerminalHoldersRow struct {
-	ID  int64
-	Due bool
-}
-
-// Executions that hold a slot, within a window of ids. due are those that ended
-// long enough ago to have been reported; the others the next pass looks at again.
-func (q *Queries) FindTerminalHolders(ctx context.Context, olderThan float64, after int64, until int64) ([]FindTerminalHoldersRow, error) {
-	rows, err := q.db.Query(ctx, FindTerminalHolders, olderThan, after, until)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []FindTerminalHoldersRow
-	for rows.Next() {
-		var i FindTerminalHoldersRow
-		if err := rows.Scan(&i.ID, &i.Due); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const FindUnfilledQueues = `-- name: FindUnfilledQueues :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.queued_count > 0 AND NOT w.paused AND w.active_count <
@@ -475,15 +457,21 @@ func (q *Queries) LockActionQueues(ctx context.Context, action int64) ([]int64, 
 	return items, nil
 }
 
-const NewestExecutionID = `-- name: NewestExecutionID :one
-SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest
+const NoteMissingHolders = `-- name: NoteMissingHolders :exec
+WITH gone AS (
+    DELETE FROM execution_holder h
+    WHERE h.execution = ANY ($1::bigint[]) AND NOT EXISTS (SELECT FROM execution e WHERE e.id = h.execution)
+    RETURNING h.execution, h.state_id, h.worker
+)
+INSERT INTO lost_holder (execution, state_id, worker)
+SELECT g.execution, g.state_id, g.worker FROM gone g
 `
 
-func (q *Queries) NewestExecutionID(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, NewestExecutionID)
-	var newest int64
-	err := row.Scan(&newest)
-	return newest, err
+// Executions are truncated, or deleted while triggers are off, without a note. It is
+// written here.
+func (q *Queries) NoteMissingHolders(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, NoteMissingHolders, ids)
+	return err
 }
 
 const ReadAdmissionEpoch = `-- name: ReadAdmissionEpoch :one
@@ -501,7 +489,7 @@ const ReclaimClaims = `-- name: ReclaimClaims :many
 UPDATE execution e SET status = 'requested'
 WHERE e.id = ANY (ARRAY(
         SELECT x.id FROM execution x WHERE x.id = ANY ($1::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-  AND e.status = 'scheduling' AND e.admission_state_id IS NULL
+  AND e.status = 'scheduling' AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
   AND e.updated < now() - make_interval(secs => $2::float8)
 RETURNING e.id
 `

@@ -46,7 +46,7 @@ WITH RECURSIVE family AS (
         SELECT x.id FROM execution x WHERE x.original_execution = f.id) c
 )
 SELECT f.root::bigint AS root, array_agg(f.id ORDER BY f.id)::bigint[] AS members, bool_and(
-    e.finished_status IS NOT NULL AND e.admission_state_id IS NULL
+    e.finished_status IS NOT NULL AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
     AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => $1::float8)
     AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id)
     AND NOT EXISTS (SELECT FROM execution_slot s WHERE s.execution = e.id)
@@ -138,7 +138,7 @@ func (q *Queries) FindForgettableWorkers(ctx context.Context, arg FindForgettabl
 const FindOldRoots = `-- name: FindOldRoots :one
 WITH page AS MATERIALIZED (
     SELECT e.id, e.created < now() - make_interval(secs => $2::float8) AS old,
-           (e.parent IS NULL AND e.original_execution IS NULL AND e.finished_status IS NOT NULL AND e.admission_state_id IS NULL
+           (e.parent IS NULL AND e.original_execution IS NULL AND e.finished_status IS NOT NULL AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
             AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => $2::float8)) AS ended
     FROM execution e WHERE e.id > $3::bigint ORDER BY e.id LIMIT $1::int
 )
@@ -508,7 +508,7 @@ func (q *Queries) ReferredWorkers(ctx context.Context, workers []int64) ([]int64
 
 const ReleaseWorkerWindow = `-- name: ReleaseWorkerWindow :one
 WITH page AS MATERIALIZED (
-    SELECT e.id, e.worker, (e.finished_status IS NOT NULL AND e.admission_state_id IS NULL)::bool AS over
+    SELECT e.id, e.worker, (e.finished_status IS NOT NULL AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])))::bool AS over
     FROM execution e WHERE e.id > $2::bigint ORDER BY e.id LIMIT $3::int
 ), locked AS MATERIALIZED (
     SELECT x.id FROM execution x

@@ -14,7 +14,7 @@ const CountWorkerWork = `-- name: CountWorkerWork :one
 SELECT count(*) FILTER (WHERE e.status IN ('running', 'canceling')) AS running,
        count(*) FILTER (WHERE e.status = 'scheduled') AS unstarted
 FROM execution e
-WHERE e.finished_status IS NULL AND e.status IN ('scheduled', 'running', 'canceling') AND e.worker = $1::bigint
+WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($1::bigint))) AND e.worker = $1::bigint
 `
 
 type CountWorkerWorkRow struct {
@@ -91,30 +91,34 @@ func (q *Queries) FindActWorker(ctx context.Context, which string, onlyID bool) 
 	return items, nil
 }
 
-const FindHandedBack = `-- name: FindHandedBack :one
-SELECT coalesce(max(r.id), 0)::bigint AS last, count(*)::int AS scanned,
-       coalesce(array_agg(r.id ORDER BY r.id) FILTER (WHERE r.back), '{}')::bigint[] AS ids
-FROM (
-    SELECT e.id, coalesce(e.status = 'scheduled' AND e.worker = ANY ($1::bigint[]), false)::bool AS back
-    FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > $2::bigint
-    ORDER BY e.id
-    LIMIT $3::int
-) r
+const FindHandedBack = `-- name: FindHandedBack :many
+SELECT h.execution
+FROM execution_holder h
+CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
+WHERE h.worker = ANY ($1::bigint[]) AND e.status = 'scheduled'
+ORDER BY h.execution
+LIMIT $2::int
 `
 
-type FindHandedBackRow struct {
-	Last    int64
-	Scanned int32
-	Ids     []int64
-}
-
-// One window of live rows: what these workers were handed and have not begun.
-func (q *Queries) FindHandedBack(ctx context.Context, workers []int64, after int64, windowSize int32) (FindHandedBackRow, error) {
-	row := q.db.QueryRow(ctx, FindHandedBack, workers, after, windowSize)
-	var i FindHandedBackRow
-	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
-	return i, err
+// What these workers were handed and have not begun, the oldest first.
+func (q *Queries) FindHandedBack(ctx context.Context, workers []int64, page int32) ([]int64, error) {
+	rows, err := q.db.Query(ctx, FindHandedBack, workers, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var execution int64
+		if err := rows.Scan(&execution); err != nil {
+			return nil, err
+		}
+		items = append(items, execution)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const FindLeavingWorkers = `-- name: FindLeavingWorkers :many
@@ -151,7 +155,7 @@ func (q *Queries) FindLeavingWorkers(ctx context.Context) ([]int64, error) {
 const GroupUnstarted = `-- name: GroupUnstarted :many
 SELECT coalesce(e.action, 0)::bigint AS action, e.worker_selector, e.worker_tolerations, e.worker_affinity, count(*) AS executions
 FROM execution e
-WHERE e.finished_status IS NULL AND e.status = 'scheduled' AND e.worker = $1::bigint
+WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($1::bigint))) AND e.worker = $1::bigint AND e.status = 'scheduled'
 GROUP BY 1, 2, 3, 4
 ORDER BY executions DESC, action
 LIMIT $2::bigint

@@ -369,7 +369,8 @@ func (q *Queries) RuntimeVersions(ctx context.Context) ([]RuntimeVersionsRow, er
 const SettleOrphans = `-- name: SettleOrphans :many
 WITH orphan AS (
     SELECT e.id FROM execution e
-    WHERE e.worker = $2 AND e.status IN ('running', 'canceling') AND e.finished_status IS NULL
+    WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($2)))
+      AND e.worker = $2 AND e.status IN ('running', 'canceling')
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 )
