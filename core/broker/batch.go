@@ -19,6 +19,7 @@ type Batch struct {
 	settled      []bool   // parallel to Deliveries; guarded by the subscription
 	unsettled    int      // guarded by the subscription
 	detached     bool     // one delivery, taken out of another batch
+	split        []*parts // of deliveries; only the taker uses it
 }
 
 // Delivery is one received message.
@@ -41,13 +42,23 @@ type Delivery struct {
 
 	batch    *Batch
 	position int
+	parts    *parts // nil unless it is a part of another delivery
+	part     int
 }
 
 // Ack settles all deliveries of the batch that were not settled before. It
 // returns ErrStale if the channel is gone; the messages then come again. Nil
 // says that the acknowledgement was sent: the protocol has no answer to it, so
 // a connection lost in that moment may bring the messages again all the same.
-func (b *Batch) Ack() error { return b.subscription.acknowledge(b) }
+func (b *Batch) Ack() error {
+	err := b.subscription.acknowledge(b)
+	for _, p := range b.split {
+		if of := p.rest(); err == nil {
+			err = of
+		}
+	}
+	return err
+}
 
 // Acknowledge settles deliveries of any batches and consumers that were not settled before.
 // Deliveries older than every unsettled one of their channel need one frame together, each
@@ -56,6 +67,11 @@ func (b *Batch) Ack() error { return b.subscription.acknowledge(b) }
 func Acknowledge(deliveries []*Delivery) error {
 	of := make(map[*subscription][]*Delivery)
 	for _, d := range deliveries {
+		if d.parts != nil {
+			if d = d.parts.last(d.part); d == nil {
+				continue
+			}
+		}
 		of[d.batch.subscription] = append(of[d.batch.subscription], d)
 	}
 	var failed error
@@ -67,20 +83,41 @@ func Acknowledge(deliveries []*Delivery) error {
 
 // Requeue gives one message back to its queue. It must come before the batch's Ack;
 // whatever is settled stays settled. It returns ErrStale if the channel is gone.
-func (d *Delivery) Requeue() error { return d.batch.subscription.requeue(d.batch, d.position) }
+func (d *Delivery) Requeue() error {
+	if d.parts != nil {
+		return d.parts.requeue()
+	}
+	return d.batch.subscription.requeue(d.batch, d.position)
+}
 
 // Ack settles this delivery alone, now. Acknowledge settles several with fewer frames.
-func (d *Delivery) Ack() error { return d.batch.subscription.accept(d.batch, d.position) }
+func (d *Delivery) Ack() error {
+	if d.parts != nil {
+		return d.parts.accept(d.part)
+	}
+	return d.batch.subscription.accept(d.batch, d.position)
+}
 
 // Detach takes the delivery out of its batch, so that the batch's Ack leaves it
 // alone: it is to be settled by itself, later. What was settled before stays as it
 // is. While a delivery is detached, later batches of its consumer are acknowledged
 // message by message, and it counts towards the prefetch.
-func (d *Delivery) Detach() *Delivery { return d.batch.subscription.detach(d.batch, d.position) }
+func (d *Delivery) Detach() *Delivery {
+	if d.parts != nil {
+		d.parts.detach(d.part)
+		return d
+	}
+	return d.batch.subscription.detach(d.batch, d.position)
+}
 
 // Stale reports whether the delivery can no longer be settled: its channel is
 // gone, and the message comes, or has come, again.
-func (d *Delivery) Stale() bool { return d.batch.subscription.isDead() }
+func (d *Delivery) Stale() bool {
+	if d.parts != nil {
+		return d.parts.stale()
+	}
+	return d.batch.subscription.isDead()
+}
 
 // append adds a delivery; nobody else knows the batch yet but the list of open
 // ones, which does not look inside before it is handed out.

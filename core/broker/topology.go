@@ -75,6 +75,16 @@ func declareExecutor(d declarations) {
 	}
 }
 
+// DeclareBatches declares the queue of completions in batches, which existing executors
+// do not have. Its dead letters carry the routing key of single completions.
+func (b *Broker) DeclareBatches(ctx context.Context) error {
+	return b.declare(ctx, func(d declarations) {
+		arguments := toDeadLetters()
+		arguments["x-dead-letter-routing-key"] = message.KeyExecutionCompleted
+		d.queue(message.QueueExecutionBatches, arguments)
+	})
+}
+
 // DeclareWorker declares the three queues of a worker, as the worker itself
 // does. A ttl of zero is WorkerQueueTTLDefault. The exchanges must exist.
 func (b *Broker) DeclareWorker(ctx context.Context, id int64, ttl time.Duration) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/gate"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -23,6 +25,9 @@ const (
 	MaxBatch = 20
 	Prefetch = 60
 )
+
+// maxLetters bounds the letters of one transaction: a message may hold many.
+const maxLetters = 100
 
 // Consumer is where dead letters come from; *broker.Consumer is one.
 type Consumer interface {
@@ -98,13 +103,19 @@ func (h *Handler) run(ctx context.Context) {
 func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 	letters := make([]*Letter, 0, len(batch.Deliveries))
 	for i := range batch.Deliveries {
-		if l := Read(&batch.Deliveries[i]); l.kind != kindProbe { // probes go with the batch
-			letters = append(letters, l)
+		for _, l := range readAll(&batch.Deliveries[i], message.QueueDeadLetter) {
+			if l.kind != kindProbe { // probes go with the batch
+				letters = append(letters, l)
+			}
 		}
 	}
-	out, err := h.settle(ctx, letters, 1)
-	if err != nil {
-		return err
+	var out outcome
+	for part := range slices.Chunk(letters, maxLetters) {
+		of, err := h.settle(ctx, part, 1)
+		if err != nil {
+			return err
+		}
+		out.add(of)
 	}
 	crashpoint.Reach("letter:committed")
 	for _, l := range append(out.rounds, out.refused...) {
@@ -120,7 +131,12 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 		// The connection is gone; the letters come again and find their rows.
 		h.deps.Logger.DebugContext(ctx, "Dead letters could not be acknowledged and come again", "error", err)
 	}
-	return h.decideInRounds(ctx, out.rounds)
+	for part := range slices.Chunk(out.rounds, maxLetters) {
+		if err := h.decideInRounds(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // handOn has ended executions released, whose report died. Whatever is not handed

@@ -62,6 +62,7 @@ type Letter struct {
 	delivery    *broker.Delivery
 	trouble     string // why it cannot be read
 	unreadable  bool   // a dispatch of which only the beginning can be read
+	batched     bool   // it was sent with others
 
 	exchange, key, queue, reason string
 	said                         string    // why the engine gave up on it
@@ -88,6 +89,24 @@ type Letter struct {
 // Read makes a letter of a delivery. It never fails: what cannot be read is a
 // letter that says so.
 func Read(d *broker.Delivery) *Letter { return read(d, message.QueueDeadLetter) }
+
+// readAll makes the letters of a message that lay in a queue: one, or one for each message
+// that a batch stands for. A batch that cannot be read is one letter.
+func readAll(d *broker.Delivery, queue string) []*Letter {
+	if !message.IsBatch(d.Type) {
+		return []*Letter{read(d, queue)}
+	}
+	singles, err := message.Split(d.Body)
+	if err != nil {
+		return []*Letter{read(d, queue)}
+	}
+	letters := make([]*Letter, len(singles))
+	for i, part := range d.Split(singles) {
+		letters[i] = read(part, queue)
+		letters[i].batched = true
+	}
+	return letters
+}
 
 // read is Read of a message that lay in a queue, which need not be dead.
 func read(d *broker.Delivery, queue string) *Letter {
@@ -130,6 +149,9 @@ func (l *Letter) readDeath() {
 		if keys := deaths[0].RoutingKeys; len(keys) > 0 && (l.key == "#" || l.key == "" || l.delivery.Exchange == "") {
 			l.key = keys[0]
 		}
+	}
+	if l.key == message.QueueExecutionBatches {
+		l.exchange, l.key = message.ExchangeExecutions, message.KeyExecutionCompleted
 	}
 	if l.exchange == "" || l.exchange == message.ExchangeDeadLetter {
 		l.exchange = l.sentTo()

@@ -125,7 +125,9 @@ func (l *Letter) resolve(round *handover.Round, mayWait bool) (v verdict, open b
 	}
 	why := handover.Unstarted{
 		Cause: handover.CauseDeadLetter, Move: true,
-		Same:   l.reason == ReasonExpired, // what expired never reached the worker; what it rejected it rejects again
+		// What expired never reached the worker, and what it rejected it rejects again; a batch
+		// is rejected by a worker that reads no batches any more.
+		Same:   l.reason == ReasonExpired || l.batched,
 		Result: l.result(round, row.ActionRef),
 	}
 	if mayWait {

@@ -51,13 +51,14 @@ func Take(
 ) (Taken, error) {
 	letters, probes := make([]*Letter, 0, len(deliveries)), 0
 	for i := range deliveries {
-		l := read(&deliveries[i], t.Queue)
-		if l.kind == kindProbe {
-			probes++
-			continue
+		for _, l := range readAll(&deliveries[i], t.Queue) {
+			if l.kind == kindProbe {
+				probes++
+				continue
+			}
+			l.taking = &t
+			letters = append(letters, l)
 		}
-		l.taking = &t
-		letters = append(letters, l)
 	}
 	return take(ctx, st, letters, probes, also)
 }

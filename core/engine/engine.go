@@ -42,6 +42,7 @@ import (
 const (
 	maxCompletions = 200
 	maxRequests    = 100
+	maxBatches     = 32 // messages, each with up to message.MaxBatchItems completions
 )
 
 // Deps is what an engine is given.
@@ -175,6 +176,7 @@ func (e *Engine) assemble(version string) {
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
 	e.hot = newHot(completed, requested, e.schedulers, rounds, e.course(), e.logger, NewMetrics(e.registry))
+	e.hot.batched = e.consume(message.QueueExecutionBatches, "executor.batches", 2*maxBatches, maxBatches)
 	e.hot.gate = e.gate
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
@@ -218,6 +220,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("neighbours", &neighbours{engine: e})
 	e.services.Add("outbox", e.relay)
 	e.services.Add("completions", completed)
+	e.services.Add("batches", e.hot.batched)
 	e.services.Add("requests", requested)
 	e.services.Add("status", status)
 	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))

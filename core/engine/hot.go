@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -33,6 +34,7 @@ type hot struct {
 	*shared
 
 	completed *broker.Consumer
+	batched   *broker.Consumer // of completions in batches; nil in tests without any
 	requested *broker.Consumer
 }
 
@@ -103,6 +105,8 @@ func (h *hot) receive(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case batch := <-h.completed.Batches():
+			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted), func(s *scheduler) *spread.Box[item] { return s.ended })
+		case batch := <-h.batches():
 			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted), func(s *scheduler) *spread.Box[item] { return s.ended })
 		case batch := <-h.requested.Batches():
 			h.spread(h.read(ctx, batch, message.TypeExecutionRequested), func(s *scheduler) *spread.Box[item] { return s.requested })
@@ -199,28 +203,61 @@ func (it *item) settled() bool { return it.open == nil || it.open.Add(-1) == 0 }
 // it never blocks its neighbours. Each delivery is settled by itself.
 func (h *hot) read(ctx context.Context, batch *broker.Batch, kind string) []item {
 	items := make([]item, 0, len(batch.Deliveries))
-	for i := range batch.Deliveries {
-		it := item{delivery: &batch.Deliveries[i], alone: true, ended: kind == message.TypeExecutionCompleted}
-		if err := it.decode(); err != nil {
+	add := func(d *broker.Delivery, payload json.RawMessage) {
+		it := item{delivery: d, alone: true, ended: kind == message.TypeExecutionCompleted}
+		if err := it.decode(payload); err != nil {
 			poison(ctx, h.logger, h.metrics, it, kind, err)
-			continue
+			return
 		}
 		items = append(items, it)
+	}
+	for i := range batch.Deliveries {
+		d := &batch.Deliveries[i]
+		if d.Type != message.TypeExecutionBatchCompleted {
+			add(d, nil)
+			continue
+		}
+		singles, err := message.Split(d.Body)
+		if err != nil {
+			poison(ctx, h.logger, h.metrics, item{delivery: d, alone: true}, d.Type, err)
+			continue
+		}
+		for n, part := range d.Split(singles) {
+			add(part, singles[n].Payload)
+		}
 	}
 	return items
 }
 
-func (it *item) decode() error {
+// batches are the completions in batches.
+func (h *hot) batches() <-chan *broker.Batch {
+	if h.batched == nil {
+		return nil
+	}
+	return h.batched.Batches()
+}
+
+// decode reads what the delivery is about. payload is that of its message, nil if only the
+// body is there.
+func (it *item) decode(payload json.RawMessage) error {
 	if !it.ended {
 		envelope, err := message.Decode[message.ExecutionRequested](it.delivery.Body)
 		it.execution = envelope.Payload.ExecutionID
 		it.action = actionOf(envelope.Payload.ActionRef, envelope.Payload.ActionID)
 		return err
 	}
-	envelope, err := message.Decode[message.ExecutionCompleted](it.delivery.Body)
-	it.execution = envelope.Payload.ExecutionID
-	it.action = actionOf(envelope.Payload.ActionRef, &envelope.Payload.ActionID)
-	if said, unknown := attune.ParseStatus(envelope.Payload.Status); unknown == nil {
+	var report message.ExecutionCompleted
+	var err error
+	if payload != nil {
+		report, err = message.DecodePayload[message.ExecutionCompleted](payload)
+	} else {
+		var envelope message.Envelope[message.ExecutionCompleted]
+		envelope, err = message.Decode[message.ExecutionCompleted](it.delivery.Body)
+		report = envelope.Payload
+	}
+	it.execution = report.ExecutionID
+	it.action = actionOf(report.ActionRef, &report.ActionID)
+	if said, unknown := attune.ParseStatus(report.Status); unknown == nil {
 		it.said = said
 	}
 	return err

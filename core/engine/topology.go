@@ -103,6 +103,9 @@ func (e *Engine) declare(ctx context.Context) error {
 	if err := e.broker.DeclareExecutor(ctx); err != nil {
 		return fmt.Errorf("declare the queues of the engine: %w", err)
 	}
+	if err := e.broker.DeclareBatches(ctx); err != nil {
+		return fmt.Errorf("declare the queue of completions in batches: %w", err)
+	}
 	if !requests.Exists {
 		e.sweep.MessagesLost()
 	}

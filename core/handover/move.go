@@ -160,7 +160,7 @@ func (t *taken) record(p *store.Pipeline) {
 func (r *Round) composeTaken() error {
 	for _, m := range r.moves {
 		granted := admission.Granted{Waiter: m.waiter, Worker: m.to}
-		if err := r.add(r.dispatch(granted)); err != nil {
+		if err := r.dispatch(granted); err != nil {
 			return err
 		}
 	}

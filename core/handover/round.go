@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ type Round struct {
 
 	births []*Birth
 	more   []outbox.Message // of the steps
+
+	dispatches map[int64][]message.Dispatch // to workers that read batches; of compose
 
 	afterwards
 	orchestration
@@ -266,12 +269,12 @@ func (r *Round) writeEndings(p *store.Pipeline) {
 	p.Exec(store.DecideExecutions, ids, statuses, results)
 }
 
-// compose writes the messages: one dispatch for every grant, one completion
-// for every ending.
+// compose writes the messages: a dispatch for every grant, alone or with others of its
+// worker, and one completion for every ending.
 func (r *Round) compose() error {
-	r.messages = r.messages[:0]
+	r.messages, r.dispatches = r.messages[:0], nil
 	for _, g := range r.Ledger.Granted() {
-		if err := r.add(r.dispatch(g)); err != nil {
+		if err := r.dispatch(g); err != nil {
 			return err
 		}
 	}
@@ -292,6 +295,9 @@ func (r *Round) compose() error {
 	if err := r.composeTaken(); err != nil {
 		return err
 	}
+	if err := r.composeBatches(); err != nil {
+		return err
+	}
 	return r.composeOutcomes()
 }
 
@@ -299,13 +305,40 @@ func (r *Round) compose() error {
 // read parameters from the row; the copy is a courtesy to other consumers.
 const maxConfigInDispatch = 16 << 10
 
-func (r *Round) dispatch(g admission.Granted) (outbox.Message, error) {
+// dispatch hands an execution to its worker: by a message of its own, or with others of
+// this round by composeBatches if the worker reads batches.
+func (r *Round) dispatch(g admission.Granted) error {
 	payload := message.Dispatch{
 		ExecutionID: g.ExecutionID, WorkerID: g.Worker, ActionRef: g.ActionRef,
 		ScheduledAttemptUpdatedAt: r.updatedAt(g.Updated), Attempt: g.Attempt + 1,
 	}
 	payload.Config = bounds.Copy(g.Config, maxConfigInDispatch)
-	return r.message(message.TypeExecutionRequested, message.DispatchKey(g.Worker), payload)
+	if w := r.fleet.Worker(g.Worker); w == nil || !w.Batch {
+		return r.add(r.message(message.TypeExecutionRequested, message.DispatchKey(g.Worker), payload))
+	}
+	if r.dispatches == nil {
+		r.dispatches = make(map[int64][]message.Dispatch)
+	}
+	r.dispatches[g.Worker] = append(r.dispatches[g.Worker], payload)
+	return nil
+}
+
+// composeBatches writes the dispatches to workers that read batches, in as few messages
+// as the bounds of a batch allow.
+func (r *Round) composeBatches() error {
+	for _, worker := range slices.Sorted(maps.Keys(r.dispatches)) {
+		key := message.DispatchKey(worker)
+		sent, err := message.Batches(message.TypeExecutionBatchRequested, r.dispatches[worker], r.Now(), r.h.cfg.Source)
+		if err != nil {
+			return fmt.Errorf("write the dispatches for %s: %w", key, err)
+		}
+		for _, one := range sent {
+			r.messages = append(r.messages, outbox.Message{
+				ID: one.ID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: one.Type, Body: one.Body,
+			})
+		}
+	}
+	return nil
 }
 
 // updatedAt is what execution.updated says after this transaction's write: the

@@ -51,6 +51,8 @@ func samples() map[string]struct {
 		"rule_enabled":         {message.TypeRuleEnabled, message.RuleEnabled{RuleID: 5, RuleRef: "p.r", TriggerRef: "p.t", TriggerParams: raw}},
 		"rule_disabled":        {message.TypeRuleDisabled, message.RuleDisabled{RuleID: 5, RuleRef: "p.r", TriggerRef: "p.t"}},
 		"pack_registered":      {message.TypePackRegistered, message.PackRegistered{PackID: 14, PackRef: "p", Version: "1.0.0", RuntimeNames: []string{"python"}}},
+		"batch_requested":      {message.TypeExecutionBatchRequested, message.Batch{Executions: []json.RawMessage{[]byte(`{"execution_id":7,"worker_id":11}`), []byte(`{"execution_id":8,"worker_id":11}`)}}},
+		"batch_completed":      {message.TypeExecutionBatchCompleted, message.Batch{Executions: []json.RawMessage{[]byte(`{"execution_id":7}`), []byte(`{"execution_id":8}`)}}},
 		"pack_deleted":         {message.TypePackDeleted, message.PackDeleted{PackID: 14, PackRef: "p"}},
 	}
 }

@@ -23,6 +23,10 @@ const (
 	QueueExecutionStatus    = "attune.execution.status.queue"
 	QueueExecutionCompleted = "attune.execution.completed.queue"
 	QueueInquiryResponses   = "attune.inquiry.responses.queue"
+
+	// QueueExecutionBatches takes completions in batches. Only engines that read batches
+	// consume it, and messages reach it by its name: no binding leads to it.
+	QueueExecutionBatches = "attune.execution.completed.batch.queue"
 )
 
 // Routing keys.
@@ -96,6 +100,10 @@ const (
 	TypeRuleDisabled             = "RuleDisabled"
 	TypePackRegistered           = "PackRegistered"
 	TypePackDeleted              = "PackDeleted"
+
+	// The types of batches are our own: see Batch.
+	TypeExecutionBatchRequested = "ExecutionBatchRequested" // of dispatches
+	TypeExecutionBatchCompleted = "ExecutionBatchCompleted"
 )
 
 // Types lists every message type.
@@ -103,13 +111,15 @@ var Types = []string{
 	TypeEventCreated, TypeEnforcementCreated, TypeExecutionRequested, TypeExecutionStatusChanged,
 	TypeExecutionCompleted, TypeExecutionCancelRequested, TypeInquiryCreated, TypeInquiryResponded,
 	TypeNotificationCreated, TypeRuleCreated, TypeRuleEnabled, TypeRuleDisabled, TypePackRegistered, TypePackDeleted,
+	TypeExecutionBatchRequested, TypeExecutionBatchCompleted,
 }
 
 // Route is where messages of a type are published.
 type Route struct{ Exchange, Key string }
 
 // RouteOf returns the exchange and routing key of a message type. Cancel
-// requests have no key of their own: they go to CancelKey.
+// requests have no key of their own: they go to CancelKey; batches of dispatches go to
+// DispatchKey.
 func RouteOf(kind string) (Route, bool) {
 	route, ok := routes[kind]
 	return route, ok
@@ -130,6 +140,8 @@ var routes = map[string]Route{
 	TypeRuleDisabled:             {ExchangeEvents, KeyRuleDisabled},
 	TypePackRegistered:           {ExchangeEvents, KeyPackRegistered},
 	TypePackDeleted:              {ExchangeEvents, KeyPackDeleted},
+	TypeExecutionBatchRequested:  {ExchangeExecutions, ""},
+	TypeExecutionBatchCompleted:  {"", QueueExecutionBatches},
 }
 
 // DeadLetterKeys lists the static routing keys that a dead letter may carry;

@@ -50,6 +50,8 @@ type Worker struct {
 	// AttemptFence is true for workers that refuse a dispatch with an older
 	// attempt number.
 	AttemptFence bool
+	// Batch is true for workers that read several dispatches in one message.
+	Batch bool
 	// Health puts a degraded worker behind the others; HealthReason says why.
 	Health       Health
 	HealthReason string
@@ -151,6 +153,9 @@ func (w *Worker) announce(capabilities []byte) {
 	}
 	if !read(fields["attempt_fence"], &w.AttemptFence) {
 		w.AttemptFence = false
+	}
+	if !read(fields["batch"], &w.Batch) {
+		w.Batch = false
 	}
 	w.Versions = versions(fields)
 	var labels map[string]json.RawMessage

@@ -42,14 +42,16 @@ func (u *Undelivered) Take(ctx context.Context, tx *store.Tx, returned []outbox.
 			taken[m.ID] = true
 			continue
 		}
-		sent, err := message.Decode[message.Dispatch](m.Body)
+		sent, err := dispatches(m)
 		if err != nil {
 			continue // not ours: it is tried again as it is
 		}
 		taken[m.ID] = true
-		note.Executions = append(note.Executions, sent.Payload.ExecutionID)
-		note.Attempts = append(note.Attempts, sent.Payload.Attempt)
-		note.Workers = append(note.Workers, worker)
+		for _, one := range sent {
+			note.Executions = append(note.Executions, one.ExecutionID)
+			note.Attempts = append(note.Attempts, one.Attempt)
+			note.Workers = append(note.Workers, worker)
+		}
 	}
 	if len(note.Executions) == 0 {
 		return taken, nil
@@ -64,4 +66,22 @@ func (u *Undelivered) Take(ctx context.Context, tx *store.Tx, returned []outbox.
 		u.wake()
 	})
 	return taken, nil
+}
+
+// dispatches are the hand-overs of a message.
+func dispatches(m outbox.Message) ([]message.Dispatch, error) {
+	if !message.IsBatch(m.Type) {
+		sent, err := message.Decode[message.Dispatch](m.Body)
+		return []message.Dispatch{sent.Payload}, err
+	}
+	singles, err := message.Split(m.Body)
+	list := make([]message.Dispatch, 0, len(singles))
+	for _, one := range singles {
+		sent, err := message.DecodePayload[message.Dispatch](one.Payload)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, sent)
+	}
+	return list, err
 }

@@ -108,7 +108,8 @@ func (t *Triage) PlanTake(ctx context.Context, order TakeOrder) (*TakePlan, erro
 	return plan, nil
 }
 
-// TakeReceipt is what a take has done. Taken is New, Known and Probes together.
+// TakeReceipt is what a take has done. Taken is New, Known and Probes together; a message
+// that stands for several executions counts once for each.
 type TakeReceipt struct {
 	Op      string `json:"op"`
 	Queue   string `json:"queue"`
@@ -130,6 +131,8 @@ type TakeReceipt struct {
 	// Stopped says why it ended early; empty if it did not.
 	Stopped string `json:"stopped,omitempty"`
 	Audit   int64  `json:"audit_id,omitempty"`
+
+	messages int // that left the queue
 }
 
 // Take takes what was planned, in the order of the queue: a page of messages is written
@@ -208,7 +211,7 @@ func (r *take) run(ctx context.Context) error {
 		if err := r.page(whole, page); err != nil {
 			return err
 		}
-		progress(ctx, r.receipt.Taken, r.receipt.Planned)
+		progress(ctx, r.receipt.messages, r.receipt.Planned)
 		if !stopping {
 			r.pace(ctx)
 		}
@@ -241,6 +244,7 @@ func (r *take) page(ctx context.Context, page []broker.Delivery) error {
 	if err != nil {
 		return err
 	}
+	r.receipt.messages += len(page)
 	if err := r.drain.Ack(ctx); err != nil {
 		return err
 	}
@@ -283,7 +287,7 @@ func (r *take) audit(ctx context.Context, tx *store.Tx, receipt *TakeReceipt, fa
 // finish judges how it ended, and writes that down as far as the database answers.
 func (r *take) finish(ctx context.Context, err error, stopped bool) {
 	receipt := r.receipt
-	missing := max(receipt.Planned-receipt.Taken, 0)
+	missing := max(receipt.Planned-receipt.messages, 0)
 	if r.empty && err == nil {
 		receipt.Absent = missing
 	} else {

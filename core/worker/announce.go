@@ -48,7 +48,8 @@ type publisher interface {
 // until the broker confirms it.
 type announcer struct {
 	publisher publisher
-	statuses  bool // also of transitions other than cancels
+	statuses  bool          // also of transitions other than cancels
+	batches   *batchReaders // nil has each completion sent by itself
 	logger    *slog.Logger
 	metrics   *Metrics
 
@@ -61,13 +62,24 @@ type announcer struct {
 }
 
 // add takes committed ends.
-func (a *announcer) add(ended []announcement) {
-	messages := make([]broker.Message, 0, len(ended))
-	for _, e := range ended {
+func (a *announcer) add(ctx context.Context, ended []announcement) {
+	if len(ended) == 0 {
+		return
+	}
+	var messages []broker.Message
+	payloads := make([]message.ExecutionCompleted, len(ended))
+	for i, e := range ended {
 		if e.status == attune.StatusCancelled || a.statuses {
 			messages = append(messages, a.changed(e.execution, e.ref, e.previous, e.status, e.at))
 		}
-		messages = append(messages, a.completed(e))
+		payloads[i] = e.payload()
+	}
+	if len(ended) > 1 && a.batches.there(ctx) {
+		messages = append(messages, a.together(payloads)...)
+	} else {
+		for _, payload := range payloads {
+			messages = append(messages, encode(a, message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
+		}
 	}
 	a.put(messages, false)
 }
@@ -141,7 +153,7 @@ func (a *announcer) run(ctx context.Context) {
 			}
 			continue
 		}
-		left := a.publish(ctx, batch)
+		left := a.publish(ctx, a.readable(ctx, batch))
 		if len(left) == 0 {
 			crashpoint.Reach("worker:reported")
 			pause = retryFirst
@@ -167,6 +179,11 @@ func (a *announcer) publish(ctx context.Context, batch []broker.Message) []broke
 			continue
 		}
 		if outcome.Status == broker.Returned && batch[i].Type == message.TypeExecutionStatusChanged {
+			continue
+		}
+		if outcome.Status == broker.Returned && message.IsBatch(batch[i].Type) {
+			a.batches.gone()
+			left, reason = append(left, apart(batch[i])...), outcome.Err
 			continue
 		}
 		left, reason = append(left, batch[i]), outcome.Err
@@ -196,7 +213,7 @@ func (a *announcer) flush(ctx context.Context) bool {
 	}
 }
 
-func (a *announcer) completed(e announcement) broker.Message {
+func (e announcement) payload() message.ExecutionCompleted {
 	payload := message.ExecutionCompleted{
 		ExecutionID: e.execution, ActionRef: e.ref, Status: string(e.status), CompletedAt: e.at,
 	}
@@ -204,7 +221,7 @@ func (a *announcer) completed(e announcement) broker.Message {
 		payload.ActionID = *e.action
 	}
 	payload.Result = bounds.Copy(e.result, resultInMessage)
-	return encode(a, message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload)
+	return payload
 }
 
 func (a *announcer) changed(execution int64, ref string, from, to attune.Status, at time.Time) broker.Message {

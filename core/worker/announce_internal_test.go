@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,7 +58,7 @@ func TestAnnouncer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { a.run(ctx) })
-		a.add([]announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted, result: []byte(`{}`)}})
+		a.add(t.Context(), []announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted, result: []byte(`{}`)}})
 		require.True(t, a.flush(t.Context()))
 		cancel()
 		wg.Wait()
@@ -71,7 +72,7 @@ func TestAnnouncer(t *testing.T) {
 	t.Run("ACancelIsAlsoAStatusMessageThatMayReachNobody", func(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
-		a.add([]announcement{{execution: 7, status: attune.StatusCancelled, previous: attune.StatusRunning}})
+		a.add(t.Context(), []announcement{{execution: 7, status: attune.StatusCancelled, previous: attune.StatusRunning}})
 		batch := a.take()
 		require.Len(t, batch, 2)
 		require.Equal(t, message.TypeExecutionStatusChanged, batch[0].Type)
@@ -94,9 +95,70 @@ func TestAnnouncer(t *testing.T) {
 	t.Run("LargeResultsStayInTheRow", func(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{})
-		m := a.completed(announcement{execution: 7, result: append(append([]byte(`"`), make([]byte, resultInMessage)...), '"')})
-		envelope, err := message.Decode[message.ExecutionCompleted](m.Body)
+		a.add(t.Context(), []announcement{{execution: 7, result: append(append([]byte(`"`), make([]byte, resultInMessage)...), '"')}})
+		envelope, err := message.Decode[message.ExecutionCompleted](a.take()[0].Body)
 		require.NoError(t, err)
 		require.Contains(t, []string{"", "null"}, string(envelope.Payload.Result))
+	})
+}
+
+// readers answer as a broker whose engines read batches or do not.
+type readers struct{ state broker.QueueState }
+
+func (r *readers) State() broker.State { return broker.StateConnected }
+
+func (r *readers) QueueState(context.Context, string) (broker.QueueState, error) { return r.state, nil }
+
+// Completions go in batches only while an engine consumes batches, and apart when none
+// does any more.
+func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
+	t.Parallel()
+	ended := []announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted}, {execution: 8, ref: "a.b", status: attune.StatusFailed}}
+	kinds := func(messages []broker.Message) (list []string) {
+		for _, m := range messages {
+			list = append(list, m.Type+" "+m.Exchange+" "+m.RoutingKey)
+		}
+		return list
+	}
+	single := message.TypeExecutionCompleted + " " + message.ExchangeExecutions + " " + message.KeyExecutionCompleted
+	batch := message.TypeExecutionBatchCompleted + "  " + message.QueueExecutionBatches
+	there := broker.QueueState{Exists: true, Consumers: 1}
+	for name, c := range map[string]struct {
+		state broker.QueueState
+		want  []string
+	}{
+		"read":       {there, []string{batch}},
+		"not read":   {broker.QueueState{Exists: true}, []string{single, single}},
+		"not there":  {broker.QueueState{}, []string{single, single}},
+		"turned off": {broker.QueueState{}, []string{single, single}},
+	} {
+		a := newTestAnnouncer(&scripted{})
+		if name != "turned off" {
+			a.batches = &batchReaders{broker: &readers{state: c.state}}
+		}
+		a.add(t.Context(), ended)
+		require.Equal(t, c.want, kinds(a.take()), name)
+		a.add(t.Context(), ended[:1])
+		require.Equal(t, []string{single}, kinds(a.take()), "one end goes by itself: %s", name)
+	}
+
+	t.Run("the queue is deleted", func(t *testing.T) {
+		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
+		a.batches = &batchReaders{broker: &readers{state: there}}
+		a.add(t.Context(), ended)
+		left := a.publish(t.Context(), a.take())
+		require.Equal(t, []string{single, single}, kinds(left))
+		a.add(t.Context(), ended)
+		require.Equal(t, []string{single, single}, kinds(a.take()), "the next ones go by themselves at once")
+	})
+
+	t.Run("the readers leave while it waits", func(t *testing.T) {
+		a := newTestAnnouncer(&scripted{})
+		wire := &readers{state: there}
+		a.batches = &batchReaders{broker: wire}
+		a.add(t.Context(), ended)
+		waiting := a.take()
+		wire.state, a.batches.asked = broker.QueueState{Exists: true}, time.Time{}
+		require.Equal(t, []string{single, single}, kinds(a.readable(t.Context(), waiting)))
 	})
 }

@@ -113,6 +113,9 @@ type Config struct {
 	// RuntimeEnvsDir is passed on to processes. An interpreter that was installed there
 	// for a pack runs the actions of the pack.
 	RuntimeEnvsDir string
+	// SingleMessages has every execution be handed over, and its end be reported, by a
+	// message of its own. Batches that are in the worker's queue are read all the same.
+	SingleMessages bool
 	// ShutdownTimeout is how long running executions may take to end on Stop.
 	ShutdownTimeout time.Duration
 	// Taints keep executions away that do not tolerate them.
@@ -223,7 +226,7 @@ func (c Config) capabilities(found []interpreter) map[string]any {
 		"runtimes": c.Runtimes, "max_concurrent_executions": c.MaxConcurrent, "worker_version": c.Version,
 		"labels": labels, "taints": taints,
 		"agent_mode": false, "agent_binary_name": "attune-executor", "agent_binary_version": c.Version,
-		"attempt_fence": true,
+		"attempt_fence": true, "batch": !c.SingleMessages,
 	})
 	delete(all, "health") // of this process nothing is known yet
 	if c.HealthURL != nil {

@@ -185,7 +185,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 		f.metrics.lost("finish")
 		f.logger.DebugContext(ctx, "Execution was ended by somebody else", "execution_id", id)
 	}
-	f.announcer.add(ended)
+	f.announcer.add(ctx, ended)
 	return nil
 }
 

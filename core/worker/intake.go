@@ -58,9 +58,9 @@ func (in *intake) run(ctx context.Context, batches <-chan *broker.Batch) {
 // them when the rows of all are running. A dispatch that comes again because
 // the process died in between finds its row running and starts nothing.
 func (in *intake) take(ctx context.Context, batch *broker.Batch) {
-	waiting := batch.Deliveries
+	waiting := in.split(ctx, batch)
 	for len(waiting) > 0 {
-		n := in.roster.acquire(ctx, len(waiting))
+		n := in.roster.acquire(ctx, min(len(waiting), startMax))
 		jobs := in.read(ctx, waiting[:n])
 		in.roster.release(n - len(jobs))
 		if n == 0 || !in.start(ctx, jobs) {
@@ -76,10 +76,36 @@ func (in *intake) take(ctx context.Context, batch *broker.Batch) {
 	}
 }
 
-// giveBack returns what was not started to the queue.
-func (in *intake) giveBack(ctx context.Context, deliveries []broker.Delivery) {
-	for i := range deliveries {
-		if err := deliveries[i].Requeue(); err != nil {
+// split lists the dispatches of a batch of deliveries, of which each may be one or many.
+func (in *intake) split(ctx context.Context, batch *broker.Batch) []*broker.Delivery {
+	dispatches := make([]*broker.Delivery, 0, len(batch.Deliveries))
+	for i := range batch.Deliveries {
+		delivery := &batch.Deliveries[i]
+		if delivery.Type != message.TypeExecutionBatchRequested {
+			dispatches = append(dispatches, delivery)
+			continue
+		}
+		singles, err := message.Split(delivery.Body)
+		if err != nil {
+			in.poison(ctx, delivery, err)
+			continue
+		}
+		dispatches = append(dispatches, delivery.Split(singles)...)
+	}
+	return dispatches
+}
+
+func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause error) {
+	in.metrics.poison()
+	in.logger.WarnContext(ctx, "Dispatch cannot be read and is dead-lettered", "message_id", delivery.MessageID, "error", cause)
+	delivery.GiveUp(ctx, cause, 1)
+}
+
+// giveBack returns dispatches that were not started to the queue. Those of a batch return
+// with the ones that were, which start nothing when they come again.
+func (in *intake) giveBack(ctx context.Context, deliveries []*broker.Delivery) {
+	for _, delivery := range deliveries {
+		if err := delivery.Requeue(); err != nil {
 			in.logger.DebugContext(ctx, "Dispatch could not be given back and comes again by itself", "error", err)
 		}
 	}
@@ -88,10 +114,9 @@ func (in *intake) giveBack(ctx context.Context, deliveries []broker.Delivery) {
 // read decodes dispatches and enters them in the roster. What cannot be read is
 // dead-lettered; what is in hand already needs nothing but its
 // acknowledgement.
-func (in *intake) read(ctx context.Context, deliveries []broker.Delivery) []*job {
+func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*job {
 	jobs := make([]*job, 0, len(deliveries))
-	for i := range deliveries {
-		delivery := &deliveries[i]
+	for _, delivery := range deliveries {
 		dispatch, err := message.Decode[message.Dispatch](delivery.Body)
 		switch {
 		case err != nil:
@@ -103,10 +128,7 @@ func (in *intake) read(ctx context.Context, deliveries []broker.Delivery) []*job
 			err = fmt.Errorf("the dispatch names attempt %d", dispatch.Payload.Attempt)
 		}
 		if err != nil {
-			in.metrics.poison()
-			in.logger.WarnContext(ctx, "Dispatch cannot be read and is dead-lettered",
-				"message_id", delivery.MessageID, "error", err)
-			delivery.GiveUp(ctx, err, 1)
+			in.poison(ctx, delivery, err)
 			continue
 		}
 		j, added := in.roster.add(in.life, dispatch.Payload.ExecutionID, dispatch.Payload.Attempt)
@@ -198,7 +220,7 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 		in.roster.release(1)
 	}
 	in.announcer.started(running)
-	in.announcer.add(cancelled)
+	in.announcer.add(ctx, cancelled)
 	for _, j := range running {
 		crashpoint.Reach("worker:started")
 		go in.runJob(j)

@@ -166,6 +166,25 @@ func (b *bundle) dispatchAttempt(t testing.TB, w *worker.Worker, attempt int32, 
 	b.publish(t, messages...)
 }
 
+// dispatchBatch publishes dispatches of the first attempt in one message.
+func (b *bundle) dispatchBatch(t testing.TB, w *worker.Worker, executions ...int64) broker.Message {
+	t.Helper()
+	var payloads []message.Dispatch
+	for _, id := range executions {
+		payloads = append(payloads, message.Dispatch{
+			ExecutionID: id, WorkerID: w.ID(), ActionRef: "any.action", ScheduledAttemptUpdatedAt: time.Now().UTC(), Attempt: 1,
+		})
+	}
+	sent, err := message.Batches(message.TypeExecutionBatchRequested, payloads, time.Now(), "test")
+	require.NoError(t, err)
+	require.Len(t, sent, 1)
+	m := broker.Message{
+		ID: sent[0].ID, Exchange: message.ExchangeExecutions, RoutingKey: message.DispatchKey(w.ID()), Type: sent[0].Type, Body: sent[0].Body,
+	}
+	b.publish(t, m)
+	return m
+}
+
 // run schedules and dispatches one execution and waits for its end.
 func (b *bundle) run(t testing.TB, w *worker.Worker, action testkit.ActionRow, config any) (attune.Status, result) {
 	t.Helper()

@@ -148,6 +148,9 @@ func (w *Worker) newLife() *life {
 		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
 		wake: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
+	if !cfg.SingleMessages {
+		l.announcer.batches = &batchReaders{broker: deps.Broker}
+	}
 	l.finisher = &finisher{
 		store: deps.Store, roster: l.roster, announcer: l.announcer, logger: deps.Logger, metrics: deps.Metrics,
 		vitals: l.vitals, wake: make(chan struct{}, 1),
@@ -197,7 +200,7 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 	if err != nil {
 		return err
 	}
-	l.announcer.add(left)
+	l.announcer.add(ctx, left)
 	if err := w.declare(ctx, l.member.id); err != nil {
 		return err
 	}

@@ -1,0 +1,138 @@
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Bounds of a batch that is written. A batch that is read may be larger.
+const (
+	MaxBatchItems = 200
+	MaxBatchBytes = 256 << 10
+)
+
+// Batch is the payload of a message that stands for several: each item is the payload
+// of one. All are of one type, and dispatches of one batch are for one worker.
+type Batch struct {
+	Executions []json.RawMessage `json:"executions"`
+}
+
+// Single is a message that a batch stands for, as it would have been sent by itself. Its
+// MessageID follows from that of the batch and is the same whenever the batch is split.
+type Single struct {
+	MessageID string
+	Type      string
+	Body      []byte
+	Payload   json.RawMessage // part of the body
+}
+
+// singles are the types of the messages that batches stand for.
+var singles = map[string]string{
+	TypeExecutionBatchRequested: TypeExecutionRequested,
+	TypeExecutionBatchCompleted: TypeExecutionCompleted,
+}
+
+// IsBatch reports whether messages of a type are batches.
+func IsBatch(kind string) bool { return singles[kind] != "" }
+
+// batchRoom is left for the envelope in MaxBatchBytes.
+const batchRoom = 1 << 10
+
+// Batches encodes payloads into as few messages as the bounds of a batch allow, in their
+// order. kind is the type of a batch. A payload
+// that stands alone becomes a single message, whatever its size.
+func Batches[P any](kind string, payloads []P, at time.Time, source string) ([]Encoded, error) {
+	var messages []Encoded
+	var items []json.RawMessage
+	size := 0
+	flush := func() (err error) {
+		var one Encoded
+		switch len(items) {
+		case 0:
+			return nil
+		case 1:
+			one, err = encoded(New(singles[kind], items[0], at, source))
+		default:
+			one, err = encoded(New(kind, Batch{Executions: items}, at, source))
+		}
+		one.Items = len(items)
+		messages, items, size = append(messages, one), nil, 0
+		return err
+	}
+	for i := range payloads {
+		raw, err := marshal(&payloads[i])
+		if err != nil {
+			return nil, fmt.Errorf("encode item %d of a %s: %w", i, kind, err)
+		}
+		if len(items) == MaxBatchItems || size+len(raw)+1 > MaxBatchBytes-batchRoom {
+			if err := flush(); err != nil {
+				return nil, err
+			}
+		}
+		items, size = append(items, raw), size+len(raw)+1
+	}
+	return messages, flush()
+}
+
+// Encoded is an envelope that is ready to be sent.
+type Encoded struct {
+	ID    string // also the correlation id
+	Type  string
+	Body  []byte
+	Items int // executions that it is about
+}
+
+func encoded[P any](e Envelope[P]) (Encoded, error) {
+	body, err := e.Encode()
+	return Encoded{ID: e.MessageID, Type: e.MessageType, Body: body}, err
+}
+
+// Split returns the messages that a batch stands for. Whether an item can be read is for
+// the reader of its message to find out.
+func Split(body []byte) ([]Single, error) {
+	batch, err := Decode[Batch](body)
+	if err != nil {
+		return nil, err
+	}
+	kind := singles[batch.MessageType]
+	switch {
+	case kind == "":
+		return nil, fmt.Errorf("%w: %s is no batch", ErrUnknownType, batch.MessageType)
+	case len(batch.Payload.Executions) == 0:
+		return nil, fmt.Errorf("%w: executions", ErrIncomplete)
+	}
+	// The envelopes differ in nothing but the id and the payload, which stand first and last.
+	frame, err := Envelope[json.RawMessage]{
+		CorrelationID: batch.CorrelationID, MessageType: kind, Version: batch.Version,
+		Timestamp: batch.Timestamp, Headers: batch.Headers, Payload: json.RawMessage("{}"),
+	}.Encode()
+	if err != nil {
+		return nil, err
+	}
+	const head, tail = `{"message_id":"`, `{}}`
+	frame = bytes.TrimSuffix(bytes.TrimPrefix(frame, []byte(head)), []byte(tail))
+	list := make([]Single, len(batch.Payload.Executions))
+	for i, payload := range batch.Payload.Executions {
+		id := uuid.NewSHA1(uuid.Nil, []byte(batch.MessageID+"/"+strconv.Itoa(i))).String()
+		one := make([]byte, 0, len(head)+len(id)+len(frame)+len(payload)+1)
+		one = append(append(append(one, head...), id...), frame...)
+		at := len(one)
+		one = append(append(one, payload...), '}')
+		list[i] = Single{MessageID: id, Type: kind, Body: one, Payload: one[at : len(one)-1]}
+	}
+	return list, nil
+}
+
+// DecodePayload reads a payload as Decode does, for a caller who has its envelope.
+func DecodePayload[P any](raw json.RawMessage) (P, error) {
+	var payload P
+	if err := json.Unmarshal(raw, &payload); err != nil {
+		return payload, fmt.Errorf("%w: payload: %w", ErrNotJSON, err)
+	}
+	return payload, check(raw, &payload)
+}

@@ -1,0 +1,176 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
+)
+
+// counting has a worker run an action that counts its starts and lasts until release.
+func counting(starts *atomic.Int32, release <-chan struct{}) func(*worker.Config) {
+	return func(c *worker.Config) {
+		c.Actions = worker.Actions{"batch.count": func(ctx context.Context, _ worker.Task) (any, error) {
+			starts.Add(1)
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return map[string]any{}, ctx.Err()
+		}}
+	}
+}
+
+func (b *bundle) scheduled(t *testing.T, w *worker.Worker, action testkit.ActionRow, n int) (ids []int64) {
+	t.Helper()
+	for range n {
+		ids = append(ids, b.schedule(t, w, action, nil))
+	}
+	return ids
+}
+
+// A batch starts each of its executions once, however often it comes, with as many at a
+// time as the worker has places; one that was cancelled before its start ends as such.
+func TestABatchStartsEachExecutionOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var starts atomic.Int32
+	release := make(chan struct{})
+	w := b.worker(t, counting(&starts, release))
+	action := testkit.Action(t, b.store, "batch.count")
+	ids := b.scheduled(t, w, action, 10)
+	testkit.Exec(t, b.store, `update execution set status = 'canceling' where id = $1`, ids[1])
+	m := b.dispatchBatch(t, w, ids...)
+	b.publish(t, m)
+	testkit.Eventually(t, func() bool { return starts.Load() == 4 }, patience, "four places")
+	b.cancel(t, w, ids[0])
+	testkit.Exec(t, b.store, `update execution set status = 'canceling' where id = $1`, ids[0])
+	close(release)
+	for i, id := range ids {
+		status, _ := b.await(t, id)
+		if i > 1 {
+			require.Equal(t, attune.StatusCompleted, status)
+		} else if i == 1 {
+			require.Equal(t, attune.StatusCancelled, status)
+		}
+	}
+	testkit.Eventually(t, func() bool {
+		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))
+		return err == nil && state.Ready == 0
+	}, patience)
+	require.EqualValues(t, 9, starts.Load())
+}
+
+// A worker that stops returns a batch of which it has not started all. The next process of
+// its name starts only the rest.
+func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var starts atomic.Int32
+	release := make(chan struct{})
+	w := b.worker(t, counting(&starts, release))
+	action := testkit.Action(t, b.store, "batch.count")
+	ids := b.scheduled(t, w, action, 7)
+	b.dispatchBatch(t, w, ids...)
+	testkit.Eventually(t, func() bool { return starts.Load() == 4 }, patience)
+	stopped := make(chan struct{})
+	go func() { w.Stop(); close(stopped) }()
+	testkit.Eventually(t, func() bool {
+		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))
+		return err == nil && state.Ready == 1
+	}, patience, "the batch is back")
+	close(release)
+	<-stopped
+	b.worker(t, counting(&starts, release), func(c *worker.Config) { c.SingleMessages = true }) // it reads batches all the same
+	for _, id := range ids {
+		status, _ := b.await(t, id)
+		require.Equal(t, attune.StatusCompleted, status)
+	}
+	require.EqualValues(t, 7, starts.Load())
+}
+
+// An element that cannot be read dies alone, as a message of its own; its neighbours run.
+func TestAPoisonedElementDiesAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t)
+	action := b.core(t, "core.noop")
+	ids := b.scheduled(t, w, action, 2)
+	element := func(id int64) json.RawMessage {
+		raw, err := json.Marshal(message.Dispatch{ExecutionID: id, WorkerID: w.ID(), Attempt: 1})
+		require.NoError(t, err)
+		return raw
+	}
+	b.publish(t, encode(t, message.TypeExecutionBatchRequested, message.DispatchKey(w.ID()), message.Batch{
+		Executions: []json.RawMessage{element(ids[0]), []byte(`{"execution_id":"no"}`), element(ids[1])},
+	}))
+	for _, id := range ids {
+		status, _ := b.await(t, id)
+		require.Equal(t, attune.StatusCompleted, status)
+	}
+	letters := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: 10})
+	require.NoError(t, letters.Start(testkit.Context(t)))
+	defer letters.Stop()
+	batch := <-letters.Batches()
+	require.Len(t, batch.Deliveries, 1)
+	require.Equal(t, message.TypeExecutionRequested, batch.Deliveries[0].Type)
+	require.Contains(t, string(batch.Deliveries[0].Body), `"payload":{"execution_id":"no"}`)
+	require.NoError(t, batch.Ack())
+	testkit.Eventually(t, func() bool {
+		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))
+		return err == nil && state.Ready == 0
+	}, patience)
+}
+
+// Ends that are written together are reported in one message, as soon as an engine reads
+// batches.
+func TestEndsAreReportedTogether(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, b.engine.DeclareBatches(testkit.Context(t)))
+	consumer := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionBatches, Prefetch: 10})
+	require.NoError(t, consumer.Start(testkit.Context(t)))
+	defer consumer.Stop()
+	testkit.Eventually(t, consumer.Subscribed, patience)
+	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 200 })
+	ids := b.scheduled(t, w, b.core(t, "core.noop"), 200)
+	b.dispatchBatch(t, w, ids...)
+	ended, messages := map[int64]bool{}, 0
+	timeout := time.After(patience)
+	for len(ended) < 200 {
+		for _, id := range ids { // those that were written alone
+			if len(b.completions(id)) > 0 {
+				ended[id] = true
+			}
+		}
+		select {
+		case <-timeout:
+			t.Fatalf("%d of 200 executions were reported", len(ended))
+		case <-time.After(10 * time.Millisecond):
+		case batch := <-consumer.Batches():
+			for i := range batch.Deliveries {
+				singles, err := message.Split(batch.Deliveries[i].Body)
+				require.NoError(t, err)
+				require.Greater(t, len(singles), 1)
+				messages++
+				for _, one := range singles {
+					end, err := message.DecodePayload[message.ExecutionCompleted](one.Payload)
+					require.NoError(t, err)
+					require.Equal(t, "completed", end.Status)
+					ended[end.ExecutionID] = true
+				}
+			}
+			require.NoError(t, batch.Ack())
+		}
+	}
+	require.Positive(t, messages)
+}
