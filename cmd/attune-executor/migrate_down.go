@@ -59,6 +59,9 @@ func (h handedBack) print(w io.Writer) error {
 	if h.Made > 0 {
 		err = row(w, fmt.Sprintf("made %d executions for items of lists", h.Made))
 	}
+	if err == nil && h.Split > 0 {
+		err = row(w, fmt.Sprintf("%d messages that held several executions were split", h.Split))
+	}
 	if err == nil && h.Undeliverable > 0 {
 		err = row(w, fmt.Sprintf("%d messages to workers without a queue were dropped", h.Undeliverable))
 	}
@@ -101,7 +104,10 @@ func (a *app) migrateDown(cmd *cobra.Command, to int64, yes bool) error {
 	}
 	result, err := migrations.Down(cmd.Context(), opts, to)
 	var running *handback.RunningError
+	var unstarted *handback.UnstartedError
 	switch {
+	case errors.As(err, &unstarted):
+		return refusedErrorf("%w: nothing was changed", unstarted)
 	case errors.As(err, &running):
 		return refusedErrorf("%w: nothing was changed", running)
 	case errors.Is(err, broker.ErrNotConnected):

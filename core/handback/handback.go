@@ -139,11 +139,16 @@ type Result struct {
 	Published int `json:"published"` // messages in all, with what the outbox held
 	// Undeliverable counts dispatches to workers that have no queue any more.
 	Undeliverable int `json:"undeliverable"`
+	// Split counts messages that held several executions, and were replaced by one
+	// message for each.
+	Split int `json:"split"`
 }
 
 // HandBack writes the admission tables as the other executor reads them and
-// publishes what wakes it. It refuses with a *RunningError while replicas run.
-// If the broker does not answer nothing is changed. A failure later leaves a
+// publishes what wakes it. It refuses with a *RunningError while replicas run,
+// and with an *UnstartedError while a worker that consumes its queue has executions that
+// it has not started, since it may hold them in one message that the other executor's
+// workers cannot read. If the broker does not answer nothing is changed. A failure later leaves a
 // database with which replicas go on, and HandBack may be repeated.
 func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	survey, err := Read(ctx, deps.Store)
@@ -155,6 +160,9 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	}
 	if err := deps.Broker.DeclareExecutor(ctx); err != nil {
 		return nil, fmt.Errorf("declare the queues of the other executor: nothing was changed: %w", err)
+	}
+	if err := awaitStarts(ctx, deps); err != nil {
+		return nil, err
 	}
 	result := new(Result)
 	err = deps.Store.Tx(ctx, "hand back", func(ctx context.Context, tx *store.Tx) error {
@@ -168,6 +176,9 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	result.Published, result.Undeliverable = drained.Published, drained.Undeliverable
 	if err != nil {
 		return result, fmt.Errorf("publish what wakes the other executor: the schema was not changed, repeat it: %w", err)
+	}
+	if err := splitBatches(ctx, deps, result); err != nil {
+		return result, fmt.Errorf("split messages that hold several executions: the schema was not changed, repeat it: %w", err)
 	}
 	if err := dropRoutes(ctx, deps); err != nil {
 		return result, fmt.Errorf("take away the routes of dead letters: the schema was not changed, repeat it: %w", err)

@@ -19,7 +19,7 @@ type Drained struct {
 // Drain publishes every row while no relay runs, oldest first, and deletes each
 // when all of it is confirmed. It stops at the first message that the broker does
 // not confirm; its row and the rest stay. Messages to workers without a queue are
-// dropped.
+// dropped. Batches are published as the single messages that they stand for.
 func Drain(ctx context.Context, st *store.Store, publisher Publisher) (Drained, error) {
 	var d Drained
 	for {
@@ -42,11 +42,23 @@ func Drain(ctx context.Context, st *store.Store, publisher Publisher) (Drained, 
 }
 
 func drainRow(ctx context.Context, publisher Publisher, row store.ClaimOutboxRow, d *Drained) error {
-	batch := make([]broker.Message, len(row.MessageIds))
-	for i := range batch {
-		batch[i] = broker.Message{
+	batch := make([]broker.Message, 0, len(row.MessageIds))
+	for i := range row.MessageIds {
+		m := broker.Message{
 			ID: row.MessageIds[i], Exchange: row.Exchanges[i], RoutingKey: row.RoutingKeys[i], Type: row.MessageTypes[i],
 			Body: row.Bodies[i], Timestamp: time.Now(), Headers: headers(row.Traces[i]),
+		}
+		if !message.IsBatch(m.Type) {
+			batch = append(batch, m)
+			continue
+		}
+		singles, err := message.Split(m.Body)
+		if err != nil {
+			return fmt.Errorf("read batch %s of outbox row %d: %w", m.ID, row.ID, err)
+		}
+		for _, one := range singles {
+			m.ID, m.Type, m.Body = one.MessageID, one.Type, one.Body
+			batch = append(batch, m)
 		}
 	}
 	for i, outcome := range publisher.Publish(ctx, batch) {

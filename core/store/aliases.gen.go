@@ -44,6 +44,7 @@ type (
 	AuditOutcomeEnum                = db.AuditOutcomeEnum
 	AuditRecentRow                  = db.AuditRecentRow
 	AuditShapeRow                   = db.AuditShapeRow
+	BatchQueuesRow                  = db.BatchQueuesRow
 	BlockQueuesParams               = db.BlockQueuesParams
 	CancelFactsRow                  = db.CancelFactsRow
 	CancelTargetsRow                = db.CancelTargetsRow
@@ -556,6 +557,7 @@ const (
 	AuditOutcomeEnumSuccess               = db.AuditOutcomeEnumSuccess
 	AuditRecent                           = db.AuditRecent
 	AuditShape                            = db.AuditShape
+	BatchQueues                           = db.BatchQueues
 	BeatWorker                            = db.BeatWorker
 	BeginQuestions                        = db.BeginQuestions
 	BlockQueues                           = db.BlockQueues

@@ -11,6 +11,13 @@ FROM engine_replica r
 WHERE r.state <> 'vanished' AND r.last_seen > now() - make_interval(secs => sqlc.arg(silent_seconds)::float8)
 ORDER BY r.started, r.id;
 
+-- name: BatchQueues :many
+-- Workers whose queues may hold batches, and how many executions each has not started.
+SELECT w.id, w.name, coalesce(w.capabilities -> 'batch' = 'true', false)::bool AS batch,
+       (SELECT count(*) FROM execution e WHERE e.worker = w.id AND e.status = 'scheduled' AND e.finished_status IS NULL) AS unstarted
+FROM worker w
+ORDER BY w.id;
+
 -- name: LiveExecutions :many
 -- A page of the executions that have not ended, with their places. list is the task
 -- of a child that is one of a list, and empty for all others.

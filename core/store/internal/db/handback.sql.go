@@ -12,6 +12,46 @@ import (
 	"github.com/google/uuid"
 )
 
+const BatchQueues = `-- name: BatchQueues :many
+SELECT w.id, w.name, coalesce(w.capabilities -> 'batch' = 'true', false)::bool AS batch,
+       (SELECT count(*) FROM execution e WHERE e.worker = w.id AND e.status = 'scheduled' AND e.finished_status IS NULL) AS unstarted
+FROM worker w
+ORDER BY w.id
+`
+
+type BatchQueuesRow struct {
+	ID        int64
+	Name      string
+	Batch     bool
+	Unstarted int64
+}
+
+// Workers whose queues may hold batches, and how many executions each has not started.
+func (q *Queries) BatchQueues(ctx context.Context) ([]BatchQueuesRow, error) {
+	rows, err := q.db.Query(ctx, BatchQueues)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []BatchQueuesRow
+	for rows.Next() {
+		var i BatchQueuesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Batch,
+			&i.Unstarted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ClearEntries = `-- name: ClearEntries :exec
 DELETE FROM execution_admission_entry
 `

@@ -1,0 +1,90 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/message"
+)
+
+// SplitBatches replaces each batch that waits in a queue by the single messages it stands
+// for, and returns how many batches that were. Every other message stays in its place and
+// counts there as one more delivery. A batch leaves the queue only after the broker has
+// confirmed all of its messages: whatever interrupts it, nothing is lost, and at worst one
+// batch exists twice. A queue that does not exist has none. What a consumer holds at the
+// moment is not seen.
+func (b *Broker) SplitBatches(ctx context.Context, queue string) (split int, err error) {
+	state, err := b.QueueState(ctx, queue)
+	if err != nil || !state.Exists || state.Ready == 0 {
+		return 0, err
+	}
+	from, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/split from")
+	if err != nil {
+		return 0, fmt.Errorf("split the batches of queue %s: %w: %w", queue, ErrNotConnected, err)
+	}
+	defer from.goodbye()
+	to, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/split to")
+	if err != nil {
+		return 0, fmt.Errorf("split the batches of queue %s: %w: %w", queue, ErrNotConnected, err)
+	}
+	defer to.goodbye()
+	m := mover{from: from, to: to, queue: queue, exchange: message.ExchangeExecutions}
+	if m.source, err = ask(ctx, from, from.Channel, discardChannel); err != nil {
+		return 0, fmt.Errorf("split the batches of queue %s: %w", queue, err)
+	}
+	for range state.Ready { // what comes meanwhile is behind these
+		more, done, err := m.splitNext(ctx)
+		if err != nil {
+			return split, fmt.Errorf("split the batches of queue %s after %d: %w", queue, split, err)
+		}
+		if !more {
+			break
+		}
+		if done {
+			split++
+		}
+	}
+	return split, nil
+}
+
+// splitNext takes the next message, and splits it if it is a batch. Otherwise it goes back
+// with the channel.
+func (m *mover) splitNext(ctx context.Context) (more, split bool, err error) {
+	type got struct {
+		one amqp.Delivery
+		ok  bool
+	}
+	next, err := ask(ctx, m.from, func() (got, error) {
+		one, ok, err := m.source.Get(m.queue, false)
+		return got{one, ok}, err
+	}, nil)
+	if err != nil || !next.ok || !message.IsBatch(next.one.Type) {
+		return next.ok, false, err
+	}
+	singles, err := message.Split(next.one.Body)
+	if err != nil {
+		return true, false, nil // nobody can read it
+	}
+	for len(singles) > 0 {
+		page := singles[:min(len(singles), movePage)]
+		singles = singles[len(page):]
+		copies := make([]amqp.Delivery, len(page))
+		for i, part := range deliveryParts(&next.one, page) {
+			copies[i] = next.one
+			copies[i].MessageId, copies[i].Type, copies[i].Body, copies[i].RoutingKey = part.MessageID, part.Type, part.Body, part.RoutingKey
+		}
+		if _, err := ask(ctx, m.to, func() (struct{}, error) { return struct{}{}, m.send(ctx, copies) }, nil); err != nil {
+			return true, false, err
+		}
+	}
+	_, err = ask(ctx, m.from, func() (struct{}, error) { return struct{}{}, m.source.Ack(next.one.DeliveryTag, false) }, nil)
+	return true, err == nil, err
+}
+
+// deliveryParts are the parts of a message that was got.
+func deliveryParts(d *amqp.Delivery, singles []message.Single) []*Delivery {
+	one := deliveryOf(d)
+	return one.Split(singles)
+}
