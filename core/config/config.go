@@ -304,6 +304,9 @@ type Worker struct {
 	Capabilities map[string]any `koanf:"capabilities"`
 	// How many executions run at once.
 	MaxConcurrentTasks int `koanf:"max_concurrent_tasks" range:"1..10000"`
+	// Whether several executions may share one message, to the worker and back. Set it to
+	// false if a queue of your own is bound to execution.completed.
+	BatchMessages bool `koanf:"batch_messages"`
 	// How often a heartbeat is sent.
 	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..1h" published:"30s"`
 	// How long an execution may run when neither it nor its action says.
@@ -438,6 +441,7 @@ func Default() *Config {
 		Worker: Worker{
 			Type:               "local",
 			MaxConcurrentTasks: 10,
+			BatchMessages:      true,
 			HeartbeatInterval:  10 * time.Second,
 			TaskTimeout:        5 * time.Minute,
 			ShutdownTimeout:    30 * time.Second,

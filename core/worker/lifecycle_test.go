@@ -398,3 +398,52 @@ func TestKilledWorker(t *testing.T) {
 	require.Equal(t, attune.StatusCompleted, status, "upstream 33: what had not started is not lost")
 	require.Len(t, b.completions(running), 1)
 }
+
+// A worker process that is killed with half a batch begun leaves the whole message in its
+// queue. The next process of its name ends what had begun and starts only the rest.
+func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL, "CHILD_PLACES=2")
+	require.NoError(t, child.Start())
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
+	}, patience, "the child did not register")
+	w := b.unstarted(t)
+	var id int64
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id from worker").Scan(&id))
+	long := b.script(t, "killed.batch", "exec sleep 600", nil)
+	noop := b.core(t, "core.noop")
+	var payloads []message.Dispatch
+	var ids []int64
+	for _, action := range []testkit.ActionRow{long, long, noop, noop} {
+		execution := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
+			row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
+		}).ID
+		ids = append(ids, execution)
+		payloads = append(payloads, message.Dispatch{ExecutionID: execution, WorkerID: id, ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1})
+	}
+	b.publish(t, encode(t, message.TypeExecutionBatchRequested, message.DispatchKey(id), message.Batch{Executions: raws(t, payloads)}))
+	b.awaitRunning(t, ids[0])
+	b.awaitRunning(t, ids[1])
+	require.NoError(t, child.Process.Kill())
+	_ = child.Wait()
+	require.NoError(t, w.Start(testkit.Context(t)))
+	t.Cleanup(w.Stop)
+	for i, execution := range ids {
+		status, _ := b.await(t, execution)
+		require.Equal(t, []attune.Status{attune.StatusAbandoned, attune.StatusAbandoned, attune.StatusCompleted, attune.StatusCompleted}[i], status)
+		require.Len(t, b.completions(execution), 1)
+	}
+}
+
+func raws[P any](t *testing.T, payloads []P) (list []json.RawMessage) {
+	t.Helper()
+	for _, payload := range payloads {
+		raw, err := json.Marshal(payload)
+		require.NoError(t, err)
+		list = append(list, raw)
+	}
+	return list
+}
