@@ -108,6 +108,9 @@ func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
 			t.Fatal("no batch was dispatched")
 		}
 	}
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1`, silent) == 30
+	}, 20*time.Second)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = id = $1`, silent)
 	b.settled(t, 60*time.Second)
 	require.Equal(t, 30, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND id = ANY($1)`, ids), "no repetition")
