@@ -65,7 +65,7 @@ func (m *mover) splitNext(ctx context.Context) (more, split bool, err error) {
 	}
 	singles, err := message.Split(next.one.Body)
 	if err != nil {
-		return true, false, nil // nobody can read it
+		return true, false, nil //nolint:nilerr // unreadable, for workers too: it stays and becomes a dead letter
 	}
 	for len(singles) > 0 {
 		page := singles[:min(len(singles), movePage)]

@@ -14,6 +14,8 @@ import (
 )
 
 // A message that was split is acknowledged when the last of its parts is settled.
+//
+//nolint:tparallel // the subtests share one queue
 func TestASplitDeliveryIsSettledWithItsLastPart(t *testing.T) {
 	t.Parallel()
 	url := testkit.VHost(t)

@@ -101,9 +101,8 @@ const (
 	TypePackRegistered           = "PackRegistered"
 	TypePackDeleted              = "PackDeleted"
 
-	// The types of batches are our own: see Batch.
-	TypeExecutionBatchRequested = "ExecutionBatchRequested" // of dispatches
-	TypeExecutionBatchCompleted = "ExecutionBatchCompleted"
+	TypeExecutionBatchRequested = "ExecutionBatchRequested" // our own: a Batch of dispatches
+	TypeExecutionBatchCompleted = "ExecutionBatchCompleted" // our own: a Batch of completions
 )
 
 // Types lists every message type.

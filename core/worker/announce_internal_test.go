@@ -143,6 +143,7 @@ func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 	}
 
 	t.Run("the queue is deleted", func(t *testing.T) {
+		t.Parallel()
 		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
 		a.batches = &batchReaders{broker: &readers{state: there}}
 		a.add(t.Context(), ended)
@@ -153,6 +154,7 @@ func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 	})
 
 	t.Run("the readers leave while it waits", func(t *testing.T) {
+		t.Parallel()
 		a := newTestAnnouncer(&scripted{})
 		wire := &readers{state: there}
 		a.batches = &batchReaders{broker: wire}
