@@ -47,7 +47,8 @@ func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
 	action := testkit.Action(t, st, "demo.sleep")
 	works := testkit.Worker(t, st, "w-1").ID
 	gone := testkit.Worker(t, st, fmt.Sprint(works), func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID // named like the other's id
-	testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &works, attune.StatusRunning })
+	running := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &works, attune.StatusRunning })
+	testkit.Hold(t, st, running.ID, 1)
 	require.NoError(t, link.DeclareWorker(testkit.Context(t), gone, 0))
 	for _, c := range []struct {
 		act    string

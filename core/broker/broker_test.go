@@ -92,7 +92,10 @@ func (b *rig) ready(queue string) int {
 
 func (b *rig) becomesReady(queue string, n int) {
 	b.t.Helper()
-	testkit.Eventually(b.t, func() bool { return b.ready(queue) == n }, patience, "%d ready in %s", n, queue)
+	testkit.Eventually(b.t, func() bool { // connections may just have been closed
+		state, err := b.QueueState(b.ctx, queue)
+		return err == nil && state.Ready == n
+	}, patience, "%d ready in %s", n, queue)
 }
 
 func (b *rig) consume(cfg broker.ConsumerConfig) *broker.Consumer {
