@@ -214,7 +214,7 @@ func workerConfig(cfg *config.Config) (worker.Config, error) {
 		MaxConcurrent: c.MaxConcurrentTasks, MaxStdoutBytes: c.MaxStdoutBytes, MaxStderrBytes: c.MaxStderrBytes,
 		MaxResultBytes: c.MaxResultBytes, RunAs: c.RunAs,
 		Name: c.Name, PacksDir: packs, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes, RuntimeEnvsDir: envs,
-		ShutdownTimeout: c.ShutdownTimeout, SingleMessages: !c.BatchMessages, Taints: taints, TaskTimeout: c.TaskTimeout, Type: c.Type,
+		ShutdownTimeout: c.ShutdownTimeout, SingleMessages: !c.BatchMessages, BatchCompletions: c.BatchCompletions, Taints: taints, TaskTimeout: c.TaskTimeout, Type: c.Type,
 		Version: readBuildInfo().Version,
 	}, nil
 }

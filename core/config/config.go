@@ -304,9 +304,11 @@ type Worker struct {
 	Capabilities map[string]any `koanf:"capabilities"`
 	// How many executions run at once.
 	MaxConcurrentTasks int `koanf:"max_concurrent_tasks" range:"1..10000"`
-	// Whether several executions may share one message, to the worker and back. Set it to
-	// false if a queue of your own is bound to execution.completed.
+	// Whether several executions may be handed to the worker in one message.
 	BatchMessages bool `koanf:"batch_messages"`
+	// Whether the worker reports several ends in one message, which no other program reads:
+	// leave it false if a queue of your own is bound to execution.completed.
+	BatchCompletions bool `koanf:"batch_completions"`
 	// How often a heartbeat is sent.
 	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..1h" published:"30s"`
 	// How long an execution may run when neither it nor its action says.

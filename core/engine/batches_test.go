@@ -130,7 +130,9 @@ func TestABatchOfCompletionsIsSettledItemByItem(t *testing.T) {
 	b.deaf(t, "never", time.Minute, func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 250 })
 	ids := b.request(t, action.Ref, 200, `{}`)
 	b.engine(t)
-	scheduled := func() int { return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`) }
+	scheduled := func() int {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`)
+	}
 	testkit.Eventually(t, func() bool { return scheduled() == 200 }, 40*time.Second, "all are handed over")
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now()`)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{}'`)

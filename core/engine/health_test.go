@@ -75,7 +75,8 @@ func TestAReplicaReportsItself(t *testing.T) {
 			return false // not reported yet
 		}
 		mine = all.List[0]
-		return len(mine.Problems) == 0 && len(mine.Details.Consumers) == 7 && mine.Details.Consumers[message.QueueExecutionRequests]
+		return len(mine.Problems) == 0 && len(mine.Details.Consumers) == 8 &&
+			mine.Details.Consumers[message.QueueExecutionRequests] && mine.Details.Consumers[message.QueueExecutionBatches]
 	}, 20*time.Second, "the next report says that all is well")
 	host, err := os.Hostname()
 	require.NoError(t, err)

@@ -141,7 +141,7 @@ func TestEndsAreReportedTogether(t *testing.T) {
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	defer consumer.Stop()
 	testkit.Eventually(t, consumer.Subscribed, patience)
-	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 200 })
+	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent, c.BatchCompletions = 200, true })
 	ids := b.scheduled(t, w, b.core(t, "core.noop"), 200)
 	b.dispatchBatch(t, w, ids...)
 	ended, messages := map[int64]bool{}, 0

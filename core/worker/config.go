@@ -113,9 +113,12 @@ type Config struct {
 	// RuntimeEnvsDir is passed on to processes. An interpreter that was installed there
 	// for a pack runs the actions of the pack.
 	RuntimeEnvsDir string
-	// SingleMessages has every execution be handed over, and its end be reported, by a
-	// message of its own. Batches that are in the worker's queue are read all the same.
+	// SingleMessages has every execution be handed over by a message of its own. Batches that
+	// are in the worker's queue are read all the same.
 	SingleMessages bool
+	// BatchCompletions has ends that are written together be reported in one message while an
+	// engine reads such messages. Other programs that listen for completions do not see them.
+	BatchCompletions bool
 	// ShutdownTimeout is how long running executions may take to end on Stop.
 	ShutdownTimeout time.Duration
 	// Taints keep executions away that do not tolerate them.

@@ -421,6 +421,7 @@ func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 		execution := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
 			row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
 		}).ID
+		testkit.Hold(t, b.store, execution, 1)
 		ids = append(ids, execution)
 		payloads = append(payloads, message.Dispatch{ExecutionID: execution, WorkerID: id, ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1})
 	}

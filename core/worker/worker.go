@@ -148,7 +148,7 @@ func (w *Worker) newLife() *life {
 		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
 		wake: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
-	if !cfg.SingleMessages {
+	if cfg.BatchCompletions {
 		l.announcer.batches = &batchReaders{broker: deps.Broker}
 	}
 	l.finisher = &finisher{
