@@ -59,9 +59,11 @@ func (s *session) retryOnLock(
 	}
 }
 
+// lockTimedOut reports whether a lock could not be got, in time or at all because of a
+// deadlock: nothing of the step was done.
 func lockTimedOut(err error) bool {
 	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "55P03"
+	return errors.As(err, &pgErr) && (pgErr.Code == "55P03" || pgErr.Code == "40P01")
 }
 
 // lockHolder is a transaction that others wait for.

@@ -139,13 +139,18 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 	return nil
 }
 
+// endedAtOnce bounds how many executions one batch of the engine releases.
+const endedAtOnce = 500
+
 // handOn has ended executions released, whose report died. Whatever is not handed
 // on is found by a sweep.
 func (h *Handler) handOn(ctx context.Context, out outcome) error {
-	if len(out.ended) == 0 {
-		return nil
+	for part := range slices.Chunk(out.ended, endedAtOnce) {
+		if err := h.deps.Ended(ctx, part); err != nil {
+			return err
+		}
 	}
-	return h.deps.Ended(ctx, out.ended)
+	return nil
 }
 
 func (h *Handler) decideInRounds(ctx context.Context, letters []*Letter) error {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/handover"
@@ -106,10 +107,25 @@ func (s *scheduler) missing(ctx context.Context, it item) (excess item, full boo
 	return s.later.await(it, time.Now())
 }
 
-// withDisplaced adds those for whom no worker had room before, each once.
-func (s *scheduler) withDisplaced(found []recovery.Stranded) []recovery.Stranded {
-	left := s.displaced
-	s.displaced = nil
+// displaced are executions at workers that will not start them, for which no other worker
+// had room yet: the next round of any scheduler tries them, before waiting executions.
+type displaced struct {
+	mu   sync.Mutex
+	left []recovery.Stranded // guarded by mu
+}
+
+func (d *displaced) add(left []recovery.Stranded) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left = append(d.left, left...)
+}
+
+// take returns them and those that were found, each once.
+func (d *displaced) take(found []recovery.Stranded) []recovery.Stranded {
+	d.mu.Lock()
+	left := d.left
+	d.left = nil
+	d.mu.Unlock()
 	for _, one := range found {
 		if !slices.Contains(left, one) {
 			left = append(left, one)

@@ -171,13 +171,8 @@ func (e *Engine) assemble(version string) {
 	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
 
 	prefetch := mq.RabbitMQ.PrefetchCount
-	atOnce := e.schedulers + 1 // each has a batch in flight, and one collects
-	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
-	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
-	e.hot = newHot(completed, requested, e.schedulers, rounds, e.course(), e.logger, NewMetrics(e.registry))
-	e.hot.batched = e.consume(message.QueueExecutionBatches, "executor.batches", 2*maxBatches, maxBatches)
-	e.hot.gate = e.gate
+	e.hot = e.newRounds(rounds, prefetch)
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 		Undisturbed: e.gate.Undisturbed,
@@ -219,9 +214,9 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("topology", &topology{engine: e})
 	e.services.Add("neighbours", &neighbours{engine: e})
 	e.services.Add("outbox", e.relay)
-	e.services.Add("completions", completed)
+	e.services.Add("completions", e.hot.completed)
 	e.services.Add("batches", e.hot.batched)
-	e.services.Add("requests", requested)
+	e.services.Add("requests", e.hot.requested)
 	e.services.Add("status", status)
 	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
@@ -234,6 +229,17 @@ func (e *Engine) assemble(version string) {
 		e.services.Add("timeouts", orphans)
 	}
 	e.guards(view, loopMetrics)
+}
+
+// newRounds makes the loop of the rounds with its consumers.
+func (e *Engine) newRounds(rounds *handover.HandOver, prefetch int) *hot {
+	atOnce := e.schedulers + 1 // each has a batch in flight, and one collects
+	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
+	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
+	h := newHot(completed, requested, e.schedulers, rounds, e.course(), e.logger, NewMetrics(e.registry))
+	h.batched = e.consume(message.QueueExecutionBatches, "executor.batches", atOnce*maxBatches, maxBatches)
+	h.gate = e.gate
+	return h
 }
 
 // monitor makes the read side of HTTP and of the metrics of queues.

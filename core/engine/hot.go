@@ -54,6 +54,8 @@ type shared struct {
 
 	reclaim func(context.Context, []int64) ([]int64, error) // puts stale claims back; may be nil
 
+	displaced displaced
+
 	found   chan recovery.Found
 	letters chan []*deadletter.Letter
 	wake    *alarm       // rings when a moment has come for which a queue waits

@@ -44,10 +44,6 @@ type scheduler struct {
 	later     *later
 	reclaimed []int64 // executions that were put back, to be asked for by the next round
 
-	// displaced are executions at workers that will not start them, for which no
-	// other had room yet: every round tries them, before waiting executions.
-	displaced []recovery.Stranded
-
 	// held are deliveries of executions whose queue another round held: the next round
 	// takes them, before later deliveries. heldQueues are queues to fill that another round
 	// held, with how often.
@@ -165,7 +161,7 @@ func (s *scheduler) handle(ctx context.Context, in arrival) {
 	}
 	items = append(items, in.requested...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
-	in.errands.stranded = s.withDisplaced(in.found.Stranded)
+	in.errands.stranded = s.displaced.take(in.found.Stranded)
 	err := s.round(ctx, items, in.errands)
 	crashpoint.Reach("hot:before-ack")
 	s.acknowledge(ctx)
@@ -238,7 +234,7 @@ func (s *scheduler) round(ctx context.Context, items []item, errands errands) er
 			s.keepQueues(todo, result)
 			s.after(ctx, items, its.done.Early(), result)
 			s.putBack(ctx, its.asked.Stale())
-			s.displaced = append(s.displaced, its.rehome.Left()...)
+			s.displaced.add(its.rehome.Left())
 			return nil
 		}
 		if ctx.Err() != nil {

@@ -17,11 +17,15 @@ func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
 		return nil, fmt.Errorf("find workers that leave: %w", err)
 	}
 	if len(workers) == 0 {
+		s.afterLeft = 0
 		return nil, nil
 	}
-	ids, err := tx.FindHandedBack(ctx, workers, waitersPerLine)
+	ids, err := tx.FindHandedBack(ctx, workers, s.afterLeft, waitersPerLine)
 	if err != nil {
 		return nil, fmt.Errorf("find what %d workers that leave have not begun: %w", len(workers), err)
+	}
+	if s.afterLeft = 0; len(ids) == waitersPerLine { // some of these may have to stay where they are
+		s.afterLeft = ids[len(ids)-1]
 	}
 	stranded := make([]Stranded, len(ids))
 	for i, id := range ids {

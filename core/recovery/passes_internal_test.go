@@ -80,15 +80,19 @@ func TestAHolderWithoutAnExecutionIsGivenBack(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	id := holder(t, st)
-	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER attune_note_lost_holder`)
+	testkit.Exec(t, st, `WITH s AS (INSERT INTO admission_scope (kind, scope_key, max_concurrent, active_count) VALUES ('pack', 'pk', 9, 1) RETURNING id)
+		INSERT INTO execution_slot (execution, scope_id) SELECT $1, id FROM s`, id)
+	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER ALL`)
 	testkit.Exec(t, st, `DELETE FROM execution WHERE id = $1`, id)
-	testkit.Exec(t, st, `ALTER TABLE execution ENABLE TRIGGER attune_note_lost_holder`)
+	testkit.Exec(t, st, `ALTER TABLE execution ENABLE TRIGGER ALL`)
 	s, submitted := sweeper(t, st, Config{})
 	found := tick(t, s, submitted)
 	require.Len(t, found, 1)
 	require.Len(t, found[0].Lost, 1)
 	require.EqualValues(t, testkit.Count(t, st, `SELECT id FROM execution_admission_state`), found[0].Lost[0].Queue)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution_holder`))
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution_slot`))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT cardinality(scopes) FROM lost_holder`), "its room under the shared limit is given back with it")
 }
 
 // A policy that lets more run than the queue's row knows is noticed although

@@ -124,6 +124,7 @@ type Sweep struct {
 	afterLine   int64
 	afterNote   int64
 	afterHolder int64
+	afterLeft   int64
 	passes      int   // over the queues
 	epoch       int64 // of the rules at the beginning of a pass over the queues
 	thorough    bool  // the pass looks at all of them

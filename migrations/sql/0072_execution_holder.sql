@@ -180,15 +180,23 @@ DROP FUNCTION IF EXISTS attune_copy_holder();
 COMMIT AND CHAIN;
 -- +goose StatementBegin
 DO $$
+DECLARE
+    one     name;
+    enabled name[] := ARRAY(SELECT t.tgname FROM pg_trigger t
+                            WHERE t.tgrelid = 'execution'::regclass AND NOT t.tgisinternal AND t.tgenabled = 'O');
 BEGIN
     IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'execution'::regclass AND attname = 'admission_state_id' AND NOT attisdropped) THEN
         RETURN;
     END IF;
-    LOCK TABLE execution_holder IN ACCESS EXCLUSIVE MODE;
+    LOCK TABLE execution, execution_holder IN ACCESS EXCLUSIVE MODE; -- in the order of batches
     ALTER TABLE execution ADD COLUMN admission_state_id bigint;
-    ALTER TABLE execution DISABLE TRIGGER USER; -- updated is the fence of dispatches on their way
+    FOREACH one IN ARRAY enabled LOOP -- updated is the fence of dispatches on their way
+        EXECUTE format('ALTER TABLE execution DISABLE TRIGGER %I', one);
+    END LOOP;
     UPDATE execution e SET admission_state_id = h.state_id FROM execution_holder h WHERE e.id = ANY (ARRAY[h.execution]);
-    ALTER TABLE execution ENABLE TRIGGER USER;
+    FOREACH one IN ARRAY enabled LOOP
+        EXECUTE format('ALTER TABLE execution ENABLE TRIGGER %I', one);
+    END LOOP;
     -- Dropping a table waits for the disk with its locks held. Under this name nothing writes to it.
     ALTER TABLE execution_holder RENAME TO execution_holder_before;
 END

@@ -61,10 +61,11 @@ WHERE w.worker_role = 'action' AND (w.draining OR (w.status = 'inactive' AND w.d
 ORDER BY w.id;
 
 -- name: FindHandedBack :many
--- What these workers were handed and have not begun, the oldest first.
+-- What these workers were handed and have not begun, in order of id.
 SELECT h.execution
 FROM execution_holder h
 CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
 WHERE h.worker = ANY (sqlc.arg(workers)::bigint[]) AND e.status = 'scheduled'
+  AND h.execution > sqlc.arg(after)::bigint
 ORDER BY h.execution
 LIMIT sqlc.arg(page)::int;

@@ -462,9 +462,12 @@ WITH gone AS (
     DELETE FROM execution_holder h
     WHERE h.execution = ANY ($1::bigint[]) AND NOT EXISTS (SELECT FROM execution e WHERE e.id = h.execution)
     RETURNING h.execution, h.state_id, h.worker
+), slots AS (
+    DELETE FROM execution_slot t WHERE t.execution = ANY (ARRAY(SELECT g.execution FROM gone g)) RETURNING t.execution, t.scope_id
 )
-INSERT INTO lost_holder (execution, state_id, worker)
-SELECT g.execution, g.state_id, g.worker FROM gone g
+INSERT INTO lost_holder (execution, state_id, worker, scopes)
+SELECT g.execution, g.state_id, g.worker, ARRAY(SELECT s.scope_id FROM slots s WHERE s.execution = g.execution ORDER BY 1)
+FROM gone g
 `
 
 // Executions are truncated, or deleted while triggers are off, without a note. It is

@@ -96,13 +96,14 @@ SELECT h.execution
 FROM execution_holder h
 CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
 WHERE h.worker = ANY ($1::bigint[]) AND e.status = 'scheduled'
+  AND h.execution > $2::bigint
 ORDER BY h.execution
-LIMIT $2::int
+LIMIT $3::int
 `
 
-// What these workers were handed and have not begun, the oldest first.
-func (q *Queries) FindHandedBack(ctx context.Context, workers []int64, page int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, FindHandedBack, workers, page)
+// What these workers were handed and have not begun, in order of id.
+func (q *Queries) FindHandedBack(ctx context.Context, workers []int64, after int64, page int32) ([]int64, error) {
+	rows, err := q.db.Query(ctx, FindHandedBack, workers, after, page)
 	if err != nil {
 		return nil, err
 	}
