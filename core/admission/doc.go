@@ -8,7 +8,7 @@
 // slot, how many wait in each lane, where the heads are, which order number
 // comes next. One row of admission_scope per limit that queues share (of a pack,
 // of everything, a rate, a quota) holds the same for it. A slot is a row of
-// execution_holder, and of execution_slot for shared limits; who waits has a row in
+// execution_holder, and of execution_slot for shared limits; a waiting execution has a row in
 // execution_admission_entry, and only while it waits. worker_load counts, per
 // worker, the executions handed to it and not yet released. At every commit
 //

@@ -385,7 +385,7 @@ func TestAcknowledgeSparesEveryOtherDelivery(t *testing.T) {
 			deliveries = append(deliveries, &batch.Deliveries[i])
 		}
 	}
-	b.publishAll(messages("q", 1)...) // they lie in a batch that nobody has taken
+	b.publishAll(messages("q", 1)...) // they lie in a batch that was not taken yet
 	var first, second, kept []*broker.Delivery
 	for i, d := range deliveries {
 		switch {

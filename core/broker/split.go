@@ -21,7 +21,7 @@ type parts struct {
 // settled as every other delivery is: with the Ack of the broker's batch, or by itself
 // once it is detached or given up. The broker hears of it when the last one is settled;
 // until then all of them come again if the channel is lost. Requeue of one returns the
-// whole message, with those that are settled. Split must come before the batch's Ack.
+// whole message, settled parts included. Split must come before the batch's Ack.
 func (d *Delivery) Split(singles []message.Single) []*Delivery {
 	p := &parts{whole: d, settled: make([]bool, len(singles)), detached: make([]bool, len(singles)), open: len(singles)}
 	if d.batch != nil {

@@ -120,7 +120,7 @@ func (d *displaced) add(left []recovery.Stranded) {
 	d.left = append(d.left, left...)
 }
 
-// take returns them and those that were found, each once.
+// take returns them and the ones found since, each once.
 func (d *displaced) take(found []recovery.Stranded) []recovery.Stranded {
 	d.mu.Lock()
 	left := d.left

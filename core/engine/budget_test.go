@@ -188,7 +188,7 @@ func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
 				WHERE e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id)`) == 0
 		}, testkit.TestTimeout)
 	}
-	// Published rows of the outbox are deleted together with those that come soon after.
+	// Published rows of the outbox are deleted together with the next ones, if these come soon.
 	settled := func() {
 		testkit.Eventually(t, func() bool { return testkit.Count(t, direct, `SELECT count(*) FROM outbox`) == 0 }, testkit.TestTimeout)
 	}
