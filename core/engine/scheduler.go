@@ -261,7 +261,7 @@ const recheckAfter = 10 * time.Millisecond
 const roundTimeout = 30 * time.Second
 
 // runRound runs one round to its end even when the engine begins to stop, because
-// a finished round is less work for whoever takes over.
+// a finished round is less work for the replica that takes over.
 func (s *scheduler) runRound(ctx context.Context, insists map[int64]bool, all []handover.Step) (handover.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
 	defer cancel()
