@@ -104,6 +104,26 @@ func TestLettersThatArriveTogetherAreTakenOneByOne(t *testing.T) {
 	require.Contains(t, b.dialog.menu.Target.Name, "pack.sync")
 }
 
+// A terminal sends Alt and a letter as Escape and the letter.
+func TestEscapeAndALetterThatArriveTogetherAreTwoKeys(t *testing.T) {
+	t.Parallel()
+	alt := func(letter rune) tea.KeyMsg {
+		return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{letter}, Alt: true}
+	}
+	b := acting(t, &fakeActs{}, 80, 24)
+	b.press("jAp")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	b.send(alt('A'))
+	require.Equal(t, keymap.InMenu, b.dialog.scope, "the question is left and the menu opened")
+	b.press("esc")
+	b.send(alt('3'))
+	require.Equal(t, keymap.InExecutions, b.view)
+	b.press("/")
+	b.typed("two words")
+	b.send(alt('b'))
+	require.Equal(t, filterPrompt, b.prompt, "a text field keeps its keys with Alt")
+}
+
 func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}

@@ -32,6 +32,10 @@ func checkView(view screen.View) error {
 // keys takes what was typed. Letters that arrive together, as they do from quick
 // hands over a slow line, come as one message and are taken one by one.
 func (m *Model) keys(msg tea.KeyMsg) tea.Cmd {
+	if m.isEscapeFirst(msg) {
+		msg.Alt = false
+		return tea.Batch(m.key(tea.KeyMsg{Type: tea.KeyEsc}), m.keys(msg))
+	}
 	if msg.Type != tea.KeyRunes || msg.Paste || len(msg.Runes) < 2 {
 		return m.key(msg)
 	}
@@ -40,6 +44,26 @@ func (m *Model) keys(msg tea.KeyMsg) tea.Cmd {
 		cmds = append(cmds, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt}))
 	}
 	return tea.Batch(cmds...)
+}
+
+// isEscapeFirst reports whether a key with Alt is rather Escape and a key that arrived
+// together with it: terminals send both alike. Keys with Alt that are bound, and those of
+// text fields, are what they seem.
+func (m *Model) isEscapeFirst(msg tea.KeyMsg) bool {
+	if !msg.Alt || msg.Type != tea.KeyRunes || msg.Paste {
+		return false
+	}
+	scope := m.view
+	switch d := &m.dialog; {
+	case m.prompt != noPrompt || d.scope == keymap.InForm || d.scope == keymap.InConfirm && d.confirm.Typing():
+		return false
+	case d.scope != "":
+		scope = d.keys()
+	case m.help:
+		scope = keymap.InHelp
+	}
+	action, prefix := m.keymap.Lookup(scope, msg.String())
+	return action == keymap.None && !prefix
 }
 
 // key takes one key press.
