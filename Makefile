@@ -88,7 +88,8 @@ verify: ## fail unless generated code and go.mod are current
 .PHONY: bench
 bench: install build ## executions a second and latencies on private servers; BENCH_FLAGS goes to the command
 	@before=$$([ -z "$(BENCH_BEFORE)" ] || sh .ci/before.sh $(BENCH_BEFORE)) && \
-		bin/attune-executor bench $${before:+--before "$$before"} $(BENCH_FLAGS)
+		river=$$(sh .ci/river.sh) && \
+		bin/attune-executor bench $${before:+--before "$$before"} $${river:+--river "$$river"} $(BENCH_FLAGS)
 
 .PHONY: bench-dashboard
 bench-dashboard: install build ## what the dashboard's readings cost a database of 1,000,000 executions, in two minutes

@@ -62,6 +62,7 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.StringArrayVar(&o.path.Scenarios, "scenario", nil, "measure only scenarios of the data path whose names begin so; can be given again")
 	flags.BoolVar(&o.path.Quick, "quick", false, "less of everything, within a minute; the figures are rough")
 	flags.StringVar(&o.path.Before, "before", "", "another build of this program, measured in turn with this one on the data path")
+	flags.StringVar(&o.path.River, "river", "", "the program of core/bench/river, measured in turn with this one on the data path")
 	flags.StringVar(&o.out, "out", "", "folder for datapath.json and growth.svg")
 	flags.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile of engines and workers to this file")
 	flags.StringVar(&o.dir, "dir", filepath.Join(".attune", "bench"), "folder of the servers")

@@ -33,6 +33,7 @@ func (r *Report) goals() (goals []Goal) {
 	add(r.replicasGoal())
 	add(r.crowdGoal())
 	add(r.growthGoal())
+	add(r.riverGoal())
 	add(r.faultsGoal())
 	add(r.farGoal())
 	return goals

@@ -56,6 +56,9 @@ func remark(m Result) (text string) {
 	if m.OfAlone > 0 {
 		text += fmt.Sprintf(" %.2f × alone", m.OfAlone)
 	}
+	if m.River > 0 {
+		text += fmt.Sprintf(" %.2f of River", m.River)
+	}
 	if m.Before > 0 {
 		text += fmt.Sprintf(" %.2f of before, CPU %.2f", m.Before, m.BeforeCPU)
 	}

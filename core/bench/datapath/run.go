@@ -24,6 +24,7 @@ type Result struct {
 
 	Before    float64 `json:"per_before,omitempty"`     // ÷ the program of before, same round
 	BeforeCPU float64 `json:"cpu_per_before,omitempty"` // CPU time of all ÷ that of the program of before
+	River     float64 `json:"per_river,omitempty"`      // ÷ River, same round
 
 	LockWaits      float64 `json:"lock_waits,omitempty"` // share of the rounds' time in which they waited for row locks
 	Queued         float64 `json:"queued"`               // share of executions that had to wait

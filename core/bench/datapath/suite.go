@@ -21,6 +21,8 @@ type Options struct {
 	// Before is another build of this program, which is measured in turn with this one;
 	// BeforeDir is the folder of its servers. Empty compares with none.
 	Before, BeforeDir string
+	// River is the program of core/bench/river, measured in turn too. Empty measures none.
+	River string
 	// Progress is told what begins. May be nil.
 	Progress func(format string, args ...any)
 }
@@ -80,7 +82,8 @@ var notes = []string{
 	"Load, engine, workers and PostgreSQL share the machine's processors; the workers write with the product's statements and do nothing in between.",
 	"D1, the one-at-a-time design, is kept for this comparison only. It works on the same tables and gets the same set-based requests and workers.",
 	"The program of before, if one is named, has servers of its own, and is measured after each round with the same scenarios.",
-	"River, used as a yardstick elsewhere, would be a dependency and is not measured. Replicas are not routed by key; every replica takes whatever comes.",
+	"River, if it is measured, has a database of its own on the same server, the settings of its own benchmark, and as many jobs as there are executions without a limit. It keeps no order under a limit, writes no history and has no broker.",
+	"Replicas are not routed by key; every replica takes whatever comes.",
 }
 
 // ErrUnknownScenario says that no scenario has such a name.
@@ -162,6 +165,11 @@ func (s *server) round(ctx context.Context, options Options, report *Report, rou
 		}
 		result.Floor1, result.Floor16 = result.PerSecond/one.PerSecond, result.PerSecond/sixteen.PerSecond
 		o.Rounds = append(o.Rounds, result)
+	}
+	if options.River != "" {
+		if err := s.river(ctx, options, report, round); err != nil {
+			return err
+		}
 	}
 	if options.Before != "" {
 		return report.before(ctx, options, round)
