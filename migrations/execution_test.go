@@ -1,7 +1,9 @@
 package migrations_test
 
 import (
+	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -199,6 +201,70 @@ func TestHistoryIsAppendedPerStatementAndOnlyForChanges(t *testing.T) {
 	exec(t, conn, "UPDATE worker SET status = 'inactive' WHERE id = $1", worker)
 	require.Equal(t, "INSERT UPDATE", one[string](t, conn, "SELECT string_agg(operation, ' ' ORDER BY time, operation) FROM worker_history"))
 	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM worker_load WHERE worker = $1", worker))
+}
+
+// The function of migration 0074 writes the rows that the function of 0026 wrote.
+func TestHistoryIsWhatItWas(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	source, err := os.ReadFile("sql/0026_history_triggers.sql")
+	require.NoError(t, err)
+	formerly := regexp.MustCompile(`(?s)CREATE OR REPLACE FUNCTION attune_execution_history_update.*?\$\$;`).FindString(string(source))
+	require.NotEmpty(t, formerly)
+	worker := insertWorker(t, conn, "w")
+	exec(t, conn, "INSERT INTO identity (login) VALUES ('someone')")
+	kinds := []string{
+		"INSERT INTO execution (action_ref) VALUES ('a.b')",
+		"INSERT INTO execution (action_ref, status, result) SELECT 'a.b', 'completed', '{}' FROM generate_series(1, 3)",
+		"UPDATE execution SET attempt = attempt + 1",
+		"UPDATE execution SET status = 'scheduled', worker = " + strconv.FormatInt(worker, 10) + ", attempt = 1",
+		"UPDATE execution SET worker = NULL WHERE id % 2 = 0",
+		"UPDATE execution SET status = 'running', started_at = '2026-01-02 03:04:05.678901+00' WHERE id % 3 > 0",
+		"UPDATE execution SET started_at = NULL",
+		"UPDATE execution SET executor = (SELECT id FROM identity WHERE login = 'someone')",
+		"UPDATE execution SET status = 'running', executor = NULL, result = CASE id % 3 WHEN 0 THEN '[1]'::jsonb WHEN 1 THEN 'null' END",
+		`UPDATE execution SET result = '{"b": "\u00e9", "a": [1, 2.50]}'`,
+		"UPDATE execution SET result = NULL WHERE id % 2 = 1",
+		"UPDATE execution SET status = 'completed', result = jsonb_build_object('stdout', repeat('x', 100000)) WHERE id % 2 = 0",
+		"UPDATE execution SET status = CASE WHEN id % 2 = 0 THEN status ELSE 'failed' END",
+		"UPDATE execution SET status = 'failed' WHERE false",
+	}
+	written := func(session string) (history []string) {
+		tx, err := conn.Begin(testkit.Context(t))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, tx.Rollback(testkit.Context(t))) }()
+		exec(t, conn, "ALTER SEQUENCE execution_id_seq RESTART WITH 1000; SET LOCAL TimeZone = 'UTC';"+session)
+		exec(t, conn, "INSERT INTO execution (action_ref) SELECT 'a.b' FROM generate_series(1, 7)")
+		exec(t, conn, "TRUNCATE execution_history")
+		for _, kind := range kinds {
+			exec(t, conn, kind)
+			history = append(history, kind, one[string](t, conn, `SELECT coalesce(string_agg(to_jsonb(h)::text, E'\n' ORDER BY h.entity_id), '')
+				FROM (SELECT operation, entity_id, entity_ref, changed_fields, old_values, new_values FROM execution_history) h`))
+			exec(t, conn, "TRUNCATE execution_history")
+		}
+		return history
+	}
+	const hot = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL plan_cache_mode = force_generic_plan"
+	now, inHotSessions := written(""), written(hot)
+	exec(t, conn, formerly)
+	before := written("")
+	require.Equal(t, before, now)
+	require.Equal(t, before, inHotSessions)
+	changes := 0
+	for _, rows := range before {
+		if strings.HasPrefix(rows, "{") {
+			changes++
+		}
+	}
+	require.Equal(t, len(kinds)-2, changes, "all but two kinds of statement are recorded")
+}
+
+// Bodies of the outbox are compressed with lz4 where the server has it.
+func TestBodiesOfTheOutboxAreCompressedCheaply(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	has := one[bool](t, conn, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))")
+	require.Equal(t, has, one[bool](t, conn, "SELECT attcompression = 'l' FROM pg_attribute WHERE attrelid = 'outbox'::regclass AND attname = 'bodies'"))
 }
 
 func TestHistoryDoesNotNeedTheWritersSearchPath(t *testing.T) {
