@@ -47,14 +47,15 @@ func (s *Schema) WithDefaults(params map[string]any) map[string]any {
 // may be empty or null. A schema that is none has no defaults: it is its author's
 // affair and must not stop the action.
 func Fill(schema, params json.RawMessage) (json.RawMessage, error) {
-	if isNull(schema) && !isNull(params) && isObject(params) {
-		return params, nil
+	defaults := RawDefaults(schema)
+	if len(defaults) == 0 && isObject(params) {
+		return params, nil // parameters may have megabytes, and need no decoding
 	}
 	fields, err := object(params)
 	if err != nil {
 		return nil, fmt.Errorf("read parameters: %w", err)
 	}
-	for name, value := range RawDefaults(schema) {
+	for name, value := range defaults {
 		if present, ok := fields[name]; !ok || isNull(present) {
 			fields[name] = value
 		}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ type announcement struct {
 	action           *int64
 	ref              string
 	status, previous attune.Status
-	result           []byte
+	result           string // JSON
 	at               time.Time
 }
 
@@ -220,7 +221,9 @@ func (e announcement) payload() message.ExecutionCompleted {
 	if e.action != nil {
 		payload.ActionID = *e.action
 	}
-	payload.Result = bounds.Copy(e.result, resultInMessage)
+	if size := len(e.result); size > 0 && size <= resultInMessage {
+		payload.Result = bounds.Copy(json.RawMessage(e.result), resultInMessage)
+	}
 	return payload
 }
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestAnnouncer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { a.run(ctx) })
-		a.add(t.Context(), []announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted, result: []byte(`{}`)}})
+		a.add(t.Context(), []announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted, result: `{}`}})
 		require.True(t, a.flush(t.Context()))
 		cancel()
 		wg.Wait()
@@ -95,7 +96,7 @@ func TestAnnouncer(t *testing.T) {
 	t.Run("LargeResultsStayInTheRow", func(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{})
-		a.add(t.Context(), []announcement{{execution: 7, result: append(append([]byte(`"`), make([]byte, resultInMessage)...), '"')}})
+		a.add(t.Context(), []announcement{{execution: 7, result: `"` + strings.Repeat("x", resultInMessage) + `"`}})
 		envelope, err := message.Decode[message.ExecutionCompleted](a.take()[0].Body)
 		require.NoError(t, err)
 		require.Contains(t, []string{"", "null"}, string(envelope.Payload.Result))

@@ -1,37 +1,41 @@
 package worker
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/worker/output"
 )
 
 const (
-	// largeOutput is from how many bytes of output the results of executions are made and
-	// written one after another: each takes several times its size meanwhile.
-	largeOutput = 1 << 20
-	// turnTimeout bounds the wait for a turn: without a database no end is written, and
+	// largeOutput is from how many bytes on the output of an execution is counted.
+	largeOutput = 64 << 10
+	// roomForResults bounds the counted output whose results are being made or are not
+	// written yet: each takes several times its size meanwhile. Output larger than that
+	// has its result made alone.
+	roomForResults = 8 << 20
+	// roomTimeout bounds the wait for room: without a database no end is written, and
 	// later ends must not wait for that.
-	turnTimeout = 15 * time.Second
+	roomTimeout = 15 * time.Second
 )
 
-// turn waits until a result may be made of this much output. The finisher calls done when
-// the result is written.
-func (r *runner) turn(size int) (done func()) {
+// awaitRoom waits until a result may be made of this much output. The finisher calls done
+// when the result is written.
+func (r *runner) awaitRoom(size int) (done func()) {
 	if size < largeOutput {
 		return func() {}
 	}
-	timer := time.NewTimer(turnTimeout)
-	defer timer.Stop()
-	select {
-	case r.turns <- struct{}{}:
-		return func() { <-r.turns }
-	case <-timer.C:
+	ctx, cancel := context.WithTimeout(context.Background(), roomTimeout)
+	defer cancel()
+	weight := int64(min(size, roomForResults))
+	if r.room.Acquire(ctx, weight) != nil {
 		return func() {}
 	}
+	return func() { r.room.Release(weight) }
 }
 
 // besides is the room for the names, numbers and flags of a result.
@@ -68,14 +72,41 @@ func (r *runner) boundTexts(rep *report) {
 	rep.StdoutTruncated = cut(&rep.Stdout, room) || rep.StdoutTruncated
 }
 
-// encoded is a report as JSON, in which characters of HTML stay as they are.
-func encoded(rep report) ([]byte, error) {
-	var out bytes.Buffer
-	out.Grow(len(rep.Stdout) + len(rep.StderrLog) + len(rep.Data) + len(rep.Error) + besides)
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(rep); err != nil {
-		return nil, fmt.Errorf("encode a result: %w", err)
+// encoded is a report as JSON, in which characters of HTML stay as they are. It is written
+// once, into memory of its size: results may have megabytes.
+func encoded(rep report) string {
+	size := len(rep.Stdout) + len(rep.StderrLog) + len(rep.Error) + len(rep.OutputError) // escapes add a little
+	var out strings.Builder
+	out.Grow(size + size/16 + len(rep.Data) + len(rep.QueueAck) + besides)
+	out.WriteString(`{"exit_code":` + strconv.Itoa(rep.ExitCode) + `,"duration_ms":` + strconv.FormatInt(rep.DurationMS, 10) +
+		`,"succeeded":` + strconv.FormatBool(rep.Succeeded))
+	writeText := func(name, text string) {
+		if text != "" {
+			out.WriteString(`,"` + name + `":`)
+			output.Quote(&out, text)
+		}
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	writeFlag := func(name string, set bool) {
+		if set {
+			out.WriteString(`,"` + name + `":true`)
+		}
+	}
+	writeJSON := func(name string, value json.RawMessage) {
+		if len(value) > 0 {
+			out.WriteString(`,"` + name + `":`)
+			out.Write(value)
+		}
+	}
+	writeText("stdout", rep.Stdout)
+	writeFlag("stdout_truncated", rep.StdoutTruncated)
+	writeText("stderr_log", rep.StderrLog)
+	writeFlag("stderr_truncated", rep.StderrTruncated)
+	writeJSON("data", rep.Data)
+	writeJSON("queue_ack", rep.QueueAck)
+	writeText("output_error", rep.OutputError)
+	writeText("error", rep.Error)
+	writeFlag("cancelled", rep.Cancelled)
+	writeFlag("timed_out", rep.TimedOut)
+	out.WriteByte('}')
+	return out.String()
 }

@@ -72,6 +72,41 @@ func TestResultsAreBounded(t *testing.T) {
 // little memory. Ten at once take less than 512 MB; the long courses run ten.
 func TestLargeOutputTakesLittleMemory(t *testing.T) {
 	t.Parallel()
+	b, child, id := measured(t, "CHILD_PLACES=10", "GOMEMLIMIT=384MiB")
+	places, most, characters := 1, 300<<20, []string{`\1`}
+	if testkit.Slow() {
+		places, most, characters = 10, 512<<20, []string{`\1`, `"`}
+	}
+	script := `head -c 10485760 /dev/zero | tr '\0' '%[1]s'; head -c 10485760 /dev/zero | tr '\0' '%[1]s' >&2`
+	for _, character := range characters {
+		action := b.script(t, fmt.Sprintf("memory.of%d", character[len(character)-1]), fmt.Sprintf(script, character), nil)
+		executions := b.runAt(t, id, action, places)
+		require.Equal(t, places, testkit.Count(t, b.store, `select count(*) from execution
+			where id = any($1) and status = 'completed' and length(result::text) between 15000000 and 17000000`, executions))
+		require.Less(t, peak(t, child.Process.Pid), most)
+	}
+}
+
+// A worker with 50 places whose executions each write a mebibyte, faster than the database
+// stores them, takes less than 256 MB, however many there are.
+func TestManyLargeResultsTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	b, child, id := measured(t, "CHILD_PLACES=50", "CHILD_QUIET=1")
+	action := testkit.Action(t, b.store, "memory.mebibyte")
+	rounds := 2
+	if testkit.Slow() {
+		rounds = 20
+	}
+	executions := b.runAt(t, id, action, rounds*50)
+	require.Equal(t, rounds*50, testkit.Count(t, b.store, `select count(*) from execution
+		where id = any($1) and status = 'completed' and length(result::text) > 1048576`, executions))
+	require.Less(t, peak(t, child.Process.Pid), 256<<20)
+}
+
+// measured starts a worker in a process of its own, whose memory is measured. It returns
+// the id of the worker.
+func measured(t *testing.T, env ...string) (*bundle, *exec.Cmd, int64) {
+	t.Helper()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("the peak of memory is read from /proc")
 	}
@@ -80,7 +115,7 @@ func TestLargeOutputTakesLittleMemory(t *testing.T) {
 	}
 	b := setup(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_PLACES=10", "GOMEMLIMIT=384MiB", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL)
+	child.Env = append(append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL), env...)
 	require.NoError(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	testkit.Eventually(t, func() bool {
@@ -88,30 +123,25 @@ func TestLargeOutputTakesLittleMemory(t *testing.T) {
 	}, patience, "the child did not register")
 	var id int64
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id from worker").Scan(&id))
-	places, most, characters := 1, 300<<20, []string{`\1`}
-	if testkit.Slow() {
-		places, most, characters = 10, 512<<20, []string{`\1`, `"`}
+	return b, child, id
+}
+
+// runAt has a worker of another process run n executions to their end.
+func (b *bundle) runAt(t *testing.T, id int64, action testkit.ActionRow, n int) (executions []int64) {
+	t.Helper()
+	for range n {
+		execution := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
+			row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
+		}).ID
+		executions = append(executions, execution)
+		b.publish(t, encode(t, message.TypeExecutionRequested, message.DispatchKey(id), message.Dispatch{
+			ExecutionID: execution, WorkerID: id, ActionRef: action.Ref, ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1,
+		}))
 	}
-	script := `head -c 10485760 /dev/zero | tr '\0' '%[1]s'; head -c 10485760 /dev/zero | tr '\0' '%[1]s' >&2`
-	for _, character := range characters {
-		action := b.script(t, fmt.Sprintf("memory.of%d", character[len(character)-1]), fmt.Sprintf(script, character), nil)
-		var executions []int64
-		for range places {
-			execution := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
-				row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
-			}).ID
-			executions = append(executions, execution)
-			b.publish(t, encode(t, message.TypeExecutionRequested, message.DispatchKey(id), message.Dispatch{
-				ExecutionID: execution, WorkerID: id, ActionRef: action.Ref, ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1,
-			}))
-		}
-		for _, execution := range executions {
-			testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, 3*patience, "execution %d did not end", execution)
-		}
-		require.Equal(t, places, testkit.Count(t, b.store, `select count(*) from execution
-			where id = any($1) and status = 'completed' and length(result::text) between 15000000 and 17000000`, executions))
-		require.Less(t, peak(t, child.Process.Pid), most)
+	for _, execution := range executions {
+		testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, 6*patience, "execution %d did not end", execution)
 	}
+	return executions
 }
 
 // peak is the largest resident size that a process has had, in bytes.

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"strconv"
@@ -20,15 +21,28 @@ const childVariable = "ATTUNE_WORKER_TEST_CHILD"
 
 func runChild() {
 	ctx := context.Background()
-	logger, err := telemetry.NewLogger(os.Stderr, "debug", "json")
+	level := "debug"
+	if os.Getenv("CHILD_QUIET") != "" {
+		level = "error"
+	}
+	logger, err := telemetry.NewLogger(os.Stderr, level, "json")
 	exitOn(err)
-	st, err := store.Open(ctx, store.Config{URL: os.Getenv("CHILD_DATABASE"), Schema: testkit.Schema}, logger)
+	st, err := store.Open(ctx, store.Config{URL: os.Getenv("CHILD_DATABASE"), Schema: testkit.Schema, HotPath: true}, logger)
 	exitOn(err)
 	b := broker.New(broker.Config{URL: os.Getenv("CHILD_BROKER")}, logger, nil)
 	exitOn(b.Start(ctx))
+	actions := builtin.Actions()
+	chunk := bytes.Repeat([]byte("0123456789abcde\n"), 2048)
+	exitOn(actions.Register("memory.mebibyte", func(_ context.Context, task worker.Task) (any, error) {
+		for range 31 { // with its escapes a mebibyte of JSON
+			_, _ = task.Stdout.Write(chunk)
+		}
+		return nil, nil
+	}))
 	places, _ := strconv.Atoi(os.Getenv("CHILD_PLACES"))
 	w, err := worker.New(worker.Config{
-		Name: "w1", MaxConcurrent: max(places, 1), Actions: builtin.Actions(), HeartbeatInterval: 100 * time.Millisecond,
+		Name: "w1", MaxConcurrent: max(places, 1), Actions: actions, HeartbeatInterval: 100 * time.Millisecond,
+		BatchCompletions: os.Getenv("CHILD_BATCHES") == "true",
 	}, worker.Deps{Store: st, Broker: b, Logger: logger})
 	exitOn(err)
 	exitOn(w.Start(ctx))

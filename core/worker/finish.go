@@ -100,7 +100,7 @@ func (f *finisher) write(ctx context.Context, batch []ending, uncertain bool) bo
 				return f.singly(ctx, batch, uncertain)
 			}
 			batch[0].status = attune.StatusFailed
-			batch[0].result = []byte(`{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`)
+			batch[0].result = `{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`
 			batch[0].secrets = nil
 		}
 		uncertain = uncertain || !notAccepted(err)
@@ -134,8 +134,12 @@ func (f *finisher) forget(batch []ending) {
 	}
 }
 
-// addSecrets adds what was taken out of a result.
-func addSecrets(params *store.FinishExecutionsParams, e ending) {
+// addEnding adds an end and what was taken out of its result.
+func addEnding(params *store.FinishExecutionsParams, e ending) {
+	params.Ids = append(params.Ids, e.job.id)
+	params.Attempts = append(params.Attempts, e.job.attempt)
+	params.Statuses = append(params.Statuses, string(e.status))
+	params.Results = append(params.Results, e.result)
 	for _, one := range e.secrets {
 		params.SecretOf = append(params.SecretOf, e.job.id)
 		params.SecretPaths = append(params.SecretPaths, one.Path)
@@ -152,11 +156,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 	params := store.FinishExecutionsParams{Worker: &f.worker}
 	open := make(map[int64]ending, len(batch))
 	for _, e := range batch {
-		params.Ids = append(params.Ids, e.job.id)
-		params.Attempts = append(params.Attempts, e.job.attempt)
-		params.Statuses = append(params.Statuses, string(e.status))
-		params.Results = append(params.Results, string(e.result))
-		addSecrets(&params, e)
+		addEnding(&params, e)
 		open[e.job.id] = e
 	}
 	rows, err := f.store.FinishExecutions(ctx, params)
@@ -217,9 +217,9 @@ func (f *finisher) wonBefore(ctx context.Context, open map[int64]ending) ([]anno
 
 // stored is the result as the row has it: that of what was cancelled says by whom and
 // why too.
-func stored(e ending, words []byte) []byte {
+func stored(e ending, words []byte) string {
 	if words != nil {
-		return words
+		return string(words)
 	}
 	return e.result
 }

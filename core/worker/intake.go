@@ -210,7 +210,7 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 		if ok {
 			cancelled = append(cancelled, announcement{
 				execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
-				previous: attune.StatusCanceling, result: row.Result, at: at(row.FinishedAt),
+				previous: attune.StatusCanceling, result: string(row.Result), at: at(row.FinishedAt),
 			})
 		} else {
 			in.metrics.lost("start")

@@ -73,7 +73,7 @@ func (m *membership) settle(ctx context.Context) ([]announcement, error) {
 		m.logger.WarnContext(ctx, "Execution of an earlier process ended", "execution_id", row.ID, "status", string(row.Status))
 		ended = append(ended, announcement{
 			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
-			previous: "running", result: row.Result, at: at(row.FinishedAt),
+			previous: "running", result: string(row.Result), at: at(row.FinishedAt),
 		})
 	}
 	return ended, nil

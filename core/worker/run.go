@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/schema"
@@ -40,7 +43,7 @@ type report struct {
 type ending struct {
 	job    *job
 	status attune.Status
-	result []byte
+	result string // JSON
 	took   time.Duration
 	// secrets are what was taken out of the result, encrypted.
 	secrets []secret.Sealed
@@ -60,13 +63,13 @@ type runner struct {
 	present    presence // of runtime versions, as found at the start
 	separation separation
 	guard      *process.Guard
-	turns      chan struct{} // has room for the large result that is being made
+	room       *semaphore.Weighted // for large results until they are written
 }
 
 func newRunner(cfg Config, v *vault, keys *keystore, present presence, s separation, g *process.Guard) *runner {
 	return &runner{
 		cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v, keys: keys, present: present,
-		separation: s, guard: g, turns: make(chan struct{}, 1),
+		separation: s, guard: g, room: semaphore.NewWeighted(roomForResults),
 	}
 }
 
@@ -107,7 +110,7 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 		rep = report{ExitCode: -1, Error: output.Text([]byte(err.Error()))}
 	}
 	took := r.now().Sub(begin)
-	done := r.turn(stdout.Len() + stderr.Len() + len(rep.Data))
+	done := r.awaitRoom(stdout.Len() + stderr.Len() + len(rep.Data))
 	if err == nil && does.fn == nil {
 		r.read(&rep, text(j.row.OutputFormat), stdout, stderr)
 	}
@@ -185,16 +188,20 @@ func causeUnlessDone(ctx context.Context, err error) error {
 }
 
 // trusted reports whether a parameter may have any name: the action declares it, or it
-// is a key of the keystore.
+// is a key of the keystore. Nothing is read before the first question.
 func trusted(row store.StartExecutionsRow, given json.RawMessage) func(string) bool {
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(given, &fields) // without an object the execution names none
-	rules, err := schema.Parse(row.ParamSchema)
-	if err != nil {
-		rules, _ = schema.Parse(nil)
-	}
-	declared := rules.Names()
+	var declared []string
+	read := sync.OnceFunc(func() {
+		_ = json.Unmarshal(given, &fields) // without an object the execution names none
+		rules, err := schema.Parse(row.ParamSchema)
+		if err != nil {
+			rules, _ = schema.Parse(nil)
+		}
+		declared = rules.Names()
+	})
 	return func(name string) bool {
+		read()
 		_, ofExecution := fields[name]
 		return !ofExecution || slices.Contains(declared, name)
 	}
@@ -278,11 +285,7 @@ func conclude(j *job, rep report, cause error, limit time.Duration) ending {
 	case rep.Succeeded:
 		status = attune.StatusCompleted
 	}
-	raw, err := encoded(rep)
-	if err != nil { // unreachable: every field was made encodable before
-		raw = []byte(`{"succeeded":false,"error":"the result could not be encoded"}`)
-	}
-	return ending{job: j, status: status, result: raw}
+	return ending{job: j, status: status, result: encoded(rep)}
 }
 
 // timeout is the execution's own, else its action's, else the worker's.

@@ -45,7 +45,7 @@ func TestATimeoutNamesItsLimit(t *testing.T) {
 	end := conclude(&job{}, report{DurationMS: 6001, ExitCode: 137, Error: "Command exited with code 137"}, ErrTimeout, 1500*time.Millisecond)
 	require.Equal(t, attune.StatusFailed, end.status)
 	var r report
-	require.NoError(t, json.Unmarshal(end.result, &r))
+	require.NoError(t, json.Unmarshal([]byte(end.result), &r))
 	require.Equal(t, "Execution timed out after 1.5 seconds", r.Error)
 	require.Equal(t, -1, r.ExitCode)
 	require.True(t, r.TimedOut)

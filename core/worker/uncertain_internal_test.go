@@ -70,7 +70,7 @@ func TestLostAnswers(t *testing.T) {
 		for _, id := range []int64{mine, foreign} {
 			j, added := f.roster.add(t.Context(), id, 1)
 			require.True(t, added)
-			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: []byte(`{"succeeded":true}`)})
+			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: `{"succeeded":true}`})
 		}
 		require.NoError(t, f.once(t.Context(), batch, false))
 		require.Len(t, a.take(), 1)
@@ -91,7 +91,7 @@ func TestLostAnswers(t *testing.T) {
 		var batch []ending
 		for id, result := range map[int64]string{good: `{"ok":1}`, bad: `{"nul":"\u0000"}`} {
 			j, _ := f.roster.add(t.Context(), id, 1)
-			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: []byte(result)})
+			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: result})
 		}
 		require.True(t, f.write(testkit.Context(t), batch, false))
 		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, good))

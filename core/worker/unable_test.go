@@ -1,0 +1,31 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// A server that cannot write for the moment is waited for: the result of a run is neither
+// lost nor taken for one that cannot be stored.
+func TestAResultOutlastsAServerThatCannotWrite(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]string{"the disk is full": "53100", "it became a standby": "25006"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			w := b.worker(t)
+			tries, allow := testkit.Refuse(t, b.store, "execution", "NEW.status IN ('completed', 'failed')", code)
+			id := b.schedule(t, w, b.core(t, "core.echo"), map[string]any{"message": "worth keeping"})
+			b.dispatch(t, w, id)
+			testkit.Eventually(t, func() bool { return tries() > 2 }, testkit.TestTimeout)
+			allow()
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, testkit.TestTimeout)
+			require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
+			require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE result::text LIKE '%worth keeping%'`))
+		})
+	}
+}
