@@ -78,7 +78,7 @@ func eachLetter[R any](ctx context.Context, ids []int64, act func(id int64) (R, 
 		problem = letterProblem(id, problem)
 		view.Refused = append(view.Refused, refusal{id, problem.Error()})
 		problems = append(problems, problem)
-		if store.ClassOf(problem) == store.ClassUnreachable || ctx.Err() != nil {
+		if store.IsAway(problem) || ctx.Err() != nil {
 			break // the others would say the same
 		}
 	}

@@ -106,7 +106,7 @@ func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selecti
 		err = retryProblem(id, err)
 		view.Refused = append(view.Refused, refusal{id, err.Error()})
 		problems = append(problems, err)
-		if store.ClassOf(err) == store.ClassUnreachable || cmd.Context().Err() != nil {
+		if store.IsAway(err) || cmd.Context().Err() != nil {
 			break // the others would say the same
 		}
 	}

@@ -103,7 +103,7 @@ func (a *app) exitCode(err error) int {
 		return exitUsage
 	}
 	switch store.ClassOf(err) {
-	case store.ClassUnreachable:
+	case store.ClassUnreachable, store.ClassUnable:
 		return exitUnreachable
 	case store.ClassRefused, store.ClassConflict:
 		return exitRefused

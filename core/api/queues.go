@@ -168,7 +168,7 @@ func (s *Server) judge(r *http.Request, err error) (code int, detail string) {
 	}
 	code, detail, level := http.StatusInternalServerError, "the request failed; the log of the replica says why", slog.LevelError
 	switch store.ClassOf(err) {
-	case store.ClassUnreachable, store.ClassCanceled, store.ClassRetryable, store.ClassUnknown:
+	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassRetryable, store.ClassUnknown:
 		code, detail, level = http.StatusServiceUnavailable, "the database does not answer", slog.LevelWarn
 	default:
 	}

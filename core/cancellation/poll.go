@@ -89,7 +89,7 @@ func (p *Poll) tick(ctx context.Context) error {
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("look after what shall stop: %w", err))
-			if ctx.Err() != nil || store.ClassOf(err) == store.ClassUnreachable {
+			if ctx.Err() != nil || store.IsAway(err) {
 				return failed
 			}
 		}

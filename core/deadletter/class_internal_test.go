@@ -10,27 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sqlError is an error of the server.
-type sqlError string
-
-func (e sqlError) Error() string    { return "SQLSTATE " + string(e) }
-func (e sqlError) SQLState() string { return string(e) }
-
 // What an error means for letters: only what they contain, or what nobody can
 // explain for a minute, parts a batch; a server that is away or full, and a schema or
 // a privilege that is wrong, is awaited for as long as it takes.
 func TestWhatAnErrorOfTheLedgerMeans(t *testing.T) {
 	t.Parallel()
+	answer := func(code string) error { return fmt.Errorf("store: %w", &pgconn.PgError{Code: code}) }
 	for _, code := range []string{"22021", "22P05", "23514", "54000"} {
-		require.True(t, contentFails(fmt.Errorf("store: %w", sqlError(code)), 1), code)
+		require.True(t, contentFails(answer(code), 1), code)
 	}
-	for _, code := range []string{"53100", "58030", "25006"} {
-		require.False(t, contentFails(sqlError(code), 1000), code)
-	}
-	require.False(t, contentFails(sqlError("XX000"), 1))
-	require.True(t, contentFails(sqlError("XX000"), maxStores))
-	for _, code := range []string{"42P01", "42501", "0A000", "3F000", "28P01"} {
-		require.False(t, contentFails(fmt.Errorf("store: %w", &pgconn.PgError{Code: code}), 1000), code)
+	require.False(t, contentFails(answer("XX000"), 1))
+	require.True(t, contentFails(answer("XX000"), maxStores))
+	for _, code := range []string{"53100", "58030", "25006", "42P01", "42501", "0A000", "3F000", "28P01"} {
+		require.False(t, contentFails(answer(code), 1000), code)
 	}
 	require.False(t, contentFails(context.DeadlineExceeded, 1000))
 	require.True(t, contentFails(errors.New("cannot be encoded"), 1))

@@ -229,15 +229,13 @@ const maxStores = 10
 func contentFails(err error, tries int) bool {
 	class := store.ClassOf(err)
 	if class != store.ClassFatal && class != store.ClassRefused && class != store.ClassConflict {
-		return false // the database is away, has lost a race, or is not as it must be
+		return false // the database is away or cannot write, has lost a race, or is not as it must be
 	}
 	var server interface{ SQLState() string }
 	if !errors.As(err, &server) {
 		return true
 	}
 	switch code := server.SQLState(); {
-	case strings.HasPrefix(code, "53"), strings.HasPrefix(code, "58"), code == "25006":
-		return false // it cannot write at all: its disk is full, or it is a standby
 	case strings.HasPrefix(code, "22"), strings.HasPrefix(code, "23"), strings.HasPrefix(code, "54"):
 		return true // data, constraints, limits
 	default:

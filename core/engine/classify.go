@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/handover"
@@ -41,8 +40,6 @@ const (
 // for its messages. tries is how often the round has failed.
 func classify(err error, tries int) answer {
 	switch {
-	case unwell(err):
-		return again
 	case errors.Is(err, handover.ErrNewRules):
 		return atMost(tries, maxMoves)
 	case errors.Is(err, handover.ErrMoved):
@@ -51,7 +48,7 @@ func classify(err error, tries int) answer {
 		return blocked
 	}
 	switch store.ClassOf(err) {
-	case store.ClassUnreachable, store.ClassUnknown, store.ClassInstallation:
+	case store.ClassUnreachable, store.ClassUnable, store.ClassUnknown, store.ClassInstallation:
 		return again
 	case store.ClassRetryable:
 		return atMost(tries, maxRaces)
@@ -83,16 +80,4 @@ const maxAttempts = 7
 func laterPause(attempts int) time.Duration {
 	const first, longest = 250 * time.Millisecond, 15 * time.Second
 	return min(first<<min(attempts-1, 10), longest)
-}
-
-// unwell says whether the server cannot write at all at the moment, which is
-// no message's fault: its disk is full (class 53), its files fail (58), or it
-// is a standby or was made read only.
-func unwell(err error) bool {
-	var server interface{ SQLState() string }
-	if !errors.As(err, &server) {
-		return false
-	}
-	code := server.SQLState()
-	return code == "25006" || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
 }

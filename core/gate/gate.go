@@ -158,7 +158,7 @@ func (e *refusedError) Unwrap() error { return e.err }
 // away, and a try that was cut off.
 func undecided(err error) bool {
 	switch store.ClassOf(err) {
-	case store.ClassUnreachable, store.ClassCanceled, store.ClassUnknown:
+	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassUnknown:
 		return true
 	default:
 		return false

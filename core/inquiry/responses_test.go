@@ -124,3 +124,20 @@ func TestAnswersWaitForTheDatabase(t *testing.T) {
 	testkit.Exec(t, b.store, `ALTER TABLE outbox_away RENAME TO outbox`)
 	b.becomes(t, a, inquiry.Responded, attune.StatusCompleted)
 }
+
+// A server whose disk is full takes no answer, and no message is to blame.
+func TestAnswersOutlastAServerThatCannotWrite(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	a := b.task(t)
+	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry)
+	tries, allow := testkit.Refuse(t, b.store, "execution", "true", "53100")
+	wire, _ := b.hear(t)
+	send(t, wire, responded(t, a, nil))
+	testkit.Eventually(t, func() bool { return tries() > 6 }, testkit.TestTimeout) // a message is suspected after five
+	dead, err := wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
+	require.NoError(t, err)
+	require.Zero(t, dead.Ready)
+	allow()
+	b.becomes(t, a, inquiry.Responded, attune.StatusCompleted)
+}

@@ -3,19 +3,17 @@ package retention
 import (
 	"errors"
 	"fmt"
+
+	"github.com/attune-go/attune/core/store"
 )
 
 // errBusy says that a lock was not to be had in time.
 var errBusy = errors.New("somebody else holds a lock for long")
 
-// lockNotAvailable is the code of the database for a lock that did not come in
-// time.
-const lockNotAvailable = "55P03"
-
 // busy turns a lock that did not come into an error that is not repeated at once:
 // every wait holds up those who come behind it.
 func busy(err error) error {
-	if stateOf(err) == lockNotAvailable {
+	if store.IsLockTimeout(err) {
 		return fmt.Errorf("%w: %s", errBusy, err.Error())
 	}
 	return err

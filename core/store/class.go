@@ -27,6 +27,9 @@ const (
 	ClassRefused
 	// ClassUnreachable: the server is away or going away; later may succeed.
 	ClassUnreachable
+	// ClassUnable: the server answers and cannot write at the moment: its disk is full, its
+	// files fail, or it is a standby. No row and no message is to blame; later may succeed.
+	ClassUnable
 	// ClassCanceled: the caller's context ended or a timeout struck.
 	ClassCanceled
 	// ClassUnknown: COMMIT was sent and its answer was lost.
@@ -43,7 +46,7 @@ const (
 // changed another number of rows than planned.
 const ExpectationCode = "AT001"
 
-var classNames = [...]string{"none", "retryable", "conflict", "refused", "unreachable", "canceled", "unknown", "installation", "fatal"}
+var classNames = [...]string{"none", "retryable", "conflict", "refused", "unreachable", "unable", "canceled", "unknown", "installation", "fatal"}
 
 // String is the name of the class in logs and metrics.
 func (c Class) String() string {
@@ -63,7 +66,7 @@ func ClassOf(err error) Class {
 	case isOutcomeUnknown(err):
 		return ClassUnknown
 	case errors.As(err, &pgErr):
-		return classOfCode(pgErr)
+		return classOfCode(pgErr.Code)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ClassCanceled
 	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, pgx.ErrTxCommitRollback):
@@ -75,26 +78,24 @@ func ClassOf(err error) Class {
 	}
 }
 
-func classOfCode(err *pgconn.PgError) Class {
-	switch err.Code {
-	case "40001", "40P01", "55P03":
-		return ClassRetryable
-	case "23505", "23P01":
-		return ClassConflict
-	case "57014":
-		return ClassCanceled
-	case "57P01", "57P02", "57P03", "57P05", "25P03", "53300":
-		return ClassUnreachable
-	case "P0001", "25006", ExpectationCode:
-		return ClassRefused
-	}
-	switch err.Code[:min(len(err.Code), 2)] {
-	case "23":
-		return ClassRefused
-	case "08":
-		return ClassUnreachable
-	case "42", "0A", "3F", "3D", "28":
-		return ClassInstallation
+// classes says what codes of PostgreSQL mean, by as much of a code as says it. What is not
+// listed is a defect.
+var classes = map[string]Class{
+	"40001": ClassRetryable, "40P01": ClassRetryable, "55P03": ClassRetryable, // see IsLockTimeout
+	"23505": ClassConflict, "23P01": ClassConflict,
+	"23": ClassRefused, "P0001": ClassRefused, ExpectationCode: ClassRefused,
+	"08": ClassUnreachable, "57P01": ClassUnreachable, "57P02": ClassUnreachable, "57P03": ClassUnreachable,
+	"57P05": ClassUnreachable, "25P03": ClassUnreachable, "53300": ClassUnreachable,
+	"25006": ClassUnable, "53": ClassUnable, "58": ClassUnable,
+	"57014": ClassCanceled,
+	"42":    ClassInstallation, "0A": ClassInstallation, "3F": ClassInstallation, "3D": ClassInstallation, "28": ClassInstallation,
+}
+
+func classOfCode(code string) Class {
+	for length := len(code); length >= 2; length-- {
+		if class, ok := classes[code[:length]]; ok {
+			return class
+		}
 	}
 	return ClassFatal
 }
@@ -114,6 +115,13 @@ func isConnectionError(err error) bool {
 	)
 	return errors.As(err, &lost) || errors.As(err, &connectErr) || errors.As(err, &netErr) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// IsAway reports whether the server is away or cannot write at the moment, so that other
+// statements would say the same.
+func IsAway(err error) bool {
+	class := ClassOf(err)
+	return class == ClassUnreachable || class == ClassUnable
 }
 
 // IsLockTimeout reports whether a statement gave up waiting for a lock: somebody

@@ -29,7 +29,7 @@ func TestErrorsThatConcernTheInstallationAreAClassOfTheirOwn(t *testing.T) {
 	for code, want := range map[string]store.Class{
 		"22P02": store.ClassFatal, "22021": store.ClassFatal, "22003": store.ClassFatal, "23502": store.ClassRefused, "23514": store.ClassRefused,
 		"23503": store.ClassRefused, "23505": store.ClassConflict, "54000": store.ClassFatal, "P0001": store.ClassRefused,
-		"53100": store.ClassFatal, "XX000": store.ClassFatal, "40001": store.ClassRetryable, "57P01": store.ClassUnreachable,
+		"53100": store.ClassUnable, "58030": store.ClassUnable, "25006": store.ClassUnable, "XX000": store.ClassFatal, "40001": store.ClassRetryable, "57P01": store.ClassUnreachable,
 	} {
 		require.Equal(t, want, of(code), code)
 	}
