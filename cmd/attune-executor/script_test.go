@@ -182,6 +182,7 @@ func TestServerScripts(t *testing.T) {
 				Setup: func(env *testscript.Env) error {
 					env.Setenv("GORACE", noExitPause)
 					env.Setenv("ATTUNE__DATABASE__URL", database)
+					env.Setenv("ATTUNE__DATABASE__MAX_CONNECTIONS", strconv.Itoa(testkit.EngineConnections))
 					env.Setenv("ATTUNE__MESSAGE_QUEUE__URL", amqp)
 					env.Setenv("ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL", testkit.ManagementURL(t))
 					env.Setenv("MANAGEMENT", testkit.ManagementURL(t))

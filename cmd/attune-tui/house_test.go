@@ -43,7 +43,7 @@ func install(t *testing.T) *house {
 		ends: make(chan struct{}, 100),
 	}
 	cfg := config.Default()
-	cfg.Database.URL, cfg.Database.Schema = database, testkit.Schema
+	cfg.Database.URL, cfg.Database.Schema, cfg.Database.MaxConnections = database, testkit.Schema, testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = i.amqp, i.management
 	cfg.Executor.HTTP.Listen = ""
 	e, err := engine.New(testkit.Context(t), cfg, engine.Deps{Logger: testkit.Logger(t), Version: "test"})

@@ -58,7 +58,7 @@ func setup(t *testing.T) *world {
 func (w *world) engine(t *testing.T) func() {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Database.URL, cfg.Database.Schema = w.database, testkit.Schema
+	cfg.Database.URL, cfg.Database.Schema, cfg.Database.MaxConnections = w.database, testkit.Schema, testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = w.amqp, w.management
 	cfg.Executor.HTTP.Listen = ""
 	e, err := engine.New(testkit.Context(t), cfg, engine.Deps{Logger: testkit.Logger(t), Version: "test"})

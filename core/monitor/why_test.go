@@ -212,8 +212,8 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	}{
 		{"requested", aged(3 * time.Second), "and stands in no queue yet: no replica of the engine is alive: start one"},
 		{"scheduled", func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Second
-		}, "was handed to worker w-2 20s ago, which has not picked it up yet. The worker's last heartbeat was 10m ago"},
+			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Minute
+		}, "was handed to worker w-2 20m ago, which has not picked it up yet. The worker's last heartbeat was 10m ago"},
 		{"running", func(r *testkit.ExecutionRow) {
 			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 3*time.Minute
 		}, "runs on worker w-1, for 3m."},
@@ -237,7 +237,7 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	require.Len(t, w.Lines, 1)
 	testkit.Exec(t, b.store, `update engine_replica set last_seen = now() - interval '13 seconds'`)
 	w = b.ask(t, testkit.Execution(t, b.store, action).ID)
-	require.Equal(t, "The last sign of an engine replica was 13s ago.", w.Lines[1])
+	require.Regexp(t, `^The last sign of an engine replica was 1[3-9](\.\d)?s ago\.$`, w.Lines[1])
 	_, err := b.Why(t.Context(), 999_999)
 	require.ErrorIs(t, err, ErrNotFound)
 }

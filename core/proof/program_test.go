@@ -39,6 +39,7 @@ func (s *stage) run(command string, settings ...string) *process {
 	require.NoError(s.t, err)
 	cmd := exec.Command(path, command)
 	cmd.Env = append(os.Environ(), crashpoint.Variable+"=", crashpoint.FreezeVariable+"=", "ATTUNE__DATABASE__URL="+s.Database, "ATTUNE__DATABASE__SCHEMA="+testkit.Schema,
+		fmt.Sprintf("ATTUNE__DATABASE__MAX_CONNECTIONS=%d", testkit.EngineConnections),
 		"ATTUNE__MESSAGE_QUEUE__URL="+s.AMQP, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL="+s.Management)
 	cmd.Env = append(cmd.Env, settings...)
 	return launch(s.t, cmd)

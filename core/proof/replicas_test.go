@@ -42,6 +42,7 @@ func replica(raw string) int {
 	}
 	cfg := config.Default()
 	cfg.Database.URL, cfg.Database.Schema = s.Database, testkit.Schema
+	cfg.Database.MaxConnections = testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = s.AMQP, s.Management
 	cfg.Executor.HTTP.Listen = ""
 	if testkit.Adopted() { // where by default max_retries of actions does not count
