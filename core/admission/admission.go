@@ -174,6 +174,10 @@ type Want struct {
 	// is not waited for, see Held.
 	Spare map[int64]bool
 
+	// Quiet says that probably no execution waits in the wanted queues, nor for anything wider.
+	// The heads of queues are then read in a second round trip, if executions wait nevertheless.
+	Quiet bool
+
 	// Resolved are those of Queues that came from Resolve: if one of them is
 	// gone it must be made again, while others may go with their actions.
 	Resolved map[int64]bool

@@ -62,14 +62,16 @@ type Ledger struct {
 	due          time.Time // when the first queue that waits for a moment was to be tried
 	moreDue      bool      // more such queues are due than this batch tries
 
-	queues map[int64]*queue
-	gone   map[int64]bool // queues that were wanted and no longer exist
-	held   map[int64]bool // queues that could be spared and that another batch holds
-	passed bool           // a queue that waits for shared room was held by another batch
-	scopes map[int64]*scope
-	pruned map[int64]bool // shared limits that were wanted and no longer exist
-	facts  map[int64]Fact
-	lost   map[int64]lostHolder
+	queues  map[int64]*queue
+	gone    map[int64]bool // queues that were wanted and no longer exist
+	held    map[int64]bool // queues that could be spared and that another batch holds
+	passed  bool           // a queue that waits for shared room was held by another batch
+	blocked bool           // some queue waits for something wider than its own limit
+	scopes  map[int64]*scope
+	pruned  map[int64]bool // shared limits that were wanted and no longer exist
+	facts   map[int64]Fact
+	rows    []store.ReadRoundExecutionsRow
+	lost    map[int64]lostHolder
 
 	staleAfter time.Duration
 	assigned   map[int64]int      // executions at workers when the batch began
@@ -124,6 +126,19 @@ type lostHolder struct {
 func (l *Ledger) Fact(id int64) (Fact, bool) {
 	fact, ok := l.facts[id]
 	return fact, ok
+}
+
+// Rows are the rows of the wanted executions under the locks, as Fact has them.
+func (l *Ledger) Rows() []store.ReadRoundExecutionsRow { return l.rows }
+
+// Blocked reports whether any queue waits for something wider than its own limit.
+func (l *Ledger) Blocked() bool {
+	for _, q := range l.queues {
+		if q.blocked != nil {
+			return true
+		}
+	}
+	return l.blocked
 }
 
 // Locked reports whether the ledger holds the lock of a queue.
@@ -193,6 +208,15 @@ func (l *Ledger) EachWaiter(call func(Waiter)) {
 			}
 		}
 	}
+}
+
+// ReleasedIDs are the executions that gave back a slot in this batch.
+func (l *Ledger) ReleasedIDs() []int64 {
+	ids := make([]int64, len(l.released))
+	for i, one := range l.released {
+		ids[i] = one.execution
+	}
+	return ids
 }
 
 // Released is the number of slots given back in this batch.

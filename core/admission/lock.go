@@ -20,16 +20,16 @@ type reading struct {
 	firm    *store.Result[store.LockAdmissionStatesRow] // nil if none is
 	states  *store.Result[store.LockFreeAdmissionStatesRow]
 	judged  *store.Result[store.JudgeWorkersRow]
-	facts   *store.Result[store.ReadAdmissionFactsRow]
-	heads   *store.Result[store.ReadAdmissionHeadsRow]
+	rows    *store.Result[store.ReadRoundExecutionsRow]
+	heads   *store.Result[store.ReadAdmissionHeadsRow] // nil while they are not read
 	counted *store.Result[store.CountAdmissionEntriesRow]
 	lost    *store.Result[store.LockLostHoldersRow]
 	moment  *store.Result[store.ReadAdmissionMomentRow]
 }
 
 // Lock locks the wanted shared limits and queues and returns their ledger. The load of
-// workers is read and not locked: Write takes their room. It is one round trip. Besides the wanted queues it locks those
-// whose heads wait for a worker, for a moment that has come, or for a shared
+// workers is read and not locked: Write takes their room. It is one round trip, and another if Want.Quiet was wrong.
+// Besides the wanted queues it locks those whose heads wait for a worker, for a moment that has come, or for a shared
 // limit that has room, so that whatever frees something serves them first.
 func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	ids, releases := want.ids()
@@ -50,7 +50,8 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		staleAfter:   want.StaleAfter,
 		assigned:     make(map[int64]int, len(moment.Workers)),
 		judged:       make(map[int64]standing, len(want.Workers)),
-		facts:        make(map[int64]Fact, len(r.facts.Rows())),
+		facts:        make(map[int64]Fact, len(r.rows.Rows())),
+		rows:         r.rows.Rows(),
 		lost:         make(map[int64]lostHolder),
 	}
 	if r.firm != nil {
@@ -81,9 +82,18 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		l.assigned[worker] = int(moment.Assigned[i])
 	}
 	l.judge(want.Workers, r.judged)
-	l.readFacts(r.facts.Rows())
-	l.readHeads(r.heads.Rows())
-	l.trueUp(want, ids, releases)
+	l.readFacts()
+	if r.heads == nil && (moment.Blocked || l.anyServed(ids, releases)) {
+		r.heads = want.readHeads(p, ids, releases)
+		if err := p.Send(ctx); err != nil {
+			return nil, fmt.Errorf("read the heads of %d admission queues: %w", len(ids), err)
+		}
+	}
+	l.blocked = moment.Blocked
+	if r.heads != nil {
+		l.readHeads(r.heads.Rows())
+		l.trueUp(want, ids, releases)
+	}
 	l.readDoubts(r)
 	return l, nil
 }
@@ -108,9 +118,10 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	if len(w.Workers) > 0 {
 		r.judged = store.Many[store.JudgeWorkersRow](p, store.JudgeWorkers, w.StaleAfter.Seconds(), w.Workers)
 	}
-	r.facts = store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, w.Executions)
-	r.heads = store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
-		ids, releases, int64(w.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, maxima, back)
+	r.rows = store.Many[store.ReadRoundExecutionsRow](p, store.ReadRoundExecutions, w.Executions)
+	if !w.Quiet {
+		r.heads = w.readHeads(p, ids, releases)
+	}
 	if len(w.Recount) > 0 {
 		r.counted = store.Many[store.CountAdmissionEntriesRow](p, store.CountAdmissionEntries, w.Recount)
 	}
@@ -119,6 +130,22 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	}
 	r.moment = store.Many[store.ReadAdmissionMomentRow](p, store.ReadAdmissionMoment, int32(maxBlockedQueues))
 	return r
+}
+
+func (w Want) readHeads(p *store.Pipeline, ids []int64, releases []int32) *store.Result[store.ReadAdmissionHeadsRow] {
+	scopes, maxima, back := w.shared()
+	return store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
+		ids, releases, int64(w.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, maxima, back)
+}
+
+// anyServed reports whether a wanted queue has waiting executions and room for one of them.
+func (l *Ledger) anyServed(ids []int64, releases []int32) bool {
+	for i, id := range ids {
+		if q := l.queues[id]; q != nil && !q.paused && q.waiting() > 0 && q.free()+int(releases[i]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *Ledger) readQueue(wanted map[int64]int, row store.LockFreeAdmissionStatesRow) {
@@ -190,8 +217,8 @@ func (l *Ledger) judge(wanted []int64, rows *store.Result[store.JudgeWorkersRow]
 	}
 }
 
-func (l *Ledger) readFacts(rows []store.ReadAdmissionFactsRow) {
-	for _, row := range rows {
+func (l *Ledger) readFacts() {
+	for _, row := range l.rows {
 		fact := Fact{
 			ID: row.ID, Status: row.Status, Updated: row.Updated, Attempt: row.Attempt,
 			Worker: row.Worker, HeldAt: row.HeldWorker, Scopes: row.Scopes,

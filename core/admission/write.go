@@ -18,7 +18,11 @@ func (l *Ledger) Write(p *store.Pipeline) {
 	l.writeHolders(p)
 	l.writeEntries(p)
 	touched := l.touched()
-	l.writeQueues(p, touched)
+	stats := l.statsOf(touched)
+	quiet := stats != nil && !slices.ContainsFunc(touched, func(q *queue) bool { return q.waiting() > 0 })
+	if !quiet {
+		l.writeQueues(p, touched)
+	}
 	l.writeLanes(p, touched)
 	if len(l.late) > 0 {
 		p.Exec(store.OrderLateEntries, l.late)
@@ -30,7 +34,14 @@ func (l *Ledger) Write(p *store.Pipeline) {
 	if len(l.returned) > 0 {
 		p.Exec(store.DeleteLostHolders, l.returned)
 	}
-	l.writeStats(p, touched)
+	switch {
+	case quiet:
+		c := columnsOf(touched)
+		p.Exec(store.UpdateQuietStates, stats.actions, stats.queued, stats.active, stats.maxima, stats.enqueued, stats.completed, stats.grouped,
+			c.ids, c.active, c.headOrders, c.nextOrders, c.enqueued, c.completed)
+	case stats != nil:
+		p.Exec(store.ApplyQueueStats, stats.actions, stats.queued, stats.active, stats.maxima, stats.enqueued, stats.completed, stats.states, stats.grouped)
+	}
 }
 
 // Changed reports whether Write has anything to store.
@@ -121,20 +132,32 @@ func (l *Ledger) touched() []*queue {
 	return out
 }
 
-func (l *Ledger) writeQueues(p *store.Pipeline, touched []*queue) {
+// stateColumns are queues as parallel columns.
+type stateColumns struct {
+	ids, headOrders, nextOrders, enqueued, completed []int64
+	active, queued                                   []int32
+}
+
+func columnsOf(touched []*queue) stateColumns {
 	n := len(touched)
-	if n == 0 {
+	c := stateColumns{
+		ids: make([]int64, n), headOrders: make([]int64, n), nextOrders: make([]int64, n),
+		enqueued: make([]int64, n), completed: make([]int64, n), active: make([]int32, n), queued: make([]int32, n),
+	}
+	for i, q := range touched {
+		c.ids[i], c.headOrders[i], c.nextOrders[i] = q.id, q.head[laneNormal], q.next
+		c.enqueued[i], c.completed[i] = q.enqueuedEver, q.completed
+		c.active[i], c.queued[i] = int32(q.active), int32(q.waiting())
+	}
+	return c
+}
+
+func (l *Ledger) writeQueues(p *store.Pipeline, touched []*queue) {
+	if len(touched) == 0 {
 		return
 	}
-	ids, headOrders, nextOrders := make([]int64, n), make([]int64, n), make([]int64, n)
-	enqueued, completed := make([]int64, n), make([]int64, n)
-	active, queued := make([]int32, n), make([]int32, n)
-	for i, q := range touched {
-		ids[i], headOrders[i], nextOrders[i] = q.id, q.head[laneNormal], q.next
-		enqueued[i], completed[i] = q.enqueuedEver, q.completed
-		active[i], queued[i] = int32(q.active), int32(q.waiting())
-	}
-	p.Exec(store.UpdateAdmissionStates, ids, active, queued, headOrders, nextOrders, enqueued, completed)
+	c := columnsOf(touched)
+	p.Exec(store.UpdateAdmissionStates, c.ids, c.active, c.queued, c.headOrders, c.nextOrders, c.enqueued, c.completed)
 }
 
 // writeLanes stores what only queues with priorities have.
@@ -301,9 +324,16 @@ type delta struct {
 	grouped             bool
 }
 
-func (l *Ledger) writeStats(p *store.Pipeline, touched []*queue) {
+// statColumns are the statistics of actions as parallel columns.
+type statColumns struct {
+	actions, enqueued, completed, states, grouped []int64
+	queued, active, maxima                        []int32
+}
+
+// statsOf is what the batch changes in the statistics; nil if there is nothing to store.
+func (l *Ledger) statsOf(touched []*queue) *statColumns {
 	if len(touched) == 0 || l.withoutStats {
-		return
+		return nil
 	}
 	deltas := map[int64]*delta{}
 	states := make([]int64, len(touched))
@@ -323,15 +353,16 @@ func (l *Ledger) writeStats(p *store.Pipeline, touched []*queue) {
 	}
 	actions := slices.Sorted(maps.Keys(deltas))
 	n := len(actions)
-	queued, active, maxima := make([]int32, n), make([]int32, n), make([]int32, n)
-	enqueued, completed := make([]int64, n), make([]int64, n)
-	grouped := []int64{}
+	c := &statColumns{
+		actions: actions, states: states, grouped: []int64{}, enqueued: make([]int64, n), completed: make([]int64, n),
+		queued: make([]int32, n), active: make([]int32, n), maxima: make([]int32, n),
+	}
 	for i, id := range actions {
 		d := deltas[id]
-		queued[i], active[i], maxima[i], enqueued[i], completed[i] = d.queued, d.active, d.max, d.enqueued, d.completed
+		c.queued[i], c.active[i], c.maxima[i], c.enqueued[i], c.completed[i] = d.queued, d.active, d.max, d.enqueued, d.completed
 		if d.grouped {
-			grouped = append(grouped, id)
+			c.grouped = append(c.grouped, id)
 		}
 	}
-	p.Exec(store.ApplyQueueStats, actions, queued, active, maxima, enqueued, completed, states, grouped)
+	return c
 }

@@ -20,6 +20,9 @@ type Report struct {
 	// Unreported is set when nobody sent the report: a sweep has found the row.
 	// The end is then announced on behalf of whoever should have.
 	Unreported bool
+	// ActionID and ActionRef are the action of which the report tells; the row decides.
+	ActionID  int64
+	ActionRef string
 }
 
 // Config is what the step depends on.
@@ -64,6 +67,26 @@ func NewReports(cfg Config, reports []Report) *Step {
 
 // Executions implements handover.Step.
 func (s *Step) Executions() []int64 { return s.ids }
+
+// Hint implements handover.Hinted.
+func (s *Step) Hint(ctx context.Context, plan *handover.Plan) (bool, error) {
+	hints := make([]handover.Hint, len(s.reports))
+	for i, report := range s.reports {
+		if report.Unreported {
+			return false, nil
+		}
+		hints[i] = handover.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
+	}
+	if err := plan.LoadHinted(ctx, hints); err != nil {
+		return false, err
+	}
+	for i, report := range s.reports {
+		if !plan.Spare(report.Execution).HintRelease(report.Execution, hints[i]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
 
 // Plan implements handover.Step.
 func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
@@ -205,4 +228,4 @@ func (s *Step) chance() float64 {
 // they have not. It is valid after the round.
 func (s *Step) Early() []int64 { return s.early }
 
-var _ handover.Step = (*Step)(nil)
+var _ handover.Hinted = (*Step)(nil)

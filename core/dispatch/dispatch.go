@@ -16,6 +16,7 @@ type Step struct {
 	ids  []int64
 	move bool
 	late map[int64]bool          // requests that a sweep found
+	said map[int64]handover.Hint // what messages say of the executions
 	keys map[int64]admission.Key // the queue of each execution that may enter one
 	// asking are the questions of executions that only ask a person.
 	asking map[int64]*inquiry.Opening
@@ -39,6 +40,12 @@ func (s *Step) WithLate(ids []int64) *Step {
 	return s
 }
 
+// WithHints gives the step what messages say of executions. The rows decide.
+func (s *Step) WithHints(said map[int64]handover.Hint) *Step {
+	s.said = said
+	return s
+}
+
 // NewMove makes the step for executions that wait in a queue which is no longer
 // theirs, because the parameters of its policy have changed: they go to the end
 // of the right one, in the order given. How long that line may be does not
@@ -47,6 +54,26 @@ func NewMove(ids []int64) *Step { return &Step{ids: ids, move: true} }
 
 // Executions implements handover.Step.
 func (s *Step) Executions() []int64 { return s.ids }
+
+// Hint implements handover.Hinted.
+func (s *Step) Hint(ctx context.Context, plan *handover.Plan) (bool, error) {
+	if s.move || len(s.said) < len(s.ids) {
+		return false, nil
+	}
+	hints := make([]handover.Hint, len(s.ids))
+	for i, id := range s.ids {
+		hints[i] = s.said[id]
+	}
+	if err := plan.LoadHinted(ctx, hints); err != nil {
+		return false, err
+	}
+	for i, id := range s.ids {
+		if hints[i].ActionRef == inquiry.Action || !plan.Spare(id).HintAdmission(hints[i]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
 
 // Plan implements handover.Step: it finds every execution's action, limits and
 // group, and so its queue.
@@ -225,4 +252,4 @@ func deref(id *int64) int64 {
 	return *id
 }
 
-var _ handover.Step = (*Step)(nil)
+var _ handover.Hinted = (*Step)(nil)

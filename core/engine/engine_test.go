@@ -51,6 +51,7 @@ type servers struct {
 func (s servers) config() *config.Config {
 	cfg := config.Default()
 	cfg.Database.URL, cfg.Database.Schema = s.Database, testkit.Schema
+	cfg.Database.MaxConnections = testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = s.AMQP, s.Management
 	cfg.Executor.HTTP.Listen = ""
 	return cfg
@@ -106,8 +107,9 @@ func startReplica(t *testing.T, s servers) *exec.Cmd {
 
 type bundle struct {
 	servers
-	store *store.Store
-	relay *outbox.Relay
+	store  *store.Store
+	relay  *outbox.Relay
+	submit *submit.Submitter
 }
 
 // setup makes a database, a virtual host, the topology and a way to request.
@@ -127,6 +129,7 @@ func setupOn(t *testing.T, database string) *bundle {
 	b.relay = outbox.New(outbox.Config{}, b.store, wire.Publisher(), testkit.Logger(t), nil)
 	require.NoError(t, b.relay.Start(testkit.Context(t)))
 	t.Cleanup(b.relay.Stop)
+	b.submit = submit.New(b.store, b.relay)
 	return b
 }
 
@@ -168,7 +171,7 @@ func (b *bundle) request(t *testing.T, ref string, n int, params string) []int64
 	for i := range requests {
 		requests[i] = submit.Request{ActionRef: ref, Params: json.RawMessage(params)}
 	}
-	list, err := submit.New(b.store, b.relay).RequestMany(testkit.Context(t), requests)
+	list, err := b.submit.RequestMany(testkit.Context(t), requests)
 	require.NoError(t, err)
 	ids := make([]int64, n)
 	for i, r := range list {

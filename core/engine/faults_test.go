@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
@@ -47,6 +48,7 @@ func newStorm(t *testing.T) *storm {
 	s.relay = outbox.New(outbox.Config{}, s.store, s.wire.Publisher(), testkit.Logger(t), nil)
 	require.NoError(t, s.relay.Start(testkit.Context(t)))
 	t.Cleanup(s.relay.Stop)
+	s.submit = submit.New(s.store, s.relay)
 
 	limited := testkit.Action(t, s.store, "storm.limited", func(a *testkit.ActionRow) { a.Entrypoint = "core.sleep" })
 	testkit.Policy(t, s.store, limited, 5)

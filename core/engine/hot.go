@@ -185,7 +185,8 @@ func (h *shared) lastDone() time.Time {
 // item is one execution of a delivery, or one find of a sweep, in a round.
 type item struct {
 	execution int64
-	action    string // by which its scheduler is chosen; empty for a find
+	action    string        // by which its scheduler is chosen; empty for a find
+	hint      handover.Hint // what its message says; empty for a find
 	ended     bool
 	said      attune.Status    // the end that a report tells of
 	delivery  *broker.Delivery // nil for a find
@@ -239,6 +240,9 @@ func (h *hot) batches() <-chan *broker.Batch {
 	return h.batched.Batches()
 }
 
+// maxHintedConfig bounds the parameters of a request that are kept beside its delivery.
+const maxHintedConfig = 4 << 10
+
 // decode reads what the delivery is about. payload is that of its message, nil if only the
 // body is there.
 func (it *item) decode(payload json.RawMessage) error {
@@ -246,6 +250,13 @@ func (it *item) decode(payload json.RawMessage) error {
 		envelope, err := message.Decode[message.ExecutionRequested](it.delivery.Body)
 		it.execution = envelope.Payload.ExecutionID
 		it.action = actionOf(envelope.Payload.ActionRef, envelope.Payload.ActionID)
+		it.hint = handover.Hint{ActionRef: envelope.Payload.ActionRef}
+		if id := envelope.Payload.ActionID; id != nil {
+			it.hint.ActionID = *id
+		}
+		if config := envelope.Payload.Config; len(config) <= maxHintedConfig && string(config) != "null" {
+			it.hint.Config = config
+		}
 		return err
 	}
 	var report message.ExecutionCompleted
@@ -259,6 +270,7 @@ func (it *item) decode(payload json.RawMessage) error {
 	}
 	it.execution = report.ExecutionID
 	it.action = actionOf(report.ActionRef, &report.ActionID)
+	it.hint = handover.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
 	if said, unknown := attune.ParseStatus(report.Status); unknown == nil {
 		it.said = said
 	}

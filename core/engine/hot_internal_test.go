@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -256,4 +257,32 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	require.NoError(t, other.Rollback(ctx))
 	require.NoError(t, h.round(handover.Impatient(ctx), again, noErrands))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'requested'`))
+}
+
+// What a message says of its execution's action and parameters is a hint for the round;
+// a find of a sweep, and a message that says nothing, have none.
+func TestMessagesHintAtTheirActions(t *testing.T) {
+	t.Parallel()
+	read := func(ended bool, payload string) handover.Hint {
+		kind := message.TypeExecutionRequested
+		if ended {
+			kind = message.TypeExecutionCompleted
+		}
+		it := item{ended: ended, delivery: &broker.Delivery{Body: []byte(`{"message_id":"7d444840-9dc0-11d1-b245-5ffdce74fad2",
+			"message_type":"` + kind + `","version":"1.0","timestamp":"2026-01-01T00:00:00Z","headers":{},"payload":` + payload + `}`)}}
+		require.NoError(t, it.decode(nil), payload)
+		return it.hint
+	}
+	require.Equal(t, handover.Hint{ActionID: 3, ActionRef: "pk.a", Config: []byte(`{"a":1}`)},
+		read(false, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","config":{"a":1}}`))
+	require.Equal(t, handover.Hint{ActionRef: "pk.a"}, read(false, `{"execution_id":1,"action_id":null,"action_ref":"pk.a","config":null}`))
+	require.Equal(t, handover.Hint{}, read(false, `{"execution_id":1}`))
+	require.Equal(t, handover.Hint{ActionRef: "pk.a"},
+		read(false, `{"execution_id":1,"action_ref":"pk.a","config":{"a":"`+strings.Repeat("x", maxHintedConfig)+`"}}`), "large parameters are not kept")
+	require.Equal(t, handover.Hint{ActionID: 3, ActionRef: "pk.a"},
+		read(true, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","status":"completed","attempt":9,"worker_id":9,"completed_at":"2026-01-01T00:00:00Z"}`))
+	require.Equal(t, handover.Hint{}, read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
+
+	todo := collect([]item{{execution: 1}, {execution: 2, delivery: &broker.Delivery{}, hint: handover.Hint{ActionID: 5}}}, noErrands)
+	require.Equal(t, map[int64]handover.Hint{2: {ActionID: 5}}, todo.said)
 }

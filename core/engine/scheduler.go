@@ -323,7 +323,7 @@ func (s *scheduler) putOff(ctx context.Context, items []item, errands errands, c
 // collect turns items into the work of one round, each request and each different
 // report once.
 func collect(items []item, errands errands) work {
-	todo := work{errands: errands}
+	todo := work{errands: errands, said: map[int64]handover.Hint{}}
 	seenEnded, seenRequested := map[completion.Report]bool{}, map[int64]bool{}
 	for _, it := range items {
 		if it.letter != nil {
@@ -331,7 +331,10 @@ func collect(items []item, errands errands) work {
 			continue
 		}
 		if it.ended {
-			report := completion.Report{Execution: it.execution, Said: it.said, Unreported: it.delivery == nil}
+			report := completion.Report{
+				Execution: it.execution, Said: it.said, Unreported: it.delivery == nil,
+				ActionID: it.hint.ActionID, ActionRef: it.hint.ActionRef,
+			}
 			if !seenEnded[report] {
 				seenEnded[report] = true
 				todo.ended = append(todo.ended, report)
@@ -343,6 +346,8 @@ func collect(items []item, errands errands) work {
 			todo.requested = append(todo.requested, it.execution)
 			if it.delivery == nil {
 				todo.late = append(todo.late, it.execution)
+			} else {
+				todo.said[it.execution] = it.hint
 			}
 		}
 	}

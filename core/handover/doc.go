@@ -5,11 +5,13 @@
 // A round is one transaction over a set of executions, made of steps. Its
 // course is always the same:
 //
-//  1. read the rows the steps name, without locks, to learn which queues they
-//     need; make queues that do not exist yet
-//  2. one round trip: lock the queues, read rows and heads again under the
-//     locks, and the load of workers without one (package admission). A sparing
-//     round leaves the executions whose queue another round holds
+//  1. learn which queues the steps need: from what messages say of their executions,
+//     verified under the locks (Hinted); or from the rows, read without locks. Make
+//     queues that do not exist yet
+//  2. one round trip: lock the queues, read the rows under the locks, and the load of
+//     workers without one (package admission). The heads of queues are read with them,
+//     or in a second round trip if none was expected to wait. A sparing round leaves the
+//     executions whose queue another round holds
 //  3. the steps decide in memory, in the order they were given; between them
 //     free slots go to waiting heads
 //  4. one round trip: write what was decided, append the messages to the

@@ -90,6 +90,7 @@ type HandOver struct {
 	metrics   *Metrics
 	fleet     *fleet
 	rules     *rules
+	memory    *memory
 	turn      atomic.Int64
 }
 
@@ -98,7 +99,7 @@ func New(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metrics 
 	cfg = cfg.withDefaults()
 	h := &HandOver{
 		cfg: cfg, store: st, admission: admission.New(st), relay: relay, logger: logger, metrics: metrics,
-		fleet: newFleet(st, cfg.HeartbeatStaleAfter, cfg.Now), rules: &rules{},
+		fleet: newFleet(st, cfg.HeartbeatStaleAfter, cfg.Now), rules: &rules{}, memory: newMemory(),
 	}
 	h.turn.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
 	return h
@@ -184,9 +185,9 @@ func (h *HandOver) RunSparing(ctx context.Context, insists map[int64]bool, steps
 }
 
 func (h *HandOver) runUntilDecided(ctx context.Context, spare sparing, steps []Step) (Result, error) {
-	fresh, carried := false, make(scopes)
+	fresh, hints, carried := false, true, make(scopes)
 	for attempt := 1; ; attempt++ {
-		result, err := h.run(ctx, fresh, spare, carried, steps)
+		result, err := h.run(ctx, fresh, hints, spare, carried, steps)
 		switch {
 		case err == nil:
 			h.metrics.observe(result, attempt)
@@ -199,9 +200,12 @@ func (h *HandOver) runUntilDecided(ctx context.Context, spare sparing, steps []S
 			h.admission.Forget()
 		case errors.Is(err, ErrNewRules):
 			clear(carried) // the limits that were found are those of the old rules
-		case errors.Is(err, errUnplanned), refused(err):
-			// A row changed between plan and lock, or lock and write, or a worker's room
-			// was taken: decide again.
+		case errors.Is(err, errUnplanned):
+			// A row changed between plan and lock, or a message said something else than
+			// its row: plan from rows.
+			fresh, hints = true, false
+		case refused(err):
+			// A row changed between lock and write, or a worker's room was taken: decide again.
 			fresh = true
 		default:
 			return Result{}, err
@@ -242,14 +246,14 @@ func impatient(ctx context.Context) bool {
 // impatientLockTimeout is how long an impatient round waits for a lock.
 const impatientLockTimeout = "300ms"
 
-// run runs the steps once. carried are shared limits that an earlier run has
+// run runs the steps once. With hints, steps plan from their messages if they can. carried are shared limits that an earlier run has
 // found to be needed; what this run finds is added to them.
-func (h *HandOver) run(ctx context.Context, fresh bool, spare sparing, carried scopes, steps []Step) (Result, error) {
+func (h *HandOver) run(ctx context.Context, fresh, hints bool, spare sparing, carried scopes, steps []Step) (Result, error) {
 	workers, err := h.fleet.live(ctx, fresh)
 	if err != nil {
 		return Result{}, err
 	}
-	plan, err := h.plan(ctx, steps, spare, carried)
+	plan, err := h.plan(ctx, steps, hints, spare, carried)
 	if err != nil {
 		return Result{}, err
 	}
@@ -286,27 +290,41 @@ func (h *HandOver) run(ctx context.Context, fresh bool, spare sparing, carried s
 	if round.Ledger.Recheck() {
 		h.cfg.Recheck()
 	}
+	h.memory.learn(round)
 	round.observe(h.metrics)
 	round.log(ctx, h.logger)
 	return round.result(plan), nil
 }
 
-// plan reads the rows and lets every step name what it needs.
-func (h *HandOver) plan(ctx context.Context, steps []Step, spare sparing, carried scopes) (*Plan, error) {
+// plan lets every step name what it needs: from its messages if it can, else from rows
+// that are read without locks.
+func (h *HandOver) plan(ctx context.Context, steps []Step, hints bool, spare sparing, carried scopes) (*Plan, error) {
 	plan := newPlan(h, spare, carried)
+	if hints {
+		if err := plan.hint(ctx, steps); err != nil {
+			return nil, err
+		}
+	}
+	var unread []int64
 	for _, step := range steps {
 		plan.ids = append(plan.ids, step.Executions()...)
+		if !plan.isHinted(step) {
+			unread = append(unread, step.Executions()...)
+		}
 	}
-	if len(plan.ids) > 0 {
-		rows, err := h.store.ReadRoundExecutions(ctx, plan.ids)
+	if len(unread) > 0 {
+		rows, err := h.store.ReadRoundExecutions(ctx, unread)
 		if err != nil {
-			return nil, fmt.Errorf("read %d executions: %w", len(plan.ids), err)
+			return nil, fmt.Errorf("read %d executions: %w", len(unread), err)
 		}
 		for _, row := range rows {
 			plan.rows[row.ID] = row
 		}
 	}
 	for _, step := range steps {
+		if plan.isHinted(step) {
+			continue
+		}
 		if err := step.Plan(ctx, plan); err != nil {
 			return nil, err
 		}
@@ -342,13 +360,14 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 		want.MaxHeads += max(w.Room(), 0)
 	}
 	for key, id := range queues {
-		want.Queues[id] += 0
+		want.Queues[id] += plan.hintReleases[key]
 		want.Resolved[id] = true
 		plan.firm[id] = plan.firm[id] || plan.firmBy[key]
 	}
 	for id := range want.Queues {
 		want.Spare[id] = !plan.firm[id]
 	}
+	want.Quiet = h.memory.quiet(want.Queues)
 	for _, w := range workers {
 		if w.Standing != placement.Live { // it may be given work again since it was read
 			plan.workers[w.ID] = true
@@ -380,6 +399,11 @@ func (h *HandOver) decide(
 		h.rules.turn(ledger.Epoch)
 		h.admission.ForgetScopes()
 		return nil, ErrNewRules
+	}
+	if covered, err := plan.verify(ctx, tx, ledger); err != nil {
+		return nil, err
+	} else if !covered {
+		return nil, errUnplanned
 	}
 	queues := ledger.Queues()
 	actions := make([]int64, len(queues))

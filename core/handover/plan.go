@@ -32,6 +32,12 @@ type Plan struct {
 	firmBy map[admission.Key]bool
 	claims map[int64]*claim // by execution
 
+	hinted       []Hinted              // steps that planned from their messages
+	hints        []func()              // what a step asks for if all its messages say enough
+	hintReleases map[admission.Key]int // planned releases of queues that are known by their key
+	hintedBack   map[int64]int         // scopeBack of the hinted steps
+	queries      *store.Queries        // without locks; of the round's transaction once it has locked
+
 	scopes    scopes
 	scopeIDs  map[admission.ScopeKey]int64 // filled after every step has planned
 	scopeBack map[int64]int                // planned releases of shared limits
@@ -52,7 +58,7 @@ type claim struct {
 func newPlan(h *HandOver, spare sparing, carried scopes) *Plan {
 	plan := &Plan{
 		sparing: spare, firm: make(map[int64]bool), firmBy: make(map[admission.Key]bool), claims: make(map[int64]*claim),
-		h: h, book: h.rules.book(), rows: make(map[int64]store.ReadRoundExecutionsRow),
+		h: h, queries: h.store.Queries, hintReleases: make(map[admission.Key]int), book: h.rules.book(), rows: make(map[int64]store.ReadRoundExecutionsRow),
 		keys: make(map[admission.Key]policy.Limit), releases: make(map[int64]int), workers: make(map[int64]bool),
 		recount: make(map[int64]bool), workflows: make(map[int64]SeenWorkflow), scopes: make(scopes), scopeBack: make(map[int64]int),
 	}
@@ -60,18 +66,19 @@ func newPlan(h *HandOver, spare sparing, carried scopes) *Plan {
 	return plan
 }
 
-// Row returns the row of an execution as it was read without locks.
+// Row returns the row of an execution: as it was read without locks, or under them in
+// a step that planned from its messages.
 func (p *Plan) Row(id int64) (store.ReadRoundExecutionsRow, bool) {
 	row, ok := p.rows[id]
 	return row, ok
 }
 
-// Queries reads what a step needs besides, without locks.
-func (p *Plan) Queries() *store.Queries { return p.h.store.Queries }
+// Queries reads what a step needs besides.
+func (p *Plan) Queries() *store.Queries { return p.queries }
 
 // LoadRules makes the rules of these actions known.
 func (p *Plan) LoadRules(ctx context.Context, ids []int64, refs []string) error {
-	return p.book.load(ctx, p.h.store.Queries, ids, refs)
+	return p.book.load(ctx, p.queries, ids, refs)
 }
 
 // Rule returns the rule of an execution's action, by id or by reference.
@@ -172,6 +179,9 @@ func (p *Plan) NeedLost(note int64) { p.lost = append(p.lost, note) }
 func (p *Plan) released() int {
 	n := 0
 	for _, planned := range p.releases {
+		n += planned
+	}
+	for _, planned := range p.hintReleases {
 		n += planned
 	}
 	return n

@@ -81,7 +81,7 @@ func (r *Round) Queue(key admission.Key) (int64, bool) {
 	return id, ok && r.Ledger.Locked(id)
 }
 
-// Row returns the row of an execution as it was read without locks.
+// Row returns the row of an execution as Plan.Row does.
 func (r *Round) Row(id int64) (store.ReadRoundExecutionsRow, bool) { return r.plan.Row(id) }
 
 // Rule returns the rule of an action.
@@ -244,7 +244,7 @@ func (r *Round) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	r.afterwards.write(p)
 	var ticket *outbox.Ticket
 	if len(r.messages) > 0 {
-		ticket = outbox.AppendTo(p, r.messages)
+		ticket = outbox.AppendTo(tx, p, r.h.relay, r.messages)
 	}
 	crashpoint.Reach("round:before-commit")
 	if err := p.Commit(ctx); err != nil {

@@ -64,14 +64,14 @@ func newID() string {
 }
 
 // wire is the envelope's JSON as it is read.
-type wire struct {
+type wire[P any] struct {
 	MessageID     *string         `json:"message_id"`
 	CorrelationID *string         `json:"correlation_id"`
 	MessageType   string          `json:"message_type"`
 	Version       *string         `json:"version"`
 	Timestamp     *time.Time      `json:"timestamp"`
 	Headers       json.RawMessage `json:"headers"`
-	Payload       json.RawMessage `json:"payload"`
+	Payload       P               `json:"payload"`
 }
 
 // written is the envelope's JSON as Encode writes it, in the order of wire.
@@ -114,6 +114,14 @@ func marshal(v any) ([]byte, error) {
 // Decode reads an envelope with a payload of type P.
 func Decode[P any](body []byte) (Envelope[P], error) {
 	var e Envelope[P]
+	if err := bounds.Message(body); err != nil {
+		return e, fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	var w wire[P]
+	if json.Unmarshal(body, &w) == nil && complete(&w.Payload) {
+		return w.envelope()
+	}
+	// Read part by part, it says what is wrong with it.
 	raw, err := DecodeRaw(body)
 	if err != nil {
 		return e, err
@@ -135,10 +143,19 @@ func DecodeRaw(body []byte) (Envelope[json.RawMessage], error) {
 	if err := bounds.Message(body); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
-	var w wire
+	var w wire[json.RawMessage]
 	if err := json.Unmarshal(body, &w); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrNotJSON, err)
 	}
+	if e, err := w.envelope(); err != nil || isObject(w.Payload) {
+		return e, err
+	}
+	return e, fmt.Errorf("%w: payload, an object", ErrIncomplete)
+}
+
+// envelope is what was read, if it has what every envelope has.
+func (w *wire[P]) envelope() (Envelope[P], error) {
+	var e Envelope[P]
 	switch {
 	case w.MessageType == "":
 		return e, fmt.Errorf("%w: message_type", ErrIncomplete)
@@ -146,8 +163,6 @@ func DecodeRaw(body []byte) (Envelope[json.RawMessage], error) {
 		return e, fmt.Errorf("%w: %.80q", ErrUnknownType, w.MessageType)
 	case w.Timestamp == nil:
 		return e, fmt.Errorf("%w: timestamp", ErrIncomplete)
-	case !isObject(w.Payload):
-		return e, fmt.Errorf("%w: payload, an object", ErrIncomplete)
 	}
 	e.MessageType, e.Timestamp, e.Payload = w.MessageType, w.Timestamp.UTC(), w.Payload
 	e.MessageID = orElse(w.MessageID, newID)

@@ -30,7 +30,7 @@ const Channel = "attune_outbox"
 // right after its commit: by relay or, where the caller has none, by an engine,
 // which is told. An engine that does not hear it finds them within seconds.
 func Hand(ctx context.Context, tx *store.Tx, relay Publishing, messages []Message) (int64, error) {
-	id, err := Append(ctx, tx, messages)
+	id, err := appendRow(ctx, tx, relay, messages)
 	if err != nil {
 		return 0, err
 	}
@@ -54,8 +54,12 @@ func Publish(ctx context.Context, tx *store.Tx, relay Publishing, id int64, mess
 // of their row. After the commit, Relay.Published publishes them at once;
 // without it a sweep does within seconds.
 func Append(ctx context.Context, tx *store.Tx, messages []Message) (int64, error) {
+	return appendRow(ctx, tx, nil, messages)
+}
+
+func appendRow(ctx context.Context, tx *store.Tx, relay Publishing, messages []Message) (int64, error) {
 	p := tx.Pipeline()
-	ticket := AppendTo(p, messages)
+	ticket := AppendTo(tx, p, relay, messages)
 	if err := p.Send(ctx); err != nil {
 		return 0, fmt.Errorf("append %d messages to the outbox: %w", len(messages), err)
 	}
@@ -73,10 +77,32 @@ func (t *Ticket) ID() int64 {
 	return 0
 }
 
-// AppendTo is Append as one more statement of a pipeline.
-func AppendTo(p *store.Pipeline, messages []Message) *Ticket {
+// AppendTo is Append as one more statement of a pipeline of the transaction. It deletes
+// rows that the relay has published; relay may be nil.
+func AppendTo(tx *store.Tx, p *store.Pipeline, relay Publishing, messages []Message) *Ticket {
 	c := columnsOf(messages)
-	return &Ticket{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies, c.traces)}
+	published := Published(tx, relay)
+	return &Ticket{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies, c.traces, published)}
+}
+
+// deleting is a relay whose published rows may be deleted by transactions of others.
+type deleting interface {
+	takePublished() []int64
+	deleted(ids []int64, committed bool)
+}
+
+// Published returns the rows that the relay has published, for the transaction to delete.
+// If it does not commit, they are deleted later.
+func Published(tx *store.Tx, relay Publishing) []int64 {
+	from, ok := relay.(deleting)
+	if !ok {
+		return []int64{}
+	}
+	ids := from.takePublished()
+	if len(ids) > 0 {
+		tx.AfterEnd(func(committed bool) { from.deleted(ids, committed) })
+	}
+	return ids
 }
 
 // columns are messages as the parallel arrays of a row.

@@ -178,9 +178,51 @@ func (r *Relay) giveAway(ctx context.Context, tx *store.Tx, left, returned []Mes
 }
 
 // deletePause is how long confirmed rows collect before they are deleted: at a low rate
-// each delete would otherwise be a transaction for one row. A replica that dies
+// each delete would otherwise be a transaction for one row. While transactions that append
+// messages delete such rows along, those left over wait for takenPause. A replica that dies
 // meanwhile has them published once more.
-const deletePause = 50 * time.Millisecond
+const (
+	deletePause = 50 * time.Millisecond
+	takenPause  = 250 * time.Millisecond
+)
+
+// maxTaken bounds the rows that one transaction deletes along.
+const maxTaken = 500
+
+// takePublished hands confirmed rows to a transaction that deletes them along.
+func (r *Relay) takePublished() []int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.done), maxTaken)
+	ids := append([]int64{}, r.done[:n]...)
+	r.done = append(r.done[:0], r.done[n:]...)
+	if n > 0 {
+		r.taken = time.Now()
+	}
+	return ids
+}
+
+// deleted settles rows that were taken: without a commit they are due again.
+func (r *Relay) deleted(ids []int64, committed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !committed { // the next transaction, the next delete or a sweep takes them
+		r.done = append(ids, r.done...)
+		return
+	}
+	for _, id := range ids {
+		delete(r.held, id)
+	}
+}
+
+func (r *Relay) pauseBeforeDelete() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.taken) < time.Second {
+		return takenPause
+	}
+	return deletePause
+}
 
 // runDeletes deletes confirmed rows, everything that is due in one statement.
 func (r *Relay) runDeletes(ctx context.Context) {
@@ -189,7 +231,7 @@ func (r *Relay) runDeletes(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.delete:
-			if !supervise.Sleep(ctx, deletePause) {
+			if !supervise.Sleep(ctx, r.pauseBeforeDelete()) {
 				return
 			}
 			for err := r.deleteDone(ctx); r.cfg.Gate.Retry(ctx, "outbox", err); {
@@ -212,15 +254,7 @@ func (r *Relay) deleteDone(ctx context.Context) error {
 	crashPoint("before-delete")
 	crashpoint.Reach("outbox:before-delete")
 	_, err := r.store.DeleteOutbox(ctx, ids)
-	r.mu.Lock()
-	if err == nil {
-		for _, id := range ids {
-			delete(r.held, id)
-		}
-	} else {
-		r.done = append(ids, r.done...)
-	}
-	r.mu.Unlock()
+	r.deleted(ids, err == nil)
 	if err != nil && ctx.Err() == nil && store.ClassOf(err) != store.ClassInstallation {
 		r.logger.WarnContext(ctx, "Published outbox rows could not be deleted yet", "rows", len(ids), "error", err)
 	}

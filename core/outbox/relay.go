@@ -89,6 +89,7 @@ type Relay struct {
 	size    int            // messages in pending and in the batch under way
 	held    map[int64]bool // rows in memory, not to be swept by this replica
 	done    []int64        // confirmed rows whose delete is due
+	taken   time.Time      // when a transaction last deleted confirmed rows along
 	wake    chan struct{}  // something is pending
 	delete  chan struct{}  // something is done
 	well    atomic.Bool    // the last batch was confirmed

@@ -307,7 +307,6 @@ type (
 	RaiseAlertsRow                  = db.RaiseAlertsRow
 	ReactivateWorkersRow            = db.ReactivateWorkersRow
 	ReadActionRulesRow              = db.ReadActionRulesRow
-	ReadAdmissionFactsRow           = db.ReadAdmissionFactsRow
 	ReadAdmissionHeadsParams        = db.ReadAdmissionHeadsParams
 	ReadAdmissionHeadsRow           = db.ReadAdmissionHeadsRow
 	ReadAdmissionMomentRow          = db.ReadAdmissionMomentRow
@@ -352,6 +351,8 @@ type (
 	RepeatExecutionsParams          = db.RepeatExecutionsParams
 	RepeatExecutionsRow             = db.RepeatExecutionsRow
 	ReportReplicaParams             = db.ReportReplicaParams
+	RequestExecutionsParams         = db.RequestExecutionsParams
+	RequestExecutionsRow            = db.RequestExecutionsRow
 	RespondInquiryParams            = db.RespondInquiryParams
 	RetentionShapeRow               = db.RetentionShapeRow
 	Rule                            = db.Rule
@@ -386,6 +387,7 @@ type (
 	UpdateAdmissionScopesParams     = db.UpdateAdmissionScopesParams
 	UpdateAdmissionStatesParams     = db.UpdateAdmissionStatesParams
 	UpdateAuditParams               = db.UpdateAuditParams
+	UpdateQuietStatesParams         = db.UpdateQuietStatesParams
 	UpsertStatesRow                 = db.UpsertStatesRow
 	ViewActionItemsParams           = db.ViewActionItemsParams
 	ViewActionItemsRow              = db.ViewActionItemsRow
@@ -883,7 +885,6 @@ const (
 	ReactivateWorkers                     = db.ReactivateWorkers
 	ReadActionRules                       = db.ReadActionRules
 	ReadAdmissionEpoch                    = db.ReadAdmissionEpoch
-	ReadAdmissionFacts                    = db.ReadAdmissionFacts
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads
 	ReadAdmissionMoment                   = db.ReadAdmissionMoment
 	ReadBeginningQuestions                = db.ReadBeginningQuestions
@@ -946,6 +947,7 @@ const (
 	RepeatExecutions                      = db.RepeatExecutions
 	ReportHealth                          = db.ReportHealth
 	ReportReplica                         = db.ReportReplica
+	RequestExecutions                     = db.RequestExecutions
 	ResolveEnforcements                   = db.ResolveEnforcements
 	RespondInquiry                        = db.RespondInquiry
 	RetentionShape                        = db.RetentionShape
@@ -997,6 +999,7 @@ const (
 	UpdateAdmissionScopes                 = db.UpdateAdmissionScopes
 	UpdateAdmissionStates                 = db.UpdateAdmissionStates
 	UpdateAudit                           = db.UpdateAudit
+	UpdateQuietStates                     = db.UpdateQuietStates
 	UpsertStates                          = db.UpsertStates
 	ViewAction                            = db.ViewAction
 	ViewActionItems                       = db.ViewActionItems

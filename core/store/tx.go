@@ -27,12 +27,17 @@ type Tx struct {
 	*Queries
 	session *session
 	hooks   []func()
+	ends    []func(committed bool)
 }
 
 // AfterCommit keeps a function to be run once after this transaction has been
 // committed. Nothing runs when it is rolled back, when the attempt is repeated,
 // or when the outcome is unknown.
 func (tx *Tx) AfterCommit(fn func()) { tx.hooks = append(tx.hooks, fn) }
+
+// AfterEnd keeps a function to be run once after this attempt has ended. committed is
+// false also when the outcome is unknown.
+func (tx *Tx) AfterEnd(fn func(committed bool)) { tx.ends = append(tx.ends, fn) }
 
 // Tx runs fn in a transaction and commits it unless fn returns an error. A
 // transaction that lost to another one, lost its connection before COMMIT was
@@ -79,6 +84,9 @@ func (s *Store) once(ctx context.Context, begin string, fn func(context.Context,
 	work := &session{conn: conn, begin: begin}
 	tx := &Tx{Tx: work, Queries: db.New(work), session: work}
 	again, err = attempt(ctx, tx, fn)
+	for _, end := range tx.ends {
+		end(work.state == stateCommitted)
+	}
 	if work.state == stateCommitted {
 		for _, hook := range tx.hooks {
 			hook()

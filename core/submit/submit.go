@@ -41,12 +41,13 @@ type Submitter struct {
 	store *store.Store
 	relay Relay
 	keys  secret.Keyring
+	known *known
 }
 
 // New makes a Submitter. Without a relay the messages are left to the sweep of
 // a running engine, which takes them within seconds.
 func New(st *store.Store, relay Relay) *Submitter {
-	return &Submitter{store: st, relay: relay}
+	return &Submitter{store: st, relay: relay, known: &known{actions: make(map[string]Action)}}
 }
 
 // WithKeyring returns a Submitter that can seal secret parameters. Without a key
@@ -151,15 +152,19 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 			return nil, fmt.Errorf("request %s: %w", request.ActionRef, ErrPriority)
 		}
 	}
+	done, err := s.requestKnown(ctx, requests, configs)
+	if err != nil || done != nil {
+		return done, err
+	}
 	actions, err := s.actions(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
+	s.known.keep(actions)
 	secrets, err := s.examine(requests, configs, actions)
 	if err != nil {
 		return nil, err
 	}
-	var done []Requested
 	err = s.store.Tx(ctx, "request executions", func(ctx context.Context, tx *store.Tx) error {
 		if done, err = s.insert(ctx, tx, requests, configs, actions); err != nil {
 			return err
@@ -177,6 +182,8 @@ type Action struct {
 	ID          int64
 	Ref         string
 	ParamSchema []byte
+
+	digest string // of ParamSchema, as the database computes it
 }
 
 // Action looks an action up.
@@ -202,7 +209,7 @@ func (s *Submitter) actions(ctx context.Context, requests []Request) (map[string
 	}
 	actions := make(map[string]Action, len(rows))
 	for _, row := range rows {
-		actions[row.Ref] = Action{row.ID, row.Ref, row.ParamSchema}
+		actions[row.Ref] = Action{ID: row.ID, Ref: row.Ref, ParamSchema: row.ParamSchema, digest: row.Digest}
 	}
 	for _, ref := range refs {
 		if _, ok := actions[ref]; !ok {
@@ -232,19 +239,9 @@ func (s *Submitter) unknown(ctx context.Context, ref string) error {
 
 // insert writes rows and messages and leaves the publishing to the commit.
 func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request, configs []string, actions map[string]Action) ([]Requested, error) {
-	params := store.InsertRequestedExecutionsParams{Configs: configs}
-	for _, request := range requests {
-		params.Actions = append(params.Actions, actions[request.ActionRef].ID)
-		params.Refs = append(params.Refs, request.ActionRef)
-		params.Priorities = append(params.Priorities, int16(request.Priority))
-		options, err := request.Options.text()
-		if err != nil {
-			return nil, fmt.Errorf("encode the options of a request of %s: %w", request.ActionRef, err)
-		}
-		if err := bounds.JSON("options", []byte(options)); err != nil {
-			return nil, fmt.Errorf("request %s: %w", request.ActionRef, err)
-		}
-		params.Options = append(params.Options, options)
+	params, err := rowsOf(requests, configs, actions)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := tx.InsertRequestedExecutions(ctx, params)
 	if err != nil {

@@ -51,12 +51,13 @@ FOR UPDATE SKIP LOCKED;
 -- The start of the transaction, the moment under the locks, the version of the
 -- rules, and when the first queue that waits for a moment should be tried. Besides, how
 -- many executions each worker has; a worker that is missing has none. Its row is not
--- locked: ChangeWorkerLoads checks the room again when it takes it.
+-- locked: ChangeWorkerLoads checks the room again when it takes it. blocked is whether any
+-- queue waits for something wider than its own limit.
 SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
        coalesce((SELECT b.wake FROM admission_blocked b WHERE b.wake > now() ORDER BY b.wake LIMIT 1), 'epoch')::timestamptz AS due,
        ((SELECT count(*) FROM (SELECT b.wake FROM admission_blocked b WHERE b.wake <= now()
                                LIMIT sqlc.arg(blocked_limit)::int + 1) o) > sqlc.arg(blocked_limit)::int)::bool AS more_due,
-       w.workers::bigint[] AS workers, w.assigned::int[] AS assigned
+       EXISTS (SELECT FROM admission_blocked)::bool AS blocked, w.workers::bigint[] AS workers, w.assigned::int[] AS assigned
 FROM (SELECT coalesce(array_agg(l.worker), '{}') AS workers, coalesce(array_agg(l.assigned), '{}') AS assigned
       FROM worker_load l WHERE l.assigned > 0) w;
 
@@ -89,20 +90,6 @@ SELECT w.id,
        (coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS gone
 FROM worker w
 WHERE w.id = ANY (sqlc.arg(workers)::bigint[]);
-
--- name: ReadAdmissionFacts :many
--- What the rows say now that their queues are locked.
-SELECT e.id, e.status, e.updated, e.attempt, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker, e.started_at, e.finished_at,
-       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
-       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes
-FROM execution e
-LEFT JOIN LATERAL (
-    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = ANY (ARRAY[e.id]) OFFSET 0
-) q ON true
-LEFT JOIN LATERAL (
-    SELECT o.state_id, o.worker FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0
-) h ON true
-WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadAdmissionHeads :many
 -- The first waiters of each lane of each queue, as many as could be promoted
@@ -404,6 +391,38 @@ SET queue_length = t.queue_length + excluded.queue_length,
     oldest_enqueued_at = CASE WHEN t.queue_length + excluded.queue_length = 0 THEN NULL
                               WHEN excluded.action_id = ANY (sqlc.arg(grouped)::bigint[]) THEN least(t.oldest_enqueued_at, excluded.oldest_enqueued_at)
                               ELSE excluded.oldest_enqueued_at END,
+    last_updated = excluded.last_updated;
+
+-- name: UpdateQuietStates :exec
+-- UpdateAdmissionStates and ApplyQueueStats at once, for queues in which no execution
+-- waits any more: their oldest one need not be read.
+WITH states AS (
+    UPDATE execution_admission_state s
+    SET active_count = r.active, queued_count = 0, head_order = r.head_order, next_queue_order = r.next_order,
+        total_enqueued = s.total_enqueued + r.enqueued, total_completed = s.total_completed + r.completed
+    FROM (
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(active)::int[]) AS active,
+               unnest(sqlc.arg(head_orders)::bigint[]) AS head_order, unnest(sqlc.arg(next_orders)::bigint[]) AS next_order,
+               unnest(sqlc.arg(enqueued)::bigint[]) AS enqueued, unnest(sqlc.arg(completed)::bigint[]) AS completed
+    ) r
+    WHERE s.id = ANY (ARRAY[r.id])
+)
+INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed, last_updated)
+SELECT r.action, r.queued, r.active, r.max_concurrent, r.enqueued, r.completed, now()
+FROM (
+    SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(action_queued)::int[]) AS queued,
+           unnest(sqlc.arg(action_active)::int[]) AS active, unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent,
+           unnest(sqlc.arg(action_enqueued)::bigint[]) AS enqueued, unnest(sqlc.arg(action_completed)::bigint[]) AS completed
+) r
+ORDER BY r.action
+ON CONFLICT (action_id) DO UPDATE
+SET queue_length = t.queue_length + excluded.queue_length,
+    active_count = t.active_count + excluded.active_count,
+    max_concurrent = excluded.max_concurrent,
+    total_enqueued = t.total_enqueued + excluded.total_enqueued,
+    total_completed = t.total_completed + excluded.total_completed,
+    oldest_enqueued_at = CASE WHEN t.queue_length + excluded.queue_length > 0 AND excluded.action_id = ANY (sqlc.arg(grouped)::bigint[])
+                              THEN t.oldest_enqueued_at END,
     last_updated = excluded.last_updated;
 
 -- name: EnsureAdmissionStates :exec

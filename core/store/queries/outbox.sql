@@ -1,7 +1,11 @@
 -- Messages that became true with a commit and wait to be published.
 
 -- name: AppendOutbox :one
--- One row for the whole batch; the arrays are of equal length.
+-- One row for the whole batch; the arrays are of equal length. Rows that the writer's relay
+-- has published are deleted along.
+WITH gone AS (
+    DELETE FROM outbox o WHERE o.id = ANY (sqlc.arg(published)::bigint[])
+)
 INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, bodies, traces)
 VALUES (sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[],
         sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[])

@@ -912,71 +912,6 @@ func (q *Queries) OrderLateEntries(ctx context.Context, executions []int64) erro
 	return err
 }
 
-const ReadAdmissionFacts = `-- name: ReadAdmissionFacts :many
-SELECT e.id, e.status, e.updated, e.attempt, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker, e.started_at, e.finished_at,
-       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
-       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes
-FROM execution e
-LEFT JOIN LATERAL (
-    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = ANY (ARRAY[e.id]) OFFSET 0
-) q ON true
-LEFT JOIN LATERAL (
-    SELECT o.state_id, o.worker FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0
-) h ON true
-WHERE e.id = ANY ($1::bigint[])
-`
-
-type ReadAdmissionFactsRow struct {
-	ID         int64
-	Status     attune.Status
-	Updated    time.Time
-	Attempt    int32
-	Worker     *int64
-	HeldState  int64
-	HeldWorker *int64
-	StartedAt  *time.Time
-	FinishedAt *time.Time
-	Waits      int64
-	Lane       int16
-	Since      time.Time
-	Scopes     []int64
-}
-
-// What the rows say now that their queues are locked.
-func (q *Queries) ReadAdmissionFacts(ctx context.Context, ids []int64) ([]ReadAdmissionFactsRow, error) {
-	rows, err := q.db.Query(ctx, ReadAdmissionFacts, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReadAdmissionFactsRow
-	for rows.Next() {
-		var i ReadAdmissionFactsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Status,
-			&i.Updated,
-			&i.Attempt,
-			&i.Worker,
-			&i.HeldState,
-			&i.HeldWorker,
-			&i.StartedAt,
-			&i.FinishedAt,
-			&i.Waits,
-			&i.Lane,
-			&i.Since,
-			&i.Scopes,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ReadAdmissionHeads = `-- name: ReadAdmissionHeads :many
 SELECT s.id AS state_id, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
@@ -1103,7 +1038,7 @@ SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELE
        coalesce((SELECT b.wake FROM admission_blocked b WHERE b.wake > now() ORDER BY b.wake LIMIT 1), 'epoch')::timestamptz AS due,
        ((SELECT count(*) FROM (SELECT b.wake FROM admission_blocked b WHERE b.wake <= now()
                                LIMIT $1::int + 1) o) > $1::int)::bool AS more_due,
-       w.workers::bigint[] AS workers, w.assigned::int[] AS assigned
+       EXISTS (SELECT FROM admission_blocked)::bool AS blocked, w.workers::bigint[] AS workers, w.assigned::int[] AS assigned
 FROM (SELECT coalesce(array_agg(l.worker), '{}') AS workers, coalesce(array_agg(l.assigned), '{}') AS assigned
       FROM worker_load l WHERE l.assigned > 0) w
 `
@@ -1114,6 +1049,7 @@ type ReadAdmissionMomentRow struct {
 	Epoch    int64
 	Due      time.Time
 	MoreDue  bool
+	Blocked  bool
 	Workers  []int64
 	Assigned []int32
 }
@@ -1121,7 +1057,8 @@ type ReadAdmissionMomentRow struct {
 // The start of the transaction, the moment under the locks, the version of the
 // rules, and when the first queue that waits for a moment should be tried. Besides, how
 // many executions each worker has; a worker that is missing has none. Its row is not
-// locked: ChangeWorkerLoads checks the room again when it takes it.
+// locked: ChangeWorkerLoads checks the room again when it takes it. blocked is whether any
+// queue waits for something wider than its own limit.
 func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (ReadAdmissionMomentRow, error) {
 	row := q.db.QueryRow(ctx, ReadAdmissionMoment, blockedLimit)
 	var i ReadAdmissionMomentRow
@@ -1131,6 +1068,7 @@ func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (
 		&i.Epoch,
 		&i.Due,
 		&i.MoreDue,
+		&i.Blocked,
 		&i.Workers,
 		&i.Assigned,
 	)
@@ -1345,6 +1283,74 @@ func (q *Queries) UpdateAdmissionStates(ctx context.Context, arg UpdateAdmission
 		arg.Ids,
 		arg.Active,
 		arg.Queued,
+		arg.HeadOrders,
+		arg.NextOrders,
+		arg.Enqueued,
+		arg.Completed,
+	)
+	return err
+}
+
+const UpdateQuietStates = `-- name: UpdateQuietStates :exec
+WITH states AS (
+    UPDATE execution_admission_state s
+    SET active_count = r.active, queued_count = 0, head_order = r.head_order, next_queue_order = r.next_order,
+        total_enqueued = s.total_enqueued + r.enqueued, total_completed = s.total_completed + r.completed
+    FROM (
+        SELECT unnest($8::bigint[]) AS id, unnest($9::int[]) AS active,
+               unnest($10::bigint[]) AS head_order, unnest($11::bigint[]) AS next_order,
+               unnest($12::bigint[]) AS enqueued, unnest($13::bigint[]) AS completed
+    ) r
+    WHERE s.id = ANY (ARRAY[r.id])
+)
+INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed, last_updated)
+SELECT r.action, r.queued, r.active, r.max_concurrent, r.enqueued, r.completed, now()
+FROM (
+    SELECT unnest($1::bigint[]) AS action, unnest($2::int[]) AS queued,
+           unnest($3::int[]) AS active, unnest($4::int[]) AS max_concurrent,
+           unnest($5::bigint[]) AS enqueued, unnest($6::bigint[]) AS completed
+) r
+ORDER BY r.action
+ON CONFLICT (action_id) DO UPDATE
+SET queue_length = t.queue_length + excluded.queue_length,
+    active_count = t.active_count + excluded.active_count,
+    max_concurrent = excluded.max_concurrent,
+    total_enqueued = t.total_enqueued + excluded.total_enqueued,
+    total_completed = t.total_completed + excluded.total_completed,
+    oldest_enqueued_at = CASE WHEN t.queue_length + excluded.queue_length > 0 AND excluded.action_id = ANY ($7::bigint[])
+                              THEN t.oldest_enqueued_at END,
+    last_updated = excluded.last_updated
+`
+
+type UpdateQuietStatesParams struct {
+	Actions         []int64
+	ActionQueued    []int32
+	ActionActive    []int32
+	MaxConcurrent   []int32
+	ActionEnqueued  []int64
+	ActionCompleted []int64
+	Grouped         []int64
+	Ids             []int64
+	Active          []int32
+	HeadOrders      []int64
+	NextOrders      []int64
+	Enqueued        []int64
+	Completed       []int64
+}
+
+// UpdateAdmissionStates and ApplyQueueStats at once, for queues in which no execution
+// waits any more: their oldest one need not be read.
+func (q *Queries) UpdateQuietStates(ctx context.Context, arg UpdateQuietStatesParams) error {
+	_, err := q.db.Exec(ctx, UpdateQuietStates,
+		arg.Actions,
+		arg.ActionQueued,
+		arg.ActionActive,
+		arg.MaxConcurrent,
+		arg.ActionEnqueued,
+		arg.ActionCompleted,
+		arg.Grouped,
+		arg.Ids,
+		arg.Active,
 		arg.HeadOrders,
 		arg.NextOrders,
 		arg.Enqueued,

@@ -377,14 +377,14 @@ func (q *Queries) ReadPolicies(ctx context.Context, actions []int64, packs []int
 }
 
 const ReadRoundExecutions = `-- name: ReadRoundExecutions :many
-SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, e.attempt, e.started_at, e.updated,
+SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker,
+       e.attempt, e.started_at, e.finished_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
        e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
        -- The workflow of which it is a task; existing engines write the null of JSON where there is none.
        coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
-       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
-       CASE WHEN h.state_id IS NULL THEN '{}'
-            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes,
+       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
+       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes,
        -- Of one that completed, whether it asks a person; nobody asks in a result of megabytes.
        CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
             THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
@@ -406,7 +406,12 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
 FROM execution e
-LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0) h ON true
+LEFT JOIN LATERAL (
+    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = ANY (ARRAY[e.id]) OFFSET 0
+) q ON true
+LEFT JOIN LATERAL (
+    SELECT o.state_id, o.worker FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0
+) h ON true
 WHERE e.id = ANY ($1::bigint[])
 `
 
@@ -418,8 +423,10 @@ type ReadRoundExecutionsRow struct {
 	Config            []byte
 	Worker            *int64
 	HeldState         int64
+	HeldWorker        *int64
 	Attempt           int32
 	StartedAt         *time.Time
+	FinishedAt        *time.Time
 	Updated           time.Time
 	Priority          int16
 	Retry             bool
@@ -430,6 +437,8 @@ type ReadRoundExecutionsRow struct {
 	RetryCount        int32
 	Workflow          int64
 	Waits             int64
+	Lane              int16
+	Since             time.Time
 	Scopes            []int64
 	Asks              bool
 	Error             string
@@ -443,8 +452,8 @@ type ReadRoundExecutionsRow struct {
 	Avoid             []int64
 }
 
-// The rows a round is about, read before any lock to learn which queues it
-// needs. Whatever it decides is checked again under the locks.
+// The rows a round is about. Every round reads them under its locks; a round whose
+// messages do not say which queues it needs also reads them before.
 func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadRoundExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, ReadRoundExecutions, ids)
 	if err != nil {
@@ -462,8 +471,10 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 			&i.Config,
 			&i.Worker,
 			&i.HeldState,
+			&i.HeldWorker,
 			&i.Attempt,
 			&i.StartedAt,
+			&i.FinishedAt,
 			&i.Updated,
 			&i.Priority,
 			&i.Retry,
@@ -474,6 +485,8 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 			&i.RetryCount,
 			&i.Workflow,
 			&i.Waits,
+			&i.Lane,
+			&i.Since,
 			&i.Scopes,
 			&i.Asks,
 			&i.Error,

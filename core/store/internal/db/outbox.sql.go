@@ -13,6 +13,9 @@ import (
 
 const AppendOutbox = `-- name: AppendOutbox :one
 
+WITH gone AS (
+    DELETE FROM outbox o WHERE o.id = ANY ($7::bigint[])
+)
 INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, bodies, traces)
 VALUES ($1::text[], $2::text[], $3::text[],
         $4::text[], $5::bytea[], $6::text[])
@@ -26,10 +29,12 @@ type AppendOutboxParams struct {
 	MessageTypes []string
 	Bodies       [][]byte
 	Traces       []string
+	Published    []int64
 }
 
 // Messages that became true with a commit and wait to be published.
-// One row for the whole batch; the arrays are of equal length.
+// One row for the whole batch; the arrays are of equal length. Rows that the writer's relay
+// has published are deleted along.
 func (q *Queries) AppendOutbox(ctx context.Context, arg AppendOutboxParams) (int64, error) {
 	row := q.db.QueryRow(ctx, AppendOutbox,
 		arg.MessageIds,
@@ -38,6 +43,7 @@ func (q *Queries) AppendOutbox(ctx context.Context, arg AppendOutboxParams) (int
 		arg.MessageTypes,
 		arg.Bodies,
 		arg.Traces,
+		arg.Published,
 	)
 	var id int64
 	err := row.Scan(&id)

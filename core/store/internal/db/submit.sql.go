@@ -37,13 +37,14 @@ func (q *Queries) ActionRefs(ctx context.Context, page int32) ([]string, error) 
 
 const ActionsByRef = `-- name: ActionsByRef :many
 
-SELECT a.id, a.ref, a.param_schema FROM action a WHERE a.ref = ANY ($1::text[]) ORDER BY a.id
+SELECT a.id, a.ref, a.param_schema, md5(coalesce(a.param_schema::text, ''))::text AS digest FROM action a WHERE a.ref = ANY ($1::text[]) ORDER BY a.id
 `
 
 type ActionsByRefRow struct {
 	ID          int64
 	Ref         string
 	ParamSchema []byte
+	Digest      string
 }
 
 // Requests from people and programs.
@@ -56,7 +57,12 @@ func (q *Queries) ActionsByRef(ctx context.Context, refs []string) ([]ActionsByR
 	var items []ActionsByRefRow
 	for rows.Next() {
 		var i ActionsByRefRow
-		if err := rows.Scan(&i.ID, &i.Ref, &i.ParamSchema); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.ParamSchema,
+			&i.Digest,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -144,4 +150,128 @@ func (q *Queries) OutboxRowExists(ctx context.Context, id int64) (bool, error) {
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const RequestExecutions = `-- name: RequestExecutions :many
+WITH asked AS MATERIALIZED (
+    SELECT unnest($2::bigint[]) AS action, unnest($3::text[]) AS ref, unnest($4::text[]) AS digest,
+           unnest($5::text[]) AS config, unnest($6::smallint[]) AS priority,
+           unnest($7::text[]) AS option, generate_subscripts($2::bigint[], 1) AS place
+), known AS MATERIALIZED (
+    SELECT a.id, a.ref, md5(coalesce(a.param_schema::text, '')) AS digest,
+           a.default_execution_permission_set_refs, a.artifact_retention_policy, a.artifact_retention_limit
+    FROM action a WHERE a.id = ANY ($2::bigint[])
+), made AS (
+    INSERT INTO execution (action, action_ref, config, priority, executor, parent, permission_set_refs, env_vars,
+                           artifact_retention_policy, artifact_retention_limit,
+                           worker_selector, worker_tolerations, worker_affinity)
+    SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0),
+           (SELECT i.id FROM identity i WHERE i.id = (o.v ->> 'executor')::bigint), (o.v ->> 'parent')::bigint,
+           CASE WHEN jsonb_typeof(o.v -> 'permission_set_refs') = 'array'
+                THEN ARRAY(SELECT s.name FROM jsonb_array_elements_text(o.v -> 'permission_set_refs') s (name))
+                ELSE coalesce(a.default_execution_permission_set_refs, '{}') END,
+           o.v -> 'env_vars',
+           CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_policy')::artifact_retention_enum,
+                                                   a.artifact_retention_policy, 'versions') END,
+           CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_limit')::int, a.artifact_retention_limit, 5) END,
+           o.v -> 'worker_selector', o.v -> 'worker_tolerations', o.v -> 'worker_affinity'
+    FROM asked r
+    CROSS JOIN LATERAL (SELECT nullif(r.option, '')::jsonb AS v) o
+    JOIN known a ON a.id = r.action AND a.ref = r.ref AND a.digest = r.digest
+    WHERE NOT EXISTS (SELECT FROM asked n WHERE NOT EXISTS (
+        SELECT FROM known k WHERE k.id = n.action AND k.ref = n.ref AND k.digest = n.digest))
+    ORDER BY r.place -- a join alone gives the rows in any order
+    RETURNING id, created
+), numbered AS (
+    SELECT m.id, m.created, row_number() OVER (ORDER BY m.id) AS place FROM made m
+), gone AS (
+    DELETE FROM outbox x WHERE x.id = ANY ($8::bigint[])
+), sent AS (
+    INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, bodies, traces)
+    SELECT $9::text[], array_agg($10::text), array_agg($11::text),
+           array_agg($12::text),
+           array_agg(convert_to(b.head || to_char(n.created AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || b.middle || n.id || b.tail, 'UTF8')
+                     ORDER BY n.place),
+           array_agg(''::text)
+    FROM numbered n
+    JOIN (SELECT unnest($13::text[]) AS head, unnest($14::text[]) AS middle, unnest($15::text[]) AS tail,
+                 generate_subscripts($13::text[], 1) AS place) b ON b.place = n.place
+    HAVING count(*) > 0
+    RETURNING id
+)
+SELECT n.id, n.created, s.id AS outbox_id,
+       coalesce(CASE WHEN $1::bool AND n.place = 1
+                     THEN pg_notify('attune_outbox', current_schema() || ' ' || s.id)::text END, '')::text AS told
+FROM numbered n CROSS JOIN sent s
+ORDER BY n.place
+`
+
+type RequestExecutionsParams struct {
+	Tell        bool
+	Actions     []int64
+	Refs        []string
+	Schemas     []string
+	Configs     []string
+	Priorities  []int16
+	Options     []string
+	Published   []int64
+	MessageIds  []string
+	Exchange    string
+	RoutingKey  string
+	MessageType string
+	Heads       []string
+	Middles     []string
+	Tails       []string
+}
+
+type RequestExecutionsRow struct {
+	ID       int64
+	Created  time.Time
+	OutboxID int64
+	Told     string
+}
+
+// Inserts executions and the outbox row with their requests at once, if the actions are
+// still what the caller knows of them; else nothing, and no row is returned. A message's
+// body is its parts with the time of the row and its id between them. The rows get
+// ascending ids in the order of the arrays. Told engines hear of the outbox row.
+func (q *Queries) RequestExecutions(ctx context.Context, arg RequestExecutionsParams) ([]RequestExecutionsRow, error) {
+	rows, err := q.db.Query(ctx, RequestExecutions,
+		arg.Tell,
+		arg.Actions,
+		arg.Refs,
+		arg.Schemas,
+		arg.Configs,
+		arg.Priorities,
+		arg.Options,
+		arg.Published,
+		arg.MessageIds,
+		arg.Exchange,
+		arg.RoutingKey,
+		arg.MessageType,
+		arg.Heads,
+		arg.Middles,
+		arg.Tails,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RequestExecutionsRow
+	for rows.Next() {
+		var i RequestExecutionsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Created,
+			&i.OutboxID,
+			&i.Told,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
