@@ -118,6 +118,7 @@ var additiveWhy = map[int64]struct {
 	71: {SafeBrief, "adds a table"},
 	72: {SafeBrief, "moves the holders of slots from a column of execution to a table, with a trigger on execution that keeps both alike meanwhile, and drops the column; adds a trigger to worker"},
 	73: {SafeOnline, "makes a function"},
+	74: {SafeBrief, "replaces a function, and has new bodies of the outbox compressed with lz4"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

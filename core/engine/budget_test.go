@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"net/url"
 	"slices"
@@ -164,7 +165,8 @@ const (
 const budgetWAL = 6300.0 // 5,750 when it was set
 
 // requireWAL counts the records that executions make in this database. Other databases of
-// the server are in use at the same time, so it reads the records themselves.
+// the server are in use at the same time, so it reads the records themselves. Loops of the
+// engine write too, the more the longer it takes: the least of three series counts.
 func requireWAL(t *testing.T, st *store.Store, one func()) {
 	t.Helper()
 	if testkit.Count(t, st, `SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_walinspect'`) == 0 {
@@ -172,6 +174,19 @@ func requireWAL(t *testing.T, st *store.Store, one func()) {
 		return
 	}
 	testkit.Exec(t, st, `CREATE EXTENSION pg_walinspect SCHEMA public`)
+	least := math.Inf(1)
+	for series := 0; series < 3 && least > budgetWAL; series++ {
+		least = min(least, walOf(t, st, one))
+	}
+	require.NotZero(t, least)
+	if !testkit.Adopted() { // existing installations have more indexes and triggers of their own
+		require.LessOrEqual(t, least, budgetWAL)
+	}
+}
+
+// walOf is how many bytes of WAL an execution costs, and logs of which records they are.
+func walOf(t *testing.T, st *store.Store, one func()) float64 {
+	t.Helper()
 	position := func() (lsn string) {
 		require.NoError(t, st.Pool().QueryRow(testkit.Context(t), `SELECT pg_current_wal_insert_lsn()::text`).Scan(&lsn))
 		return lsn
@@ -208,10 +223,7 @@ func requireWAL(t *testing.T, st *store.Store, one func()) {
 		fmt.Fprintf(&text, "\n%6.0f bytes in %4.1f %s", k.Bytes/executions, k.Records/executions, k.Name)
 	}
 	t.Logf("an execution costs %.0f bytes of WAL:%s", total, text.String())
-	require.NotZero(t, total)
-	if !testkit.Adopted() { // existing installations have more indexes and triggers of their own
-		require.LessOrEqual(t, total, budgetWAL)
-	}
+	return total
 }
 
 // One execution after the other, from its request to its released slot, costs what it

@@ -54,18 +54,12 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, waiters[0]))
 }
 
-// sqlError is an error of the server as the rounds see it.
-type sqlError string
-
-func (e sqlError) Error() string    { return "SQLSTATE " + string(e) }
-func (e sqlError) SQLState() string { return string(e) }
-
 // A server that cannot write is awaited however long it takes; its messages
 // are not to blame.
 func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"53100", "53200", "58030", "25006"} {
-		require.Equal(t, again, classify(fmt.Errorf("round: %w", sqlError(code)), 100), code)
+		require.Equal(t, again, classify(fmt.Errorf("round: %w", &pgconn.PgError{Code: code}), 100), code)
 	}
 	require.Equal(t, suspect, classify(errors.New("something else"), 1))
 }

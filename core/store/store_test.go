@@ -101,12 +101,12 @@ func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := open(t, func(c *store.Config) { c.ReadOnly = true; c.HotPath = false })
 	_, err := s.InsertExecution(ctx, store.InsertExecutionParams{ActionRef: "core.noop"})
-	require.Equal(t, store.ClassRefused, store.ClassOf(err), "%v", err)
+	require.Equal(t, store.ClassUnable, store.ClassOf(err), "%v", err)
 	err = s.Tx(ctx, "write", func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.InsertExecution(ctx, store.InsertExecutionParams{ActionRef: "core.noop"})
 		return err
 	})
-	require.Equal(t, store.ClassRefused, store.ClassOf(err), "%v", err)
+	require.Equal(t, store.ClassUnable, store.ClassOf(err), "%v", err)
 	_, err = s.ListActions(ctx, 0, 10)
 	require.NoError(t, err)
 }
@@ -126,7 +126,7 @@ func TestReadTxSeesOneSnapshotAndWritesNothing(t *testing.T) {
 		_, err = tx.Exec(ctx, setStatus, id, "failed")
 		return err
 	})
-	require.Equal(t, store.ClassRefused, store.ClassOf(err), "%v", err)
+	require.Equal(t, store.ClassUnable, store.ClassOf(err), "%v", err)
 }
 
 func TestEnumArraysTravelBothWays(t *testing.T) {

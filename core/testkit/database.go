@@ -217,16 +217,37 @@ func withDatabase(databaseURL, name string) string {
 	return parsed.String()
 }
 
+// admins are open connections to the servers' first database, by its URL: a new connection
+// costs the server more than a test database does. They end with the test binary.
+var admins = struct {
+	sync.Mutex
+	idle map[string][]*pgx.Conn
+}{idle: map[string][]*pgx.Conn{}}
+
 func execute(ctx context.Context, databaseURL, sql string) error {
-	conn, err := pgx.Connect(ctx, databaseURL)
+	conn, err := takeAdmin(ctx, databaseURL)
 	if err != nil {
 		return fmt.Errorf("connect to run %q: %w", sql, err)
 	}
-	_, err = conn.Exec(ctx, sql)
-	if err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))); err != nil {
-		return fmt.Errorf("%s: %w", sql, err)
+	if _, err = conn.Exec(ctx, sql); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", sql, err), conn.Close(context.WithoutCancel(ctx)))
 	}
+	admins.Lock()
+	defer admins.Unlock()
+	admins.idle[databaseURL] = append(admins.idle[databaseURL], conn)
 	return nil
+}
+
+func takeAdmin(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
+	admins.Lock()
+	idle := admins.idle[databaseURL]
+	if n := len(idle); n > 0 {
+		defer admins.Unlock()
+		admins.idle[databaseURL] = idle[:n-1]
+		return idle[n-1], nil
+	}
+	admins.Unlock()
+	return pgx.Connect(ctx, databaseURL)
 }
 
 // sweepDatabases drops what killed test binaries left on the private server, and
