@@ -35,7 +35,7 @@ func TestDemoScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "demo"), UpdateScripts: *update, RequireExplicitExec: true, Cmds: withGone,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", noExitPause)
+			setProgram(t, env)
 			env.Setenv("DEMO_DIR", dir) // also the mark by which its processes are told
 			return nil
 		},

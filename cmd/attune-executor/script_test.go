@@ -27,16 +27,28 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestMain lets scripts run this test binary as attune-executor.
+// TestMain lets the long courses run this test binary, with its race detector, as
+// attune-executor in scripts. The short ones run the program as users have it.
 func TestMain(m *testing.M) {
+	programs := map[string]func(){}
+	if testkit.Slow() {
+		programs["attune-executor"] = func() {
+			os.Exit(execute(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+		}
+	}
 	if filepath.Base(os.Args[0]) != "attune-executor" {
 		testkit.Together()
 	}
-	testscript.Main(checked{m}, map[string]func(){
-		"attune-executor": func() {
-			os.Exit(execute(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
-		},
-	})
+	testscript.Main(checked{m}, programs)
+}
+
+// setProgram puts attune-executor into the path of a script.
+func setProgram(t *testing.T, env *testscript.Env) {
+	t.Helper()
+	env.Setenv("GORACE", noExitPause)
+	if !testkit.Slow() {
+		env.Setenv("PATH", filepath.Dir(testkit.Program(t))+string(os.PathListSeparator)+env.Getenv("PATH"))
+	}
 }
 
 // checked runs the tests and fails when one of them left a goroutine behind.
@@ -141,7 +153,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"), UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", noExitPause)
+			setProgram(t, env)
 			return nil
 		},
 	})
@@ -180,7 +192,7 @@ func TestServerScripts(t *testing.T) {
 			testscript.Run(t, testscript.Params{
 				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands,
 				Setup: func(env *testscript.Env) error {
-					env.Setenv("GORACE", noExitPause)
+					setProgram(t, env)
 					env.Setenv("ATTUNE__DATABASE__URL", database)
 					env.Setenv("ATTUNE__DATABASE__MAX_CONNECTIONS", strconv.Itoa(testkit.EngineConnections))
 					env.Setenv("ATTUNE__MESSAGE_QUEUE__URL", amqp)

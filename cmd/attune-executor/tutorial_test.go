@@ -49,7 +49,7 @@ func TestTutorial(t *testing.T) {
 			"as-told": func(ts *testscript.TestScript, _ bool, _ []string) { asTold(ts, shown) },
 		},
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", noExitPause)
+			setProgram(t, env)
 			env.Setenv("FOLDER", folder)
 			return nil
 		},

@@ -1,0 +1,37 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// EnvProgram names attune-executor as `make` has just built it.
+const EnvProgram = "ATTUNE_TEST_PROGRAM"
+
+// Program returns the path of attune-executor as users have it, without the race detector,
+// which makes the start of each command six times as expensive. It is built once for a test
+// binary where EnvProgram names none.
+func Program(t testing.TB) string {
+	t.Helper()
+	path, err := program()
+	require.NoError(t, err)
+	return path
+}
+
+var program = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(EnvProgram); path != "" {
+		return path, nil
+	}
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("attune-program-%d", os.Getuid()), "attune-executor")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/attune-go/attune/cmd/attune-executor")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build attune-executor: %w: %s", err, out)
+	}
+	return path, nil
+})
