@@ -209,6 +209,8 @@ func (s *Stack) postgresArgs() []string {
 		set("max_wal_senders", "0")
 		set("checkpoint_timeout", "30min")
 		set("max_wal_size", "2GB")
+		// Small tables that were never analyzed look large enough for a worker process.
+		set("max_parallel_workers_per_gather", "0")
 		// In a file of the data folder, and not in the memory file system, which is
 		// small in many containers.
 		set("dynamic_shared_memory_type", "mmap")

@@ -92,7 +92,7 @@ func startReplica(t *testing.T, s servers) *exec.Cmd {
 	require.NoError(t, err)
 	var log bytes.Buffer
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"="+string(raw))
+	cmd.Env = append(os.Environ(), childVariable+"="+string(raw), "GOGC=100")
 	cmd.Stderr = &log
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {

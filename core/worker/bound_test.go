@@ -115,7 +115,7 @@ func measured(t *testing.T, env ...string) (*bundle, *exec.Cmd, int64) {
 	}
 	b := setup(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL), env...)
+	child.Env = append(append(os.Environ(), childVariable+"=1", "GOGC=100", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL), env...)
 	require.NoError(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	testkit.Eventually(t, func() bool {
