@@ -69,12 +69,12 @@ type Engine struct {
 	broker *broker.Broker
 	relay  *outbox.Relay
 
-	schedulers int
-	hot        *hot
-	sweep      *recovery.Sweep
-	report     *replica
-	sight      *liveness.Sight
-	gate       *gate.Gate
+	lanes  int
+	hot    *hot
+	sweep  *recovery.Sweep
+	report *replica
+	sight  *liveness.Sight
+	gate   *gate.Gate
 
 	workflows *advancement.Runner
 	keys      secret.Keyring
@@ -111,7 +111,7 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	return e, nil
 }
 
-// roundConnections is how many connections the rounds use besides one for each scheduler:
+// roundConnections is how many connections the rounds use besides one for each lane:
 // those of workflows and of enforcements, and two to spare while broken ones are
 // given up.
 const roundConnections = 4
@@ -126,14 +126,14 @@ func (e *Engine) open(ctx context.Context) (err error) {
 		IdleTimeout: e.cfg.Database.IdleTimeout, LogStatements: e.cfg.Database.LogStatements, Relay: e.id,
 	}
 	hot := base
-	schedulers := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
-	e.schedulers = min(schedulers, max(int(e.cfg.Database.MaxConnections)-roundConnections-restConnections, 1))
-	if e.schedulers < schedulers {
+	lanes := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
+	e.lanes = min(lanes, max(int(e.cfg.Database.MaxConnections)-roundConnections-restConnections, 1))
+	if e.lanes < lanes {
 		e.logger.WarnContext(ctx, "Fewer schedulers run than configured, since database.max_connections leaves no room for them",
-			"schedulers", e.schedulers, "wanted", schedulers, "max_connections", e.cfg.Database.MaxConnections,
-			"needed", schedulers+roundConnections+restConnections)
+			"schedulers", e.lanes, "wanted", lanes, "max_connections", e.cfg.Database.MaxConnections,
+			"needed", lanes+roundConnections+restConnections)
 	}
-	rounds := int32(e.schedulers + roundConnections)
+	rounds := int32(e.lanes + roundConnections)
 	hot.MaxConnections, hot.ApplicationName, hot.HotPath = rounds, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for rounds: %w", err)
@@ -233,10 +233,10 @@ func (e *Engine) assemble(version string) {
 
 // newRounds makes the loop of the rounds with its consumers.
 func (e *Engine) newRounds(rounds *handover.HandOver, prefetch int) *hot {
-	atOnce := e.schedulers + 1 // each has a batch in flight, and one collects
+	atOnce := e.lanes + 1 // each has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
-	h := newHot(completed, requested, e.schedulers, rounds, e.course(), e.logger, NewMetrics(e.registry))
+	h := newHot(completed, requested, e.lanes, rounds, e.course(), e.logger, NewMetrics(e.registry))
 	h.batched = e.consume(message.QueueExecutionBatches, "executor.batches", atOnce*maxBatches, maxBatches)
 	h.gate = e.gate
 	return h
@@ -309,7 +309,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		e.close()
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	e.logger.InfoContext(ctx, "Engine started", "http", e.http.Addr(), "schedulers", e.schedulers)
+	e.logger.InfoContext(ctx, "Engine started", "http", e.http.Addr(), "schedulers", e.lanes)
 	return nil
 }
 

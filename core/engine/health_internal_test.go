@@ -11,11 +11,11 @@ import (
 )
 
 // A round that does not come to its end makes the replica unready, whatever the other
-// schedulers do; having nothing to do does not.
+// lanes do; having nothing to do does not.
 func TestARoundThatHangsIsNotReady(t *testing.T) {
 	t.Parallel()
 	e := &Engine{hot: newHot(nil, nil, 3, nil, course{}, nil, nil)}
-	stuck, busy := e.hot.schedulers[0], e.hot.schedulers[2]
+	stuck, busy := e.hot.lanes[0], e.hot.lanes[2]
 	require.True(t, e.roundsReady().OK)
 	require.Equal(t, "idle", e.roundsReady().Detail)
 	stuck.lastDone.Store(time.Now().Add(-time.Hour).UnixNano())

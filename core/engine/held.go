@@ -41,7 +41,7 @@ func (e errands) fill() handover.Fill {
 // keep takes the items that a round has left into hand, in their order, and returns the
 // others. A round that left everything has nothing else to do than to wait: its items are
 // not left again.
-func (s *scheduler) keep(items []item, result handover.Result) (others []item) {
+func (l *lane) keep(items []item, result handover.Result) (others []item) {
 	if len(result.Left) == 0 {
 		return items
 	}
@@ -63,34 +63,34 @@ func (s *scheduler) keep(items []item, result handover.Result) (others []item) {
 			kept[i].left = max(kept[i].left, insistAfter)
 		}
 	}
-	s.held = append(s.held, kept...)
+	l.held = append(l.held, kept...)
 	return others
 }
 
 // keepQueues does the same for queues to fill.
-func (s *scheduler) keepQueues(todo work, result handover.Result) {
+func (l *lane) keepQueues(todo work, result handover.Result) {
 	alone := len(todo.ended)+len(todo.requested)+len(todo.letters) == 0 && len(result.Held) == todo.size()
 	for _, queue := range result.Held {
-		s.heldQueues[queue] = todo.waited[queue] + 1
+		l.heldQueues[queue] = todo.waited[queue] + 1
 		if alone {
-			s.heldQueues[queue] = max(s.heldQueues[queue], insistAfter)
+			l.heldQueues[queue] = max(l.heldQueues[queue], insistAfter)
 		}
 	}
 }
 
 // behindHeld keeps requests of actions of which earlier ones are held since this batch was
 // taken: a batch that is halved must not let one overtake another.
-func (s *scheduler) behindHeld(items []item) (others []item) {
-	if len(s.held) == 0 {
+func (l *lane) behindHeld(items []item) (others []item) {
+	if len(l.held) == 0 {
 		return items
 	}
-	held := make(map[string]bool, len(s.held))
-	for _, it := range s.held {
+	held := make(map[string]bool, len(l.held))
+	for _, it := range l.held {
 		held[it.action] = held[it.action] || !it.ended
 	}
 	for _, it := range items {
 		if it.letter == nil && !it.ended && it.action != "" && held[it.action] {
-			s.held = append(s.held, it)
+			l.held = append(l.held, it)
 		} else {
 			others = append(others, it)
 		}

@@ -14,9 +14,9 @@ import (
 )
 
 // takeHeld is what the next round takes first.
-func takeHeld(s *scheduler) []item {
-	held := s.held
-	s.held = nil
+func takeHeld(l *lane) []item {
+	held := l.held
+	l.held = nil
 	return held
 }
 
@@ -27,7 +27,7 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
+	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).lanes[0]
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	testkit.Policy(t, st, held, 1)
 	testkit.State(t, st, held, 1)

@@ -34,7 +34,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
+	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).lanes[0]
 	ctx := testkit.Context(t)
 	var queues, waiters []int64
 	for _, ref := range []string{"pk.bad", "pk.good"} {
@@ -147,7 +147,7 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	}
 	stale, young := claim(time.Minute), claim(time.Second)
 	rounds := handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil)
-	h := newHot(nil, nil, 1, rounds, course{}, testkit.Logger(t), nil).schedulers[0]
+	h := newHot(nil, nil, 1, rounds, course{}, testkit.Logger(t), nil).lanes[0]
 	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
 	ctx := testkit.Context(t)
 	require.NoError(t, h.round(ctx, []item{{execution: stale}, {execution: young}}, errands{}))
@@ -217,7 +217,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	metrics := NewMetrics(prometheus.NewRegistry())
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), metrics).schedulers[0]
+	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), metrics).lanes[0]
 	ctx := testkit.Context(t)
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	state := testkit.State(t, st, held, 5)

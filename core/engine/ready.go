@@ -154,7 +154,7 @@ func (e *Engine) loopReady(name string) api.Check {
 
 // roundsReady says whether the rounds go on. Without work they are idle, which
 // is well; one that is under way for long waits for something that does not come. The oldest
-// of all schedulers counts.
+// of all lanes counts.
 func (e *Engine) roundsReady() api.Check {
 	check := api.Check{Name: "rounds", OK: true, Detail: "idle"}
 	if done := e.hot.lastDone(); !done.IsZero() {

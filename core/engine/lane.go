@@ -21,22 +21,22 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// scheduler runs rounds about the messages of its actions. It takes whatever has arrived
+// lane runs rounds about the messages of its actions. It takes whatever has arrived
 // for it, runs that as one round, and acknowledges it after the commit. While a round is in
 // flight the next batch collects; there is no timer and no linger. Deliveries whose queue
 // another round holds stay in hand for the next round (held.go).
 //
-// The first scheduler also takes work that names no action: finds of sweeps, dead letters, and
-// moments for which queues wait. Its rounds may then meet queues of other schedulers, as the
+// The first lane also takes work that names no action: finds of sweeps, dead letters, and
+// moments for which queues wait. Its rounds may then meet queues of other lanes, as the
 // rounds of other replicas do: one waits for the other, or leaves the queue.
-type scheduler struct {
+type lane struct {
 	*shared
 
 	ended     *spread.Box[item]
 	requested *spread.Box[item]
 	unfilled  *spread.Box[int64] // queues that a round left with free slots and waiters
 
-	// These are nil but for the first scheduler.
+	// These are nil but for the first lane.
 	finds       <-chan recovery.Found
 	deadLetters <-chan []*deadletter.Letter
 	rings       <-chan time.Time
@@ -57,25 +57,25 @@ type scheduler struct {
 	begun    atomic.Int64 // unix nanoseconds at which the batch in hand was taken, 0 while there is none
 }
 
-func newScheduler(common *shared, first bool) *scheduler {
-	s := &scheduler{
+func newLane(common *shared, first bool) *lane {
+	l := &lane{
 		shared: common, later: newLater(&common.absents), heldQueues: make(map[int64]int),
 		ended: spread.NewBox[item](), requested: spread.NewBox[item](), unfilled: spread.NewBox[int64](),
 	}
 	if first {
-		s.finds, s.deadLetters, s.rings = common.found, common.letters, common.wake.C
+		l.finds, l.deadLetters, l.rings = common.found, common.letters, common.wake.C
 	}
-	return s
+	return l
 }
 
-func (s *scheduler) run(ctx context.Context) {
-	for s.gate.Enter(ctx) {
-		in, ok := s.next(ctx)
+func (l *lane) run(ctx context.Context) {
+	for l.gate.Enter(ctx) {
+		in, ok := l.next(ctx)
 		if !ok {
 			return
 		}
 		if !in.empty() {
-			s.handle(ctx, in)
+			l.handle(ctx, in)
 		}
 	}
 }
@@ -96,20 +96,20 @@ func (in *arrival) empty() bool {
 }
 
 // next waits for the first message, find or errand, and then takes all that have arrived.
-func (s *scheduler) next(ctx context.Context) (in arrival, ok bool) {
-	if len(s.held)+len(s.heldQueues)+len(s.reclaimed) == 0 {
+func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
+	if len(l.held)+len(l.heldQueues)+len(l.reclaimed) == 0 {
 		select {
 		case <-ctx.Done():
 			return in, false
-		case <-s.ended.Wake():
-		case <-s.requested.Wake():
-		case <-s.unfilled.Wake():
-		case in.found = <-s.finds:
-		case in.letters = <-s.deadLetters:
-		case <-s.rings:
-			s.wake.rang(time.Now())
+		case <-l.ended.Wake():
+		case <-l.requested.Wake():
+		case <-l.unfilled.Wake():
+		case in.found = <-l.finds:
+		case in.letters = <-l.deadLetters:
+		case <-l.rings:
+			l.wake.rang(time.Now())
 			in.errands.due = true
-		case <-s.later.timer.C:
+		case <-l.later.timer.C:
 		}
 	}
 	if ctx.Err() != nil {
@@ -117,27 +117,27 @@ func (s *scheduler) next(ctx context.Context) (in arrival, ok bool) {
 	}
 	if in.found.Empty() {
 		select {
-		case in.found = <-s.finds:
+		case in.found = <-l.finds:
 		default:
 		}
 	}
 	if in.letters == nil {
 		select {
-		case in.letters = <-s.deadLetters:
+		case in.letters = <-l.deadLetters:
 		default:
 		}
 	}
-	in.held, in.ended, in.requested = fresh(s.held), fresh(s.ended.Take(maxCompletions)), fresh(s.requested.Take(maxRequests))
-	in.errands.queues, in.errands.waited = append(s.unfilled.Take(math.MaxInt), in.found.Queues...), s.heldQueues
-	for queue := range s.heldQueues {
+	in.held, in.ended, in.requested = fresh(l.held), fresh(l.ended.Take(maxCompletions)), fresh(l.requested.Take(maxRequests))
+	in.errands.queues, in.errands.waited = append(l.unfilled.Take(math.MaxInt), in.found.Queues...), l.heldQueues
+	for queue := range l.heldQueues {
 		in.errands.queues = append(in.errands.queues, queue)
 	}
-	s.held, s.heldQueues = nil, make(map[int64]int)
+	l.held, l.heldQueues = nil, make(map[int64]int)
 	slices.Sort(in.errands.queues)
 	in.errands.queues = slices.Compact(in.errands.queues)
-	in.found.Requested = append(s.reclaimed, in.found.Requested...)
-	s.reclaimed = nil
-	in.later = s.later.take(maxRequests, time.Now())
+	in.found.Requested = append(l.reclaimed, in.found.Requested...)
+	l.reclaimed = nil
+	in.later = l.later.take(maxRequests, time.Now())
 	return in, true
 }
 
@@ -149,9 +149,9 @@ func fresh(items []item) []item {
 
 // handle runs an arrival to its end: every delivery is acknowledged, dead
 // lettered with a reason, or returned because the engine stops.
-func (s *scheduler) handle(ctx context.Context, in arrival) {
-	s.begun.Store(time.Now().UnixNano())
-	defer s.begun.Store(0)
+func (l *lane) handle(ctx context.Context, in arrival) {
+	l.begun.Store(time.Now().UnixNano())
+	defer l.begun.Store(0)
 	items := slices.Concat(in.held, in.ended)
 	for _, id := range in.found.Ended {
 		items = append(items, item{execution: id, ended: true})
@@ -161,25 +161,25 @@ func (s *scheduler) handle(ctx context.Context, in arrival) {
 	}
 	items = append(items, in.requested...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
-	in.errands.stranded = s.displaced.take(in.found.Stranded)
-	err := s.round(ctx, items, in.errands)
+	in.errands.stranded = l.displaced.take(in.found.Stranded)
+	err := l.round(ctx, items, in.errands)
 	crashpoint.Reach("hot:before-ack")
-	s.acknowledge(ctx)
+	l.acknowledge(ctx)
 	crashpoint.Reach("hot:after-ack")
 	if err != nil {
 		// Only the end of the engine leaves work undone here: unacknowledged deliveries
 		// come again, here or at another replica.
-		s.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+		l.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
 		return
 	}
-	s.retry(ctx, append(in.later, ofLetters(in.letters)...))
-	s.acknowledge(ctx)
+	l.retry(ctx, append(in.later, ofLetters(in.letters)...))
+	l.acknowledge(ctx)
 }
 
 // retry tries items that were put off, and dead letters, apart from new deliveries,
 // so that they delay none. Items whose rows another transaction held are tried together, and
 // not waited for one by one.
-func (s *scheduler) retry(ctx context.Context, items []item) {
+func (l *lane) retry(ctx context.Context, items []item) {
 	var held, others []item
 	for _, it := range items {
 		if it.blocked {
@@ -189,63 +189,63 @@ func (s *scheduler) retry(ctx context.Context, items []item) {
 		}
 	}
 	for _, lot := range [][]item{held, others} {
-		if err := s.round(handover.Impatient(ctx), lot, noErrands); err != nil {
-			s.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+		if err := l.round(handover.Impatient(ctx), lot, noErrands); err != nil {
+			l.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
 			return
 		}
 	}
 }
 
 // acknowledge acknowledges the deliveries that committed rounds have settled. Deliveries of
-// other schedulers lie between them and are left alone.
-func (s *scheduler) acknowledge(ctx context.Context) {
-	if err := broker.Acknowledge(s.decided); err != nil {
+// other lanes lie between them and are left alone.
+func (l *lane) acknowledge(ctx context.Context) {
+	if err := broker.Acknowledge(l.decided); err != nil {
 		// The connection is gone; the deliveries come again and change nothing.
-		s.logger.DebugContext(ctx, "Batch could not be acknowledged", "error", err)
+		l.logger.DebugContext(ctx, "Batch could not be acknowledged", "error", err)
 	}
-	s.decided = nil
+	l.decided = nil
 }
 
 // round runs the items as one round, waiting out a database that is away or not as
 // it must be, and halving the batch on an error that its content may have caused. It returns
 // an error only when the engine stops.
-func (s *scheduler) round(ctx context.Context, items []item, errands errands) error {
-	items = s.behindHeld(items)
+func (l *lane) round(ctx context.Context, items []item, errands errands) error {
+	items = l.behindHeld(items)
 	todo := collect(items, errands)
 	if todo.empty() {
 		return nil
 	}
-	todo.room = s.roomForLetters()
-	s.inFlight.Store(int64(len(items)))
-	defer s.inFlight.Store(0)
+	todo.room = l.roomForLetters()
+	l.inFlight.Store(int64(len(items)))
+	defer l.inFlight.Store(0)
 	retry := backoff.NewExponentialBackOff()
 	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
 	for tries := 1; ; tries++ {
 		begun := time.Now()
-		its, all := s.course.steps(todo)
-		result, err := s.runRound(ctx, insists(items), all)
-		if s.gate.Retry(ctx, "rounds", err) {
+		its, all := l.course.steps(todo)
+		result, err := l.runRound(ctx, insists(items), all)
+		if l.gate.Retry(ctx, "rounds", err) {
 			tries--
 			continue
 		}
 		if err == nil {
-			s.metrics.round(len(items), time.Since(begun))
-			s.lastDone.Store(time.Now().UnixNano())
-			s.keepQueues(todo, result)
-			s.after(ctx, items, its.done.Early(), result)
-			s.putBack(ctx, its.asked.Stale())
-			s.displaced.add(its.rehome.Left())
+			l.metrics.round(len(items), time.Since(begun))
+			l.lastDone.Store(time.Now().UnixNano())
+			l.keepQueues(todo, result)
+			l.after(ctx, items, its.done.Early(), result)
+			l.putBack(ctx, its.asked.Stale())
+			l.displaced.add(its.rehome.Left())
 			return nil
 		}
 		if ctx.Err() != nil {
 			return err
 		}
-		s.metrics.roundFailed()
+		l.metrics.roundFailed()
 		if verdict := classify(err, tries); verdict != again {
-			return s.halve(ctx, items, errands, err, verdict)
+			return l.halve(ctx, items, errands, err, verdict)
 		}
 		pause := retry.NextBackOff()
-		s.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
+		l.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
 		if !supervise.Sleep(ctx, pause) {
 			return context.Cause(ctx)
 		}
@@ -262,60 +262,60 @@ const roundTimeout = 30 * time.Second
 
 // runRound runs one round to its end even when the engine begins to stop, because
 // a finished round is less work for the replica that takes over.
-func (s *scheduler) runRound(ctx context.Context, insists map[int64]bool, all []handover.Step) (handover.Result, error) {
+func (l *lane) runRound(ctx context.Context, insists map[int64]bool, all []handover.Step) (handover.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
 	defer cancel()
-	return s.rounds.RunSparing(ctx, insists, all...)
+	return l.rounds.RunSparing(ctx, insists, all...)
 }
 
 // halve isolates what makes a round fail. A single delivery that still fails
 // is put off, and dead-lettered with the reason if it never succeeds; everything
 // else goes through. Errands are parted from deliveries first, so that neither
 // pays for the other.
-func (s *scheduler) halve(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
+func (l *lane) halve(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
 	known := !slices.ContainsFunc(items, func(it item) bool { return !it.blocked }) && errands.size() == 0
 	if verdict == blocked {
 		ctx = handover.Impatient(ctx)
 	}
 	if len(items)+errands.size() <= 1 || (verdict == blocked && known) {
-		s.putOff(ctx, items, errands, cause, verdict)
+		l.putOff(ctx, items, errands, cause, verdict)
 		return nil
 	}
-	s.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
+	l.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
 	if len(items) > 0 && errands.size() > 0 {
-		if err := s.round(ctx, items, noErrands); err != nil {
+		if err := l.round(ctx, items, noErrands); err != nil {
 			return err
 		}
-		return s.round(ctx, nil, errands)
+		return l.round(ctx, nil, errands)
 	}
 	middle := len(items) / 2
 	first, second := errands.halve()
-	if err := s.round(ctx, items[:middle], first); err != nil {
+	if err := l.round(ctx, items[:middle], first); err != nil {
 		return err
 	}
-	return s.round(ctx, items[middle:], second)
+	return l.round(ctx, items[middle:], second)
 }
 
 // putOff deals with what fails all by itself. What a sweep found is found again.
-func (s *scheduler) putOff(ctx context.Context, items []item, errands errands, cause error, verdict answer) {
+func (l *lane) putOff(ctx context.Context, items []item, errands errands, cause error, verdict answer) {
 	for _, it := range items {
 		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
 		switch {
 		case it.letter != nil:
-			s.putOffLetter(ctx, it, cause, verdict)
+			l.putOffLetter(ctx, it, cause, verdict)
 		case it.delivery == nil:
-			s.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
+			l.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
 		case verdict == suspect && it.attempts+1 >= maxAttempts:
-			poison(ctx, s.logger, s.metrics, it, it.delivery.Type, cause)
+			poison(ctx, l.logger, l.metrics, it, it.delivery.Type, cause)
 		default:
-			s.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
+			l.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
 				"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
 			it.blocked = verdict == blocked
-			s.later.add(it, time.Now())
+			l.later.add(it, time.Now())
 		}
 	}
 	if len(items) == 0 {
-		s.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
+		l.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
 			"misplaced", errands.misplaced, "lost", errands.lost, "stranded", errands.stranded, "error", cause)
 	}
 }

@@ -48,7 +48,7 @@ func (s *stand) connect(name string) *broker.Broker {
 }
 
 // run starts a hot loop. The returned function stops it and its connection, as the engine does.
-func (s *stand) run(schedulers int) (h *hot, stop func()) {
+func (s *stand) run(lanes int) (h *hot, stop func()) {
 	s.t.Helper()
 	wire := s.connect("hot")
 	consume := func(queue string) *broker.Consumer {
@@ -59,7 +59,7 @@ func (s *stand) run(schedulers int) (h *hot, stop func()) {
 	}
 	completed, requested := consume(message.QueueExecutionCompleted), consume(message.QueueExecutionRequests)
 	rounds := handover.New(handover.Config{}, s.store, nobody{}, testkit.Logger(s.t), nil)
-	h = newHot(completed, requested, schedulers, rounds, course{}, testkit.Logger(s.t), NewMetrics(prometheus.NewRegistry()))
+	h = newHot(completed, requested, lanes, rounds, course{}, testkit.Logger(s.t), NewMetrics(prometheus.NewRegistry()))
 	require.NoError(s.t, h.Start(testkit.Context(s.t)))
 	stop = func() {
 		h.Stop()
@@ -92,10 +92,10 @@ func (s *stand) request(action testkit.ActionRow, ids ...int64) {
 	}
 }
 
-// of makes an action whose messages belong to one of two schedulers.
-func (s *stand) of(scheduler int, name string) testkit.ActionRow {
+// of makes an action whose messages belong to one of two lanes.
+func (s *stand) of(lane int, name string) testkit.ActionRow {
 	for i := 0; ; i++ {
-		if ref := fmt.Sprintf("pk.%s%d", name, i); spread.Of(ref, 2) == scheduler {
+		if ref := fmt.Sprintf("pk.%s%d", name, i); spread.Of(ref, 2) == lane {
 			return testkit.Action(s.t, s.store, ref)
 		}
 	}
@@ -109,9 +109,9 @@ func (s *stand) scheduled(id int64) bool {
 	return testkit.StatusOf(s.t, s.store, id) == attune.StatusScheduled
 }
 
-// While one scheduler waits for a queue that another transaction holds, the others go on, and its
+// While one lane waits for a queue that another transaction holds, the others go on, and its
 // own messages keep their order.
-func TestASchedulerThatWaitsForAQueueDelaysNoOther(t *testing.T) {
+func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	held, free := s.of(0, "held"), s.of(1, "free")
@@ -123,7 +123,7 @@ func TestASchedulerThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, held.ID)
 	require.NoError(t, err)
 	h, _ := s.run(2)
-	waits := h.schedulers[0]
+	waits := h.lanes[0]
 	var asked []int64
 	passed := false
 	for try := 0; try < 5 && !passed; try++ { // a wait may end by its own deadline on a busy machine
@@ -131,14 +131,14 @@ func TestASchedulerThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 		s.request(held, asked[try])
 		testkit.Eventually(t, func() bool {
 			return testkit.Count(t, s.store, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
-		}, testkit.TestTimeout, "the scheduler waits")
+		}, testkit.TestTimeout, "the lane waits")
 		since := waits.begun.Load()
 		id := s.execution(free)
 		s.request(free, id)
 		testkit.Eventually(t, func() bool { return s.scheduled(id) }, testkit.TestTimeout)
 		passed = since != 0 && waits.begun.Load() == since
 	}
-	require.True(t, passed, "a request of another scheduler passes while one waits")
+	require.True(t, passed, "a request of another lane passes while one waits")
 	require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t))))
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE action = $1 AND status = 'scheduled'`, held.ID) == 1 &&
@@ -147,8 +147,8 @@ func TestASchedulerThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 	}, testkit.TestTimeout)
 }
 
-// A message that keeps failing costs its own scheduler some halved rounds and the others none.
-func TestAPoisonousMessageHarmsNoOtherScheduler(t *testing.T) {
+// A message that keeps failing costs its own lane some halved rounds and the others none.
+func TestAPoisonousMessageHarmsNoOtherLane(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	sick, well := s.of(0, "sick"), s.of(1, "well")
@@ -169,15 +169,15 @@ func TestAPoisonousMessageHarmsNoOtherScheduler(t *testing.T) {
 	for _, id := range others {
 		testkit.Eventually(t, func() bool { return s.scheduled(id) }, testkit.TestTimeout)
 	}
-	testkit.Eventually(t, func() bool { return h.schedulers[0].begun.Load() == 0 }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return h.lanes[0].begun.Load() == 0 }, testkit.TestTimeout)
 	stop()
-	require.Empty(t, h.schedulers[1].later.items)
+	require.Empty(t, h.lanes[1].later.items)
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, s.store, bad))
 }
 
 // Queues keep the order of delivery, and nothing is lost or done twice, while deliveries
-// come again and schedulers stop with their hands full.
-func TestSchedulersKeepTheOrderOfQueues(t *testing.T) {
+// come again and lanes stop with their hands full.
+func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	const actions, each = 7, 30
@@ -240,7 +240,7 @@ func TestSchedulersKeepTheOrderOfQueues(t *testing.T) {
 func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, s.store, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
+	h := newHot(nil, nil, 1, handover.New(handover.Config{}, s.store, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).lanes[0]
 	a, b := testkit.Action(t, s.store, "pk.a"), testkit.Action(t, s.store, "pk.b")
 	of := func(action testkit.ActionRow) item { return item{execution: s.execution(action), action: action.Ref} }
 	first, second, other := of(a), of(a), of(b)
@@ -252,23 +252,23 @@ func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	require.Equal(t, []item{first, second}, takeHeld(h))
 }
 
-// An unfilled queue is filled by the scheduler of its action, and a queue that another round
+// An unfilled queue is filled by the lane of its action, and a queue that another round
 // holds is waited for in the end.
-func TestAnUnfilledQueueBelongsToTheSchedulerOfItsAction(t *testing.T) {
+func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	t.Parallel()
 	h := newHot(nil, nil, 4, nil, course{}, testkit.Logger(t), nil)
 	refs := []string{"pk.a", "pk.b", "pk.c", "pk.d", "pk.e", "pk.f"}
 	h.fill(handover.Result{Unfilled: []int64{1, 2, 3, 4, 5, 6}, UnfilledOf: refs})
 	for i, ref := range refs {
-		require.Contains(t, h.schedulerOf(ref).unfilled.Take(10), int64(i+1))
+		require.Contains(t, h.laneOf(ref).unfilled.Take(10), int64(i+1))
 		for queue, other := range refs { // what was taken with it
-			if queue != i && h.schedulerOf(other) == h.schedulerOf(ref) {
-				h.schedulerOf(other).unfilled.Put(int64(queue + 1))
+			if queue != i && h.laneOf(other) == h.laneOf(ref) {
+				h.laneOf(other).unfilled.Put(int64(queue + 1))
 			}
 		}
 	}
 
-	s := h.schedulers[0]
+	s := h.lanes[0]
 	e := errands{queues: []int64{7, 8}, waited: map[int64]int{7: insistAfter}}
 	require.Equal(t, handover.Fill{Queues: []int64{7}, Spare: []int64{8}}, e.fill())
 	s.keepQueues(work{requested: []int64{1}, errands: e}, handover.Result{Held: []int64{8}})
@@ -278,7 +278,7 @@ func TestAnUnfilledQueueBelongsToTheSchedulerOfItsAction(t *testing.T) {
 	require.Equal(t, map[int64]int{8: insistAfter}, s.heldQueues, "there was nothing else to do")
 }
 
-// What waits for a scheduler that does not take it stays bounded, however often deliveries
+// What waits for a lane that does not take it stays bounded, however often deliveries
 // come again.
 func TestDeliveriesThatCameAgainDoNotPileUp(t *testing.T) {
 	t.Parallel()
@@ -294,20 +294,20 @@ func TestDeliveriesThatCameAgainDoNotPileUp(t *testing.T) {
 		ids[i] = int64(i + 1)
 	}
 	s.request(action, ids...)
-	waits := h.schedulers[0].requested
+	waits := h.lanes[0].requested
 	for range 8 {
 		for again := 0; again < len(ids); {
 			items := h.read(testkit.Context(t), <-c.Batches(), message.TypeExecutionRequested)
 			again += len(items)
-			h.spread(items, func(s *scheduler) *spread.Box[item] { return s.requested })
+			h.spread(items, func(s *lane) *spread.Box[item] { return s.requested })
 		}
 		c.GiveBack()
 	}
 	require.LessOrEqual(t, waits.Len(), manyWaiting+2*len(ids))
 }
 
-// Messages without a row have one bound for all schedulers, which share the prefetch.
-func TestSchedulersShareTheBoundOfMissingRows(t *testing.T) {
+// Messages without a row have one bound for all lanes, which share the prefetch.
+func TestLanesShareTheBoundOfMissingRows(t *testing.T) {
 	t.Parallel()
 	var absents atomic.Int64
 	laters := []*later{newLater(&absents), newLater(&absents)}
@@ -335,8 +335,8 @@ func TestADeliveryIsSettledWithItsLastItem(t *testing.T) {
 	require.Equal(t, []bool{false, false, true}, []bool{parts[2].settled(), parts[0].settled(), parts[1].settled()})
 }
 
-// Where connections are few there are fewer schedulers, and a line of the log says so.
-func TestFewConnectionsMeanFewerSchedulers(t *testing.T) {
+// Where connections are few there are fewer lanes, and a line of the log says so.
+func TestFewConnectionsMeanFewerLanes(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	for most, want := range map[int32]int{1: 1, 12: 2, 20: 8, 50: 8} {
@@ -347,7 +347,7 @@ func TestFewConnectionsMeanFewerSchedulers(t *testing.T) {
 		e, err := New(testkit.Context(t), cfg, Deps{Logger: slog.New(slog.NewTextHandler(&log, nil)), Version: "test"})
 		require.NoError(t, err)
 		e.close()
-		require.Len(t, e.hot.schedulers, want)
+		require.Len(t, e.hot.lanes, want)
 		require.EqualValues(t, want+roundConnections, e.store.Pool().Config().MaxConns)
 		require.EqualValues(t, max(int(most)-want-roundConnections, restConnections), e.query.Pool().Config().MaxConns)
 		require.Equal(t, want < 8, bytes.Contains(log.Bytes(), []byte("Fewer schedulers run than configured")), log.String())
@@ -358,11 +358,11 @@ func TestFewConnectionsMeanFewerSchedulers(t *testing.T) {
 	})
 }
 
-// Only the first scheduler takes what belongs to no action.
-func TestTheFirstSchedulerTakesWhatBelongsToNoAction(t *testing.T) {
+// Only the first lane takes what belongs to no action.
+func TestTheFirstLaneTakesWhatBelongsToNoAction(t *testing.T) {
 	t.Parallel()
 	h := newHot(nil, nil, 3, nil, course{}, testkit.Logger(t), nil)
-	for i, s := range h.schedulers {
+	for i, s := range h.lanes {
 		require.Equal(t, i == 0, s.finds != nil && s.deadLetters != nil && s.rings != nil)
 	}
 	require.Equal(t, "pk.a", actionOf("pk.a", new(int64(3))))
