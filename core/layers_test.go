@@ -29,7 +29,7 @@ var layers = map[string]int{
 	"gate":   25,
 	"outbox": 30, "alertevent": 30,
 
-	"admission": 40, "handover": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
+	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"enforcement": 40, "retention": 40, "dispatch": 40, "completion": 40, "progress": 40,
 	"recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
@@ -47,16 +47,16 @@ var siblings = map[string][]string{
 	"secret":       {"expr"},
 	"schema":       {"expr"},
 	"policy":       {"schema"},
-	"handover":     {"admission"},
-	"advancement":  {"handover", "inquiry", "admission"}, // a task that asks a person opens its question with its row
-	"enforcement":  {"handover"},
-	"dispatch":     {"handover", "admission", "inquiry"},
-	"completion":   {"handover", "admission", "inquiry"},
-	"progress":     {"handover", "admission"},
-	"cancellation": {"handover", "admission"},
-	"recovery":     {"handover", "admission"},
-	"deadletter":   {"handover", "admission"},
-	"liveness":     {"handover", "admission"},
+	"scheduler":    {"admission"},
+	"advancement":  {"scheduler", "inquiry", "admission"}, // a task that asks a person opens its question with its row
+	"enforcement":  {"scheduler"},
+	"dispatch":     {"scheduler", "admission", "inquiry"},
+	"completion":   {"scheduler", "admission", "inquiry"},
+	"progress":     {"scheduler", "admission"},
+	"cancellation": {"scheduler", "admission"},
+	"recovery":     {"scheduler", "admission"},
+	"deadletter":   {"scheduler", "admission"},
+	"liveness":     {"scheduler", "admission"},
 	"doctor":       {"monitor"},                  // it judges what monitor reads
 	"engine":       {"api", "gauge", "alerting"}, // the engine starts and stops its own HTTP listener, gauges and alerts
 	"bench":        {"devstack"},
@@ -71,7 +71,7 @@ var whyLayer = map[int]string{
 	20: "the wires decide nothing; they know neither each other nor the steps",
 	25: "a fault of the installation is told alike by every step",
 	30: "the outbox serves every step and knows none",
-	40: "a step hands on by message or through admission and handover, never by calling the next step",
+	40: "a step hands on by message or through admission and scheduler, never by calling the next step",
 	50: "what people ask for works without a running engine",
 	55: "the running parts are assembled by programs, not by each other",
 	60: "programs and tools are the top",

@@ -8,9 +8,9 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -18,7 +18,7 @@ import (
 
 // planBirths makes the children that all courses want, and asks for what admitting
 // them takes.
-func (s *Step) planBirths(ctx context.Context, plan *handover.Plan) error {
+func (s *Step) planBirths(ctx context.Context, plan *scheduler.Plan) error {
 	for _, c := range s.courses {
 		if err := s.findMade(ctx, plan.Queries(), c); err != nil {
 			return err
@@ -75,14 +75,14 @@ type task struct {
 }
 
 // child is the execution of a task.
-func (c *course) child(start workflow.Start, id int64) *handover.Birth {
+func (c *course) child(start workflow.Start, id int64) *scheduler.Birth {
 	about := task{
 		Workflow: c.id, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch, MaxRetries: start.MaxRetries,
 	}
 	if start.Timeout > 0 {
 		about.Timeout = &start.Timeout
 	}
-	b := &handover.Birth{
+	b := &scheduler.Birth{
 		ID: id, ActionRef: start.Action, Parent: c.execution, Priority: c.parent.priority,
 		PermissionSets: start.PermissionSets, WorkflowTask: text(about),
 		Selector: given(start.Selector), Tolerations: given(start.Tolerations), Affinity: given(start.Affinity),
@@ -137,7 +137,7 @@ func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 	if c.opening, err = inquiry.Prepare(ctx, q, questions); err != nil {
 		return err
 	}
-	children := map[int64]*handover.Birth{}
+	children := map[int64]*scheduler.Birth{}
 	for _, b := range c.births {
 		children[b.ID] = b
 	}
@@ -154,7 +154,7 @@ func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 
 // outcome finds the rows that a decision is about besides new ones, and makes the
 // result of a workflow that ends.
-func (s *Step) outcome(ctx context.Context, plan *handover.Plan, c *course) error {
+func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *course) error {
 	if c.plan.End != nil { // nothing is made any more, and nothing has to be stopped that was not there
 		c.plan.Start, c.plan.Repeat = nil, nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -55,7 +55,7 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 }
 
 // requestMade requests the children that another engine has made, now that they are due.
-func (c *course) requestMade(round *handover.Round) {
+func (c *course) requestMade(round *scheduler.Round) {
 	for _, head := range c.made {
 		if m, err := admission.NudgeMessage(head, round.Now(), round.Source()); err == nil { // rows of the database encode
 			round.Send(m)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -36,7 +36,7 @@ func (w *world) children(id int64) int {
 func (w *world) endAll() int {
 	w.t.Helper()
 	handed := w.handed()
-	ids, steps := make([]int64, len(handed)), make([]handover.Step, len(handed))
+	ids, steps := make([]int64, len(handed)), make([]scheduler.Step, len(handed))
 	for i, child := range handed {
 		ids[i], steps[i] = child.ID, completionOf(child.ID)
 	}

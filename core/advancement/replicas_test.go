@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -106,13 +106,13 @@ func newCrowd(w *world, replicas int) *crowd {
 	for range replicas {
 		rounds := w.replica()
 		blame := func(err error, tries int) advancement.Blame {
-			if errors.Is(err, handover.ErrMoved) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
+			if errors.Is(err, scheduler.ErrMoved) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
 				return advancement.Patience
 			}
 			return advancement.Content
 		}
 		var runner *advancement.Runner
-		runner = advancement.NewRunner(w.cfg, rounds, blame, func(_ context.Context, result handover.Result) {
+		runner = advancement.NewRunner(w.cfg, rounds, blame, func(_ context.Context, result scheduler.Result) {
 			runner.Begin(result.Starts...)
 		}, testkit.Logger(w.t), nil)
 		require.NoError(w.t, runner.Start(ctx))
@@ -144,7 +144,7 @@ func (c *crowd) tell(requested, ended []int64) {
 }
 
 // serve is the hot loop of one replica.
-func (c *crowd) serve(ctx context.Context, rounds *handover.HandOver, runner *advancement.Runner) {
+func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *advancement.Runner) {
 	for {
 		c.mu.Lock()
 		n := min(len(c.pending), 1+rand.IntN(6))
@@ -173,7 +173,7 @@ func (c *crowd) serve(ctx context.Context, rounds *handover.HandOver, runner *ad
 			seen[m] = true
 		}
 		for try := 0; ; try++ {
-			result, err := rounds.Run(ctx, completion.NewReports(completion.Config{}, ended), handover.Fill{}, dispatch.New(requested))
+			result, err := rounds.Run(ctx, completion.NewReports(completion.Config{}, ended), scheduler.Fill{}, dispatch.New(requested))
 			if err == nil {
 				runner.Begin(result.Starts...)
 				runner.Advance(result.Tasks...)
@@ -230,7 +230,7 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	w.take(nil, []int64{bad, good})
 	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE execution ADD CHECK (NOT (action_ref = 'pk.b' AND parent = %d))`, bad))
 	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) advancement.Blame { return advancement.Content },
-		func(context.Context, handover.Result) {}, testkit.Logger(t), nil)
+		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
 	t.Cleanup(runner.Stop)
 	for _, child := range w.handed() {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/crashpoint"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 )
@@ -20,9 +20,9 @@ const (
 	pauseLeast, pauseMost = 100 * time.Millisecond, 5 * time.Second
 )
 
-// Rounds runs steps as one transaction; *handover.HandOver does.
+// Rounds runs steps as one transaction; *scheduler.Scheduler does.
 type Rounds interface {
-	Run(ctx context.Context, steps ...handover.Step) (handover.Result, error)
+	Run(ctx context.Context, steps ...scheduler.Step) (scheduler.Result, error)
 }
 
 // Runner takes orders and runs them. It may be given orders by many at once, before
@@ -36,7 +36,7 @@ type Runner struct {
 	logger  *slog.Logger
 	metrics *Metrics
 	blame   func(err error, tries int) Blame
-	after   func(context.Context, handover.Result)
+	after   func(context.Context, scheduler.Result)
 
 	line *line
 	now  func() time.Time
@@ -56,7 +56,7 @@ const (
 // NewRunner makes a Runner. blame says what an error of a round means that has
 // failed so often; after is told what each round has done besides.
 func NewRunner(
-	cfg Config, rounds Rounds, blame func(err error, tries int) Blame, after func(context.Context, handover.Result),
+	cfg Config, rounds Rounds, blame func(err error, tries int) Blame, after func(context.Context, scheduler.Result),
 	logger *slog.Logger, metrics *Metrics,
 ) *Runner {
 	return &Runner{
@@ -83,7 +83,7 @@ func (r *Runner) Begin(executions ...int64) {
 }
 
 // Advance orders workflows to be led on, since these children have ended.
-func (r *Runner) Advance(tasks ...handover.Task) {
+func (r *Runner) Advance(tasks ...scheduler.Task) {
 	for _, task := range tasks {
 		r.line.add(Order{Workflow: task.Workflow, Children: []int64{task.Child}})
 	}
@@ -148,7 +148,7 @@ func (r *Runner) round(ctx context.Context, orders []Order) {
 			r.round(ctx, orders[middle:])
 			return
 		case verdict != Patience:
-			if errors.Is(err, handover.ErrMoved) {
+			if errors.Is(err, scheduler.ErrMoved) {
 				verdict = Held // what changes too fast is led on by others: that is not the workflow's fault
 			}
 			r.putOff(ctx, orders[0], verdict, err)

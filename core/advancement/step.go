@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/gate"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 )
 
@@ -80,7 +80,7 @@ func NewStep(cfg Config, sources *Sources, orders []Order) *Step {
 	return &Step{cfg: cfg.withDefaults(), sources: sources, orders: orders}
 }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Step) Executions() []int64 {
 	var ids []int64
 	for _, order := range s.orders {
@@ -91,9 +91,9 @@ func (s *Step) Executions() []int64 {
 	return ids
 }
 
-// Plan implements handover.Step: it decides what follows for each workflow, and
+// Plan implements scheduler.Step: it decides what follows for each workflow, and
 // asks for the locks that it takes.
-func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	s.courses, s.unfit, s.later = nil, nil, nil
 	if err := s.readStarts(ctx, plan); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	return s.planBirths(ctx, plan)
 }
 
-// Apply implements handover.Step.
-func (s *Step) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Step) Apply(round *scheduler.Round) {
 	for _, one := range s.unfit {
 		fact, ok := round.Ledger.Fact(one.execution)
 		if ok && fact.Status == statusRequested {
@@ -171,4 +171,4 @@ func (s *Step) inOrder() {
 	slices.SortFunc(s.courses, func(a, b *course) int { return cmp.Compare(a.id, b.id) })
 }
 
-var _ handover.Step = (*Step)(nil)
+var _ scheduler.Step = (*Step)(nil)

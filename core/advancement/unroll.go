@@ -8,7 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -197,7 +197,7 @@ func (s *Step) unrollPart(
 }
 
 func (c *course) writeUnrolled(ctx context.Context, q *store.Queries) error {
-	parts, err := handover.BirthParts(c.births)
+	parts, err := scheduler.BirthParts(c.births)
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -47,7 +47,7 @@ type end struct {
 type world struct {
 	t       testing.TB
 	store   *store.Store
-	rounds  *handover.HandOver
+	rounds  *scheduler.Scheduler
 	relay   *relay
 	cfg     advancement.Config
 	sources *advancement.Sources
@@ -82,8 +82,8 @@ func (w *world) begin() {
 	w.pack = w.ids(`SELECT pack FROM action WHERE ref = 'pk.a'`)[0]
 }
 
-func (w *world) replica() *handover.HandOver {
-	return handover.New(handover.Config{}, w.store, w.relay, testkit.Logger(w.t), nil)
+func (w *world) replica() *scheduler.Scheduler {
+	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: w.store, Relay: w.relay, Logger: testkit.Logger(w.t)})
 }
 
 // define makes the action of a workflow, and those of its tasks that are missing.
@@ -118,7 +118,7 @@ func (w *world) request(action testkit.ActionRow, params any) int64 {
 }
 
 // order runs one round for these orders.
-func (w *world) order(orders ...advancement.Order) handover.Result {
+func (w *world) order(orders ...advancement.Order) scheduler.Result {
 	w.t.Helper()
 	result, err := w.rounds.Run(testkit.Context(w.t), advancement.NewStep(w.cfg, w.sources, orders))
 	require.NoError(w.t, err)
@@ -169,9 +169,9 @@ func (w *world) ids(sql string, args ...any) []int64 {
 // take runs a round of the hot loop and what follows from it for workflows.
 func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
-	steps := []handover.Step{
+	steps := []scheduler.Step{
 		completion.NewReports(completion.Config{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
-		handover.Fill{},
+		scheduler.Fill{},
 		dispatch.New(requested),
 	}
 	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
@@ -180,7 +180,7 @@ func (w *world) take(ended, requested []int64) {
 }
 
 // completionOf is the step for one report.
-func completionOf(id int64) handover.Step { return completion.New([]int64{id}) }
+func completionOf(id int64) scheduler.Step { return completion.New([]int64{id}) }
 
 func reports(ended []int64) []completion.Report {
 	list := make([]completion.Report, len(ended))
@@ -191,7 +191,7 @@ func reports(ended []int64) []completion.Report {
 }
 
 // lead does what a round says about workflows, as long as there is something.
-func (w *world) lead(result handover.Result) {
+func (w *world) lead(result scheduler.Result) {
 	w.t.Helper()
 	for len(result.Starts)+len(result.Tasks) > 0 {
 		byWorkflow := map[int64]*advancement.Order{}

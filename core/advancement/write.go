@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -37,7 +37,7 @@ type advanced struct {
 }
 
 // write queues what the courses change, in the order in which rows need each other.
-func (s *Step) write(round *handover.Round) {
+func (s *Step) write(round *scheduler.Round) {
 	var starts []begun
 	var states []advanced
 	var settle, children, reopen, enter []int64
@@ -136,7 +136,7 @@ func (c *course) enters() bool {
 }
 
 // adopt keeps what a workflow of another engine is led on by.
-func (c *course) adopt(round *handover.Round) {
+func (c *course) adopt(round *scheduler.Round) {
 	if !c.adopted {
 		return
 	}
@@ -160,7 +160,7 @@ func (c *course) tasks(to *store.InsertTasksParams) {
 }
 
 // follow queues what hangs on one workflow alone.
-func (c *course) follow(round *handover.Round) {
+func (c *course) follow(round *scheduler.Round) {
 	if c.plan == nil {
 		return
 	}
@@ -186,7 +186,7 @@ func (c *course) follow(round *handover.Round) {
 
 // endParents ends the executions of workflows that have ended, unless somebody else
 // has done so.
-func (s *Step) endParents(round *handover.Round) {
+func (s *Step) endParents(round *scheduler.Round) {
 	var ids []int64
 	var statuses, results []string
 	for _, c := range s.courses {
@@ -205,7 +205,7 @@ func (c *course) ends() bool {
 }
 
 // announce tells of the end of a workflow, and of questions to people.
-func (c *course) announce(round *handover.Round) {
+func (c *course) announce(round *scheduler.Round) {
 	if c.ends() {
 		round.Announce(store.ReadOutcomesRow{
 			ID: c.execution, Action: &c.parent.action, ActionRef: c.parent.actionRef, Status: c.plan.End.Status,

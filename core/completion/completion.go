@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -65,17 +65,17 @@ func NewReports(cfg Config, reports []Report) *Step {
 	return s
 }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Step) Executions() []int64 { return s.ids }
 
-// Hint implements handover.Hinted.
-func (s *Step) Hint(ctx context.Context, plan *handover.Plan) (bool, error) {
-	hints := make([]handover.Hint, len(s.reports))
+// Hint implements scheduler.Hinted.
+func (s *Step) Hint(ctx context.Context, plan *scheduler.Plan) (bool, error) {
+	hints := make([]scheduler.Hint, len(s.reports))
 	for i, report := range s.reports {
 		if report.Unreported {
 			return false, nil
 		}
-		hints[i] = handover.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
+		hints[i] = scheduler.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
 	}
 	if err := plan.LoadHinted(ctx, hints); err != nil {
 		return false, err
@@ -88,8 +88,8 @@ func (s *Step) Hint(ctx context.Context, plan *handover.Plan) (bool, error) {
 	return true, nil
 }
 
-// Plan implements handover.Step.
-func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+// Plan implements scheduler.Step.
+func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	var silent, asking []int64
 	for _, report := range s.reports {
 		row, ok := plan.Row(report.Execution)
@@ -129,8 +129,8 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	return nil
 }
 
-// Apply implements handover.Step.
-func (s *Step) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Step) Apply(round *scheduler.Round) {
 	s.early = s.early[:0]
 	for _, report := range s.reports {
 		fact, ok := round.Ledger.Fact(report.Execution)
@@ -149,7 +149,7 @@ func (s *Step) Apply(round *handover.Round) {
 
 // ask puts the questions of results to people, in the transaction that takes their
 // ends. An execution is asked about once; whoever comes second reads again.
-func (s *Step) ask(round *handover.Round) {
+func (s *Step) ask(round *scheduler.Round) {
 	if s.questions.Empty() {
 		return
 	}
@@ -164,7 +164,7 @@ func (s *Step) ask(round *handover.Round) {
 
 // end draws every consequence of an end: once for the slot and the repetition,
 // however often it is reported.
-func (s *Step) end(round *handover.Round, report Report, status attune.Status) {
+func (s *Step) end(round *scheduler.Round, report Report, status attune.Status) {
 	released := round.Release(report.Execution)
 	withdrawn := round.Ledger.Withdraw(report.Execution)
 	if contradicts(report.Said, status) {
@@ -228,4 +228,4 @@ func (s *Step) chance() float64 {
 // they have not. It is valid after the round.
 func (s *Step) Early() []int64 { return s.early }
 
-var _ handover.Hinted = (*Step)(nil)
+var _ scheduler.Hinted = (*Step)(nil)

@@ -13,9 +13,9 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -58,7 +58,7 @@ func (d *desk) open(t *testing.T) *deadletter.Handler {
 	ctx := testkit.Context(t)
 	consumer := d.connect(t).Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch})
 	hot := testkit.OpenStore(t, d.store.Pool().Config().ConnString(), func(c *store.Config) { c.HotPath = true })
-	rounds := handover.New(handover.Config{}, hot, nobody{}, testkit.Logger(t), nil)
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: hot, Relay: nobody{}, Logger: testkit.Logger(t)})
 	var h *deadletter.Handler
 	h = deadletter.NewHandler(deadletter.Deps{
 		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: d.metrics,

@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -174,7 +174,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	// The second letter's round is committed, and its connection is gone.
 	dying2 := d.connect(t)
 	consumer2 := dying2.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
-	rounds := handover.New(handover.Config{}, d.store, nobody{}, testkit.Logger(t), nil)
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: d.store, Relay: nobody{}, Logger: testkit.Logger(t)})
 	decided := make(chan struct{})
 	var h2 *deadletter.Handler
 	h2 = deadletter.NewHandler(deadletter.Deps{

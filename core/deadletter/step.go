@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -36,7 +36,7 @@ func NewStep(letters []*Letter, room int) *Step {
 	return &Step{letters: letters, room: room}
 }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Step) Executions() []int64 {
 	ids := make([]int64, len(s.letters))
 	for i, l := range s.letters {
@@ -45,8 +45,8 @@ func (s *Step) Executions() []int64 {
 	return ids
 }
 
-// Plan implements handover.Step.
-func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+// Plan implements scheduler.Step.
+func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	var actions []int64
 	for _, l := range s.letters {
 		row, ok := plan.Row(l.Execution)
@@ -66,8 +66,8 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	return plan.LoadRules(ctx, actions, nil)
 }
 
-// Apply implements handover.Step.
-func (s *Step) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Step) Apply(round *scheduler.Round) {
 	moved, kept := map[int64]bool{}, 0
 	for _, l := range s.letters {
 		v, open := stale("decided with another letter of the same hand-over"), false
@@ -109,7 +109,7 @@ func (l *Letter) wait(now, handed time.Time) time.Duration {
 
 // resolve decides under the locks. Only a letter that may wait is left open when
 // no worker has room.
-func (l *Letter) resolve(round *handover.Round, mayWait bool) (v verdict, open bool) {
+func (l *Letter) resolve(round *scheduler.Round, mayWait bool) (v verdict, open bool) {
 	fact, ok := round.Ledger.Fact(l.Execution)
 	if !ok {
 		return stale("no such execution"), false
@@ -123,8 +123,8 @@ func (l *Letter) resolve(round *handover.Round, mayWait bool) (v verdict, open b
 		round.Replan()
 		return v, true
 	}
-	why := handover.Unstarted{
-		Cause: handover.CauseDeadLetter, Move: true,
+	why := scheduler.Unstarted{
+		Cause: scheduler.CauseDeadLetter, Move: true,
 		// What expired never reached the worker, and what it rejected it rejects again; a batch
 		// is rejected by a worker that reads no batches any more.
 		Same:   l.reason == ReasonExpired || l.batched,
@@ -134,13 +134,13 @@ func (l *Letter) resolve(round *handover.Round, mayWait bool) (v verdict, open b
 		why.Patience = l.wait(round.Now(), fact.Updated)
 	}
 	switch round.Replace(fact, why) {
-	case handover.FateOpen:
+	case scheduler.FateOpen:
 		return v, true
-	case handover.FateMoved:
+	case scheduler.FateMoved:
 		return verdict{decision: Retried, detail: l.moved(round)}, false
-	case handover.FateEnded:
+	case scheduler.FateEnded:
 		return verdict{decision: Failed, detail: "ended; its repetition, if it may have one, is a new execution"}, false
-	case handover.FateKept:
+	case scheduler.FateKept:
 	}
 	return stale("execution %d stays where it is", l.Execution), false
 }
@@ -161,7 +161,7 @@ func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
 }
 
 // moved says where the execution went.
-func (l *Letter) moved(round *handover.Round) string {
+func (l *Letter) moved(round *scheduler.Round) string {
 	if fact, ok := round.Ledger.Fact(l.Execution); ok && fact.Worker != nil {
 		return fmt.Sprintf("handed to worker %d as attempt %d", *fact.Worker, fact.Attempt)
 	}
@@ -169,7 +169,7 @@ func (l *Letter) moved(round *handover.Round) string {
 }
 
 // result is what the row of an execution says that is ended because of its letter.
-func (l *Letter) result(round *handover.Round, actionRef string) map[string]any {
+func (l *Letter) result(round *scheduler.Round, actionRef string) map[string]any {
 	result := map[string]any{
 		"error":           "Worker queue TTL expired",
 		"message":         fmt.Sprintf("Worker did not process execution within configured TTL: it was handed to worker %d and never started", l.worker),
@@ -194,4 +194,4 @@ func (l *Letter) result(round *handover.Round, actionRef string) map[string]any 
 	return result
 }
 
-var _ handover.Step = (*Step)(nil)
+var _ scheduler.Step = (*Step)(nil)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -15,9 +15,9 @@ import (
 type Step struct {
 	ids  []int64
 	move bool
-	late map[int64]bool          // requests that a sweep found
-	said map[int64]handover.Hint // what messages say of the executions
-	keys map[int64]admission.Key // the queue of each execution that may enter one
+	late map[int64]bool           // requests that a sweep found
+	said map[int64]scheduler.Hint // what messages say of the executions
+	keys map[int64]admission.Key  // the queue of each execution that may enter one
 	// asking are the questions of executions that only ask a person.
 	asking map[int64]*inquiry.Opening
 	// stale are executions whose claim nobody has finished for too long.
@@ -41,7 +41,7 @@ func (s *Step) WithLate(ids []int64) *Step {
 }
 
 // WithHints gives the step what messages say of executions. The rows decide.
-func (s *Step) WithHints(said map[int64]handover.Hint) *Step {
+func (s *Step) WithHints(said map[int64]scheduler.Hint) *Step {
 	s.said = said
 	return s
 }
@@ -52,15 +52,15 @@ func (s *Step) WithHints(said map[int64]handover.Hint) *Step {
 // matter, since nobody is added to those who wait.
 func NewMove(ids []int64) *Step { return &Step{ids: ids, move: true} }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Step) Executions() []int64 { return s.ids }
 
-// Hint implements handover.Hinted.
-func (s *Step) Hint(ctx context.Context, plan *handover.Plan) (bool, error) {
+// Hint implements scheduler.Hinted.
+func (s *Step) Hint(ctx context.Context, plan *scheduler.Plan) (bool, error) {
 	if s.move || len(s.said) < len(s.ids) {
 		return false, nil
 	}
-	hints := make([]handover.Hint, len(s.ids))
+	hints := make([]scheduler.Hint, len(s.ids))
 	for i, id := range s.ids {
 		hints[i] = s.said[id]
 	}
@@ -75,9 +75,9 @@ func (s *Step) Hint(ctx context.Context, plan *handover.Plan) (bool, error) {
 	return true, nil
 }
 
-// Plan implements handover.Step: it finds every execution's action, limits and
+// Plan implements scheduler.Step: it finds every execution's action, limits and
 // group, and so its queue.
-func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	s.keys = make(map[int64]admission.Key, len(s.ids))
 	if err := s.readQuestions(ctx, plan); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 
 // readQuestions prepares the questions of those that only ask a person. The first
 // time a workflow opens them itself; these are repetitions, and what people request.
-func (s *Step) readQuestions(ctx context.Context, plan *handover.Plan) (err error) {
+func (s *Step) readQuestions(ctx context.Context, plan *scheduler.Plan) (err error) {
 	var asking []int64
 	for _, id := range s.ids {
 		if row, ok := plan.Row(id); ok && row.ActionRef == inquiry.Action && row.Status == attune.StatusRequested {
@@ -122,7 +122,7 @@ func (s *Step) readQuestions(ctx context.Context, plan *handover.Plan) (err erro
 	return err
 }
 
-func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
+func (s *Step) planOne(plan *scheduler.Plan, row store.ReadRoundExecutionsRow) {
 	needs := plan.Firm()
 	if !s.move {
 		needs = plan.Spare(row.ID)
@@ -140,8 +140,8 @@ func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
 	s.keys[row.ID] = needs.Admission(rule, row.Config)
 }
 
-// Apply implements handover.Step.
-func (s *Step) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Step) Apply(round *scheduler.Round) {
 	s.stale = s.stale[:0]
 	for _, id := range s.ids {
 		fact, ok := round.Ledger.Fact(id)
@@ -173,7 +173,7 @@ func (s *Step) Stale() []int64 { return s.stale }
 
 // early reports whether an execution is a repetition that waits for its time. One
 // whose time has come begins here.
-func (s *Step) early(round *handover.Round, id int64) bool {
+func (s *Step) early(round *scheduler.Round, id int64) bool {
 	row, ok := round.Row(id)
 	if !ok || row.Due.Unix() == 0 {
 		return false
@@ -186,7 +186,7 @@ func (s *Step) early(round *handover.Round, id int64) bool {
 }
 
 // moveTo takes an execution from the queue it waits in to the one it belongs to.
-func (s *Step) moveTo(round *handover.Round, id int64, fact admission.Fact) {
+func (s *Step) moveTo(round *scheduler.Round, id int64, fact admission.Fact) {
 	key, planned := s.keys[id]
 	if !planned {
 		return // its action is gone; the line it is in serves it
@@ -198,7 +198,7 @@ func (s *Step) moveTo(round *handover.Round, id int64, fact admission.Fact) {
 	s.admit(round, id, fact)
 }
 
-func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
+func (s *Step) admit(round *scheduler.Round, id int64, fact admission.Fact) {
 	row, _ := round.Row(id)
 	if opening := s.asking[id]; opening != nil {
 		ask(round, row, opening)
@@ -226,11 +226,11 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 	}
-	round.Enter(waiter, rule, handover.Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move})
+	round.Enter(waiter, rule, scheduler.Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move})
 }
 
 // ask puts a question to people; its execution runs without a worker and a slot.
-func ask(round *handover.Round, row store.ReadRoundExecutionsRow, opening *inquiry.Opening) {
+func ask(round *scheduler.Round, row store.ReadRoundExecutionsRow, opening *inquiry.Opening) {
 	if len(opening.Faults) > 0 {
 		round.Fail(row.ID, deref(row.Action), row.ActionRef, opening.Faults[0].Reason, opening.Faults[0].Reason)
 		return
@@ -252,4 +252,4 @@ func deref(id *int64) int64 {
 	return *id
 }
 
-var _ handover.Hinted = (*Step)(nil)
+var _ scheduler.Hinted = (*Step)(nil)

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
 // Step takes up a batch of enforcements. It serves one round.
 type Step struct {
 	ids    []int64
-	births []*handover.Birth
+	births []*scheduler.Birth
 	// What becomes of the enforcements; an empty reason is processed.
 	decided []int64
 	reasons []string
@@ -42,15 +42,15 @@ func New(ids []int64) *Step {
 	return &Step{ids: slices.Compact(ids)}
 }
 
-// Executions implements handover.Step: there are none yet.
+// Executions implements scheduler.Step: there are none yet.
 func (s *Step) Executions() []int64 { return nil }
 
 // Outcome is what became of the batch.
 func (s *Step) Outcome() Outcome { return s.outcome }
 
-// Plan implements handover.Step: it decides about every enforcement and plans for
+// Plan implements scheduler.Step: it decides about every enforcement and plans for
 // the executions.
-func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	s.births, s.decided, s.reasons, s.outcome = nil, nil, nil, Outcome{}
 	rows, err := plan.Queries().ReadEnforcements(ctx, s.ids)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Step) decide(row store.ReadEnforcementsRow) {
 	if row.Execution != 0 {
 		return // made by somebody who did not come to say so
 	}
-	s.births = append(s.births, &handover.Birth{
+	s.births = append(s.births, &scheduler.Birth{
 		ActionID: *row.Action, ActionRef: row.ActionRef, Config: parameters(row.Config), Enforcement: row.ID,
 		Executor: row.Executor, PermissionSets: row.PermissionSetRefs,
 	})
@@ -114,7 +114,7 @@ func parameters(config []byte) []byte {
 	return config
 }
 
-func (s *Step) planBirths(ctx context.Context, plan *handover.Plan) error {
+func (s *Step) planBirths(ctx context.Context, plan *scheduler.Plan) error {
 	if len(s.births) == 0 {
 		return nil
 	}
@@ -137,8 +137,8 @@ func (s *Step) planBirths(ctx context.Context, plan *handover.Plan) error {
 	return nil
 }
 
-// Apply implements handover.Step.
-func (s *Step) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Step) Apply(round *scheduler.Round) {
 	if len(s.decided) == 0 {
 		return
 	}
@@ -153,4 +153,4 @@ func (s *Step) Apply(round *handover.Round) {
 	round.Also(store.ResolveEnforcements, s.decided, s.reasons)
 }
 
-var _ handover.Step = (*Step)(nil)
+var _ scheduler.Step = (*Step)(nil)

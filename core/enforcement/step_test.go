@@ -13,9 +13,9 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/enforcement"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -49,7 +49,7 @@ type bundle struct {
 	t       *testing.T
 	store   *store.Store
 	relay   *relay
-	rounds  *handover.HandOver
+	rounds  *scheduler.Scheduler
 	action  testkit.ActionRow
 	worker  testkit.WorkerRow
 	trigger int64
@@ -68,8 +68,8 @@ func setup(t *testing.T) *bundle {
 	return b
 }
 
-func (b *bundle) replica() *handover.HandOver {
-	return handover.New(handover.Config{}, b.store, b.relay, testkit.Logger(b.t), nil)
+func (b *bundle) replica() *scheduler.Scheduler {
+	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: b.relay, Logger: testkit.Logger(b.t)})
 }
 
 func (b *bundle) id(sql string, args ...any) int64 {

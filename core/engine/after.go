@@ -6,20 +6,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
 // orchestra starts workflows and leads them on.
 type orchestra interface {
 	Begin(executions ...int64)
-	Advance(tasks ...handover.Task)
+	Advance(tasks ...scheduler.Task)
 }
 
 // after deals with what a committed round could not use.
-func (l *lane) after(ctx context.Context, items []item, early []int64, result handover.Result) {
+func (l *lane) after(ctx context.Context, items []item, early []int64, result scheduler.Result) {
 	items = l.keep(items, result)
 	l.fill(result)
 	if result.Wake > 0 {
@@ -84,7 +84,7 @@ func (l *lane) putBack(ctx context.Context, stale []int64) {
 }
 
 // repeated tells of executions that are repeated.
-func (h *shared) repeated(ctx context.Context, result handover.Result) {
+func (h *shared) repeated(ctx context.Context, result scheduler.Result) {
 	for _, row := range result.Repeated {
 		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution", row.OriginalExecution,
 			"action_ref", row.ActionRef, "repetition", row.RetryCount)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -40,9 +40,9 @@ const (
 // for its messages. tries is how often the round has failed.
 func classify(err error, tries int) answer {
 	switch {
-	case errors.Is(err, handover.ErrNewRules):
+	case errors.Is(err, scheduler.ErrNewRules):
 		return atMost(tries, maxMoves)
-	case errors.Is(err, handover.ErrMoved):
+	case errors.Is(err, scheduler.ErrMoved):
 		return atMost(tries, maxRefusals)
 	case store.IsLockTimeout(err):
 		return blocked

@@ -20,7 +20,6 @@ import (
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/gauge"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
@@ -29,6 +28,7 @@ import (
 	"github.com/attune-go/attune/core/progress"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -161,14 +161,14 @@ func (e *Engine) assemble(version string) {
 	e.loops["sight"] = e.sight.Loop
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
 	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take, Gate: e.gate}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
-	rounds := handover.New(handover.Config{
+	rounds := scheduler.New(scheduler.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
 		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
 		Recovering:          e.sight.Recovering, Recheck: func() { e.hot.wake.in(recheckAfter, time.Now()) },
-	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
+	}, scheduler.Deps{Store: e.store, Relay: e.relay, Logger: e.logger, Metrics: scheduler.NewMetrics(e.registry)})
 
 	prefetch := mq.RabbitMQ.PrefetchCount
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
@@ -232,7 +232,7 @@ func (e *Engine) assemble(version string) {
 }
 
 // newRounds makes the loop of the rounds with its consumers.
-func (e *Engine) newRounds(rounds *handover.HandOver, prefetch int) *hot {
+func (e *Engine) newRounds(rounds *scheduler.Scheduler, prefetch int) *hot {
 	atOnce := e.lanes + 1 // each has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)

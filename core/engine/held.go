@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/attune-go/attune/core/handover"
+import "github.com/attune-go/attune/core/scheduler"
 
 // insistAfter is how often an item is left because another round holds its queue. Then
 // its queue is waited for, so that one that is always held does not starve.
@@ -26,8 +26,8 @@ func insists(items []item) map[int64]bool {
 }
 
 // fill is the step that fills queues. One that was left too often is waited for.
-func (e errands) fill() handover.Fill {
-	var step handover.Fill
+func (e errands) fill() scheduler.Fill {
+	var step scheduler.Fill
 	for _, queue := range e.queues {
 		if e.waited[queue] >= insistAfter && len(step.Queues) == 0 {
 			step.Queues = append(step.Queues, queue)
@@ -41,7 +41,7 @@ func (e errands) fill() handover.Fill {
 // keep takes the items that a round has left into hand, in their order, and returns the
 // others. A round that left everything has nothing else to do than to wait: its items are
 // not left again.
-func (l *lane) keep(items []item, result handover.Result) (others []item) {
+func (l *lane) keep(items []item, result scheduler.Result) (others []item) {
 	if len(result.Left) == 0 {
 		return items
 	}
@@ -68,7 +68,7 @@ func (l *lane) keep(items []item, result handover.Result) (others []item) {
 }
 
 // keepQueues does the same for queues to fill.
-func (l *lane) keepQueues(todo work, result handover.Result) {
+func (l *lane) keepQueues(todo work, result scheduler.Result) {
 	alone := len(todo.ended)+len(todo.requested)+len(todo.letters) == 0 && len(result.Held) == todo.size()
 	for _, queue := range result.Held {
 		l.heldQueues[queue] = todo.waited[queue] + 1

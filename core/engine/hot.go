@@ -14,9 +14,9 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/gate"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -42,7 +42,7 @@ type hot struct {
 type shared struct {
 	lanes []*lane // the first one also takes work that names no action
 
-	rounds  *handover.HandOver
+	rounds  *scheduler.Scheduler
 	logger  *slog.Logger
 	metrics *Metrics
 	gate    *gate.Gate
@@ -63,7 +63,7 @@ type shared struct {
 }
 
 func newHot(
-	completed, requested *broker.Consumer, lanes int, rounds *handover.HandOver, course course, logger *slog.Logger, metrics *Metrics,
+	completed, requested *broker.Consumer, lanes int, rounds *scheduler.Scheduler, course course, logger *slog.Logger, metrics *Metrics,
 ) *hot {
 	h := &hot{completed: completed, requested: requested, shared: &shared{
 		rounds: rounds, course: course, logger: logger, metrics: metrics,
@@ -141,7 +141,7 @@ func (h *shared) laneOf(action string) *lane {
 }
 
 // fill has queues with free slots and waiters filled by the lanes of their actions.
-func (h *shared) fill(result handover.Result) {
+func (h *shared) fill(result scheduler.Result) {
 	for i, queue := range result.Unfilled {
 		h.laneOf(result.UnfilledOf[i]).unfilled.Put(queue)
 	}
@@ -185,8 +185,8 @@ func (h *shared) lastDone() time.Time {
 // item is one execution of a delivery, or one find of a sweep, in a round.
 type item struct {
 	execution int64
-	action    string        // by which its lane is chosen; empty for a find
-	hint      handover.Hint // what its message says; empty for a find
+	action    string         // by which its lane is chosen; empty for a find
+	hint      scheduler.Hint // what its message says; empty for a find
 	ended     bool
 	said      attune.Status    // the end that a report tells of
 	delivery  *broker.Delivery // nil for a find
@@ -250,7 +250,7 @@ func (it *item) decode(payload json.RawMessage) error {
 		envelope, err := message.Decode[message.ExecutionRequested](it.delivery.Body)
 		it.execution = envelope.Payload.ExecutionID
 		it.action = actionOf(envelope.Payload.ActionRef, envelope.Payload.ActionID)
-		it.hint = handover.Hint{ActionRef: envelope.Payload.ActionRef}
+		it.hint = scheduler.Hint{ActionRef: envelope.Payload.ActionRef}
 		if id := envelope.Payload.ActionID; id != nil {
 			it.hint.ActionID = *id
 		}
@@ -270,7 +270,7 @@ func (it *item) decode(payload json.RawMessage) error {
 	}
 	it.execution = report.ExecutionID
 	it.action = actionOf(report.ActionRef, &report.ActionID)
-	it.hint = handover.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
+	it.hint = scheduler.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
 	if said, unknown := attune.ParseStatus(report.Status); unknown == nil {
 		it.said = said
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -34,7 +34,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), nil).lanes[0]
 	ctx := testkit.Context(t)
 	var queues, waiters []int64
 	for _, ref := range []string{"pk.bad", "pk.good"} {
@@ -118,13 +118,13 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	testkit.Worker(t, st, "w1")
 	action := testkit.Action(t, st, "pk.a")
 	request := testkit.Execution(t, st, action).ID
-	rounds := handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil)
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
 	// The rules are other ones whenever somebody looks.
 	testkit.Exec(t, st, `ALTER TABLE admission_epoch RENAME TO held`)
 	testkit.Exec(t, st, `CREATE SEQUENCE turns`)
 	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
 	_, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
-	require.ErrorIs(t, err, handover.ErrMoved)
+	require.ErrorIs(t, err, scheduler.ErrMoved)
 	require.Equal(t, again, classify(err, maxRefusals+1))
 	require.Equal(t, suspect, classify(err, maxMoves+1))
 	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
@@ -146,7 +146,7 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusScheduling, age }).ID
 	}
 	stale, young := claim(time.Minute), claim(time.Second)
-	rounds := handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil)
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
 	h := newHot(nil, nil, 1, rounds, course{}, testkit.Logger(t), nil).lanes[0]
 	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
 	ctx := testkit.Context(t)
@@ -217,7 +217,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	metrics := NewMetrics(prometheus.NewRegistry())
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), metrics).lanes[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), metrics).lanes[0]
 	ctx := testkit.Context(t)
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	state := testkit.State(t, st, held, 5)
@@ -235,7 +235,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	_, err = other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
 	require.NoError(t, err)
 
-	require.NoError(t, h.round(handover.Impatient(ctx), items, noErrands))
+	require.NoError(t, h.round(scheduler.Impatient(ctx), items, noErrands))
 	require.Len(t, h.later.items, 6)
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE action_ref = 'pk.free' AND status = 'scheduled'`))
 	again := make([]item, 0, 6)
@@ -245,11 +245,11 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	}
 	h.later.items = nil
 	failures := testutil.ToFloat64(metrics.failures)
-	require.NoError(t, h.round(handover.Impatient(ctx), again, noErrands))
+	require.NoError(t, h.round(scheduler.Impatient(ctx), again, noErrands))
 	require.InDelta(t, failures+1, testutil.ToFloat64(metrics.failures), 0.1, "one round for all of them")
 	require.Len(t, h.later.items, 6)
 	require.NoError(t, other.Rollback(ctx))
-	require.NoError(t, h.round(handover.Impatient(ctx), again, noErrands))
+	require.NoError(t, h.round(scheduler.Impatient(ctx), again, noErrands))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'requested'`))
 }
 
@@ -257,7 +257,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 // a find of a sweep, and a message that says nothing, have none.
 func TestMessagesHintAtTheirActions(t *testing.T) {
 	t.Parallel()
-	read := func(ended bool, payload string) handover.Hint {
+	read := func(ended bool, payload string) scheduler.Hint {
 		kind := message.TypeExecutionRequested
 		if ended {
 			kind = message.TypeExecutionCompleted
@@ -267,16 +267,16 @@ func TestMessagesHintAtTheirActions(t *testing.T) {
 		require.NoError(t, it.decode(nil), payload)
 		return it.hint
 	}
-	require.Equal(t, handover.Hint{ActionID: 3, ActionRef: "pk.a", Config: []byte(`{"a":1}`)},
+	require.Equal(t, scheduler.Hint{ActionID: 3, ActionRef: "pk.a", Config: []byte(`{"a":1}`)},
 		read(false, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","config":{"a":1}}`))
-	require.Equal(t, handover.Hint{ActionRef: "pk.a"}, read(false, `{"execution_id":1,"action_id":null,"action_ref":"pk.a","config":null}`))
-	require.Equal(t, handover.Hint{}, read(false, `{"execution_id":1}`))
-	require.Equal(t, handover.Hint{ActionRef: "pk.a"},
+	require.Equal(t, scheduler.Hint{ActionRef: "pk.a"}, read(false, `{"execution_id":1,"action_id":null,"action_ref":"pk.a","config":null}`))
+	require.Equal(t, scheduler.Hint{}, read(false, `{"execution_id":1}`))
+	require.Equal(t, scheduler.Hint{ActionRef: "pk.a"},
 		read(false, `{"execution_id":1,"action_ref":"pk.a","config":{"a":"`+strings.Repeat("x", maxHintedConfig)+`"}}`), "large parameters are not kept")
-	require.Equal(t, handover.Hint{ActionID: 3, ActionRef: "pk.a"},
+	require.Equal(t, scheduler.Hint{ActionID: 3, ActionRef: "pk.a"},
 		read(true, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","status":"completed","attempt":9,"worker_id":9,"completed_at":"2026-01-01T00:00:00Z"}`))
-	require.Equal(t, handover.Hint{}, read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
+	require.Equal(t, scheduler.Hint{}, read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
 
-	todo := collect([]item{{execution: 1}, {execution: 2, delivery: &broker.Delivery{}, hint: handover.Hint{ActionID: 5}}}, noErrands)
-	require.Equal(t, map[int64]handover.Hint{2: {ActionID: 5}}, todo.said)
+	todo := collect([]item{{execution: 1}, {execution: 2, delivery: &broker.Delivery{}, hint: scheduler.Hint{ActionID: 5}}}, noErrands)
+	require.Equal(t, map[int64]scheduler.Hint{2: {ActionID: 5}}, todo.said)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/gate"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -84,7 +84,7 @@ func (b *inbox) run(ctx context.Context) {
 			}
 			b.all(ctx, items)
 		case <-b.later.timer.C:
-			b.all(handover.Impatient(ctx), b.later.take(b.most, time.Now()))
+			b.all(scheduler.Impatient(ctx), b.later.take(b.most, time.Now()))
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (b *inbox) part(ctx context.Context, items []item, cause error, verdict ans
 	}
 	b.logger.WarnContext(ctx, "Batch failed and is halved", "queue", b.queue, "messages", len(items), "error", cause)
 	if verdict == blocked {
-		ctx = handover.Impatient(ctx)
+		ctx = scheduler.Impatient(ctx)
 	}
 	middle := len(items) / 2
 	if err := b.batch(ctx, items[:middle]); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -189,7 +189,7 @@ func (l *lane) retry(ctx context.Context, items []item) {
 		}
 	}
 	for _, lot := range [][]item{held, others} {
-		if err := l.round(handover.Impatient(ctx), lot, noErrands); err != nil {
+		if err := l.round(scheduler.Impatient(ctx), lot, noErrands); err != nil {
 			l.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
 			return
 		}
@@ -262,7 +262,7 @@ const roundTimeout = 30 * time.Second
 
 // runRound runs one round to its end even when the engine begins to stop, because
 // a finished round is less work for the replica that takes over.
-func (l *lane) runRound(ctx context.Context, insists map[int64]bool, all []handover.Step) (handover.Result, error) {
+func (l *lane) runRound(ctx context.Context, insists map[int64]bool, all []scheduler.Step) (scheduler.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
 	defer cancel()
 	return l.rounds.RunSparing(ctx, insists, all...)
@@ -275,7 +275,7 @@ func (l *lane) runRound(ctx context.Context, insists map[int64]bool, all []hando
 func (l *lane) halve(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
 	known := !slices.ContainsFunc(items, func(it item) bool { return !it.blocked }) && errands.size() == 0
 	if verdict == blocked {
-		ctx = handover.Impatient(ctx)
+		ctx = scheduler.Impatient(ctx)
 	}
 	if len(items)+errands.size() <= 1 || (verdict == blocked && known) {
 		l.putOff(ctx, items, errands, cause, verdict)
@@ -323,7 +323,7 @@ func (l *lane) putOff(ctx context.Context, items []item, errands errands, cause 
 // collect turns items into the work of one round, each request and each different
 // report once.
 func collect(items []item, errands errands) work {
-	todo := work{errands: errands, said: map[int64]handover.Hint{}}
+	todo := work{errands: errands, said: map[int64]scheduler.Hint{}}
 	seenEnded, seenRequested := map[completion.Report]bool{}, map[int64]bool{}
 	for _, it := range items {
 		if it.letter != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -58,7 +58,7 @@ func (s *stand) run(lanes int) (h *hot, stop func()) {
 		return c
 	}
 	completed, requested := consume(message.QueueExecutionCompleted), consume(message.QueueExecutionRequests)
-	rounds := handover.New(handover.Config{}, s.store, nobody{}, testkit.Logger(s.t), nil)
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(s.t)})
 	h = newHot(completed, requested, lanes, rounds, course{}, testkit.Logger(s.t), NewMetrics(prometheus.NewRegistry()))
 	require.NoError(s.t, h.Start(testkit.Context(s.t)))
 	stop = func() {
@@ -240,7 +240,7 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, s.store, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), nil).lanes[0]
 	a, b := testkit.Action(t, s.store, "pk.a"), testkit.Action(t, s.store, "pk.b")
 	of := func(action testkit.ActionRow) item { return item{execution: s.execution(action), action: action.Ref} }
 	first, second, other := of(a), of(a), of(b)
@@ -258,7 +258,7 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	t.Parallel()
 	h := newHot(nil, nil, 4, nil, course{}, testkit.Logger(t), nil)
 	refs := []string{"pk.a", "pk.b", "pk.c", "pk.d", "pk.e", "pk.f"}
-	h.fill(handover.Result{Unfilled: []int64{1, 2, 3, 4, 5, 6}, UnfilledOf: refs})
+	h.fill(scheduler.Result{Unfilled: []int64{1, 2, 3, 4, 5, 6}, UnfilledOf: refs})
 	for i, ref := range refs {
 		require.Contains(t, h.laneOf(ref).unfilled.Take(10), int64(i+1))
 		for queue, other := range refs { // what was taken with it
@@ -270,11 +270,11 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 
 	s := h.lanes[0]
 	e := errands{queues: []int64{7, 8}, waited: map[int64]int{7: insistAfter}}
-	require.Equal(t, handover.Fill{Queues: []int64{7}, Spare: []int64{8}}, e.fill())
-	s.keepQueues(work{requested: []int64{1}, errands: e}, handover.Result{Held: []int64{8}})
+	require.Equal(t, scheduler.Fill{Queues: []int64{7}, Spare: []int64{8}}, e.fill())
+	s.keepQueues(work{requested: []int64{1}, errands: e}, scheduler.Result{Held: []int64{8}})
 	require.Equal(t, map[int64]int{8: 1}, s.heldQueues)
 	s.heldQueues = map[int64]int{}
-	s.keepQueues(work{errands: errands{queues: []int64{8}, waited: map[int64]int{8: 1}}}, handover.Result{Held: []int64{8}})
+	s.keepQueues(work{errands: errands{queues: []int64{8}, waited: map[int64]int{8: 1}}}, scheduler.Result{Held: []int64{8}})
 	require.Equal(t, map[int64]int{8: insistAfter}, s.heldQueues, "there was nothing else to do")
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 )
 
 // steps lists what a message meets, in the order it meets it. One round takes
@@ -31,7 +31,7 @@ import (
 //
 //	advancement   a workflow's turn     decides; makes children, admits and hands them over
 //	enforcement   enforcement.created   makes the execution, admits and hands it over
-func (c course) steps(work work) (its parts, all []handover.Step) {
+func (c course) steps(work work) (its parts, all []scheduler.Step) {
 	its.done, its.asked = completion.NewReports(c.completion, work.ended), dispatch.New(work.requested).WithLate(work.late).WithHints(work.said)
 	its.rehome = recovery.NewRehome(work.stranded, c.moveLate)
 	all = append(all, its.done)
@@ -71,9 +71,9 @@ type course struct {
 // work is what one round is given.
 type work struct {
 	ended     []completion.Report
-	requested []int64                 // executions that ask to run
-	late      []int64                 // those of them that a sweep found
-	said      map[int64]handover.Hint // what the messages of the others say
+	requested []int64                  // executions that ask to run
+	late      []int64                  // those of them that a sweep found
+	said      map[int64]scheduler.Hint // what the messages of the others say
 	letters   []*deadletter.Letter
 	room      int // how many of the letters may wait for a worker to have room
 	errands

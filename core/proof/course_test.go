@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -99,7 +99,7 @@ func (m *machine) cancel(*rapid.T) {
 		m.round(list, nil)
 		return
 	}
-	m.run(handover.Fill{Queues: queues})
+	m.run(scheduler.Fill{Queues: queues})
 	m.model.promote()
 }
 
@@ -132,7 +132,7 @@ func (m *machine) giveBack(*rapid.T) {
 	}
 	require.Len(m.t, lost, len(m.model.notes))
 	for range 2 {
-		m.run(recovery.NewReturn(lost), handover.Fill{})
+		m.run(recovery.NewReturn(lost), scheduler.Fill{})
 	}
 	for _, e := range m.model.notes {
 		m.model.restore(e)
@@ -148,7 +148,7 @@ func (m *machine) expire(*rapid.T) {
 	}
 	testkit.Exec(m.tb, m.store, `UPDATE execution_admission_entry SET enqueued_at = now() - interval '2 minutes' WHERE execution_id = ANY ($1)`, idsOf(list))
 	list = m.again(list)
-	m.run(recovery.NewExpiry(idsOf(list), timeout*1e9), handover.Fill{})
+	m.run(recovery.NewExpiry(idsOf(list), timeout*1e9), scheduler.Fill{})
 	for _, e := range list {
 		m.model.expire(e)
 	}
@@ -183,7 +183,7 @@ func (m *machine) word(*rapid.T) {
 		}
 	}
 	_, nudged := m.said.take(m.tb)
-	m.run(handover.Fill{}, dispatch.New(nudged))
+	m.run(scheduler.Fill{}, dispatch.New(nudged))
 	m.model.promote()
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 )
 
 // Stranded is an execution that was handed to a worker which will not start it,
@@ -61,7 +61,7 @@ func NewRehome(stranded []Stranded, moveLate bool) *Rehome {
 	return &Rehome{stranded: stranded, moves: moveLate}
 }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Rehome) Executions() []int64 {
 	ids := make([]int64, len(s.stranded))
 	for i, one := range s.stranded {
@@ -70,8 +70,8 @@ func (s *Rehome) Executions() []int64 {
 	return ids
 }
 
-// Plan implements handover.Step.
-func (s *Rehome) Plan(ctx context.Context, plan *handover.Plan) error {
+// Plan implements scheduler.Step.
+func (s *Rehome) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	var actions []int64
 	for _, one := range s.stranded {
 		row, ok := plan.Row(one.Execution)
@@ -91,8 +91,8 @@ func (s *Rehome) Plan(ctx context.Context, plan *handover.Plan) error {
 	return plan.LoadRules(ctx, actions, nil)
 }
 
-// Apply implements handover.Step.
-func (s *Rehome) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Rehome) Apply(round *scheduler.Round) {
 	s.left = s.left[:0]
 	for _, one := range s.stranded {
 		switch decided := s.rehome(round, one); {
@@ -116,7 +116,7 @@ const patience = 5 * time.Minute
 func (s *Rehome) Left() []Stranded { return s.left }
 
 // rehome reports whether nothing is left to do.
-func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
+func (s *Rehome) rehome(round *scheduler.Round, one Stranded) bool {
 	fact, ok := round.Ledger.Fact(one.Execution)
 	if !ok || fact.Status != attune.StatusScheduled {
 		return true
@@ -134,10 +134,10 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	if !ok {
 		return true
 	}
-	why := handover.Unstarted{Cause: handover.CauseGone, Move: true, Patience: patience}
+	why := scheduler.Unstarted{Cause: scheduler.CauseGone, Move: true, Patience: patience}
 	switch {
 	case one.Late != nil:
-		why.Cause, why.Move, why.Keep, why.Patience = handover.CauseOverdue, s.moves, one.Late.Full, 0
+		why.Cause, why.Move, why.Keep, why.Patience = scheduler.CauseOverdue, s.moves, one.Late.Full, 0
 		why.Result = overdue(round, fact, *one.Late)
 		if !round.Ledger.Live(from) { // beats, and is given nothing: nobody takes messages out of its queue
 			why.Result["message"] = expiredText + ": " + waitedText(fact, from)
@@ -145,7 +145,7 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	case one.Leaving:
 		why.Keep, why.Result = true, map[string]any{} // it is not ended here
 	case one.Note != 0:
-		why.Cause, why.Same = handover.CauseReturned, true // what was returned never reached it
+		why.Cause, why.Same = scheduler.CauseReturned, true // what was returned never reached it
 		why.Result = unavailable(round, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
 	default:
 		why.Result = unavailable(round, fact, from, "it stopped sending heartbeats before it started the execution", retrypolicy.ByTimeoutMonitor)
@@ -154,11 +154,11 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 		}
 	}
 	why.Result["action_ref"] = row.ActionRef
-	return round.Replace(fact, why) != handover.FateOpen
+	return round.Replace(fact, why) != scheduler.FateOpen
 }
 
 // concerns reports whether what was found is still so under the locks.
-func (one Stranded) concerns(round *handover.Round, fact admission.Fact, from int64) bool {
+func (one Stranded) concerns(round *scheduler.Round, fact admission.Fact, from int64) bool {
 	switch {
 	case one.Late != nil:
 		return from == one.Worker && fact.Attempt == one.Attempt && round.Now().Sub(fact.Updated) >= one.Late.Allowed && !round.Ledger.Gone(from)
@@ -182,7 +182,7 @@ func waitedText(fact admission.Fact, worker int64) string {
 
 // unavailable is what the row of a stranded execution says, in the words by which
 // its repetition is decided.
-func unavailable(round *handover.Round, fact admission.Fact, worker int64, why, by string) map[string]any {
+func unavailable(round *scheduler.Round, fact admission.Fact, worker int64, why, by string) map[string]any {
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,
 		"message":         waitedText(fact, worker),
@@ -192,7 +192,7 @@ func unavailable(round *handover.Round, fact admission.Fact, worker int64, why, 
 
 // overdue is what the row says of an execution whose worker lives and has not
 // started it in time, in the published words.
-func overdue(round *handover.Round, fact admission.Fact, late Late) map[string]any {
+func overdue(round *scheduler.Round, fact admission.Fact, late Late) map[string]any {
 	age, allowed := int64(round.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{
 		"error":     fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)", allowed, age),
@@ -201,4 +201,4 @@ func overdue(round *handover.Round, fact admission.Fact, late Late) map[string]a
 	}
 }
 
-var _ handover.Step = (*Rehome)(nil)
+var _ scheduler.Step = (*Rehome)(nil)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 )
 
 // Expiry is the step that ends executions which have waited longer than their
@@ -22,11 +22,11 @@ func NewExpiry(ids []int64, allowed time.Duration) *Expiry {
 	return &Expiry{ids: ids, allowed: allowed}
 }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Expiry) Executions() []int64 { return s.ids }
 
-// Plan implements handover.Step.
-func (s *Expiry) Plan(_ context.Context, plan *handover.Plan) error {
+// Plan implements scheduler.Step.
+func (s *Expiry) Plan(_ context.Context, plan *scheduler.Plan) error {
 	for _, id := range s.ids {
 		if row, ok := plan.Row(id); ok && row.Waits != 0 {
 			plan.NeedQueue(row.Waits)
@@ -35,8 +35,8 @@ func (s *Expiry) Plan(_ context.Context, plan *handover.Plan) error {
 	return nil
 }
 
-// Apply implements handover.Step.
-func (s *Expiry) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Expiry) Apply(round *scheduler.Round) {
 	for _, id := range s.ids {
 		fact, ok := round.Ledger.Fact(id)
 		if !ok || fact.Waits == nil || fact.Status != attune.StatusRequested {
@@ -78,12 +78,12 @@ type Return struct {
 // NewReturn makes the step.
 func NewReturn(lost []Lost) *Return { return &Return{lost: lost} }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Return) Executions() []int64 { return nil }
 
-// Plan implements handover.Step. The line of one who waited is counted anew,
+// Plan implements scheduler.Step. The line of one who waited is counted anew,
 // because it may have been found out already.
-func (s *Return) Plan(_ context.Context, plan *handover.Plan) error {
+func (s *Return) Plan(_ context.Context, plan *scheduler.Plan) error {
 	for _, lost := range s.lost {
 		plan.NeedLost(lost.Note)
 		if lost.Queue != 0 {
@@ -96,14 +96,14 @@ func (s *Return) Plan(_ context.Context, plan *handover.Plan) error {
 	return nil
 }
 
-// Apply implements handover.Step.
-func (s *Return) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Return) Apply(round *scheduler.Round) {
 	for _, lost := range s.lost {
 		round.Ledger.GiveBack(lost.Note)
 	}
 }
 
 var (
-	_ handover.Step = (*Expiry)(nil)
-	_ handover.Step = (*Return)(nil)
+	_ scheduler.Step = (*Expiry)(nil)
+	_ scheduler.Step = (*Return)(nil)
 )

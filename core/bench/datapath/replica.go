@@ -13,7 +13,7 @@ import (
 
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 )
@@ -36,7 +36,7 @@ func newTally() *tally {
 	return &tally{progress: make(chan struct{}, 1), refused: make(map[string]int)}
 }
 
-func (t *tally) add(result handover.Result, size int, took time.Duration) {
+func (t *tally) add(result scheduler.Result, size int, took time.Duration) {
 	t.mu.Lock()
 	t.released += result.Released
 	t.ended += result.Ended
@@ -95,7 +95,7 @@ func (t *tally) forget() {
 // replica is one engine: a reader that spreads deliveries over lanes, in the shape of
 // core/engine.
 type replica struct {
-	rounds   *handover.HandOver
+	rounds   *scheduler.Scheduler
 	wire     *wire
 	tally    *tally
 	batch    int  // requests a round; twice as many completions
@@ -227,7 +227,7 @@ const maxFailures = 100
 func (l *lane) round(ctx context.Context, ended, requested []note, queues []int64) error {
 	begun := time.Now()
 	insists := l.insists()
-	var fill handover.Fill
+	var fill scheduler.Fill
 	for _, queue := range queues {
 		if l.queues[queue] >= insistAfter && len(fill.Queues) == 0 {
 			fill.Queues = append(fill.Queues, queue)
@@ -294,7 +294,7 @@ func (l *lane) settle(ended, requested int) {
 
 // keep takes what was left into hand. What is left when nothing was served is insisted
 // on by the next round.
-func (l *lane) keep(result handover.Result, ended, requested []note, queues int) {
+func (l *lane) keep(result scheduler.Result, ended, requested []note, queues int) {
 	left := make(map[int64]int, len(result.Left))
 	for _, id := range result.Left {
 		left[id] = l.left[id] + 1

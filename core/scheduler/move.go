@@ -1,0 +1,210 @@
+package scheduler
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// moved is an execution that is handed to another worker while it keeps its slot.
+type moved struct {
+	waiter   admission.Waiter
+	from, to int64
+	cause    Cause
+}
+
+// stopped is an execution that was handed over, never started, and is ended.
+type stopped struct {
+	ending
+	waiter admission.Waiter
+	worker int64
+	cause  Cause
+	tell   bool // its worker would start it, now or when it is back
+}
+
+// taken is what a round takes back from workers.
+type taken struct {
+	moves   []moved
+	stops   []stopped
+	settled []int64 // notes of returned messages that are decided
+	also    []statement
+}
+
+// statement is what a step writes besides.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// Waiter is an execution as placing it needs it, from its row and what was read
+// of it under the locks.
+func (r *Round) Waiter(fact admission.Fact) (admission.Waiter, bool) {
+	row, ok := r.plan.Row(fact.ID)
+	if !ok {
+		return admission.Waiter{}, false
+	}
+	w := admission.Waiter{
+		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
+		Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
+		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
+	}
+	if row.Action != nil {
+		w.ActionID = *row.Action
+	}
+	return w, true
+}
+
+// Fences reports whether a worker refuses what it was handed before an execution
+// was moved away from it.
+func (r *Round) Fences(worker int64) bool {
+	w := r.fleet.Worker(worker)
+	return w != nil && w.AttemptFence
+}
+
+// move hands a scheduled execution to another worker, as its next attempt. Its
+// slot stays where it is. Both workers must fence attempts.
+func (r *Round) move(w admission.Waiter, from, to int64, cause Cause) {
+	if !r.Ledger.Move(w.ExecutionID, to, r.fleet.Worker(to).Most()) {
+		r.Replan()
+		return
+	}
+	r.fleet.Release(from)
+	r.moves = append(r.moves, moved{waiter: w, from: from, to: to, cause: cause})
+}
+
+// stop ends a scheduled execution that its worker has not started. A worker that
+// does not fence attempts runs what it still holds whatever its row says, and one
+// that is silent may come back before its queue has let go of it: it is told to
+// drop it, by a message that waits in its queue as long as it has to. So is one that
+// is not known, because it may be such a one. To drop what it never gets does no
+// harm.
+func (r *Round) stop(w admission.Waiter, worker int64, why Unstarted) {
+	r.stops = append(r.stops, stopped{
+		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !r.Fences(worker),
+		ending: ending{
+			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusFailed, result: encode(why.Result),
+		},
+	})
+	r.Ledger.End(w.ExecutionID, attune.StatusFailed)
+}
+
+// Also has a statement run in the round's transaction, after the executions were
+// written. It must lock nothing that comes before them in the lock order.
+func (r *Round) Also(sql string, args ...any) { r.also = append(r.also, statement{sql, args}) }
+
+// Send has messages published when the round has committed.
+func (r *Round) Send(messages ...outbox.Message) { r.more = append(r.more, messages...) }
+
+// Source is the program that the round's messages come from.
+func (r *Round) Source() string { return r.scheduler.cfg.Source }
+
+// Settle deletes the note of a returned message that is decided.
+func (r *Round) Settle(note int64) { r.settled = append(r.settled, note) }
+
+func (t *taken) write(p *store.Pipeline) {
+	if n := len(t.moves); n > 0 {
+		slices.SortFunc(t.moves, func(a, b moved) int { return cmp.Compare(a.waiter.ExecutionID, b.waiter.ExecutionID) })
+		ids, from, to, attempts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
+		for i, m := range t.moves {
+			ids[i], from[i], to[i], attempts[i] = m.waiter.ExecutionID, m.from, m.to, m.waiter.Attempt+1
+		}
+		p.Exec(store.MoveExecutions, ids, from, to, attempts)
+	}
+	if n := len(t.stops); n > 0 {
+		slices.SortFunc(t.stops, func(a, b stopped) int { return cmp.Compare(a.execution, b.execution) })
+		ids, workers, attempts, results := make([]int64, n), make([]int64, n), make([]int32, n), make([]json.RawMessage, n)
+		for i, s := range t.stops {
+			ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.waiter.Attempt, s.result
+		}
+		p.Exec(store.EndScheduled, ids, workers, attempts, results)
+	}
+	t.record(p)
+	if len(t.settled) > 0 {
+		p.Exec(store.SettleUndelivered, t.settled)
+	}
+	for _, one := range t.also {
+		p.Exec(one.sql, one.args...)
+	}
+}
+
+// record keeps what was decided about work that a worker did not do.
+func (t *taken) record(p *store.Pipeline) {
+	var causes, outcomes, refs []string
+	var ids, workers []int64
+	var attempts []int32
+	var handed []time.Time
+	note := func(w admission.Waiter, worker int64, cause Cause, outcome string) {
+		causes, outcomes, refs = append(causes, string(cause)), append(outcomes, outcome), append(refs, w.ActionRef)
+		ids, workers, attempts, handed = append(ids, w.ExecutionID), append(workers, worker), append(attempts, w.Attempt), append(handed, w.Updated)
+	}
+	for _, m := range t.moves {
+		note(m.waiter, m.from, m.cause, "moved")
+	}
+	for _, s := range t.stops {
+		note(s.waiter, s.worker, s.cause, string(s.status))
+	}
+	if len(ids) > 0 {
+		p.Exec(store.RecordLostWork, causes, outcomes, ids, attempts, refs, workers, handed)
+	}
+}
+
+// composeTaken writes the messages about what was taken back.
+func (r *Round) composeTaken() error {
+	for _, m := range r.moves {
+		granted := admission.Granted{Waiter: m.waiter, Worker: m.to}
+		if err := r.dispatch(granted); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.stops {
+		if err := r.add(r.completed(s.ending)); err != nil {
+			return err
+		}
+		if !s.tell {
+			continue
+		}
+		drop := message.ExecutionCancelRequested{ExecutionID: s.execution, WorkerID: s.worker}
+		err := r.add(r.message(message.TypeExecutionCancelRequested, message.CancelKey(s.worker), drop))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxResultInMessage bounds the results that are repeated in the message of an end.
+// The row has them; a broker has bounds of its own.
+const maxResultInMessage = 1 << 20
+
+// composeOutcomes announces ends on behalf of others.
+func (r *Round) composeOutcomes() error {
+	for _, o := range r.outcomes {
+		payload := message.ExecutionCompleted{
+			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), CompletedAt: o.FinishedAt.UTC(),
+		}
+		payload.Result = bounds.Copy(o.Result, maxResultInMessage)
+		if o.Action != nil {
+			payload.ActionID = *o.Action
+		}
+		err := r.add(r.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Round) add(m outbox.Message, err error) error {
+	if err == nil {
+		r.messages = append(r.messages, m)
+	}
+	return err
+}
