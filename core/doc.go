@@ -15,9 +15,8 @@
 //	     the two wires: PostgreSQL and RabbitMQ; they decide nothing
 //	L3   outbox, alertevent → outbox
 //	     messages, and core.alert events, that become true with the transaction that wrote them
-//	L4   admission, scheduler → admission, inquiry, advancement, eventing,
+//	L4   admission, scheduler → admission, inquiry; advancement, eventing,
 //	     enforcement, retention,
-//	     dispatch → scheduler, admission, inquiry
 //	     completion → scheduler, admission, inquiry
 //	     progress, recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
@@ -32,7 +31,7 @@
 //
 //	1   event.created             eventing            enforcement per matching rule
 //	2   enforcement.created       enforcement         parameters, execution requested
-//	3   execution.requested       dispatch, admission admit, queue or refuse
+//	3   execution.requested       scheduler, admission admit, queue or refuse
 //	4   the same transaction      scheduler, placement choose workers; scheduled
 //	4w  a workflow, in place of 4 advancement         state, first tasks
 //	5   the dispatch message      worker              running, then terminal

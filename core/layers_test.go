@@ -30,7 +30,7 @@ var layers = map[string]int{
 	"outbox": 30, "alertevent": 30,
 
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
-	"enforcement": 40, "retention": 40, "dispatch": 40, "completion": 40, "progress": 40,
+	"enforcement": 40, "retention": 40, "completion": 40, "progress": 40,
 	"recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
 	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
@@ -47,10 +47,9 @@ var siblings = map[string][]string{
 	"secret":       {"expr"},
 	"schema":       {"expr"},
 	"policy":       {"schema"},
-	"scheduler":    {"admission"},
+	"scheduler":    {"admission", "inquiry"},
 	"advancement":  {"scheduler", "inquiry", "admission"}, // a task that asks a person opens its question with its row
 	"enforcement":  {"scheduler"},
-	"dispatch":     {"scheduler", "admission", "inquiry"},
 	"completion":   {"scheduler", "admission", "inquiry"},
 	"progress":     {"scheduler", "admission"},
 	"cancellation": {"scheduler", "admission"},
@@ -181,8 +180,8 @@ func TestLayersRefuse(t *testing.T) {
 		{"core/engine", module + "core/supervise/supervisetest", false, true},
 		{"core/store", module + "core/devstack", false, true},
 		{"core/store/internal/db", module + "core/outbox", false, true},
-		{"core/dispatch", "github.com/jackc/pgx/v5", false, true},
-		{"core/dispatch", "github.com/jackc/pgx/v5", true, false},
+		{"core/scheduler", "github.com/jackc/pgx/v5", false, true},
+		{"core/scheduler", "github.com/jackc/pgx/v5", true, false},
 		{"tui/screen/queues", module + "core/monitor", false, false},
 		{"tui/screen/queues", module + "core/store", false, true},
 		{"tui/app", module + "tui/theme", false, false},

@@ -14,7 +14,6 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -173,7 +172,7 @@ func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *
 			seen[m] = true
 		}
 		for try := 0; ; try++ {
-			result, err := rounds.Run(ctx, completion.NewReports(completion.Config{}, ended), scheduler.Fill{}, dispatch.New(requested))
+			result, err := rounds.Run(ctx, completion.NewReports(completion.Config{}, ended), scheduler.Fill{}, scheduler.NewRequestStep(requested))
 			if err == nil {
 				runner.Begin(result.Starts...)
 				runner.Advance(result.Tasks...)

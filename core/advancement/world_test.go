@@ -13,7 +13,6 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -172,7 +171,7 @@ func (w *world) take(ended, requested []int64) {
 	steps := []scheduler.Step{
 		completion.NewReports(completion.Config{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
 		scheduler.Fill{},
-		dispatch.New(requested),
+		scheduler.NewRequestStep(requested),
 	}
 	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
 	require.NoError(w.t, err)

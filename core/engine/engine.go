@@ -17,7 +17,6 @@ import (
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/liveness"
@@ -174,7 +173,7 @@ func (e *Engine) assemble(version string) {
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
 	e.hot = e.newRounds(rounds, prefetch)
 	e.sweep = recovery.New(recovery.Config{
-		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: scheduler.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 		Undisturbed: e.gate.Undisturbed,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["recovery"], e.hot.reclaim = e.sweep.Loop, e.sweep.Reclaim

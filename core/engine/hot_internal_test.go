@@ -15,7 +15,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
@@ -123,13 +122,13 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	testkit.Exec(t, st, `ALTER TABLE admission_epoch RENAME TO held`)
 	testkit.Exec(t, st, `CREATE SEQUENCE turns`)
 	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
-	_, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
+	_, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
 	require.ErrorIs(t, err, scheduler.ErrMoved)
 	require.Equal(t, again, classify(err, maxRefusals+1))
 	require.Equal(t, suspect, classify(err, maxMoves+1))
 	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
 	testkit.Exec(t, st, `ALTER TABLE held RENAME TO admission_epoch`)
-	result, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
+	result, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Granted)
 }

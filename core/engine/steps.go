@@ -5,7 +5,6 @@ import (
 
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 )
@@ -32,7 +31,7 @@ import (
 //	advancement   a workflow's turn     decides; makes children, admits and hands them over
 //	enforcement   enforcement.created   makes the execution, admits and hands it over
 func (c course) steps(work work) (its parts, all []scheduler.Step) {
-	its.done, its.asked = completion.NewReports(c.completion, work.ended), dispatch.New(work.requested).WithLate(work.late).WithHints(work.said)
+	its.done, its.asked = completion.NewReports(c.completion, work.ended), scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
 	its.rehome = recovery.NewRehome(work.stranded, c.moveLate)
 	all = append(all, its.done)
 	if len(work.lost) > 0 {
@@ -49,7 +48,7 @@ func (c course) steps(work work) (its parts, all []scheduler.Step) {
 	}
 	all = append(all, work.fill())
 	if len(work.misplaced) > 0 {
-		all = append(all, dispatch.NewMove(work.misplaced))
+		all = append(all, scheduler.NewMoveStep(work.misplaced))
 	}
 	return its, append(all, its.asked)
 }
@@ -58,7 +57,7 @@ func (c course) steps(work work) (its parts, all []scheduler.Step) {
 type parts struct {
 	done   *completion.Step
 	rehome *recovery.Rehome
-	asked  *dispatch.Step
+	asked  *scheduler.RequestStep
 }
 
 // course is what the steps depend on.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -54,7 +53,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 		}).ID
 	}
 	first, second, low, high := request("acme", 0), request("acme", 0), request("acme", -1), request("acme", 1)
-	run(scheduler.Fill{}, dispatch.New([]int64{first, second, low, high}))
+	run(scheduler.Fill{}, scheduler.NewRequestStep([]int64{first, second, low, high}))
 
 	for id, want := range map[int64]int64{high: 1, second: 2, low: 3} {
 		w := b.ask(t, id)
@@ -78,7 +77,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 
 	// Two more tenants fill the pack: what waits then is kept by it.
 	others := []int64{request("b", 0), request("c", 0), request("d", 0)}
-	run(scheduler.Fill{}, dispatch.New(others))
+	run(scheduler.Fill{}, scheduler.NewRequestStep(others))
 	w = b.ask(t, others[2])
 	require.NotNil(t, w.Scope)
 	require.Equal(t, "pack demo", w.Scope.Name)

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
@@ -183,7 +182,7 @@ func (m *machine) word(*rapid.T) {
 		}
 	}
 	_, nudged := m.said.take(m.tb)
-	m.run(scheduler.Fill{}, dispatch.New(nudged))
+	m.run(scheduler.Fill{}, scheduler.NewRequestStep(nudged))
 	m.model.promote()
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -121,7 +120,7 @@ func (r *room) together(n int, do func(replica *scheduler.Scheduler, which int))
 
 // try is on for goroutines: what fails is said and does not stop.
 func (r *room) try(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
-	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), scheduler.Fill{}, dispatch.New(asked))
+	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), scheduler.Fill{}, scheduler.NewRequestStep(asked))
 	if err != nil {
 		r.t.Errorf("round: %v", err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -65,7 +64,7 @@ func (r *room) report(ids ...int64) scheduler.Result { return r.on(r.first, ids,
 // on has a replica take ends and requests in one round.
 func (r *room) on(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
 	r.t.Helper()
-	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), scheduler.Fill{}, dispatch.New(asked))
+	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), scheduler.Fill{}, scheduler.NewRequestStep(asked))
 	require.NoError(r.t, err)
 	return result
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
@@ -106,7 +105,7 @@ func (b *bundle) abuse(
 			said[id] = hint(id)
 		}
 		result, err := rounds.Run(context.WithoutCancel(ctx), completion.NewReports(completion.Config{}, reports),
-			scheduler.Fill{Queues: unfilled}, dispatch.New(asked).WithHints(said))
+			scheduler.Fill{Queues: unfilled}, scheduler.NewRequestStep(asked).WithHints(said))
 		if err != nil {
 			t.Errorf("round: %v", err)
 			return

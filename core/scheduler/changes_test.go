@@ -8,7 +8,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -47,7 +46,7 @@ func TestAnActionDeletedWhileItRunsGivesTheWorkerBack(t *testing.T) {
 	b.finish(t, attune.StatusCompleted, ids[0], others[0])
 
 	result, err := b.rounds.Run(testkit.Context(t), completion.New([]int64{ids[0], others[0]}),
-		scheduler.Fill{Queues: []int64{queue}}, dispatch.New(ids[1:]))
+		scheduler.Fill{Queues: []int64{queue}}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Ended: 1}, result)
 	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[1]), "who waited learns that its action is gone")
@@ -101,7 +100,7 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	b.finish(t, attune.StatusCompleted, ids[0])
 	testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive'`)
 
-	result, err := b.rounds.Run(testkit.Context(t), completion.New(ids[:1]), scheduler.Fill{}, dispatch.New(ids[1:]))
+	result, err := b.rounds.Run(testkit.Context(t), completion.New(ids[:1]), scheduler.Fill{}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1, Ended: 1}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -144,7 +143,7 @@ func TestAnEntryThatVanishesUnderARoundIsMadeAgain(t *testing.T) {
 		testkit.Exec(t, b.store, `DELETE FROM execution_admission_entry`)
 		testkit.Exec(t, b.store, `UPDATE execution_admission_state SET queued_count = 0, head_order = next_queue_order`)
 	}}
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, vanish, dispatch.New(ids[1:]))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, vanish, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ids[1]))

@@ -9,18 +9,17 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
 // hinted is a step for requests whose messages say the same of each.
-func hinted(hint scheduler.Hint, ids ...int64) *dispatch.Step {
+func hinted(hint scheduler.Hint, ids ...int64) *scheduler.RequestStep {
 	said := make(map[int64]scheduler.Hint, len(ids))
 	for _, id := range ids {
 		said[id] = hint
 	}
-	return dispatch.New(ids).WithHints(said)
+	return scheduler.NewRequestStep(ids).WithHints(said)
 }
 
 // reported is a step for completions whose messages name an action.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -27,7 +26,7 @@ func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.rounds.Run(ctx, scheduler.Fill{}, dispatch.New(late))
+		_, err := b.rounds.Run(ctx, scheduler.Fill{}, scheduler.NewRequestStep(late))
 		done <- err
 	}()
 	testkit.Eventually(t, func() bool {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -163,7 +162,7 @@ func TestOnlyLiveWorkersGetWork(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, ahead.ID)
 	later := b.replica(t)
 	more := b.request(t, testkit.Action(t, b.store, "pk.b"), 1)
-	result, err := later.Run(testkit.Context(t), scheduler.Fill{}, dispatch.New(more))
+	result, err := later.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(more))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 	require.Equal(t, "waiting for a worker: nothing may be given to those that fit now: suspect is suspected (no queue took it)",
@@ -231,14 +230,14 @@ func TestARepetitionAvoidsWorkersAndTheirHosts(t *testing.T) {
 	// Without another host it is another worker, and without another worker the same.
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, elsewhere.ID)
 	later := b.replica(t)
-	result, err := later.Run(testkit.Context(t), dispatch.New(ids[4:]))
+	result, err := later.Run(testkit.Context(t), scheduler.NewRequestStep(ids[4:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 1}, result)
 	require.Equal(t, beside.ID, b.workerOf(t, ids[4]))
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, beside.ID)
 	last := b.request(t, action, 1)
 	b.repeats(t, last[0], first[5], failed.ID)
-	result, err = b.replica(t).Run(testkit.Context(t), dispatch.New(last))
+	result, err = b.replica(t).Run(testkit.Context(t), scheduler.NewRequestStep(last))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 1}, result)
 	require.Equal(t, failed.ID, b.workerOf(t, last[0]))
@@ -291,7 +290,7 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 	// Where nobody is to be waited for it fails, and the text is the same.
 	hasty := b.replica(t)
 	other := b.request(t, testkit.Action(t, b.store, "pk.b", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} }), 1)
-	result, err := hasty.Run(testkit.Context(t), dispatch.New(other))
+	result, err := hasty.Run(testkit.Context(t), scheduler.NewRequestStep(other))
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Ended)
 	require.Equal(t, reason, b.text(t, `SELECT result->>'error' FROM execution WHERE id = $1 AND status = 'failed'`, other[0]))

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
@@ -356,8 +355,8 @@ func TestUpstream25WaitersMoveWhenTheParametersChange(t *testing.T) {
 	sweep(t, b, found)
 	misplaced := (<-found).Misplaced
 	require.Equal(t, ids[1:], misplaced)
-	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 3}, b.run(t, scheduler.Fill{}, dispatch.NewMove(misplaced)))
-	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.Fill{}, dispatch.NewMove(misplaced)), "moved once")
+	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 3}, b.run(t, scheduler.Fill{}, scheduler.NewMoveStep(misplaced)))
+	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.Fill{}, scheduler.NewMoveStep(misplaced)), "moved once")
 	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
 		b.statuses(t, ids[:4]), "the first of each group; what ran before the change holds its old slot")
 	b.finish(t, attune.StatusCompleted, ids[1])

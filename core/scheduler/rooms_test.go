@@ -8,7 +8,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
@@ -60,8 +59,8 @@ func TestTheLastRoomIsTakenOnce(t *testing.T) {
 	late, early := b.request(t, a, 1), b.request(t, other, 1)
 	rival := b.replica(t)
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, dispatch.New(late), &decided{func() {
-		got, err := rival.Run(testkit.Context(t), scheduler.Fill{}, dispatch.New(early))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(late), &decided{func() {
+		got, err := rival.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(early))
 		require.NoError(t, err)
 		require.Equal(t, scheduler.Result{Granted: 1}, got)
 	}})
@@ -77,7 +76,7 @@ func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	left, stays := testkit.Worker(t, b.store, "left", announces(9, nil)), testkit.Worker(t, b.store, "stays", announces(1, nil))
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, dispatch.New(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
 		&decided{func() { testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, left.ID) }})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 2}, result)
@@ -100,7 +99,7 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	waits := b.request(t, a, 1)
 	rival := b.replica(t)
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, dispatch.New(waits), &decided{func() {
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(waits), &decided{func() {
 		got, err := rival.Run(testkit.Context(t), completion.New(holders), scheduler.Fill{})
 		require.NoError(t, err)
 		require.Equal(t, scheduler.Result{Released: 3}, got)
@@ -138,7 +137,7 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	end := b.lockQueue(t, held)
 	run := func(insists map[int64]bool) scheduler.Result {
 		result, err := b.rounds.RunSparing(testkit.Context(t), insists,
-			completion.New([]int64{ended[0], others[0]}), scheduler.Fill{}, dispatch.New([]int64{asks[0], others[1], asks[1]}))
+			completion.New([]int64{ended[0], others[0]}), scheduler.Fill{}, scheduler.NewRequestStep([]int64{asks[0], others[1], asks[1]}))
 		require.NoError(t, err)
 		return result
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -73,7 +72,7 @@ func (b *bundle) request(t *testing.T, action testkit.ActionRow, n int) []int64 
 
 func (b *bundle) dispatch(t *testing.T, ids ...int64) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, dispatch.New(ids))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(ids))
 	require.NoError(t, err)
 	return result
 }
@@ -155,7 +154,7 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	// S5: a newcomer goes behind those who wait even when a slot is free.
 	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
 	late := b.request(t, action, 1)
-	result, err := b.rounds.Run(testkit.Context(t), completion.New([]int64{ids[1], ids[2]}), scheduler.Fill{}, dispatch.New(late))
+	result, err := b.rounds.Run(testkit.Context(t), completion.New([]int64{ids[1], ids[2]}), scheduler.Fill{}, scheduler.NewRequestStep(late))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2, Enqueued: 1}, result)
 	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
@@ -180,7 +179,7 @@ func TestALostRequestEntersItsQueueInTheOrderOfRequests(t *testing.T) {
 	testkit.Policy(t, b.store, action, 1)
 	ids := b.request(t, action, 9)
 	b.dispatch(t, ids[0], ids[2], ids[4], ids[5], ids[8]) // the others' messages are lost
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, dispatch.New([]int64{ids[1], ids[3], ids[6], ids[7]}).
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep([]int64{ids[1], ids[3], ids[6], ids[7]}).
 		WithLate([]int64{ids[1], ids[3], ids[6], ids[7]}))
 	require.NoError(t, err)
 	require.Equal(t, 4, result.Enqueued)
@@ -320,7 +319,7 @@ func TestWithoutALiveWorker(t *testing.T) {
 
 			patient := b.replica(t, func(c *scheduler.Config) { c.WaitForWorkers = true })
 			waiting := b.request(t, testkit.Action(t, b.store, "pk.b"), 1)[0]
-			result, err := patient.Run(testkit.Context(t), dispatch.New([]int64{waiting}))
+			result, err := patient.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{waiting}))
 			require.NoError(t, err)
 			require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 		})

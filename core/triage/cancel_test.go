@@ -13,7 +13,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -287,7 +286,7 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 		ids := b.request(t, action, 4)
 		var group sync.WaitGroup
 		group.Go(func() {
-			if _, err := b.rounds.Run(t.Context(), scheduler.Fill{}, dispatch.New(ids)); err != nil {
+			if _, err := b.rounds.Run(t.Context(), scheduler.Fill{}, scheduler.NewRequestStep(ids)); err != nil {
 				panic(err)
 			}
 		})

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
@@ -130,7 +129,7 @@ func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 					Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes,
 				})
 			}
-			if _, err := engine.Run(t.Context(), recovery.NewReturn(lost), scheduler.Fill{}, dispatch.New(ids[75:])); err != nil {
+			if _, err := engine.Run(t.Context(), recovery.NewReturn(lost), scheduler.Fill{}, scheduler.NewRequestStep(ids[75:])); err != nil {
 				panic(err)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -102,7 +101,7 @@ func byTenant(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} }
 // it left.
 func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(t.Context(), scheduler.Fill{}, dispatch.New(ids))
+	result, err := b.rounds.Run(t.Context(), scheduler.Fill{}, scheduler.NewRequestStep(ids))
 	require.NoError(t, err)
 	for unfilled := result.Unfilled; len(unfilled) > 0; {
 		more, err := b.rounds.Run(t.Context(), scheduler.Fill{Queues: unfilled})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
@@ -285,7 +284,7 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 		group.Go(func() {
 			<-begin
 			for _, id := range part {
-				if _, err := rounds.Run(t.Context(), scheduler.Fill{}, dispatch.New([]int64{id})); err != nil {
+				if _, err := rounds.Run(t.Context(), scheduler.Fill{}, scheduler.NewRequestStep([]int64{id})); err != nil {
 					panic(err)
 				}
 			}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -57,7 +56,7 @@ func (b *bundle) waiting(ref string, n int) (action testkit.ActionRow, ids []int
 		ids = append(ids, testkit.Execution(b.t, b.store, action).ID)
 	}
 	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: nobody{}, Logger: testkit.Logger(b.t)})
-	_, err := rounds.Run(b.t.Context(), scheduler.Fill{}, dispatch.New(ids))
+	_, err := rounds.Run(b.t.Context(), scheduler.Fill{}, scheduler.NewRequestStep(ids))
 	require.NoError(b.t, err)
 	return action, ids
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
@@ -169,7 +168,7 @@ func (s *server) dig(ctx context.Context, waiting int) (*pond, error) {
 	if err != nil {
 		return p, err
 	}
-	result, err := p.rounds.Run(ctx, scheduler.Fill{}, dispatch.New(ids))
+	result, err := p.rounds.Run(ctx, scheduler.Fill{}, scheduler.NewRequestStep(ids))
 	if err != nil || result.Granted != growthBatch {
 		return p, fmt.Errorf("take every slot: %+v: %w", result, err)
 	}
@@ -235,7 +234,7 @@ func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
 		return err
 	}
 	begun := time.Now()
-	result, err := p.rounds.Run(ctx, scheduler.Fill{}, dispatch.New(ids))
+	result, err := p.rounds.Run(ctx, scheduler.Fill{}, scheduler.NewRequestStep(ids))
 	p.note(operationAdmit, batch, time.Since(begun), counts)
 	if err != nil || result.Enqueued != batch {
 		return fmt.Errorf("admit %d: %+v: %w", batch, result, err)

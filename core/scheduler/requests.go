@@ -1,4 +1,4 @@
-package dispatch
+package scheduler
 
 import (
 	"context"
@@ -7,17 +7,22 @@ import (
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
-	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
-// Step admits a batch of requested executions.
-type Step struct {
+// RequestStep takes execution.requested: it finds the queue of each execution that is
+// still requested, and admits it and hands it over, lets it wait, or refuses it.
+//
+// An execution that is no longer requested, already waits, or already holds a slot is
+// left alone, so that a message may come any number of times to any number of replicas
+// (invariants S1, S2). Requests are served in the order of their delivery. The message
+// only says which row to read.
+type RequestStep struct {
 	ids  []int64
 	move bool
-	late map[int64]bool           // requests that a sweep found
-	said map[int64]scheduler.Hint // what messages say of the executions
-	keys map[int64]admission.Key  // the queue of each execution that may enter one
+	late map[int64]bool          // requests that a sweep found
+	said map[int64]Hint          // what messages say of the executions
+	keys map[int64]admission.Key // the queue of each execution that may enter one
 	// asking are the questions of executions that only ask a person.
 	asking map[int64]*inquiry.Opening
 	// stale are executions whose claim nobody has finished for too long.
@@ -27,12 +32,12 @@ type Step struct {
 // ClaimAge is how long a claim may stay unfinished before it is put back.
 const ClaimAge = 30 * time.Second
 
-// New makes the step for these executions, in the order they were requested.
-func New(ids []int64) *Step { return &Step{ids: ids} }
+// NewRequestStep makes the step for these executions, in the order they were requested.
+func NewRequestStep(ids []int64) *RequestStep { return &RequestStep{ids: ids} }
 
 // WithLate says which of the executions were found by a sweep, since their requests were
 // lost. In a queue they go before the executions that were requested after them.
-func (s *Step) WithLate(ids []int64) *Step {
+func (s *RequestStep) WithLate(ids []int64) *RequestStep {
 	s.late = make(map[int64]bool, len(ids))
 	for _, id := range ids {
 		s.late[id] = true
@@ -41,26 +46,26 @@ func (s *Step) WithLate(ids []int64) *Step {
 }
 
 // WithHints gives the step what messages say of executions. The rows decide.
-func (s *Step) WithHints(said map[int64]scheduler.Hint) *Step {
+func (s *RequestStep) WithHints(said map[int64]Hint) *RequestStep {
 	s.said = said
 	return s
 }
 
-// NewMove makes the step for executions that wait in a queue which is no longer
+// NewMoveStep makes the step for executions that wait in a queue which is no longer
 // theirs, because the parameters of its policy have changed: they go to the end
 // of the right one, in the order given. How long that line may be does not
 // matter, since nobody is added to those who wait.
-func NewMove(ids []int64) *Step { return &Step{ids: ids, move: true} }
+func NewMoveStep(ids []int64) *RequestStep { return &RequestStep{ids: ids, move: true} }
 
-// Executions implements scheduler.Step.
-func (s *Step) Executions() []int64 { return s.ids }
+// Executions implements Step.
+func (s *RequestStep) Executions() []int64 { return s.ids }
 
-// Hint implements scheduler.Hinted.
-func (s *Step) Hint(ctx context.Context, plan *scheduler.Plan) (bool, error) {
+// Hint implements Hinted.
+func (s *RequestStep) Hint(ctx context.Context, plan *Plan) (bool, error) {
 	if s.move || len(s.said) < len(s.ids) {
 		return false, nil
 	}
-	hints := make([]scheduler.Hint, len(s.ids))
+	hints := make([]Hint, len(s.ids))
 	for i, id := range s.ids {
 		hints[i] = s.said[id]
 	}
@@ -75,9 +80,9 @@ func (s *Step) Hint(ctx context.Context, plan *scheduler.Plan) (bool, error) {
 	return true, nil
 }
 
-// Plan implements scheduler.Step: it finds every execution's action, limits and
+// Plan implements Step: it finds every execution's action, limits and
 // group, and so its queue.
-func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
+func (s *RequestStep) Plan(ctx context.Context, plan *Plan) error {
 	s.keys = make(map[int64]admission.Key, len(s.ids))
 	if err := s.readQuestions(ctx, plan); err != nil {
 		return err
@@ -108,7 +113,7 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 
 // readQuestions prepares the questions of those that only ask a person. The first
 // time a workflow opens them itself; these are repetitions, and what people request.
-func (s *Step) readQuestions(ctx context.Context, plan *scheduler.Plan) (err error) {
+func (s *RequestStep) readQuestions(ctx context.Context, plan *Plan) (err error) {
 	var asking []int64
 	for _, id := range s.ids {
 		if row, ok := plan.Row(id); ok && row.ActionRef == inquiry.Action && row.Status == attune.StatusRequested {
@@ -122,7 +127,7 @@ func (s *Step) readQuestions(ctx context.Context, plan *scheduler.Plan) (err err
 	return err
 }
 
-func (s *Step) planOne(plan *scheduler.Plan, row store.ReadRoundExecutionsRow) {
+func (s *RequestStep) planOne(plan *Plan, row store.ReadRoundExecutionsRow) {
 	needs := plan.Firm()
 	if !s.move {
 		needs = plan.Spare(row.ID)
@@ -140,8 +145,8 @@ func (s *Step) planOne(plan *scheduler.Plan, row store.ReadRoundExecutionsRow) {
 	s.keys[row.ID] = needs.Admission(rule, row.Config)
 }
 
-// Apply implements scheduler.Step.
-func (s *Step) Apply(round *scheduler.Round) {
+// Apply implements Step.
+func (s *RequestStep) Apply(round *Round) {
 	s.stale = s.stale[:0]
 	for _, id := range s.ids {
 		fact, ok := round.Ledger.Fact(id)
@@ -169,11 +174,11 @@ func (s *Step) Apply(round *scheduler.Round) {
 // Stale lists requested executions whose claim nobody has finished for longer
 // than ClaimAge: they are to be put back and asked for again. It is valid after
 // the round.
-func (s *Step) Stale() []int64 { return s.stale }
+func (s *RequestStep) Stale() []int64 { return s.stale }
 
 // early reports whether an execution is a repetition that waits for its time. One
 // whose time has come begins here.
-func (s *Step) early(round *scheduler.Round, id int64) bool {
+func (s *RequestStep) early(round *Round, id int64) bool {
 	row, ok := round.Row(id)
 	if !ok || row.Due.Unix() == 0 {
 		return false
@@ -186,7 +191,7 @@ func (s *Step) early(round *scheduler.Round, id int64) bool {
 }
 
 // moveTo takes an execution from the queue it waits in to the one it belongs to.
-func (s *Step) moveTo(round *scheduler.Round, id int64, fact admission.Fact) {
+func (s *RequestStep) moveTo(round *Round, id int64, fact admission.Fact) {
 	key, planned := s.keys[id]
 	if !planned {
 		return // its action is gone; the line it is in serves it
@@ -198,10 +203,10 @@ func (s *Step) moveTo(round *scheduler.Round, id int64, fact admission.Fact) {
 	s.admit(round, id, fact)
 }
 
-func (s *Step) admit(round *scheduler.Round, id int64, fact admission.Fact) {
+func (s *RequestStep) admit(round *Round, id int64, fact admission.Fact) {
 	row, _ := round.Row(id)
 	if opening := s.asking[id]; opening != nil {
-		ask(round, row, opening)
+		askPerson(round, row, opening)
 		return
 	}
 	rule, ok := round.Rule(row.Action, row.ActionRef)
@@ -226,11 +231,11 @@ func (s *Step) admit(round *scheduler.Round, id int64, fact admission.Fact) {
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 	}
-	round.Enter(waiter, rule, scheduler.Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move})
+	round.Enter(waiter, rule, Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move})
 }
 
-// ask puts a question to people; its execution runs without a worker and a slot.
-func ask(round *scheduler.Round, row store.ReadRoundExecutionsRow, opening *inquiry.Opening) {
+// askPerson puts a question to people; its execution runs without a worker and a slot.
+func askPerson(round *Round, row store.ReadRoundExecutionsRow, opening *inquiry.Opening) {
 	if len(opening.Faults) > 0 {
 		round.Fail(row.ID, deref(row.Action), row.ActionRef, opening.Faults[0].Reason, opening.Faults[0].Reason)
 		return
@@ -252,4 +257,4 @@ func deref(id *int64) int64 {
 	return *id
 }
 
-var _ scheduler.Hinted = (*Step)(nil)
+var _ Hinted = (*RequestStep)(nil)
