@@ -17,7 +17,6 @@
 //	     messages, and core.alert events, that become true with the transaction that wrote them
 //	L4   admission, scheduler → admission, inquiry; advancement, eventing,
 //	     enforcement, retention,
-//	     completion → scheduler, admission, inquiry
 //	     progress, recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
 //	L5a  monitor triage catalog submit doctor handback
@@ -35,7 +34,7 @@
 //	4   the same transaction      scheduler, placement choose workers; scheduled
 //	4w  a workflow, in place of 4 advancement         state, first tasks
 //	5   the dispatch message      worker              running, then terminal
-//	6   execution.completed       completion          release, promote, hand over
+//	6   execution.completed       scheduler           release, promote, hand over
 //	7   the same transaction      retrypolicy, inquiry
 //	7w  the end of a task         advancement         next tasks, or the workflow's end
 //	    loops and dead letters    recovery, deadletter, liveness

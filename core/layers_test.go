@@ -30,7 +30,7 @@ var layers = map[string]int{
 	"outbox": 30, "alertevent": 30,
 
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
-	"enforcement": 40, "retention": 40, "completion": 40, "progress": 40,
+	"enforcement": 40, "retention": 40, "progress": 40,
 	"recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
 	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
@@ -50,7 +50,6 @@ var siblings = map[string][]string{
 	"scheduler":    {"admission", "inquiry"},
 	"advancement":  {"scheduler", "inquiry", "admission"}, // a task that asks a person opens its question with its row
 	"enforcement":  {"scheduler"},
-	"completion":   {"scheduler", "admission", "inquiry"},
 	"progress":     {"scheduler", "admission"},
 	"cancellation": {"scheduler", "admission"},
 	"recovery":     {"scheduler", "admission"},
@@ -172,8 +171,8 @@ func TestLayersRefuse(t *testing.T) {
 		{"core/policy", module + "core/attune", false, false},
 		{"core/policy", module + "core/store", false, true},
 		{"core/store", module + "core/broker", false, true},
-		{"core/completion", module + "core/admission", false, false},
-		{"core/recovery", module + "core/completion", false, true},
+		{"core/scheduler", module + "core/admission", false, false},
+		{"core/recovery", module + "core/advancement", false, true},
 		{"core/monitor", module + "core/triage", false, true},
 		{"core/engine", module + "core/testkit", false, true},
 		{"core/engine", module + "core/testkit", true, false},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -158,21 +157,21 @@ func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *
 			}
 			continue
 		}
-		var ended []completion.Report
+		var ended []scheduler.Report
 		var requested []int64
 		seen := map[message]bool{}
 		for _, m := range taken {
 			switch {
 			case seen[m]:
 			case m.ended:
-				ended = append(ended, completion.Report{Execution: m.id})
+				ended = append(ended, scheduler.Report{Execution: m.id})
 			default:
 				requested = append(requested, m.id)
 			}
 			seen[m] = true
 		}
 		for try := 0; ; try++ {
-			result, err := rounds.Run(ctx, completion.NewReports(completion.Config{}, ended), scheduler.Fill{}, scheduler.NewRequestStep(requested))
+			result, err := rounds.Run(ctx, scheduler.NewCompletionStep(scheduler.CompletionConfig{}, ended), scheduler.Fill{}, scheduler.NewRequestStep(requested))
 			if err == nil {
 				runner.Begin(result.Starts...)
 				runner.Advance(result.Tasks...)

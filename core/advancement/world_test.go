@@ -12,7 +12,6 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -169,7 +168,7 @@ func (w *world) ids(sql string, args ...any) []int64 {
 func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
 	steps := []scheduler.Step{
-		completion.NewReports(completion.Config{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
 		scheduler.Fill{},
 		scheduler.NewRequestStep(requested),
 	}
@@ -179,10 +178,10 @@ func (w *world) take(ended, requested []int64) {
 }
 
 // completionOf is the step for one report.
-func completionOf(id int64) scheduler.Step { return completion.New([]int64{id}) }
+func completionOf(id int64) scheduler.Step { return scheduler.NewReleaseStep([]int64{id}) }
 
-func reports(ended []int64) []completion.Report {
-	list := make([]completion.Report, len(ended))
+func reports(ended []int64) []scheduler.Report {
+	list := make([]scheduler.Report, len(ended))
 	for i, id := range ended {
 		list[i].Execution = id
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/cancellation"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/gauge"
@@ -256,7 +255,7 @@ func (e *Engine) course() course {
 	return course{
 		queueTimeout: e.cfg.Executor.Queue.Timeout,
 		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
-		completion: completion.Config{
+		completion: scheduler.CompletionConfig{
 			Retry: retrypolicy.Config{
 				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier, MaxDelay: retry.MaxDelay,
 				Jitter: retry.Jitter, Unstarted: retry.MaxUnstarted, ActionRetries: retrypolicy.ActionRetries(retry.HonourActionMaxRetries),

@@ -11,7 +11,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/recovery"
@@ -324,14 +323,14 @@ func (l *lane) putOff(ctx context.Context, items []item, errands errands, cause 
 // report once.
 func collect(items []item, errands errands) work {
 	todo := work{errands: errands, said: map[int64]scheduler.Hint{}}
-	seenEnded, seenRequested := map[completion.Report]bool{}, map[int64]bool{}
+	seenEnded, seenRequested := map[scheduler.Report]bool{}, map[int64]bool{}
 	for _, it := range items {
 		if it.letter != nil {
 			todo.letters = append(todo.letters, it.letter)
 			continue
 		}
 		if it.ended {
-			report := completion.Report{
+			report := scheduler.Report{
 				Execution: it.execution, Said: it.said, Unreported: it.delivery == nil,
 				ActionID: it.hint.ActionID, ActionRef: it.hint.ActionRef,
 			}

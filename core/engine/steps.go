@@ -3,7 +3,6 @@ package engine
 import (
 	"time"
 
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
@@ -31,7 +30,7 @@ import (
 //	advancement   a workflow's turn     decides; makes children, admits and hands them over
 //	enforcement   enforcement.created   makes the execution, admits and hands it over
 func (c course) steps(work work) (its parts, all []scheduler.Step) {
-	its.done, its.asked = completion.NewReports(c.completion, work.ended), scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
+	its.done, its.asked = scheduler.NewCompletionStep(c.completion, work.ended), scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
 	its.rehome = recovery.NewRehome(work.stranded, c.moveLate)
 	all = append(all, its.done)
 	if len(work.lost) > 0 {
@@ -55,7 +54,7 @@ func (c course) steps(work work) (its parts, all []scheduler.Step) {
 
 // parts are the steps that have something to say after the round.
 type parts struct {
-	done   *completion.Step
+	done   *scheduler.CompletionStep
 	rehome *recovery.Rehome
 	asked  *scheduler.RequestStep
 }
@@ -64,12 +63,12 @@ type parts struct {
 type course struct {
 	queueTimeout time.Duration // how long one may wait in a queue whose policies do not say
 	moveLate     bool          // what a living worker has not started in time may go to another
-	completion   completion.Config
+	completion   scheduler.CompletionConfig
 }
 
 // work is what one round is given.
 type work struct {
-	ended     []completion.Report
+	ended     []scheduler.Report
 	requested []int64                  // executions that ask to run
 	late      []int64                  // those of them that a sweep found
 	said      map[int64]scheduler.Hint // what the messages of the others say

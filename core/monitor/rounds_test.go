@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -90,7 +89,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	testkit.Exec(t, st, `update execution set status = 'running', started_at = now() where id = $1`, first)
 	testkit.Exec(t, st, `update execution set status = 'completed' where id = $1`, first)
 	require.Contains(t, strings.Join(b.ask(t, first).Lines, "\n"), "Its slot has not been given back yet")
-	run(completion.New([]int64{first}), scheduler.Fill{})
+	run(scheduler.NewReleaseStep([]int64{first}), scheduler.Fill{})
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, high))
 	require.Contains(t, b.ask(t, high).Summary, "was handed to worker w-1")
 	d, err := b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant": "acme"}`})

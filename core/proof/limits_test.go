@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -64,7 +63,7 @@ func (r *room) report(ids ...int64) scheduler.Result { return r.on(r.first, ids,
 // on has a replica take ends and requests in one round.
 func (r *room) on(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
 	r.t.Helper()
-	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), scheduler.Fill{}, scheduler.NewRequestStep(asked))
+	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.Fill{}, scheduler.NewRequestStep(asked))
 	require.NoError(r.t, err)
 	return result
 }
@@ -211,7 +210,7 @@ func TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds(t *testing.T) {
 				lowered = true
 				testkit.Exec(t, r.store, `UPDATE policy SET threshold = 1 WHERE id = $1`, limit.ID)
 			}}
-			result, err := r.replica().Run(testkit.Context(t), lower, completion.New(holders[:1]), scheduler.Fill{})
+			result, err := r.replica().Run(testkit.Context(t), lower, scheduler.NewReleaseStep(holders[:1]), scheduler.Fill{})
 			require.NoError(t, err)
 			if lowered {
 				require.Equal(t, scheduler.Result{Released: 1}, result, "the other holder is the one that may run")

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -232,7 +231,7 @@ func (m *machine) run(steps ...scheduler.Step) {
 // round is what one replica is given at once, in the order in which the engine
 // serves it, in both worlds.
 func (m *machine) round(ended, asked []*execution) {
-	m.run(completion.New(idsOf(ended)), scheduler.Fill{}, scheduler.NewRequestStep(idsOf(asked)))
+	m.run(scheduler.NewReleaseStep(idsOf(ended)), scheduler.Fill{}, scheduler.NewRequestStep(idsOf(asked)))
 	for _, e := range ended {
 		m.model.report(e)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
@@ -95,16 +94,16 @@ func (b *bundle) abuse(
 				asked = append(asked, id)
 			}
 		}
-		reports := make([]completion.Report, len(done))
+		reports := make([]scheduler.Report, len(done))
 		for i, id := range done {
 			said := hint(id)
-			reports[i] = completion.Report{Execution: id, ActionID: said.ActionID, ActionRef: said.ActionRef}
+			reports[i] = scheduler.Report{Execution: id, ActionID: said.ActionID, ActionRef: said.ActionRef}
 		}
 		said := make(map[int64]scheduler.Hint)
 		for _, id := range asked {
 			said[id] = hint(id)
 		}
-		result, err := rounds.Run(context.WithoutCancel(ctx), completion.NewReports(completion.Config{}, reports),
+		result, err := rounds.Run(context.WithoutCancel(ctx), scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports),
 			scheduler.Fill{Queues: unfilled}, scheduler.NewRequestStep(asked).WithHints(said))
 		if err != nil {
 			t.Errorf("round: %v", err)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -45,7 +44,7 @@ func TestAnActionDeletedWhileItRunsGivesTheWorkerBack(t *testing.T) {
 	testkit.Exec(t, b.store, `DELETE FROM action WHERE id = $1`, action.ID)
 	b.finish(t, attune.StatusCompleted, ids[0], others[0])
 
-	result, err := b.rounds.Run(testkit.Context(t), completion.New([]int64{ids[0], others[0]}),
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[0], others[0]}),
 		scheduler.Fill{Queues: []int64{queue}}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Ended: 1}, result)
@@ -79,7 +78,7 @@ func TestAReplicaThatStoodStillPlansAgain(t *testing.T) {
 	require.NoError(t, err)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = false`)
 
-	result, err := thawed.Run(testkit.Context(t), frozen, completion.New(ids[1:]), scheduler.Fill{})
+	result, err := thawed.Run(testkit.Context(t), frozen, scheduler.NewReleaseStep(ids[1:]), scheduler.Fill{})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1}, result)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load`))
@@ -100,7 +99,7 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	b.finish(t, attune.StatusCompleted, ids[0])
 	testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive'`)
 
-	result, err := b.rounds.Run(testkit.Context(t), completion.New(ids[:1]), scheduler.Fill{}, scheduler.NewRequestStep(ids[1:]))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.Fill{}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1, Ended: 1}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -23,12 +22,12 @@ func hinted(hint scheduler.Hint, ids ...int64) *scheduler.RequestStep {
 }
 
 // reported is a step for completions whose messages name an action.
-func reported(hint scheduler.Hint, ids ...int64) *completion.Step {
-	reports := make([]completion.Report, len(ids))
+func reported(hint scheduler.Hint, ids ...int64) *scheduler.CompletionStep {
+	reports := make([]scheduler.Report, len(ids))
 	for i, id := range ids {
-		reports[i] = completion.Report{Execution: id, ActionID: hint.ActionID, ActionRef: hint.ActionRef}
+		reports[i] = scheduler.Report{Execution: id, ActionID: hint.ActionID, ActionRef: hint.ActionRef}
 	}
-	return completion.NewReports(completion.Config{}, reports)
+	return scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports)
 }
 
 func named(action testkit.ActionRow) scheduler.Hint {

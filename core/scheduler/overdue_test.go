@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
@@ -86,7 +85,7 @@ func TestWhatIsNotStartedInTimeFailsInThePublishedWords(t *testing.T) {
 
 	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, Unstarted: 3}
 	result2, err := b.rounds.Run(testkit.Context(t),
-		completion.NewReports(completion.Config{Retry: retry}, []completion.Report{{Execution: late[0].Execution}}))
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, []scheduler.Report{{Execution: late[0].Execution}}))
 	require.NoError(t, err)
 	require.Equal(t, 1, result2.Released)
 	require.Len(t, result2.Repeated, 1)

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -263,7 +262,7 @@ func TestWhoWaitsIsHandedOverWhenAnyFittingWorkerFrees(t *testing.T) {
 	end := func(worker int64) scheduler.Result {
 		id := int64(testkit.Count(t, b.store, `SELECT min(id) FROM execution WHERE worker = $1 AND status = 'scheduled'`, worker))
 		b.finish(t, attune.StatusCompleted, id)
-		result, err := b.rounds.Run(testkit.Context(t), completion.New([]int64{id}), scheduler.Fill{})
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{id}), scheduler.Fill{})
 		require.NoError(t, err)
 		return result
 	}

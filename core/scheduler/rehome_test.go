@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
@@ -112,10 +111,10 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	require.Equal(t, scheduler.Result{}, b.rehome(t, ids))
 
 	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
-	reports := []completion.Report{{Execution: ids[0]}, {Execution: ids[1]}, {Execution: ids[0], Said: attune.StatusTimeout}}
+	reports := []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}, {Execution: ids[0], Said: attune.StatusTimeout}}
 	for _, repeated := range []int{2, 0, 0} { // every report comes three times, to two replicas
 		b.rounds = b.replica(t)
-		result, err := b.rounds.Run(testkit.Context(t), completion.NewReports(completion.Config{Retry: retry}, reports), scheduler.Fill{})
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, reports), scheduler.Fill{})
 		require.NoError(t, err)
 		require.Len(t, result.Repeated, repeated)
 		require.Equal(t, repeated, result.Released)
@@ -141,7 +140,7 @@ func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
 	b.finish(t, attune.StatusFailed, ids...)
 	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
 	result, err := b.rounds.Run(testkit.Context(t),
-		completion.NewReports(completion.Config{Retry: retry}, []completion.Report{{Execution: ids[0]}, {Execution: ids[1]}}))
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}}))
 	require.NoError(t, err)
 	require.Equal(t, 2, result.Released)
 	require.Len(t, result.Repeated, 1)
@@ -189,7 +188,7 @@ func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
 
 	b.finish(t, attune.StatusCompleted, line[0])
 	again := recovery.NewRehome(rehome.Left(), true)
-	result, err := b.rounds.Run(testkit.Context(t), completion.New(line[:1]), again, scheduler.Fill{})
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.Fill{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Moved)
 	require.Zero(t, result.Granted)
@@ -259,8 +258,8 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
 	b.rounds = b.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, ids))
-	retry := completion.Config{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1, MaxDelay: 1, Unstarted: 1}}
-	result, err := b.rounds.Run(testkit.Context(t), completion.NewReports(retry, []completion.Report{{Execution: ids[0]}}))
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1, MaxDelay: 1, Unstarted: 1}}
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
 	require.NoError(t, err)
 	require.Len(t, result.Repeated, 1)
 	next := result.Repeated[0].ID
@@ -279,7 +278,7 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	require.Equal(t, scheduler.Result{Ended: 1}, failing.rehome(t, ids))
 	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'error' = 'Worker queue TTL expired: heartbeat timeout before the worker started the execution'`, ids[0]))
-	result, err = failing.rounds.Run(testkit.Context(t), completion.NewReports(retry, []completion.Report{{Execution: ids[0]}}))
+	result, err = failing.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
 	require.NoError(t, err)
 	next = result.Repeated[0].ID
 	failing.dispatch(t, next)

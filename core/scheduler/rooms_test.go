@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
@@ -100,7 +99,7 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	rival := b.replica(t)
 
 	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(waits), &decided{func() {
-		got, err := rival.Run(testkit.Context(t), completion.New(holders), scheduler.Fill{})
+		got, err := rival.Run(testkit.Context(t), scheduler.NewReleaseStep(holders), scheduler.Fill{})
 		require.NoError(t, err)
 		require.Equal(t, scheduler.Result{Released: 3}, got)
 	}})
@@ -137,7 +136,7 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	end := b.lockQueue(t, held)
 	run := func(insists map[int64]bool) scheduler.Result {
 		result, err := b.rounds.RunSparing(testkit.Context(t), insists,
-			completion.New([]int64{ended[0], others[0]}), scheduler.Fill{}, scheduler.NewRequestStep([]int64{asks[0], others[1], asks[1]}))
+			scheduler.NewReleaseStep([]int64{ended[0], others[0]}), scheduler.Fill{}, scheduler.NewRequestStep([]int64{asks[0], others[1], asks[1]}))
 		require.NoError(t, err)
 		return result
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -79,7 +78,7 @@ func (b *bundle) dispatch(t *testing.T, ids ...int64) scheduler.Result {
 
 func (b *bundle) complete(t *testing.T, ids ...int64) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(testkit.Context(t), completion.New(ids), scheduler.Fill{})
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(ids), scheduler.Fill{})
 	require.NoError(t, err)
 	return result
 }
@@ -154,7 +153,7 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	// S5: a newcomer goes behind those who wait even when a slot is free.
 	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
 	late := b.request(t, action, 1)
-	result, err := b.rounds.Run(testkit.Context(t), completion.New([]int64{ids[1], ids[2]}), scheduler.Fill{}, scheduler.NewRequestStep(late))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[1], ids[2]}), scheduler.Fill{}, scheduler.NewRequestStep(late))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2, Enqueued: 1}, result)
 	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},

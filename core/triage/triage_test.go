@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
@@ -117,7 +116,7 @@ func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 func (b *bundle) finish(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
 	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = any($1)`, ids)
-	result, err := b.rounds.Run(t.Context(), completion.New(ids), scheduler.Fill{})
+	result, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.Fill{})
 	require.NoError(t, err)
 	return result
 }
@@ -220,7 +219,7 @@ func (b *bundle) storm(ctx context.Context, t *testing.T, action testkit.ActionR
 						update execution set status = 'completed' where status = 'scheduled' and action = $1 and id % $2 = $3 returning id)
 					select coalesce(array_agg(id), '{}') from ended`, action.ID, replicas, n).Scan(&ids)
 				if err == nil {
-					_, err = rounds.Run(ctx, completion.New(ids), scheduler.Fill{})
+					_, err = rounds.Run(ctx, scheduler.NewReleaseStep(ids), scheduler.Fill{})
 				}
 				if err != nil && ctx.Err() == nil {
 					panic(fmt.Sprintf("replica %d: %v", n, err))

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
@@ -245,7 +244,7 @@ func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
 		return fmt.Errorf("finish %d executions: %w", batch, err)
 	}
 	begun = time.Now()
-	result, err = p.rounds.Run(ctx, completion.New(done), scheduler.Fill{})
+	result, err = p.rounds.Run(ctx, scheduler.NewReleaseStep(done), scheduler.Fill{})
 	p.note(operationComplete, batch, time.Since(begun), counts)
 	if err != nil || result.Released != batch || result.Granted != batch {
 		return fmt.Errorf("complete %d: %+v: %w", batch, result, err)

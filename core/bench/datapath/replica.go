@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
@@ -234,7 +233,7 @@ func (l *lane) round(ctx context.Context, ended, requested []note, queues []int6
 			fill.Spare = append(fill.Spare, queue)
 		}
 	}
-	result, err := l.rounds.RunSparing(ctx, insists, completion.New(once(ended)), fill, scheduler.NewRequestStep(once(requested)))
+	result, err := l.rounds.RunSparing(ctx, insists, scheduler.NewReleaseStep(once(ended)), fill, scheduler.NewRequestStep(once(requested)))
 	if err == nil {
 		for i, queue := range result.Unfilled {
 			l.lanes[spread.Of(result.UnfilledOf[i], len(l.lanes))].unfilled.Put(queue)

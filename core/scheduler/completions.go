@@ -1,4 +1,4 @@
-package completion
+package scheduler
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/retrypolicy"
-	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -25,18 +24,25 @@ type Report struct {
 	ActionRef string
 }
 
-// Config is what the step depends on.
-type Config struct {
+// CompletionConfig is what the step depends on.
+type CompletionConfig struct {
 	Retry retrypolicy.Config
 	// Chance returns a number in [0, 1) that spreads the pauses before
 	// repetitions; nil stands for no spreading.
 	Chance func() float64
 }
 
-// Step releases a batch of executions that were reported as ended, and has
-// those repeated that may be.
-type Step struct {
-	cfg     Config
+// CompletionStep takes execution.completed: it gives back the slot and the worker's room
+// of every execution that has ended, so that the batch can promote waiting executions,
+// and has executions repeated that may be.
+//
+// The row decides, never the message: existing workers report "Completed" for actions that
+// failed. A report about an execution that has not ended changes nothing. Releasing is
+// guarded by the holder that is stored, so that any number of deliveries, in any order, to
+// any number of replicas, releases once (invariants S7, S14). An execution that ended while
+// it waited (a cancel by another service) leaves its queue.
+type CompletionStep struct {
+	cfg     CompletionConfig
 	reports []Report
 	ids     []int64
 	// early lists reported executions whose row has not ended.
@@ -47,35 +53,35 @@ type Step struct {
 	questions *inquiry.Opening
 }
 
-// New makes the step for executions that are only released.
-func New(ids []int64) *Step {
+// NewReleaseStep makes the step for executions that are only released.
+func NewReleaseStep(ids []int64) *CompletionStep {
 	reports := make([]Report, len(ids))
 	for i, id := range ids {
 		reports[i].Execution = id
 	}
-	return NewReports(Config{}, reports)
+	return NewCompletionStep(CompletionConfig{}, reports)
 }
 
-// NewReports makes the step for these reports, each execution once.
-func NewReports(cfg Config, reports []Report) *Step {
-	s := &Step{cfg: cfg, reports: reports, ids: make([]int64, len(reports))}
+// NewCompletionStep makes the step for these reports, each execution once.
+func NewCompletionStep(cfg CompletionConfig, reports []Report) *CompletionStep {
+	s := &CompletionStep{cfg: cfg, reports: reports, ids: make([]int64, len(reports))}
 	for i, report := range reports {
 		s.ids[i] = report.Execution
 	}
 	return s
 }
 
-// Executions implements scheduler.Step.
-func (s *Step) Executions() []int64 { return s.ids }
+// Executions implements Step.
+func (s *CompletionStep) Executions() []int64 { return s.ids }
 
-// Hint implements scheduler.Hinted.
-func (s *Step) Hint(ctx context.Context, plan *scheduler.Plan) (bool, error) {
-	hints := make([]scheduler.Hint, len(s.reports))
+// Hint implements Hinted.
+func (s *CompletionStep) Hint(ctx context.Context, plan *Plan) (bool, error) {
+	hints := make([]Hint, len(s.reports))
 	for i, report := range s.reports {
 		if report.Unreported {
 			return false, nil
 		}
-		hints[i] = scheduler.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
+		hints[i] = Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
 	}
 	if err := plan.LoadHinted(ctx, hints); err != nil {
 		return false, err
@@ -88,8 +94,8 @@ func (s *Step) Hint(ctx context.Context, plan *scheduler.Plan) (bool, error) {
 	return true, nil
 }
 
-// Plan implements scheduler.Step.
-func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
+// Plan implements Step.
+func (s *CompletionStep) Plan(ctx context.Context, plan *Plan) error {
 	var silent, asking []int64
 	for _, report := range s.reports {
 		row, ok := plan.Row(report.Execution)
@@ -129,8 +135,8 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	return nil
 }
 
-// Apply implements scheduler.Step.
-func (s *Step) Apply(round *scheduler.Round) {
+// Apply implements Step.
+func (s *CompletionStep) Apply(round *Round) {
 	s.early = s.early[:0]
 	for _, report := range s.reports {
 		fact, ok := round.Ledger.Fact(report.Execution)
@@ -149,7 +155,7 @@ func (s *Step) Apply(round *scheduler.Round) {
 
 // ask puts the questions of results to people, in the transaction that takes their
 // ends. An execution is asked about once; whoever comes second reads again.
-func (s *Step) ask(round *scheduler.Round) {
+func (s *CompletionStep) ask(round *Round) {
 	if s.questions.Empty() {
 		return
 	}
@@ -164,7 +170,7 @@ func (s *Step) ask(round *scheduler.Round) {
 
 // end draws every consequence of an end: once for the slot and the repetition,
 // however often it is reported.
-func (s *Step) end(round *scheduler.Round, report Report, status attune.Status) {
+func (s *CompletionStep) end(round *Round, report Report, status attune.Status) {
 	released := round.Release(report.Execution)
 	withdrawn := round.Ledger.Withdraw(report.Execution)
 	if contradicts(report.Said, status) {
@@ -199,7 +205,7 @@ func (s *Step) end(round *scheduler.Round, report Report, status attune.Status) 
 // verdict decides whether an ended execution is repeated. A task of a workflow
 // that a worker has begun is repeated by its workflow; one that never was is lost
 // work like any other.
-func (s *Step) verdict(row store.ReadRoundExecutionsRow) retrypolicy.Verdict {
+func (s *CompletionStep) verdict(row store.ReadRoundExecutionsRow) retrypolicy.Verdict {
 	allowed := int(row.AllowedRetries)
 	if row.Workflow != 0 {
 		allowed = 0
@@ -217,7 +223,7 @@ func contradicts(said, status attune.Status) bool {
 	return said.Terminal() && said != attune.StatusCompleted && said != status
 }
 
-func (s *Step) chance() float64 {
+func (s *CompletionStep) chance() float64 {
 	if s.cfg.Chance == nil {
 		return 0.5 // the middle: no spreading
 	}
@@ -226,6 +232,6 @@ func (s *Step) chance() float64 {
 
 // Early lists executions that were reported as ended although their row says
 // they have not. It is valid after the round.
-func (s *Step) Early() []int64 { return s.early }
+func (s *CompletionStep) Early() []int64 { return s.early }
 
-var _ scheduler.Hinted = (*Step)(nil)
+var _ Hinted = (*CompletionStep)(nil)
