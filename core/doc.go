@@ -15,8 +15,7 @@
 //	     the two wires: PostgreSQL and RabbitMQ; they decide nothing
 //	L3   outbox, alertevent → outbox
 //	     messages, and core.alert events, that become true with the transaction that wrote them
-//	L4   admission, scheduler → admission, inquiry; advancement, eventing,
-//	     enforcement, retention,
+//	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,
 //	     progress, recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
 //	L5a  monitor triage catalog submit doctor handback
@@ -29,7 +28,7 @@
 // # The path of a message
 //
 //	1   event.created             eventing            enforcement per matching rule
-//	2   enforcement.created       enforcement         parameters, execution requested
+//	2   enforcement.created       scheduler           parameters, execution requested
 //	3   execution.requested       scheduler, admission admit, queue or refuse
 //	4   the same transaction      scheduler, placement choose workers; scheduled
 //	4w  a workflow, in place of 4 advancement         state, first tasks

@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 
-	"github.com/attune-go/attune/core/enforcement"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
 )
 
 // maxEnforcements is how many executions are made for enforcements in one round.
@@ -15,13 +15,13 @@ const maxEnforcements = 100
 // they leave undone is handed to the hot loop.
 func (e *Engine) newEnforcements() *inbox {
 	b := &inbox{queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement", most: maxEnforcements}
-	measured := enforcement.NewMetrics(e.registry)
+	measured := scheduler.NewEnforcementMetrics(e.registry)
 	b.read = func(body []byte) (int64, error) {
 		envelope, err := message.Decode[message.EnforcementCreated](body)
 		return envelope.Payload.EnforcementID, err
 	}
 	b.work = func(ctx context.Context, ids []int64) ([]int64, error) {
-		step := enforcement.New(ids)
+		step := scheduler.NewEnforcementStep(ids)
 		result, err := e.hot.rounds.Run(ctx, step)
 		if err != nil {
 			return nil, err

@@ -1,9 +1,8 @@
-package enforcement_test
+package scheduler_test
 
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,28 +11,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/enforcement"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
-
-func TestMain(m *testing.M) { testkit.Main(m) }
-
-// relay notes what it is told to publish.
-type relay struct {
-	mu       sync.Mutex
-	messages []outbox.Message // guarded by mu
-}
-
-func (r *relay) Published(_ int64, messages []outbox.Message) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.messages = append(r.messages, messages...)
-}
 
 func (r *relay) keys() []string {
 	r.mu.Lock()
@@ -45,7 +28,7 @@ func (r *relay) keys() []string {
 	return keys
 }
 
-type bundle struct {
+type enforcements struct {
 	t       *testing.T
 	store   *store.Store
 	relay   *relay
@@ -56,9 +39,9 @@ type bundle struct {
 	rule    int64
 }
 
-func setup(t *testing.T) *bundle {
+func setupEnforcements(t *testing.T) *enforcements {
 	t.Helper()
-	b := &bundle{t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{}}
+	b := &enforcements{t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{}}
 	b.rounds = b.replica()
 	b.action = testkit.Action(t, b.store, "demo.act")
 	b.worker = testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
@@ -68,30 +51,30 @@ func setup(t *testing.T) *bundle {
 	return b
 }
 
-func (b *bundle) replica() *scheduler.Scheduler {
+func (b *enforcements) replica() *scheduler.Scheduler {
 	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: b.relay, Logger: testkit.Logger(b.t)})
 }
 
-func (b *bundle) id(sql string, args ...any) int64 {
+func (b *enforcements) id(sql string, args ...any) int64 {
 	b.t.Helper()
 	return int64(testkit.Count(b.t, b.store, sql, args...))
 }
 
-func (b *bundle) enforcement(event int, config string) int64 {
+func (b *enforcements) enforcement(event int, config string) int64 {
 	b.t.Helper()
 	return b.id(`insert into enforcement (rule, rule_ref, trigger_ref, event, payload, config)
 		values ($1, 'demo.rule', 'demo.door', $2, '{}', nullif($3, '')::jsonb) returning id`, b.rule, event, config)
 }
 
-func (b *bundle) run(ids ...int64) enforcement.Outcome {
+func (b *enforcements) run(ids ...int64) scheduler.EnforcementOutcome {
 	b.t.Helper()
-	step := enforcement.New(ids)
+	step := scheduler.NewEnforcementStep(ids)
 	_, err := b.rounds.Run(testkit.Context(b.t), step)
 	require.NoError(b.t, err)
 	return step.Outcome()
 }
 
-func (b *bundle) status(enforcement int64) (status, reason string) {
+func (b *enforcements) status(enforcement int64) (status, reason string) {
 	b.t.Helper()
 	require.NoError(b.t, b.store.Pool().QueryRow(testkit.Context(b.t),
 		`select status::text, coalesce(error, '') from enforcement where id = $1`, enforcement).Scan(&status, &reason))
@@ -102,11 +85,11 @@ func (b *bundle) status(enforcement int64) (status, reason string) {
 // made, with its parameters, and is processed with it. Again changes nothing (S10).
 func TestAnEnforcementBecomesItsExecution(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupEnforcements(t)
 	identity := b.id(`insert into identity (login) values ('ann') returning id`)
 	testkit.Exec(t, b.store, `update rule set owner_identity = $1, permission_set_refs = '{core.read}'`, identity)
 	with, without := b.enforcement(1, `{"a":1}`), b.enforcement(2, `{}`)
-	require.Equal(t, enforcement.Outcome{Processed: 2}, b.run(without, with, with))
+	require.Equal(t, scheduler.EnforcementOutcome{Processed: 2}, b.run(without, with, with))
 
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from execution
 		where status = 'scheduled' and worker = $1 and exists (select from execution_holder h where h.execution = execution.id) and action = $2 and action_ref = 'demo.act'
@@ -116,7 +99,7 @@ func TestAnEnforcementBecomesItsExecution(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from enforcement where status = 'processed' and resolved_at is not null and error is null`))
 	require.Equal(t, []string{message.DispatchKey(b.worker.ID), message.DispatchKey(b.worker.ID)}, b.relay.keys())
 
-	require.Equal(t, enforcement.Outcome{}, b.run(with, without))
+	require.Equal(t, scheduler.EnforcementOutcome{}, b.run(with, without))
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from execution`))
 	testkit.Invariants(t, b.store)
 }
@@ -124,7 +107,7 @@ func TestAnEnforcementBecomesItsExecution(t *testing.T) {
 // Who acts, and with what, when the rule does not say.
 func TestWithoutAnOwnerTheSystemActs(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupEnforcements(t)
 	testkit.Exec(t, b.store, `update action set default_execution_permission_set_refs = '{core.default}'`)
 	testkit.Exec(t, b.store, `delete from identity where id = 1`)
 	none := b.enforcement(1, ``)
@@ -151,7 +134,7 @@ func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t)
+			b := setupEnforcements(t)
 			other := testkit.Action(t, b.store, "other.act")
 			elsewhere := b.id(`insert into trigger (ref, label) values ('other.door', 'x') returning id`)
 			bad := b.enforcement(1, `{}`)
@@ -161,8 +144,8 @@ func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 			good := b.id(`insert into enforcement (rule, rule_ref, trigger_ref, event, payload) values ($1, 'other.rule', 'other.door', 1, '{}') returning id`, healthy)
 
 			outcome := b.run(bad, good, 1<<40)
-			require.Equal(t, enforcement.Outcome{
-				Processed: 1, Disabled: []enforcement.Disabled{{ID: bad, RuleRef: "demo.rule", Reason: c.reason}}, Missing: []int64{1 << 40},
+			require.Equal(t, scheduler.EnforcementOutcome{
+				Processed: 1, Disabled: []scheduler.DisabledEnforcement{{ID: bad, RuleRef: "demo.rule", Reason: c.reason}}, Missing: []int64{1 << 40},
 			}, outcome)
 			status, reason := b.status(bad)
 			require.Equal(t, "disabled", status)
@@ -170,10 +153,10 @@ func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 			status, _ = b.status(good)
 			require.Equal(t, "processed", status)
 			require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution`))
-			require.Equal(t, enforcement.Outcome{}, b.run(bad, good))
+			require.Equal(t, scheduler.EnforcementOutcome{}, b.run(bad, good))
 
 			registry := prometheus.NewRegistry()
-			metrics := enforcement.NewMetrics(registry)
+			metrics := scheduler.NewEnforcementMetrics(registry)
 			metrics.Observe(outcome)
 			n, err := testutil.GatherAndCount(registry, "attune_enforcements_total")
 			require.NoError(t, err)
@@ -185,10 +168,10 @@ func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 // An execution that another service has made already is the one (S10).
 func TestAnExecutionThatIsThereIsKept(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupEnforcements(t)
 	id := b.enforcement(1, `{}`)
 	theirs := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.Enforcement = &id })
-	require.Equal(t, enforcement.Outcome{Processed: 1}, b.run(id))
+	require.Equal(t, scheduler.EnforcementOutcome{Processed: 1}, b.run(id))
 	require.Equal(t, theirs.ID, b.id(`select id from execution where enforcement = $1`, id))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, theirs.ID))
 	status, _ := b.status(id)
@@ -198,7 +181,7 @@ func TestAnExecutionThatIsThereIsKept(t *testing.T) {
 // The secrets of the parameters go with the execution, as they are.
 func TestSecretsGoWithTheExecution(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupEnforcements(t)
 	id := b.enforcement(1, `{"token":{"$attune_secret":true,"redacted":true}}`)
 	testkit.Exec(t, b.store, `insert into execution_secret_value (entity_type, entity_id, json_path, source_kind, encrypted_value)
 		values ($1, $2, '/token', 'parameter_schema', '"sealed"')`, secret.OfEnforcement, id)
@@ -211,7 +194,7 @@ func TestSecretsGoWithTheExecution(t *testing.T) {
 // within the limit of the action (S3).
 func TestReplicasWithTheSameEnforcementsMakeOneExecutionEach(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupEnforcements(t)
 	testkit.Policy(t, b.store, b.action, 3)
 	const n = 60
 	ids := make([]int64, n)
@@ -228,7 +211,7 @@ func TestReplicasWithTheSameEnforcementsMakeOneExecutionEach(t *testing.T) {
 			}
 			for part := range slices.Chunk(append(mine, mine...), 11+r) {
 				for {
-					_, err := rounds.Run(testkit.Context(t), enforcement.New(part))
+					_, err := rounds.Run(testkit.Context(t), scheduler.NewEnforcementStep(part))
 					if err == nil {
 						break
 					}
