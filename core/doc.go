@@ -16,7 +16,7 @@
 //	L3   outbox, alertevent → outbox
 //	     messages, and core.alert events, that become true with the transaction that wrote them
 //	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,
-//	     progress, recovery, deadletter, liveness, cancellation → scheduler, admission
+//	     recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
 //	L5a  monitor triage catalog submit doctor handback
 //	     what people and programs ask and may do

@@ -30,8 +30,7 @@ var layers = map[string]int{
 	"outbox": 30, "alertevent": 30,
 
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
-	"retention": 40, "progress": 40,
-	"recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
+	"retention": 40, "recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
 	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
 	"engine": 55, "api": 55, "worker": 55, "gauge": 55, "alerting": 55,
@@ -49,7 +48,6 @@ var siblings = map[string][]string{
 	"policy":       {"schema"},
 	"scheduler":    {"admission", "inquiry"},
 	"advancement":  {"scheduler", "inquiry", "admission"}, // a task that asks a person opens its question with its row
-	"progress":     {"scheduler", "admission"},
 	"cancellation": {"scheduler", "admission"},
 	"recovery":     {"scheduler", "admission"},
 	"deadletter":   {"scheduler", "admission"},

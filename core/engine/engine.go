@@ -23,7 +23,6 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/policy"
-	"github.com/attune-go/attune/core/progress"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
@@ -216,7 +215,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("batches", e.hot.batched)
 	e.services.Add("requests", e.hot.requested)
 	e.services.Add("status", status)
-	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
+	e.services.Add("progress", scheduler.NewStatusReports(status, e.logger, scheduler.NewStatusMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
 	e.addWorkflows(rounds, loopMetrics)
 	e.services.Add("recovery", e.sweep)

@@ -1,4 +1,4 @@
-package progress_test
+package scheduler_test
 
 import (
 	"strings"
@@ -11,13 +11,11 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/progress"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
-
-func connect(t *testing.T, vhost string) *broker.Broker {
+func connectStatus(t *testing.T, vhost string) *broker.Broker {
 	t.Helper()
 	wire := broker.New(broker.Config{URL: vhost, ConnectionName: "progress"}, testkit.Logger(t), nil)
 	require.NoError(t, wire.Start(testkit.Context(t)))
@@ -25,7 +23,7 @@ func connect(t *testing.T, vhost string) *broker.Broker {
 	return wire
 }
 
-func publish(t *testing.T, wire *broker.Broker, bodies ...[]byte) {
+func publishStatus(t *testing.T, wire *broker.Broker, bodies ...[]byte) {
 	t.Helper()
 	messages := make([]broker.Message, len(bodies))
 	for i, body := range bodies {
@@ -39,7 +37,7 @@ func publish(t *testing.T, wire *broker.Broker, bodies ...[]byte) {
 	}
 }
 
-func report(t *testing.T, status string) []byte {
+func statusReport(t *testing.T, status string) []byte {
 	t.Helper()
 	body, err := message.New(message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
 		ExecutionID: 1, ActionRef: "core.echo", PreviousStatus: "scheduled", NewStatus: status, ChangedAt: time.Now().UTC(),
@@ -48,7 +46,7 @@ func report(t *testing.T, status string) []byte {
 	return body
 }
 
-func state(t *testing.T, wire *broker.Broker, queue string) broker.QueueState {
+func queueState(t *testing.T, wire *broker.Broker, queue string) broker.QueueState {
 	t.Helper()
 	state, err := wire.QueueState(testkit.Context(t), queue)
 	require.NoError(t, err)
@@ -60,18 +58,18 @@ func state(t *testing.T, wire *broker.Broker, queue string) broker.QueueState {
 func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 	t.Parallel()
 	vhost := testkit.VHost(t)
-	look, wire := connect(t, vhost), connect(t, vhost)
+	look, wire := connectStatus(t, vhost), connectStatus(t, vhost)
 	require.NoError(t, look.DeclareExecutor(testkit.Context(t)))
 	registry := prometheus.NewRegistry()
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionStatus, Prefetch: 10, MaxBatch: 4})
-	reports := progress.New(consumer, testkit.Logger(t), progress.NewMetrics(registry))
+	reports := scheduler.NewStatusReports(consumer, testkit.Logger(t), scheduler.NewStatusMetrics(registry))
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	require.NoError(t, reports.Start(testkit.Context(t)))
 	t.Cleanup(reports.Stop)
 
-	publish(t, look, report(t, "running"), []byte("not JSON"), report(t, "running"), []byte(`{"payload":{}}`),
-		report(t, "completed"), report(t, "whatever a stranger says"))
-	testkit.Eventually(t, func() bool { return state(t, look, message.QueueDeadLetter).Ready == 2 }, 10*time.Second)
+	publishStatus(t, look, statusReport(t, "running"), []byte("not JSON"), statusReport(t, "running"), []byte(`{"payload":{}}`),
+		statusReport(t, "completed"), statusReport(t, "whatever a stranger says"))
+	testkit.Eventually(t, func() bool { return queueState(t, look, message.QueueDeadLetter).Ready == 2 }, 10*time.Second)
 	want := `
 		# HELP attune_status_reports_total Reports of workers about the status of executions.
 		# TYPE attune_status_reports_total counter
@@ -90,25 +88,25 @@ func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 	reports.Stop()
 	consumer.Stop()
 	wire.Stop()
-	testkit.Eventually(t, func() bool { return state(t, look, message.QueueExecutionStatus).Consumers == 0 }, 10*time.Second)
-	require.Zero(t, state(t, look, message.QueueExecutionStatus).Ready)
-	require.Equal(t, 2, state(t, look, message.QueueDeadLetter).Ready)
+	testkit.Eventually(t, func() bool { return queueState(t, look, message.QueueExecutionStatus).Consumers == 0 }, 10*time.Second)
+	require.Zero(t, queueState(t, look, message.QueueExecutionStatus).Ready)
+	require.Equal(t, 2, queueState(t, look, message.QueueDeadLetter).Ready)
 }
 
 // Without metrics reports are taken all the same.
 func TestReportsAreTakenWithoutMetrics(t *testing.T) {
 	t.Parallel()
-	wire := connect(t, testkit.VHost(t))
+	wire := connectStatus(t, testkit.VHost(t))
 	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
-	publish(t, wire, report(t, "running"))
-	require.Equal(t, 1, state(t, wire, message.QueueExecutionStatus).Ready)
+	publishStatus(t, wire, statusReport(t, "running"))
+	require.Equal(t, 1, queueState(t, wire, message.QueueExecutionStatus).Ready)
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionStatus})
-	reports := progress.New(consumer, testkit.Logger(t), nil)
+	reports := scheduler.NewStatusReports(consumer, testkit.Logger(t), nil)
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	require.NoError(t, reports.Start(testkit.Context(t)))
-	testkit.Eventually(t, func() bool { return state(t, wire, message.QueueExecutionStatus).Ready == 0 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Ready == 0 }, 10*time.Second)
 	reports.Stop() // takes what it was given, and ends
 	consumer.Stop()
-	testkit.Eventually(t, func() bool { return state(t, wire, message.QueueExecutionStatus).Consumers == 0 }, 10*time.Second)
-	require.Zero(t, state(t, wire, message.QueueExecutionStatus).Ready)
+	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Consumers == 0 }, 10*time.Second)
+	require.Zero(t, queueState(t, wire, message.QueueExecutionStatus).Ready)
 }
