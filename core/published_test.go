@@ -46,7 +46,7 @@ var publishedLines = []struct{ line, constant, file, why string }{
 	{line: "Error: Queue full (max length: 10000)", constant: "Queue full (max length: %d)", file: "core/scheduler/enter.go"},
 	{
 		line: "Execution timeout: worker did not pick up task within timeout", constant: "Execution timeout: worker did not pick up task within %d seconds",
-		file: "core/recovery/rehome.go",
+		file: "core/scheduler/unstarted.go",
 	},
 	{
 		line: "Message expired in worker queue (worker unavailable)", constant: "Message expired in worker queue",

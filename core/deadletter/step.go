@@ -123,7 +123,7 @@ func (l *Letter) resolve(round *scheduler.Round, mayWait bool) (v verdict, open 
 		round.Replan()
 		return v, true
 	}
-	why := scheduler.Unstarted{
+	why := scheduler.Reassignment{
 		Cause: scheduler.CauseDeadLetter, Move: true,
 		// What expired never reached the worker, and what it rejected it rejects again; a batch
 		// is rejected by a worker that reads no batches any more.
@@ -131,16 +131,16 @@ func (l *Letter) resolve(round *scheduler.Round, mayWait bool) (v verdict, open 
 		Result: l.result(round, row.ActionRef),
 	}
 	if mayWait {
-		why.Patience = l.wait(round.Now(), fact.Updated)
+		why.Timeout = l.wait(round.Now(), fact.Updated)
 	}
-	switch round.Replace(fact, why) {
-	case scheduler.FateOpen:
+	switch round.Reassign(fact, why) {
+	case scheduler.ReassignOpen:
 		return v, true
-	case scheduler.FateMoved:
+	case scheduler.ReassignMoved:
 		return verdict{decision: Retried, detail: l.moved(round)}, false
-	case scheduler.FateEnded:
+	case scheduler.ReassignEnded:
 		return verdict{decision: Failed, detail: "ended; its repetition, if it may have one, is a new execution"}, false
-	case scheduler.FateKept:
+	case scheduler.ReassignKept:
 	}
 	return stale("execution %d stays where it is", l.Execution), false
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
@@ -111,17 +110,17 @@ func (l *lane) missing(ctx context.Context, it item) (excess item, full bool) {
 // had room yet: the next round of any lane tries them, before waiting executions.
 type displaced struct {
 	mu   sync.Mutex
-	left []recovery.Stranded // guarded by mu
+	left []scheduler.Unstarted // guarded by mu
 }
 
-func (d *displaced) add(left []recovery.Stranded) {
+func (d *displaced) add(left []scheduler.Unstarted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left = append(d.left, left...)
 }
 
 // take returns them and the ones found since, each once.
-func (d *displaced) take(found []recovery.Stranded) []recovery.Stranded {
+func (d *displaced) take(found []scheduler.Unstarted) []scheduler.Unstarted {
 	d.mu.Lock()
 	left := d.left
 	d.left = nil

@@ -162,7 +162,7 @@ func TestErrandsArePartedUntilEachStandsAlone(t *testing.T) {
 	t.Parallel()
 	e := errands{
 		queues: []int64{1, 2, 3}, expired: []int64{4}, misplaced: []int64{5, 6},
-		lost: []recovery.Lost{{Note: 7}}, stranded: []recovery.Stranded{{Execution: 8}, {Execution: 9}},
+		lost: []scheduler.LostHolder{{Note: 7}}, stranded: []scheduler.Unstarted{{Execution: 8}, {Execution: 9}},
 	}
 	alone := 0
 	var part func(errands)

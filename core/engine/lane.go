@@ -160,7 +160,7 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 	}
 	items = append(items, in.requested...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
-	in.errands.stranded = l.displaced.take(in.found.Stranded)
+	in.errands.stranded = l.displaced.take(in.found.Unstarted)
 	err := l.round(ctx, items, in.errands)
 	crashpoint.Reach("hot:before-ack")
 	l.acknowledge(ctx)

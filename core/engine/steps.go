@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 )
 
@@ -31,10 +30,10 @@ import (
 //	enforcement   enforcement.created   makes the execution, admits and hands it over
 func (c course) steps(work work) (its parts, all []scheduler.Step) {
 	its.done, its.asked = scheduler.NewCompletionStep(c.completion, work.ended), scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
-	its.rehome = recovery.NewRehome(work.stranded, c.moveLate)
+	its.rehome = scheduler.NewReassignStep(work.stranded, c.moveLate)
 	all = append(all, its.done)
 	if len(work.lost) > 0 {
-		all = append(all, recovery.NewReturn(work.lost))
+		all = append(all, scheduler.NewReturnStep(work.lost))
 	}
 	if len(work.stranded) > 0 {
 		all = append(all, its.rehome)
@@ -43,7 +42,7 @@ func (c course) steps(work work) (its parts, all []scheduler.Step) {
 		all = append(all, deadletter.NewStep(work.letters, work.room))
 	}
 	if len(work.expired) > 0 {
-		all = append(all, recovery.NewExpiry(work.expired, c.queueTimeout))
+		all = append(all, scheduler.NewExpireStep(work.expired, c.queueTimeout))
 	}
 	all = append(all, work.fill())
 	if len(work.misplaced) > 0 {
@@ -55,7 +54,7 @@ func (c course) steps(work work) (its parts, all []scheduler.Step) {
 // parts are the steps that have something to say after the round.
 type parts struct {
 	done   *scheduler.CompletionStep
-	rehome *recovery.Rehome
+	rehome *scheduler.ReassignStep
 	asked  *scheduler.RequestStep
 }
 
@@ -87,8 +86,8 @@ type errands struct {
 	waited    map[int64]int // how often each was left because another round held it
 	expired   []int64       // executions that have waited too long
 	misplaced []int64       // executions that wait in a queue that is no longer theirs
-	lost      []recovery.Lost
-	stranded  []recovery.Stranded
+	lost      []scheduler.LostHolder
+	stranded  []scheduler.Unstarted
 	due       bool // somebody waits for a moment that has come
 }
 

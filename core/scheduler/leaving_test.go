@@ -7,7 +7,6 @@ import (
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/placement"
-	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -15,12 +14,12 @@ import (
 // leave has the rounds look at what a worker that leaves has not begun.
 func (b *bundle) leave(t *testing.T, ids []int64, before ...scheduler.Step) scheduler.Result {
 	t.Helper()
-	list := make([]recovery.Stranded, len(ids))
+	list := make([]scheduler.Unstarted, len(ids))
 	for i, id := range ids {
-		list[i] = recovery.Stranded{Execution: id, Leaving: true}
+		list[i] = scheduler.Unstarted{Execution: id, Leaving: true}
 	}
 	b.rounds = b.replica(t) // it knows the workers as they are now
-	result, err := b.rounds.Run(testkit.Context(t), append(before, recovery.NewRehome(list, true))...)
+	result, err := b.rounds.Run(testkit.Context(t), append(before, scheduler.NewReassignStep(list, true))...)
 	require.NoError(t, err)
 	return result
 }

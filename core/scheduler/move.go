@@ -86,7 +86,7 @@ func (r *Round) move(w admission.Waiter, from, to int64, cause Cause) {
 // drop it, by a message that waits in its queue as long as it has to. So is one that
 // is not known, because it may be such a one. To drop what it never gets does no
 // harm.
-func (r *Round) stop(w admission.Waiter, worker int64, why Unstarted) {
+func (r *Round) stop(w admission.Waiter, worker int64, why Reassignment) {
 	r.stops = append(r.stops, stopped{
 		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !r.Fences(worker),
 		ending: ending{

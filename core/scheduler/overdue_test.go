@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
@@ -25,21 +24,21 @@ func (b *bundle) age(t *testing.T, by time.Duration, ids ...int64) {
 
 // overdue hands n executions to a worker that lives and starts none of them for
 // 320 seconds, and enrols another one.
-func overdue(t *testing.T, b *bundle, n int) (late []recovery.Stranded, old, other int64) {
+func overdue(t *testing.T, b *bundle, n int) (late []scheduler.Unstarted, old, other int64) {
 	t.Helper()
 	ids, old, other := stranded(t, b, n)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
 	b.age(t, 320*time.Second, ids...)
 	b.rounds = b.replica(t)
 	for _, id := range ids {
-		late = append(late, recovery.Stranded{Execution: id, Worker: old, Attempt: 1, Late: &recovery.Late{Allowed: 300 * time.Second}})
+		late = append(late, scheduler.Unstarted{Execution: id, Worker: old, Attempt: 1, Late: &scheduler.Late{Allowed: 300 * time.Second}})
 	}
 	return late, old, other
 }
 
-func (b *bundle) decide(t *testing.T, late []recovery.Stranded, move bool) scheduler.Result {
+func (b *bundle) decide(t *testing.T, late []scheduler.Unstarted, move bool) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(testkit.Context(t), recovery.NewRehome(late, move))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReassignStep(late, move))
 	require.NoError(t, err)
 	return result
 }

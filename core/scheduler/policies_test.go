@@ -253,7 +253,7 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	}
 	age(ids[1], 61)
 	age(ids[2], 59)
-	expire := func() scheduler.Result { return b.run(t, recovery.NewExpiry(ids, time.Hour), scheduler.Fill{}) }
+	expire := func() scheduler.Result { return b.run(t, scheduler.NewExpireStep(ids, time.Hour), scheduler.Fill{}) }
 
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET paused = true`)
 	require.Equal(t, scheduler.Result{}, expire(), "nobody's time runs while the queue is paused")
@@ -390,8 +390,8 @@ func TestDeletedExecutionsGiveBackWhatTheyHeld(t *testing.T) {
 	sweep(t, b, found)
 	lost := (<-found).Lost
 	require.Len(t, lost, 4)
-	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, recovery.NewReturn(lost), scheduler.Fill{}))
-	require.Equal(t, scheduler.Result{}, b.run(t, recovery.NewReturn(lost), scheduler.Fill{}), "given back once")
+	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.Fill{}))
+	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.NewReturnStep(lost), scheduler.Fill{}), "given back once")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM lost_holder`))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats`))

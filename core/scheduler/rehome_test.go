@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -52,11 +51,11 @@ func stranded(t *testing.T, b *bundle, n int) (ids []int64, old, other int64) {
 
 func (b *bundle) rehome(t *testing.T, ids []int64, before ...scheduler.Step) scheduler.Result {
 	t.Helper()
-	list := make([]recovery.Stranded, len(ids))
+	list := make([]scheduler.Unstarted, len(ids))
 	for i, id := range ids {
 		list[i].Execution = id
 	}
-	result, err := b.rounds.Run(testkit.Context(t), append(before, recovery.NewRehome(list, true))...)
+	result, err := b.rounds.Run(testkit.Context(t), append(before, scheduler.NewReassignStep(list, true))...)
 	require.NoError(t, err)
 	return result
 }
@@ -154,17 +153,17 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 	b := setup(t)
 	ids, old, other := stranded(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now(), suspect_since = now() WHERE id = $1`, old)
-	var notes []recovery.Stranded
+	var notes []scheduler.Unstarted
 	for _, attempt := range []int32{1, 0} { // the second is of a hand-over that is no longer valid
 		for _, id := range ids {
 			var note int64
 			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
 				`INSERT INTO undelivered_dispatch (execution, attempt, worker, reason) VALUES ($1, $2, $3, 'x') RETURNING id`, id, attempt, old).Scan(&note))
-			notes = append(notes, recovery.Stranded{Execution: id, Note: note, Worker: old, Attempt: attempt})
+			notes = append(notes, scheduler.Unstarted{Execution: id, Note: note, Worker: old, Attempt: attempt})
 		}
 	}
 	for _, want := range []scheduler.Result{{Moved: 2}, {}} {
-		result, err := b.rounds.Run(testkit.Context(t), recovery.NewRehome(notes, true))
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReassignStep(notes, true))
 		require.NoError(t, err)
 		require.Equal(t, want, result)
 	}
@@ -180,14 +179,14 @@ func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
 	ids, old, other := stranded(t, b, 1)
 	line := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
 	b.dispatch(t, line...) // fills the other worker, and a line behind it
-	rehome := recovery.NewRehome([]recovery.Stranded{{Execution: ids[0]}}, true)
+	rehome := scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0]}}, true)
 	_, err := b.rounds.Run(testkit.Context(t), rehome)
 	require.NoError(t, err)
 	require.Len(t, rehome.Left(), 1, "no room: it is left for the next round")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 
 	b.finish(t, attune.StatusCompleted, line[0])
-	again := recovery.NewRehome(rehome.Left(), true)
+	again := scheduler.NewReassignStep(rehome.Left(), true)
 	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.Fill{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Moved)
@@ -234,8 +233,8 @@ func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
 	for attempt := int32(1); attempt <= 10; attempt++ {
 		b.rounds = b.replica(t)
-		note := []recovery.Stranded{{Execution: ids[0], Note: 1, Worker: old, Attempt: attempt}}
-		result, err := b.rounds.Run(testkit.Context(t), recovery.NewRehome(note, true))
+		note := []scheduler.Unstarted{{Execution: ids[0], Note: 1, Worker: old, Attempt: attempt}}
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReassignStep(note, true))
 		require.NoError(t, err)
 		if attempt < 10 {
 			require.Equal(t, scheduler.Result{Moved: 1}, result, "attempt %d", attempt)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -222,8 +221,8 @@ func TestWhatWasMovedMeanwhileIsNotMovedAgain(t *testing.T) {
 	b.dispatch(t, ids...)
 	moved, other := testkit.Worker(t, b.store, "moved", announces(1, fences)), testkit.Worker(t, b.store, "other", announces(9, fences))
 	testkit.Exec(t, b.store, `UPDATE worker SET draining = true WHERE id = $1`, old.ID)
-	leaving := func() *recovery.Rehome {
-		return recovery.NewRehome([]recovery.Stranded{{Execution: ids[0], Leaving: true}}, true)
+	leaving := func() *scheduler.ReassignStep {
+		return scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0], Leaving: true}}, true)
 	}
 	rival, outer := b.replica(t), b.replica(t)
 	_, err := outer.Run(testkit.Context(t), scheduler.Fill{}) // it knows the rules and the workers

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
@@ -123,13 +122,13 @@ func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 			if err != nil {
 				panic(err)
 			}
-			var lost []recovery.Lost
+			var lost []scheduler.LostHolder
 			for _, row := range rows {
-				lost = append(lost, recovery.Lost{
+				lost = append(lost, scheduler.LostHolder{
 					Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes,
 				})
 			}
-			if _, err := engine.Run(t.Context(), recovery.NewReturn(lost), scheduler.Fill{}, scheduler.NewRequestStep(ids[75:])); err != nil {
+			if _, err := engine.Run(t.Context(), scheduler.NewReturnStep(lost), scheduler.Fill{}, scheduler.NewRequestStep(ids[75:])); err != nil {
 				panic(err)
 			}
 		}

@@ -1,32 +1,31 @@
-package recovery
+package scheduler
 
 import (
 	"context"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/scheduler"
 )
 
-// Expiry is the step that ends executions which have waited longer than their
+// ExpireStep is the step that ends executions which have waited longer than their
 // queue allows. What a sweep found is judged again under the lock: who was
 // admitted meanwhile, or whose queue was paused, stays.
-type Expiry struct {
+type ExpireStep struct {
 	ids     []int64
 	allowed time.Duration
 }
 
-// NewExpiry makes the step. allowed is how long one may wait in a queue whose
+// NewExpireStep makes the step. allowed is how long one may wait in a queue whose
 // policies do not say; 0 is for ever.
-func NewExpiry(ids []int64, allowed time.Duration) *Expiry {
-	return &Expiry{ids: ids, allowed: allowed}
+func NewExpireStep(ids []int64, allowed time.Duration) *ExpireStep {
+	return &ExpireStep{ids: ids, allowed: allowed}
 }
 
-// Executions implements scheduler.Step.
-func (s *Expiry) Executions() []int64 { return s.ids }
+// Executions implements Step.
+func (s *ExpireStep) Executions() []int64 { return s.ids }
 
-// Plan implements scheduler.Step.
-func (s *Expiry) Plan(_ context.Context, plan *scheduler.Plan) error {
+// Plan implements Step.
+func (s *ExpireStep) Plan(_ context.Context, plan *Plan) error {
 	for _, id := range s.ids {
 		if row, ok := plan.Row(id); ok && row.Waits != 0 {
 			plan.NeedQueue(row.Waits)
@@ -35,8 +34,8 @@ func (s *Expiry) Plan(_ context.Context, plan *scheduler.Plan) error {
 	return nil
 }
 
-// Apply implements scheduler.Step.
-func (s *Expiry) Apply(round *scheduler.Round) {
+// Apply implements Step.
+func (s *ExpireStep) Apply(round *Round) {
 	for _, id := range s.ids {
 		fact, ok := round.Ledger.Fact(id)
 		if !ok || fact.Waits == nil || fact.Status != attune.StatusRequested {
@@ -62,7 +61,7 @@ func (s *Expiry) Apply(round *scheduler.Round) {
 }
 
 // Lost is what an execution held, or where it waited, when it was deleted.
-type Lost struct {
+type LostHolder struct {
 	Note     int64
 	Queue    int64 // whose slot it held; 0 for none
 	WaitedIn int64 // 0 for none
@@ -71,19 +70,19 @@ type Lost struct {
 }
 
 // Return is the step that gives back what deleted executions held.
-type Return struct {
-	lost []Lost
+type ReturnStep struct {
+	lost []LostHolder
 }
 
-// NewReturn makes the step.
-func NewReturn(lost []Lost) *Return { return &Return{lost: lost} }
+// NewReturnStep makes the step.
+func NewReturnStep(lost []LostHolder) *ReturnStep { return &ReturnStep{lost: lost} }
 
-// Executions implements scheduler.Step.
-func (s *Return) Executions() []int64 { return nil }
+// Executions implements Step.
+func (s *ReturnStep) Executions() []int64 { return nil }
 
-// Plan implements scheduler.Step. The line of one who waited is counted anew,
+// Plan implements Step. The line of one who waited is counted anew,
 // because it may have been found out already.
-func (s *Return) Plan(_ context.Context, plan *scheduler.Plan) error {
+func (s *ReturnStep) Plan(_ context.Context, plan *Plan) error {
 	for _, lost := range s.lost {
 		plan.NeedLost(lost.Note)
 		if lost.Queue != 0 {
@@ -96,14 +95,14 @@ func (s *Return) Plan(_ context.Context, plan *scheduler.Plan) error {
 	return nil
 }
 
-// Apply implements scheduler.Step.
-func (s *Return) Apply(round *scheduler.Round) {
+// Apply implements Step.
+func (s *ReturnStep) Apply(round *Round) {
 	for _, lost := range s.lost {
 		round.Ledger.GiveBack(lost.Note)
 	}
 }
 
 var (
-	_ scheduler.Step = (*Expiry)(nil)
-	_ scheduler.Step = (*Return)(nil)
+	_ Step = (*ExpireStep)(nil)
+	_ Step = (*ReturnStep)(nil)
 )

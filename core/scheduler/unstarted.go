@@ -1,4 +1,4 @@
-package recovery
+package scheduler
 
 import (
 	"context"
@@ -8,12 +8,11 @@ import (
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/retrypolicy"
-	"github.com/attune-go/attune/core/scheduler"
 )
 
-// Stranded is an execution that was handed to a worker which will not start it,
+// Unstarted is an execution that was handed to a worker which will not start it,
 // or has not in time.
-type Stranded struct {
+type Unstarted struct {
 	Execution int64
 	// Note, Worker and Attempt are set for a hand-over that the broker returned,
 	// because the worker has no queue. Otherwise the worker fell silent.
@@ -33,7 +32,7 @@ type Late struct {
 	Full bool
 }
 
-// Rehome is the step that finds another worker for executions that theirs will
+// ReassignStep is the step that finds another worker for executions that theirs will
 // not start. In place when both workers fence attempts: what the old one may still
 // have got is refused by it. Otherwise the old one could start it yet, so the row
 // is closed and the work is repeated as a new row, which a late start cannot
@@ -49,31 +48,31 @@ type Late struct {
 // it while nobody else has room. What lies at a worker that drains or has left
 // goes to another as soon as one has room, and until then stays: it may come back
 // to it, and is dealt with as overdue or as a dead letter if it does not.
-type Rehome struct {
-	stranded []Stranded
-	moves    bool
-	left     []Stranded
+type ReassignStep struct {
+	unstarted []Unstarted
+	moves     bool
+	left      []Unstarted
 }
 
-// NewRehome makes the step. moveLate says whether what a living worker has not
+// NewReassignStep makes the step. moveLate says whether what a living worker has not
 // started in time may go to another.
-func NewRehome(stranded []Stranded, moveLate bool) *Rehome {
-	return &Rehome{stranded: stranded, moves: moveLate}
+func NewReassignStep(unstarted []Unstarted, moveLate bool) *ReassignStep {
+	return &ReassignStep{unstarted: unstarted, moves: moveLate}
 }
 
-// Executions implements scheduler.Step.
-func (s *Rehome) Executions() []int64 {
-	ids := make([]int64, len(s.stranded))
-	for i, one := range s.stranded {
+// Executions implements Step.
+func (s *ReassignStep) Executions() []int64 {
+	ids := make([]int64, len(s.unstarted))
+	for i, one := range s.unstarted {
 		ids[i] = one.Execution
 	}
 	return ids
 }
 
-// Plan implements scheduler.Step.
-func (s *Rehome) Plan(ctx context.Context, plan *scheduler.Plan) error {
+// Plan implements Step.
+func (s *ReassignStep) Plan(ctx context.Context, plan *Plan) error {
 	var actions []int64
-	for _, one := range s.stranded {
+	for _, one := range s.unstarted {
 		row, ok := plan.Row(one.Execution)
 		if !ok || row.Status != attune.StatusScheduled {
 			continue
@@ -91,12 +90,12 @@ func (s *Rehome) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	return plan.LoadRules(ctx, actions, nil)
 }
 
-// Apply implements scheduler.Step.
-func (s *Rehome) Apply(round *scheduler.Round) {
+// Apply implements Step.
+func (s *ReassignStep) Apply(round *Round) {
 	s.left = s.left[:0]
-	for _, one := range s.stranded {
-		switch decided := s.rehome(round, one); {
-		case !decided && len(s.left) < maxLeft:
+	for _, one := range s.unstarted {
+		switch decided := s.reassign(round, one); {
+		case !decided && len(s.left) < maxUnstarted:
 			s.left = append(s.left, one)
 		case decided && one.Note != 0:
 			round.Settle(one.Note)
@@ -106,17 +105,17 @@ func (s *Rehome) Apply(round *scheduler.Round) {
 
 // maxLeft bounds who is tried again by the next round; the sweeps find the
 // others again.
-const maxLeft = 100
+const maxUnstarted = 100
 
 // patience is how long the displaced keep their slot while they wait for room;
 // then the work is closed and repeated, and so waits in line like everybody else.
-const patience = 5 * time.Minute
+const reassignTimeout = 5 * time.Minute
 
 // Left lists those for whom no worker had room. It is valid after the round.
-func (s *Rehome) Left() []Stranded { return s.left }
+func (s *ReassignStep) Left() []Unstarted { return s.left }
 
 // rehome reports whether nothing is left to do.
-func (s *Rehome) rehome(round *scheduler.Round, one Stranded) bool {
+func (s *ReassignStep) reassign(round *Round, one Unstarted) bool {
 	fact, ok := round.Ledger.Fact(one.Execution)
 	if !ok || fact.Status != attune.StatusScheduled {
 		return true
@@ -134,10 +133,10 @@ func (s *Rehome) rehome(round *scheduler.Round, one Stranded) bool {
 	if !ok {
 		return true
 	}
-	why := scheduler.Unstarted{Cause: scheduler.CauseGone, Move: true, Patience: patience}
+	why := Reassignment{Cause: CauseGone, Move: true, Timeout: reassignTimeout}
 	switch {
 	case one.Late != nil:
-		why.Cause, why.Move, why.Keep, why.Patience = scheduler.CauseOverdue, s.moves, one.Late.Full, 0
+		why.Cause, why.Move, why.Keep, why.Timeout = CauseOverdue, s.moves, one.Late.Full, 0
 		why.Result = overdue(round, fact, *one.Late)
 		if !round.Ledger.Live(from) { // beats, and is given nothing: nobody takes messages out of its queue
 			why.Result["message"] = expiredText + ": " + waitedText(fact, from)
@@ -145,7 +144,7 @@ func (s *Rehome) rehome(round *scheduler.Round, one Stranded) bool {
 	case one.Leaving:
 		why.Keep, why.Result = true, map[string]any{} // it is not ended here
 	case one.Note != 0:
-		why.Cause, why.Same = scheduler.CauseReturned, true // what was returned never reached it
+		why.Cause, why.Same = CauseReturned, true // what was returned never reached it
 		why.Result = unavailable(round, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
 	default:
 		why.Result = unavailable(round, fact, from, "it stopped sending heartbeats before it started the execution", retrypolicy.ByTimeoutMonitor)
@@ -154,11 +153,11 @@ func (s *Rehome) rehome(round *scheduler.Round, one Stranded) bool {
 		}
 	}
 	why.Result["action_ref"] = row.ActionRef
-	return round.Replace(fact, why) != scheduler.FateOpen
+	return round.Reassign(fact, why) != ReassignOpen
 }
 
 // concerns reports whether what was found is still so under the locks.
-func (one Stranded) concerns(round *scheduler.Round, fact admission.Fact, from int64) bool {
+func (one Unstarted) concerns(round *Round, fact admission.Fact, from int64) bool {
 	switch {
 	case one.Late != nil:
 		return from == one.Worker && fact.Attempt == one.Attempt && round.Now().Sub(fact.Updated) >= one.Late.Allowed && !round.Ledger.Gone(from)
@@ -182,7 +181,7 @@ func waitedText(fact admission.Fact, worker int64) string {
 
 // unavailable is what the row of a stranded execution says, in the words by which
 // its repetition is decided.
-func unavailable(round *scheduler.Round, fact admission.Fact, worker int64, why, by string) map[string]any {
+func unavailable(round *Round, fact admission.Fact, worker int64, why, by string) map[string]any {
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,
 		"message":         waitedText(fact, worker),
@@ -192,7 +191,7 @@ func unavailable(round *scheduler.Round, fact admission.Fact, worker int64, why,
 
 // overdue is what the row says of an execution whose worker lives and has not
 // started it in time, in the published words.
-func overdue(round *scheduler.Round, fact admission.Fact, late Late) map[string]any {
+func overdue(round *Round, fact admission.Fact, late Late) map[string]any {
 	age, allowed := int64(round.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{
 		"error":     fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)", allowed, age),
@@ -201,4 +200,4 @@ func overdue(round *scheduler.Round, fact admission.Fact, late Late) map[string]
 	}
 }
 
-var _ scheduler.Step = (*Rehome)(nil)
+var _ Step = (*ReassignStep)(nil)

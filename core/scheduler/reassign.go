@@ -20,9 +20,9 @@ const (
 	CauseDeadLetter Cause = "dead_letter"       // the message expired in the worker's queue, or was rejected
 )
 
-// Unstarted says why a worker will not start what it was handed, and what may be
+// Reassignment says why a worker will not start what it was handed, and what may be
 // done about it.
-type Unstarted struct {
+type Reassignment struct {
 	Cause Cause
 	// Same lets its own worker have it again, while that may be given work: what it
 	// was handed never reached it, or is there no more.
@@ -32,38 +32,38 @@ type Unstarted struct {
 	// Keep leaves it where it is while no other worker has room: its worker will
 	// come to it.
 	Keep bool
-	// Patience is how long after the hand-over it may wait for room elsewhere. It
+	// Timeout is how long after the hand-over it may wait for room elsewhere. It
 	// keeps its slot meanwhile.
-	Patience time.Duration
+	Timeout time.Duration
 	// Result is what the row says if it is ended.
 	Result map[string]any
 }
 
-// Fate is what became of an execution that its worker will not start.
-type Fate int
+// ReassignResult is what became of an execution that its worker will not start.
+type ReassignResult int
 
-// The fates.
+// The results.
 const (
-	FateOpen  Fate = iota // nobody has room: the next round is to try again
-	FateKept              // it stays where it is
-	FateMoved             // another worker has it, as its next attempt
-	FateEnded             // its row is closed; what follows, a repetition perhaps, follows from its end
+	ReassignOpen  ReassignResult = iota // nobody has room: the next round is to try again
+	ReassignKept                        // it stays where it is
+	ReassignMoved                       // another worker has it, as its next attempt
+	ReassignEnded                       // its row is closed; what follows, a repetition perhaps, follows from its end
 )
 
 // maxMoves bounds the hand-overs of one attempt; beyond it the work is closed and
 // repeated, and so waits in line like everybody else.
 const maxMoves = 10
 
-// Replace decides about a scheduled execution that its worker has not started. In
+// Reassign decides about a scheduled execution that its worker has not started. In
 // place if both workers fence attempts: what the old one may still have got is
 // refused by it. Otherwise the old one could start it yet, so the row is closed
 // and the work is repeated as a new row, which a late start cannot touch; a worker
 // that lives is told to drop what it has. The caller has made sure under the locks
 // that the execution is still scheduled where it thinks.
-func (r *Round) Replace(fact admission.Fact, why Unstarted) Fate {
+func (r *Round) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
 	w, ok := r.Waiter(fact)
 	if !ok {
-		return FateKept
+		return ReassignKept
 	}
 	if err := bounds.TooDeep("parameters", w.Config); err != nil {
 		why.Move, why.Result = false, maps.Clone(why.Result)
@@ -73,19 +73,19 @@ func (r *Round) Replace(fact admission.Fact, why Unstarted) Fate {
 	if fact.Worker != nil {
 		from = *fact.Worker
 	}
-	if fate := r.elsewhere(fact, w, from, why); fate != FateEnded {
-		return fate
+	if result := r.elsewhere(fact, w, from, why); result != ReassignEnded {
+		return result
 	}
 	r.stop(w, from, why)
-	return FateEnded
+	return ReassignEnded
 }
 
-// elsewhere finds another worker for an execution; FateEnded says that there is
+// elsewhere finds another worker for an execution; ReassignEnded says that there is
 // none to wait for.
-func (r *Round) elsewhere(fact admission.Fact, w admission.Waiter, from int64, why Unstarted) Fate {
-	last := FateEnded
+func (r *Round) elsewhere(fact admission.Fact, w admission.Waiter, from int64, why Reassignment) ReassignResult {
+	last := ReassignEnded
 	if why.Keep {
-		last = FateKept
+		last = ReassignKept
 	}
 	if !why.Move || from == 0 || fact.Holds == nil || fact.Attempt >= maxMoves || !r.Fences(from) {
 		return last
@@ -97,14 +97,14 @@ func (r *Round) elsewhere(fact admission.Fact, w admission.Waiter, from int64, w
 	switch verdict := r.Choose(w, true, except); verdict.Outcome {
 	case placement.Placed:
 		r.move(w, from, verdict.Worker, why.Cause)
-		return FateMoved
+		return ReassignMoved
 	case placement.Busy:
-		if !why.Keep && r.Now().Sub(fact.Updated) < why.Patience {
-			return FateOpen
+		if !why.Keep && r.Now().Sub(fact.Updated) < why.Timeout {
+			return ReassignOpen
 		}
 	case placement.NoWorkers, placement.Incompatible:
 		if !why.Keep && r.scheduler.cfg.Recovering() {
-			return FateOpen
+			return ReassignOpen
 		}
 	}
 	return last
