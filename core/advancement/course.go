@@ -55,14 +55,14 @@ type course struct {
 	items    map[string]workflow.Slice
 	read     int64 // bytes of results
 
-	births  []*scheduler.Birth
-	made    []admission.Head // children that are there, and are to be requested
-	repeats []repeat
-	reopen  []int64 // settled tasks that are to be waited for again
-	settle  []settled
-	opening *inquiry.Opening
-	secrets store.InsertSecretValuesParams
-	result  json.RawMessage // of the parent, when it ends
+	newExecutions []*scheduler.NewExecution
+	made          []admission.Head // children that are there, and are to be requested
+	repeats       []repeat
+	reopen        []int64 // settled tasks that are to be waited for again
+	settle        []settled
+	opening       *inquiry.Opening
+	secrets       store.InsertSecretValuesParams
+	result        json.RawMessage // of the parent, when it ends
 }
 
 // parent is what is known of the execution of a workflow.

@@ -17,7 +17,7 @@ import (
 // whose secrets cannot be kept is refused, with a reason that holds none.
 func (s *Step) conceal(ctx context.Context, plan *scheduler.Plan, c *course) error {
 	schemas := map[string]*schema.Schema{}
-	for i, b := range c.births {
+	for i, b := range c.newExecutions {
 		marked, known := schemas[b.ActionRef]
 		if !known {
 			rule, _ := plan.Rule(nil, b.ActionRef)

@@ -65,8 +65,8 @@ type Step struct {
 // One round makes so many children, or as many as have parameters of so many bytes;
 // a workflow that wants more makes them in a round of its own.
 const (
-	maxBirths     = 1000
-	maxBirthBytes = 32 << 20
+	maxNewExecutions     = 1000
+	maxNewExecutionBytes = 32 << 20
 )
 
 // unfit is an execution of a workflow that cannot be started.
@@ -101,7 +101,7 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	if err := s.readWorkflows(ctx, plan); err != nil {
 		return err
 	}
-	births, bytes := 0, 0
+	newExecutions, bytes := 0, 0
 	for i, c := range s.courses {
 		if c.closed {
 			continue
@@ -112,8 +112,8 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 		if err := s.decide(ctx, plan, c); err != nil {
 			return err
 		}
-		births, bytes = births+len(c.plan.Start), bytes+c.plan.Bytes
-		if (births > maxBirths || bytes > maxBirthBytes) && i > 0 {
+		newExecutions, bytes = newExecutions+len(c.plan.Start), bytes+c.plan.Bytes
+		if (newExecutions > maxNewExecutions || bytes > maxNewExecutionBytes) && i > 0 {
 			s.postpone(i)
 			break
 		}
@@ -124,7 +124,7 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	for _, c := range s.courses {
 		c.need(plan)
 	}
-	return s.planBirths(ctx, plan)
+	return s.planNewExecutions(ctx, plan)
 }
 
 // Apply implements scheduler.Step.
@@ -137,7 +137,7 @@ func (s *Step) Apply(round *scheduler.Round) {
 	}
 	s.write(round)
 	for _, c := range s.courses {
-		for _, b := range c.births {
+		for _, b := range c.newExecutions {
 			round.Create(b)
 		}
 		for _, r := range c.repeats {

@@ -149,7 +149,7 @@ func (c *course) adopt(round *scheduler.Round) {
 
 // tasks adds the children to those that are waited for.
 func (c *course) tasks(to *store.InsertTasksParams) {
-	for i, b := range c.births {
+	for i, b := range c.newExecutions {
 		start, index := c.plan.Start[i], int32(-1)
 		if start.Index != nil {
 			index = int32(*start.Index)

@@ -25,8 +25,8 @@ import (
 // enforcement: it is never an error that comes back. An enforcement that has no row is
 // reported to the caller, since its message may have come before its commit.
 type EnforcementStep struct {
-	ids    []int64
-	births []*Birth
+	ids           []int64
+	newExecutions []*NewExecution
 	// What becomes of the enforcements; an empty reason is processed.
 	decided []int64
 	reasons []string
@@ -64,7 +64,7 @@ func (s *EnforcementStep) Outcome() EnforcementOutcome { return s.outcome }
 // Plan implements Step: it decides about every enforcement and plans for
 // the executions.
 func (s *EnforcementStep) Plan(ctx context.Context, plan *Plan) error {
-	s.births, s.decided, s.reasons, s.outcome = nil, nil, nil, EnforcementOutcome{}
+	s.newExecutions, s.decided, s.reasons, s.outcome = nil, nil, nil, EnforcementOutcome{}
 	rows, err := plan.Queries().ReadEnforcements(ctx, s.ids)
 	if err != nil {
 		return fmt.Errorf("read %d enforcements: %w", len(s.ids), err)
@@ -79,7 +79,7 @@ func (s *EnforcementStep) Plan(ctx context.Context, plan *Plan) error {
 			s.outcome.Missing = append(s.outcome.Missing, id)
 		}
 	}
-	return s.planBirths(ctx, plan)
+	return s.planNewExecutions(ctx, plan)
 }
 
 // decide finds out what becomes of one enforcement.
@@ -97,7 +97,7 @@ func (s *EnforcementStep) decide(row store.ReadEnforcementsRow) {
 	if row.Execution != 0 {
 		return // made by somebody who did not come to say so
 	}
-	s.births = append(s.births, &Birth{
+	s.newExecutions = append(s.newExecutions, &NewExecution{
 		ActionID: *row.Action, ActionRef: row.ActionRef, Config: parameters(row.Config), Enforcement: row.ID,
 		Executor: row.Executor, PermissionSets: row.PermissionSetRefs,
 	})
@@ -127,25 +127,25 @@ func parameters(config []byte) []byte {
 	return config
 }
 
-func (s *EnforcementStep) planBirths(ctx context.Context, plan *Plan) error {
-	if len(s.births) == 0 {
+func (s *EnforcementStep) planNewExecutions(ctx context.Context, plan *Plan) error {
+	if len(s.newExecutions) == 0 {
 		return nil
 	}
-	actions := make([]int64, len(s.births))
-	for i, b := range s.births {
-		actions[i] = b.ActionID
+	actions := make([]int64, len(s.newExecutions))
+	for i, e := range s.newExecutions {
+		actions[i] = e.ActionID
 	}
 	slices.Sort(actions)
 	if err := plan.LoadRules(ctx, slices.Compact(actions), nil); err != nil {
 		return err
 	}
-	ids, err := plan.NewIDs(ctx, len(s.births))
+	ids, err := plan.NewIDs(ctx, len(s.newExecutions))
 	if err != nil {
 		return err
 	}
-	for i, b := range s.births {
-		b.ID = ids[i]
-		plan.NeedBirth(b)
+	for i, e := range s.newExecutions {
+		e.ID = ids[i]
+		plan.NeedNewExecution(e)
 	}
 	return nil
 }
@@ -155,12 +155,12 @@ func (s *EnforcementStep) Apply(round *Round) {
 	if len(s.decided) == 0 {
 		return
 	}
-	enforcements, executions := make([]int64, len(s.births)), make([]int64, len(s.births))
-	for i, b := range s.births {
-		round.Create(b)
-		enforcements[i], executions[i] = b.Enforcement, b.ID
+	enforcements, executions := make([]int64, len(s.newExecutions)), make([]int64, len(s.newExecutions))
+	for i, e := range s.newExecutions {
+		round.Create(e)
+		enforcements[i], executions[i] = e.Enforcement, e.ID
 	}
-	if len(s.births) > 0 {
+	if len(s.newExecutions) > 0 {
 		round.Also(store.CopyEnforcementSecrets, enforcements, executions)
 	}
 	round.Also(store.ResolveEnforcements, s.decided, s.reasons)

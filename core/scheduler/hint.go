@@ -114,7 +114,7 @@ func (p *Plan) verify(ctx context.Context, tx *store.Tx, ledger *admission.Ledge
 // size counts everything that a round locks or reads for its steps.
 func (p *Plan) size() int {
 	return len(p.keys) + len(p.releases) + len(p.workers) + len(p.recount) + len(p.lost) +
-		len(p.workflows) + len(p.births) + len(p.scopes) + len(p.firm)
+		len(p.workflows) + len(p.newExecutions) + len(p.scopes) + len(p.firm)
 }
 
 // holding is what an execution was granted.

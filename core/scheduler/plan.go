@@ -14,18 +14,18 @@ type scopes map[admission.ScopeKey]policy.Wide
 
 // Plan collects what a round needs before it takes any lock.
 type Plan struct {
-	scheduler *Scheduler
-	book      *book
-	ids       []int64
-	rows      map[int64]store.ReadRoundExecutionsRow
-	keys      map[admission.Key]policy.Limit
-	queues    map[admission.Key]int64 // filled after every step has planned
-	releases  map[int64]int
-	workers   map[int64]bool
-	recount   map[int64]bool
-	lost      []int64
-	workflows map[int64]SeenWorkflow
-	births    []*Birth
+	scheduler     *Scheduler
+	book          *book
+	ids           []int64
+	rows          map[int64]store.ReadRoundExecutionsRow
+	keys          map[admission.Key]policy.Limit
+	queues        map[admission.Key]int64 // filled after every step has planned
+	releases      map[int64]int
+	workers       map[int64]bool
+	recount       map[int64]bool
+	lost          []int64
+	workflows     map[int64]SeenWorkflow
+	newExecutions []*NewExecution
 
 	sparing
 	firm   map[int64]bool // queues that are waited for

@@ -38,8 +38,8 @@ type Round struct {
 	held      []int64        // queues to fill that another round holds
 	ran       []ran
 
-	births []*Birth
-	more   []outbox.Message // of the steps
+	newExecutions []*NewExecution
+	more          []outbox.Message // of the steps
 
 	dispatches map[int64][]message.Dispatch // to workers that read batches; of compose
 
@@ -239,7 +239,7 @@ func (r *Round) write(ctx context.Context, tx *store.Tx) (int64, error) {
 		return 0, err
 	}
 	p := tx.Pipeline()
-	r.writeBirths(p)
+	r.writeNewExecutions(p)
 	r.writeEndings(p)
 	r.taken.write(p)
 	r.Ledger.Write(p)
@@ -285,11 +285,11 @@ func (r *Round) compose() error {
 			return err
 		}
 	}
-	for _, b := range r.births {
-		if !b.known || !b.rule.Workflow {
+	for _, e := range r.newExecutions {
+		if !e.known || !e.rule.Workflow {
 			continue
 		}
-		if err := r.add(r.message(message.TypeExecutionRequested, message.KeyExecutionRequested, r.asked(b))); err != nil {
+		if err := r.add(r.message(message.TypeExecutionRequested, message.KeyExecutionRequested, r.asked(e))); err != nil {
 			return err
 		}
 	}
@@ -376,7 +376,7 @@ func (r *Round) result(plan *Plan) Result {
 	result := Result{
 		Released: r.Ledger.Released(), Granted: len(r.Ledger.Granted()), Enqueued: r.Ledger.Enqueued(),
 		Ended: len(r.endings) + len(r.stops), Unfilled: r.Ledger.Unfilled(), Moved: len(r.moves), RetryIn: r.soonest(),
-		Starts: r.starts, Tasks: r.tasks, Made: len(r.births), Held: r.held,
+		Starts: r.starts, Tasks: r.tasks, Made: len(r.newExecutions), Held: r.held,
 	}
 	for _, id := range result.Unfilled {
 		action := r.Ledger.ActionOf(id)

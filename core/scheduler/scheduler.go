@@ -337,7 +337,7 @@ func (s *Scheduler) plan(ctx context.Context, steps []Step, hints bool, spare sp
 			return nil, err
 		}
 	}
-	return plan, plan.encodeBirths()
+	return plan, plan.encodeNewExecutions()
 }
 
 // spareRoom is how many waiters more than the fleet seemed to have room for

@@ -14,14 +14,14 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Birth is an execution that the engine makes itself. It is admitted and handed
+// NewExecution is an execution that the engine makes itself. It is admitted and handed
 // over, or begins to wait, in the transaction that makes it: nobody has to ask for
 // it. What is left empty is inherited from its parent, if it has one, or from its
 // action. Zero stands for none in ids.
-type Birth struct {
+type NewExecution struct {
 	// ID is a number from Plan.NewIDs.
 	ID int64 `json:"id"`
-	// ActionID is filled in by NeedBirth; an action that does not exist fails the
+	// ActionID is filled in by NeedNewExecution; an action that does not exist fails the
 	// execution.
 	ActionID  int64           `json:"action,omitempty"`
 	ActionRef string          `json:"action_ref"`
@@ -69,116 +69,116 @@ func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
 	return ids, nil
 }
 
-// NeedBirth asks for what making an execution may take. The rules of its action
+// NeedNewExecution asks for what making an execution may take. The rules of its action
 // are loaded already.
-func (p *Plan) NeedBirth(b *Birth) {
+func (p *Plan) NeedNewExecution(e *NewExecution) {
 	var id *int64
-	if b.ActionID != 0 {
-		id = &b.ActionID
+	if e.ActionID != 0 {
+		id = &e.ActionID
 	}
-	p.births = append(p.births, b)
-	if b.rule, b.known = p.Rule(id, b.ActionRef); !b.known {
-		b.ActionID = 0
+	p.newExecutions = append(p.newExecutions, e)
+	if e.rule, e.known = p.Rule(id, e.ActionRef); !e.known {
+		e.ActionID = 0
 		return
 	}
-	b.ActionID = b.rule.ActionID
-	if b.Status == "" && b.Refuse == "" && !b.rule.Workflow {
-		b.planned = p.NeedAdmission(b.rule, b.Config)
+	e.ActionID = e.rule.ActionID
+	if e.Status == "" && e.Refuse == "" && !e.rule.Workflow {
+		e.planned = p.NeedAdmission(e.rule, e.Config)
 	}
 }
 
-// encodeBirths prepares the new rows before any lock is taken: parameters may be large.
-func (p *Plan) encodeBirths() error {
-	for _, b := range p.births {
-		if err := b.encode(); err != nil {
+// encodeNewExecutions prepares the new rows before any lock is taken: parameters may be large.
+func (p *Plan) encodeNewExecutions() error {
+	for _, e := range p.newExecutions {
+		if err := e.encode(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *Birth) encode() (err error) {
-	if b.row, err = json.Marshal(b); err != nil {
-		return fmt.Errorf("encode the new execution %d: %w", b.ID, err)
+func (e *NewExecution) encode() (err error) {
+	if e.row, err = json.Marshal(e); err != nil {
+		return fmt.Errorf("encode the new execution %d: %w", e.ID, err)
 	}
 	return nil
 }
 
 // Create makes an execution that was planned for. It is stored as it was when all steps
 // had planned.
-func (r *Round) Create(b *Birth) {
-	r.births = append(r.births, b)
-	status := cmp.Or(b.Status, attune.StatusRequested)
-	r.Ledger.Born(b.ID, status)
+func (r *Round) Create(e *NewExecution) {
+	r.newExecutions = append(r.newExecutions, e)
+	status := cmp.Or(e.Status, attune.StatusRequested)
+	r.Ledger.Create(e.ID, status)
 	switch {
-	case b.Refuse != "":
-		r.Fail(b.ID, b.ActionID, b.ActionRef, b.Refuse, b.Refuse)
+	case e.Refuse != "":
+		r.Fail(e.ID, e.ActionID, e.ActionRef, e.Refuse, e.Refuse)
 	case status != attune.StatusRequested:
-	case !b.known:
-		r.Fail(b.ID, 0, b.ActionRef, "action not found", "the action of the execution does not exist")
-	case r.RefuseDeep(b.ID, b.ActionID, b.ActionRef, b.Config):
-	case b.rule.Workflow:
-		r.StartWorkflow(b.ID)
+	case !e.known:
+		r.Fail(e.ID, 0, e.ActionRef, "action not found", "the action of the execution does not exist")
+	case r.RefuseDeep(e.ID, e.ActionID, e.ActionRef, e.Config):
+	case e.rule.Workflow:
+		r.StartWorkflow(e.ID)
 	default:
 		r.Enter(admission.Waiter{
-			ExecutionID: b.ID, Status: status, ActionID: b.ActionID, ActionRef: b.ActionRef, Config: b.Config,
-			Updated: r.Ledger.Now, Created: r.Ledger.Now, Selector: b.Selector, Tolerations: b.Tolerations, Affinity: b.Affinity,
-		}, b.rule, Entry{Key: b.planned, Priority: b.Priority})
+			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
+			Updated: r.Ledger.Now, Created: r.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations, Affinity: e.Affinity,
+		}, e.rule, Entry{Key: e.planned, Priority: e.Priority})
 	}
 }
 
-// writeBirths stores the new rows, before anything refers to them.
-func (r *Round) writeBirths(p *store.Pipeline) {
-	if len(r.births) == 0 {
+// writeNewExecutions stores the new rows, before anything refers to them.
+func (r *Round) writeNewExecutions(p *store.Pipeline) {
+	if len(r.newExecutions) == 0 {
 		return
 	}
-	slices.SortFunc(r.births, func(a, b *Birth) int { return cmp.Compare(a.ID, b.ID) })
-	for _, rows := range birthParts(r.births) {
+	slices.SortFunc(r.newExecutions, func(x, y *NewExecution) int { return cmp.Compare(x.ID, y.ID) })
+	for _, rows := range newExecutionParts(r.newExecutions) {
 		p.Exec(store.InsertBirths, rows)
 	}
 }
 
-// maxBirthBytes bounds what one statement stores of new rows, unless a single one is
+// maxNewExecutionBytes bounds what one statement stores of new rows, unless a single one is
 // larger: the database has all of it in memory, several times over, and a value of
 // JSON has its limit there.
-const maxBirthBytes = 8 << 20
+const maxNewExecutionBytes = 8 << 20
 
-// BirthParts encodes new rows as JSON arrays, each for one statement of InsertBirths.
-func BirthParts(births []*Birth) ([][]byte, error) {
-	for _, b := range births {
-		if err := b.encode(); err != nil {
+// NewExecutionParts encodes new rows as JSON arrays, each for one statement of InsertBirths.
+func NewExecutionParts(newExecutions []*NewExecution) ([][]byte, error) {
+	for _, e := range newExecutions {
+		if err := e.encode(); err != nil {
 			return nil, err
 		}
 	}
-	return birthParts(births), nil
+	return newExecutionParts(newExecutions), nil
 }
 
-func birthParts(births []*Birth) [][]byte {
+func newExecutionParts(newExecutions []*NewExecution) [][]byte {
 	var parts [][]byte
 	var rows []byte
-	for _, b := range births {
-		if len(rows) > 0 && len(rows)+len(b.row)+len(",]") > maxBirthBytes {
+	for _, e := range newExecutions {
+		if len(rows) > 0 && len(rows)+len(e.row)+len(",]") > maxNewExecutionBytes {
 			parts, rows = append(parts, append(rows, ']')), nil
 		}
 		separator := byte(',')
 		if rows == nil {
 			separator = '['
 		}
-		rows = append(append(rows, separator), b.row...)
+		rows = append(append(rows, separator), e.row...)
 	}
 	return append(parts, append(rows, ']'))
 }
 
 // asked is the message with which the start of a workflow is asked for that was
 // made by this round. One that was there before has its own.
-func (r *Round) asked(b *Birth) message.ExecutionRequested {
-	asked := message.ExecutionRequested{ExecutionID: b.ID, ActionID: &b.ActionID, ActionRef: b.ActionRef}
-	if b.Parent != 0 {
-		asked.ParentID = &b.Parent
+func (r *Round) asked(e *NewExecution) message.ExecutionRequested {
+	asked := message.ExecutionRequested{ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef}
+	if e.Parent != 0 {
+		asked.ParentID = &e.Parent
 	}
-	if b.Enforcement != 0 {
-		asked.EnforcementID = &b.Enforcement
+	if e.Enforcement != 0 {
+		asked.EnforcementID = &e.Enforcement
 	}
-	asked.Config = bounds.Copy(b.Config, maxConfigInDispatch)
+	asked.Config = bounds.Copy(e.Config, maxConfigInDispatch)
 	return asked
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// planBirths makes the children that all courses want, and asks for what admitting
+// planNewExecutions makes the children that all courses want, and asks for what admitting
 // them takes.
-func (s *Step) planBirths(ctx context.Context, plan *scheduler.Plan) error {
+func (s *Step) planNewExecutions(ctx context.Context, plan *scheduler.Plan) error {
 	for _, c := range s.courses {
 		if err := s.findMade(ctx, plan.Queries(), c); err != nil {
 			return err
@@ -48,8 +48,8 @@ func (s *Step) planBirths(ctx context.Context, plan *scheduler.Plan) error {
 		for _, start := range c.plan.Start {
 			b := c.child(start, ids[0])
 			ids = ids[1:]
-			c.births = append(c.births, b)
-			plan.NeedBirth(b)
+			c.newExecutions = append(c.newExecutions, b)
+			plan.NeedNewExecution(b)
 		}
 		if err := s.conceal(ctx, plan, c); err != nil {
 			return err
@@ -75,14 +75,14 @@ type task struct {
 }
 
 // child is the execution of a task.
-func (c *course) child(start workflow.Start, id int64) *scheduler.Birth {
+func (c *course) child(start workflow.Start, id int64) *scheduler.NewExecution {
 	about := task{
 		Workflow: c.id, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch, MaxRetries: start.MaxRetries,
 	}
 	if start.Timeout > 0 {
 		about.Timeout = &start.Timeout
 	}
-	b := &scheduler.Birth{
+	b := &scheduler.NewExecution{
 		ID: id, ActionRef: start.Action, Parent: c.execution, Priority: c.parent.priority,
 		PermissionSets: start.PermissionSets, WorkflowTask: text(about),
 		Selector: given(start.Selector), Tolerations: given(start.Tolerations), Affinity: given(start.Affinity),
@@ -114,7 +114,7 @@ func given(value any) json.RawMessage {
 // ask prepares the questions to people among the children.
 func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 	var questions []inquiry.Question
-	for i, b := range c.births {
+	for i, b := range c.newExecutions {
 		if b.Status != statusRunning {
 			continue
 		}
@@ -137,8 +137,8 @@ func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 	if c.opening, err = inquiry.Prepare(ctx, q, questions); err != nil {
 		return err
 	}
-	children := map[int64]*scheduler.Birth{}
-	for _, b := range c.births {
+	children := map[int64]*scheduler.NewExecution{}
+	for _, b := range c.newExecutions {
 		children[b.ID] = b
 	}
 	for _, question := range c.opening.Questions {

@@ -13,30 +13,30 @@ import (
 func TestNewExecutionsAreStoredInBoundedStatements(t *testing.T) {
 	t.Parallel()
 	sizes := []int{10, 3 << 20, 3 << 20, 3 << 20, 10, 20 << 20, 10}
-	var births []*Birth
+	var newExecutions []*NewExecution
 	for i, size := range sizes {
-		births = append(births, &Birth{
+		newExecutions = append(newExecutions, &NewExecution{
 			ID: int64(i), ActionRef: "pk.a", Config: json.RawMessage(`{"text":"` + strings.Repeat("x", size) + `"}`),
 		})
 	}
-	parts, err := BirthParts(births)
+	parts, err := NewExecutionParts(newExecutions)
 	require.NoError(t, err)
 	var together []int
 	next := int64(0)
 	for _, part := range parts {
-		var rows []Birth
+		var rows []NewExecution
 		require.NoError(t, json.Unmarshal(part, &rows))
-		require.True(t, len(part) <= maxBirthBytes || len(rows) == 1)
+		require.True(t, len(part) <= maxNewExecutionBytes || len(rows) == 1)
 		for _, row := range rows {
 			require.Equal(t, next, row.ID)
-			require.JSONEq(t, string(births[next].Config), string(row.Config))
+			require.JSONEq(t, string(newExecutions[next].Config), string(row.Config))
 			next++
 		}
 		together = append(together, len(rows))
 	}
 	require.Equal(t, []int{3, 2, 1, 1}, together)
 
-	births[0].Config = json.RawMessage(`{`)
-	_, err = BirthParts(births)
+	newExecutions[0].Config = json.RawMessage(`{`)
+	_, err = NewExecutionParts(newExecutions)
 	require.ErrorContains(t, err, "encode the new execution 0")
 }
