@@ -24,7 +24,7 @@ const (
 	statusRunning   = attune.StatusRunning
 )
 
-// course is what one round does with one workflow.
+// course is what one batch does with one workflow.
 type course struct {
 	id        int64         // of the workflow
 	execution int64         // of its parent

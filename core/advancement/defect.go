@@ -17,5 +17,5 @@ func (r *Runner) attempt(ctx context.Context, step *Step) (result scheduler.Resu
 			err = fmt.Errorf("a defect of the engine: %v", defect)
 		}
 	}()
-	return r.rounds.Run(ctx, step)
+	return r.scheduler.Run(ctx, step)
 }

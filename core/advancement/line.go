@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// maxOrders bounds how many workflows one round leads on.
+	// maxOrders bounds how many workflows one batch leads on.
 	maxOrders = 64
 	// maxFailures is how often a workflow may fail alone, and maxSlow how often it may
-	// take longer than a round may, before it is ended.
+	// take longer than a batch may, before it is ended.
 	maxFailures, maxSlow = 6, 3
 	// hopeless is how long a workflow is left alone that cannot even be ended.
 	hopeless = 5 * time.Minute

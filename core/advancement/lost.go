@@ -14,7 +14,7 @@ import (
 // readLost finds, for workflows of which nothing else is to be said, children whose
 // rows somebody has deleted while they were waited for. Their ends will never be
 // told: they count as abandoned, and are not repeated. If what is read here is not
-// of the moment of the version that was read before, the round is planned anew.
+// of the moment of the version that was read before, the batch is planned anew.
 func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 	var looked []*course
 	var ids []int64

@@ -48,7 +48,7 @@ func (m *Metrics) failed() {
 	}
 }
 
-func (m *Metrics) round(step *Step, took time.Duration) {
+func (m *Metrics) batch(step *Step, took time.Duration) {
 	if m == nil {
 		return
 	}

@@ -49,14 +49,14 @@ func TestARowWithoutItsChildIsTakenOver(t *testing.T) {
 	require.Equal(t, []string{"a/0/0"}, w.ran)
 }
 
-// between is a step that does something between the plan of a round and its locks.
+// between is a step that does something between the plan of a batch and its locks.
 type between func()
 
 func (between) Executions() []int64                           { return nil }
 func (b between) Plan(context.Context, *scheduler.Plan) error { b(); return nil }
-func (between) Apply(*scheduler.Round)                        {}
+func (between) Apply(*scheduler.Batch)                        {}
 
-// A child that ends between the reading and the locking of a round that was told too
+// A child that ends between the reading and the locking of a batch that was told too
 // early is read again: what it asks a person is asked.
 func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
 	t.Parallel()

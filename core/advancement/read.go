@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// maxEnded bounds how many ends of children one round deals with.
+// maxEnded bounds how many ends of children one batch deals with.
 const maxEnded = 2000
 
 // maxDepth is in how many others a workflow may be nested. One that calls itself

@@ -104,7 +104,7 @@ func newCrowd(w *world, replicas int) *crowd {
 	for range replicas {
 		rounds := w.replica()
 		blame := func(err error, tries int) advancement.Blame {
-			if errors.Is(err, scheduler.ErrMoved) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
+			if errors.Is(err, scheduler.ErrConflict) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
 				return advancement.Patience
 			}
 			return advancement.Content
@@ -171,7 +171,7 @@ func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *
 			seen[m] = true
 		}
 		for try := 0; ; try++ {
-			result, err := rounds.Run(ctx, scheduler.NewCompletionStep(scheduler.CompletionConfig{}, ended), scheduler.Fill{}, scheduler.NewRequestStep(requested))
+			result, err := rounds.Run(ctx, scheduler.NewCompletionStep(scheduler.CompletionConfig{}, ended), scheduler.FillStep{}, scheduler.NewRequestStep(requested))
 			if err == nil {
 				runner.Begin(result.Starts...)
 				runner.Advance(result.Tasks...)
@@ -216,7 +216,7 @@ func TestALostOrderIsMadeUpFor(t *testing.T) {
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, id))
 }
 
-// A workflow whose round always fails is ended alone, and the others go on.
+// A workflow whose batch always fails is ended alone, and the others go on.
 func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -244,7 +244,7 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	require.Equal(t, 1, w.told(bad))
 }
 
-// A round makes a bounded number of children, whatever is asked of it; what it leaves
+// A batch makes a bounded number of children, whatever is asked of it; what it leaves
 // is done by the next.
 func TestARoundMakesABoundedNumberOfChildren(t *testing.T) {
 	t.Parallel()

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// roundTimeout bounds one round.
-	roundTimeout = 30 * time.Second
+	// batchTimeout bounds one batch.
+	batchTimeout = 30 * time.Second
 	// pauseLeast and pauseMost bound the pause after a failure.
 	pauseLeast, pauseMost = 100 * time.Millisecond, 5 * time.Second
 )
 
-// Rounds runs steps as one transaction; *scheduler.Scheduler does.
-type Rounds interface {
+// Scheduler runs steps as one transaction; *scheduler.Scheduler does.
+type Scheduler interface {
 	Run(ctx context.Context, steps ...scheduler.Step) (scheduler.Result, error)
 }
 
@@ -30,42 +30,42 @@ type Rounds interface {
 type Runner struct {
 	supervise.Base
 
-	cfg     Config
-	rounds  Rounds
-	sources *Sources
-	logger  *slog.Logger
-	metrics *Metrics
-	blame   func(err error, tries int) Blame
-	after   func(context.Context, scheduler.Result)
+	cfg       Config
+	scheduler Scheduler
+	sources   *Sources
+	logger    *slog.Logger
+	metrics   *Metrics
+	blame     func(err error, tries int) Blame
+	after     func(context.Context, scheduler.Result)
 
 	line *line
 	now  func() time.Time
 }
 
-// Blame is what a failed round says about its content.
+// Blame is what a failed batch says about its content.
 type Blame int
 
 // The verdicts.
 const (
 	Patience Blame = iota // nothing: the same again may succeed
 	Held                  // somebody holds what a part of it needs
-	Slow                  // a part of it takes longer than a round may
+	Slow                  // a part of it takes longer than a batch may
 	Content               // a part of it makes it fail
 )
 
-// NewRunner makes a Runner. blame says what an error of a round means that has
-// failed so often; after is told what each round has done besides.
+// NewRunner makes a Runner. blame says what an error of a batch means that has
+// failed so often; after is told what each batch has done besides.
 func NewRunner(
-	cfg Config, rounds Rounds, blame func(err error, tries int) Blame, after func(context.Context, scheduler.Result),
+	cfg Config, scheduler Scheduler, blame func(err error, tries int) Blame, after func(context.Context, scheduler.Result),
 	logger *slog.Logger, metrics *Metrics,
 ) *Runner {
 	return &Runner{
-		cfg: cfg.withDefaults(), rounds: rounds, sources: NewSources(), logger: logger, metrics: metrics, blame: blame, after: after,
+		cfg: cfg.withDefaults(), scheduler: scheduler, sources: NewSources(), logger: logger, metrics: metrics, blame: blame, after: after,
 		line: newLine(), now: cfg.withDefaults().Now,
 	}
 }
 
-// Start implements supervise.Service. Stopping it finishes the round that runs;
+// Start implements supervise.Service. Stopping it finishes the batch that runs;
 // orders that were not begun are found by the sweep of whoever goes on.
 func (r *Runner) Start(ctx context.Context) error { return r.Launch(ctx, nil, r.run) }
 
@@ -111,7 +111,7 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 	for r.cfg.Gate.Enter(ctx) {
 		orders, again := take()
 		if len(orders) > 0 {
-			r.round(ctx, orders)
+			r.runBatch(ctx, orders)
 			continue
 		}
 		later := time.NewTimer(again)
@@ -124,10 +124,10 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 	}
 }
 
-// round runs orders as one round. When the database cannot do it now, whatever it is
-// about, or the installation is at fault, it is tried until it can; otherwise the round is halved until the workflow
+// runBatch runs orders as one transaction. When the database cannot do it now, whatever it is
+// about, or the installation is at fault, it is tried until it can; otherwise the batch is halved until the workflow
 // that is to blame is alone, and that is put off.
-func (r *Runner) round(ctx context.Context, orders []Order) {
+func (r *Runner) runBatch(ctx context.Context, orders []Order) {
 	pause := pauseLeast
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := r.once(ctx, orders)
@@ -144,11 +144,11 @@ func (r *Runner) round(ctx context.Context, orders []Order) {
 		switch {
 		case verdict != Patience && len(orders) > 1:
 			middle := len(orders) / 2
-			r.round(ctx, orders[:middle])
-			r.round(ctx, orders[middle:])
+			r.runBatch(ctx, orders[:middle])
+			r.runBatch(ctx, orders[middle:])
 			return
 		case verdict != Patience:
-			if errors.Is(err, scheduler.ErrMoved) {
+			if errors.Is(err, scheduler.ErrConflict) {
 				verdict = Held // what changes too fast is led on by others: that is not the workflow's fault
 			}
 			r.putOff(ctx, orders[0], verdict, err)
@@ -178,18 +178,18 @@ func (r *Runner) putOff(ctx context.Context, order Order, verdict Blame, cause e
 	}
 }
 
-// once runs orders as one round, and to its end even when the engine begins to stop.
+// once runs orders as one batch, and to its end even when the engine begins to stop.
 func (r *Runner) once(ctx context.Context, orders []Order) error {
 	began := time.Now()
 	step := NewStep(r.cfg, r.sources, orders)
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
 	result, err := r.attempt(bounded, step)
 	if err != nil {
 		return err
 	}
 	crashpoint.Reach("advancement:committed")
-	r.metrics.round(step, time.Since(began))
+	r.metrics.batch(step, time.Since(began))
 	r.tell(ctx, step)
 	r.Begin(result.Starts...)
 	for _, order := range step.Again() {

@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// losing are rounds that lose against others so many times.
+// losing are batches that lose against others so many times.
 type losing struct {
 	mu     sync.Mutex
 	left   int
@@ -38,7 +38,7 @@ func (l *losing) Run(_ context.Context, steps ...scheduler.Step) (scheduler.Resu
 		}
 	}
 	if l.left--; l.left >= 0 {
-		return scheduler.Result{}, scheduler.ErrMoved
+		return scheduler.Result{}, scheduler.ErrConflict
 	}
 	close(l.done)
 	return scheduler.Result{}, nil
@@ -70,7 +70,7 @@ func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
 	require.Len(t, rounds.orders, 2*maxFailures+1)
 }
 
-// defective are rounds in which one workflow comes on a defect, and not when it is
+// defective are batches in which one workflow comes on a defect, and not when it is
 // only ended.
 type defective struct {
 	mu    sync.Mutex
@@ -121,13 +121,13 @@ func TestADefectEndsOneWorkflow(t *testing.T) {
 	}, 10*time.Second, "the others go on")
 }
 
-// poisonous are rounds that reach their deadline whenever they contain workflow 7, unless
+// poisonous are batches that reach their deadline whenever they contain workflow 7, unless
 // it is only ended.
 type poisonous struct {
 	mu      sync.Mutex
-	alone   int           // rounds of workflow 7 alone
-	blocks  chan struct{} // closed when such a round may end
-	begun   chan struct{} // receives when such a round has begun
+	alone   int           // batches of workflow 7 alone
+	blocks  chan struct{} // closed when such a batch may end
+	begun   chan struct{} // receives when such a batch has begun
 	done    map[int64]bool
 	endedAs string
 }
@@ -178,7 +178,7 @@ func TestAWorkflowThatTakesTooLongFailsAndDelaysNoOther(t *testing.T) {
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	select {
-	case <-rounds.begun: // a round of the poisonous workflow runs, and ends when it is told to
+	case <-rounds.begun: // a batch of the poisonous workflow runs, and ends when it is told to
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "it is not tried again")
 	}

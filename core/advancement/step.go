@@ -52,7 +52,7 @@ type Order struct {
 	Broken string
 }
 
-// Step starts workflows and leads them on, as part of a round.
+// Step starts workflows and leads them on, as part of a batch.
 type Step struct {
 	cfg     Config
 	sources *Sources
@@ -62,8 +62,8 @@ type Step struct {
 	later   []Order
 }
 
-// One round makes so many children, or as many as have parameters of so many bytes;
-// a workflow that wants more makes them in a round of its own.
+// One batch makes so many children, or as many as have parameters of so many bytes;
+// a workflow that wants more makes them in a batch of its own.
 const (
 	maxNewExecutions     = 1000
 	maxNewExecutionBytes = 32 << 20
@@ -128,27 +128,27 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 }
 
 // Apply implements scheduler.Step.
-func (s *Step) Apply(round *scheduler.Round) {
+func (s *Step) Apply(batch *scheduler.Batch) {
 	for _, one := range s.unfit {
-		fact, ok := round.Ledger.Fact(one.execution)
+		fact, ok := batch.Ledger.Fact(one.execution)
 		if ok && fact.Status == statusRequested {
-			round.Fail(one.execution, one.action, one.actionRef, "the workflow cannot be started", one.why)
+			batch.Fail(one.execution, one.action, one.actionRef, "the workflow cannot be started", one.why)
 		}
 	}
-	s.write(round)
+	s.write(batch)
 	for _, c := range s.courses {
 		for _, b := range c.newExecutions {
-			round.Create(b)
+			batch.Create(b)
 		}
 		for _, r := range c.repeats {
-			round.Repeat(r.execution, r.reason, r.delay)
+			batch.Repeat(r.execution, r.reason, r.delay)
 		}
-		c.requestMade(round)
-		c.announce(round)
+		c.requestMade(batch)
+		c.announce(batch)
 	}
 }
 
-// postpone leaves the courses from the nth on to another round.
+// postpone leaves the courses from the nth on to another batch.
 func (s *Step) postpone(n int) {
 	for _, c := range s.courses[n:] {
 		order := Order{Workflow: c.id, Broken: c.broken}
@@ -163,7 +163,7 @@ func (s *Step) postpone(n int) {
 	s.courses = s.courses[:n]
 }
 
-// Again lists orders for what one round did not take. It is valid after the round.
+// Again lists orders for what one batch did not take. It is valid after the batch.
 func (s *Step) Again() []Order { return s.later }
 
 // inOrder sorts the courses by workflow, the order of their locks.

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay counts what rounds hand over, instead of a broker.
+// relay counts what batches hand over, instead of a broker.
 type relay struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -41,7 +41,7 @@ type end struct {
 	result any
 }
 
-// world is a database, the rounds of one engine and somebody who does the work.
+// world is a database, the batches of one engine and somebody who does the work.
 type world struct {
 	t       testing.TB
 	store   *store.Store
@@ -115,7 +115,7 @@ func (w *world) request(action testkit.ActionRow, params any) int64 {
 	return testkit.Execution(w.t, w.store, action, func(e *testkit.ExecutionRow) { e.Config = params }).ID
 }
 
-// order runs one round for these orders.
+// order runs one batch for these orders.
 func (w *world) order(orders ...advancement.Order) scheduler.Result {
 	w.t.Helper()
 	result, err := w.rounds.Run(testkit.Context(w.t), advancement.NewStep(w.cfg, w.sources, orders))
@@ -164,12 +164,12 @@ func (w *world) ids(sql string, args ...any) []int64 {
 	return ids
 }
 
-// take runs a round of the hot loop and what follows from it for workflows.
+// take runs a batch of the hot loop and what follows from it for workflows.
 func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
 	steps := []scheduler.Step{
 		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
-		scheduler.Fill{},
+		scheduler.FillStep{},
 		scheduler.NewRequestStep(requested),
 	}
 	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
@@ -188,7 +188,7 @@ func reports(ended []int64) []scheduler.Report {
 	return list
 }
 
-// lead does what a round says about workflows, as long as there is something.
+// lead does what a batch says about workflows, as long as there is something.
 func (w *world) lead(result scheduler.Result) {
 	w.t.Helper()
 	for len(result.Starts)+len(result.Tasks) > 0 {

@@ -26,7 +26,7 @@ type nobody struct{}
 
 func (nobody) Published(int64, []outbox.Message) {}
 
-// desk is a handler with its rounds on real servers.
+// desk is a handler with its batches on real servers.
 type desk struct {
 	store    *store.Store
 	wire     *broker.Broker
@@ -52,7 +52,7 @@ func (d *desk) connect(t *testing.T) *broker.Broker {
 	return wire
 }
 
-// open starts a handler as a replica has one. Rounds that fail give the letter up.
+// open starts a handler as a replica has one. Batches that fail give the letter up.
 func (d *desk) open(t *testing.T) *deadletter.Handler {
 	t.Helper()
 	ctx := testkit.Context(t)
@@ -63,7 +63,7 @@ func (d *desk) open(t *testing.T) *deadletter.Handler {
 	h = deadletter.NewHandler(deadletter.Deps{
 		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: d.metrics,
 		Ended: func(_ context.Context, ids []int64) error { d.ended <- ids; return nil },
-		Rounds: func(ctx context.Context, letters []*deadletter.Letter) error {
+		Decide: func(ctx context.Context, letters []*deadletter.Letter) error {
 			for {
 				_, err := rounds.Run(ctx, deadletter.NewStep(letters, deadletter.MaxOpen))
 				if ctx.Err() != nil {

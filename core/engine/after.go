@@ -17,7 +17,7 @@ type orchestra interface {
 	Advance(tasks ...scheduler.Task)
 }
 
-// after deals with what a committed round could not use.
+// after deals with what a committed batch could not use.
 func (l *lane) after(ctx context.Context, items []item, early []int64, result scheduler.Result) {
 	items = l.keep(items, result)
 	l.fill(result)
@@ -60,7 +60,7 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 	l.absent(ctx, requested, message.TypeExecutionRequested, "execution")
 }
 
-// sideTimeout bounds what the loop does besides its rounds.
+// sideTimeout bounds what the loop does besides its batches.
 const sideTimeout = 5 * time.Second
 
 // putBack has claims that nobody finished asked for again. Without the database
@@ -107,7 +107,7 @@ func (l *lane) missing(ctx context.Context, it item) (excess item, full bool) {
 }
 
 // displaced are executions at workers that will not start them, for which no other worker
-// had room yet: the next round of any lane tries them, before waiting executions.
+// had room yet: the next batch of any lane tries them, before waiting executions.
 type displaced struct {
 	mu   sync.Mutex
 	left []scheduler.Unstarted // guarded by mu

@@ -7,10 +7,10 @@ import (
 	"github.com/attune-go/attune/core/scheduler"
 )
 
-// maxEnforcements is how many executions are made for enforcements in one round.
+// maxEnforcements is how many executions are made for enforcements in one batch.
 const maxEnforcements = 100
 
-// newEnforcements makes the loop that makes executions for enforcements. Its rounds
+// newEnforcements makes the loop that makes executions for enforcements. Its batches
 // are its own, beside those of the hot loop, and wait for them in the database; what
 // they leave undone is handed to the hot loop.
 func (e *Engine) newEnforcements() *inbox {
@@ -22,7 +22,7 @@ func (e *Engine) newEnforcements() *inbox {
 	}
 	b.work = func(ctx context.Context, ids []int64) ([]int64, error) {
 		step := scheduler.NewEnforcementStep(ids)
-		result, err := e.hot.rounds.Run(ctx, step)
+		result, err := e.hot.scheduler.Run(ctx, step)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// Caps of one round: completions first, because they free what requests need.
+// Caps of one batch: completions first, because they free what requests need.
 const (
 	maxCompletions = 200
 	maxRequests    = 100
@@ -61,7 +61,7 @@ type Engine struct {
 	logger   *slog.Logger
 	registry *prometheus.Registry
 
-	store  *store.Store // the rounds' connections, with their planner settings
+	store  *store.Store // the batches' connections, with their planner settings
 	query  *store.Store // everything else
 	broker *broker.Broker
 	relay  *outbox.Relay
@@ -108,10 +108,10 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	return e, nil
 }
 
-// roundConnections is how many connections the rounds use besides one for each lane:
+// batchConnections is how many connections the batches use besides one for each lane:
 // those of workflows and of enforcements, and two to spare while broken ones are
 // given up.
-const roundConnections = 4
+const batchConnections = 4
 
 // restConnections is how many connections everything else has at least: one listens,
 // three loops hold a lock on one while they work on another.
@@ -124,13 +124,13 @@ func (e *Engine) open(ctx context.Context) (err error) {
 	}
 	hot := base
 	lanes := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
-	e.lanes = min(lanes, max(int(e.cfg.Database.MaxConnections)-roundConnections-restConnections, 1))
+	e.lanes = min(lanes, max(int(e.cfg.Database.MaxConnections)-batchConnections-restConnections, 1))
 	if e.lanes < lanes {
 		e.logger.WarnContext(ctx, "Fewer schedulers run than configured, since database.max_connections leaves no room for them",
 			"schedulers", e.lanes, "wanted", lanes, "max_connections", e.cfg.Database.MaxConnections,
-			"needed", lanes+roundConnections+restConnections)
+			"needed", lanes+batchConnections+restConnections)
 	}
-	rounds := int32(e.lanes + roundConnections)
+	rounds := int32(e.lanes + batchConnections)
 	hot.MaxConnections, hot.ApplicationName, hot.HotPath = rounds, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for rounds: %w", err)
@@ -169,7 +169,7 @@ func (e *Engine) assemble(version string) {
 
 	prefetch := mq.RabbitMQ.PrefetchCount
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
-	e.hot = e.newRounds(rounds, prefetch)
+	e.hot = e.newHotPath(rounds, prefetch)
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: scheduler.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 		Undisturbed: e.gate.Undisturbed,
@@ -228,8 +228,8 @@ func (e *Engine) assemble(version string) {
 	e.guards(view, loopMetrics)
 }
 
-// newRounds makes the loop of the rounds with its consumers.
-func (e *Engine) newRounds(rounds *scheduler.Scheduler, prefetch int) *hot {
+// newHotPath makes the lanes with its consumers.
+func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
 	atOnce := e.lanes + 1 // each has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
@@ -248,7 +248,7 @@ func (e *Engine) monitor() *monitor.Monitor {
 	}, monitor.Deps{Store: e.query})
 }
 
-// course is what the steps of a round depend on.
+// course is what the steps of a batch depend on.
 func (e *Engine) course() course {
 	retry := e.cfg.Executor.Retry
 	return course{
@@ -310,7 +310,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop drains and ends the replica: no new deliveries, the round in flight
+// Stop drains and ends the replica: no new deliveries, the batch in flight
 // ends, the outbox is flushed. It may be called at any time and any number of
 // times.
 func (e *Engine) Stop(ctx context.Context) error {

@@ -2,12 +2,12 @@ package engine
 
 import "github.com/attune-go/attune/core/scheduler"
 
-// insistAfter is how often an item is left because another round holds its queue. Then
+// insistAfter is how often an item is left because another batch holds its queue. Then
 // its queue is waited for, so that one that is always held does not starve.
 const insistAfter = 3
 
 // insists are the executions of items that are not left again: those of one action, the
-// one that was left most often. A round that waited for more queues would hold some of them from
+// one that was left most often. A batch that waited for more queues would hold some of them from
 // others while it waits.
 func insists(items []item) map[int64]bool {
 	var first item
@@ -26,8 +26,8 @@ func insists(items []item) map[int64]bool {
 }
 
 // fill is the step that fills queues. One that was left too often is waited for.
-func (e errands) fill() scheduler.Fill {
-	var step scheduler.Fill
+func (e errands) fill() scheduler.FillStep {
+	var step scheduler.FillStep
 	for _, queue := range e.queues {
 		if e.waited[queue] >= insistAfter && len(step.Queues) == 0 {
 			step.Queues = append(step.Queues, queue)
@@ -38,8 +38,8 @@ func (e errands) fill() scheduler.Fill {
 	return step
 }
 
-// keep takes the items that a round has left into hand, in their order, and returns the
-// others. A round that left everything has nothing else to do than to wait: its items are
+// keep takes the items that a batch has left into hand, in their order, and returns the
+// others. A batch that left everything has nothing else to do than to wait: its items are
 // not left again.
 func (l *lane) keep(items []item, result scheduler.Result) (others []item) {
 	if len(result.Left) == 0 {

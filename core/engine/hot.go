@@ -23,8 +23,8 @@ import (
 
 // hot is where the engine does its work. One reader receives the messages of the two hot
 // queues, decodes them and gives each to the lane of its action; the lanes run
-// rounds at the same time (lane.go). All messages of an action meet the same lane in
-// the order of their delivery, so that a queue keeps its order and rounds of one replica do
+// batches at the same time (lane.go). All messages of an action meet the same lane in
+// the order of their delivery, so that a queue keeps its order and batches of one replica do
 // not wait for each other's queues.
 //
 // Messages in hand are unacknowledged, and the prefetch of the consumers bounds them. They
@@ -42,13 +42,13 @@ type hot struct {
 type shared struct {
 	lanes []*lane // the first one also takes work that names no action
 
-	rounds  *scheduler.Scheduler
-	logger  *slog.Logger
-	metrics *Metrics
-	gate    *gate.Gate
-	course  course
-	desk    desk                // takes back the letters that rounds have decided; nil when there are none
-	soon    func(time.Duration) // is told when a repetition will be due; may be nil
+	scheduler *scheduler.Scheduler
+	logger    *slog.Logger
+	metrics   *Metrics
+	gate      *gate.Gate
+	course    course
+	desk      desk                // takes back the letters that batches have decided; nil when there are none
+	soon      func(time.Duration) // is told when a repetition will be due; may be nil
 
 	workflows orchestra // starts workflows and leads them on; nil in tests without any
 
@@ -66,7 +66,7 @@ func newHot(
 	completed, requested *broker.Consumer, lanes int, rounds *scheduler.Scheduler, course course, logger *slog.Logger, metrics *Metrics,
 ) *hot {
 	h := &hot{completed: completed, requested: requested, shared: &shared{
-		rounds: rounds, course: course, logger: logger, metrics: metrics,
+		scheduler: rounds, course: course, logger: logger, metrics: metrics,
 		found: make(chan recovery.Found, 1), letters: make(chan []*deadletter.Letter), wake: newAlarm(),
 	}}
 	for range lanes {
@@ -89,7 +89,7 @@ func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
 	}
 }
 
-// run reads until the engine stops, and waits for the rounds in flight.
+// run reads until the engine stops, and waits for the batches in flight.
 func (h *hot) run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, l := range h.lanes {
@@ -162,7 +162,7 @@ func (h *shared) underWay() (since time.Time, executions int64) {
 	return time.Unix(0, oldest), executions
 }
 
-// inFlight is how many executions are in the rounds that are running.
+// inFlight is how many executions are in the batches that are running.
 func (h *shared) inFlight() (executions int64) {
 	for _, l := range h.lanes {
 		executions += l.inFlight.Load()
@@ -170,7 +170,7 @@ func (h *shared) inFlight() (executions int64) {
 	return executions
 }
 
-// lastDone is when the last round was committed, zero before the first.
+// lastDone is when the last batch was committed, zero before the first.
 func (h *shared) lastDone() time.Time {
 	last := int64(0)
 	for _, l := range h.lanes {
@@ -182,7 +182,7 @@ func (h *shared) lastDone() time.Time {
 	return time.Unix(0, last)
 }
 
-// item is one execution of a delivery, or one find of a sweep, in a round.
+// item is one execution of a delivery, or one find of a sweep, in a batch.
 type item struct {
 	execution int64
 	action    string         // by which its lane is chosen; empty for a find
@@ -195,7 +195,7 @@ type item struct {
 	alone     bool // the delivery is settled by itself, not with its batch
 	attempts  int  // how often it could not be decided
 	blocked   bool // somebody held what it is about when it stood alone
-	left      int  // how often it was left because another round held its queue
+	left      int  // how often it was left because another batch held its queue
 	absent    bool // it waits for its row
 }
 

@@ -47,7 +47,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (id <> %d OR active_count = 0)`, queues[0]))
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
 
-	require.NoError(t, h.round(ctx, []item{{execution: newcomer}}, errands{queues: queues}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: newcomer}}, errands{queues: queues}))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, waiters[1]))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, waiters[0]))
@@ -109,7 +109,7 @@ func TestPausesGrow(t *testing.T) {
 	require.Greater(t, total, 10*time.Second, "a row that is committed late is waited for")
 }
 
-// Rules that change while rounds run, as they do while packs are loaded, are
+// Rules that change while batches run, as they do while packs are loaded, are
 // waited for: no request is dead-lettered for them.
 func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	testkit.Exec(t, st, `CREATE SEQUENCE turns`)
 	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
 	_, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
-	require.ErrorIs(t, err, scheduler.ErrMoved)
+	require.ErrorIs(t, err, scheduler.ErrConflict)
 	require.Equal(t, again, classify(err, maxRefusals+1))
 	require.Equal(t, suspect, classify(err, maxMoves+1))
 	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
@@ -134,7 +134,7 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 }
 
 // Upstream 13: a message about a claim that nobody finished puts it back, whether
-// a sweep has found it or not, and it is served by the next round. A young claim
+// a sweep has found it or not, and it is served by the next batch. A young claim
 // is left to whoever is about to finish it.
 func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	t.Parallel()
@@ -149,9 +149,9 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	h := newHot(nil, nil, 1, rounds, course{}, testkit.Logger(t), nil).lanes[0]
 	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
 	ctx := testkit.Context(t)
-	require.NoError(t, h.round(ctx, []item{{execution: stale}, {execution: young}}, errands{}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: stale}, {execution: young}}, errands{}))
 	require.Equal(t, []int64{stale}, h.reclaimed)
-	require.NoError(t, h.round(ctx, []item{{execution: h.reclaimed[0]}}, errands{}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: h.reclaimed[0]}}, errands{}))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, stale))
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, young))
 }
@@ -234,7 +234,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	_, err = other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
 	require.NoError(t, err)
 
-	require.NoError(t, h.round(scheduler.Impatient(ctx), items, noErrands))
+	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), items, noErrands))
 	require.Len(t, h.later.items, 6)
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE action_ref = 'pk.free' AND status = 'scheduled'`))
 	again := make([]item, 0, 6)
@@ -244,15 +244,15 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	}
 	h.later.items = nil
 	failures := testutil.ToFloat64(metrics.failures)
-	require.NoError(t, h.round(scheduler.Impatient(ctx), again, noErrands))
+	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), again, noErrands))
 	require.InDelta(t, failures+1, testutil.ToFloat64(metrics.failures), 0.1, "one round for all of them")
 	require.Len(t, h.later.items, 6)
 	require.NoError(t, other.Rollback(ctx))
-	require.NoError(t, h.round(scheduler.Impatient(ctx), again, noErrands))
+	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), again, noErrands))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'requested'`))
 }
 
-// What a message says of its execution's action and parameters is a hint for the round;
+// What a message says of its execution's action and parameters is a hint for the batch;
 // a find of a sweep, and a message that says nothing, have none.
 func TestMessagesHintAtTheirActions(t *testing.T) {
 	t.Parallel()

@@ -163,7 +163,7 @@ func (b *inbox) batch(ctx context.Context, items []item) error {
 // once runs a batch to its end even when the engine begins to stop, because a
 // finished batch is less work for whoever takes over.
 func (b *inbox) once(ctx context.Context, ids []int64) ([]int64, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
 	return b.work(ctx, ids)
 }

@@ -20,20 +20,20 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// lane runs rounds about the messages of its actions. It takes whatever has arrived
-// for it, runs that as one round, and acknowledges it after the commit. While a round is in
+// lane runs batches about the messages of its actions. It takes whatever has arrived
+// for it, runs that as one batch, and acknowledges it after the commit. While a batch is in
 // flight the next batch collects; there is no timer and no linger. Deliveries whose queue
-// another round holds stay in hand for the next round (held.go).
+// another batch holds stay in hand for the next batch (held.go).
 //
 // The first lane also takes work that names no action: finds of sweeps, dead letters, and
-// moments for which queues wait. Its rounds may then meet queues of other lanes, as the
-// rounds of other replicas do: one waits for the other, or leaves the queue.
+// moments for which queues wait. Its batches may then meet queues of other lanes, as the
+// batches of other replicas do: one waits for the other, or leaves the queue.
 type lane struct {
 	*shared
 
 	ended     *spread.Box[item]
 	requested *spread.Box[item]
-	unfilled  *spread.Box[int64] // queues that a round left with free slots and waiters
+	unfilled  *spread.Box[int64] // queues that a batch left with free slots and waiters
 
 	// These are nil but for the first lane.
 	finds       <-chan recovery.Found
@@ -41,18 +41,18 @@ type lane struct {
 	rings       <-chan time.Time
 
 	later     *later
-	reclaimed []int64 // executions that were put back, to be asked for by the next round
+	reclaimed []int64 // executions that were put back, to be asked for by the next batch
 
-	// held are deliveries of executions whose queue another round held: the next round
-	// takes them, before later deliveries. heldQueues are queues to fill that another round
+	// held are deliveries of executions whose queue another batch held: the next batch
+	// takes them, before later deliveries. heldQueues are queues to fill that another batch
 	// held, with how often.
 	held       []item
 	heldQueues map[int64]int
 
-	decided []*broker.Delivery // settled by committed rounds, not acknowledged yet
+	decided []*broker.Delivery // settled by committed batches, not acknowledged yet
 
-	inFlight atomic.Int64 // executions in the round that is running
-	lastDone atomic.Int64 // unix nanoseconds of the last committed round
+	inFlight atomic.Int64 // executions in the batch that is running
+	lastDone atomic.Int64 // unix nanoseconds of the last committed batch
 	begun    atomic.Int64 // unix nanoseconds at which the batch in hand was taken, 0 while there is none
 }
 
@@ -79,7 +79,7 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// arrival is the batch of one round.
+// arrival is what one batch is made of.
 type arrival struct {
 	held      []item
 	ended     []item
@@ -161,7 +161,7 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 	items = append(items, in.requested...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
 	in.errands.stranded = l.displaced.take(in.found.Unstarted)
-	err := l.round(ctx, items, in.errands)
+	err := l.runBatch(ctx, items, in.errands)
 	crashpoint.Reach("hot:before-ack")
 	l.acknowledge(ctx)
 	crashpoint.Reach("hot:after-ack")
@@ -188,14 +188,14 @@ func (l *lane) retry(ctx context.Context, items []item) {
 		}
 	}
 	for _, lot := range [][]item{held, others} {
-		if err := l.round(scheduler.Impatient(ctx), lot, noErrands); err != nil {
+		if err := l.runBatch(scheduler.Impatient(ctx), lot, noErrands); err != nil {
 			l.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
 			return
 		}
 	}
 }
 
-// acknowledge acknowledges the deliveries that committed rounds have settled. Deliveries of
+// acknowledge acknowledges the deliveries that committed batches have settled. Deliveries of
 // other lanes lie between them and are left alone.
 func (l *lane) acknowledge(ctx context.Context) {
 	if err := broker.Acknowledge(l.decided); err != nil {
@@ -205,10 +205,10 @@ func (l *lane) acknowledge(ctx context.Context) {
 	l.decided = nil
 }
 
-// round runs the items as one round, waiting out a database that is away or not as
+// runBatch runs the items as one transaction, waiting out a database that is away or not as
 // it must be, and halving the batch on an error that its content may have caused. It returns
 // an error only when the engine stops.
-func (l *lane) round(ctx context.Context, items []item, errands errands) error {
+func (l *lane) runBatch(ctx context.Context, items []item, errands errands) error {
 	items = l.behindHeld(items)
 	todo := collect(items, errands)
 	if todo.empty() {
@@ -222,13 +222,13 @@ func (l *lane) round(ctx context.Context, items []item, errands errands) error {
 	for tries := 1; ; tries++ {
 		begun := time.Now()
 		its, all := l.course.steps(todo)
-		result, err := l.runRound(ctx, insists(items), all)
+		result, err := l.try(ctx, insists(items), all)
 		if l.gate.Retry(ctx, "rounds", err) {
 			tries--
 			continue
 		}
 		if err == nil {
-			l.metrics.round(len(items), time.Since(begun))
+			l.metrics.batch(len(items), time.Since(begun))
 			l.lastDone.Store(time.Now().UnixNano())
 			l.keepQueues(todo, result)
 			l.after(ctx, items, its.done.Early(), result)
@@ -239,7 +239,7 @@ func (l *lane) round(ctx context.Context, items []item, errands errands) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		l.metrics.roundFailed()
+		l.metrics.batchFailed()
 		if verdict := classify(err, tries); verdict != again {
 			return l.halve(ctx, items, errands, err, verdict)
 		}
@@ -251,23 +251,23 @@ func (l *lane) round(ctx context.Context, items []item, errands errands) error {
 	}
 }
 
-// recheckAfter is how soon a round follows one with which a queue began to wait for
-// workers. It bounds how many such rounds a saturated engine runs.
+// recheckAfter is how soon a batch follows one with which a queue began to wait for
+// workers. It bounds how many such batches a saturated engine runs.
 const recheckAfter = 10 * time.Millisecond
 
-// roundTimeout bounds one round, so that a stalled connection is given up and
-// the round tried on another.
-const roundTimeout = 30 * time.Second
+// batchTimeout bounds one batch, so that a stalled connection is given up and
+// the batch tried on another.
+const batchTimeout = 30 * time.Second
 
-// runRound runs one round to its end even when the engine begins to stop, because
-// a finished round is less work for the replica that takes over.
-func (l *lane) runRound(ctx context.Context, insists map[int64]bool, all []scheduler.Step) (scheduler.Result, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
+// try runs a batch once, to its end even when the engine begins to stop, because
+// a finished batch is less work for the replica that takes over.
+func (l *lane) try(ctx context.Context, insists map[int64]bool, all []scheduler.Step) (scheduler.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
-	return l.rounds.RunSparing(ctx, insists, all...)
+	return l.scheduler.RunSparing(ctx, insists, all...)
 }
 
-// halve isolates what makes a round fail. A single delivery that still fails
+// halve isolates what makes a batch fail. A single delivery that still fails
 // is put off, and dead-lettered with the reason if it never succeeds; everything
 // else goes through. Errands are parted from deliveries first, so that neither
 // pays for the other.
@@ -282,17 +282,17 @@ func (l *lane) halve(ctx context.Context, items []item, errands errands, cause e
 	}
 	l.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
 	if len(items) > 0 && errands.size() > 0 {
-		if err := l.round(ctx, items, noErrands); err != nil {
+		if err := l.runBatch(ctx, items, noErrands); err != nil {
 			return err
 		}
-		return l.round(ctx, nil, errands)
+		return l.runBatch(ctx, nil, errands)
 	}
 	middle := len(items) / 2
 	first, second := errands.halve()
-	if err := l.round(ctx, items[:middle], first); err != nil {
+	if err := l.runBatch(ctx, items[:middle], first); err != nil {
 		return err
 	}
-	return l.round(ctx, items[middle:], second)
+	return l.runBatch(ctx, items[middle:], second)
 }
 
 // putOff deals with what fails all by itself. What a sweep found is found again.
@@ -319,7 +319,7 @@ func (l *lane) putOff(ctx context.Context, items []item, errands errands, cause 
 	}
 }
 
-// collect turns items into the work of one round, each request and each different
+// collect turns items into the work of one batch, each request and each different
 // report once.
 func collect(items []item, errands errands) work {
 	todo := work{errands: errands, said: map[int64]scheduler.Hint{}}

@@ -147,7 +147,7 @@ func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 	}, testkit.TestTimeout)
 }
 
-// A message that keeps failing costs its own lane some halved rounds and the others none.
+// A message that keeps failing costs its own lane some halved batches and the others none.
 func TestAPoisonousMessageHarmsNoOtherLane(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -246,13 +246,13 @@ func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	first, second, other := of(a), of(a), of(b)
 	end := item{execution: s.execution(a), action: a.Ref, ended: true}
 	h.held = []item{first}
-	require.NoError(t, h.round(testkit.Context(t), []item{second, other, end}, noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), []item{second, other, end}, noErrands))
 	require.True(t, s.scheduled(other.execution))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, s.store, second.execution))
 	require.Equal(t, []item{first, second}, takeHeld(h))
 }
 
-// An unfilled queue is filled by the lane of its action, and a queue that another round
+// An unfilled queue is filled by the lane of its action, and a queue that another batch
 // holds is waited for in the end.
 func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	t.Parallel()
@@ -270,7 +270,7 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 
 	s := h.lanes[0]
 	e := errands{queues: []int64{7, 8}, waited: map[int64]int{7: insistAfter}}
-	require.Equal(t, scheduler.Fill{Queues: []int64{7}, Spare: []int64{8}}, e.fill())
+	require.Equal(t, scheduler.FillStep{Queues: []int64{7}, Spare: []int64{8}}, e.fill())
 	s.keepQueues(work{requested: []int64{1}, errands: e}, scheduler.Result{Held: []int64{8}})
 	require.Equal(t, map[int64]int{8: 1}, s.heldQueues)
 	s.heldQueues = map[int64]int{}
@@ -348,8 +348,8 @@ func TestFewConnectionsMeanFewerLanes(t *testing.T) {
 		require.NoError(t, err)
 		e.close()
 		require.Len(t, e.hot.lanes, want)
-		require.EqualValues(t, want+roundConnections, e.store.Pool().Config().MaxConns)
-		require.EqualValues(t, max(int(most)-want-roundConnections, restConnections), e.query.Pool().Config().MaxConns)
+		require.EqualValues(t, want+batchConnections, e.store.Pool().Config().MaxConns)
+		require.EqualValues(t, max(int(most)-want-batchConnections, restConnections), e.query.Pool().Config().MaxConns)
 		require.Equal(t, want < 8, bytes.Contains(log.Bytes(), []byte("Fewer schedulers run than configured")), log.String())
 	}
 	require.Equal(t, []int{2, 2, 5, 8, 3}, []int{

@@ -8,7 +8,7 @@ import (
 	"github.com/attune-go/attune/core/deadletter"
 )
 
-// desk takes back letters that were given to the rounds; *deadletter.Handler is
+// desk takes back letters that were given to the batches; *deadletter.Handler is
 // one.
 type desk interface {
 	Settle(ctx context.Context, letter *deadletter.Letter)
@@ -16,7 +16,7 @@ type desk interface {
 	Absent(ctx context.Context, letters []*deadletter.Letter) (exist []*deadletter.Letter, err error)
 }
 
-// SubmitLetters hands dead letters to the loop that a round has to decide. It
+// SubmitLetters hands dead letters to the loop that a batch has to decide. It
 // waits while the loop is busy.
 func (h *hot) SubmitLetters(ctx context.Context, letters []*deadletter.Letter) error {
 	select {
@@ -27,7 +27,7 @@ func (h *hot) SubmitLetters(ctx context.Context, letters []*deadletter.Letter) e
 	}
 }
 
-// ofLetters are letters as a round takes them, each settled by itself.
+// ofLetters are letters as a batch takes them, each settled by itself.
 func ofLetters(letters []*deadletter.Letter) []item {
 	items := make([]item, len(letters))
 	for i, l := range letters {
@@ -36,7 +36,7 @@ func ofLetters(letters []*deadletter.Letter) []item {
 	return items
 }
 
-// settleLetter gives a letter back after a round that was committed, or puts it
+// settleLetter gives a letter back after a batch that was committed, or puts it
 // off because nobody had room for its execution yet.
 func (l *lane) settleLetter(ctx context.Context, it item) {
 	if !it.letter.Open() {
@@ -59,7 +59,7 @@ func (l *lane) roomForLetters() int {
 	return max(room, 0)
 }
 
-// putOffLetter deals with a letter whose round failed all by itself. In the end a
+// putOffLetter deals with a letter whose batch failed all by itself. In the end a
 // person sees to it: a letter must not become a letter again.
 func (l *lane) putOffLetter(ctx context.Context, it item, cause error, verdict answer) {
 	if verdict == suspect && it.attempts+1 >= maxAttempts {

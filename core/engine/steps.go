@@ -7,7 +7,7 @@ import (
 	"github.com/attune-go/attune/core/scheduler"
 )
 
-// steps lists what a message meets, in the order it meets it. One round takes
+// steps lists what a message meets, in the order it meets it. One batch takes
 // everything that has arrived: what has ended gives back its slot, who waits
 // takes it, and only then do newcomers enter, so that nobody overtakes.
 //
@@ -22,8 +22,8 @@ import (
 //	dispatch      execution.requested   claims, admits or queues, hands over
 //	(a worker)    execution.dispatch.…  scheduled → running → terminal
 //
-// Workflows that ask to run, and children that have ended, are handed to the rounds
-// of package advancement, and enforcements get their executions in rounds of their
+// Workflows that ask to run, and children that have ended, are handed to the batches
+// of package advancement, and enforcements get their executions in batches of their
 // own (workflows.go, enforcements.go):
 //
 //	advancement   a workflow's turn     decides; makes children, admits and hands them over
@@ -51,7 +51,7 @@ func (c course) steps(work work) (its parts, all []scheduler.Step) {
 	return its, append(all, its.asked)
 }
 
-// parts are the steps that have something to say after the round.
+// parts are the steps that have something to say after the batch.
 type parts struct {
 	done   *scheduler.CompletionStep
 	rehome *scheduler.ReassignStep
@@ -65,7 +65,7 @@ type course struct {
 	completion   scheduler.CompletionConfig
 }
 
-// work is what one round is given.
+// work is what one batch is given.
 type work struct {
 	ended     []scheduler.Report
 	requested []int64                  // executions that ask to run
@@ -80,10 +80,10 @@ func (w work) empty() bool {
 	return len(w.ended)+len(w.requested)+len(w.letters) == 0 && w.errands.empty()
 }
 
-// errands are what a round does besides what messages ask for.
+// errands are what a batch does besides what messages ask for.
 type errands struct {
 	queues    []int64       // queues to fill
-	waited    map[int64]int // how often each was left because another round held it
+	waited    map[int64]int // how often each was left because another batch held it
 	expired   []int64       // executions that have waited too long
 	misplaced []int64       // executions that wait in a queue that is no longer theirs
 	lost      []scheduler.LostHolder

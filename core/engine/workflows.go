@@ -49,7 +49,7 @@ func blame(err error, tries int) advancement.Blame {
 	}
 }
 
-// besides continues after a round outside of the hot loop: workflows, repetitions, and queues
+// besides continues after a batch outside of the hot loop: workflows, repetitions, and queues
 // that are not filled yet.
 func (e *Engine) besides(ctx context.Context, result scheduler.Result) {
 	e.workflows.Begin(result.Starts...)

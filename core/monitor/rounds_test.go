@@ -52,7 +52,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 		}).ID
 	}
 	first, second, low, high := request("acme", 0), request("acme", 0), request("acme", -1), request("acme", 1)
-	run(scheduler.Fill{}, scheduler.NewRequestStep([]int64{first, second, low, high}))
+	run(scheduler.FillStep{}, scheduler.NewRequestStep([]int64{first, second, low, high}))
 
 	for id, want := range map[int64]int64{high: 1, second: 2, low: 3} {
 		w := b.ask(t, id)
@@ -76,7 +76,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 
 	// Two more tenants fill the pack: what waits then is kept by it.
 	others := []int64{request("b", 0), request("c", 0), request("d", 0)}
-	run(scheduler.Fill{}, scheduler.NewRequestStep(others))
+	run(scheduler.FillStep{}, scheduler.NewRequestStep(others))
 	w = b.ask(t, others[2])
 	require.NotNil(t, w.Scope)
 	require.Equal(t, "pack demo", w.Scope.Name)
@@ -89,7 +89,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	testkit.Exec(t, st, `update execution set status = 'running', started_at = now() where id = $1`, first)
 	testkit.Exec(t, st, `update execution set status = 'completed' where id = $1`, first)
 	require.Contains(t, strings.Join(b.ask(t, first).Lines, "\n"), "Its slot has not been given back yet")
-	run(scheduler.NewReleaseStep([]int64{first}), scheduler.Fill{})
+	run(scheduler.NewReleaseStep([]int64{first}), scheduler.FillStep{})
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, high))
 	require.Contains(t, b.ask(t, high).Summary, "was handed to worker w-1")
 	d, err := b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant": "acme"}`})

@@ -97,7 +97,7 @@ func (m *machine) cancel(*rapid.T) {
 		m.round(list, nil)
 		return
 	}
-	m.run(scheduler.Fill{Queues: queues})
+	m.run(scheduler.FillStep{Queues: queues})
 	m.model.promote()
 }
 
@@ -130,7 +130,7 @@ func (m *machine) giveBack(*rapid.T) {
 	}
 	require.Len(m.t, lost, len(m.model.notes))
 	for range 2 {
-		m.run(scheduler.NewReturnStep(lost), scheduler.Fill{})
+		m.run(scheduler.NewReturnStep(lost), scheduler.FillStep{})
 	}
 	for _, e := range m.model.notes {
 		m.model.restore(e)
@@ -146,7 +146,7 @@ func (m *machine) expire(*rapid.T) {
 	}
 	testkit.Exec(m.tb, m.store, `UPDATE execution_admission_entry SET enqueued_at = now() - interval '2 minutes' WHERE execution_id = ANY ($1)`, idsOf(list))
 	list = m.again(list)
-	m.run(scheduler.NewExpireStep(idsOf(list), timeout*1e9), scheduler.Fill{})
+	m.run(scheduler.NewExpireStep(idsOf(list), timeout*1e9), scheduler.FillStep{})
 	for _, e := range list {
 		m.model.expire(e)
 	}
@@ -181,7 +181,7 @@ func (m *machine) word(*rapid.T) {
 		}
 	}
 	_, nudged := m.said.take(m.tb)
-	m.run(scheduler.Fill{}, scheduler.NewRequestStep(nudged))
+	m.run(scheduler.FillStep{}, scheduler.NewRequestStep(nudged))
 	m.model.promote()
 }
 

@@ -119,7 +119,7 @@ func (r *room) together(n int, do func(replica *scheduler.Scheduler, which int))
 
 // try is on for goroutines: what fails is said and does not stop.
 func (r *room) try(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
-	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.Fill{}, scheduler.NewRequestStep(asked))
+	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{}, scheduler.NewRequestStep(asked))
 	if err != nil {
 		r.t.Errorf("round: %v", err)
 	}
@@ -271,7 +271,7 @@ func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 		testkit.Exec(t, r.store, `
 			CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full'; END $$`)
 		testkit.Exec(t, r.store, `CREATE TRIGGER fails BEFORE INSERT OR UPDATE OR DELETE ON `+table+` FOR EACH STATEMENT EXECUTE FUNCTION fails()`)
-		_, err := r.first.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.Fill{})
+		_, err := r.first.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{})
 		require.ErrorContains(t, err, "disk full", table)
 		testkit.Exec(t, r.store, `DROP FUNCTION fails() CASCADE`)
 		require.Equal(t, 1, r.count(`SELECT count(*) FROM execution_holder WHERE execution = $1`, ids[0]), "it still holds its slot")

@@ -63,7 +63,7 @@ func (r *room) report(ids ...int64) scheduler.Result { return r.on(r.first, ids,
 // on has a replica take ends and requests in one round.
 func (r *room) on(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
 	r.t.Helper()
-	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.Fill{}, scheduler.NewRequestStep(asked))
+	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{}, scheduler.NewRequestStep(asked))
 	require.NoError(r.t, err)
 	return result
 }
@@ -190,7 +190,7 @@ func (s *interruption) Plan(context.Context, *scheduler.Plan) error {
 	return nil
 }
 
-func (*interruption) Apply(*scheduler.Round) {}
+func (*interruption) Apply(*scheduler.Batch) {}
 
 // S3: a round that is planned again and again because it learns more of what it
 // needs does not remember a limit that was lowered meanwhile.
@@ -210,7 +210,7 @@ func TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds(t *testing.T) {
 				lowered = true
 				testkit.Exec(t, r.store, `UPDATE policy SET threshold = 1 WHERE id = $1`, limit.ID)
 			}}
-			result, err := r.replica().Run(testkit.Context(t), lower, scheduler.NewReleaseStep(holders[:1]), scheduler.Fill{})
+			result, err := r.replica().Run(testkit.Context(t), lower, scheduler.NewReleaseStep(holders[:1]), scheduler.FillStep{})
 			require.NoError(t, err)
 			if lowered {
 				require.Equal(t, scheduler.Result{Released: 1}, result, "the other holder is the one that may run")

@@ -224,14 +224,14 @@ func (m *machine) run(steps ...scheduler.Step) {
 			return
 		}
 		require.Less(m.t, tries, 20, "the queues %v are never filled", result.Unfilled)
-		steps = []scheduler.Step{scheduler.Fill{Queues: result.Unfilled}}
+		steps = []scheduler.Step{scheduler.FillStep{Queues: result.Unfilled}}
 	}
 }
 
 // round is what one replica is given at once, in the order in which the engine
 // serves it, in both worlds.
 func (m *machine) round(ended, asked []*execution) {
-	m.run(scheduler.NewReleaseStep(idsOf(ended)), scheduler.Fill{}, scheduler.NewRequestStep(idsOf(asked)))
+	m.run(scheduler.NewReleaseStep(idsOf(ended)), scheduler.FillStep{}, scheduler.NewRequestStep(idsOf(asked)))
 	for _, e := range ended {
 		m.model.report(e)
 	}

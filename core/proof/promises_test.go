@@ -71,7 +71,7 @@ func TestS22NoWindowHasMoreStartsThanAllowed(t *testing.T) {
 			var result scheduler.Result
 			for ctx.Err() == nil {
 				var err error
-				if result, err = replica.Run(testkit.Context(t), scheduler.Fill{Queues: result.Unfilled}); err != nil {
+				if result, err = replica.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled}); err != nil {
 					t.Errorf("round: %v", err)
 					return
 				}

@@ -108,7 +108,7 @@ type Relay interface {
 }
 
 // Orphans deals with work that its worker does not do. What was handed to one that
-// is gone and never started goes to the rounds, which find another worker for it
+// is gone and never started goes to the batches, which find another worker for it
 // (see scheduler.ReassignStep), and so does what one that lives has not started in time; what ran
 // at one that is gone is ended, and what runs for longer than it may or than its
 // cancel allows. Age, status
@@ -129,7 +129,7 @@ type Orphans struct {
 	early  *time.Timer    // wakes the loop when the next worker is gone
 }
 
-// NewOrphans makes the search. submit is called with what rounds are to decide.
+// NewOrphans makes the search. submit is called with what batches are to decide.
 func NewOrphans(
 	cfg OrphansConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
 ) *Orphans {
@@ -240,7 +240,7 @@ func (o *Orphans) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]sch
 	return late, nil
 }
 
-// handOn gives what was never started to the rounds, which find other workers.
+// handOn gives what was never started to the batches, which find other workers.
 func (o *Orphans) handOn(ctx context.Context, unstarted []scheduler.Unstarted) error {
 	if len(unstarted) == 0 {
 		return nil

@@ -42,7 +42,7 @@ func orphans(t *testing.T, st *store.Store, options ...func(*recovery.OrphansCon
 }
 
 // upstream 18, 31, 35, 36 and L4: what a worker that is gone ran is ended, once,
-// what it had not started goes to the rounds, and nothing else is touched.
+// what it had not started goes to the batches, and nothing else is touched.
 func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

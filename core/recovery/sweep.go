@@ -35,7 +35,7 @@ func (f *Found) routine() bool {
 	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Unstarted) == 0
 }
 
-// take splits off what one round can bear, n of each kind.
+// take splits off what one batch can bear, n of each kind.
 func (f *Found) take(n int) Found {
 	return Found{
 		Requested: takeFirst(&f.Requested, n), Ended: takeFirst(&f.Ended, n), Queues: takeFirst(&f.Queues, n),
@@ -99,7 +99,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// pageDefault bounds what one round is given of each kind.
+// pageDefault bounds what one batch is given of each kind.
 const pageDefault = 100
 
 // rowsPerSweep is how many live rows, holders, entries and queues one sweep looks at.
@@ -259,7 +259,7 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 }
 
 // lines looks at who waits too long or in the wrong place, at what deleted
-// executions left behind, and at the statistics that rounds keep only in part.
+// executions left behind, and at the statistics that batches keep only in part.
 func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	expired, err := tx.FindExpiredWaiters(ctx, store.FindExpiredWaitersParams{
 		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterLine,

@@ -104,7 +104,7 @@ func (b *bundle) abuse(
 			said[id] = hint(id)
 		}
 		result, err := rounds.Run(context.WithoutCancel(ctx), scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports),
-			scheduler.Fill{Queues: unfilled}, scheduler.NewRequestStep(asked).WithHints(said))
+			scheduler.FillStep{Queues: unfilled}, scheduler.NewRequestStep(asked).WithHints(said))
 		if err != nil {
 			t.Errorf("round: %v", err)
 			return

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// afterwards is what a round writes about executions that have ended, and about
+// afterwards is what a batch writes about executions that have ended, and about
 // repetitions whose time has come.
 type afterwards struct {
 	repeats  []repeat
@@ -36,23 +36,23 @@ type contradiction struct {
 
 // Repeat makes the next attempt of an execution that has ended: a new row, which
 // waits for its time in no line and with no slot. An execution is repeated once,
-// however often and by however many rounds it is asked for.
-func (r *Round) Repeat(id int64, reason retrypolicy.Reason, delay time.Duration) {
-	r.repeats = append(r.repeats, repeat{execution: id, reason: reason, delay: delay})
+// however often and by however many batches it is asked for.
+func (b *Batch) Repeat(id int64, reason retrypolicy.Reason, delay time.Duration) {
+	b.repeats = append(b.repeats, repeat{execution: id, reason: reason, delay: delay})
 }
 
 // Begin says that the time of a repetition has come.
-func (r *Round) Begin(id int64) { r.begun = append(r.begun, id) }
+func (b *Batch) Begin(id int64) { b.begun = append(b.begun, id) }
 
 // Contradict records that somebody reported another end of an execution than
 // its row says. It changes nothing else: the row decides.
-func (r *Round) Contradict(id int64, said attune.Status) {
-	r.said = append(r.said, contradiction{execution: id, said: said})
+func (b *Batch) Contradict(id int64, said attune.Status) {
+	b.said = append(b.said, contradiction{execution: id, said: said})
 }
 
 // Announce says that an execution has ended on behalf of whoever ended it and
 // did not say so.
-func (r *Round) Announce(outcome store.ReadOutcomesRow) { r.outcomes = append(r.outcomes, outcome) }
+func (b *Batch) Announce(outcome store.ReadOutcomesRow) { b.outcomes = append(b.outcomes, outcome) }
 
 func (a *afterwards) write(p *store.Pipeline) {
 	a.repeated = nil

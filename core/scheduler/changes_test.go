@@ -25,7 +25,7 @@ func (m *meanwhile) Plan(context.Context, *scheduler.Plan) error {
 	return nil
 }
 
-func (*meanwhile) Apply(*scheduler.Round) {}
+func (*meanwhile) Apply(*scheduler.Batch) {}
 
 // An action is deleted while one execution of it runs and one waits: its queue
 // goes with it, but the worker's room comes back and nobody's message is to
@@ -45,7 +45,7 @@ func TestAnActionDeletedWhileItRunsGivesTheWorkerBack(t *testing.T) {
 	b.finish(t, attune.StatusCompleted, ids[0], others[0])
 
 	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[0], others[0]}),
-		scheduler.Fill{Queues: []int64{queue}}, scheduler.NewRequestStep(ids[1:]))
+		scheduler.FillStep{Queues: []int64{queue}}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Ended: 1}, result)
 	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[1]), "who waited learns that its action is gone")
@@ -78,7 +78,7 @@ func TestAReplicaThatStoodStillPlansAgain(t *testing.T) {
 	require.NoError(t, err)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = false`)
 
-	result, err := thawed.Run(testkit.Context(t), frozen, scheduler.NewReleaseStep(ids[1:]), scheduler.Fill{})
+	result, err := thawed.Run(testkit.Context(t), frozen, scheduler.NewReleaseStep(ids[1:]), scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1}, result)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load`))
@@ -87,7 +87,7 @@ func TestAReplicaThatStoodStillPlansAgain(t *testing.T) {
 }
 
 // An execution that the gate ends at the head of its line is not decided a
-// second time for the message that comes again in the same round.
+// second time for the message that comes again in the same batch.
 func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -99,7 +99,7 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	b.finish(t, attune.StatusCompleted, ids[0])
 	testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive'`)
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.Fill{}, scheduler.NewRequestStep(ids[1:]))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1, Ended: 1}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -107,8 +107,8 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 }
 
 // A waiting execution whose row was deleted takes its entry along, but not the
-// count: the next round that reads the line to its end sets it right, and no
-// round asks for another one for ever.
+// count: the next batch that reads the line to its end sets it right, and no
+// batch asks for another one for ever.
 func TestADeletedWaiterLeavesNoGhostInTheLine(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -142,14 +142,14 @@ func TestAnEntryThatVanishesUnderARoundIsMadeAgain(t *testing.T) {
 		testkit.Exec(t, b.store, `DELETE FROM execution_admission_entry`)
 		testkit.Exec(t, b.store, `UPDATE execution_admission_state SET queued_count = 0, head_order = next_queue_order`)
 	}}
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, vanish, scheduler.NewRequestStep(ids[1:]))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, vanish, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ids[1]))
 }
 
-// A queue that every round tries is read a few heads deep; when a worker has
-// room for more, the next rounds read on.
+// A queue that every batch tries is read a few heads deep; when a worker has
+// room for more, the next batches read on.
 func TestATriedQueueIsReadOnWhenWorkersHaveRoom(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -158,11 +158,11 @@ func TestATriedQueueIsReadOnWhenWorkersHaveRoom(t *testing.T) {
 	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 20}, b.dispatch(t, ids...))
 	testkit.Worker(t, b.store, "w2", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(50) })
 	roomy := b.replica(t) // it knows the new worker
-	result, err := roomy.Run(testkit.Context(t), scheduler.Fill{})
+	result, err := roomy.Run(testkit.Context(t), scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, 8, result.Granted)
 	require.Len(t, result.Unfilled, 1)
-	result, err = roomy.Run(testkit.Context(t), scheduler.Fill{Queues: result.Unfilled})
+	result, err = roomy.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 12}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)

@@ -27,9 +27,9 @@ func (a asking) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	return plan.LoadRules(ctx, []int64{a.waiter.ActionID}, nil)
 }
 
-func (a asking) Apply(round *scheduler.Round) { *a.verdict = round.Choose(a.waiter, a.fence, a.except) }
+func (a asking) Apply(batch *scheduler.Batch) { *a.verdict = batch.Choose(a.waiter, a.fence, a.except) }
 
-// A round finds another worker for what holds its slot already: one that
+// A batch finds another worker for what holds its slot already: one that
 // fences, if that is asked for, and not the one that it leaves. It ends nothing.
 func TestARoundFindsAnotherWorker(t *testing.T) {
 	t.Parallel()

@@ -136,57 +136,57 @@ func (s *CompletionStep) Plan(ctx context.Context, plan *Plan) error {
 }
 
 // Apply implements Step.
-func (s *CompletionStep) Apply(round *Round) {
+func (s *CompletionStep) Apply(batch *Batch) {
 	s.early = s.early[:0]
 	for _, report := range s.reports {
-		fact, ok := round.Ledger.Fact(report.Execution)
+		fact, ok := batch.Ledger.Fact(report.Execution)
 		switch {
 		case !ok:
 		case !fact.Status.Terminal():
 			s.early = append(s.early, report.Execution)
-		case round.Left(report.Execution):
-			// Another round holds its queue: it is reported again.
+		case batch.Left(report.Execution):
+			// Another batch holds its queue: it is reported again.
 		default:
-			s.end(round, report, fact.Status)
+			s.end(batch, report, fact.Status)
 		}
 	}
-	s.ask(round)
+	s.ask(batch)
 }
 
 // ask puts the questions of results to people, in the transaction that takes their
 // ends. An execution is asked about once; whoever comes second reads again.
-func (s *CompletionStep) ask(round *Round) {
+func (s *CompletionStep) ask(batch *Batch) {
 	if s.questions.Empty() {
 		return
 	}
 	for _, statement := range s.questions.Statements() {
-		round.Also(statement.SQL, statement.Args...)
+		batch.Also(statement.SQL, statement.Args...)
 	}
-	messages, err := s.questions.Messages(round.Now(), round.Source())
+	messages, err := s.questions.Messages(batch.Now(), batch.Source())
 	if err == nil { // texts and numbers always encode
-		round.Send(messages...)
+		batch.Send(messages...)
 	}
 }
 
 // end draws every consequence of an end: once for the slot and the repetition,
 // however often it is reported.
-func (s *CompletionStep) end(round *Round, report Report, status attune.Status) {
-	released := round.Release(report.Execution)
-	withdrawn := round.Ledger.Withdraw(report.Execution)
+func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) {
+	released := batch.Release(report.Execution)
+	withdrawn := batch.Ledger.Withdraw(report.Execution)
 	if contradicts(report.Said, status) {
-		round.Contradict(report.Execution, report.Said)
+		batch.Contradict(report.Execution, report.Said)
 	}
 	if outcome, ok := s.outcomes[report.Execution]; ok && (released || withdrawn) {
-		round.Announce(outcome)
+		batch.Announce(outcome)
 	}
-	row, _ := round.Row(report.Execution)
+	row, _ := batch.Row(report.Execution)
 	if row.Status != status {
-		round.Replan() // it ended after it was read: why, and whether it asks somebody, is not known yet
+		batch.Replan() // it ended after it was read: why, and whether it asks somebody, is not known yet
 		return
 	}
 	if status.Succeeded() || status == attune.StatusCancelled {
 		if row.Workflow != 0 {
-			round.TaskEnded(row.Workflow, report.Execution)
+			batch.TaskEnded(row.Workflow, report.Execution)
 		}
 		return
 	}
@@ -194,11 +194,11 @@ func (s *CompletionStep) end(round *Round, report Report, status attune.Status) 
 		return
 	}
 	if verdict := s.verdict(row); verdict.Retry {
-		round.Repeat(report.Execution, verdict.Reason, verdict.Delay)
+		batch.Repeat(report.Execution, verdict.Reason, verdict.Delay)
 		return
 	}
 	if row.Workflow != 0 {
-		round.TaskEnded(row.Workflow, report.Execution)
+		batch.TaskEnded(row.Workflow, report.Execution)
 	}
 }
 
@@ -231,7 +231,7 @@ func (s *CompletionStep) chance() float64 {
 }
 
 // Early lists executions that were reported as ended although their row says
-// they have not. It is valid after the round.
+// they have not. It is valid after the batch.
 func (s *CompletionStep) Early() []int64 { return s.early }
 
 var _ Hinted = (*CompletionStep)(nil)

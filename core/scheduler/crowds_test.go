@@ -35,9 +35,9 @@ func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE admission_scope SET period_start = period_start - interval '1 day'`)
 		testkit.Exec(t, b.store, `UPDATE admission_blocked SET until = now() - interval '1 second', wake = CASE WHEN wake IS NOT NULL THEN now() - interval '1 second' END`)
 		rounds := 0
-		for result := b.run(t, scheduler.Fill{}); result.Wake > 0 && result.Wake < time.Minute || len(result.Unfilled) > 0; rounds++ {
+		for result := b.run(t, scheduler.FillStep{}); result.Wake > 0 && result.Wake < time.Minute || len(result.Unfilled) > 0; rounds++ {
 			require.Less(t, rounds, most, "rounds come to an end")
-			result = b.run(t, scheduler.Fill{Queues: result.Unfilled})
+			result = b.run(t, scheduler.FillStep{Queues: result.Unfilled})
 		}
 	}
 	passes(20)
@@ -89,7 +89,7 @@ func TestManyWaitersForARareWorkerKeepNobodyElse(t *testing.T) {
 	b.quiet(t)
 }
 
-// A sweep has one round run for each thing that queues wait for, not one for
+// A sweep has one batch run for each thing that queues wait for, not one for
 // each queue, unless the rules have changed: then what keeps them may be no more.
 func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
 	t.Parallel()

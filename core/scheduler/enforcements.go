@@ -33,7 +33,7 @@ type EnforcementStep struct {
 	outcome EnforcementOutcome
 }
 
-// EnforcementOutcome says what became of a batch. It is valid after the round.
+// EnforcementOutcome says what became of a batch. It is valid after the batch.
 type EnforcementOutcome struct {
 	Processed int // have their execution
 	Disabled  []DisabledEnforcement
@@ -151,19 +151,19 @@ func (s *EnforcementStep) planNewExecutions(ctx context.Context, plan *Plan) err
 }
 
 // Apply implements Step.
-func (s *EnforcementStep) Apply(round *Round) {
+func (s *EnforcementStep) Apply(batch *Batch) {
 	if len(s.decided) == 0 {
 		return
 	}
 	enforcements, executions := make([]int64, len(s.newExecutions)), make([]int64, len(s.newExecutions))
 	for i, e := range s.newExecutions {
-		round.Create(e)
+		batch.Create(e)
 		enforcements[i], executions[i] = e.Enforcement, e.ID
 	}
 	if len(s.newExecutions) > 0 {
-		round.Also(store.CopyEnforcementSecrets, enforcements, executions)
+		batch.Also(store.CopyEnforcementSecrets, enforcements, executions)
 	}
-	round.Also(store.ResolveEnforcements, s.decided, s.reasons)
+	batch.Also(store.ResolveEnforcements, s.decided, s.reasons)
 }
 
 var _ Step = (*EnforcementStep)(nil)

@@ -22,39 +22,39 @@ type Entry struct {
 
 // Enter admits an execution whose queue was planned for: into a slot and to a
 // worker, into the line, or out with the reason in its result.
-func (r *Round) Enter(w admission.Waiter, rule Rule, entry Entry) {
-	queue, ok := r.Queue(entry.Key)
+func (b *Batch) Enter(w admission.Waiter, rule Rule, entry Entry) {
+	queue, ok := b.Queue(entry.Key)
 	if !ok {
-		r.Fail(w.ExecutionID, rule.ActionID, w.ActionRef, "action not found", "the action was deleted while the execution was admitted")
+		b.Fail(w.ExecutionID, rule.ActionID, w.ActionRef, "action not found", "the action was deleted while the execution was admitted")
 		return
 	}
 	how := admission.Terms{
 		Queue: queue, MayWait: entry.Moved || rule.Limits.Queue.Method != policy.MethodCancel,
-		Priority: entry.Priority, Front: entry.Repetition && r.Front(rule), Late: entry.Late && !entry.Repetition,
+		Priority: entry.Priority, Front: entry.Repetition && b.Front(rule), Late: entry.Late && !entry.Repetition,
 	}
 	if !entry.Moved {
-		how.MaxQueued = r.MaxQueued(rule)
+		how.MaxQueued = b.MaxQueued(rule)
 	}
-	switch result, why := r.Ledger.Admit(w, how, r.Gate()); result {
+	switch result, why := b.Ledger.Admit(w, how, b.Gate()); result {
 	case admission.Full:
-		q, _ := r.Ledger.Queue(queue)
-		r.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, fmt.Sprintf("Queue full (max length: %d)", how.MaxQueued),
+		q, _ := b.Ledger.Queue(queue)
+		b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, fmt.Sprintf("Queue full (max length: %d)", how.MaxQueued),
 			fmt.Sprintf("%d executions wait in the queue of the action, which is as many as may", q.Queued),
 			map[string]any{"queue_length": q.Queued, "max_queue_length": how.MaxQueued})
 	case admission.Refused:
-		r.refuse(w, rule, queue, why)
+		b.refuse(w, rule, queue, why)
 	case admission.Admitted, admission.Queued, admission.Ended:
 	}
 }
 
 // refuse ends an execution that a policy does not let wait.
-func (r *Round) refuse(w admission.Waiter, rule Rule, queue int64, why string) {
+func (b *Batch) refuse(w admission.Waiter, rule Rule, queue int64, why string) {
 	if why != "" {
-		r.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation", why+", and it does not let executions wait", nil)
+		b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation", why+", and it does not let executions wait", nil)
 		return
 	}
-	q, _ := r.Ledger.Queue(queue)
-	r.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
+	q, _ := b.Ledger.Queue(queue)
+	b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
 		fmt.Sprintf("all %d slots of policy %s are taken or asked for, and it does not let executions wait", q.Max, rule.Limits.Queue.PolicyRef),
 		map[string]any{"policy": rule.Limits.Queue.PolicyRef, "limit": q.Max})
 }

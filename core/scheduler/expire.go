@@ -35,13 +35,13 @@ func (s *ExpireStep) Plan(_ context.Context, plan *Plan) error {
 }
 
 // Apply implements Step.
-func (s *ExpireStep) Apply(round *Round) {
+func (s *ExpireStep) Apply(batch *Batch) {
 	for _, id := range s.ids {
-		fact, ok := round.Ledger.Fact(id)
+		fact, ok := batch.Ledger.Fact(id)
 		if !ok || fact.Waits == nil || fact.Status != attune.StatusRequested {
 			continue
 		}
-		queue, locked := round.Ledger.Queue(*fact.Waits)
+		queue, locked := batch.Ledger.Queue(*fact.Waits)
 		if !locked || queue.Paused {
 			continue
 		}
@@ -53,9 +53,9 @@ func (s *ExpireStep) Apply(round *Round) {
 		if queue.Resumed.After(begun) {
 			begun = queue.Resumed
 		}
-		if allowed > 0 && round.Now().Sub(begun) > allowed {
-			row, _ := round.Row(id)
-			round.Expire(id, queue.ActionID, row.ActionRef, fact.Since, allowed)
+		if allowed > 0 && batch.Now().Sub(begun) > allowed {
+			row, _ := batch.Row(id)
+			batch.Expire(id, queue.ActionID, row.ActionRef, fact.Since, allowed)
 		}
 	}
 }
@@ -96,9 +96,9 @@ func (s *ReturnStep) Plan(_ context.Context, plan *Plan) error {
 }
 
 // Apply implements Step.
-func (s *ReturnStep) Apply(round *Round) {
+func (s *ReturnStep) Apply(batch *Batch) {
 	for _, lost := range s.lost {
-		round.Ledger.GiveBack(lost.Note)
+		batch.Ledger.GiveBack(lost.Note)
 	}
 }
 

@@ -2,22 +2,22 @@ package scheduler
 
 import "context"
 
-// Fill is the step that gives free slots to waiting heads. It stands after
+// FillStep is the step that gives free slots to waiting heads. It stands after
 // the releases and before the newcomers, so that nobody overtakes. Queues and Spare
 // name queues to try besides those that other steps lock and those that wait
 // for a worker.
-type Fill struct {
+type FillStep struct {
 	Queues []int64
 	// Spare are queues that are not waited for: Result.Held names the ones that another
-	// round held. In a round that leaves nothing they are like Queues.
+	// batch held. In a batch that leaves nothing they are like Queues.
 	Spare []int64
 }
 
 // Executions implements Step.
-func (Fill) Executions() []int64 { return nil }
+func (FillStep) Executions() []int64 { return nil }
 
 // Plan implements Step.
-func (f Fill) Plan(_ context.Context, plan *Plan) error {
+func (f FillStep) Plan(_ context.Context, plan *Plan) error {
 	for _, id := range f.Queues {
 		plan.NeedQueue(id)
 	}
@@ -28,13 +28,13 @@ func (f Fill) Plan(_ context.Context, plan *Plan) error {
 }
 
 // Apply implements Step.
-func (f Fill) Apply(round *Round) {
+func (f FillStep) Apply(batch *Batch) {
 	for _, id := range f.Spare {
-		if round.Ledger.Held(id) {
-			round.held = append(round.held, id)
+		if batch.Ledger.Held(id) {
+			batch.held = append(batch.held, id)
 		}
 	}
-	round.Promote()
+	batch.Promote()
 }
 
-var _ Step = Fill{}
+var _ Step = FillStep{}

@@ -13,7 +13,7 @@ import (
 
 // fleetMaxAge is how long the list of workers is used before it is read
 // again. Whether a listed worker may still be given work is judged anew by
-// every round, under its load's lock.
+// every batch, under its load's lock.
 const fleetMaxAge = time.Second
 
 // fleet is the engine's cached view of the registered workers.
@@ -77,7 +77,7 @@ func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worke
 	}.Worker(staleAfter)
 }
 
-// standing is all workers as a round sees them: the present ones with what the ledger says
+// standing is all workers as a batch sees them: the present ones with what the ledger says
 // of them, and the absent ones, which get nothing but belong to the reasons. A worker that has left since it was read is found out when its room is taken.
 func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) []placement.Worker {
 	f.mu.Lock()
@@ -96,7 +96,7 @@ func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) [
 		}
 	}
 	for _, w := range absent {
-		if !known[w.ID] { // it may have left after the round's workers were read
+		if !known[w.ID] { // it may have left after the batch's workers were read
 			list = append(list, w)
 		}
 	}

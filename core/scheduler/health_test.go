@@ -40,7 +40,7 @@ func TestHealthDecidesWhoIsGivenWork(t *testing.T) {
 	other := testkit.Action(t, b.store, "pk.b")
 	ids = b.request(t, other, 2)
 	rounds := b.replica(t)
-	result, err := rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(ids))
+	result, err := rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 2}, result, "they are there, so nothing fails")
 	require.Equal(t, "waiting for a worker: nothing may be given to those that fit now: ill is unhealthy: 12 failures in a row",

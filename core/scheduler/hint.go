@@ -17,7 +17,7 @@ type Hinted interface {
 	// reports false if a message does not say enough: the executions are then read before
 	// any lock, and Plan names the queues.
 	//
-	// After Hint, Plan is called under the locks, with the rows as they are. A round that
+	// After Hint, Plan is called under the locks, with the rows as they are. A batch that
 	// lacks a lock that Plan names is run again, without hints.
 	Hint(ctx context.Context, plan *Plan) (bool, error)
 }
@@ -111,7 +111,7 @@ func (p *Plan) verify(ctx context.Context, tx *store.Tx, ledger *admission.Ledge
 	return p.size() == before, nil
 }
 
-// size counts everything that a round locks or reads for its steps.
+// size counts everything that a batch locks or reads for its steps.
 func (p *Plan) size() int {
 	return len(p.keys) + len(p.releases) + len(p.workers) + len(p.recount) + len(p.lost) +
 		len(p.workflows) + len(p.newExecutions) + len(p.scopes) + len(p.firm)
@@ -126,7 +126,7 @@ type holding struct {
 // maxHoldings bounds what is remembered of granted executions, and of queues.
 const maxHoldings = 50_000
 
-// memory is what earlier rounds of this process saw. It only saves reading: every round
+// memory is what earlier batches of this process saw. It only saves reading: every batch
 // verifies under its locks what it was told.
 type memory struct {
 	mu       sync.Mutex
@@ -158,8 +158,8 @@ func (m *memory) quiet(queues map[int64]int) bool {
 	return !m.blocked
 }
 
-// learn keeps what a committed round has seen.
-func (m *memory) learn(r *Round) {
+// learn keeps what a committed batch has seen.
+func (m *memory) learn(b *Batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.holdings) > maxHoldings {
@@ -168,19 +168,19 @@ func (m *memory) learn(r *Round) {
 	if len(m.crowds) > maxHoldings {
 		clear(m.crowds)
 	}
-	m.blocked = r.Ledger.Blocked()
-	for _, q := range r.Ledger.Queues() {
+	m.blocked = b.Ledger.Blocked()
+	for _, q := range b.Ledger.Queues() {
 		if q.Queued > 0 {
 			m.crowds[q.ID] = true
 		} else {
 			delete(m.crowds, q.ID)
 		}
 	}
-	for _, id := range r.Ledger.ReleasedIDs() {
+	for _, id := range b.Ledger.ReleasedIDs() {
 		delete(m.holdings, id)
 	}
-	for _, g := range r.Ledger.Granted() {
-		if rule, ok := r.plan.Rule(&g.ActionID, ""); ok && !rule.plain() {
+	for _, g := range b.Ledger.Granted() {
+		if rule, ok := b.plan.Rule(&g.ActionID, ""); ok && !rule.plain() {
 			m.holdings[g.ExecutionID] = holding{queue: g.Queue, scopes: g.Scopes}
 		}
 	}
@@ -213,7 +213,7 @@ func (n Needs) HintAdmission(hint Hint) bool {
 }
 
 // HintRelease asks for the locks that releasing an execution needs, as far as a message and
-// earlier rounds tell. It reports false if the queue is not known.
+// earlier batches tell. It reports false if the queue is not known.
 func (n Needs) HintRelease(execution int64, hint Hint) bool {
 	if held, ok := n.plan.scheduler.memory.holdingOf(execution); ok {
 		n.plan.hints = append(n.plan.hints, func() { n.Release(held.queue, held.scopes) })

@@ -25,7 +25,7 @@ func TestARaisedRateDoesNotWaitForTheOldOne(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); result.Wake > 0 && time.Now().Before(deadline); {
 		require.LessOrEqual(t, result.Wake, time.Second)
 		time.Sleep(result.Wake)
-		result = b.run(t, scheduler.Fill{})
+		result = b.run(t, scheduler.FillStep{})
 	}
 	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`))
 	b.quiet(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// leave has the rounds look at what a worker that leaves has not begun.
+// leave has the batches look at what a worker that leaves has not begun.
 func (b *bundle) leave(t *testing.T, ids []int64, before ...scheduler.Step) scheduler.Result {
 	t.Helper()
 	list := make([]scheduler.Unstarted, len(ids))

@@ -7,21 +7,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts what rounds do. A nil *Metrics counts nothing.
+// Metrics counts what batches do. A nil *Metrics counts nothing.
 type Metrics struct {
-	rounds   prometheus.Counter
-	repeated prometheus.Counter
-	granted  prometheus.Counter
-	released prometheus.Counter
-	enqueued prometheus.Counter
-	ended    prometheus.Counter
-	moved    prometheus.Counter
-	lies     prometheus.Counter
-	again    *prometheus.CounterVec
-	refused  *prometheus.CounterVec
-	waits    *prometheus.HistogramVec
-	runs     *prometheus.HistogramVec
-	latency  prometheus.Histogram
+	rounds        prometheus.Counter
+	repeated      prometheus.Counter
+	granted       prometheus.Counter
+	released      prometheus.Counter
+	enqueued      prometheus.Counter
+	ended         prometheus.Counter
+	moved         prometheus.Counter
+	contradicting prometheus.Counter
+	again         *prometheus.CounterVec
+	refused       *prometheus.CounterVec
+	waits         *prometheus.HistogramVec
+	runs          *prometheus.HistogramVec
+	latency       prometheus.Histogram
 
 	mu      sync.Mutex
 	actions map[string]bool
@@ -63,7 +63,7 @@ func (m *Metrics) ran(ref string, took, latency time.Duration) {
 	}
 }
 
-// NewMetrics registers the metrics of rounds.
+// NewMetrics registers the metrics of batches.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
@@ -91,20 +91,20 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	})
 	reg.MustRegister(latency)
 	return &Metrics{
-		latency:  latency,
-		again:    again,
-		moved:    counter("attune_executions_moved_total", "Executions handed to another worker before they started, in place."),
-		lies:     counter("attune_completions_contradicting_total", "Reports that told of another end than the row; the row decides."),
-		actions:  make(map[string]bool),
-		refused:  refused,
-		waits:    times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
-		runs:     times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
-		rounds:   counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
-		repeated: counter("attune_rounds_repeated_total", "Rounds run again because a row, queue or worker changed meanwhile."),
-		granted:  counter("attune_executions_handed_over_total", "Executions admitted and handed to a worker."),
-		released: counter("attune_slots_released_total", "Slots given back by terminal executions."),
-		enqueued: counter("attune_executions_enqueued_total", "Executions that began to wait for a slot."),
-		ended:    counter("attune_executions_ended_by_engine_total", "Executions ended by the engine's own decision before any worker had them."),
+		latency:       latency,
+		again:         again,
+		moved:         counter("attune_executions_moved_total", "Executions handed to another worker before they started, in place."),
+		contradicting: counter("attune_completions_contradicting_total", "Reports that told of another end than the row; the row decides."),
+		actions:       make(map[string]bool),
+		refused:       refused,
+		waits:         times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
+		runs:          times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
+		rounds:        counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
+		repeated:      counter("attune_rounds_repeated_total", "Rounds run again because a row, queue or worker changed meanwhile."),
+		granted:       counter("attune_executions_handed_over_total", "Executions admitted and handed to a worker."),
+		released:      counter("attune_slots_released_total", "Slots given back by terminal executions."),
+		enqueued:      counter("attune_executions_enqueued_total", "Executions that began to wait for a slot."),
+		ended:         counter("attune_executions_ended_by_engine_total", "Executions ended by the engine's own decision before any worker had them."),
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// An execution was admitted when its round had the locks, by which rates are
-// judged, not when the round began to wait for them.
+// An execution was admitted when its batch had the locks, by which rates are
+// judged, not when the batch began to wait for them.
 func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -26,7 +26,7 @@ func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.rounds.Run(ctx, scheduler.Fill{}, scheduler.NewRequestStep(late))
+		_, err := b.rounds.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(late))
 		done <- err
 	}()
 	testkit.Eventually(t, func() bool {

@@ -30,7 +30,7 @@ type stopped struct {
 	tell   bool // its worker would start it, now or when it is back
 }
 
-// taken is what a round takes back from workers.
+// taken is what a batch takes back from workers.
 type taken struct {
 	moves   []moved
 	stops   []stopped
@@ -46,8 +46,8 @@ type statement struct {
 
 // Waiter is an execution as placing it needs it, from its row and what was read
 // of it under the locks.
-func (r *Round) Waiter(fact admission.Fact) (admission.Waiter, bool) {
-	row, ok := r.plan.Row(fact.ID)
+func (b *Batch) Waiter(fact admission.Fact) (admission.Waiter, bool) {
+	row, ok := b.plan.Row(fact.ID)
 	if !ok {
 		return admission.Waiter{}, false
 	}
@@ -64,20 +64,20 @@ func (r *Round) Waiter(fact admission.Fact) (admission.Waiter, bool) {
 
 // Fences reports whether a worker refuses what it was handed before an execution
 // was moved away from it.
-func (r *Round) Fences(worker int64) bool {
-	w := r.fleet.Worker(worker)
+func (b *Batch) Fences(worker int64) bool {
+	w := b.fleet.Worker(worker)
 	return w != nil && w.AttemptFence
 }
 
 // move hands a scheduled execution to another worker, as its next attempt. Its
 // slot stays where it is. Both workers must fence attempts.
-func (r *Round) move(w admission.Waiter, from, to int64, cause Cause) {
-	if !r.Ledger.Move(w.ExecutionID, to, r.fleet.Worker(to).Most()) {
-		r.Replan()
+func (b *Batch) move(w admission.Waiter, from, to int64, cause Cause) {
+	if !b.Ledger.Move(w.ExecutionID, to, b.fleet.Worker(to).Most()) {
+		b.Replan()
 		return
 	}
-	r.fleet.Release(from)
-	r.moves = append(r.moves, moved{waiter: w, from: from, to: to, cause: cause})
+	b.fleet.Release(from)
+	b.moves = append(b.moves, moved{waiter: w, from: from, to: to, cause: cause})
 }
 
 // stop ends a scheduled execution that its worker has not started. A worker that
@@ -86,28 +86,28 @@ func (r *Round) move(w admission.Waiter, from, to int64, cause Cause) {
 // drop it, by a message that waits in its queue as long as it has to. So is one that
 // is not known, because it may be such a one. To drop what it never gets does no
 // harm.
-func (r *Round) stop(w admission.Waiter, worker int64, why Reassignment) {
-	r.stops = append(r.stops, stopped{
-		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !r.Fences(worker),
+func (b *Batch) stop(w admission.Waiter, worker int64, why Reassignment) {
+	b.stops = append(b.stops, stopped{
+		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !b.Fences(worker),
 		ending: ending{
 			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusFailed, result: encode(why.Result),
 		},
 	})
-	r.Ledger.End(w.ExecutionID, attune.StatusFailed)
+	b.Ledger.End(w.ExecutionID, attune.StatusFailed)
 }
 
-// Also has a statement run in the round's transaction, after the executions were
+// Also has a statement run in the batch's transaction, after the executions were
 // written. It must lock nothing that comes before them in the lock order.
-func (r *Round) Also(sql string, args ...any) { r.also = append(r.also, statement{sql, args}) }
+func (b *Batch) Also(sql string, args ...any) { b.also = append(b.also, statement{sql, args}) }
 
-// Send has messages published when the round has committed.
-func (r *Round) Send(messages ...outbox.Message) { r.more = append(r.more, messages...) }
+// Send has messages published when the batch has committed.
+func (b *Batch) Send(messages ...outbox.Message) { b.more = append(b.more, messages...) }
 
-// Source is the program that the round's messages come from.
-func (r *Round) Source() string { return r.scheduler.cfg.Source }
+// Source is the program that the batch's messages come from.
+func (b *Batch) Source() string { return b.scheduler.cfg.Source }
 
 // Settle deletes the note of a returned message that is decided.
-func (r *Round) Settle(note int64) { r.settled = append(r.settled, note) }
+func (b *Batch) Settle(note int64) { b.settled = append(b.settled, note) }
 
 func (t *taken) write(p *store.Pipeline) {
 	if n := len(t.moves); n > 0 {
@@ -157,22 +157,22 @@ func (t *taken) record(p *store.Pipeline) {
 }
 
 // composeTaken writes the messages about what was taken back.
-func (r *Round) composeTaken() error {
-	for _, m := range r.moves {
+func (b *Batch) composeTaken() error {
+	for _, m := range b.moves {
 		granted := admission.Granted{Waiter: m.waiter, Worker: m.to}
-		if err := r.dispatch(granted); err != nil {
+		if err := b.dispatch(granted); err != nil {
 			return err
 		}
 	}
-	for _, s := range r.stops {
-		if err := r.add(r.completed(s.ending)); err != nil {
+	for _, s := range b.stops {
+		if err := b.add(b.completed(s.ending)); err != nil {
 			return err
 		}
 		if !s.tell {
 			continue
 		}
 		drop := message.ExecutionCancelRequested{ExecutionID: s.execution, WorkerID: s.worker}
-		err := r.add(r.message(message.TypeExecutionCancelRequested, message.CancelKey(s.worker), drop))
+		err := b.add(b.message(message.TypeExecutionCancelRequested, message.CancelKey(s.worker), drop))
 		if err != nil {
 			return err
 		}
@@ -185,8 +185,8 @@ func (r *Round) composeTaken() error {
 const maxResultInMessage = 1 << 20
 
 // composeOutcomes announces ends on behalf of others.
-func (r *Round) composeOutcomes() error {
-	for _, o := range r.outcomes {
+func (b *Batch) composeOutcomes() error {
+	for _, o := range b.outcomes {
 		payload := message.ExecutionCompleted{
 			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), CompletedAt: o.FinishedAt.UTC(),
 		}
@@ -194,7 +194,7 @@ func (r *Round) composeOutcomes() error {
 		if o.Action != nil {
 			payload.ActionID = *o.Action
 		}
-		err := r.add(r.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
+		err := b.add(b.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
 		if err != nil {
 			return err
 		}
@@ -202,9 +202,9 @@ func (r *Round) composeOutcomes() error {
 	return nil
 }
 
-func (r *Round) add(m outbox.Message, err error) error {
+func (b *Batch) add(m outbox.Message, err error) error {
 	if err == nil {
-		r.messages = append(r.messages, m)
+		b.messages = append(b.messages, m)
 	}
 	return err
 }

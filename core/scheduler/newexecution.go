@@ -28,7 +28,7 @@ type NewExecution struct {
 	Config    json.RawMessage `json:"config,omitempty"` // parameters, a JSON object
 	Parent    int64           `json:"parent,omitempty"`
 	// Enforcement is what it goes back to; a second one for the same enforcement
-	// takes the round back.
+	// takes the batch back.
 	Enforcement int64 `json:"enforcement,omitempty"`
 	// Executor is the identity on whose behalf it runs.
 	Executor int64 `json:"executor,omitempty"`
@@ -56,7 +56,7 @@ type NewExecution struct {
 	row     []byte // what is stored of it
 }
 
-// NewIDs are numbers for executions that a round will make.
+// NewIDs are numbers for executions that a batch will make.
 func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
 	if n == 0 {
 		return nil, nil
@@ -106,34 +106,34 @@ func (e *NewExecution) encode() (err error) {
 
 // Create makes an execution that was planned for. It is stored as it was when all steps
 // had planned.
-func (r *Round) Create(e *NewExecution) {
-	r.newExecutions = append(r.newExecutions, e)
+func (b *Batch) Create(e *NewExecution) {
+	b.newExecutions = append(b.newExecutions, e)
 	status := cmp.Or(e.Status, attune.StatusRequested)
-	r.Ledger.Create(e.ID, status)
+	b.Ledger.Create(e.ID, status)
 	switch {
 	case e.Refuse != "":
-		r.Fail(e.ID, e.ActionID, e.ActionRef, e.Refuse, e.Refuse)
+		b.Fail(e.ID, e.ActionID, e.ActionRef, e.Refuse, e.Refuse)
 	case status != attune.StatusRequested:
 	case !e.known:
-		r.Fail(e.ID, 0, e.ActionRef, "action not found", "the action of the execution does not exist")
-	case r.RefuseDeep(e.ID, e.ActionID, e.ActionRef, e.Config):
+		b.Fail(e.ID, 0, e.ActionRef, "action not found", "the action of the execution does not exist")
+	case b.RefuseDeep(e.ID, e.ActionID, e.ActionRef, e.Config):
 	case e.rule.Workflow:
-		r.StartWorkflow(e.ID)
+		b.StartWorkflow(e.ID)
 	default:
-		r.Enter(admission.Waiter{
+		b.Enter(admission.Waiter{
 			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
-			Updated: r.Ledger.Now, Created: r.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations, Affinity: e.Affinity,
+			Updated: b.Ledger.Now, Created: b.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations, Affinity: e.Affinity,
 		}, e.rule, Entry{Key: e.planned, Priority: e.Priority})
 	}
 }
 
 // writeNewExecutions stores the new rows, before anything refers to them.
-func (r *Round) writeNewExecutions(p *store.Pipeline) {
-	if len(r.newExecutions) == 0 {
+func (b *Batch) writeNewExecutions(p *store.Pipeline) {
+	if len(b.newExecutions) == 0 {
 		return
 	}
-	slices.SortFunc(r.newExecutions, func(x, y *NewExecution) int { return cmp.Compare(x.ID, y.ID) })
-	for _, rows := range newExecutionParts(r.newExecutions) {
+	slices.SortFunc(b.newExecutions, func(x, y *NewExecution) int { return cmp.Compare(x.ID, y.ID) })
+	for _, rows := range newExecutionParts(b.newExecutions) {
 		p.Exec(store.InsertBirths, rows)
 	}
 }
@@ -170,8 +170,8 @@ func newExecutionParts(newExecutions []*NewExecution) [][]byte {
 }
 
 // asked is the message with which the start of a workflow is asked for that was
-// made by this round. One that was there before has its own.
-func (r *Round) asked(e *NewExecution) message.ExecutionRequested {
+// made by this batch. One that was there before has its own.
+func (b *Batch) asked(e *NewExecution) message.ExecutionRequested {
 	asked := message.ExecutionRequested{ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef}
 	if e.Parent != 0 {
 		asked.ParentID = &e.Parent

@@ -10,47 +10,47 @@ import (
 
 // place finds a worker for an execution that every limit admits. An execution
 // that can never be placed is ended here.
-func (r *Round) place(w admission.Waiter) admission.Answer {
-	if r.RefuseDeep(w.ExecutionID, w.ActionID, w.ActionRef, w.Config) {
+func (b *Batch) place(w admission.Waiter) admission.Answer {
+	if b.RefuseDeep(w.ExecutionID, w.ActionID, w.ActionRef, w.Config) {
 		return admission.End()
 	}
-	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
+	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
-		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, "action not found", "the action no longer exists")
+		b.Fail(w.ExecutionID, w.ActionID, w.ActionRef, "action not found", "the action no longer exists")
 		return admission.End()
 	}
 	need, err := needs(rule, w)
 	if err != nil {
-		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, unreadable(err), unreadable(err))
+		b.Fail(w.ExecutionID, w.ActionID, w.ActionRef, unreadable(err), unreadable(err))
 		return admission.End()
 	}
-	verdict := r.fleet.Choose(need)
+	verdict := b.fleet.Choose(need)
 	switch verdict.Outcome {
 	case placement.Placed:
-		return admission.Grant(verdict.Worker, r.fleet.Worker(verdict.Worker).Most())
+		return admission.Grant(verdict.Worker, b.fleet.Worker(verdict.Worker).Most())
 	case placement.Busy:
 		return admission.WaitFor(need.Kind(), verdict.Reason)
 	case placement.NoWorkers, placement.Incompatible:
 	}
 	// Execution waits as well while workers that seem to be away could not say that they are there.
-	if wait := r.scheduler.cfg.WaitForWorkers || r.scheduler.cfg.Recovering(); wait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
+	if wait := b.scheduler.cfg.WaitForWorkers || b.scheduler.cfg.Recovering(); wait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
 		return admission.WaitFor(need.Kind(), patience(verdict))
 	}
-	r.unplaced = true
+	b.unplaced = true
 	detail := cmp.Or(verdict.Detail, "the execution cannot be placed on any worker")
 	if verdict.Outcome == placement.Incompatible {
 		detail = verdict.Reason // what people are shown of a result is its message
 	}
-	r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, detail)
+	b.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, detail)
 	return admission.End()
 }
 
 // RefuseDeep fails an execution whose parameters are nested deeper than may be read
 // again. Such a row was written by another program: every entrance of ours refuses it.
-func (r *Round) RefuseDeep(id, actionID int64, actionRef string, config []byte) bool {
+func (b *Batch) RefuseDeep(id, actionID int64, actionRef string, config []byte) bool {
 	err := bounds.TooDeep("parameters", config)
 	if err != nil {
-		r.Fail(id, actionID, actionRef, "parameters cannot be read", err.Error())
+		b.Fail(id, actionID, actionRef, "parameters cannot be read", err.Error())
 	}
 	return err != nil
 }
@@ -80,8 +80,8 @@ func needs(rule Rule, w admission.Waiter) (placement.Need, error) {
 // refuses dispatches of older attempts. except is a worker that is not chosen; 0
 // if all may be. An execution whose action is gone, or whose own row cannot be
 // read, fits nowhere.
-func (r *Round) Choose(w admission.Waiter, fence bool, except int64) placement.Verdict {
-	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
+func (b *Batch) Choose(w admission.Waiter, fence bool, except int64) placement.Verdict {
+	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
 		return placement.Verdict{Outcome: placement.Incompatible, Reason: "action not found"}
 	}
@@ -90,9 +90,9 @@ func (r *Round) Choose(w admission.Waiter, fence bool, except int64) placement.V
 		return placement.Verdict{Outcome: placement.Incompatible, Reason: unreadable(err)}
 	}
 	need.Fence, need.Except = fence, except
-	verdict := r.fleet.Choose(need)
+	verdict := b.fleet.Choose(need)
 	if verdict.Outcome == placement.NoWorkers || verdict.Outcome == placement.Incompatible {
-		r.unplaced = true // by workers that may have been read a moment ago
+		b.unplaced = true // by workers that may have been read a moment ago
 	}
 	return verdict
 }

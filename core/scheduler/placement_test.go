@@ -37,7 +37,7 @@ func (b *bundle) text(t *testing.T, query string, args ...any) string {
 	return text
 }
 
-// fill runs one round for the queues that have waiters.
+// fill runs one batch for the queues that have waiters.
 func (b *bundle) fill(t *testing.T, rounds *scheduler.Scheduler) scheduler.Result {
 	t.Helper()
 	rows, err := b.store.Pool().Query(testkit.Context(t), `SELECT id FROM execution_admission_state WHERE queued_count > 0 ORDER BY id`)
@@ -50,7 +50,7 @@ func (b *bundle) fill(t *testing.T, rounds *scheduler.Scheduler) scheduler.Resul
 		ids = append(ids, id)
 	}
 	require.NoError(t, rows.Err())
-	result, err := rounds.Run(testkit.Context(t), scheduler.Fill{Queues: ids})
+	result, err := rounds.Run(testkit.Context(t), scheduler.FillStep{Queues: ids})
 	require.NoError(t, err)
 	return result
 }
@@ -161,7 +161,7 @@ func TestOnlyLiveWorkersGetWork(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, ahead.ID)
 	later := b.replica(t)
 	more := b.request(t, testkit.Action(t, b.store, "pk.b"), 1)
-	result, err := later.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(more))
+	result, err := later.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(more))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 	require.Equal(t, "waiting for a worker: nothing may be given to those that fit now: suspect is suspected (no queue took it)",
@@ -262,7 +262,7 @@ func TestWhoWaitsIsHandedOverWhenAnyFittingWorkerFrees(t *testing.T) {
 	end := func(worker int64) scheduler.Result {
 		id := int64(testkit.Count(t, b.store, `SELECT min(id) FROM execution WHERE worker = $1 AND status = 'scheduled'`, worker))
 		b.finish(t, attune.StatusCompleted, id)
-		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{id}), scheduler.Fill{})
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{id}), scheduler.FillStep{})
 		require.NoError(t, err)
 		return result
 	}
@@ -334,7 +334,7 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 }
 
 // The workers and what they announce are read once a second, not for every
-// round (upstream 16). A worker that has just come has to wait that long.
+// batch (upstream 16). A worker that has just come has to wait that long.
 func TestWorkersAreNotReadForEveryRound(t *testing.T) {
 	t.Parallel()
 	var moment atomic.Int64

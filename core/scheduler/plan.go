@@ -12,10 +12,10 @@ import (
 // scopes are shared limits by their keys.
 type scopes map[admission.ScopeKey]policy.Wide
 
-// Plan collects what a round needs before it takes any lock.
+// Plan collects what a batch needs before it takes any lock.
 type Plan struct {
 	scheduler     *Scheduler
-	book          *book
+	rules         *ruleSet
 	ids           []int64
 	rows          map[int64]store.ReadRoundExecutionsRow
 	keys          map[admission.Key]policy.Limit
@@ -36,20 +36,20 @@ type Plan struct {
 	hints        []func()              // what a step asks for if all its messages say enough
 	hintReleases map[admission.Key]int // planned releases of queues that are known by their key
 	hintedBack   map[int64]int         // scopeBack of the hinted steps
-	queries      *store.Queries        // without locks; of the round's transaction once it has locked
+	queries      *store.Queries        // without locks; of the batch's transaction once it has locked
 
 	scopes    scopes
 	scopeIDs  map[admission.ScopeKey]int64 // filled after every step has planned
 	scopeBack map[int64]int                // planned releases of shared limits
 }
 
-// sparing says which executions a round may leave for another one.
+// sparing says which executions a batch may leave for another one.
 type sparing struct {
 	spares  bool           // those of steps that ask for it
 	insists map[int64]bool // but not these
 }
 
-// claim is what an execution that may be left for another round needs.
+// claim is what an execution that may be left for another batch needs.
 type claim struct {
 	queues []int64
 	keys   []admission.Key
@@ -58,7 +58,7 @@ type claim struct {
 func newPlan(s *Scheduler, spare sparing, carried scopes) *Plan {
 	plan := &Plan{
 		sparing: spare, firm: make(map[int64]bool), firmBy: make(map[admission.Key]bool), claims: make(map[int64]*claim),
-		scheduler: s, queries: s.store.Queries, hintReleases: make(map[admission.Key]int), book: s.rules.book(), rows: make(map[int64]store.ReadRoundExecutionsRow),
+		scheduler: s, queries: s.store.Queries, hintReleases: make(map[admission.Key]int), rules: s.rules.ruleSet(), rows: make(map[int64]store.ReadRoundExecutionsRow),
 		keys: make(map[admission.Key]policy.Limit), releases: make(map[int64]int), workers: make(map[int64]bool),
 		recount: make(map[int64]bool), workflows: make(map[int64]SeenWorkflow), scopes: make(scopes), scopeBack: make(map[int64]int),
 	}
@@ -78,15 +78,15 @@ func (p *Plan) Queries() *store.Queries { return p.queries }
 
 // LoadRules makes the rules of these actions known.
 func (p *Plan) LoadRules(ctx context.Context, ids []int64, refs []string) error {
-	return p.book.load(ctx, p.queries, ids, refs)
+	return p.rules.load(ctx, p.queries, ids, refs)
 }
 
 // Rule returns the rule of an execution's action, by id or by reference.
-func (p *Plan) Rule(id *int64, ref string) (Rule, bool) { return p.book.find(id, ref) }
+func (p *Plan) Rule(id *int64, ref string) (Rule, bool) { return p.rules.find(id, ref) }
 
-// Spare has the next need of an execution be one that may be left for another round: if
+// Spare has the next need of an execution be one that may be left for another batch: if
 // another one holds a queue that the execution needs, it is not waited for, and
-// Round.Left says so. In a round that leaves nothing it changes nothing.
+// Batch.Left says so. In a batch that leaves nothing it changes nothing.
 func (p *Plan) Spare(execution int64) Needs {
 	if !p.spares || p.insists[execution] {
 		return p.Firm()
@@ -110,7 +110,7 @@ func (p *Plan) NeedAdmission(rule Rule, config []byte) admission.Key {
 // NeedQueue asks firmly for what Needs.Queue does.
 func (p *Plan) NeedQueue(queue int64) { p.Firm().Queue(queue) }
 
-// spareQueue asks for the lock of a queue if no other round holds it.
+// spareQueue asks for the lock of a queue if no other batch holds it.
 func (p *Plan) spareQueue(queue int64) {
 	if !p.spares {
 		p.NeedQueue(queue)
@@ -187,7 +187,7 @@ func (p *Plan) released() int {
 	return n
 }
 
-// wantedScopes are the shared limits to lock, with what the round may do with
+// wantedScopes are the shared limits to lock, with what the batch may do with
 // them.
 func (p *Plan) wantedScopes() map[int64]admission.ScopeWant {
 	wanted := make(map[int64]admission.ScopeWant, len(p.scopeIDs)+len(p.scopeBack))

@@ -22,12 +22,12 @@ func (b *bundle) run(t *testing.T, steps ...scheduler.Step) scheduler.Result {
 	return result
 }
 
-// nudge delivers a request once more and runs the rounds that it leads to.
+// nudge delivers a request once more and runs the batches that it leads to.
 func (b *bundle) nudge(t *testing.T, id int64) scheduler.Result {
 	t.Helper()
 	result := b.dispatch(t, id)
 	for len(result.Unfilled) > 0 {
-		next := b.run(t, scheduler.Fill{Queues: result.Unfilled})
+		next := b.run(t, scheduler.FillStep{Queues: result.Unfilled})
 		next.Granted += result.Granted
 		result = next
 	}
@@ -175,7 +175,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	for deadline := time.Now().Add(20 * time.Second); result.Wake > 0; {
 		require.True(t, time.Now().Before(deadline))
 		time.Sleep(result.Wake)
-		result = b.run(t, scheduler.Fill{})
+		result = b.run(t, scheduler.FillStep{})
 	}
 	require.Equal(t, 5, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM (
@@ -193,7 +193,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	// The period passes.
 	testkit.Exec(t, b.store, `UPDATE admission_scope SET period_start = period_start - interval '1 day'`)
 	testkit.Exec(t, b.store, `UPDATE admission_blocked SET until = now() - interval '1 second', wake = now() - interval '1 second'`)
-	require.Equal(t, 1, b.run(t, scheduler.Fill{}).Granted)
+	require.Equal(t, 1, b.run(t, scheduler.FillStep{}).Granted)
 	b.quiet(t)
 }
 
@@ -253,7 +253,9 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	}
 	age(ids[1], 61)
 	age(ids[2], 59)
-	expire := func() scheduler.Result { return b.run(t, scheduler.NewExpireStep(ids, time.Hour), scheduler.Fill{}) }
+	expire := func() scheduler.Result {
+		return b.run(t, scheduler.NewExpireStep(ids, time.Hour), scheduler.FillStep{})
+	}
 
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET paused = true`)
 	require.Equal(t, scheduler.Result{}, expire(), "nobody's time runs while the queue is paused")
@@ -273,7 +275,7 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	b.quiet(t)
 }
 
-// A limit that is changed is in force in the very next round, on every replica:
+// A limit that is changed is in force in the very next batch, on every replica:
 // raised, it is filled; lowered, it drains and evicts nobody (upstream 22). An
 // operator's limit stands in its place.
 func TestAChangedLimitIsInForceInTheNextRound(t *testing.T) {
@@ -355,8 +357,8 @@ func TestUpstream25WaitersMoveWhenTheParametersChange(t *testing.T) {
 	sweep(t, b, found)
 	misplaced := (<-found).Misplaced
 	require.Equal(t, ids[1:], misplaced)
-	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 3}, b.run(t, scheduler.Fill{}, scheduler.NewMoveStep(misplaced)))
-	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.Fill{}, scheduler.NewMoveStep(misplaced)), "moved once")
+	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 3}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)))
+	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)), "moved once")
 	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
 		b.statuses(t, ids[:4]), "the first of each group; what ran before the change holds its old slot")
 	b.finish(t, attune.StatusCompleted, ids[1])
@@ -390,8 +392,8 @@ func TestDeletedExecutionsGiveBackWhatTheyHeld(t *testing.T) {
 	sweep(t, b, found)
 	lost := (<-found).Lost
 	require.Len(t, lost, 4)
-	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.Fill{}))
-	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.NewReturnStep(lost), scheduler.Fill{}), "given back once")
+	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}))
+	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}), "given back once")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM lost_holder`))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats`))

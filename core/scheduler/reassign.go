@@ -44,7 +44,7 @@ type ReassignResult int
 
 // The results.
 const (
-	ReassignOpen  ReassignResult = iota // nobody has room: the next round is to try again
+	ReassignOpen  ReassignResult = iota // nobody has room: the next batch is to try again
 	ReassignKept                        // it stays where it is
 	ReassignMoved                       // another worker has it, as its next attempt
 	ReassignEnded                       // its row is closed; what follows, a repetition perhaps, follows from its end
@@ -60,8 +60,8 @@ const maxMoves = 10
 // and the work is repeated as a new row, which a late start cannot touch; a worker
 // that lives is told to drop what it has. The caller has made sure under the locks
 // that the execution is still scheduled where it thinks.
-func (r *Round) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
-	w, ok := r.Waiter(fact)
+func (b *Batch) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
+	w, ok := b.Waiter(fact)
 	if !ok {
 		return ReassignKept
 	}
@@ -73,37 +73,37 @@ func (r *Round) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
 	if fact.Worker != nil {
 		from = *fact.Worker
 	}
-	if result := r.elsewhere(fact, w, from, why); result != ReassignEnded {
+	if result := b.elsewhere(fact, w, from, why); result != ReassignEnded {
 		return result
 	}
-	r.stop(w, from, why)
+	b.stop(w, from, why)
 	return ReassignEnded
 }
 
 // elsewhere finds another worker for an execution; ReassignEnded says that there is
 // none to wait for.
-func (r *Round) elsewhere(fact admission.Fact, w admission.Waiter, from int64, why Reassignment) ReassignResult {
+func (b *Batch) elsewhere(fact admission.Fact, w admission.Waiter, from int64, why Reassignment) ReassignResult {
 	last := ReassignEnded
 	if why.Keep {
 		last = ReassignKept
 	}
-	if !why.Move || from == 0 || fact.Holds == nil || fact.Attempt >= maxMoves || !r.Fences(from) {
+	if !why.Move || from == 0 || fact.Holds == nil || fact.Attempt >= maxMoves || !b.Fences(from) {
 		return last
 	}
 	except := from
-	if why.Same && r.Ledger.Live(from) {
+	if why.Same && b.Ledger.Live(from) {
 		except = 0
 	}
-	switch verdict := r.Choose(w, true, except); verdict.Outcome {
+	switch verdict := b.Choose(w, true, except); verdict.Outcome {
 	case placement.Placed:
-		r.move(w, from, verdict.Worker, why.Cause)
+		b.move(w, from, verdict.Worker, why.Cause)
 		return ReassignMoved
 	case placement.Busy:
-		if !why.Keep && r.Now().Sub(fact.Updated) < why.Timeout {
+		if !why.Keep && b.Now().Sub(fact.Updated) < why.Timeout {
 			return ReassignOpen
 		}
 	case placement.NoWorkers, placement.Incompatible:
-		if !why.Keep && r.scheduler.cfg.Recovering() {
+		if !why.Keep && b.scheduler.cfg.Recovering() {
 			return ReassignOpen
 		}
 	}

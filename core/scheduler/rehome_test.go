@@ -15,13 +15,13 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// during is a step that does something in the middle of the first round: after
+// during is a step that does something in the middle of the first batch: after
 // everything was read under the locks, before anything is written.
 type during struct{ act func() }
 
 func (*during) Executions() []int64                             { return nil }
 func (*during) Plan(_ context.Context, _ *scheduler.Plan) error { return nil }
-func (d *during) Apply(*scheduler.Round) {
+func (d *during) Apply(*scheduler.Batch) {
 	if d.act != nil {
 		d.act()
 	}
@@ -113,7 +113,7 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	reports := []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}, {Execution: ids[0], Said: attune.StatusTimeout}}
 	for _, repeated := range []int{2, 0, 0} { // every report comes three times, to two replicas
 		b.rounds = b.replica(t)
-		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, reports), scheduler.Fill{})
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, reports), scheduler.FillStep{})
 		require.NoError(t, err)
 		require.Len(t, result.Repeated, repeated)
 		require.Equal(t, repeated, result.Released)
@@ -171,7 +171,7 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other))
 }
 
-// Who is displaced comes before those who wait in line: the round that frees room
+// Who is displaced comes before those who wait in line: the batch that frees room
 // gives it to them first, and a single slot is not held for nothing.
 func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
 
 	b.finish(t, attune.StatusCompleted, line[0])
 	again := scheduler.NewReassignStep(rehome.Left(), true)
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.Fill{})
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Moved)
 	require.Zero(t, result.Granted)

@@ -146,84 +146,84 @@ func (s *RequestStep) planOne(plan *Plan, row store.ReadRoundExecutionsRow) {
 }
 
 // Apply implements Step.
-func (s *RequestStep) Apply(round *Round) {
+func (s *RequestStep) Apply(batch *Batch) {
 	s.stale = s.stale[:0]
 	for _, id := range s.ids {
-		fact, ok := round.Ledger.Fact(id)
+		fact, ok := batch.Ledger.Fact(id)
 		switch {
 		case !ok:
-			// No row: the caller learns it from the round's result.
-		case round.Left(id):
-			// Another round holds its queue: it is asked for again.
-		case fact.Status == attune.StatusScheduling && round.Now().Sub(fact.Updated) > ClaimAge:
+			// No row: the caller learns it from the batch's result.
+		case batch.Left(id):
+			// Another batch holds its queue: it is asked for again.
+		case fact.Status == attune.StatusScheduling && batch.Now().Sub(fact.Updated) > ClaimAge:
 			s.stale = append(s.stale, id)
 		case fact.Status != attune.StatusRequested:
-			round.Ledger.Withdraw(id) // cancelled while it waited; otherwise nothing
+			batch.Ledger.Withdraw(id) // cancelled while it waited; otherwise nothing
 		case fact.Holds != nil:
 			// Admitted already.
-		case s.early(round, id):
+		case s.early(batch, id):
 			// A repetition whose time has not come: a timer brings it.
 		case fact.Waits == nil && !s.move:
-			s.admit(round, id, fact)
+			s.admit(batch, id, fact)
 		case fact.Waits != nil && s.move:
-			s.moveTo(round, id, fact)
+			s.moveTo(batch, id, fact)
 		}
 	}
 }
 
 // Stale lists requested executions whose claim nobody has finished for longer
 // than ClaimAge: they are to be put back and asked for again. It is valid after
-// the round.
+// the batch.
 func (s *RequestStep) Stale() []int64 { return s.stale }
 
 // early reports whether an execution is a repetition that waits for its time. One
 // whose time has come begins here.
-func (s *RequestStep) early(round *Round, id int64) bool {
-	row, ok := round.Row(id)
+func (s *RequestStep) early(batch *Batch, id int64) bool {
+	row, ok := batch.Row(id)
 	if !ok || row.Due.Unix() == 0 {
 		return false
 	}
-	if row.Due.After(round.Now()) {
+	if row.Due.After(batch.Now()) {
 		return true
 	}
-	round.Begin(id)
+	batch.Begin(id)
 	return false
 }
 
 // moveTo takes an execution from the queue it waits in to the one it belongs to.
-func (s *RequestStep) moveTo(round *Round, id int64, fact admission.Fact) {
+func (s *RequestStep) moveTo(batch *Batch, id int64, fact admission.Fact) {
 	key, planned := s.keys[id]
 	if !planned {
 		return // its action is gone; the line it is in serves it
 	}
-	queue, ok := round.Queue(key)
-	if !ok || queue == *fact.Waits || !round.Ledger.Withdraw(id) {
+	queue, ok := batch.Queue(key)
+	if !ok || queue == *fact.Waits || !batch.Ledger.Withdraw(id) {
 		return
 	}
-	s.admit(round, id, fact)
+	s.admit(batch, id, fact)
 }
 
-func (s *RequestStep) admit(round *Round, id int64, fact admission.Fact) {
-	row, _ := round.Row(id)
+func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
+	row, _ := batch.Row(id)
 	if opening := s.asking[id]; opening != nil {
-		askPerson(round, row, opening)
+		askPerson(batch, row, opening)
 		return
 	}
-	rule, ok := round.Rule(row.Action, row.ActionRef)
+	rule, ok := batch.Rule(row.Action, row.ActionRef)
 	if !ok {
-		round.Fail(id, deref(row.Action), row.ActionRef, "action not found", "the action of the execution does not exist")
+		batch.Fail(id, deref(row.Action), row.ActionRef, "action not found", "the action of the execution does not exist")
 		return
 	}
-	if round.RefuseDeep(id, rule.ActionID, row.ActionRef, row.Config) {
+	if batch.RefuseDeep(id, rule.ActionID, row.ActionRef, row.Config) {
 		return
 	}
 	if rule.Workflow {
-		round.StartWorkflow(id) // policies are not applied to it, and it takes no slot
+		batch.StartWorkflow(id) // policies are not applied to it, and it takes no slot
 		return
 	}
 	key, planned := s.keys[id]
 	if !planned {
-		round.Replan() // it stood in a line when it was read
+		batch.Replan() // it stood in a line when it was read
 		return
 	}
 	waiter := admission.Waiter{
@@ -231,23 +231,23 @@ func (s *RequestStep) admit(round *Round, id int64, fact admission.Fact) {
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 	}
-	round.Enter(waiter, rule, Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move})
+	batch.Enter(waiter, rule, Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move})
 }
 
 // askPerson puts a question to people; its execution runs without a worker and a slot.
-func askPerson(round *Round, row store.ReadRoundExecutionsRow, opening *inquiry.Opening) {
+func askPerson(batch *Batch, row store.ReadRoundExecutionsRow, opening *inquiry.Opening) {
 	if len(opening.Faults) > 0 {
-		round.Fail(row.ID, deref(row.Action), row.ActionRef, opening.Faults[0].Reason, opening.Faults[0].Reason)
+		batch.Fail(row.ID, deref(row.Action), row.ActionRef, opening.Faults[0].Reason, opening.Faults[0].Reason)
 		return
 	}
 	for _, statement := range opening.Statements() {
-		round.Also(statement.SQL, statement.Args...)
+		batch.Also(statement.SQL, statement.Args...)
 	}
-	messages, err := opening.Messages(round.Now(), round.Source())
+	messages, err := opening.Messages(batch.Now(), batch.Source())
 	if err == nil { // texts and numbers always encode
-		round.Send(messages...)
+		batch.Send(messages...)
 	}
-	round.Ledger.End(row.ID, attune.StatusRunning)
+	batch.Ledger.End(row.ID, attune.StatusRunning)
 }
 
 func deref(id *int64) int64 {

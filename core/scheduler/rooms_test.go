@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// decided is a step that runs a function once, between the decisions of a round and its
+// decided is a step that runs a function once, between the decisions of a batch and its
 // writes.
 type decided struct{ act func() }
 
@@ -19,14 +19,14 @@ func (*decided) Executions() []int64 { return nil }
 
 func (*decided) Plan(context.Context, *scheduler.Plan) error { return nil }
 
-func (d *decided) Apply(*scheduler.Round) {
+func (d *decided) Apply(*scheduler.Batch) {
 	if act := d.act; act != nil {
 		d.act = nil
 		act()
 	}
 }
 
-// A round waits only for the workers to which it gives something.
+// A batch waits only for the workers to which it gives something.
 func TestARoundDoesNotWaitForOtherWorkers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -57,8 +57,8 @@ func TestTheLastRoomIsTakenOnce(t *testing.T) {
 	late, early := b.request(t, a, 1), b.request(t, other, 1)
 	rival := b.replica(t)
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(late), &decided{func() {
-		got, err := rival.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(early))
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(late), &decided{func() {
+		got, err := rival.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(early))
 		require.NoError(t, err)
 		require.Equal(t, scheduler.Result{Granted: 1}, got)
 	}})
@@ -74,7 +74,7 @@ func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	left, stays := testkit.Worker(t, b.store, "left", announces(9, nil)), testkit.Worker(t, b.store, "stays", announces(1, nil))
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
 		&decided{func() { testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, left.ID) }})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 2}, result)
@@ -83,8 +83,8 @@ func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
 	b.quiet(t)
 }
 
-// Room that another replica returns while a round finds all workers full is given to
-// the execution that the round lets wait: the round asks for another one.
+// Room that another replica returns while a batch finds all workers full is given to
+// the execution that the batch lets wait: the batch asks for another one.
 func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	rechecks := 0
@@ -97,8 +97,8 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	waits := b.request(t, a, 1)
 	rival := b.replica(t)
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.Fill{}, scheduler.NewRequestStep(waits), &decided{func() {
-		got, err := rival.Run(testkit.Context(t), scheduler.NewReleaseStep(holders), scheduler.Fill{})
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(waits), &decided{func() {
+		got, err := rival.Run(testkit.Context(t), scheduler.NewReleaseStep(holders), scheduler.FillStep{})
 		require.NoError(t, err)
 		require.Equal(t, scheduler.Result{Released: 3}, got)
 	}})
@@ -110,7 +110,7 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	b.quiet(t)
 }
 
-// lockQueue holds a queue of an action as another round does.
+// lockQueue holds a queue of an action as another batch does.
 func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) {
 	t.Helper()
 	tx, err := b.store.Pool().Begin(testkit.Context(t))
@@ -120,8 +120,8 @@ func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) 
 	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t)))) }
 }
 
-// A sparing round decides about free queues. It leaves reports and requests of a queue that
-// another round holds.
+// A sparing batch decides about free queues. It leaves reports and requests of a queue that
+// another batch holds.
 func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -135,7 +135,7 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	end := b.lockQueue(t, held)
 	run := func(insists map[int64]bool) scheduler.Result {
 		result, err := b.rounds.RunSparing(testkit.Context(t), insists,
-			scheduler.NewReleaseStep([]int64{ended[0], others[0]}), scheduler.Fill{}, scheduler.NewRequestStep([]int64{asks[0], others[1], asks[1]}))
+			scheduler.NewReleaseStep([]int64{ended[0], others[0]}), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{asks[0], others[1], asks[1]}))
 		require.NoError(t, err)
 		return result
 	}
@@ -152,8 +152,8 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	b.quiet(t)
 }
 
-// A sparing round does not wait for a queue that it is to fill while another round holds it,
-// but names it; a round that insists waits.
+// A sparing batch does not wait for a queue that it is to fill while another batch holds it,
+// but names it; a batch that insists waits.
 func TestASparingRoundNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -162,19 +162,19 @@ func TestASparingRoundNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	b.dispatch(t, b.request(t, action, 23)...)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = $2 WHERE id = $1`, worker.ID, testkit.DefaultCapabilities(50))
 	roomy := b.replica(t)
-	result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.Fill{})
+	result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Len(t, result.Unfilled, 1)
 	require.Equal(t, []string{"pk.a"}, result.UnfilledOf)
 	queue := result.Unfilled[0]
 
 	end := b.lockQueue(t, action)
-	result, err = roomy.RunSparing(testkit.Context(t), nil, scheduler.Fill{Spare: []int64{queue}})
+	result, err = roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Spare: []int64{queue}})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Held: []int64{queue}}, result)
 	waited := make(chan scheduler.Result)
 	go func() {
-		result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.Fill{Queues: []int64{queue}})
+		result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Queues: []int64{queue}})
 		if err != nil {
 			result.Missing = []int64{-1}
 		}
@@ -188,7 +188,7 @@ func TestASparingRoundNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	b.quiet(t)
 }
 
-// A round that returns room at a worker cannot offer it to a queue that another round
+// A batch that returns room at a worker cannot offer it to a queue that another batch
 // holds: it asks for one more.
 func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
 	t.Parallel()
@@ -210,8 +210,8 @@ func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
 	b.quiet(t)
 }
 
-// An execution of a leaving worker that another round has moved meanwhile stays where that
-// round put it.
+// An execution of a leaving worker that another batch has moved meanwhile stays where that
+// batch put it.
 func TestWhatWasMovedMeanwhileIsNotMovedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -225,7 +225,7 @@ func TestWhatWasMovedMeanwhileIsNotMovedAgain(t *testing.T) {
 		return scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0], Leaving: true}}, true)
 	}
 	rival, outer := b.replica(t), b.replica(t)
-	_, err := outer.Run(testkit.Context(t), scheduler.Fill{}) // it knows the rules and the workers
+	_, err := outer.Run(testkit.Context(t), scheduler.FillStep{}) // it knows the rules and the workers
 	require.NoError(t, err)
 	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 5 WHERE worker = $1`, other.ID)
 	_, err = outer.Run(testkit.Context(t), leaving(), &meanwhile{func() {

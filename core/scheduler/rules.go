@@ -16,7 +16,7 @@ import (
 // maxCachedRules bounds the cache of actions; beyond it a new one is begun.
 const maxCachedRules = 20_000
 
-// maxPlainScopes bounds the shared limits that every round locks whether or not
+// maxPlainScopes bounds the shared limits that every batch locks whether or not
 // it will need them.
 const maxPlainScopes = 64
 
@@ -58,16 +58,16 @@ func (r Rule) scopes(config []byte) []admission.ScopeKey {
 }
 
 // rules caches the rules of actions for as long as none of them changes. The
-// database counts the changes; every round learns the count under its locks and
+// database counts the changes; every batch learns the count under its locks and
 // is run again if it decided by an older one. So replicas never disagree about
 // a limit, and an unchanged rule is read once.
-type rules struct {
+type ruleCache struct {
 	mu      sync.Mutex
-	current *book
+	current *ruleSet
 }
 
 // book is what is known of one count of changes.
-type book struct {
+type ruleSet struct {
 	epoch int64
 
 	mu    sync.Mutex
@@ -76,15 +76,15 @@ type book struct {
 	plain map[admission.ScopeKey]policy.Wide // shared limits without groups, of the rules that were read
 }
 
-func newBook(epoch int64) *book {
-	return &book{
+func newRuleSet(epoch int64) *ruleSet {
+	return &ruleSet{
 		epoch: epoch, byID: make(map[int64]Rule), byRef: make(map[string]int64),
 		plain: make(map[admission.ScopeKey]policy.Wide),
 	}
 }
 
 // book returns the book to plan by.
-func (r *rules) book() *book {
+func (r *ruleCache) ruleSet() *ruleSet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.current == nil || r.current.size() > maxCachedRules {
@@ -92,29 +92,29 @@ func (r *rules) book() *book {
 		if r.current != nil {
 			epoch = r.current.epoch
 		}
-		r.current = newBook(epoch)
+		r.current = newRuleSet(epoch)
 	}
 	return r.current
 }
 
 // turn begins a new book because the count has moved.
-func (r *rules) turn(epoch int64) {
+func (r *ruleCache) invalidate(epoch int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.current == nil || r.current.epoch != epoch {
-		r.current = newBook(epoch)
+		r.current = newRuleSet(epoch)
 	}
 }
 
-func (b *book) size() int {
+func (b *ruleSet) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.byID)
 }
 
 // load makes sure that the rules of these actions are known. q is the store or
-// the round's transaction.
-func (b *book) load(ctx context.Context, q *store.Queries, ids []int64, refs []string) error {
+// the batch's transaction.
+func (b *ruleSet) load(ctx context.Context, q *store.Queries, ids []int64, refs []string) error {
 	unknownIDs, unknownRefs := b.unknown(ids, refs)
 	if len(unknownIDs)+len(unknownRefs) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func (b *book) load(ctx context.Context, q *store.Queries, ids []int64, refs []s
 	return nil
 }
 
-func (b *book) unknown(ids []int64, refs []string) (unknownIDs []int64, unknownRefs []string) {
+func (b *ruleSet) unknown(ids []int64, refs []string) (unknownIDs []int64, unknownRefs []string) {
 	unknownIDs, unknownRefs = []int64{}, []string{} // never nil: a NULL array is not an empty one
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +168,7 @@ func (b *book) unknown(ids []int64, refs []string) (unknownIDs []int64, unknownR
 
 // find returns the rule of an action, by id or, when id is nil or gone, by
 // reference.
-func (b *book) find(id *int64, ref string) (Rule, bool) {
+func (b *ruleSet) find(id *int64, ref string) (Rule, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if id != nil {
@@ -181,7 +181,7 @@ func (b *book) find(id *int64, ref string) (Rule, bool) {
 }
 
 // plainScopes copies the shared limits without groups into wanted.
-func (b *book) plainScopes(wanted map[admission.ScopeKey]policy.Wide) {
+func (b *ruleSet) plainScopes(wanted map[admission.ScopeKey]policy.Wide) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.Copy(wanted, b.plain)

@@ -10,21 +10,21 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// A round under way keeps the book it planned by, whatever becomes of the
+// A batch under way keeps the book it planned by, whatever becomes of the
 // cache: an action that vanished from it would count as deleted.
 func TestABookOutlivesTheChangesOfTheRules(t *testing.T) {
 	t.Parallel()
-	r := &rules{}
-	planned := r.book()
+	r := &ruleCache{}
+	planned := r.ruleSet()
 	for id := range int64(maxCachedRules + 1) {
 		planned.byID[id] = Rule{ActionID: id}
 	}
-	require.NotSame(t, planned, r.book(), "a full book is closed")
-	r.turn(7)
-	now := r.book()
+	require.NotSame(t, planned, r.ruleSet(), "a full book is closed")
+	r.invalidate(7)
+	now := r.ruleSet()
 	require.Equal(t, int64(7), now.epoch)
-	r.turn(7)
-	require.Same(t, now, r.book(), "the same count does not begin a new one")
+	r.invalidate(7)
+	require.Same(t, now, r.ruleSet(), "the same count does not begin a new one")
 	id := int64(3)
 	_, ok := planned.find(&id, "")
 	require.True(t, ok)
@@ -60,9 +60,9 @@ func TestTheShapeOfQueuesIsTheSameInSQLAndCode(t *testing.T) {
 				}
 			})
 		}
-		book := newBook(0)
-		require.NoError(t, book.load(testkit.Context(t), st.Queries, []int64{action.ID}, nil))
-		rule, ok := book.find(&action.ID, "")
+		set := newRuleSet(0)
+		require.NoError(t, set.load(testkit.Context(t), st.Queries, []int64{action.ID}, nil))
+		rule, ok := set.find(&action.ID, "")
 		require.True(t, ok)
 		var shape []string
 		require.NoError(t, st.Pool().QueryRow(testkit.Context(t), `SELECT attune_queue_shape($1)`, action.ID).Scan(&shape))

@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Config is what rounds depend on besides the database.
+// Config is what batches depend on besides the database.
 type Config struct {
 	// HeartbeatStaleAfter is the age from which a worker's heartbeat means
 	// that it is not live. Default 90 s.
@@ -33,10 +33,10 @@ type Config struct {
 	// RetryPlace is where a retry joins its line when its policies do not say.
 	// Default policy.PlaceBack.
 	RetryPlace policy.Place
-	// Recheck is told after a round with which a queue began to wait for workers:
-	// room that another round returned meanwhile was not offered to it, so that one
-	// more round is to be run. Until then, and after the death of this process, the
-	// queue waits for the next round that returns room, or for a sweep. Nil does
+	// Recheck is told after a batch with which a queue began to wait for workers:
+	// room that another batch returned meanwhile was not offered to it, so that one
+	// more batch is to be run. Until then, and after the death of this process, the
+	// queue waits for the next batch that returns room, or for a sweep. Nil does
 	// nothing.
 	Recheck func()
 	// Recovering reports that the database was away until lately, so that workers
@@ -74,12 +74,12 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Relay publishes what a committed round has put into the outbox.
+// Relay publishes what a committed batch has put into the outbox.
 type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// Scheduler runs rounds. It is safe for concurrent use; rounds that share a
+// Scheduler runs batches. It is safe for concurrent use; batches that share a
 // queue or a worker wait for each other in the database.
 type Scheduler struct {
 	cfg       Config
@@ -89,9 +89,9 @@ type Scheduler struct {
 	logger    *slog.Logger
 	metrics   *Metrics
 	fleet     *fleet
-	rules     *rules
+	rules     *ruleCache
 	memory    *memory
-	turn      atomic.Int64
+	rotation  atomic.Int64
 }
 
 // Deps is what a Scheduler works with.
@@ -107,23 +107,23 @@ func New(cfg Config, deps Deps) *Scheduler {
 	cfg = cfg.withDefaults()
 	s := &Scheduler{
 		cfg: cfg, store: deps.Store, admission: admission.New(deps.Store), relay: deps.Relay, logger: deps.Logger, metrics: deps.Metrics,
-		fleet: newFleet(deps.Store, cfg.HeartbeatStaleAfter, cfg.Now), rules: &rules{}, memory: newMemory(),
+		fleet: newFleet(deps.Store, cfg.HeartbeatStaleAfter, cfg.Now), rules: &ruleCache{}, memory: newMemory(),
 	}
-	s.turn.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
+	s.rotation.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
 	return s
 }
 
-// Step is one set-based part of a round.
+// Step is one set-based part of a batch.
 type Step interface {
 	// Executions lists the rows the step is about.
 	Executions() []int64
 	// Plan names the queues the step needs, from rows read without locks.
 	Plan(ctx context.Context, plan *Plan) error
 	// Apply decides on what was read under the locks. It does no I/O.
-	Apply(round *Round)
+	Apply(batch *Batch)
 }
 
-// Result says what a committed round has done.
+// Result says what a committed batch has done.
 type Result struct {
 	Released int // slots given back
 	Granted  int // executions admitted and handed to a worker
@@ -131,13 +131,13 @@ type Result struct {
 	Ended    int // executions ended by the engine's own decision
 	Moved    int // executions handed to another worker before they started
 	// Repeated are the new attempts of executions that have ended; the first of
-	// them is due RetryIn after the round.
+	// them is due RetryIn after the batch.
 	Repeated []store.RepeatExecutionsRow
 	RetryIn  time.Duration
 	// Missing lists executions that were named but have no row.
 	Missing []int64
-	// Unfilled lists queues that have free slots and waiters that this round
-	// did not read: another round should Fill them. UnfilledOf are the actions of these
+	// Unfilled lists queues that have free slots and waiters that this batch
+	// did not read: another batch should fill them. UnfilledOf are the actions of these
 	// queues, by reference.
 	Unfilled   []int64
 	UnfilledOf []string
@@ -147,46 +147,46 @@ type Result struct {
 	Tasks  []Task
 	// Made is how many executions the engine made itself.
 	Made int
-	// Left are executions of which nothing was decided, because another round held
-	// their queue, and Held are queues of Fill.Spare that another round held; only
+	// Left are executions of which nothing was decided, because another batch held
+	// their queue, and Held are queues of FillStep.Spare that another batch held; only
 	// RunSparing leaves any.
 	Left []int64
 	Held []int64
-	// Wake is after how long another round should run because somebody waits
+	// Wake is after how long another batch should run because somebody waits
 	// for a moment to come; 0 when nobody does.
 	Wake time.Duration
 }
 
-// errStaleFleet asks for the same round with the workers read anew, before
+// errStaleFleet asks for the same batch with the workers read anew, before
 // anything is failed for want of one.
 var errStaleFleet = errors.New("the list of workers is stale")
 
-// errUnplanned asks for the same round planned anew, because a row needs other
+// errUnplanned asks for the same batch planned anew, because a row needs other
 // locks than it did when it was read.
 var errUnplanned = errors.New("a row changed between planning and locking")
 
 // ErrNewRules says that rules changed between planning and locking. The same
-// round is planned by the rules of now.
+// batch is planned by the rules of now.
 var ErrNewRules = errors.New("the rules changed between planning and locking")
 
-// ErrMoved says that rows, queues or rules changed faster than a round could
+// ErrConflict says that rows, queues or rules changed faster than a batch could
 // decide on them. Nothing is wrong with its content: the same again may succeed
 // when they have come to rest.
-var ErrMoved = errors.New("what the round is about changes too fast")
+var ErrConflict = errors.New("rows, queues or rules change faster than a batch can decide")
 
-// maxRounds bounds how often one call runs its round again because a row, a
+// maxTries bounds how often one call runs its batch again because a row, a
 // queue or a worker changed meanwhile.
-const maxRounds = 8
+const maxTries = 8
 
-// Run runs the steps as one round. A round that lost a race is run again on
+// Run runs the steps as one batch. A batch that lost a race is run again on
 // the new facts; whatever error remains means that nothing was written.
 func (s *Scheduler) Run(ctx context.Context, steps ...Step) (Result, error) {
 	return s.runUntilDecided(ctx, sparing{}, steps)
 }
 
 // RunSparing is Run for a caller that comes again: what is reported or requested of
-// executions whose queue another round holds is left, and named by Result.Left. insists
-// are executions whose queues are waited for. An impatient round leaves none: it is to
+// executions whose queue another batch holds is left, and named by Result.Left. insists
+// are executions whose queues are waited for. An impatient batch leaves none: it is to
 // find out who holds what.
 func (s *Scheduler) RunSparing(ctx context.Context, insists map[int64]bool, steps ...Step) (Result, error) {
 	return s.runUntilDecided(ctx, sparing{spares: !impatient(ctx), insists: insists}, steps)
@@ -200,7 +200,7 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 		case err == nil:
 			s.metrics.observe(result, attempt)
 			return result, nil
-		case attempt == maxRounds || ctx.Err() != nil:
+		case attempt == maxTries || ctx.Err() != nil:
 			return Result{}, given(err)
 		case errors.Is(err, errStaleFleet):
 			fresh = true
@@ -222,10 +222,10 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 	}
 }
 
-// given is the error with which a round is given up.
+// given is the error with which a batch is given up.
 func given(err error) error {
 	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) || errors.Is(err, admission.ErrQueueGone) {
-		return fmt.Errorf("%w: %w", ErrMoved, err)
+		return fmt.Errorf("%w: %w", ErrConflict, err)
 	}
 	return err
 }
@@ -240,8 +240,8 @@ func refused(err error) bool {
 
 type impatience struct{}
 
-// Impatient makes a context whose rounds give up quickly when somebody holds what
-// they need: to find out which part of a round it is that somebody holds.
+// Impatient makes a context whose batches give up quickly when somebody holds what
+// they need: to find out which part of a batch it is that somebody holds.
 func Impatient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, impatience{}, true)
 }
@@ -251,7 +251,7 @@ func impatient(ctx context.Context) bool {
 	return is
 }
 
-// impatientLockTimeout is how long an impatient round waits for a lock.
+// impatientLockTimeout is how long an impatient batch waits for a lock.
 const impatientLockTimeout = "300ms"
 
 // run runs the steps once. With hints, steps plan from their messages if they can. carried are shared limits that an earlier run has
@@ -269,7 +269,7 @@ func (s *Scheduler) run(ctx context.Context, fresh, hints bool, spare sparing, c
 	if err != nil {
 		return Result{}, err
 	}
-	var round *Round
+	var batch *Batch
 	var row int64
 	err = s.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
 		row = 0
@@ -278,14 +278,14 @@ func (s *Scheduler) run(ctx context.Context, fresh, hints bool, spare sparing, c
 				return fmt.Errorf("wait for locks only shortly: %w", err)
 			}
 		}
-		round, err = s.decide(ctx, tx, plan, want, workers, steps)
+		batch, err = s.decide(ctx, tx, plan, want, workers, steps)
 		if err != nil {
 			return err
 		}
-		if err := round.verdict(fresh, carried); err != nil {
+		if err := batch.verdict(fresh, carried); err != nil {
 			return err
 		}
-		row, err = round.write(ctx, tx)
+		row, err = batch.write(ctx, tx)
 		return err
 	})
 	if err != nil {
@@ -293,15 +293,15 @@ func (s *Scheduler) run(ctx context.Context, fresh, hints bool, spare sparing, c
 	}
 	crashpoint.Reach("round:committed")
 	if row != 0 {
-		s.relay.Published(row, round.messages)
+		s.relay.Published(row, batch.messages)
 	}
-	if round.Ledger.Recheck() {
+	if batch.Ledger.Recheck() {
 		s.cfg.Recheck()
 	}
-	s.memory.learn(round)
-	round.observe(s.metrics)
-	round.log(ctx, s.logger)
-	return round.result(plan), nil
+	s.memory.learn(batch)
+	batch.observe(s.metrics)
+	batch.log(ctx, s.logger)
+	return batch.result(plan), nil
 }
 
 // plan lets every step name what it needs: from its messages if it can, else from rows
@@ -351,7 +351,7 @@ func (s *Scheduler) want(ctx context.Context, plan *Plan, workers []placement.Wo
 		return admission.Want{}, err
 	}
 	plan.queues = queues
-	plan.book.plainScopes(plan.scopes)
+	plan.rules.plainScopes(plan.scopes)
 	if plan.scopeIDs, err = s.admission.ResolveScopes(ctx, plan.scopes); err != nil {
 		return admission.Want{}, err
 	}
@@ -390,7 +390,7 @@ func (s *Scheduler) want(ctx context.Context, plan *Plan, workers []placement.Wo
 // decide locks, puts the limits in force and applies the steps.
 func (s *Scheduler) decide(
 	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want, workers []placement.Worker, steps []Step,
-) (*Round, error) {
+) (*Batch, error) {
 	var workflows *store.Result[store.LockWorkflowsRow]
 	if ids := slices.Sorted(maps.Keys(plan.workflows)); len(ids) > 0 {
 		want.First = func(p *store.Pipeline) { workflows = store.Many[store.LockWorkflowsRow](p, store.LockWorkflows, ids) }
@@ -403,8 +403,8 @@ func (s *Scheduler) decide(
 	if workflows != nil && plan.moved(workflows.Rows()) {
 		return nil, errUnplanned
 	}
-	if ledger.Epoch != plan.book.epoch {
-		s.rules.turn(ledger.Epoch)
+	if ledger.Epoch != plan.rules.epoch {
+		s.rules.invalidate(ledger.Epoch)
 		s.admission.ForgetScopes()
 		return nil, ErrNewRules
 	}
@@ -418,10 +418,10 @@ func (s *Scheduler) decide(
 	for i, q := range queues {
 		actions[i] = q.ActionID
 	}
-	if err := plan.book.load(ctx, tx.Queries, actions, nil); err != nil {
+	if err := plan.rules.load(ctx, tx.Queries, actions, nil); err != nil {
 		return nil, err
 	}
-	round := newRound(s, plan, ledger, workers, int(s.turn.Add(1)))
+	batch := newBatch(s, plan, ledger, workers, int(s.rotation.Add(1)))
 	for _, q := range queues {
 		if rule, ok := plan.Rule(&q.ActionID, ""); ok {
 			ledger.SetTerms(q.ID, admission.QueueTerms{
@@ -430,19 +430,19 @@ func (s *Scheduler) decide(
 		}
 	}
 	for _, step := range steps {
-		step.Apply(round)
+		step.Apply(batch)
 	}
-	return round, nil
+	return batch, nil
 }
 
-// verdict says whether what was decided may be written. What the round needs
+// verdict says whether what was decided may be written. What the batch needs
 // besides what was locked is added to carried.
-func (r *Round) verdict(fresh bool, carried scopes) error {
-	maps.Copy(carried, r.missing)
-	if r.replan || r.Ledger.Unplanned() {
+func (b *Batch) verdict(fresh bool, carried scopes) error {
+	maps.Copy(carried, b.missing)
+	if b.replan || b.Ledger.Unplanned() {
 		return errUnplanned
 	}
-	if r.unplaced && !fresh {
+	if b.unplaced && !fresh {
 		return errStaleFleet
 	}
 	return nil

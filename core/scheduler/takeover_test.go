@@ -83,7 +83,7 @@ func TestATakeOverMissesNobodyAndGivesBackOnce(t *testing.T) {
 	found := make(chan recovery.Found, 10)
 	sweep(t, b, found)
 	lost := (<-found).Lost
-	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.Fill{}))
+	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}))
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state`))
 	b.quiet(t)
 	b.finish(t, attune.StatusCompleted, ids[1], ids[2])

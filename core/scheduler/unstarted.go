@@ -39,7 +39,7 @@ type Late struct {
 // touch. Everything is judged under the locks: a worker that came back, or started
 // the execution, keeps it (invariants S2, S9).
 //
-// For whom no fitting worker has room is left for the next round, which comes to
+// For whom no fitting worker has room is left for the next batch, which comes to
 // them before it comes to those who wait in line: they keep their slot.
 //
 // A worker that lives and has not started an execution in time loses it too: to
@@ -91,32 +91,32 @@ func (s *ReassignStep) Plan(ctx context.Context, plan *Plan) error {
 }
 
 // Apply implements Step.
-func (s *ReassignStep) Apply(round *Round) {
+func (s *ReassignStep) Apply(batch *Batch) {
 	s.left = s.left[:0]
 	for _, one := range s.unstarted {
-		switch decided := s.reassign(round, one); {
+		switch decided := s.reassign(batch, one); {
 		case !decided && len(s.left) < maxUnstarted:
 			s.left = append(s.left, one)
 		case decided && one.Note != 0:
-			round.Settle(one.Note)
+			batch.Settle(one.Note)
 		}
 	}
 }
 
-// maxLeft bounds who is tried again by the next round; the sweeps find the
+// maxUnstarted bounds who is tried again by the next batch; the sweeps find the
 // others again.
 const maxUnstarted = 100
 
-// patience is how long the displaced keep their slot while they wait for room;
+// reassignTimeout is how long unstarted executions keep their slot while they wait for room;
 // then the work is closed and repeated, and so waits in line like everybody else.
 const reassignTimeout = 5 * time.Minute
 
-// Left lists those for whom no worker had room. It is valid after the round.
+// Left lists those for whom no worker had room. It is valid after the batch.
 func (s *ReassignStep) Left() []Unstarted { return s.left }
 
 // rehome reports whether nothing is left to do.
-func (s *ReassignStep) reassign(round *Round, one Unstarted) bool {
-	fact, ok := round.Ledger.Fact(one.Execution)
+func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
+	fact, ok := batch.Ledger.Fact(one.Execution)
 	if !ok || fact.Status != attune.StatusScheduled {
 		return true
 	}
@@ -126,10 +126,10 @@ func (s *ReassignStep) reassign(round *Round, one Unstarted) bool {
 	}
 	if from == 0 {
 		one.Late = nil
-	} else if !one.concerns(round, fact, from) {
+	} else if !one.concerns(batch, fact, from) {
 		return true
 	}
-	row, ok := round.Row(one.Execution)
+	row, ok := batch.Row(one.Execution)
 	if !ok {
 		return true
 	}
@@ -137,36 +137,36 @@ func (s *ReassignStep) reassign(round *Round, one Unstarted) bool {
 	switch {
 	case one.Late != nil:
 		why.Cause, why.Move, why.Keep, why.Timeout = CauseOverdue, s.moves, one.Late.Full, 0
-		why.Result = overdue(round, fact, *one.Late)
-		if !round.Ledger.Live(from) { // beats, and is given nothing: nobody takes messages out of its queue
+		why.Result = overdue(batch, fact, *one.Late)
+		if !batch.Ledger.Live(from) { // beats, and is given nothing: nobody takes messages out of its queue
 			why.Result["message"] = expiredText + ": " + waitedText(fact, from)
 		}
 	case one.Leaving:
 		why.Keep, why.Result = true, map[string]any{} // it is not ended here
 	case one.Note != 0:
 		why.Cause, why.Same = CauseReturned, true // what was returned never reached it
-		why.Result = unavailable(round, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
+		why.Result = unavailable(batch, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
 	default:
-		why.Result = unavailable(round, fact, from, "it stopped sending heartbeats before it started the execution", retrypolicy.ByTimeoutMonitor)
+		why.Result = unavailable(batch, fact, from, "it stopped sending heartbeats before it started the execution", retrypolicy.ByTimeoutMonitor)
 		if from != 0 { // its message waits in a queue that nobody empties; the end is not put off until it expires there
 			why.Result["error"] = expiredText + ": heartbeat timeout before the worker started the execution"
 		}
 	}
 	why.Result["action_ref"] = row.ActionRef
-	return round.Reassign(fact, why) != ReassignOpen
+	return batch.Reassign(fact, why) != ReassignOpen
 }
 
 // concerns reports whether what was found is still so under the locks.
-func (one Unstarted) concerns(round *Round, fact admission.Fact, from int64) bool {
+func (one Unstarted) concerns(batch *Batch, fact admission.Fact, from int64) bool {
 	switch {
 	case one.Late != nil:
-		return from == one.Worker && fact.Attempt == one.Attempt && round.Now().Sub(fact.Updated) >= one.Late.Allowed && !round.Ledger.Gone(from)
+		return from == one.Worker && fact.Attempt == one.Attempt && batch.Now().Sub(fact.Updated) >= one.Late.Allowed && !batch.Ledger.Gone(from)
 	case one.Leaving:
-		return round.Ledger.Judged(from) && !round.Ledger.Live(from) // else it has been moved since it was read
+		return batch.Ledger.Judged(from) && !batch.Ledger.Live(from) // else it has been moved since it was read
 	case one.Note != 0:
 		return from == one.Worker && fact.Attempt == one.Attempt // else it has been handed over again since
 	default:
-		return round.Ledger.Gone(from)
+		return batch.Ledger.Gone(from)
 	}
 }
 
@@ -181,22 +181,22 @@ func waitedText(fact admission.Fact, worker int64) string {
 
 // unavailable is what the row of a stranded execution says, in the words by which
 // its repetition is decided.
-func unavailable(round *Round, fact admission.Fact, worker int64, why, by string) map[string]any {
+func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string) map[string]any {
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,
 		"message":         waitedText(fact, worker),
-		"original_status": string(attune.StatusScheduled), "worker_id": worker, "failed_at": round.Now(),
+		"original_status": string(attune.StatusScheduled), "worker_id": worker, "failed_at": batch.Now(),
 	}
 }
 
 // overdue is what the row says of an execution whose worker lives and has not
 // started it in time, in the published words.
-func overdue(round *Round, fact admission.Fact, late Late) map[string]any {
-	age, allowed := int64(round.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
+func overdue(batch *Batch, fact admission.Fact, late Late) map[string]any {
+	age, allowed := int64(batch.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{
 		"error":     fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)", allowed, age),
 		"failed_by": retrypolicy.ByTimeoutMonitor, "timeout_seconds": allowed, "age_seconds": age,
-		"original_status": string(attune.StatusScheduled), "worker_id": *fact.Worker, "failed_at": round.Now(),
+		"original_status": string(attune.StatusScheduled), "worker_id": *fact.Worker, "failed_at": batch.Now(),
 	}
 }
 

@@ -43,7 +43,7 @@ func (b *bundle) deliver(t testing.TB) {
 		case message.TypeExecutionCompleted:
 			end, err := message.Decode[message.ExecutionCompleted](m.Body)
 			require.NoError(t, err)
-			_, err = b.rounds.Run(t.Context(), scheduler.NewReleaseStep([]int64{end.Payload.ExecutionID}), scheduler.Fill{})
+			_, err = b.rounds.Run(t.Context(), scheduler.NewReleaseStep([]int64{end.Payload.ExecutionID}), scheduler.FillStep{})
 			require.NoError(t, err)
 		case message.TypeExecutionRequested:
 			request, err := message.Decode[message.ExecutionRequested](m.Body)
@@ -191,7 +191,7 @@ func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 			if _, err := b.store.Pool().Exec(t.Context(), `update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
 				panic(err)
 			}
-			if _, err := b.rounds.Run(t.Context(), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: id}}), scheduler.Fill{}); err != nil {
+			if _, err := b.rounds.Run(t.Context(), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: id}}), scheduler.FillStep{}); err != nil {
 				panic(err)
 			}
 		})
@@ -251,7 +251,7 @@ func TestCancelsBesideReplicas(t *testing.T) {
 		ended := b.ids(t, `select coalesce(array_agg(id), '{}') from execution where status = 'cancelled' and
 			(exists (select from execution_holder h where h.execution = execution.id) or exists (select from execution_admission_entry q where q.execution_id = execution.id))`)
 		queues := b.ids(t, `select coalesce(array_agg(id), '{}') from execution_admission_state where queued_count > 0`)
-		_, err := b.rounds.Run(ctx, scheduler.NewReleaseStep(ended), scheduler.Fill{Queues: queues})
+		_, err := b.rounds.Run(ctx, scheduler.NewReleaseStep(ended), scheduler.FillStep{Queues: queues})
 		require.NoError(t, err)
 		return b.count(t, "completed")+b.count(t, "cancelled") == len(ids) && len(b.holders(t, action)) == 0
 	}, testkit.TestTimeout)
@@ -285,7 +285,7 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 		ids := b.request(t, action, 4)
 		var group sync.WaitGroup
 		group.Go(func() {
-			if _, err := b.rounds.Run(t.Context(), scheduler.Fill{}, scheduler.NewRequestStep(ids)); err != nil {
+			if _, err := b.rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids)); err != nil {
 				panic(err)
 			}
 		})
@@ -307,6 +307,6 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 func (b *bundle) end(t *testing.T, ids []int64) {
 	t.Helper()
 	testkit.Exec(t, b.store, `update execution set status = 'cancelled' where id = any($1)`, ids)
-	_, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.Fill{})
+	_, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 }

@@ -55,7 +55,7 @@ func TestOperatorsBesideReplicas(t *testing.T) {
 	// the sweep of an engine finds it.
 	testkit.Eventually(t, func() bool {
 		queues := b.ids(t, `select coalesce(array_agg(id), '{}') from execution_admission_state where queued_count > 0`)
-		_, err := b.rounds.Run(ctx, scheduler.Fill{Queues: queues})
+		_, err := b.rounds.Run(ctx, scheduler.FillStep{Queues: queues})
 		require.NoError(t, err)
 		return b.count(t, "completed")+b.count(t, "cancelled") == len(ids)
 	}, testkit.TestTimeout)
@@ -128,7 +128,7 @@ func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 					Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes,
 				})
 			}
-			if _, err := engine.Run(t.Context(), scheduler.NewReturnStep(lost), scheduler.Fill{}, scheduler.NewRequestStep(ids[75:])); err != nil {
+			if _, err := engine.Run(t.Context(), scheduler.NewReturnStep(lost), scheduler.FillStep{}, scheduler.NewRequestStep(ids[75:])); err != nil {
 				panic(err)
 			}
 		}

@@ -100,10 +100,10 @@ func byTenant(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} }
 // it left.
 func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(t.Context(), scheduler.Fill{}, scheduler.NewRequestStep(ids))
+	result, err := b.rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(t, err)
 	for unfilled := result.Unfilled; len(unfilled) > 0; {
-		more, err := b.rounds.Run(t.Context(), scheduler.Fill{Queues: unfilled})
+		more, err := b.rounds.Run(t.Context(), scheduler.FillStep{Queues: unfilled})
 		require.NoError(t, err)
 		result.Granted += more.Granted
 		unfilled = more.Unfilled
@@ -116,7 +116,7 @@ func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 func (b *bundle) finish(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
 	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = any($1)`, ids)
-	result, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.Fill{})
+	result, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 	return result
 }
@@ -219,7 +219,7 @@ func (b *bundle) storm(ctx context.Context, t *testing.T, action testkit.ActionR
 						update execution set status = 'completed' where status = 'scheduled' and action = $1 and id % $2 = $3 returning id)
 					select coalesce(array_agg(id), '{}') from ended`, action.ID, replicas, n).Scan(&ids)
 				if err == nil {
-					_, err = rounds.Run(ctx, scheduler.NewReleaseStep(ids), scheduler.Fill{})
+					_, err = rounds.Run(ctx, scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 				}
 				if err != nil && ctx.Err() == nil {
 					panic(fmt.Sprintf("replica %d: %v", n, err))

@@ -284,7 +284,7 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 		group.Go(func() {
 			<-begin
 			for _, id := range part {
-				if _, err := rounds.Run(t.Context(), scheduler.Fill{}, scheduler.NewRequestStep([]int64{id})); err != nil {
+				if _, err := rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{id})); err != nil {
 					panic(err)
 				}
 			}

@@ -172,7 +172,7 @@ func TestNothingIsHandedToAWorkerAfterTheReceipt(t *testing.T) {
 				err := b.store.Pool().QueryRow(ctx, `insert into execution (action, action_ref, status) values ($1, $2, 'requested') returning id`,
 					action.ID, action.Ref).Scan(&one)
 				if err == nil {
-					_, err = rounds.Run(ctx, scheduler.NewRequestStep([]int64{one}), scheduler.Fill{})
+					_, err = rounds.Run(ctx, scheduler.NewRequestStep([]int64{one}), scheduler.FillStep{})
 				}
 				if err != nil && ctx.Err() == nil {
 					panic(err)

@@ -56,7 +56,7 @@ func (b *bundle) waiting(ref string, n int) (action testkit.ActionRow, ids []int
 		ids = append(ids, testkit.Execution(b.t, b.store, action).ID)
 	}
 	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: nobody{}, Logger: testkit.Logger(b.t)})
-	_, err := rounds.Run(b.t.Context(), scheduler.Fill{}, scheduler.NewRequestStep(ids))
+	_, err := rounds.Run(b.t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(b.t, err)
 	return action, ids
 }

@@ -167,7 +167,7 @@ func (s *server) dig(ctx context.Context, waiting int) (*pond, error) {
 	if err != nil {
 		return p, err
 	}
-	result, err := p.rounds.Run(ctx, scheduler.Fill{}, scheduler.NewRequestStep(ids))
+	result, err := p.rounds.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	if err != nil || result.Granted != growthBatch {
 		return p, fmt.Errorf("take every slot: %+v: %w", result, err)
 	}
@@ -233,7 +233,7 @@ func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
 		return err
 	}
 	begun := time.Now()
-	result, err := p.rounds.Run(ctx, scheduler.Fill{}, scheduler.NewRequestStep(ids))
+	result, err := p.rounds.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	p.note(operationAdmit, batch, time.Since(begun), counts)
 	if err != nil || result.Enqueued != batch {
 		return fmt.Errorf("admit %d: %+v: %w", batch, result, err)
@@ -244,7 +244,7 @@ func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
 		return fmt.Errorf("finish %d executions: %w", batch, err)
 	}
 	begun = time.Now()
-	result, err = p.rounds.Run(ctx, scheduler.NewReleaseStep(done), scheduler.Fill{})
+	result, err = p.rounds.Run(ctx, scheduler.NewReleaseStep(done), scheduler.FillStep{})
 	p.note(operationComplete, batch, time.Since(begun), counts)
 	if err != nil || result.Released != batch || result.Granted != batch {
 		return fmt.Errorf("complete %d: %+v: %w", batch, result, err)

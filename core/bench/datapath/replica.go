@@ -22,12 +22,12 @@ type tally struct {
 	released int             // slots given back; guarded by mu
 	ended    int             // executions that the engine ended itself; guarded by mu
 	enqueued int             // executions that had to wait; guarded by mu
-	failed   int             // rounds that failed and were delivered again; guarded by mu
+	failed   int             // batches that failed and were delivered again; guarded by mu
 	rounds   []time.Duration // guarded by mu
-	sizes    []int           // executions a round; guarded by mu
-	progress chan struct{}   // holds a token after every round
-	refused  map[string]int  // failed rounds by their class; guarded by mu
-	last     error           // of the last failed round; guarded by mu
+	sizes    []int           // executions a batch; guarded by mu
+	progress chan struct{}   // holds a token after every batch
+	refused  map[string]int  // failed batches by their class; guarded by mu
+	last     error           // of the last failed batch; guarded by mu
 }
 
 func newTally() *tally {
@@ -96,16 +96,16 @@ type replica struct {
 	rounds   *scheduler.Scheduler
 	wire     *wire
 	tally    *tally
-	batch    int  // requests a round; twice as many completions
-	careless bool // failed rounds are part of the measurement
+	batch    int  // requests a batch; twice as many completions
+	careless bool // failed batches are part of the measurement
 
 	lanes   []*lane
 	settled chan struct{} // holds a token when the replica may be given more
 	alarm   *time.Timer   // rings when a queue may go on
 }
 
-// lane runs rounds about the messages of its actions: completions first, then requests,
-// whatever has arrived, as one round.
+// lane runs batches about the messages of its actions: completions first, then requests,
+// whatever has arrived, as one batch.
 type lane struct {
 	*replica
 
@@ -116,9 +116,9 @@ type lane struct {
 
 	inHand [2]atomic.Int64 // deliveries with a report of an end, with a request
 
-	held   [2][]note     // left because another round held the queue: with a report of an end, with a request
+	held   [2][]note     // left because another batch held the queue: with a report of an end, with a request
 	left   map[int64]int // how often, by execution
-	queues map[int64]int // queues to fill that another round held, with how often
+	queues map[int64]int // queues to fill that another batch held, with how often
 }
 
 // insistAfter is how often an execution is left before its queue is waited for.
@@ -218,14 +218,14 @@ func (l *lane) run(ctx context.Context) error {
 	}
 }
 
-// maxFailures bounds the rounds that may fail when failures are not part of
+// maxFailures bounds the batches that may fail when failures are not part of
 // the measurement; they are reported.
 const maxFailures = 100
 
 func (l *lane) round(ctx context.Context, ended, requested []note, queues []int64) error {
 	begun := time.Now()
 	insists := l.insists()
-	var fill scheduler.Fill
+	var fill scheduler.FillStep
 	for _, queue := range queues {
 		if l.queues[queue] >= insistAfter && len(fill.Queues) == 0 {
 			fill.Queues = append(fill.Queues, queue)
@@ -291,7 +291,7 @@ func (l *lane) settle(ended, requested int) {
 }
 
 // keep takes what was left into hand. What is left when nothing was served is insisted
-// on by the next round.
+// on by the next batch.
 func (l *lane) keep(result scheduler.Result, ended, requested []note, queues int) {
 	left := make(map[int64]int, len(result.Left))
 	for _, id := range result.Left {

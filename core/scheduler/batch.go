@@ -22,8 +22,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Round is one transaction's decisions in the making.
-type Round struct {
+// Batch is one transaction's decisions in the making.
+type Batch struct {
 	Ledger *admission.Ledger
 
 	scheduler *Scheduler
@@ -34,8 +34,8 @@ type Round struct {
 	unplaced  bool // something was ended for want of a worker
 	replan    bool // a row is not what it was when the steps planned
 	missing   scopes
-	left      map[int64]bool // executions that are left for another round
-	held      []int64        // queues to fill that another round holds
+	left      map[int64]bool // executions that are left for another batch
+	held      []int64        // queues to fill that another batch holds
 	ran       []ran
 
 	newExecutions []*NewExecution
@@ -65,70 +65,70 @@ type ending struct {
 	refused   string // for the metric; empty if it is counted otherwise
 }
 
-func newRound(s *Scheduler, plan *Plan, ledger *admission.Ledger, workers []placement.Worker, turn int) *Round {
-	return &Round{
-		Ledger: ledger, scheduler: s, plan: plan, fleet: placement.NewFleet(s.fleet.standing(ledger, workers), turn), missing: make(scopes),
+func newBatch(s *Scheduler, plan *Plan, ledger *admission.Ledger, workers []placement.Worker, rotation int) *Batch {
+	return &Batch{
+		Ledger: ledger, scheduler: s, plan: plan, fleet: placement.NewFleet(s.fleet.standing(ledger, workers), rotation), missing: make(scopes),
 		left: make(map[int64]bool),
 	}
 }
 
-// Now is the round's moment by the database's clock.
-func (r *Round) Now() time.Time { return r.Ledger.Now.UTC() }
+// Now is the batch's moment by the database's clock.
+func (b *Batch) Now() time.Time { return b.Ledger.Now.UTC() }
 
 // Queue returns the queue of a key that a step asked for.
-func (r *Round) Queue(key admission.Key) (int64, bool) {
-	id, ok := r.plan.queues[key]
-	return id, ok && r.Ledger.Locked(id)
+func (b *Batch) Queue(key admission.Key) (int64, bool) {
+	id, ok := b.plan.queues[key]
+	return id, ok && b.Ledger.Locked(id)
 }
 
 // Row returns the row of an execution as Plan.Row does.
-func (r *Round) Row(id int64) (store.ReadRoundExecutionsRow, bool) { return r.plan.Row(id) }
+func (b *Batch) Row(id int64) (store.ReadRoundExecutionsRow, bool) { return b.plan.Row(id) }
 
 // Rule returns the rule of an action.
-func (r *Round) Rule(id *int64, ref string) (Rule, bool) { return r.plan.Rule(id, ref) }
+func (b *Batch) Rule(id *int64, ref string) (Rule, bool) { return b.plan.Rule(id, ref) }
 
-// Left reports whether an execution must be left for another round, because another one
+// Left reports whether an execution must be left for another batch, because another one
 // holds a queue that it needs. The result names it then.
-func (r *Round) Left(id int64) bool {
-	c := r.plan.claims[id]
+func (b *Batch) Left(id int64) bool {
+	c := b.plan.claims[id]
 	if c == nil {
 		return false
 	}
 	for _, queue := range c.queues {
-		r.left[id] = r.left[id] || r.Ledger.Held(queue)
+		b.left[id] = b.left[id] || b.Ledger.Held(queue)
 	}
 	for _, key := range c.keys {
-		queue, ok := r.plan.queues[key]
-		r.left[id] = r.left[id] || (ok && r.Ledger.Held(queue))
+		queue, ok := b.plan.queues[key]
+		b.left[id] = b.left[id] || (ok && b.Ledger.Held(queue))
 	}
-	return r.left[id]
+	return b.left[id]
 }
 
-// Replan has the round run again, because a row is not what it was when the
+// Replan has the batch run again, because a row is not what it was when the
 // steps planned for it.
-func (r *Round) Replan() { r.replan = true }
+func (b *Batch) Replan() { b.replan = true }
 
 // MaxQueued is the longest line of a queue of the action.
-func (r *Round) MaxQueued(rule Rule) int {
-	return cmp.Or(rule.Limits.MaxQueued, r.scheduler.cfg.MaxQueued)
+func (b *Batch) MaxQueued(rule Rule) int {
+	return cmp.Or(rule.Limits.MaxQueued, b.scheduler.cfg.MaxQueued)
 }
 
 // Front reports whether a retry of the action goes before those who wait.
-func (r *Round) Front(rule Rule) bool {
-	return cmp.Or(rule.Limits.RetryPlace, r.scheduler.cfg.RetryPlace) == policy.PlaceFront
+func (b *Batch) Front(rule Rule) bool {
+	return cmp.Or(rule.Limits.RetryPlace, b.scheduler.cfg.RetryPlace) == policy.PlaceFront
 }
 
 // Release gives back the slot and the worker's room of a terminal execution.
-func (r *Round) Release(id int64) bool {
-	fact, ok := r.Ledger.Fact(id)
-	if !ok || !r.Ledger.Release(id) {
+func (b *Batch) Release(id int64) bool {
+	fact, ok := b.Ledger.Fact(id)
+	if !ok || !b.Ledger.Release(id) {
 		return false
 	}
 	if fact.HeldAt != nil {
-		r.fleet.Release(*fact.HeldAt)
+		b.fleet.Release(*fact.HeldAt)
 	}
-	if row, ok := r.plan.Row(id); ok && fact.Started != nil && fact.Ended != nil {
-		r.ran = append(r.ran, ran{
+	if row, ok := b.plan.Row(id); ok && fact.Started != nil && fact.Ended != nil {
+		b.ran = append(b.ran, ran{
 			actionRef: row.ActionRef, took: fact.Ended.Sub(*fact.Started), latency: fact.Started.Sub(row.Created),
 		})
 	}
@@ -136,26 +136,26 @@ func (r *Round) Release(id int64) bool {
 }
 
 // Promote gives free slots to waiting heads.
-func (r *Round) Promote() { r.Ledger.Promote(r.Gate()) }
+func (b *Batch) Promote() { b.Ledger.Promote(b.Gate()) }
 
 // Gate is what stands between a free slot of a queue and a worker.
-func (r *Round) Gate() admission.Gate { return admission.Gate{Scopes: r.scopes, Place: r.place} }
+func (b *Batch) Gate() admission.Gate { return admission.Gate{Scopes: b.scopes, Place: b.place} }
 
 // scopes finds the shared limits of an execution. Those that were not asked
 // for are, together with those of everybody else who may be next, when the
-// round is run again.
-func (r *Round) scopes(w admission.Waiter) ([]int64, bool) {
-	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
+// batch is run again.
+func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
+	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok || len(rule.Limits.Wide) == 0 {
 		return nil, true
 	}
 	keys := rule.scopes(w.Config)
 	ids := make([]int64, len(keys))
 	for i, key := range keys {
-		id, known := r.plan.scopeIDs[key]
+		id, known := b.plan.scopeIDs[key]
 		if !known {
-			r.Ledger.EachWaiter(r.miss)
-			r.miss(w)
+			b.Ledger.EachWaiter(b.miss)
+			b.miss(w)
 			return nil, false
 		}
 		ids[i] = id
@@ -163,24 +163,24 @@ func (r *Round) scopes(w admission.Waiter) ([]int64, bool) {
 	return ids, true
 }
 
-func (r *Round) miss(w admission.Waiter) {
-	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
+func (b *Batch) miss(w admission.Waiter) {
+	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
 		return
 	}
 	for i, key := range rule.scopes(w.Config) {
-		r.missing[key] = rule.Limits.Wide[i]
+		b.missing[key] = rule.Limits.Wide[i]
 	}
 }
 
 // Fail ends a waiting execution as failed, with the result that the published
 // scheduler writes.
-func (r *Round) Fail(id, actionID int64, actionRef, reason, detail string) {
-	r.end(ending{
+func (b *Batch) Fail(id, actionID int64, actionRef, reason, detail string) {
+	b.end(ending{
 		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusFailed,
 		result: encode(map[string]any{
 			"error": reason, "message": detail, "action_ref": actionRef,
-			"failed_by": "execution_scheduler", "failed_at": r.Now(),
+			"failed_by": "execution_scheduler", "failed_at": b.Now(),
 		}),
 	})
 }
@@ -188,14 +188,14 @@ func (r *Round) Fail(id, actionID int64, actionRef, reason, detail string) {
 // Refuse ends a waiting execution as cancelled because a policy does not let
 // it wait, or no longer. What stands in brackets at the end of the reason is no part
 // of its name in the metric. facts are added to the published result.
-func (r *Round) Refuse(id, actionID int64, actionRef, reason, detail string, facts map[string]any) {
+func (b *Batch) Refuse(id, actionID int64, actionRef, reason, detail string, facts map[string]any) {
 	result := map[string]any{
 		"error": reason, "message": detail, "action_ref": actionRef,
-		"cancelled_by": "execution_scheduler", "cancelled_at": r.Now(),
+		"cancelled_by": "execution_scheduler", "cancelled_at": b.Now(),
 	}
 	maps.Copy(result, facts)
 	name, _, _ := strings.Cut(reason, " (")
-	r.end(ending{
+	b.end(ending{
 		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusCancelled, result: encode(result),
 		refused: strings.ReplaceAll(strings.ToLower(name), " ", "_"),
 	})
@@ -203,18 +203,18 @@ func (r *Round) Refuse(id, actionID int64, actionRef, reason, detail string, fac
 
 // Expire ends an execution that has waited longer than its queue allows and
 // takes it out of its line.
-func (r *Round) Expire(id, actionID int64, actionRef string, since time.Time, allowed time.Duration) {
-	if !r.Ledger.Withdraw(id) {
+func (b *Batch) Expire(id, actionID int64, actionRef string, since time.Time, allowed time.Duration) {
+	if !b.Ledger.Withdraw(id) {
 		return
 	}
-	waited := r.Now().Sub(since)
-	r.end(ending{
+	waited := b.Now().Sub(since)
+	b.end(ending{
 		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusTimeout, refused: "queue_timeout",
 		result: encode(map[string]any{
 			"error":      "Queue timeout",
 			"message":    fmt.Sprintf("it waited %s for its start, longer than the %s that its queue allows", waited.Round(time.Second), allowed),
 			"action_ref": actionRef, "queue_timeout_seconds": allowed.Seconds(), "waited_seconds": waited.Round(time.Millisecond).Seconds(),
-			"enqueued_at": since.UTC(), "timed_out_by": "execution_scheduler", "timed_out_at": r.Now(),
+			"enqueued_at": since.UTC(), "timed_out_by": "execution_scheduler", "timed_out_at": b.Now(),
 		}),
 	})
 }
@@ -227,30 +227,30 @@ func encode(fields map[string]any) json.RawMessage {
 	return raw
 }
 
-func (r *Round) end(e ending) {
-	r.endings = append(r.endings, e)
-	r.Ledger.End(e.execution, e.status)
+func (b *Batch) end(e ending) {
+	b.endings = append(b.endings, e)
+	b.Ledger.End(e.execution, e.status)
 }
 
-// write stores the round and commits it. It returns the outbox row, 0 when
-// the round has no messages.
-func (r *Round) write(ctx context.Context, tx *store.Tx) (int64, error) {
-	if err := r.compose(); err != nil {
+// write stores the batch and commits it. It returns the outbox row, 0 when
+// the batch has no messages.
+func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
+	if err := b.compose(); err != nil {
 		return 0, err
 	}
 	p := tx.Pipeline()
-	r.writeNewExecutions(p)
-	r.writeEndings(p)
-	r.taken.write(p)
-	r.Ledger.Write(p)
-	r.afterwards.write(p)
+	b.writeNewExecutions(p)
+	b.writeEndings(p)
+	b.taken.write(p)
+	b.Ledger.Write(p)
+	b.afterwards.write(p)
 	var ticket *outbox.Ticket
-	if len(r.messages) > 0 {
-		ticket = outbox.AppendTo(tx, p, r.scheduler.relay, r.messages)
+	if len(b.messages) > 0 {
+		ticket = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
 	}
 	crashpoint.Reach("round:before-commit")
 	if err := p.Commit(ctx); err != nil {
-		return 0, fmt.Errorf("write a round of %d executions: %w", len(r.plan.ids), err)
+		return 0, fmt.Errorf("write a batch of %d executions: %w", len(b.plan.ids), err)
 	}
 	if ticket == nil {
 		return 0, nil
@@ -258,14 +258,14 @@ func (r *Round) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	return ticket.ID(), nil
 }
 
-func (r *Round) writeEndings(p *store.Pipeline) {
-	if len(r.endings) == 0 {
+func (b *Batch) writeEndings(p *store.Pipeline) {
+	if len(b.endings) == 0 {
 		return
 	}
-	sort.Slice(r.endings, func(i, j int) bool { return r.endings[i].execution < r.endings[j].execution })
-	n := len(r.endings)
+	sort.Slice(b.endings, func(i, j int) bool { return b.endings[i].execution < b.endings[j].execution })
+	n := len(b.endings)
 	ids, statuses, results := make([]int64, n), make([]string, n), make([]string, n)
-	for i, e := range r.endings {
+	for i, e := range b.endings {
 		ids[i], statuses[i], results[i] = e.execution, string(e.status), string(e.result)
 	}
 	p.Exec(store.DecideExecutions, ids, statuses, results)
@@ -273,34 +273,34 @@ func (r *Round) writeEndings(p *store.Pipeline) {
 
 // compose writes the messages: a dispatch for every grant, alone or with others of its
 // worker, and one completion for every ending.
-func (r *Round) compose() error {
-	r.messages, r.dispatches = r.messages[:0], nil
-	for _, g := range r.Ledger.Granted() {
-		if err := r.dispatch(g); err != nil {
+func (b *Batch) compose() error {
+	b.messages, b.dispatches = b.messages[:0], nil
+	for _, g := range b.Ledger.Granted() {
+		if err := b.dispatch(g); err != nil {
 			return err
 		}
 	}
-	for _, e := range r.endings {
-		if err := r.add(r.completed(e)); err != nil {
+	for _, e := range b.endings {
+		if err := b.add(b.completed(e)); err != nil {
 			return err
 		}
 	}
-	for _, e := range r.newExecutions {
+	for _, e := range b.newExecutions {
 		if !e.known || !e.rule.Workflow {
 			continue
 		}
-		if err := r.add(r.message(message.TypeExecutionRequested, message.KeyExecutionRequested, r.asked(e))); err != nil {
+		if err := b.add(b.message(message.TypeExecutionRequested, message.KeyExecutionRequested, b.asked(e))); err != nil {
 			return err
 		}
 	}
-	r.messages = append(r.messages, r.more...)
-	if err := r.composeTaken(); err != nil {
+	b.messages = append(b.messages, b.more...)
+	if err := b.composeTaken(); err != nil {
 		return err
 	}
-	if err := r.composeBatches(); err != nil {
+	if err := b.composeBatches(); err != nil {
 		return err
 	}
-	return r.composeOutcomes()
+	return b.composeOutcomes()
 }
 
 // maxConfigInDispatch bounds the parameters carried in a dispatch. Workers
@@ -308,34 +308,34 @@ func (r *Round) compose() error {
 const maxConfigInDispatch = 16 << 10
 
 // dispatch hands an execution to its worker: by a message of its own, or with others of
-// this round by composeBatches if the worker reads batches.
-func (r *Round) dispatch(g admission.Granted) error {
+// this batch by composeBatches if the worker reads batches.
+func (b *Batch) dispatch(g admission.Granted) error {
 	payload := message.Dispatch{
 		ExecutionID: g.ExecutionID, WorkerID: g.Worker, ActionRef: g.ActionRef,
-		ScheduledAttemptUpdatedAt: r.updatedAt(g.Updated), Attempt: g.Attempt + 1,
+		ScheduledAttemptUpdatedAt: b.updatedAt(g.Updated), Attempt: g.Attempt + 1,
 	}
 	payload.Config = bounds.Copy(g.Config, maxConfigInDispatch)
-	if w := r.fleet.Worker(g.Worker); w == nil || !w.Batch {
-		return r.add(r.message(message.TypeExecutionRequested, message.DispatchKey(g.Worker), payload))
+	if w := b.fleet.Worker(g.Worker); w == nil || !w.Batch {
+		return b.add(b.message(message.TypeExecutionRequested, message.DispatchKey(g.Worker), payload))
 	}
-	if r.dispatches == nil {
-		r.dispatches = make(map[int64][]message.Dispatch)
+	if b.dispatches == nil {
+		b.dispatches = make(map[int64][]message.Dispatch)
 	}
-	r.dispatches[g.Worker] = append(r.dispatches[g.Worker], payload)
+	b.dispatches[g.Worker] = append(b.dispatches[g.Worker], payload)
 	return nil
 }
 
 // composeBatches writes the dispatches to workers that read batches, in as few messages
 // as the bounds of a batch allow.
-func (r *Round) composeBatches() error {
-	for _, worker := range slices.Sorted(maps.Keys(r.dispatches)) {
+func (b *Batch) composeBatches() error {
+	for _, worker := range slices.Sorted(maps.Keys(b.dispatches)) {
 		key := message.DispatchKey(worker)
-		sent, err := message.Batches(message.TypeExecutionBatchRequested, r.dispatches[worker], r.Now(), r.scheduler.cfg.Source)
+		sent, err := message.Batches(message.TypeExecutionBatchRequested, b.dispatches[worker], b.Now(), b.scheduler.cfg.Source)
 		if err != nil {
 			return fmt.Errorf("write the dispatches for %s: %w", key, err)
 		}
 		for _, one := range sent {
-			r.messages = append(r.messages, outbox.Message{
+			b.messages = append(b.messages, outbox.Message{
 				ID: one.ID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: one.Type, Body: one.Body,
 			})
 		}
@@ -346,23 +346,23 @@ func (r *Round) composeBatches() error {
 // updatedAt is what execution.updated says after this transaction's write: the
 // trigger takes the start of the transaction, and one microsecond more than
 // the old value if that is later.
-func (r *Round) updatedAt(before time.Time) time.Time {
-	if next := before.Add(time.Microsecond); next.After(r.Ledger.Now) {
+func (b *Batch) updatedAt(before time.Time) time.Time {
+	if next := before.Add(time.Microsecond); next.After(b.Ledger.Now) {
 		return next.UTC()
 	}
-	return r.Now()
+	return b.Now()
 }
 
-func (r *Round) completed(e ending) (outbox.Message, error) {
-	return r.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted,
+func (b *Batch) completed(e ending) (outbox.Message, error) {
+	return b.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted,
 		message.ExecutionCompleted{
 			ExecutionID: e.execution, ActionID: e.actionID, ActionRef: e.actionRef,
-			Status: string(e.status), Result: e.result, CompletedAt: r.Now(),
+			Status: string(e.status), Result: e.result, CompletedAt: b.Now(),
 		})
 }
 
-func (r *Round) message(kind, key string, payload any) (outbox.Message, error) {
-	envelope := message.New(kind, payload, r.Now(), r.scheduler.cfg.Source)
+func (b *Batch) message(kind, key string, payload any) (outbox.Message, error) {
+	envelope := message.New(kind, payload, b.Now(), b.scheduler.cfg.Source)
 	body, err := envelope.Encode()
 	if err != nil {
 		return outbox.Message{}, fmt.Errorf("encode %s for %s: %w", kind, key, err)
@@ -372,30 +372,30 @@ func (r *Round) message(kind, key string, payload any) (outbox.Message, error) {
 	}, nil
 }
 
-func (r *Round) result(plan *Plan) Result {
+func (b *Batch) result(plan *Plan) Result {
 	result := Result{
-		Released: r.Ledger.Released(), Granted: len(r.Ledger.Granted()), Enqueued: r.Ledger.Enqueued(),
-		Ended: len(r.endings) + len(r.stops), Unfilled: r.Ledger.Unfilled(), Moved: len(r.moves), RetryIn: r.soonest(),
-		Starts: r.starts, Tasks: r.tasks, Made: len(r.newExecutions), Held: r.held,
+		Released: b.Ledger.Released(), Granted: len(b.Ledger.Granted()), Enqueued: b.Ledger.Enqueued(),
+		Ended: len(b.endings) + len(b.stops), Unfilled: b.Ledger.Unfilled(), Moved: len(b.moves), RetryIn: b.soonest(),
+		Starts: b.starts, Tasks: b.tasks, Made: len(b.newExecutions), Held: b.held,
 	}
 	for _, id := range result.Unfilled {
-		action := r.Ledger.ActionOf(id)
-		rule, _ := r.plan.Rule(&action, "")
+		action := b.Ledger.ActionOf(id)
+		rule, _ := b.plan.Rule(&action, "")
 		result.UnfilledOf = append(result.UnfilledOf, rule.ActionRef)
 	}
-	if r.repeated != nil {
-		result.Repeated = r.repeated.Rows()
+	if b.repeated != nil {
+		result.Repeated = b.repeated.Rows()
 	}
-	if after, ok := r.Ledger.Wake(); ok {
+	if after, ok := b.Ledger.Wake(); ok {
 		result.Wake = max(after, time.Millisecond)
 	}
 	for _, id := range plan.ids {
 		if _, ok := plan.rows[id]; !ok {
 			result.Missing = append(result.Missing, id)
 		}
-		if r.left[id] {
+		if b.left[id] {
 			result.Left = append(result.Left, id)
-			delete(r.left, id)
+			delete(b.left, id)
 		}
 	}
 	return result
@@ -403,19 +403,19 @@ func (r *Round) result(plan *Plan) Result {
 
 // observe measures how long who was admitted had waited, and how long who was
 // released had run.
-func (r *Round) observe(m *Metrics) {
-	for _, g := range r.Ledger.Granted() {
-		m.waited(g.ActionRef, r.Ledger.Clock.Sub(g.Created))
+func (b *Batch) observe(m *Metrics) {
+	for _, g := range b.Ledger.Granted() {
+		m.waited(g.ActionRef, b.Ledger.Clock.Sub(g.Created))
 	}
-	for _, e := range r.endings {
+	for _, e := range b.endings {
 		if e.refused != "" {
 			m.refuse(e.refused)
 		}
 	}
 	if m != nil {
-		m.lies.Add(float64(len(r.said)))
+		m.contradicting.Add(float64(len(b.said)))
 	}
-	for _, done := range r.ran {
+	for _, done := range b.ran {
 		m.ran(done.actionRef, done.took, done.latency)
 	}
 }
