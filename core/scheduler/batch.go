@@ -65,10 +65,12 @@ type ending struct {
 	refused   string // for the metric; empty if it is counted otherwise
 }
 
-func newBatch(s *Scheduler, plan *Plan, ledger *admission.Ledger, workers []placement.Worker, rotation int) *Batch {
+func newBatch(s *Scheduler, plan *Plan, ledger *admission.Ledger, workers []placement.Worker) *Batch {
+	rotation := int(s.rotation.Add(1))
 	return &Batch{
-		Ledger: ledger, scheduler: s, plan: plan, fleet: placement.NewFleet(s.fleet.standing(ledger, workers), rotation), missing: make(scopes),
-		left: make(map[int64]bool),
+		Ledger: ledger, scheduler: s, plan: plan,
+		fleet:   placement.NewFleet(s.fleet.standing(ledger, workers), rotation),
+		missing: make(scopes), left: make(map[int64]bool),
 	}
 }
 
@@ -211,10 +213,12 @@ func (b *Batch) Expire(id, actionID int64, actionRef string, since time.Time, al
 	b.end(ending{
 		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusTimeout, refused: "queue_timeout",
 		result: encode(map[string]any{
-			"error":      "Queue timeout",
-			"message":    fmt.Sprintf("it waited %s for its start, longer than the %s that its queue allows", waited.Round(time.Second), allowed),
-			"action_ref": actionRef, "queue_timeout_seconds": allowed.Seconds(), "waited_seconds": waited.Round(time.Millisecond).Seconds(),
-			"enqueued_at": since.UTC(), "timed_out_by": "execution_scheduler", "timed_out_at": b.Now(),
+			"error": "Queue timeout",
+			"message": fmt.Sprintf("it waited %s for its start, longer than the %s that its queue allows",
+				waited.Round(time.Second), allowed),
+			"action_ref": actionRef, "queue_timeout_seconds": allowed.Seconds(),
+			"waited_seconds": waited.Round(time.Millisecond).Seconds(),
+			"enqueued_at":    since.UTC(), "timed_out_by": "execution_scheduler", "timed_out_at": b.Now(),
 		}),
 	})
 }
@@ -232,18 +236,44 @@ func (b *Batch) end(e ending) {
 	b.Ledger.End(e.execution, e.status)
 }
 
-// write stores the batch and commits it. It returns the outbox row, 0 when
-// the batch has no messages.
+// verdict says whether what was decided may be written. What the batch needs besides what
+// was locked is added to how.carried.
+func (b *Batch) verdict(how attempt) error {
+	maps.Copy(how.carried, b.missing)
+	if b.replan || b.Ledger.Unplanned() {
+		return errUnplanned
+	}
+	if b.unplaced && !how.fresh {
+		return errStaleFleet
+	}
+	return nil
+}
+
+// write stores the batch and commits it, in one round trip. Every statement counts the rows
+// that it changes and fails the batch if there are others than were decided on. It returns
+// the outbox row, 0 when the batch has no messages.
 func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	if err := b.compose(); err != nil {
 		return 0, err
 	}
 	p := tx.Pipeline()
-	b.writeNewExecutions(p)
+	b.writeNewExecutions(p) // before anything refers to them
 	b.writeEndings(p)
-	b.taken.write(p)
-	b.Ledger.Write(p)
-	b.afterwards.write(p)
+	b.writeMoves(p)
+	b.writeStops(p)
+	b.writeLostWork(p)
+	if len(b.settled) > 0 {
+		p.Exec(store.SettleUndelivered, b.settled)
+	}
+	for _, one := range b.also {
+		p.Exec(one.sql, one.args...)
+	}
+	b.Ledger.Write(p) // queues, slots, hand-overs and workers' loads
+	b.writeRepeats(p)
+	if len(b.begun) > 0 {
+		p.Exec(store.StartRetries, b.begun)
+	}
+	b.writeContradictions(p)
 	var ticket *outbox.Ticket
 	if len(b.messages) > 0 {
 		ticket = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
@@ -330,7 +360,7 @@ func (b *Batch) dispatch(g admission.Granted) error {
 func (b *Batch) composeBatches() error {
 	for _, worker := range slices.Sorted(maps.Keys(b.dispatches)) {
 		key := message.DispatchKey(worker)
-		sent, err := message.Batches(message.TypeExecutionBatchRequested, b.dispatches[worker], b.Now(), b.scheduler.cfg.Source)
+		sent, err := message.Batches(message.TypeExecutionBatchRequested, b.dispatches[worker], b.Now(), b.Source())
 		if err != nil {
 			return fmt.Errorf("write the dispatches for %s: %w", key, err)
 		}

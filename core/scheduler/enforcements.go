@@ -111,9 +111,11 @@ func refusal(row store.ReadEnforcementsRow) string {
 	case !row.Enabled:
 		return fmt.Sprintf("rule %s was disabled before its execution was made", row.RuleRef)
 	case row.Action == nil:
-		return fmt.Sprintf("action %s of rule %s does not exist any more: apply the pack of the rule again", row.ActionRef, row.RuleRef)
+		return fmt.Sprintf("action %s of rule %s does not exist any more: apply the pack of the rule again",
+			row.ActionRef, row.RuleRef)
 	case !row.HasTrigger:
-		return fmt.Sprintf("trigger %s of rule %s does not exist any more: apply the pack of the rule again", row.TriggerRef, row.RuleRef)
+		return fmt.Sprintf("trigger %s of rule %s does not exist any more: apply the pack of the rule again",
+			row.TriggerRef, row.RuleRef)
 	}
 	return ""
 }

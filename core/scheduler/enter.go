@@ -25,7 +25,8 @@ type Entry struct {
 func (b *Batch) Enter(w admission.Waiter, rule Rule, entry Entry) {
 	queue, ok := b.Queue(entry.Key)
 	if !ok {
-		b.Fail(w.ExecutionID, rule.ActionID, w.ActionRef, "action not found", "the action was deleted while the execution was admitted")
+		b.Fail(w.ExecutionID, rule.ActionID, w.ActionRef, "action not found",
+			"the action was deleted while the execution was admitted")
 		return
 	}
 	how := admission.Terms{
@@ -55,6 +56,7 @@ func (b *Batch) refuse(w admission.Waiter, rule Rule, queue int64, why string) {
 	}
 	q, _ := b.Ledger.Queue(queue)
 	b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
-		fmt.Sprintf("all %d slots of policy %s are taken or asked for, and it does not let executions wait", q.Max, rule.Limits.Queue.PolicyRef),
+		fmt.Sprintf("all %d slots of policy %s are taken or asked for, and it does not let executions wait",
+			q.Max, rule.Limits.Queue.PolicyRef),
 		map[string]any{"policy": rule.Limits.Queue.PolicyRef, "limit": q.Max})
 }

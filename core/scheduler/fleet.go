@@ -70,7 +70,8 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 // candidate is a worker as the database says.
 func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worker {
 	return placement.Row{
-		ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status), Cordoned: row.Cordoned, Draining: row.Draining,
+		ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status),
+		Cordoned: row.Cordoned, Draining: row.Draining,
 		Suspect: row.Suspect, SuspectReason: row.SuspectReason, HeartbeatAge: row.HeartbeatAge,
 		Health: row.Health, HealthReason: row.HealthReason,
 		Capabilities: row.Capabilities, Assigned: int(row.Assigned),
@@ -78,7 +79,8 @@ func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worke
 }
 
 // standing is all workers as a batch sees them: the present ones with what the ledger says
-// of them, and the absent ones, which get nothing but belong to the reasons. A worker that has left since it was read is found out when its room is taken.
+// of them, and the absent ones, which get nothing but belong to the reasons. A worker that
+// has left since it was read is found out when its room is taken.
 func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) []placement.Worker {
 	f.mu.Lock()
 	absent := f.absent

@@ -71,7 +71,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return c
 	}
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "attune_executions_refused_total", Help: "Executions ended before their start: their queue was full, a policy does not let them wait, or they waited too long.",
+		Name: "attune_executions_refused_total",
+		Help: "Executions ended before their start: their queue was full, a policy does not let them wait, " +
+			"or they waited too long.",
 	}, []string{"reason"})
 	reg.MustRegister(refused)
 	times := func(name, help string) *prometheus.HistogramVec {
@@ -86,25 +88,30 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}, []string{"reason"})
 	reg.MustRegister(again)
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "attune_requested_to_running_seconds", Help: "From the request of an execution to its start at a worker, told of when it has ended.",
+		Name:    "attune_requested_to_running_seconds",
+		Help:    "From the request of an execution to its start at a worker, told of when it has ended.",
 		Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
 	})
 	reg.MustRegister(latency)
 	return &Metrics{
-		latency:       latency,
-		again:         again,
-		moved:         counter("attune_executions_moved_total", "Executions handed to another worker before they started, in place."),
-		contradicting: counter("attune_completions_contradicting_total", "Reports that told of another end than the row; the row decides."),
-		actions:       make(map[string]bool),
-		refused:       refused,
-		waits:         times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
-		runs:          times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
-		rounds:        counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
-		repeated:      counter("attune_rounds_repeated_total", "Rounds run again because a row, queue or worker changed meanwhile."),
-		granted:       counter("attune_executions_handed_over_total", "Executions admitted and handed to a worker."),
-		released:      counter("attune_slots_released_total", "Slots given back by terminal executions."),
-		enqueued:      counter("attune_executions_enqueued_total", "Executions that began to wait for a slot."),
-		ended:         counter("attune_executions_ended_by_engine_total", "Executions ended by the engine's own decision before any worker had them."),
+		latency: latency,
+		again:   again,
+		moved: counter("attune_executions_moved_total",
+			"Executions handed to another worker before they started, in place."),
+		contradicting: counter("attune_completions_contradicting_total",
+			"Reports that told of another end than the row; the row decides."),
+		actions: make(map[string]bool),
+		refused: refused,
+		waits:   times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
+		runs:    times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
+		rounds:  counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
+		repeated: counter("attune_rounds_repeated_total",
+			"Rounds run again because a row, queue or worker changed meanwhile."),
+		granted:  counter("attune_executions_handed_over_total", "Executions admitted and handed to a worker."),
+		released: counter("attune_slots_released_total", "Slots given back by terminal executions."),
+		enqueued: counter("attune_executions_enqueued_total", "Executions that began to wait for a slot."),
+		ended: counter("attune_executions_ended_by_engine_total",
+			"Executions ended by the engine's own decision before any worker had them."),
 	}
 }
 

@@ -90,7 +90,8 @@ func (b *Batch) stop(w admission.Waiter, worker int64, why Reassignment) {
 	b.stops = append(b.stops, stopped{
 		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !b.Fences(worker),
 		ending: ending{
-			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusFailed, result: encode(why.Result),
+			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef,
+			status: attune.StatusFailed, result: encode(why.Result),
 		},
 	})
 	b.Ledger.End(w.ExecutionID, attune.StatusFailed)
@@ -109,41 +110,42 @@ func (b *Batch) Source() string { return b.scheduler.cfg.Source }
 // Settle deletes the note of a returned message that is decided.
 func (b *Batch) Settle(note int64) { b.settled = append(b.settled, note) }
 
-func (t *taken) write(p *store.Pipeline) {
-	if n := len(t.moves); n > 0 {
-		slices.SortFunc(t.moves, func(a, b moved) int { return cmp.Compare(a.waiter.ExecutionID, b.waiter.ExecutionID) })
-		ids, from, to, attempts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
-		for i, m := range t.moves {
-			ids[i], from[i], to[i], attempts[i] = m.waiter.ExecutionID, m.from, m.to, m.waiter.Attempt+1
-		}
-		p.Exec(store.MoveExecutions, ids, from, to, attempts)
+func (t *taken) writeMoves(p *store.Pipeline) {
+	n := len(t.moves)
+	if n == 0 {
+		return
 	}
-	if n := len(t.stops); n > 0 {
-		slices.SortFunc(t.stops, func(a, b stopped) int { return cmp.Compare(a.execution, b.execution) })
-		ids, workers, attempts, results := make([]int64, n), make([]int64, n), make([]int32, n), make([]json.RawMessage, n)
-		for i, s := range t.stops {
-			ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.waiter.Attempt, s.result
-		}
-		p.Exec(store.EndScheduled, ids, workers, attempts, results)
+	slices.SortFunc(t.moves, func(a, b moved) int { return cmp.Compare(a.waiter.ExecutionID, b.waiter.ExecutionID) })
+	ids, from, to, attempts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
+	for i, m := range t.moves {
+		ids[i], from[i], to[i], attempts[i] = m.waiter.ExecutionID, m.from, m.to, m.waiter.Attempt+1
 	}
-	t.record(p)
-	if len(t.settled) > 0 {
-		p.Exec(store.SettleUndelivered, t.settled)
-	}
-	for _, one := range t.also {
-		p.Exec(one.sql, one.args...)
-	}
+	p.Exec(store.MoveExecutions, ids, from, to, attempts)
 }
 
-// record keeps what was decided about work that a worker did not do.
-func (t *taken) record(p *store.Pipeline) {
+func (t *taken) writeStops(p *store.Pipeline) {
+	n := len(t.stops)
+	if n == 0 {
+		return
+	}
+	slices.SortFunc(t.stops, func(a, b stopped) int { return cmp.Compare(a.execution, b.execution) })
+	ids, workers, attempts, results := make([]int64, n), make([]int64, n), make([]int32, n), make([]json.RawMessage, n)
+	for i, s := range t.stops {
+		ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.waiter.Attempt, s.result
+	}
+	p.Exec(store.EndScheduled, ids, workers, attempts, results)
+}
+
+// writeLostWork keeps what was decided about work that a worker did not do.
+func (t *taken) writeLostWork(p *store.Pipeline) {
 	var causes, outcomes, refs []string
 	var ids, workers []int64
 	var attempts []int32
 	var handed []time.Time
 	note := func(w admission.Waiter, worker int64, cause Cause, outcome string) {
 		causes, outcomes, refs = append(causes, string(cause)), append(outcomes, outcome), append(refs, w.ActionRef)
-		ids, workers, attempts, handed = append(ids, w.ExecutionID), append(workers, worker), append(attempts, w.Attempt), append(handed, w.Updated)
+		ids, workers = append(ids, w.ExecutionID), append(workers, worker)
+		attempts, handed = append(attempts, w.Attempt), append(handed, w.Updated)
 	}
 	for _, m := range t.moves {
 		note(m.waiter, m.from, m.cause, "moved")

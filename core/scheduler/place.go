@@ -33,7 +33,8 @@ func (b *Batch) place(w admission.Waiter) admission.Answer {
 	case placement.NoWorkers, placement.Incompatible:
 	}
 	// Execution waits as well while workers that seem to be away could not say that they are there.
-	if wait := b.scheduler.cfg.WaitForWorkers || b.scheduler.cfg.Recovering(); wait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
+	mayWait := b.scheduler.cfg.WaitForWorkers || b.scheduler.cfg.Recovering()
+	if mayWait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
 		return admission.WaitFor(need.Kind(), patience(verdict))
 	}
 	b.unplaced = true

@@ -57,10 +57,12 @@ type claim struct {
 
 func newPlan(s *Scheduler, spare sparing, carried scopes) *Plan {
 	plan := &Plan{
-		sparing: spare, firm: make(map[int64]bool), firmBy: make(map[admission.Key]bool), claims: make(map[int64]*claim),
-		scheduler: s, queries: s.store.Queries, hintReleases: make(map[admission.Key]int), rules: s.rules.ruleSet(), rows: make(map[int64]store.ReadRoundExecutionsRow),
-		keys: make(map[admission.Key]policy.Limit), releases: make(map[int64]int), workers: make(map[int64]bool),
-		recount: make(map[int64]bool), workflows: make(map[int64]SeenWorkflow), scopes: make(scopes), scopeBack: make(map[int64]int),
+		sparing: spare, scheduler: s, rules: s.rules.ruleSet(), queries: s.store.Queries,
+		rows: make(map[int64]store.ReadRoundExecutionsRow), keys: make(map[admission.Key]policy.Limit),
+		releases: make(map[int64]int), workers: make(map[int64]bool), recount: make(map[int64]bool),
+		workflows: make(map[int64]SeenWorkflow),
+		firm:      make(map[int64]bool), firmBy: make(map[admission.Key]bool), claims: make(map[int64]*claim),
+		hintReleases: make(map[admission.Key]int), scopes: make(scopes), scopeBack: make(map[int64]int),
 	}
 	maps.Copy(plan.scopes, carried)
 	return plan

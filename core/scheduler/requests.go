@@ -231,7 +231,9 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 	}
-	batch.Enter(waiter, rule, Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move})
+	batch.Enter(waiter, rule, Entry{
+		Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move,
+	})
 }
 
 // askPerson puts a question to people; its execution runs without a worker and a slot.

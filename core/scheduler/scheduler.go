@@ -106,7 +106,8 @@ type Deps struct {
 func New(cfg Config, deps Deps) *Scheduler {
 	cfg = cfg.withDefaults()
 	s := &Scheduler{
-		cfg: cfg, store: deps.Store, admission: admission.New(deps.Store), relay: deps.Relay, logger: deps.Logger, metrics: deps.Metrics,
+		cfg: cfg, store: deps.Store, admission: admission.New(deps.Store),
+		relay: deps.Relay, logger: deps.Logger, metrics: deps.Metrics,
 		fleet: newFleet(deps.Store, cfg.HeartbeatStaleAfter, cfg.Now), rules: &ruleCache{}, memory: newMemory(),
 	}
 	s.rotation.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
@@ -192,39 +193,99 @@ func (s *Scheduler) RunSparing(ctx context.Context, insists map[int64]bool, step
 	return s.runUntilDecided(ctx, sparing{spares: !impatient(ctx), insists: insists}, steps)
 }
 
+// attempt is how a batch is tried.
+type attempt struct {
+	sparing
+	fresh bool // the workers are read again
+	hints bool // steps plan from their messages if they can
+	// carried are shared limits that an earlier try has found to be needed; what this one
+	// finds is added to them.
+	carried scopes
+}
+
 func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []Step) (Result, error) {
-	fresh, hints, carried := false, true, make(scopes)
-	for attempt := 1; ; attempt++ {
-		result, err := s.run(ctx, fresh, hints, spare, carried, steps)
+	how := attempt{sparing: spare, hints: true, carried: make(scopes)}
+	for try := 1; ; try++ {
+		result, err := s.once(ctx, how, steps)
 		switch {
 		case err == nil:
-			s.metrics.observe(result, attempt)
+			s.metrics.observe(result, try)
 			return result, nil
-		case attempt == maxTries || ctx.Err() != nil:
+		case try == maxTries || ctx.Err() != nil:
 			return Result{}, given(err)
 		case errors.Is(err, errStaleFleet):
-			fresh = true
+			how.fresh = true
 		case errors.Is(err, admission.ErrQueueGone):
 			s.admission.Forget()
 		case errors.Is(err, ErrNewRules):
-			clear(carried) // the limits that were found are those of the old rules
+			clear(how.carried) // the limits that were found are those of the old rules
 		case errors.Is(err, errUnplanned):
 			// A row changed between plan and lock, or a message said something else than
 			// its row: plan from rows.
-			fresh, hints = true, false
+			how.fresh, how.hints = true, false
 		case refused(err):
 			// A row changed between lock and write, or a worker's room was taken: decide again.
-			fresh = true
+			how.fresh = true
 		default:
 			return Result{}, err
 		}
-		s.logger.DebugContext(ctx, "Round is run again", "attempt", attempt, "error", err)
+		s.logger.DebugContext(ctx, "Round is run again", "attempt", try, "error", err)
 	}
+}
+
+// once runs the steps as one transaction: plan, lock and read, decide, write; and
+// publishes after the commit.
+func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result, error) {
+	workers, err := s.fleet.live(ctx, how.fresh)
+	if err != nil {
+		return Result{}, err
+	}
+	plan, err := s.plan(ctx, how, steps)
+	if err != nil {
+		return Result{}, err
+	}
+	want, err := s.want(ctx, plan, workers)
+	if err != nil {
+		return Result{}, err
+	}
+	var batch *Batch
+	var row int64
+	err = s.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
+		row = 0
+		ledger, err := s.lock(ctx, tx, plan, want)
+		if err != nil {
+			return err
+		}
+		batch = newBatch(s, plan, ledger, workers)
+		for _, step := range steps {
+			step.Apply(batch)
+		}
+		if err := batch.verdict(how); err != nil {
+			return err
+		}
+		row, err = batch.write(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	crashpoint.Reach("round:committed")
+	if row != 0 {
+		s.relay.Published(row, batch.messages)
+	}
+	if batch.Ledger.Recheck() {
+		s.cfg.Recheck()
+	}
+	s.memory.learn(batch)
+	batch.observe(s.metrics)
+	batch.log(ctx, s.logger)
+	return batch.result(plan), nil
 }
 
 // given is the error with which a batch is given up.
 func given(err error) error {
-	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) || errors.Is(err, admission.ErrQueueGone) {
+	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) ||
+		errors.Is(err, admission.ErrQueueGone) {
 		return fmt.Errorf("%w: %w", ErrConflict, err)
 	}
 	return err
@@ -254,61 +315,11 @@ func impatient(ctx context.Context) bool {
 // impatientLockTimeout is how long an impatient batch waits for a lock.
 const impatientLockTimeout = "300ms"
 
-// run runs the steps once. With hints, steps plan from their messages if they can. carried are shared limits that an earlier run has
-// found to be needed; what this run finds is added to them.
-func (s *Scheduler) run(ctx context.Context, fresh, hints bool, spare sparing, carried scopes, steps []Step) (Result, error) {
-	workers, err := s.fleet.live(ctx, fresh)
-	if err != nil {
-		return Result{}, err
-	}
-	plan, err := s.plan(ctx, steps, hints, spare, carried)
-	if err != nil {
-		return Result{}, err
-	}
-	want, err := s.want(ctx, plan, workers)
-	if err != nil {
-		return Result{}, err
-	}
-	var batch *Batch
-	var row int64
-	err = s.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
-		row = 0
-		if impatient(ctx) {
-			if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+impatientLockTimeout+"'"); err != nil {
-				return fmt.Errorf("wait for locks only shortly: %w", err)
-			}
-		}
-		batch, err = s.decide(ctx, tx, plan, want, workers, steps)
-		if err != nil {
-			return err
-		}
-		if err := batch.verdict(fresh, carried); err != nil {
-			return err
-		}
-		row, err = batch.write(ctx, tx)
-		return err
-	})
-	if err != nil {
-		return Result{}, err
-	}
-	crashpoint.Reach("round:committed")
-	if row != 0 {
-		s.relay.Published(row, batch.messages)
-	}
-	if batch.Ledger.Recheck() {
-		s.cfg.Recheck()
-	}
-	s.memory.learn(batch)
-	batch.observe(s.metrics)
-	batch.log(ctx, s.logger)
-	return batch.result(plan), nil
-}
-
 // plan lets every step name what it needs: from its messages if it can, else from rows
 // that are read without locks.
-func (s *Scheduler) plan(ctx context.Context, steps []Step, hints bool, spare sparing, carried scopes) (*Plan, error) {
-	plan := newPlan(s, spare, carried)
-	if hints {
+func (s *Scheduler) plan(ctx context.Context, how attempt, steps []Step) (*Plan, error) {
+	plan := newPlan(s, how.sparing, how.carried)
+	if how.hints {
 		if err := plan.hint(ctx, steps); err != nil {
 			return nil, err
 		}
@@ -387,10 +398,16 @@ func (s *Scheduler) want(ctx context.Context, plan *Plan, workers []placement.Wo
 	return want, nil
 }
 
-// decide locks, puts the limits in force and applies the steps.
-func (s *Scheduler) decide(
-	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want, workers []placement.Worker, steps []Step,
-) (*Batch, error) {
+// lock takes the locks, reads the rows under them, and makes sure that the plan still
+// holds for these rows and rules. The limits of the locked queues are in force after it.
+func (s *Scheduler) lock(
+	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want,
+) (*admission.Ledger, error) {
+	if impatient(ctx) {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+impatientLockTimeout+"'"); err != nil {
+			return nil, fmt.Errorf("wait for locks only shortly: %w", err)
+		}
+	}
 	var workflows *store.Result[store.LockWorkflowsRow]
 	if ids := slices.Sorted(maps.Keys(plan.workflows)); len(ids) > 0 {
 		want.First = func(p *store.Pipeline) { workflows = store.Many[store.LockWorkflowsRow](p, store.LockWorkflows, ids) }
@@ -421,7 +438,6 @@ func (s *Scheduler) decide(
 	if err := plan.rules.load(ctx, tx.Queries, actions, nil); err != nil {
 		return nil, err
 	}
-	batch := newBatch(s, plan, ledger, workers, int(s.rotation.Add(1)))
 	for _, q := range queues {
 		if rule, ok := plan.Rule(&q.ActionID, ""); ok {
 			ledger.SetTerms(q.ID, admission.QueueTerms{
@@ -429,21 +445,5 @@ func (s *Scheduler) decide(
 			})
 		}
 	}
-	for _, step := range steps {
-		step.Apply(batch)
-	}
-	return batch, nil
-}
-
-// verdict says whether what was decided may be written. What the batch needs
-// besides what was locked is added to carried.
-func (b *Batch) verdict(fresh bool, carried scopes) error {
-	maps.Copy(carried, b.missing)
-	if b.replan || b.Ledger.Unplanned() {
-		return errUnplanned
-	}
-	if b.unplaced && !fresh {
-		return errStaleFleet
-	}
-	return nil
+	return ledger, nil
 }

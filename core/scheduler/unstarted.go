@@ -147,7 +147,8 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 		why.Cause, why.Same = CauseReturned, true // what was returned never reached it
 		why.Result = unavailable(batch, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
 	default:
-		why.Result = unavailable(batch, fact, from, "it stopped sending heartbeats before it started the execution", retrypolicy.ByTimeoutMonitor)
+		why.Result = unavailable(batch, fact, from, "it stopped sending heartbeats before it started the execution",
+			retrypolicy.ByTimeoutMonitor)
 		if from != 0 { // its message waits in a queue that nobody empties; the end is not put off until it expires there
 			why.Result["error"] = expiredText + ": heartbeat timeout before the worker started the execution"
 		}
@@ -160,7 +161,8 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 func (one Unstarted) concerns(batch *Batch, fact admission.Fact, from int64) bool {
 	switch {
 	case one.Late != nil:
-		return from == one.Worker && fact.Attempt == one.Attempt && batch.Now().Sub(fact.Updated) >= one.Late.Allowed && !batch.Ledger.Gone(from)
+		return from == one.Worker && fact.Attempt == one.Attempt && !batch.Ledger.Gone(from) &&
+			batch.Now().Sub(fact.Updated) >= one.Late.Allowed
 	case one.Leaving:
 		return batch.Ledger.Judged(from) && !batch.Ledger.Live(from) // else it has been moved since it was read
 	case one.Note != 0:
@@ -194,7 +196,8 @@ func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string
 func overdue(batch *Batch, fact admission.Fact, late Late) map[string]any {
 	age, allowed := int64(batch.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{
-		"error":     fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)", allowed, age),
+		"error": fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)",
+			allowed, age),
 		"failed_by": retrypolicy.ByTimeoutMonitor, "timeout_seconds": allowed, "age_seconds": age,
 		"original_status": string(attune.StatusScheduled), "worker_id": *fact.Worker, "failed_at": batch.Now(),
 	}

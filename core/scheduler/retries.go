@@ -54,27 +54,31 @@ func (b *Batch) Contradict(id int64, said attune.Status) {
 // did not say so.
 func (b *Batch) Announce(outcome store.ReadOutcomesRow) { b.outcomes = append(b.outcomes, outcome) }
 
-func (a *afterwards) write(p *store.Pipeline) {
+func (a *afterwards) writeRepeats(p *store.Pipeline) {
 	a.repeated = nil
-	if n := len(a.repeats); n > 0 {
-		slices.SortFunc(a.repeats, func(x, y repeat) int { return cmp.Compare(x.execution, y.execution) })
-		ids, reasons, delays := make([]int64, n), make([]string, n), make([]float64, n)
-		for i, one := range a.repeats {
-			ids[i], reasons[i], delays[i] = one.execution, string(one.reason), one.delay.Seconds()
-		}
-		var nobody *string
-		a.repeated = store.Many[store.RepeatExecutionsRow](p, store.RepeatExecutions, ids, reasons, delays, nobody)
+	n := len(a.repeats)
+	if n == 0 {
+		return
 	}
-	if len(a.begun) > 0 {
-		p.Exec(store.StartRetries, a.begun)
+	slices.SortFunc(a.repeats, func(x, y repeat) int { return cmp.Compare(x.execution, y.execution) })
+	ids, reasons, delays := make([]int64, n), make([]string, n), make([]float64, n)
+	for i, one := range a.repeats {
+		ids[i], reasons[i], delays[i] = one.execution, string(one.reason), one.delay.Seconds()
 	}
-	if n := len(a.said); n > 0 {
-		ids, said := make([]int64, n), make([]string, n)
-		for i, one := range a.said {
-			ids[i], said[i] = one.execution, string(one.said)
-		}
-		p.Exec(store.RecordContradictions, message.KeyExecutionCompleted, ids, said)
+	var nobody *string
+	a.repeated = store.Many[store.RepeatExecutionsRow](p, store.RepeatExecutions, ids, reasons, delays, nobody)
+}
+
+func (a *afterwards) writeContradictions(p *store.Pipeline) {
+	n := len(a.said)
+	if n == 0 {
+		return
 	}
+	ids, said := make([]int64, n), make([]string, n)
+	for i, one := range a.said {
+		ids[i], said[i] = one.execution, string(one.said)
+	}
+	p.Exec(store.RecordContradictions, message.KeyExecutionCompleted, ids, said)
 }
 
 // soonest is after how long the first of the new repetitions is due, 0 when there
