@@ -113,9 +113,9 @@ func (l *line) done(orders []Order) {
 	}
 }
 
-// putOff has an order tried again after a pause, which is returned: none for one that
+// postpone has an order tried again after a pause, which is returned: none for one that
 // is to be ended now, hopeless for one that could not be ended either.
-func (l *line) putOff(order Order, verdict Blame, cause error, now time.Time) time.Duration {
+func (l *line) postpone(order Order, verdict Blame, cause error, now time.Time) time.Duration {
 	l.mu.Lock()
 	k := keyOf(order)
 	t := l.trouble[k]

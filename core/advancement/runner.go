@@ -151,7 +151,7 @@ func (r *Runner) runBatch(ctx context.Context, orders []Order) {
 			if errors.Is(err, scheduler.ErrConflict) {
 				verdict = Held // what changes too fast is led on by others: that is not the workflow's fault
 			}
-			r.putOff(ctx, orders[0], verdict, err)
+			r.postpone(ctx, orders[0], verdict, err)
 			return
 		}
 		r.logger.WarnContext(ctx, "Workflows cannot be advanced now and are tried again", "workflows", len(orders), "pause", pause, "error", err)
@@ -162,12 +162,12 @@ func (r *Runner) runBatch(ctx context.Context, orders []Order) {
 	}
 }
 
-// putOff has an order that failed alone tried later, behind the others. A workflow
+// postpone has an order that failed alone tried later, behind the others. A workflow
 // that fails again and again is ended, and one that cannot even be ended is left
 // alone for a while.
-func (r *Runner) putOff(ctx context.Context, order Order, verdict Blame, cause error) {
+func (r *Runner) postpone(ctx context.Context, order Order, verdict Blame, cause error) {
 	ctx = telemetry.With(ctx, slog.Int64("execution_id", order.Start), slog.Int64("workflow", order.Workflow))
-	again := r.line.putOff(order, verdict, cause, r.now())
+	again := r.line.postpone(order, verdict, cause, r.now())
 	switch {
 	case again >= hopeless:
 		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "again_in", again, "error", cause)

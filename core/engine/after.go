@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// orchestra starts workflows and leads them on.
-type orchestra interface {
+// workflowRunner starts workflows and leads them on.
+type workflowRunner interface {
 	Begin(executions ...int64)
 	Advance(tasks ...scheduler.Task)
 }
@@ -106,21 +106,21 @@ func (l *lane) missing(ctx context.Context, it item) (excess item, full bool) {
 	return l.later.await(it, time.Now())
 }
 
-// displaced are executions at workers that will not start them, for which no other worker
+// unstartedList are executions at workers that will not start them, for which no other worker
 // had room yet: the next batch of any lane tries them, before waiting executions.
-type displaced struct {
+type unstartedList struct {
 	mu   sync.Mutex
 	left []scheduler.Unstarted // guarded by mu
 }
 
-func (d *displaced) add(left []scheduler.Unstarted) {
+func (d *unstartedList) add(left []scheduler.Unstarted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left = append(d.left, left...)
 }
 
 // take returns them and the ones found since, each once.
-func (d *displaced) take(found []scheduler.Unstarted) []scheduler.Unstarted {
+func (d *unstartedList) take(found []scheduler.Unstarted) []scheduler.Unstarted {
 	d.mu.Lock()
 	left := d.left
 	d.left = nil

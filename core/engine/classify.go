@@ -16,10 +16,10 @@ const (
 	// again: the same batch after a pause. The database is away, or has lost a
 	// race for us; no message is to blame, however long it takes.
 	again answer = iota
-	// blocked: somebody else holds what part of the batch is about. It is parted,
+	// blocked: somebody else holds what part of the batch is about. It is bisected,
 	// and the deliveries concerned wait by themselves, for as long as it takes.
 	blocked
-	// suspect: something in the batch makes it fail. It is parted to find what, and
+	// suspect: something in the batch makes it fail. It is bisected to find what, and
 	// a delivery that keeps failing by itself is dead-lettered in the end.
 	suspect
 )

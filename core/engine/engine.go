@@ -233,7 +233,7 @@ func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
 	atOnce := e.lanes + 1 // each has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
-	h := newHot(completed, requested, e.lanes, rounds, e.course(), e.logger, NewMetrics(e.registry))
+	h := newHot(completed, requested, e.lanes, rounds, e.stepConfig(), e.logger, NewMetrics(e.registry))
 	h.batched = e.consume(message.QueueExecutionBatches, "executor.batches", atOnce*maxBatches, maxBatches)
 	h.gate = e.gate
 	return h
@@ -248,10 +248,10 @@ func (e *Engine) monitor() *monitor.Monitor {
 	}, monitor.Deps{Store: e.query})
 }
 
-// course is what the steps of a batch depend on.
-func (e *Engine) course() course {
+// stepConfig is what the steps of a batch depend on.
+func (e *Engine) stepConfig() stepConfig {
 	retry := e.cfg.Executor.Retry
-	return course{
+	return stepConfig{
 		queueTimeout: e.cfg.Executor.Queue.Timeout,
 		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
 		completion: scheduler.CompletionConfig{

@@ -14,7 +14,7 @@ import (
 // lanes do; having nothing to do does not.
 func TestARoundThatHangsIsNotReady(t *testing.T) {
 	t.Parallel()
-	e := &Engine{hot: newHot(nil, nil, 3, nil, course{}, nil, nil)}
+	e := &Engine{hot: newHot(nil, nil, 3, nil, stepConfig{}, nil, nil)}
 	stuck, busy := e.hot.lanes[0], e.hot.lanes[2]
 	require.True(t, e.schedulerReady().OK)
 	require.Equal(t, "idle", e.schedulerReady().Detail)

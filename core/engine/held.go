@@ -79,7 +79,7 @@ func (l *lane) keepQueues(todo work, result scheduler.Result) {
 }
 
 // behindHeld keeps requests of actions of which earlier ones are held since this batch was
-// taken: a batch that is halved must not let one overtake another.
+// taken: a batch that is bisected must not let one overtake another.
 func (l *lane) behindHeld(items []item) (others []item) {
 	if len(l.held) == 0 {
 		return items

@@ -46,15 +46,15 @@ type shared struct {
 	logger    *slog.Logger
 	metrics   *Metrics
 	gate      *gate.Gate
-	course    course
+	config    stepConfig
 	desk      desk                // takes back the letters that batches have decided; nil when there are none
 	soon      func(time.Duration) // is told when a repetition will be due; may be nil
 
-	workflows orchestra // starts workflows and leads them on; nil in tests without any
+	workflows workflowRunner // starts workflows and leads them on; nil in tests without any
 
 	reclaim func(context.Context, []int64) ([]int64, error) // puts stale claims back; may be nil
 
-	displaced displaced
+	unstarted unstartedList
 
 	found   chan recovery.Found
 	letters chan []*deadletter.Letter
@@ -63,10 +63,10 @@ type shared struct {
 }
 
 func newHot(
-	completed, requested *broker.Consumer, lanes int, rounds *scheduler.Scheduler, course course, logger *slog.Logger, metrics *Metrics,
+	completed, requested *broker.Consumer, lanes int, rounds *scheduler.Scheduler, config stepConfig, logger *slog.Logger, metrics *Metrics,
 ) *hot {
 	h := &hot{completed: completed, requested: requested, shared: &shared{
-		scheduler: rounds, course: course, logger: logger, metrics: metrics,
+		scheduler: rounds, config: config, logger: logger, metrics: metrics,
 		found: make(chan recovery.Found, 1), letters: make(chan []*deadletter.Letter), wake: newAlarm(),
 	}}
 	for range lanes {

@@ -33,7 +33,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	ctx := testkit.Context(t)
 	var queues, waiters []int64
 	for _, ref := range []string{"pk.bad", "pk.good"} {
@@ -146,7 +146,7 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	}
 	stale, young := claim(time.Minute), claim(time.Second)
 	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
-	h := newHot(nil, nil, 1, rounds, course{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1, rounds, stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
 	ctx := testkit.Context(t)
 	require.NoError(t, h.runBatch(ctx, []item{{execution: stale}, {execution: young}}, errands{}))
@@ -156,13 +156,13 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, young))
 }
 
-// Errands of any mixture are parted until each stands alone: one that cannot be
+// Errands of any mixture are bisected until each stands alone: one that cannot be
 // done does not keep the loop from anything else.
 func TestErrandsArePartedUntilEachStandsAlone(t *testing.T) {
 	t.Parallel()
 	e := errands{
 		queues: []int64{1, 2, 3}, expired: []int64{4}, misplaced: []int64{5, 6},
-		lost: []scheduler.LostHolder{{Note: 7}}, stranded: []scheduler.Unstarted{{Execution: 8}, {Execution: 9}},
+		lost: []scheduler.LostHolder{{Note: 7}}, unstarted: []scheduler.Unstarted{{Execution: 8}, {Execution: 9}},
 	}
 	alone := 0
 	var part func(errands)
@@ -171,7 +171,7 @@ func TestErrandsArePartedUntilEachStandsAlone(t *testing.T) {
 			alone += e.size()
 			return
 		}
-		first, second := e.halve()
+		first, second := e.bisect()
 		require.Equal(t, e.size(), first.size()+second.size())
 		require.Positive(t, first.size())
 		require.Positive(t, second.size())
@@ -216,7 +216,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	metrics := NewMetrics(prometheus.NewRegistry())
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), metrics).lanes[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), metrics).lanes[0]
 	ctx := testkit.Context(t)
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	state := testkit.State(t, st, held, 5)

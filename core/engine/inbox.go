@@ -19,7 +19,7 @@ import (
 // inbox is the loop of one queue besides the hot ones. It takes whatever has
 // arrived, and what a sweep has found, deals with it as one batch, and acknowledges
 // it after the commit. Its answers to failures are those of the hot loop: a database
-// that is away is waited for, a batch that fails is parted, a message that fails all
+// that is away is waited for, a batch that fails is bisected, a message that fails all
 // by itself is put off and in the end dead-lettered with the reason.
 type inbox struct {
 	supervise.Base
@@ -171,7 +171,7 @@ func (b *inbox) once(ctx context.Context, ids []int64) ([]int64, error) {
 // part isolates what makes a batch fail.
 func (b *inbox) part(ctx context.Context, items []item, cause error, verdict answer) error {
 	if len(items) == 1 {
-		b.putOff(ctx, items[0], cause, verdict)
+		b.postpone(ctx, items[0], cause, verdict)
 		return nil
 	}
 	b.logger.WarnContext(ctx, "Batch failed and is halved", "queue", b.queue, "messages", len(items), "error", cause)
@@ -185,8 +185,8 @@ func (b *inbox) part(ctx context.Context, items []item, cause error, verdict ans
 	return b.batch(ctx, items[middle:])
 }
 
-// putOff deals with what fails all by itself. What a sweep found is found again.
-func (b *inbox) putOff(ctx context.Context, it item, cause error, verdict answer) {
+// postpone deals with what fails all by itself. What a sweep found is found again.
+func (b *inbox) postpone(ctx context.Context, it item, cause error, verdict answer) {
 	switch {
 	case it.delivery == nil:
 		b.logger.ErrorContext(ctx, "What was forgotten cannot be dealt with", "what", b.what, "id", it.execution, "error", cause)

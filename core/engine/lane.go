@@ -160,7 +160,7 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 	}
 	items = append(items, in.requested...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
-	in.errands.stranded = l.displaced.take(in.found.Unstarted)
+	in.errands.unstarted = l.unstarted.take(in.found.Unstarted)
 	err := l.runBatch(ctx, items, in.errands)
 	crashpoint.Reach("hot:before-ack")
 	l.acknowledge(ctx)
@@ -221,7 +221,7 @@ func (l *lane) runBatch(ctx context.Context, items []item, errands errands) erro
 	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
 	for tries := 1; ; tries++ {
 		begun := time.Now()
-		its, all := l.course.steps(todo)
+		its, all := l.config.steps(todo)
 		result, err := l.try(ctx, insists(items), all)
 		if l.gate.Retry(ctx, "rounds", err) {
 			tries--
@@ -233,7 +233,7 @@ func (l *lane) runBatch(ctx context.Context, items []item, errands errands) erro
 			l.keepQueues(todo, result)
 			l.after(ctx, items, its.done.Early(), result)
 			l.putBack(ctx, its.asked.Stale())
-			l.displaced.add(its.rehome.Left())
+			l.unstarted.add(its.reassign.Left())
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -241,7 +241,7 @@ func (l *lane) runBatch(ctx context.Context, items []item, errands errands) erro
 		}
 		l.metrics.batchFailed()
 		if verdict := classify(err, tries); verdict != again {
-			return l.halve(ctx, items, errands, err, verdict)
+			return l.bisect(ctx, items, errands, err, verdict)
 		}
 		pause := retry.NextBackOff()
 		l.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
@@ -267,17 +267,17 @@ func (l *lane) try(ctx context.Context, insists map[int64]bool, all []scheduler.
 	return l.scheduler.RunSparing(ctx, insists, all...)
 }
 
-// halve isolates what makes a batch fail. A single delivery that still fails
+// bisect isolates what makes a batch fail. A single delivery that still fails
 // is put off, and dead-lettered with the reason if it never succeeds; everything
-// else goes through. Errands are parted from deliveries first, so that neither
+// else goes through. Errands are bisected from deliveries first, so that neither
 // pays for the other.
-func (l *lane) halve(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
+func (l *lane) bisect(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
 	known := !slices.ContainsFunc(items, func(it item) bool { return !it.blocked }) && errands.size() == 0
 	if verdict == blocked {
 		ctx = scheduler.Impatient(ctx)
 	}
 	if len(items)+errands.size() <= 1 || (verdict == blocked && known) {
-		l.putOff(ctx, items, errands, cause, verdict)
+		l.postpone(ctx, items, errands, cause, verdict)
 		return nil
 	}
 	l.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
@@ -288,20 +288,20 @@ func (l *lane) halve(ctx context.Context, items []item, errands errands, cause e
 		return l.runBatch(ctx, nil, errands)
 	}
 	middle := len(items) / 2
-	first, second := errands.halve()
+	first, second := errands.bisect()
 	if err := l.runBatch(ctx, items[:middle], first); err != nil {
 		return err
 	}
 	return l.runBatch(ctx, items[middle:], second)
 }
 
-// putOff deals with what fails all by itself. What a sweep found is found again.
-func (l *lane) putOff(ctx context.Context, items []item, errands errands, cause error, verdict answer) {
+// postpone deals with what fails all by itself. What a sweep found is found again.
+func (l *lane) postpone(ctx context.Context, items []item, errands errands, cause error, verdict answer) {
 	for _, it := range items {
 		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
 		switch {
 		case it.letter != nil:
-			l.putOffLetter(ctx, it, cause, verdict)
+			l.postponeLetter(ctx, it, cause, verdict)
 		case it.delivery == nil:
 			l.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
 		case verdict == suspect && it.attempts+1 >= maxAttempts:
@@ -315,7 +315,7 @@ func (l *lane) putOff(ctx context.Context, items []item, errands errands, cause 
 	}
 	if len(items) == 0 {
 		l.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
-			"misplaced", errands.misplaced, "lost", errands.lost, "stranded", errands.stranded, "error", cause)
+			"misplaced", errands.misplaced, "lost", errands.lost, "stranded", errands.unstarted, "error", cause)
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *stand) run(lanes int) (h *hot, stop func()) {
 	}
 	completed, requested := consume(message.QueueExecutionCompleted), consume(message.QueueExecutionRequests)
 	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(s.t)})
-	h = newHot(completed, requested, lanes, rounds, course{}, testkit.Logger(s.t), NewMetrics(prometheus.NewRegistry()))
+	h = newHot(completed, requested, lanes, rounds, stepConfig{}, testkit.Logger(s.t), NewMetrics(prometheus.NewRegistry()))
 	require.NoError(s.t, h.Start(testkit.Context(s.t)))
 	stop = func() {
 		h.Stop()
@@ -240,7 +240,7 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	a, b := testkit.Action(t, s.store, "pk.a"), testkit.Action(t, s.store, "pk.b")
 	of := func(action testkit.ActionRow) item { return item{execution: s.execution(action), action: action.Ref} }
 	first, second, other := of(a), of(a), of(b)
@@ -256,7 +256,7 @@ func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 // holds is waited for in the end.
 func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	t.Parallel()
-	h := newHot(nil, nil, 4, nil, course{}, testkit.Logger(t), nil)
+	h := newHot(nil, nil, 4, nil, stepConfig{}, testkit.Logger(t), nil)
 	refs := []string{"pk.a", "pk.b", "pk.c", "pk.d", "pk.e", "pk.f"}
 	h.fill(scheduler.Result{Unfilled: []int64{1, 2, 3, 4, 5, 6}, UnfilledOf: refs})
 	for i, ref := range refs {
@@ -283,7 +283,7 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 func TestDeliveriesThatCameAgainDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	h := newHot(nil, nil, 1, nil, course{}, testkit.Logger(t), nil)
+	h := newHot(nil, nil, 1, nil, stepConfig{}, testkit.Logger(t), nil)
 	wire := s.connect("piles")
 	c := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionRequests, Prefetch: 300, MaxBatch: 300})
 	require.NoError(t, c.Start(testkit.Context(t)))
@@ -361,7 +361,7 @@ func TestFewConnectionsMeanFewerLanes(t *testing.T) {
 // Only the first lane takes what belongs to no action.
 func TestTheFirstLaneTakesWhatBelongsToNoAction(t *testing.T) {
 	t.Parallel()
-	h := newHot(nil, nil, 3, nil, course{}, testkit.Logger(t), nil)
+	h := newHot(nil, nil, 3, nil, stepConfig{}, testkit.Logger(t), nil)
 	for i, s := range h.lanes {
 		require.Equal(t, i == 0, s.finds != nil && s.deadLetters != nil && s.rings != nil)
 	}

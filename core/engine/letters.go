@@ -59,9 +59,9 @@ func (l *lane) roomForLetters() int {
 	return max(room, 0)
 }
 
-// putOffLetter deals with a letter whose batch failed all by itself. In the end a
+// postponeLetter deals with a letter whose batch failed all by itself. In the end a
 // person sees to it: a letter must not become a letter again.
-func (l *lane) putOffLetter(ctx context.Context, it item, cause error, verdict answer) {
+func (l *lane) postponeLetter(ctx context.Context, it item, cause error, verdict answer) {
 	if verdict == suspect && it.attempts+1 >= maxAttempts {
 		bounded, cancel := context.WithTimeout(ctx, sideTimeout)
 		defer cancel()

@@ -60,7 +60,7 @@ func buried(t *testing.T, st *store.Store, action testkit.ActionRow, queue, work
 func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}
 	h.desk = desk
 	w := testkit.Worker(t, st, "stranger")
@@ -95,7 +95,7 @@ func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 func TestALetterWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}
 	h.desk = desk
 	fences := func(w *testkit.WorkerRow) {
@@ -199,7 +199,7 @@ func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	s := &crowded{store: st, desk: &shelf{givenUp: map[int64]error{}}, action: testkit.Action(t, st, "pk.do")}
-	s.hot = newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), course{}, testkit.Logger(t), nil).lanes[0]
+	s.hot = newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	s.hot.desk = s.desk
 	fences := func(w *testkit.WorkerRow) {
 		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1, -time.Hour

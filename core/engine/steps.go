@@ -14,7 +14,7 @@ import (
 //	step          trigger               what it does
 //	completion    execution.completed   releases the holder once; repeats what may be
 //	return        a deleted execution   gives back what it held
-//	rehome        a worker that is gone finds another for what was not started
+//	reassign      a worker that is gone finds another for what was not started
 //	letters       a hand-over that died finds another worker, or ends
 //	expiry        a wait too long       ends it, out of its line
 //	fill          slots that are free   promotes waiting heads, in order
@@ -28,15 +28,15 @@ import (
 //
 //	advancement   a workflow's turn     decides; makes children, admits and hands them over
 //	enforcement   enforcement.created   makes the execution, admits and hands it over
-func (c course) steps(work work) (its parts, all []scheduler.Step) {
+func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
 	its.done, its.asked = scheduler.NewCompletionStep(c.completion, work.ended), scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
-	its.rehome = scheduler.NewReassignStep(work.stranded, c.moveLate)
+	its.reassign = scheduler.NewReassignStep(work.unstarted, c.moveLate)
 	all = append(all, its.done)
 	if len(work.lost) > 0 {
 		all = append(all, scheduler.NewReturnStep(work.lost))
 	}
-	if len(work.stranded) > 0 {
-		all = append(all, its.rehome)
+	if len(work.unstarted) > 0 {
+		all = append(all, its.reassign)
 	}
 	if len(work.letters) > 0 {
 		all = append(all, deadletter.NewStep(work.letters, work.room))
@@ -53,13 +53,13 @@ func (c course) steps(work work) (its parts, all []scheduler.Step) {
 
 // parts are the steps that have something to say after the batch.
 type parts struct {
-	done   *scheduler.CompletionStep
-	rehome *scheduler.ReassignStep
-	asked  *scheduler.RequestStep
+	done     *scheduler.CompletionStep
+	reassign *scheduler.ReassignStep
+	asked    *scheduler.RequestStep
 }
 
-// course is what the steps depend on.
-type course struct {
+// stepConfig is what the steps depend on.
+type stepConfig struct {
 	queueTimeout time.Duration // how long one may wait in a queue whose policies do not say
 	moveLate     bool          // what a living worker has not started in time may go to another
 	completion   scheduler.CompletionConfig
@@ -87,21 +87,21 @@ type errands struct {
 	expired   []int64       // executions that have waited too long
 	misplaced []int64       // executions that wait in a queue that is no longer theirs
 	lost      []scheduler.LostHolder
-	stranded  []scheduler.Unstarted
+	unstarted []scheduler.Unstarted
 	due       bool // somebody waits for a moment that has come
 }
 
 var noErrands errands
 
 func (e errands) size() int {
-	return len(e.queues) + len(e.expired) + len(e.misplaced) + len(e.lost) + len(e.stranded)
+	return len(e.queues) + len(e.expired) + len(e.misplaced) + len(e.lost) + len(e.unstarted)
 }
 
 func (e errands) empty() bool { return e.size() == 0 && !e.due }
 
-// halve parts the errands into two parts that are both smaller: one kind from
+// bisect parts the errands into two parts that are both smaller: one kind from
 // the others, or a single kind in its middle.
-func (e errands) halve() (first, second errands) {
+func (e errands) bisect() (first, second errands) {
 	size := e.size()
 	first.waited = e.waited
 	mixed := func(n int) bool { return n > 0 && n < size }
@@ -116,16 +116,16 @@ func (e errands) halve() (first, second errands) {
 	case mixed(len(e.lost)):
 		first.lost, second.lost = e.lost, nil
 	default:
-		first.queues, second.queues = parted(e.queues)
-		first.expired, second.expired = parted(e.expired)
-		first.misplaced, second.misplaced = parted(e.misplaced)
-		first.lost, second.lost = parted(e.lost)
-		first.stranded, second.stranded = parted(e.stranded)
+		first.queues, second.queues = bisect(e.queues)
+		first.expired, second.expired = bisect(e.expired)
+		first.misplaced, second.misplaced = bisect(e.misplaced)
+		first.lost, second.lost = bisect(e.lost)
+		first.unstarted, second.unstarted = bisect(e.unstarted)
 	}
 	return first, second
 }
 
-func parted[T any](list []T) (first, second []T) {
+func bisect[T any](list []T) (first, second []T) {
 	middle := (len(list) + 1) / 2
 	return list[:middle], list[middle:]
 }
