@@ -15,11 +15,8 @@
 //	     the two wires: PostgreSQL and RabbitMQ; they decide nothing
 //	L3   outbox, alertevent → outbox
 //	     messages, and core.alert events, that become true with the transaction that wrote them
-//	L4   admission, handover → admission, inquiry, advancement, eventing,
-//	     enforcement, retention,
-//	     dispatch → handover, admission, inquiry
-//	     completion → handover, admission, inquiry
-//	     progress, recovery, deadletter, liveness, cancellation → handover, admission
+//	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,
+//	     recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
 //	L5a  monitor triage catalog submit doctor handback
 //	     what people and programs ask and may do
@@ -31,12 +28,12 @@
 // # The path of a message
 //
 //	1   event.created             eventing            enforcement per matching rule
-//	2   enforcement.created       enforcement         parameters, execution requested
-//	3   execution.requested       dispatch, admission admit, queue or refuse
-//	4   the same transaction      handover, placement choose workers; scheduled
+//	2   enforcement.created       scheduler           parameters, execution requested
+//	3   execution.requested       scheduler, admission admit, queue or refuse
+//	4   the same transaction      scheduler, placement choose workers; scheduled
 //	4w  a workflow, in place of 4 advancement         state, first tasks
 //	5   the dispatch message      worker              running, then terminal
-//	6   execution.completed       completion          release, promote, hand over
+//	6   execution.completed       scheduler           release, promote, hand over
 //	7   the same transaction      retrypolicy, inquiry
 //	7w  the end of a task         advancement         next tasks, or the workflow's end
 //	    loops and dead letters    recovery, deadletter, liveness
@@ -53,7 +50,7 @@
 //	a slot, a queue position        admission, and nobody else
 //	a limit and its group           policy
 //	a file that describes policies  pack; brought into the tables by catalog
-//	the choice of a worker          placement; carried out by handover
+//	the choice of a worker          placement; carried out by scheduler
 //	the state of a workflow         workflow (rules), advancement (rows)
 //	a dead letter                   deadletter
 //	a number on the dashboard       monitor; an operator's action: triage

@@ -35,18 +35,18 @@ var publishedLines = []struct{ line, constant, file, why string }{
 	{line: "Error checking stale executions: {}", constant: "Error checking stale executions", file: "core/recovery/orphans.go"},
 	{
 		line:     "Execution {} has been scheduled for too long, marking as failed",
-		constant: "Execution %d has been scheduled for too long, marking as failed", file: "core/handover/log.go",
+		constant: "Execution %d has been scheduled for too long, marking as failed", file: "core/scheduler/log.go",
 	},
 	{line: "Received dead letter for execution {}", constant: "Received dead letter for execution %d", file: "core/deadletter/handler.go"},
 	{line: "Error checking worker health: {}", constant: "Error checking worker health", file: "core/liveness/probes.go"},
 	{line: "Worker {} failed health check", constant: "Worker %s failed health check", file: "core/liveness/probes.go"},
 	{line: "Worker shutting down gracefully...", constant: "Worker shutting down gracefully...", file: "cmd/attune-executor/worker.go"},
 	{line: "Worker shutdown complete", constant: "Worker shutdown complete", file: "cmd/attune-executor/worker.go"},
-	{line: "Enqueued exec {} at position {} for action {}", constant: "Enqueued exec %d at position %d for action %d", file: "core/handover/log.go"},
-	{line: "Error: Queue full (max length: 10000)", constant: "Queue full (max length: %d)", file: "core/handover/enter.go"},
+	{line: "Enqueued exec {} at position {} for action {}", constant: "Enqueued exec %d at position %d for action %d", file: "core/scheduler/log.go"},
+	{line: "Error: Queue full (max length: 10000)", constant: "Queue full (max length: %d)", file: "core/scheduler/enter.go"},
 	{
 		line: "Execution timeout: worker did not pick up task within timeout", constant: "Execution timeout: worker did not pick up task within %d seconds",
-		file: "core/recovery/rehome.go",
+		file: "core/scheduler/unstarted.go",
 	},
 	{
 		line: "Message expired in worker queue (worker unavailable)", constant: "Message expired in worker queue",

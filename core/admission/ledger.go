@@ -346,9 +346,9 @@ func (l *Ledger) Held(queue int64) bool { return l.held[queue] }
 // be planned again.
 func (l *Ledger) Unplanned() bool { return l.unplanned }
 
-// Born tells of an execution that this batch makes, so that it is known like one
+// Create tells of an execution that this batch makes, so that it is known like one
 // that was read.
-func (l *Ledger) Born(id int64, status attune.Status) {
+func (l *Ledger) Create(id int64, status attune.Status) {
 	l.facts[id] = Fact{ID: id, Status: status, Updated: l.Now, Since: l.Now}
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -24,7 +24,7 @@ const (
 	statusRunning   = attune.StatusRunning
 )
 
-// course is what one round does with one workflow.
+// course is what one batch does with one workflow.
 type course struct {
 	id        int64         // of the workflow
 	execution int64         // of its parent
@@ -32,7 +32,7 @@ type course struct {
 	closed    bool          // it has ended, nobody knows how: what ran on is settled, and that is all
 	late      attune.Status // how it has ended: what ran on is counted; empty if it has not
 	begun     *beginning
-	seen      *handover.SeenWorkflow // its row, to be locked; nil if it begins or has ended
+	seen      *scheduler.SeenWorkflow // its row, to be locked; nil if it begins or has ended
 	parent    parent
 	source    *source
 	config    []byte // of the parent
@@ -55,14 +55,14 @@ type course struct {
 	items    map[string]workflow.Slice
 	read     int64 // bytes of results
 
-	births  []*handover.Birth
-	made    []admission.Head // children that are there, and are to be requested
-	repeats []repeat
-	reopen  []int64 // settled tasks that are to be waited for again
-	settle  []settled
-	opening *inquiry.Opening
-	secrets store.InsertSecretValuesParams
-	result  json.RawMessage // of the parent, when it ends
+	newExecutions []*scheduler.NewExecution
+	made          []admission.Head // children that are there, and are to be requested
+	repeats       []repeat
+	reopen        []int64 // settled tasks that are to be waited for again
+	settle        []settled
+	opening       *inquiry.Opening
+	secrets       store.InsertSecretValuesParams
+	result        json.RawMessage // of the parent, when it ends
 }
 
 // parent is what is known of the execution of a workflow.
@@ -92,7 +92,7 @@ type repeat struct {
 var errAsksAgain = errors.New("the decision asks for what it was given")
 
 // decide asks the definition what follows, and fetches what it wants to know.
-func (s *Step) decide(ctx context.Context, plan *handover.Plan, c *course) error {
+func (s *Step) decide(ctx context.Context, plan *scheduler.Plan, c *course) error {
 	c.results, c.children, c.items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
 	if c.broken != "" {
 		c.giveUp(c.broken)
@@ -180,7 +180,7 @@ func traced(values map[string]any, entity string, id int64) map[string]any {
 }
 
 // need asks for the lock of the workflow.
-func (c *course) need(plan *handover.Plan) {
+func (c *course) need(plan *scheduler.Plan) {
 	if c.seen != nil {
 		plan.NeedWorkflow(*c.seen)
 	}

@@ -1,5 +1,5 @@
 // Package advancement starts workflows and leads them on: it draws the
-// consequences of what has ended, as workflow.Decide says, in rounds of the
+// consequences of what has ended, as workflow.Decide says, in batches of the
 // hand-over.
 //
 // # Course
@@ -7,7 +7,7 @@
 // Whoever ends a child of a workflow, or finds that a workflow asks to run, gives
 // the Runner an order; that is one call, and nothing is lost if it is never made.
 // The Runner takes all orders that have come, each workflow once, and runs them as
-// one round:
+// one batch:
 //
 //  1. read where the workflows are and which of their children have ended and are
 //     not settled
@@ -23,7 +23,7 @@
 //
 // # On failure
 //
-// A round that fails is tried again, halved if its content may be to blame. A
+// A batch that fails is tried again, halved if its content may be to blame. A
 // workflow that fails alone, again and again, is ended as failed, with the error. An
 // error that concerns the installation never ends one (package installation).
 // What a killed replica has left is found by the Sweep: children that have ended

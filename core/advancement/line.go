@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// maxOrders bounds how many workflows one round leads on.
+	// maxOrders bounds how many workflows one batch leads on.
 	maxOrders = 64
 	// maxFailures is how often a workflow may fail alone, and maxSlow how often it may
-	// take longer than a round may, before it is ended.
+	// take longer than a batch may, before it is ended.
 	maxFailures, maxSlow = 6, 3
 	// hopeless is how long a workflow is left alone that cannot even be ended.
 	hopeless = 5 * time.Minute
@@ -113,9 +113,9 @@ func (l *line) done(orders []Order) {
 	}
 }
 
-// putOff has an order tried again after a pause, which is returned: none for one that
+// postpone has an order tried again after a pause, which is returned: none for one that
 // is to be ended now, hopeless for one that could not be ended either.
-func (l *line) putOff(order Order, verdict Blame, cause error, now time.Time) time.Duration {
+func (l *line) postpone(order Order, verdict Blame, cause error, now time.Time) time.Duration {
 	l.mu.Lock()
 	k := keyOf(order)
 	t := l.trouble[k]

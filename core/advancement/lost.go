@@ -7,15 +7,15 @@ import (
 	"slices"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/workflow"
 )
 
 // readLost finds, for workflows of which nothing else is to be said, children whose
 // rows somebody has deleted while they were waited for. Their ends will never be
 // told: they count as abandoned, and are not repeated. If what is read here is not
-// of the moment of the version that was read before, the round is planned anew.
-func (s *Step) readLost(ctx context.Context, plan *handover.Plan) error {
+// of the moment of the version that was read before, the batch is planned anew.
+func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 	var looked []*course
 	var ids []int64
 	for _, c := range s.courses {
@@ -46,7 +46,7 @@ func (s *Step) readLost(ctx context.Context, plan *handover.Plan) error {
 }
 
 // lose says of what is missing of each task that it has ended.
-func (c *course) lose(ctx context.Context, plan *handover.Plan, open map[string]int) error {
+func (c *course) lose(ctx context.Context, plan *scheduler.Plan, open map[string]int) error {
 	missing := map[string]int{}
 	for name, st := range c.before.Tasks {
 		if task := c.source.definition.Task(name); st.Status == workflow.TaskRunning && task != nil && task.Kind != workflow.KindParallel {

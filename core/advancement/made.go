@@ -7,14 +7,14 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
 
 // findMade takes the children out of the plan that another engine has made before they
 // were due. Those that still wait are requested, and those that have ended are read by
-// the next round.
+// the next batch.
 func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error {
 	if c.plan == nil {
 		return nil
@@ -55,10 +55,10 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 }
 
 // requestMade requests the children that another engine has made, now that they are due.
-func (c *course) requestMade(round *handover.Round) {
+func (c *course) requestMade(batch *scheduler.Batch) {
 	for _, head := range c.made {
-		if m, err := admission.NudgeMessage(head, round.Now(), round.Source()); err == nil { // rows of the database encode
-			round.Send(m)
+		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil { // rows of the database encode
+			batch.Send(m)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (m *Metrics) failed() {
 	}
 }
 
-func (m *Metrics) round(step *Step, took time.Duration) {
+func (m *Metrics) batch(step *Step, took time.Duration) {
 	if m == nil {
 		return
 	}
@@ -61,7 +61,7 @@ func (m *Metrics) round(step *Step, took time.Duration) {
 		if c.plan != nil && c.plan.End != nil {
 			m.ended.WithLabelValues(string(c.plan.End.Status)).Inc()
 		}
-		m.tasks.WithLabelValues("made").Add(float64(len(c.births)))
+		m.tasks.WithLabelValues("made").Add(float64(len(c.newExecutions)))
 		m.tasks.WithLabelValues("repeated").Add(float64(len(c.repeats)))
 		m.tasks.WithLabelValues("settled").Add(float64(len(c.settle)))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -49,14 +49,14 @@ func TestARowWithoutItsChildIsTakenOver(t *testing.T) {
 	require.Equal(t, []string{"a/0/0"}, w.ran)
 }
 
-// between is a step that does something between the plan of a round and its locks.
+// between is a step that does something between the plan of a batch and its locks.
 type between func()
 
-func (between) Executions() []int64                          { return nil }
-func (b between) Plan(context.Context, *handover.Plan) error { b(); return nil }
-func (between) Apply(*handover.Round)                        {}
+func (between) Executions() []int64                           { return nil }
+func (b between) Plan(context.Context, *scheduler.Plan) error { b(); return nil }
+func (between) Apply(*scheduler.Batch)                        {}
 
-// A child that ends between the reading and the locking of a round that was told too
+// A child that ends between the reading and the locking of a batch that was told too
 // early is read again: what it asks a person is asked.
 func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
 	t.Parallel()
@@ -102,13 +102,13 @@ func TestAHopelessWorkflowHoldsNobodyUp(t *testing.T) {
 	w.take(nil, []int64{bad})
 	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE workflow_execution ADD CHECK (execution <> %d OR version = 1)`, bad))
 	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) advancement.Blame { return advancement.Content },
-		func(context.Context, handover.Result) {}, testkit.Logger(t), nil)
+		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
 	t.Cleanup(runner.Stop)
 	child := w.handed()[0]
 	w.finish(child)
 	w.released(child.ID)
-	runner.Advance(handover.Task{Workflow: w.workflowOf(bad), Child: child.ID})
+	runner.Advance(scheduler.Task{Workflow: w.workflowOf(bad), Child: child.ID})
 	for range 5 {
 		good := w.request(action, nil)
 		runner.Begin(good)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// inRounds runs rounds for these orders, and for what each of them leaves to the next.
+// inRounds runs batches for these orders, and for what each of them leaves to the next.
 // It lists how many children each has made of the workflow of an execution.
 func (w *world) inRounds(id int64, orders ...advancement.Order) (made []int) {
 	w.t.Helper()
@@ -31,12 +31,12 @@ func (w *world) children(id int64) int {
 	return testkit.Count(w.t, w.store, `SELECT count(*) FROM execution WHERE parent = $1`, id)
 }
 
-// endAll has all children fail at once that were handed over, as one round sees it,
+// endAll has all children fail at once that were handed over, as one batch sees it,
 // and leads their workflow on.
 func (w *world) endAll() int {
 	w.t.Helper()
 	handed := w.handed()
-	ids, steps := make([]int64, len(handed)), make([]handover.Step, len(handed))
+	ids, steps := make([]int64, len(handed)), make([]scheduler.Step, len(handed))
 	for i, child := range handed {
 		ids[i], steps[i] = child.ID, completionOf(child.ID)
 	}
@@ -48,7 +48,7 @@ func (w *world) endAll() int {
 	return len(ids)
 }
 
-// A list whose children do not fit into one round has all of them after some.
+// A list whose children do not fit into one batch has all of them after some.
 func TestAListOfManyItemsIsBegunInSeveralRounds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -62,7 +62,7 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(2100) }}", concurren
 }
 
 // A list without parameters of its own passes on those of its workflow to every one of
-// its items. However large they are, a round takes a bounded part of memory.
+// its items. However large they are, a batch takes a bounded part of memory.
 func TestAListWithLargeParametersIsBegunInSeveralRounds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

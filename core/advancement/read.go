@@ -9,12 +9,12 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// maxEnded bounds how many ends of children one round deals with.
+// maxEnded bounds how many ends of children one batch deals with.
 const maxEnded = 2000
 
 // maxDepth is in how many others a workflow may be nested. One that calls itself
@@ -22,7 +22,7 @@ const maxEnded = 2000
 const maxDepth = 16
 
 // readStarts finds the workflows that are to be started.
-func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
+func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	ids := s.Executions()
 	if len(ids) == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
 
 // readWorkflows finds where the workflows are that were started, and what has
 // happened to them.
-func (s *Step) readWorkflows(ctx context.Context, plan *handover.Plan) error {
+func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 	ids, reported, stuck := []int64{}, []int64{}, map[int64]string{}
 	for _, order := range s.orders {
 		if order.Workflow != 0 {
@@ -113,14 +113,14 @@ func (s *Step) readWorkflows(ctx context.Context, plan *handover.Plan) error {
 		if err := s.readCourse(ctx, plan, c, row); err != nil {
 			return err
 		}
-		c.seen = &handover.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open}
+		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open}
 		s.courses = append(s.courses, c)
 	}
 	s.inOrder()
 	return s.readLost(ctx, plan)
 }
 
-func (s *Step) readEnded(ctx context.Context, plan *handover.Plan, ids, reported []int64) (map[int64][]store.ReadEndedTasksRow, error) {
+func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids, reported []int64) (map[int64][]store.ReadEndedTasksRow, error) {
 	rows, err := plan.Queries().ReadEndedTasks(ctx, store.ReadEndedTasksParams{
 		Workflows: ids, Reported: reported, UnreportedAfter: s.cfg.UnreportedAfter.Seconds(), Most: maxEnded,
 	})
@@ -143,7 +143,7 @@ func (s *Step) readEnded(ctx context.Context, plan *handover.Plan, ids, reported
 
 // readLate takes what ran on after its workflow had ended: it is counted, so that
 // people see how it ended, and has no other consequences.
-func (s *Step) readLate(ctx context.Context, plan *handover.Plan, row store.ReadWorkflowsRow, ended []store.ReadEndedTasksRow) error {
+func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.ReadWorkflowsRow, ended []store.ReadEndedTasksRow) error {
 	if len(ended) == 0 {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (s *Step) readLate(ctx context.Context, plan *handover.Plan, row store.Read
 		c.closed, c.settle = true, settledBy(ended)
 	} else {
 		c.listenTo(ended)
-		c.seen = &handover.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open}
+		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open}
 	}
 	s.courses = append(s.courses, c)
 	return nil
@@ -173,7 +173,7 @@ func settledBy(rows []store.ReadEndedTasksRow) []settled {
 }
 
 // readCourse fills in where a workflow is, and what has happened since.
-func (s *Step) readCourse(ctx context.Context, plan *handover.Plan, c *course, row store.ReadWorkflowsRow) error {
+func (s *Step) readCourse(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) error {
 	c.config, c.created, c.now = row.Config, row.Created, row.At
 	c.allowed = time.Duration(row.AllowedSeconds * float64(time.Second))
 	c.parent = parent{status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef, priority: row.Priority}
@@ -194,7 +194,7 @@ func (s *Step) readCourse(ctx context.Context, plan *handover.Plan, c *course, r
 }
 
 // locate reads where a workflow is and by which definition.
-func (s *Step) locate(ctx context.Context, plan *handover.Plan, c *course, row store.ReadWorkflowsRow) (err error) {
+func (s *Step) locate(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) (err error) {
 	if c.before, err = workflow.ParseState(row.State); err != nil {
 		return err
 	}

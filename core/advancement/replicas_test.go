@@ -13,9 +13,7 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -106,13 +104,13 @@ func newCrowd(w *world, replicas int) *crowd {
 	for range replicas {
 		rounds := w.replica()
 		blame := func(err error, tries int) advancement.Blame {
-			if errors.Is(err, handover.ErrMoved) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
+			if errors.Is(err, scheduler.ErrConflict) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
 				return advancement.Patience
 			}
 			return advancement.Content
 		}
 		var runner *advancement.Runner
-		runner = advancement.NewRunner(w.cfg, rounds, blame, func(_ context.Context, result handover.Result) {
+		runner = advancement.NewRunner(w.cfg, rounds, blame, func(_ context.Context, result scheduler.Result) {
 			runner.Begin(result.Starts...)
 		}, testkit.Logger(w.t), nil)
 		require.NoError(w.t, runner.Start(ctx))
@@ -144,7 +142,7 @@ func (c *crowd) tell(requested, ended []int64) {
 }
 
 // serve is the hot loop of one replica.
-func (c *crowd) serve(ctx context.Context, rounds *handover.HandOver, runner *advancement.Runner) {
+func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *advancement.Runner) {
 	for {
 		c.mu.Lock()
 		n := min(len(c.pending), 1+rand.IntN(6))
@@ -159,21 +157,21 @@ func (c *crowd) serve(ctx context.Context, rounds *handover.HandOver, runner *ad
 			}
 			continue
 		}
-		var ended []completion.Report
+		var ended []scheduler.Report
 		var requested []int64
 		seen := map[message]bool{}
 		for _, m := range taken {
 			switch {
 			case seen[m]:
 			case m.ended:
-				ended = append(ended, completion.Report{Execution: m.id})
+				ended = append(ended, scheduler.Report{Execution: m.id})
 			default:
 				requested = append(requested, m.id)
 			}
 			seen[m] = true
 		}
 		for try := 0; ; try++ {
-			result, err := rounds.Run(ctx, completion.NewReports(completion.Config{}, ended), handover.Fill{}, dispatch.New(requested))
+			result, err := rounds.Run(ctx, scheduler.NewCompletionStep(scheduler.CompletionConfig{}, ended), scheduler.FillStep{}, scheduler.NewRequestStep(requested))
 			if err == nil {
 				runner.Begin(result.Starts...)
 				runner.Advance(result.Tasks...)
@@ -218,7 +216,7 @@ func TestALostOrderIsMadeUpFor(t *testing.T) {
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, id))
 }
 
-// A workflow whose round always fails is ended alone, and the others go on.
+// A workflow whose batch always fails is ended alone, and the others go on.
 func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -230,7 +228,7 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	w.take(nil, []int64{bad, good})
 	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE execution ADD CHECK (NOT (action_ref = 'pk.b' AND parent = %d))`, bad))
 	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) advancement.Blame { return advancement.Content },
-		func(context.Context, handover.Result) {}, testkit.Logger(t), nil)
+		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
 	t.Cleanup(runner.Stop)
 	for _, child := range w.handed() {
@@ -246,7 +244,7 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	require.Equal(t, 1, w.told(bad))
 }
 
-// A round makes a bounded number of children, whatever is asked of it; what it leaves
+// A batch makes a bounded number of children, whatever is asked of it; what it leaves
 // is done by the next.
 func TestARoundMakesABoundedNumberOfChildren(t *testing.T) {
 	t.Parallel()

@@ -8,21 +8,21 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/crashpoint"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 )
 
 const (
-	// roundTimeout bounds one round.
-	roundTimeout = 30 * time.Second
+	// batchTimeout bounds one batch.
+	batchTimeout = 30 * time.Second
 	// pauseLeast and pauseMost bound the pause after a failure.
 	pauseLeast, pauseMost = 100 * time.Millisecond, 5 * time.Second
 )
 
-// Rounds runs steps as one transaction; *handover.HandOver does.
-type Rounds interface {
-	Run(ctx context.Context, steps ...handover.Step) (handover.Result, error)
+// Scheduler runs steps as one transaction; *scheduler.Scheduler does.
+type Scheduler interface {
+	Run(ctx context.Context, steps ...scheduler.Step) (scheduler.Result, error)
 }
 
 // Runner takes orders and runs them. It may be given orders by many at once, before
@@ -30,42 +30,42 @@ type Rounds interface {
 type Runner struct {
 	supervise.Base
 
-	cfg     Config
-	rounds  Rounds
-	sources *Sources
-	logger  *slog.Logger
-	metrics *Metrics
-	blame   func(err error, tries int) Blame
-	after   func(context.Context, handover.Result)
+	cfg       Config
+	scheduler Scheduler
+	sources   *Sources
+	logger    *slog.Logger
+	metrics   *Metrics
+	blame     func(err error, tries int) Blame
+	after     func(context.Context, scheduler.Result)
 
 	line *line
 	now  func() time.Time
 }
 
-// Blame is what a failed round says about its content.
+// Blame is what a failed batch says about its content.
 type Blame int
 
 // The verdicts.
 const (
 	Patience Blame = iota // nothing: the same again may succeed
 	Held                  // somebody holds what a part of it needs
-	Slow                  // a part of it takes longer than a round may
+	Slow                  // a part of it takes longer than a batch may
 	Content               // a part of it makes it fail
 )
 
-// NewRunner makes a Runner. blame says what an error of a round means that has
-// failed so often; after is told what each round has done besides.
+// NewRunner makes a Runner. blame says what an error of a batch means that has
+// failed so often; after is told what each batch has done besides.
 func NewRunner(
-	cfg Config, rounds Rounds, blame func(err error, tries int) Blame, after func(context.Context, handover.Result),
+	cfg Config, scheduler Scheduler, blame func(err error, tries int) Blame, after func(context.Context, scheduler.Result),
 	logger *slog.Logger, metrics *Metrics,
 ) *Runner {
 	return &Runner{
-		cfg: cfg.withDefaults(), rounds: rounds, sources: NewSources(), logger: logger, metrics: metrics, blame: blame, after: after,
+		cfg: cfg.withDefaults(), scheduler: scheduler, sources: NewSources(), logger: logger, metrics: metrics, blame: blame, after: after,
 		line: newLine(), now: cfg.withDefaults().Now,
 	}
 }
 
-// Start implements supervise.Service. Stopping it finishes the round that runs;
+// Start implements supervise.Service. Stopping it finishes the batch that runs;
 // orders that were not begun are found by the sweep of whoever goes on.
 func (r *Runner) Start(ctx context.Context) error { return r.Launch(ctx, nil, r.run) }
 
@@ -83,7 +83,7 @@ func (r *Runner) Begin(executions ...int64) {
 }
 
 // Advance orders workflows to be led on, since these children have ended.
-func (r *Runner) Advance(tasks ...handover.Task) {
+func (r *Runner) Advance(tasks ...scheduler.Task) {
 	for _, task := range tasks {
 		r.line.add(Order{Workflow: task.Workflow, Children: []int64{task.Child}})
 	}
@@ -111,7 +111,7 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 	for r.cfg.Gate.Enter(ctx) {
 		orders, again := take()
 		if len(orders) > 0 {
-			r.round(ctx, orders)
+			r.runBatch(ctx, orders)
 			continue
 		}
 		later := time.NewTimer(again)
@@ -124,10 +124,10 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 	}
 }
 
-// round runs orders as one round. When the database cannot do it now, whatever it is
-// about, or the installation is at fault, it is tried until it can; otherwise the round is halved until the workflow
+// runBatch runs orders as one transaction. When the database cannot do it now, whatever it is
+// about, or the installation is at fault, it is tried until it can; otherwise the batch is halved until the workflow
 // that is to blame is alone, and that is put off.
-func (r *Runner) round(ctx context.Context, orders []Order) {
+func (r *Runner) runBatch(ctx context.Context, orders []Order) {
 	pause := pauseLeast
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := r.once(ctx, orders)
@@ -144,14 +144,14 @@ func (r *Runner) round(ctx context.Context, orders []Order) {
 		switch {
 		case verdict != Patience && len(orders) > 1:
 			middle := len(orders) / 2
-			r.round(ctx, orders[:middle])
-			r.round(ctx, orders[middle:])
+			r.runBatch(ctx, orders[:middle])
+			r.runBatch(ctx, orders[middle:])
 			return
 		case verdict != Patience:
-			if errors.Is(err, handover.ErrMoved) {
+			if errors.Is(err, scheduler.ErrConflict) {
 				verdict = Held // what changes too fast is led on by others: that is not the workflow's fault
 			}
-			r.putOff(ctx, orders[0], verdict, err)
+			r.postpone(ctx, orders[0], verdict, err)
 			return
 		}
 		r.logger.WarnContext(ctx, "Workflows cannot be advanced now and are tried again", "workflows", len(orders), "pause", pause, "error", err)
@@ -162,12 +162,12 @@ func (r *Runner) round(ctx context.Context, orders []Order) {
 	}
 }
 
-// putOff has an order that failed alone tried later, behind the others. A workflow
+// postpone has an order that failed alone tried later, behind the others. A workflow
 // that fails again and again is ended, and one that cannot even be ended is left
 // alone for a while.
-func (r *Runner) putOff(ctx context.Context, order Order, verdict Blame, cause error) {
+func (r *Runner) postpone(ctx context.Context, order Order, verdict Blame, cause error) {
 	ctx = telemetry.With(ctx, slog.Int64("execution_id", order.Start), slog.Int64("workflow", order.Workflow))
-	again := r.line.putOff(order, verdict, cause, r.now())
+	again := r.line.postpone(order, verdict, cause, r.now())
 	switch {
 	case again >= hopeless:
 		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "again_in", again, "error", cause)
@@ -178,18 +178,18 @@ func (r *Runner) putOff(ctx context.Context, order Order, verdict Blame, cause e
 	}
 }
 
-// once runs orders as one round, and to its end even when the engine begins to stop.
+// once runs orders as one batch, and to its end even when the engine begins to stop.
 func (r *Runner) once(ctx context.Context, orders []Order) error {
 	began := time.Now()
 	step := NewStep(r.cfg, r.sources, orders)
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
 	result, err := r.attempt(bounded, step)
 	if err != nil {
 		return err
 	}
 	crashpoint.Reach("advancement:committed")
-	r.metrics.round(step, time.Since(began))
+	r.metrics.batch(step, time.Since(began))
 	r.tell(ctx, step)
 	r.Begin(result.Starts...)
 	for _, order := range step.Again() {

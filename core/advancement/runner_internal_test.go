@@ -10,12 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// losing are rounds that lose against others so many times.
+// losing are batches that lose against others so many times.
 type losing struct {
 	mu     sync.Mutex
 	left   int
@@ -24,12 +24,12 @@ type losing struct {
 	done   chan struct{}
 }
 
-func (l *losing) Run(_ context.Context, steps ...handover.Step) (handover.Result, error) {
+func (l *losing) Run(_ context.Context, steps ...scheduler.Step) (scheduler.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	step, ok := steps[0].(*Step)
 	if !ok || len(steps) != 1 {
-		return handover.Result{}, errors.New("these are not the steps of an advancement")
+		return scheduler.Result{}, errors.New("these are not the steps of an advancement")
 	}
 	for _, order := range step.orders {
 		l.orders = append(l.orders, order.Workflow)
@@ -38,10 +38,10 @@ func (l *losing) Run(_ context.Context, steps ...handover.Step) (handover.Result
 		}
 	}
 	if l.left--; l.left >= 0 {
-		return handover.Result{}, handover.ErrMoved
+		return scheduler.Result{}, scheduler.ErrConflict
 	}
 	close(l.done)
-	return handover.Result{}, nil
+	return scheduler.Result{}, nil
 }
 
 // A replica that is slower than the others loses against them on a workflow with
@@ -55,7 +55,7 @@ func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
 		}
 		return Patience
 	}
-	r := NewRunner(Config{}, rounds, blame, func(context.Context, handover.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, rounds, blame, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	r.Look(7)
@@ -70,7 +70,7 @@ func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
 	require.Len(t, rounds.orders, 2*maxFailures+1)
 }
 
-// defective are rounds in which one workflow comes on a defect, and not when it is
+// defective are batches in which one workflow comes on a defect, and not when it is
 // only ended.
 type defective struct {
 	mu    sync.Mutex
@@ -78,10 +78,10 @@ type defective struct {
 	ended chan Order
 }
 
-func (d *defective) Run(_ context.Context, steps ...handover.Step) (handover.Result, error) {
+func (d *defective) Run(_ context.Context, steps ...scheduler.Step) (scheduler.Result, error) {
 	step, ok := steps[0].(*Step)
 	if !ok {
-		return handover.Result{}, errors.New("these are not the steps of an advancement")
+		return scheduler.Result{}, errors.New("these are not the steps of an advancement")
 	}
 	for _, order := range step.orders {
 		if order.Workflow == 7 && order.Broken == "" {
@@ -95,7 +95,7 @@ func (d *defective) Run(_ context.Context, steps ...handover.Step) (handover.Res
 			d.ended <- order
 		}
 	}
-	return handover.Result{}, nil
+	return scheduler.Result{}, nil
 }
 
 // A defect ends the workflow that comes on it, and neither the others nor the
@@ -103,7 +103,7 @@ func (d *defective) Run(_ context.Context, steps ...handover.Step) (handover.Res
 func TestADefectEndsOneWorkflow(t *testing.T) {
 	t.Parallel()
 	rounds := &defective{ended: make(chan Order, 1)}
-	r := NewRunner(Config{}, rounds, func(error, int) Blame { return Content }, func(context.Context, handover.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, rounds, func(error, int) Blame { return Content }, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Look(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
@@ -121,21 +121,21 @@ func TestADefectEndsOneWorkflow(t *testing.T) {
 	}, 10*time.Second, "the others go on")
 }
 
-// poisonous are rounds that reach their deadline whenever they contain workflow 7, unless
+// poisonous are batches that reach their deadline whenever they contain workflow 7, unless
 // it is only ended.
 type poisonous struct {
 	mu      sync.Mutex
-	alone   int           // rounds of workflow 7 alone
-	blocks  chan struct{} // closed when such a round may end
-	begun   chan struct{} // receives when such a round has begun
+	alone   int           // batches of workflow 7 alone
+	blocks  chan struct{} // closed when such a batch may end
+	begun   chan struct{} // receives when such a batch has begun
 	done    map[int64]bool
 	endedAs string
 }
 
-func (p *poisonous) Run(_ context.Context, steps ...handover.Step) (handover.Result, error) {
+func (p *poisonous) Run(_ context.Context, steps ...scheduler.Step) (scheduler.Result, error) {
 	step, ok := steps[0].(*Step)
 	if !ok {
-		return handover.Result{}, errors.New("these are not the steps of an advancement")
+		return scheduler.Result{}, errors.New("these are not the steps of an advancement")
 	}
 	poison := slices.ContainsFunc(step.orders, func(o Order) bool { return o.Workflow == 7 && o.Broken == "" })
 	if poison && len(step.orders) == 1 {
@@ -149,7 +149,7 @@ func (p *poisonous) Run(_ context.Context, steps ...handover.Step) (handover.Res
 		}
 	}
 	if poison {
-		return handover.Result{}, context.DeadlineExceeded
+		return scheduler.Result{}, context.DeadlineExceeded
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *poisonous) Run(_ context.Context, steps ...handover.Step) (handover.Res
 			p.endedAs = order.Broken
 		}
 	}
-	return handover.Result{}, nil
+	return scheduler.Result{}, nil
 }
 
 func (p *poisonous) did(workflows ...int64) bool {
@@ -173,12 +173,12 @@ func (p *poisonous) did(workflows ...int64) bool {
 func TestAWorkflowThatTakesTooLongFailsAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	rounds := &poisonous{blocks: make(chan struct{}), begun: make(chan struct{}, 1), done: map[int64]bool{}}
-	r := NewRunner(Config{}, rounds, func(error, int) Blame { return Slow }, func(context.Context, handover.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, rounds, func(error, int) Blame { return Slow }, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Look(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	select {
-	case <-rounds.begun: // a round of the poisonous workflow runs, and ends when it is told to
+	case <-rounds.begun: // a batch of the poisonous workflow runs, and ends when it is told to
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "it is not tried again")
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -15,9 +15,9 @@ import (
 // conceal puts markers in place of the secrets that went into the parameters of
 // children, and of what their actions call secret, and makes their values. A child
 // whose secrets cannot be kept is refused, with a reason that holds none.
-func (s *Step) conceal(ctx context.Context, plan *handover.Plan, c *course) error {
+func (s *Step) conceal(ctx context.Context, plan *scheduler.Plan, c *course) error {
 	schemas := map[string]*schema.Schema{}
-	for i, b := range c.births {
+	for i, b := range c.newExecutions {
 		marked, known := schemas[b.ActionRef]
 		if !known {
 			rule, _ := plan.Rule(nil, b.ActionRef)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/gate"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 )
 
@@ -52,7 +52,7 @@ type Order struct {
 	Broken string
 }
 
-// Step starts workflows and leads them on, as part of a round.
+// Step starts workflows and leads them on, as part of a batch.
 type Step struct {
 	cfg     Config
 	sources *Sources
@@ -62,11 +62,11 @@ type Step struct {
 	later   []Order
 }
 
-// One round makes so many children, or as many as have parameters of so many bytes;
-// a workflow that wants more makes them in a round of its own.
+// One batch makes so many children, or as many as have parameters of so many bytes;
+// a workflow that wants more makes them in a batch of its own.
 const (
-	maxBirths     = 1000
-	maxBirthBytes = 32 << 20
+	maxNewExecutions     = 1000
+	maxNewExecutionBytes = 32 << 20
 )
 
 // unfit is an execution of a workflow that cannot be started.
@@ -80,7 +80,7 @@ func NewStep(cfg Config, sources *Sources, orders []Order) *Step {
 	return &Step{cfg: cfg.withDefaults(), sources: sources, orders: orders}
 }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Step) Executions() []int64 {
 	var ids []int64
 	for _, order := range s.orders {
@@ -91,9 +91,9 @@ func (s *Step) Executions() []int64 {
 	return ids
 }
 
-// Plan implements handover.Step: it decides what follows for each workflow, and
+// Plan implements scheduler.Step: it decides what follows for each workflow, and
 // asks for the locks that it takes.
-func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	s.courses, s.unfit, s.later = nil, nil, nil
 	if err := s.readStarts(ctx, plan); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	if err := s.readWorkflows(ctx, plan); err != nil {
 		return err
 	}
-	births, bytes := 0, 0
+	newExecutions, bytes := 0, 0
 	for i, c := range s.courses {
 		if c.closed {
 			continue
@@ -112,8 +112,8 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 		if err := s.decide(ctx, plan, c); err != nil {
 			return err
 		}
-		births, bytes = births+len(c.plan.Start), bytes+c.plan.Bytes
-		if (births > maxBirths || bytes > maxBirthBytes) && i > 0 {
+		newExecutions, bytes = newExecutions+len(c.plan.Start), bytes+c.plan.Bytes
+		if (newExecutions > maxNewExecutions || bytes > maxNewExecutionBytes) && i > 0 {
 			s.postpone(i)
 			break
 		}
@@ -124,31 +124,31 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	for _, c := range s.courses {
 		c.need(plan)
 	}
-	return s.planBirths(ctx, plan)
+	return s.planNewExecutions(ctx, plan)
 }
 
-// Apply implements handover.Step.
-func (s *Step) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Step) Apply(batch *scheduler.Batch) {
 	for _, one := range s.unfit {
-		fact, ok := round.Ledger.Fact(one.execution)
+		fact, ok := batch.Ledger.Fact(one.execution)
 		if ok && fact.Status == statusRequested {
-			round.Fail(one.execution, one.action, one.actionRef, "the workflow cannot be started", one.why)
+			batch.Fail(one.execution, one.action, one.actionRef, "the workflow cannot be started", one.why)
 		}
 	}
-	s.write(round)
+	s.write(batch)
 	for _, c := range s.courses {
-		for _, b := range c.births {
-			round.Create(b)
+		for _, b := range c.newExecutions {
+			batch.Create(b)
 		}
 		for _, r := range c.repeats {
-			round.Repeat(r.execution, r.reason, r.delay)
+			batch.Repeat(r.execution, r.reason, r.delay)
 		}
-		c.requestMade(round)
-		c.announce(round)
+		c.requestMade(batch)
+		c.announce(batch)
 	}
 }
 
-// postpone leaves the courses from the nth on to another round.
+// postpone leaves the courses from the nth on to another batch.
 func (s *Step) postpone(n int) {
 	for _, c := range s.courses[n:] {
 		order := Order{Workflow: c.id, Broken: c.broken}
@@ -163,7 +163,7 @@ func (s *Step) postpone(n int) {
 	s.courses = s.courses[:n]
 }
 
-// Again lists orders for what one round did not take. It is valid after the round.
+// Again lists orders for what one batch did not take. It is valid after the batch.
 func (s *Step) Again() []Order { return s.later }
 
 // inOrder sorts the courses by workflow, the order of their locks.
@@ -171,4 +171,4 @@ func (s *Step) inOrder() {
 	slices.SortFunc(s.courses, func(a, b *course) int { return cmp.Compare(a.id, b.id) })
 }
 
-var _ handover.Step = (*Step)(nil)
+var _ scheduler.Step = (*Step)(nil)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -16,7 +16,7 @@ import (
 // takeOver finds out where a workflow is that another engine has started: its
 // decisions are made once more, from the beginning, with the children that it has.
 // What has no child yet is made. Variables come out as its publish entries say.
-func (s *Step) takeOver(ctx context.Context, plan *handover.Plan, c *course, row store.ReadWorkflowsRow) error {
+func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) error {
 	stop := func(why string) error {
 		c.broken = "it was started by another engine and cannot be taken over: " + why
 		return nil

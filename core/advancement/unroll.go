@@ -8,7 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -170,7 +170,7 @@ func (s *Step) unrollPart(
 		action = one.ID
 		marked, _ = schema.Parse(one.ParamSchema) // one that cannot be read marks nothing
 	}
-	c.plan, c.births = &workflow.Plan{Start: starts}, nil
+	c.plan, c.newExecutions = &workflow.Plan{Start: starts}, nil
 	for i, start := range starts {
 		b := c.child(start, ids[i])
 		b.ActionID, b.Status = action, "" // core.ask opens its question when it is scheduled
@@ -191,29 +191,29 @@ func (s *Step) unrollPart(
 		if b.Refuse != "" {
 			b.Status, b.Result = attune.StatusFailed, text(map[string]any{"error": b.Refuse, "succeeded": false})
 		}
-		c.births = append(c.births, b)
+		c.newExecutions = append(c.newExecutions, b)
 	}
 	return c.writeUnrolled(ctx, q)
 }
 
 func (c *course) writeUnrolled(ctx context.Context, q *store.Queries) error {
-	parts, err := handover.BirthParts(c.births)
+	parts, err := scheduler.NewExecutionParts(c.newExecutions)
 	if err != nil {
 		return err
 	}
 	for _, part := range parts {
 		if err := q.InsertBirths(ctx, part); err != nil {
-			return fmt.Errorf("insert %d executions: %w", len(c.births), err)
+			return fmt.Errorf("insert %d executions: %w", len(c.newExecutions), err)
 		}
 	}
 	var tasks store.InsertTasksParams
 	c.tasks(&tasks)
 	if err := q.InsertTasks(ctx, tasks); err != nil {
-		return fmt.Errorf("insert %d tasks: %w", len(c.births), err)
+		return fmt.Errorf("insert %d tasks: %w", len(c.newExecutions), err)
 	}
 	if len(c.secrets.JsonPaths) > 0 {
 		if err := q.InsertSecretValues(ctx, c.secrets); err != nil {
-			return fmt.Errorf("insert the secrets of %d executions: %w", len(c.births), err)
+			return fmt.Errorf("insert the secrets of %d executions: %w", len(c.newExecutions), err)
 		}
 		c.secrets = store.InsertSecretValuesParams{}
 	}

@@ -12,11 +12,9 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -25,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay counts what rounds hand over, instead of a broker.
+// relay counts what batches hand over, instead of a broker.
 type relay struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -43,11 +41,11 @@ type end struct {
 	result any
 }
 
-// world is a database, the rounds of one engine and somebody who does the work.
+// world is a database, the batches of one engine and somebody who does the work.
 type world struct {
 	t       testing.TB
 	store   *store.Store
-	rounds  *handover.HandOver
+	rounds  *scheduler.Scheduler
 	relay   *relay
 	cfg     advancement.Config
 	sources *advancement.Sources
@@ -82,8 +80,8 @@ func (w *world) begin() {
 	w.pack = w.ids(`SELECT pack FROM action WHERE ref = 'pk.a'`)[0]
 }
 
-func (w *world) replica() *handover.HandOver {
-	return handover.New(handover.Config{}, w.store, w.relay, testkit.Logger(w.t), nil)
+func (w *world) replica() *scheduler.Scheduler {
+	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: w.store, Relay: w.relay, Logger: testkit.Logger(w.t)})
 }
 
 // define makes the action of a workflow, and those of its tasks that are missing.
@@ -117,8 +115,8 @@ func (w *world) request(action testkit.ActionRow, params any) int64 {
 	return testkit.Execution(w.t, w.store, action, func(e *testkit.ExecutionRow) { e.Config = params }).ID
 }
 
-// order runs one round for these orders.
-func (w *world) order(orders ...advancement.Order) handover.Result {
+// order runs one batch for these orders.
+func (w *world) order(orders ...advancement.Order) scheduler.Result {
 	w.t.Helper()
 	result, err := w.rounds.Run(testkit.Context(w.t), advancement.NewStep(w.cfg, w.sources, orders))
 	require.NoError(w.t, err)
@@ -166,13 +164,13 @@ func (w *world) ids(sql string, args ...any) []int64 {
 	return ids
 }
 
-// take runs a round of the hot loop and what follows from it for workflows.
+// take runs a batch of the hot loop and what follows from it for workflows.
 func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
-	steps := []handover.Step{
-		completion.NewReports(completion.Config{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
-		handover.Fill{},
-		dispatch.New(requested),
+	steps := []scheduler.Step{
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
+		scheduler.FillStep{},
+		scheduler.NewRequestStep(requested),
 	}
 	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
 	require.NoError(w.t, err)
@@ -180,18 +178,18 @@ func (w *world) take(ended, requested []int64) {
 }
 
 // completionOf is the step for one report.
-func completionOf(id int64) handover.Step { return completion.New([]int64{id}) }
+func completionOf(id int64) scheduler.Step { return scheduler.NewReleaseStep([]int64{id}) }
 
-func reports(ended []int64) []completion.Report {
-	list := make([]completion.Report, len(ended))
+func reports(ended []int64) []scheduler.Report {
+	list := make([]scheduler.Report, len(ended))
 	for i, id := range ended {
 		list[i].Execution = id
 	}
 	return list
 }
 
-// lead does what a round says about workflows, as long as there is something.
-func (w *world) lead(result handover.Result) {
+// lead does what a batch says about workflows, as long as there is something.
+func (w *world) lead(result scheduler.Result) {
 	w.t.Helper()
 	for len(result.Starts)+len(result.Tasks) > 0 {
 		byWorkflow := map[int64]*advancement.Order{}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -37,7 +37,7 @@ type advanced struct {
 }
 
 // write queues what the courses change, in the order in which rows need each other.
-func (s *Step) write(round *handover.Round) {
+func (s *Step) write(batch *scheduler.Batch) {
 	var starts []begun
 	var states []advanced
 	var settle, children, reopen, enter []int64
@@ -51,7 +51,7 @@ func (s *Step) write(round *handover.Round) {
 		if c.enters() {
 			enter = append(enter, c.execution)
 		}
-		c.adopt(round)
+		c.adopt(batch)
 		if c.plan == nil {
 			continue
 		}
@@ -64,7 +64,7 @@ func (s *Step) write(round *handover.Round) {
 	}
 	also := func(wanted bool, sql string, args ...any) {
 		if wanted {
-			round.Also(sql, args...)
+			batch.Also(sql, args...)
 		}
 	}
 	also(len(starts) > 0, store.InsertWorkflows, text(starts))
@@ -75,9 +75,9 @@ func (s *Step) write(round *handover.Round) {
 	also(len(tasks.Executions) > 0, store.InsertTasks, tasks.Executions, tasks.Workflows, tasks.Tasks, tasks.Indexes)
 	also(len(gone.tasks) > 0, store.DropWorkflowItems, gone.workflows, gone.tasks)
 	for _, c := range s.courses {
-		c.follow(round)
+		c.follow(batch)
 	}
-	s.endParents(round)
+	s.endParents(batch)
 }
 
 func (c *course) beginning() begun {
@@ -136,7 +136,7 @@ func (c *course) enters() bool {
 }
 
 // adopt keeps what a workflow of another engine is led on by.
-func (c *course) adopt(round *handover.Round) {
+func (c *course) adopt(batch *scheduler.Batch) {
 	if !c.adopted {
 		return
 	}
@@ -144,12 +144,12 @@ func (c *course) adopt(round *handover.Round) {
 	for _, child := range c.inherited {
 		tasks, executions = append(tasks, child.ID), append(executions, child.Execution)
 	}
-	round.Also(store.AdoptWorkflow, tasks, executions, c.source.id, c.id)
+	batch.Also(store.AdoptWorkflow, tasks, executions, c.source.id, c.id)
 }
 
 // tasks adds the children to those that are waited for.
 func (c *course) tasks(to *store.InsertTasksParams) {
-	for i, b := range c.births {
+	for i, b := range c.newExecutions {
 		start, index := c.plan.Start[i], int32(-1)
 		if start.Index != nil {
 			index = int32(*start.Index)
@@ -160,19 +160,19 @@ func (c *course) tasks(to *store.InsertTasksParams) {
 }
 
 // follow queues what hangs on one workflow alone.
-func (c *course) follow(round *handover.Round) {
+func (c *course) follow(batch *scheduler.Batch) {
 	if c.plan == nil {
 		return
 	}
 	for _, kept := range c.plan.Keep {
-		round.Also(store.KeepWorkflowItems, c.id, kept.Task, text(kept.Items))
+		batch.Also(store.KeepWorkflowItems, c.id, kept.Task, text(kept.Items))
 	}
 	if v := c.secrets; len(v.JsonPaths) > 0 {
-		round.Also(store.InsertSecretValues, v.EntityTypes, v.EntityIds, v.JsonPaths, v.SourceKinds, v.SourceRefs, v.EncryptedValues, v.KeyHashes)
+		batch.Also(store.InsertSecretValues, v.EntityTypes, v.EntityIds, v.JsonPaths, v.SourceKinds, v.SourceRefs, v.EncryptedValues, v.KeyHashes)
 	}
 	if !c.opening.Empty() {
 		for _, statement := range c.opening.Statements() {
-			round.Also(statement.SQL, statement.Args...)
+			batch.Also(statement.SQL, statement.Args...)
 		}
 	}
 	if len(c.plan.Stop) > 0 {
@@ -180,13 +180,13 @@ func (c *course) follow(round *handover.Round) {
 		if c.plan.End != nil {
 			reason = c.plan.End.Error
 		}
-		round.Also(store.StopTasks, reason, c.id, c.plan.Stop, c.plan.StopUnstarted)
+		batch.Also(store.StopTasks, reason, c.id, c.plan.Stop, c.plan.StopUnstarted)
 	}
 }
 
 // endParents ends the executions of workflows that have ended, unless somebody else
 // has done so.
-func (s *Step) endParents(round *handover.Round) {
+func (s *Step) endParents(batch *scheduler.Batch) {
 	var ids []int64
 	var statuses, results []string
 	for _, c := range s.courses {
@@ -195,29 +195,29 @@ func (s *Step) endParents(round *handover.Round) {
 		}
 	}
 	if len(ids) > 0 {
-		round.Also(store.EndWorkflowParents, ids, statuses, results)
+		batch.Also(store.EndWorkflowParents, ids, statuses, results)
 	}
 }
 
-// ends reports whether the round ends the execution of the workflow.
+// ends reports whether the batch ends the execution of the workflow.
 func (c *course) ends() bool {
 	return c.plan != nil && c.plan.End != nil && !c.parent.status.Terminal()
 }
 
 // announce tells of the end of a workflow, and of questions to people.
-func (c *course) announce(round *handover.Round) {
+func (c *course) announce(batch *scheduler.Batch) {
 	if c.ends() {
-		round.Announce(store.ReadOutcomesRow{
+		batch.Announce(store.ReadOutcomesRow{
 			ID: c.execution, Action: &c.parent.action, ActionRef: c.parent.actionRef, Status: c.plan.End.Status,
-			Result: c.result, FinishedAt: round.Now(),
+			Result: c.result, FinishedAt: batch.Now(),
 		})
 	}
 	if c.opening.Empty() {
 		return
 	}
-	messages, err := c.opening.Messages(round.Now(), round.Source())
+	messages, err := c.opening.Messages(batch.Now(), batch.Source())
 	if err == nil { // texts and numbers always encode
-		round.Send(messages...)
+		batch.Send(messages...)
 	}
 }
 

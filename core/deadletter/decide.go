@@ -31,9 +31,9 @@ type seen struct {
 
 // verdict is what becomes of a letter.
 type verdict struct {
-	// round says that a round has to decide, under its locks.
+	// round says that the scheduler has to decide, under its locks.
 	round bool
-	// released says that the execution is to be handed to the rounds as ended.
+	// released says that the execution is to be handed to the batches as ended.
 	released bool
 	decision string // empty: it waits for a person
 	detail   string
@@ -87,7 +87,7 @@ func (l *Letter) because() string {
 }
 
 // decideDispatch is asked twice: of what was read without locks, and of what a
-// round has read under its own.
+// batch has read under its own.
 func (l *Letter) decideDispatch(e *execution) verdict {
 	switch {
 	case e == nil:

@@ -13,9 +13,9 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -26,7 +26,7 @@ type nobody struct{}
 
 func (nobody) Published(int64, []outbox.Message) {}
 
-// desk is a handler with its rounds on real servers.
+// desk is a handler with its batches on real servers.
 type desk struct {
 	store    *store.Store
 	wire     *broker.Broker
@@ -52,18 +52,18 @@ func (d *desk) connect(t *testing.T) *broker.Broker {
 	return wire
 }
 
-// open starts a handler as a replica has one. Rounds that fail give the letter up.
+// open starts a handler as a replica has one. Batches that fail give the letter up.
 func (d *desk) open(t *testing.T) *deadletter.Handler {
 	t.Helper()
 	ctx := testkit.Context(t)
 	consumer := d.connect(t).Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch})
 	hot := testkit.OpenStore(t, d.store.Pool().Config().ConnString(), func(c *store.Config) { c.HotPath = true })
-	rounds := handover.New(handover.Config{}, hot, nobody{}, testkit.Logger(t), nil)
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: hot, Relay: nobody{}, Logger: testkit.Logger(t)})
 	var h *deadletter.Handler
 	h = deadletter.NewHandler(deadletter.Deps{
 		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: d.metrics,
 		Ended: func(_ context.Context, ids []int64) error { d.ended <- ids; return nil },
-		Rounds: func(ctx context.Context, letters []*deadletter.Letter) error {
+		Decide: func(ctx context.Context, letters []*deadletter.Letter) error {
 			for {
 				_, err := rounds.Run(ctx, deadletter.NewStep(letters, deadletter.MaxOpen))
 				if ctx.Err() != nil {

@@ -4,10 +4,10 @@
 // The handler takes them from the dead-letter queue. Each is stored in the ledger,
 // the table dead_letter, with all that is known about it, together with what was
 // decided; only then is it acknowledged (invariant S20). A hand-over that its
-// worker never took is decided in a round of the engine, under the same locks as
+// worker never took is decided in a batch of the engine, under the same locks as
 // everything else that moves an execution (Step), and its row is written by that
-// round's own transaction. Everything else needs no lock, and the handler stores
-// it by itself, so that whatever a message contains never troubles a round. What
+// batch's own transaction. Everything else needs no lock, and the handler stores
+// it by itself, so that whatever a message contains never troubles a batch. What
 // the handler cannot decide waits for a person: its row has no decision.
 //
 // A letter that is delivered again finds its row and changes nothing; of two

@@ -38,11 +38,11 @@ type Consumer interface {
 type Deps struct {
 	Store    *store.Store
 	Consumer Consumer
-	// Rounds takes letters that a round has to decide, by a Step. Whoever takes one
-	// settles it by Settle after a round that did not leave it open, or by GiveUp if
-	// no round can decide it. It waits while the rounds are busy.
-	Rounds func(ctx context.Context, letters []*Letter) error
-	// Ended has the rounds look at executions that have ended, whose report was
+	// Decide hands letters to the scheduler, whose batches decide about them by a Step. It
+	// waits while the scheduler is busy. The receiver settles each letter: by Settle after a
+	// batch that did not leave it open, or by GiveUp if no batch can decide it.
+	Decide func(ctx context.Context, letters []*Letter) error
+	// Ended has the batches look at executions that have ended, whose report was
 	// lost.
 	Ended func(ctx context.Context, executions []int64) error
 	// Gate holds the handler while the installation is at fault. Nil holds it alone.
@@ -98,8 +98,8 @@ func (h *Handler) run(ctx context.Context) {
 	}
 }
 
-// handle stores a batch and acknowledges what was stored. What a round has to
-// decide is acknowledged after that round.
+// handle stores the deliveries and acknowledges what was stored. Letters that the scheduler
+// has to decide are acknowledged after its batch.
 func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 	letters := make([]*Letter, 0, len(batch.Deliveries))
 	for i := range batch.Deliveries {
@@ -118,7 +118,7 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 		out.add(of)
 	}
 	crashpoint.Reach("letter:committed")
-	for _, l := range append(out.rounds, out.refused...) {
+	for _, l := range append(out.undecided, out.refused...) {
 		l.delivery = l.delivery.Detach()
 	}
 	for _, l := range out.refused {
@@ -131,8 +131,8 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 		// The connection is gone; the letters come again and find their rows.
 		h.deps.Logger.DebugContext(ctx, "Dead letters could not be acknowledged and come again", "error", err)
 	}
-	for part := range slices.Chunk(out.rounds, maxLetters) {
-		if err := h.decideInRounds(ctx, part); err != nil {
+	for part := range slices.Chunk(out.undecided, maxLetters) {
+		if err := h.decide(ctx, part); err != nil {
 			return err
 		}
 	}
@@ -153,22 +153,22 @@ func (h *Handler) handOn(ctx context.Context, out outcome) error {
 	return nil
 }
 
-func (h *Handler) decideInRounds(ctx context.Context, letters []*Letter) error {
+func (h *Handler) decide(ctx context.Context, letters []*Letter) error {
 	if len(letters) == 0 {
 		return nil
 	}
-	return h.deps.Rounds(ctx, letters)
+	return h.deps.Decide(ctx, letters)
 }
 
 // outcome is what became of a batch.
 type outcome struct {
-	rounds  []*Letter // a round has to decide
-	refused []*Letter // the database takes them in no form
-	ended   []int64   // executions to release
+	undecided []*Letter // the scheduler has to decide
+	refused   []*Letter // the database takes them in no form
+	ended     []int64   // executions to release
 }
 
 func (o *outcome) add(other outcome) {
-	o.rounds = append(o.rounds, other.rounds...)
+	o.undecided = append(o.undecided, other.undecided...)
 	o.refused = append(o.refused, other.refused...)
 	o.ended = append(o.ended, other.ended...)
 }
@@ -301,10 +301,10 @@ func (h *Handler) again(ctx context.Context, now time.Time) error {
 			h.park(ctx, l)
 			continue
 		}
-		if len(out.rounds) == 0 {
+		if len(out.undecided) == 0 {
 			h.ack(ctx, l)
 		}
-		if err := h.decideInRounds(ctx, out.rounds); err != nil {
+		if err := h.decide(ctx, out.undecided); err != nil {
 			return err
 		}
 	}
@@ -317,7 +317,7 @@ func (h *Handler) ack(ctx context.Context, l *Letter) {
 	}
 }
 
-// Settle is told of a letter that a committed round has decided, and acknowledges
+// Settle is told of a letter that a committed batch has decided, and acknowledges
 // it.
 func (h *Handler) Settle(ctx context.Context, l *Letter) {
 	crashpoint.Reach("letter:decided")
@@ -325,7 +325,7 @@ func (h *Handler) Settle(ctx context.Context, l *Letter) {
 	h.ack(ctx, l)
 }
 
-// GiveUp stores a letter that no round can decide, for a person to see to, and
+// GiveUp stores a letter that no batch can decide, for a person to see to, and
 // acknowledges it. After an error the letter is not settled.
 func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
 	l.failure = cause.Error()

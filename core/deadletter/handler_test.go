@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -171,15 +171,15 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	consumer.Stop()
 	require.Len(t, d.rows(t), 1)
 
-	// The second letter's round is committed, and its connection is gone.
+	// The second letter's batch is committed, and its connection is gone.
 	dying2 := d.connect(t)
 	consumer2 := dying2.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
-	rounds := handover.New(handover.Config{}, d.store, nobody{}, testkit.Logger(t), nil)
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: d.store, Relay: nobody{}, Logger: testkit.Logger(t)})
 	decided := make(chan struct{})
 	var h2 *deadletter.Handler
 	h2 = deadletter.NewHandler(deadletter.Deps{
 		Store: d.store, Consumer: consumer2, Logger: testkit.Logger(t),
-		Rounds: func(ctx context.Context, letters []*deadletter.Letter) error {
+		Decide: func(ctx context.Context, letters []*deadletter.Letter) error {
 			_, err := rounds.Run(ctx, deadletter.NewStep(letters, deadletter.MaxOpen))
 			dying2.Stop()
 			h2.Settle(ctx, letters[0])
@@ -225,7 +225,7 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 	require.Equal(t, "m", d.settled(t, 1)[0].MessageID)
 }
 
-// A hand-over whose row no round can write goes in by itself, reduced, for a person
+// A hand-over whose row no batch can write goes in by itself, reduced, for a person
 // to see to, and says why.
 func TestAHandOverThatNoRoundCanDecideWaitsForAPerson(t *testing.T) {
 	t.Parallel()

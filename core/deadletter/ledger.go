@@ -14,7 +14,7 @@ import (
 const storeTimeout = 30 * time.Second
 
 // store decides about letters by what the database says now and stores those that
-// need no round, all in one transaction. Letters that the ledger has already are
+// need no batch, all in one transaction. Letters that the ledger has already are
 // left as they are.
 func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error) {
 	var out outcome
@@ -27,7 +27,7 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 		if err != nil {
 			return err
 		}
-		stored, out.rounds, err = record(ctx, tx, single, func(l *Letter) verdict {
+		stored, out.undecided, err = record(ctx, tx, single, func(l *Letter) verdict {
 			v := l.decide()
 			if v.released {
 				out.ended = append(out.ended, l.Execution)
@@ -50,7 +50,7 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 }
 
 // record writes the letters that the ledger does not have, as decide says, and returns
-// those that it wrote. Letters that a round has to decide are returned and not written.
+// those that it wrote. Letters that a batch has to decide are returned and not written.
 func record(
 	ctx context.Context, tx *store.Tx, letters []*Letter, decide func(*Letter) verdict,
 ) (written, rounds []*Letter, err error) {

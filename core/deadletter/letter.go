@@ -73,11 +73,11 @@ type Letter struct {
 	handed  time.Time // of a dispatch; zero when it is not said
 
 	seen     seen
-	failure  string    // why the rounds could not decide it
+	failure  string    // why the batches could not decide it
 	reduced  bool      // the database does not take it as it is
 	tries    int       // how often storing it failed by itself
 	open     bool      // no worker had room
-	sighted  time.Time // when a round first saw it, by the database's clock
+	sighted  time.Time // when a batch first saw it, by the database's clock
 	detail   string    // why it was decided so
 	decision string    // empty: it waits for a person
 	taking   *Taking   // how an operator took it; nil for what the handler takes

@@ -90,7 +90,7 @@ func TestWhereALetterCameFrom(t *testing.T) {
 }
 
 // Only what is still scheduled at that worker, with that attempt, is decided by a
-// round; existing engines say when they handed it over instead.
+// batch; existing engines say when they handed it over instead.
 func TestWhatARoundIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 123_456_000)
@@ -138,7 +138,7 @@ func TestARowHasAValueForEveryColumn(t *testing.T) {
 }
 
 // FuzzRead: whatever a message contains, it is a letter whose row the database
-// takes, and nothing but a readable hand-over reaches a round.
+// takes, and nothing but a readable hand-over reaches a batch.
 func FuzzRead(f *testing.F) {
 	f.Add("execution.dispatch.worker.7", "ExecutionRequested", "expired", "m", []byte(`{"message_type":"ExecutionRequested","timestamp":"2026-01-01T00:00:00Z","payload":{"execution_id":5,"worker_id":7,"attempt":1}}`), int64(1))
 	f.Add("execution.completed", "", "", "", []byte("\x00"), int64(0))

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
-// Step is the part of a round that decides about hand-overs which died before
+// Step is the part of a batch that decides about hand-overs which died before
 // their worker took them. Each is judged again under the locks: only an execution
 // that is still scheduled at that worker, with that attempt, is moved or ended
 // (invariant S9). The row of the ledger and its decision are written by the
-// round's own transaction.
+// batch's own transaction.
 type Step struct {
 	letters []*Letter
 	room    int
@@ -27,16 +27,16 @@ type Step struct {
 // room. It is less than Prefetch, so that they never hold up those behind them.
 const MaxOpen = 20
 
-// NewStep makes the step. A letter belongs to one round at a time. Up to room of
+// NewStep makes the step. A letter belongs to one batch at a time. Up to room of
 // them may stay open; the others are decided at once.
 func NewStep(letters []*Letter, room int) *Step {
 	letters = slices.Clone(letters)
-	// Two rounds with the same letters write them in the same order.
+	// Two batches with the same letters write them in the same order.
 	slices.SortFunc(letters, func(a, b *Letter) int { return strings.Compare(a.fingerprint, b.fingerprint) })
 	return &Step{letters: letters, room: room}
 }
 
-// Executions implements handover.Step.
+// Executions implements scheduler.Step.
 func (s *Step) Executions() []int64 {
 	ids := make([]int64, len(s.letters))
 	for i, l := range s.letters {
@@ -45,8 +45,8 @@ func (s *Step) Executions() []int64 {
 	return ids
 }
 
-// Plan implements handover.Step.
-func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+// Plan implements scheduler.Step.
+func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	var actions []int64
 	for _, l := range s.letters {
 		row, ok := plan.Row(l.Execution)
@@ -66,13 +66,13 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	return plan.LoadRules(ctx, actions, nil)
 }
 
-// Apply implements handover.Step.
-func (s *Step) Apply(round *handover.Round) {
+// Apply implements scheduler.Step.
+func (s *Step) Apply(batch *scheduler.Batch) {
 	moved, kept := map[int64]bool{}, 0
 	for _, l := range s.letters {
 		v, open := stale("decided with another letter of the same hand-over"), false
 		if !moved[l.Execution] {
-			v, open = l.resolve(round, kept < s.room)
+			v, open = l.resolve(batch, kept < s.room)
 			moved[l.Execution] = v.decision == Retried || v.decision == Failed
 		}
 		if l.open = open; open {
@@ -80,12 +80,12 @@ func (s *Step) Apply(round *handover.Round) {
 			continue
 		}
 		l.decision, l.detail = v.decision, v.detail
-		round.Also(store.RecordDeadLetter, l.columns(v)...)
+		batch.Also(store.RecordDeadLetter, l.columns(v)...)
 	}
 }
 
 // Open says that no worker had room for the execution of the letter, and nothing
-// was decided: the next round is to try again. It is valid after the round.
+// was decided: the next batch is to try again. It is valid after the batch.
 func (l *Letter) Open() bool { return l.open }
 
 // patience is how long the execution of a letter keeps its slot while it waits for
@@ -94,7 +94,7 @@ func (l *Letter) Open() bool { return l.open }
 const patience = 5 * time.Minute
 
 // wait is how long after its hand-over an execution may wait for room: patience
-// from when a round first saw its letter, by the database's clock, since what the
+// from when a batch first saw its letter, by the database's clock, since what the
 // broker says of the death is as right as the broker's clock. A letter that was
 // delivered before may have been seen by others: it has patience from the hand-over.
 func (l *Letter) wait(now, handed time.Time) time.Duration {
@@ -109,43 +109,43 @@ func (l *Letter) wait(now, handed time.Time) time.Duration {
 
 // resolve decides under the locks. Only a letter that may wait is left open when
 // no worker has room.
-func (l *Letter) resolve(round *handover.Round, mayWait bool) (v verdict, open bool) {
-	fact, ok := round.Ledger.Fact(l.Execution)
+func (l *Letter) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open bool) {
+	fact, ok := batch.Ledger.Fact(l.Execution)
 	if !ok {
 		return stale("no such execution"), false
 	}
-	row, planned := round.Row(l.Execution)
+	row, planned := batch.Row(l.Execution)
 	e := l.locked(fact, row.ActionRef)
 	if v = l.decideDispatch(e); !v.round {
 		return v, false
 	}
-	if !planned { // it was written after the round had planned
-		round.Replan()
+	if !planned { // it was written after the batch had planned
+		batch.Replan()
 		return v, true
 	}
-	why := handover.Unstarted{
-		Cause: handover.CauseDeadLetter, Move: true,
+	why := scheduler.Reassignment{
+		Cause: scheduler.CauseDeadLetter, Move: true,
 		// What expired never reached the worker, and what it rejected it rejects again; a batch
 		// is rejected by a worker that reads no batches any more.
 		Same:   l.reason == ReasonExpired || l.batched,
-		Result: l.result(round, row.ActionRef),
+		Result: l.result(batch, row.ActionRef),
 	}
 	if mayWait {
-		why.Patience = l.wait(round.Now(), fact.Updated)
+		why.Timeout = l.wait(batch.Now(), fact.Updated)
 	}
-	switch round.Replace(fact, why) {
-	case handover.FateOpen:
+	switch batch.Reassign(fact, why) {
+	case scheduler.ReassignOpen:
 		return v, true
-	case handover.FateMoved:
-		return verdict{decision: Retried, detail: l.moved(round)}, false
-	case handover.FateEnded:
+	case scheduler.ReassignMoved:
+		return verdict{decision: Retried, detail: l.moved(batch)}, false
+	case scheduler.ReassignEnded:
 		return verdict{decision: Failed, detail: "ended; its repetition, if it may have one, is a new execution"}, false
-	case handover.FateKept:
+	case scheduler.ReassignKept:
 	}
 	return stale("execution %d stays where it is", l.Execution), false
 }
 
-// locked is the execution as the round has read it under its locks.
+// locked is the execution as the batch has read it under its locks.
 func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
 	e := &execution{ActionRef: actionRef}
 	if l.seen.execution != nil {
@@ -161,21 +161,21 @@ func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
 }
 
 // moved says where the execution went.
-func (l *Letter) moved(round *handover.Round) string {
-	if fact, ok := round.Ledger.Fact(l.Execution); ok && fact.Worker != nil {
+func (l *Letter) moved(batch *scheduler.Batch) string {
+	if fact, ok := batch.Ledger.Fact(l.Execution); ok && fact.Worker != nil {
 		return fmt.Sprintf("handed to worker %d as attempt %d", *fact.Worker, fact.Attempt)
 	}
 	return "handed over again"
 }
 
 // result is what the row of an execution says that is ended because of its letter.
-func (l *Letter) result(round *handover.Round, actionRef string) map[string]any {
+func (l *Letter) result(batch *scheduler.Batch, actionRef string) map[string]any {
 	result := map[string]any{
 		"error":           "Worker queue TTL expired",
 		"message":         fmt.Sprintf("Worker did not process execution within configured TTL: it was handed to worker %d and never started", l.worker),
 		"failed_by":       retrypolicy.ByDeadLetters,
 		"original_status": "scheduled", "action_ref": actionRef,
-		"worker_id": l.worker, "failed_at": round.Now(), "expired_at": round.Now(),
+		"worker_id": l.worker, "failed_at": batch.Now(), "expired_at": batch.Now(),
 	}
 	if !l.died.IsZero() {
 		result["expired_at"] = l.died.UTC()
@@ -194,4 +194,4 @@ func (l *Letter) result(round *handover.Round, actionRef string) map[string]any 
 	return result
 }
 
-var _ handover.Step = (*Step)(nil)
+var _ scheduler.Step = (*Step)(nil)

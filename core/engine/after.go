@@ -6,33 +6,32 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
-// orchestra starts workflows and leads them on.
-type orchestra interface {
+// workflowRunner starts workflows and leads them on.
+type workflowRunner interface {
 	Begin(executions ...int64)
-	Advance(tasks ...handover.Task)
+	Advance(tasks ...scheduler.Task)
 }
 
-// after deals with what a committed round could not use.
-func (s *scheduler) after(ctx context.Context, items []item, early []int64, result handover.Result) {
-	items = s.keep(items, result)
-	s.fill(result)
+// after deals with what a committed batch could not use.
+func (l *lane) after(ctx context.Context, items []item, early []int64, result scheduler.Result) {
+	items = l.keep(items, result)
+	l.fill(result)
 	if result.Wake > 0 {
-		s.wake.in(result.Wake, time.Now())
+		l.wake.in(result.Wake, time.Now())
 	}
 	for _, id := range early {
-		s.metrics.early()
-		s.logger.DebugContext(ctx, "Completion of an execution that has not ended", "execution_id", id)
+		l.metrics.early()
+		l.logger.DebugContext(ctx, "Completion of an execution that has not ended", "execution_id", id)
 	}
-	s.repeated(ctx, result)
-	if s.workflows != nil {
-		s.workflows.Begin(result.Starts...)
-		s.workflows.Advance(result.Tasks...)
+	l.repeated(ctx, result)
+	if l.workflows != nil {
+		l.workflows.Begin(result.Starts...)
+		l.workflows.Advance(result.Tasks...)
 	}
 	missing := map[int64]bool{}
 	for _, id := range result.Missing {
@@ -42,10 +41,10 @@ func (s *scheduler) after(ctx context.Context, items []item, early []int64, resu
 	for _, it := range items {
 		switch {
 		case it.letter != nil:
-			s.settleLetter(ctx, it)
+			l.settleLetter(ctx, it)
 		case it.delivery == nil:
 		case missing[it.execution]:
-			excess, full := s.missing(ctx, it)
+			excess, full := l.missing(ctx, it)
 			switch {
 			case !full:
 			case excess.ended:
@@ -54,37 +53,37 @@ func (s *scheduler) after(ctx context.Context, items []item, early []int64, resu
 				requested = append(requested, excess)
 			}
 		case it.settled():
-			s.decided = append(s.decided, it.delivery)
+			l.decided = append(l.decided, it.delivery)
 		}
 	}
-	s.absent(ctx, ended, message.TypeExecutionCompleted, "execution")
-	s.absent(ctx, requested, message.TypeExecutionRequested, "execution")
+	l.absent(ctx, ended, message.TypeExecutionCompleted, "execution")
+	l.absent(ctx, requested, message.TypeExecutionRequested, "execution")
 }
 
-// sideTimeout bounds what the loop does besides its rounds.
+// sideTimeout bounds what the loop does besides its batches.
 const sideTimeout = 5 * time.Second
 
 // putBack has claims that nobody finished asked for again. Without the database
 // they are left to the sweep, which finds them too.
-func (s *scheduler) putBack(ctx context.Context, stale []int64) {
-	if len(stale) == 0 || s.reclaim == nil {
+func (l *lane) putBack(ctx context.Context, stale []int64) {
+	if len(stale) == 0 || l.reclaim == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()
-	reclaimed, err := s.reclaim(ctx, stale)
+	reclaimed, err := l.reclaim(ctx, stale)
 	if store.ClassOf(err) == store.ClassInstallation {
 		return // the loop that looks for them says so
 	}
 	if err != nil {
-		s.logger.WarnContext(ctx, "Stale claims could not be put back yet", "executions", stale, "error", err)
+		l.logger.WarnContext(ctx, "Stale claims could not be put back yet", "executions", stale, "error", err)
 		return
 	}
-	s.reclaimed = append(s.reclaimed, reclaimed...)
+	l.reclaimed = append(l.reclaimed, reclaimed...)
 }
 
 // repeated tells of executions that are repeated.
-func (h *shared) repeated(ctx context.Context, result handover.Result) {
+func (h *shared) repeated(ctx context.Context, result scheduler.Result) {
 	for _, row := range result.Repeated {
 		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution", row.OriginalExecution,
 			"action_ref", row.ActionRef, "repetition", row.RetryCount)
@@ -97,31 +96,31 @@ func (h *shared) repeated(ctx context.Context, result handover.Result) {
 // missing puts off a message whose row cannot be seen yet: it may have been sent
 // before the row was committed. A message whose row does not come is returned in the
 // end, to be given up.
-func (s *scheduler) missing(ctx context.Context, it item) (excess item, full bool) {
+func (l *lane) missing(ctx context.Context, it item) (excess item, full bool) {
 	if it.attempts+1 >= maxAttempts {
 		return it, true
 	}
 	if it.attempts == 0 {
-		s.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
+		l.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
 	}
-	return s.later.await(it, time.Now())
+	return l.later.await(it, time.Now())
 }
 
-// displaced are executions at workers that will not start them, for which no other worker
-// had room yet: the next round of any scheduler tries them, before waiting executions.
-type displaced struct {
+// unstartedList are executions at workers that will not start them, for which no other worker
+// had room yet: the next batch of any lane tries them, before waiting executions.
+type unstartedList struct {
 	mu   sync.Mutex
-	left []recovery.Stranded // guarded by mu
+	left []scheduler.Unstarted // guarded by mu
 }
 
-func (d *displaced) add(left []recovery.Stranded) {
+func (d *unstartedList) add(left []scheduler.Unstarted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left = append(d.left, left...)
 }
 
 // take returns them and the ones found since, each once.
-func (d *displaced) take(found []recovery.Stranded) []recovery.Stranded {
+func (d *unstartedList) take(found []scheduler.Unstarted) []scheduler.Unstarted {
 	d.mu.Lock()
 	left := d.left
 	d.left = nil

@@ -10,7 +10,7 @@ import (
 const mostMoments = 1000
 
 // alarm rings at the moments for which somebody waits: the end of a pause, of a
-// window, of a limit's second. Each round knows of its own queues only, so that a
+// window, of a limit's second. Each batch knows of its own queues only, so that a
 // later moment that one asks for does not put off an earlier one of another. Safe
 // for several goroutines.
 type alarm struct {

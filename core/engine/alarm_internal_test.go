@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// L3: a round that waits for a later moment does not make another one miss its own.
+// L3: a batch that waits for a later moment does not make another one miss its own.
 func TestAnAlarmRingsAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestOnlyWorkersThatAnnounceItGetBatches(t *testing.T) {
 			}
 		}()
 	}
-	b.request(t, "core.noop", 200, `{}`) // before there is an engine: rounds are full
+	b.request(t, "core.noop", 200, `{}`) // before there is an engine: batches are full
 	b.engine(t)
 	b.settled(t, 60*time.Second)
 	require.Equal(t, 200, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND attempt = 1`))
@@ -100,7 +100,7 @@ func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
 	dispatches := b.tap(t, message.DispatchKey(silent))
 	ids := b.request(t, "again.batch", 30, fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 1<<10)))
 	b.engine(t, quickRetries)
-	for batched := false; !batched; { // the first round may have one request only
+	for batched := false; !batched; { // the first batch may have one request only
 		select {
 		case d := <-dispatches:
 			batched = d.Type == message.TypeExecutionBatchRequested

@@ -19,7 +19,7 @@ func (e *Engine) addDeadLetters(metrics *supervise.Metrics) {
 	measured := deadletter.NewMetrics(e.registry)
 	consumer := e.consume(message.QueueDeadLetter, "executor.dlq", deadletter.Prefetch, deadletter.MaxBatch)
 	handler := deadletter.NewHandler(deadletter.Deps{
-		Store: e.query, Consumer: consumer, Rounds: e.hot.SubmitLetters,
+		Store: e.query, Consumer: consumer, Decide: e.hot.SubmitLetters,
 		Ended: func(ctx context.Context, executions []int64) error {
 			return e.hot.Submit(ctx, recovery.Found{Ended: executions})
 		},

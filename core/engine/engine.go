@@ -15,20 +15,17 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/cancellation"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/gauge"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/policy"
-	"github.com/attune-go/attune/core/progress"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -38,7 +35,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// Caps of one round: completions first, because they free what requests need.
+// Caps of one batch: completions first, because they free what requests need.
 const (
 	maxCompletions = 200
 	maxRequests    = 100
@@ -64,17 +61,17 @@ type Engine struct {
 	logger   *slog.Logger
 	registry *prometheus.Registry
 
-	store  *store.Store // the rounds' connections, with their planner settings
+	store  *store.Store // the batches' connections, with their planner settings
 	query  *store.Store // everything else
 	broker *broker.Broker
 	relay  *outbox.Relay
 
-	schedulers int
-	hot        *hot
-	sweep      *recovery.Sweep
-	report     *replica
-	sight      *liveness.Sight
-	gate       *gate.Gate
+	lanes  int
+	hot    *hot
+	sweep  *recovery.Sweep
+	report *replica
+	sight  *liveness.Sight
+	gate   *gate.Gate
 
 	workflows *advancement.Runner
 	keys      secret.Keyring
@@ -111,10 +108,10 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	return e, nil
 }
 
-// roundConnections is how many connections the rounds use besides one for each scheduler:
+// batchConnections is how many connections the batches use besides one for each lane:
 // those of workflows and of enforcements, and two to spare while broken ones are
 // given up.
-const roundConnections = 4
+const batchConnections = 4
 
 // restConnections is how many connections everything else has at least: one listens,
 // three loops hold a lock on one while they work on another.
@@ -126,14 +123,14 @@ func (e *Engine) open(ctx context.Context) (err error) {
 		IdleTimeout: e.cfg.Database.IdleTimeout, LogStatements: e.cfg.Database.LogStatements, Relay: e.id,
 	}
 	hot := base
-	schedulers := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
-	e.schedulers = min(schedulers, max(int(e.cfg.Database.MaxConnections)-roundConnections-restConnections, 1))
-	if e.schedulers < schedulers {
+	lanes := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
+	e.lanes = min(lanes, max(int(e.cfg.Database.MaxConnections)-batchConnections-restConnections, 1))
+	if e.lanes < lanes {
 		e.logger.WarnContext(ctx, "Fewer schedulers run than configured, since database.max_connections leaves no room for them",
-			"schedulers", e.schedulers, "wanted", schedulers, "max_connections", e.cfg.Database.MaxConnections,
-			"needed", schedulers+roundConnections+restConnections)
+			"schedulers", e.lanes, "wanted", lanes, "max_connections", e.cfg.Database.MaxConnections,
+			"needed", lanes+batchConnections+restConnections)
 	}
-	rounds := int32(e.schedulers + roundConnections)
+	rounds := int32(e.lanes + batchConnections)
 	hot.MaxConnections, hot.ApplicationName, hot.HotPath = rounds, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for rounds: %w", err)
@@ -161,20 +158,20 @@ func (e *Engine) assemble(version string) {
 	e.loops["sight"] = e.sight.Loop
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
 	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take, Gate: e.gate}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
-	rounds := handover.New(handover.Config{
+	rounds := scheduler.New(scheduler.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
 		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
 		Recovering:          e.sight.Recovering, Recheck: func() { e.hot.wake.in(recheckAfter, time.Now()) },
-	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
+	}, scheduler.Deps{Store: e.store, Relay: e.relay, Logger: e.logger, Metrics: scheduler.NewMetrics(e.registry)})
 
 	prefetch := mq.RabbitMQ.PrefetchCount
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
-	e.hot = e.newRounds(rounds, prefetch)
+	e.hot = e.newHotPath(rounds, prefetch)
 	e.sweep = recovery.New(recovery.Config{
-		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: scheduler.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 		Undisturbed: e.gate.Undisturbed,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["recovery"], e.hot.reclaim = e.sweep.Loop, e.sweep.Reclaim
@@ -218,7 +215,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("batches", e.hot.batched)
 	e.services.Add("requests", e.hot.requested)
 	e.services.Add("status", status)
-	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
+	e.services.Add("progress", scheduler.NewStatusReports(status, e.logger, scheduler.NewStatusMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
 	e.addWorkflows(rounds, loopMetrics)
 	e.services.Add("recovery", e.sweep)
@@ -231,12 +228,12 @@ func (e *Engine) assemble(version string) {
 	e.guards(view, loopMetrics)
 }
 
-// newRounds makes the loop of the rounds with its consumers.
-func (e *Engine) newRounds(rounds *handover.HandOver, prefetch int) *hot {
-	atOnce := e.schedulers + 1 // each has a batch in flight, and one collects
+// newHotPath makes the lanes with its consumers.
+func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
+	atOnce := e.lanes + 1 // each has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
-	h := newHot(completed, requested, e.schedulers, rounds, e.course(), e.logger, NewMetrics(e.registry))
+	h := newHot(completed, requested, e.lanes, rounds, e.stepConfig(), e.logger, NewMetrics(e.registry))
 	h.batched = e.consume(message.QueueExecutionBatches, "executor.batches", atOnce*maxBatches, maxBatches)
 	h.gate = e.gate
 	return h
@@ -251,13 +248,13 @@ func (e *Engine) monitor() *monitor.Monitor {
 	}, monitor.Deps{Store: e.query})
 }
 
-// course is what the steps of a round depend on.
-func (e *Engine) course() course {
+// stepConfig is what the steps of a batch depend on.
+func (e *Engine) stepConfig() stepConfig {
 	retry := e.cfg.Executor.Retry
-	return course{
+	return stepConfig{
 		queueTimeout: e.cfg.Executor.Queue.Timeout,
 		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
-		completion: completion.Config{
+		completion: scheduler.CompletionConfig{
 			Retry: retrypolicy.Config{
 				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier, MaxDelay: retry.MaxDelay,
 				Jitter: retry.Jitter, Unstarted: retry.MaxUnstarted, ActionRetries: retrypolicy.ActionRetries(retry.HonourActionMaxRetries),
@@ -309,11 +306,11 @@ func (e *Engine) Start(ctx context.Context) error {
 		e.close()
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	e.logger.InfoContext(ctx, "Engine started", "http", e.http.Addr(), "schedulers", e.schedulers)
+	e.logger.InfoContext(ctx, "Engine started", "http", e.http.Addr(), "schedulers", e.lanes)
 	return nil
 }
 
-// Stop drains and ends the replica: no new deliveries, the round in flight
+// Stop drains and ends the replica: no new deliveries, the batch in flight
 // ends, the outbox is flushed. It may be called at any time and any number of
 // times.
 func (e *Engine) Stop(ctx context.Context) error {

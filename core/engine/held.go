@@ -1,13 +1,13 @@
 package engine
 
-import "github.com/attune-go/attune/core/handover"
+import "github.com/attune-go/attune/core/scheduler"
 
-// insistAfter is how often an item is left because another round holds its queue. Then
+// insistAfter is how often an item is left because another batch holds its queue. Then
 // its queue is waited for, so that one that is always held does not starve.
 const insistAfter = 3
 
 // insists are the executions of items that are not left again: those of one action, the
-// one that was left most often. A round that waited for more queues would hold some of them from
+// one that was left most often. A batch that waited for more queues would hold some of them from
 // others while it waits.
 func insists(items []item) map[int64]bool {
 	var first item
@@ -26,8 +26,8 @@ func insists(items []item) map[int64]bool {
 }
 
 // fill is the step that fills queues. One that was left too often is waited for.
-func (e errands) fill() handover.Fill {
-	var step handover.Fill
+func (e errands) fill() scheduler.FillStep {
+	var step scheduler.FillStep
 	for _, queue := range e.queues {
 		if e.waited[queue] >= insistAfter && len(step.Queues) == 0 {
 			step.Queues = append(step.Queues, queue)
@@ -38,10 +38,10 @@ func (e errands) fill() handover.Fill {
 	return step
 }
 
-// keep takes the items that a round has left into hand, in their order, and returns the
-// others. A round that left everything has nothing else to do than to wait: its items are
+// keep takes the items that a batch has left into hand, in their order, and returns the
+// others. A batch that left everything has nothing else to do than to wait: its items are
 // not left again.
-func (s *scheduler) keep(items []item, result handover.Result) (others []item) {
+func (l *lane) keep(items []item, result scheduler.Result) (others []item) {
 	if len(result.Left) == 0 {
 		return items
 	}
@@ -63,34 +63,34 @@ func (s *scheduler) keep(items []item, result handover.Result) (others []item) {
 			kept[i].left = max(kept[i].left, insistAfter)
 		}
 	}
-	s.held = append(s.held, kept...)
+	l.held = append(l.held, kept...)
 	return others
 }
 
 // keepQueues does the same for queues to fill.
-func (s *scheduler) keepQueues(todo work, result handover.Result) {
+func (l *lane) keepQueues(todo work, result scheduler.Result) {
 	alone := len(todo.ended)+len(todo.requested)+len(todo.letters) == 0 && len(result.Held) == todo.size()
 	for _, queue := range result.Held {
-		s.heldQueues[queue] = todo.waited[queue] + 1
+		l.heldQueues[queue] = todo.waited[queue] + 1
 		if alone {
-			s.heldQueues[queue] = max(s.heldQueues[queue], insistAfter)
+			l.heldQueues[queue] = max(l.heldQueues[queue], insistAfter)
 		}
 	}
 }
 
 // behindHeld keeps requests of actions of which earlier ones are held since this batch was
-// taken: a batch that is halved must not let one overtake another.
-func (s *scheduler) behindHeld(items []item) (others []item) {
-	if len(s.held) == 0 {
+// taken: a batch that is bisected must not let one overtake another.
+func (l *lane) behindHeld(items []item) (others []item) {
+	if len(l.held) == 0 {
 		return items
 	}
-	held := make(map[string]bool, len(s.held))
-	for _, it := range s.held {
+	held := make(map[string]bool, len(l.held))
+	for _, it := range l.held {
 		held[it.action] = held[it.action] || !it.ended
 	}
 	for _, it := range items {
 		if it.letter == nil && !it.ended && it.action != "" && held[it.action] {
-			s.held = append(s.held, it)
+			l.held = append(l.held, it)
 		} else {
 			others = append(others, it)
 		}

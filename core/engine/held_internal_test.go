@@ -8,26 +8,26 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// takeHeld is what the next round takes first.
-func takeHeld(s *scheduler) []item {
-	held := s.held
-	s.held = nil
+// takeHeld is what the next batch takes first.
+func takeHeld(l *lane) []item {
+	held := l.held
+	l.held = nil
 	return held
 }
 
-// A queue that another round holds keeps its own messages only, in hand, unacknowledged
+// A queue that another batch holds keeps its own messages only, in hand, unacknowledged
 // and in their order; the others of the batch are served. When there is nothing else to
 // do, the loop waits for the queue.
 func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	testkit.Policy(t, st, held, 1)
 	testkit.State(t, st, held, 1)
@@ -42,18 +42,18 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, held.ID)
 	require.NoError(t, err)
 
-	require.NoError(t, h.round(testkit.Context(t), items, noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), items, noErrands))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[1].execution))
 	kept := takeHeld(h)
 	require.Equal(t, []int64{items[0].execution, items[2].execution}, []int64{kept[0].execution, kept[1].execution})
 	require.Equal(t, []*broker.Delivery{items[1].delivery}, h.decided, "only the other one is acknowledged")
 	require.Empty(t, insists(kept))
-	require.NoError(t, h.round(testkit.Context(t), kept, noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), kept, noErrands))
 	kept = takeHeld(h)
 	require.Len(t, insists(kept), 2, "there was nothing else to do")
 
 	done := make(chan error)
-	go func() { done <- h.round(testkit.Context(t), kept, noErrands) }()
+	go func() { done <- h.runBatch(testkit.Context(t), kept, noErrands) }()
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 	}, testkit.TestTimeout, "it waits for the queue")
@@ -64,7 +64,7 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT queue_order FROM execution_admission_entry WHERE execution_id = $1`, items[2].execution))
 }
 
-// A round waits for the queue of one action, the one that was left most often: it holds no
+// A batch waits for the queue of one action, the one that was left most often: it holds no
 // other while it waits.
 func TestARoundWaitsForOneAction(t *testing.T) {
 	t.Parallel()

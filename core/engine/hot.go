@@ -14,17 +14,17 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/gate"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/supervise"
 )
 
 // hot is where the engine does its work. One reader receives the messages of the two hot
-// queues, decodes them and gives each to the scheduler of its action; the schedulers run
-// rounds at the same time (scheduler.go). All messages of an action meet the same scheduler in
-// the order of their delivery, so that a queue keeps its order and rounds of one replica do
+// queues, decodes them and gives each to the lane of its action; the lanes run
+// batches at the same time (lane.go). All messages of an action meet the same lane in
+// the order of their delivery, so that a queue keeps its order and batches of one replica do
 // not wait for each other's queues.
 //
 // Messages in hand are unacknowledged, and the prefetch of the consumers bounds them. They
@@ -38,39 +38,39 @@ type hot struct {
 	requested *broker.Consumer
 }
 
-// shared holds the parts that all schedulers use.
+// shared holds the parts that all lanes use.
 type shared struct {
-	schedulers []*scheduler // the first one also takes work that names no action
+	lanes []*lane // the first one also takes work that names no action
 
-	rounds  *handover.HandOver
-	logger  *slog.Logger
-	metrics *Metrics
-	gate    *gate.Gate
-	course  course
-	desk    desk                // takes back the letters that rounds have decided; nil when there are none
-	soon    func(time.Duration) // is told when a repetition will be due; may be nil
+	scheduler *scheduler.Scheduler
+	logger    *slog.Logger
+	metrics   *Metrics
+	gate      *gate.Gate
+	config    stepConfig
+	desk      desk                // takes back the letters that batches have decided; nil when there are none
+	soon      func(time.Duration) // is told when a repetition will be due; may be nil
 
-	workflows orchestra // starts workflows and leads them on; nil in tests without any
+	workflows workflowRunner // starts workflows and leads them on; nil in tests without any
 
 	reclaim func(context.Context, []int64) ([]int64, error) // puts stale claims back; may be nil
 
-	displaced displaced
+	unstarted unstartedList
 
 	found   chan recovery.Found
 	letters chan []*deadletter.Letter
 	wake    *alarm       // rings when a moment has come for which a queue waits
-	absents atomic.Int64 // messages without a row that wait for it, of all schedulers
+	absents atomic.Int64 // messages without a row that wait for it, of all lanes
 }
 
 func newHot(
-	completed, requested *broker.Consumer, schedulers int, rounds *handover.HandOver, course course, logger *slog.Logger, metrics *Metrics,
+	completed, requested *broker.Consumer, lanes int, rounds *scheduler.Scheduler, config stepConfig, logger *slog.Logger, metrics *Metrics,
 ) *hot {
 	h := &hot{completed: completed, requested: requested, shared: &shared{
-		rounds: rounds, course: course, logger: logger, metrics: metrics,
+		scheduler: rounds, config: config, logger: logger, metrics: metrics,
 		found: make(chan recovery.Found, 1), letters: make(chan []*deadletter.Letter), wake: newAlarm(),
 	}}
-	for range schedulers {
-		h.schedulers = append(h.schedulers, newScheduler(h.shared, len(h.schedulers) == 0))
+	for range lanes {
+		h.lanes = append(h.lanes, newLane(h.shared, len(h.lanes) == 0))
 	}
 	return h
 }
@@ -78,7 +78,7 @@ func newHot(
 // Start implements supervise.Service.
 func (h *hot) Start(ctx context.Context) error { return h.Launch(ctx, nil, h.run) }
 
-// Submit hands the finds of a sweep to the first scheduler. It waits while that one has
+// Submit hands the finds of a sweep to the first lane. It waits while that one has
 // not yet taken the finds before.
 func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
 	select {
@@ -89,17 +89,17 @@ func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
 	}
 }
 
-// run reads until the engine stops, and waits for the rounds in flight.
+// run reads until the engine stops, and waits for the batches in flight.
 func (h *hot) run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, s := range h.schedulers {
-		running.Go(func() { s.run(ctx) })
+	for _, l := range h.lanes {
+		running.Go(func() { l.run(ctx) })
 	}
 	h.receive(ctx)
 	running.Wait()
 }
 
-// receive spreads deliveries over the schedulers. It waits for none of them: one that is
+// receive spreads deliveries over the lanes. It waits for none of them: one that is
 // busy, or waits for a queue, holds up no other.
 func (h *hot) receive(ctx context.Context) {
 	for h.gate.Enter(ctx) {
@@ -107,27 +107,27 @@ func (h *hot) receive(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case batch := <-h.completed.Batches():
-			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted), func(s *scheduler) *spread.Box[item] { return s.ended })
+			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted), func(l *lane) *spread.Box[item] { return l.ended })
 		case batch := <-h.batches():
-			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted), func(s *scheduler) *spread.Box[item] { return s.ended })
+			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted), func(l *lane) *spread.Box[item] { return l.ended })
 		case batch := <-h.requested.Batches():
-			h.spread(h.read(ctx, batch, message.TypeExecutionRequested), func(s *scheduler) *spread.Box[item] { return s.requested })
+			h.spread(h.read(ctx, batch, message.TypeExecutionRequested), func(l *lane) *spread.Box[item] { return l.requested })
 		}
 	}
 }
 
-// manyWaiting is how many messages of one kind wait for a scheduler before those are dropped whose
-// connection has gone. A scheduler that waits for the database does not look at them.
+// manyWaiting is how many messages of one kind wait for a lane before those are dropped whose
+// connection has gone. A lane that waits for the database does not look at them.
 const manyWaiting = 1000
 
-func (h *hot) spread(items []item, box func(*scheduler) *spread.Box[item]) {
-	shares := make(map[*scheduler][]item, len(h.schedulers))
+func (h *hot) spread(items []item, box func(*lane) *spread.Box[item]) {
+	shares := make(map[*lane][]item, len(h.lanes))
 	for _, it := range items {
-		s := h.schedulerOf(it.action)
-		shares[s] = append(shares[s], it)
+		l := h.laneOf(it.action)
+		shares[l] = append(shares[l], it)
 	}
-	for s, share := range shares {
-		b := box(s)
+	for l, share := range shares {
+		b := box(l)
 		if b.Len() > manyWaiting {
 			b.Keep(func(it item) bool { return !it.delivery.Stale() })
 		}
@@ -135,25 +135,25 @@ func (h *hot) spread(items []item, box func(*scheduler) *spread.Box[item]) {
 	}
 }
 
-// schedulerOf is the scheduler to which the messages of an action belong.
-func (h *shared) schedulerOf(action string) *scheduler {
-	return h.schedulers[spread.Of(action, len(h.schedulers))]
+// laneOf is the lane to which the messages of an action belong.
+func (h *shared) laneOf(action string) *lane {
+	return h.lanes[spread.Of(action, len(h.lanes))]
 }
 
-// fill has queues with free slots and waiters filled by the schedulers of their actions.
-func (h *shared) fill(result handover.Result) {
+// fill has queues with free slots and waiters filled by the lanes of their actions.
+func (h *shared) fill(result scheduler.Result) {
 	for i, queue := range result.Unfilled {
-		h.schedulerOf(result.UnfilledOf[i]).unfilled.Put(queue)
+		h.laneOf(result.UnfilledOf[i]).unfilled.Put(queue)
 	}
 }
 
 // underWay is the oldest batch in hand: since when, and of how many executions. It is zero
-// while no scheduler has one.
+// while no lane has one.
 func (h *shared) underWay() (since time.Time, executions int64) {
 	oldest := int64(0)
-	for _, s := range h.schedulers {
-		if begun := s.begun.Load(); begun > 0 && (oldest == 0 || begun < oldest) {
-			oldest, executions = begun, s.inFlight.Load()
+	for _, l := range h.lanes {
+		if begun := l.begun.Load(); begun > 0 && (oldest == 0 || begun < oldest) {
+			oldest, executions = begun, l.inFlight.Load()
 		}
 	}
 	if oldest == 0 {
@@ -162,19 +162,19 @@ func (h *shared) underWay() (since time.Time, executions int64) {
 	return time.Unix(0, oldest), executions
 }
 
-// inFlight is how many executions are in the rounds that are running.
+// inFlight is how many executions are in the batches that are running.
 func (h *shared) inFlight() (executions int64) {
-	for _, s := range h.schedulers {
-		executions += s.inFlight.Load()
+	for _, l := range h.lanes {
+		executions += l.inFlight.Load()
 	}
 	return executions
 }
 
-// lastDone is when the last round was committed, zero before the first.
+// lastDone is when the last batch was committed, zero before the first.
 func (h *shared) lastDone() time.Time {
 	last := int64(0)
-	for _, s := range h.schedulers {
-		last = max(last, s.lastDone.Load())
+	for _, l := range h.lanes {
+		last = max(last, l.lastDone.Load())
 	}
 	if last == 0 {
 		return time.Time{}
@@ -182,11 +182,11 @@ func (h *shared) lastDone() time.Time {
 	return time.Unix(0, last)
 }
 
-// item is one execution of a delivery, or one find of a sweep, in a round.
+// item is one execution of a delivery, or one find of a sweep, in a batch.
 type item struct {
 	execution int64
-	action    string        // by which its scheduler is chosen; empty for a find
-	hint      handover.Hint // what its message says; empty for a find
+	action    string         // by which its lane is chosen; empty for a find
+	hint      scheduler.Hint // what its message says; empty for a find
 	ended     bool
 	said      attune.Status    // the end that a report tells of
 	delivery  *broker.Delivery // nil for a find
@@ -195,7 +195,7 @@ type item struct {
 	alone     bool // the delivery is settled by itself, not with its batch
 	attempts  int  // how often it could not be decided
 	blocked   bool // somebody held what it is about when it stood alone
-	left      int  // how often it was left because another round held its queue
+	left      int  // how often it was left because another batch held its queue
 	absent    bool // it waits for its row
 }
 
@@ -250,7 +250,7 @@ func (it *item) decode(payload json.RawMessage) error {
 		envelope, err := message.Decode[message.ExecutionRequested](it.delivery.Body)
 		it.execution = envelope.Payload.ExecutionID
 		it.action = actionOf(envelope.Payload.ActionRef, envelope.Payload.ActionID)
-		it.hint = handover.Hint{ActionRef: envelope.Payload.ActionRef}
+		it.hint = scheduler.Hint{ActionRef: envelope.Payload.ActionRef}
 		if id := envelope.Payload.ActionID; id != nil {
 			it.hint.ActionID = *id
 		}
@@ -270,7 +270,7 @@ func (it *item) decode(payload json.RawMessage) error {
 	}
 	it.execution = report.ExecutionID
 	it.action = actionOf(report.ActionRef, &report.ActionID)
-	it.hint = handover.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
+	it.hint = scheduler.Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
 	if said, unknown := attune.ParseStatus(report.Status); unknown == nil {
 		it.said = said
 	}

@@ -15,11 +15,10 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -34,7 +33,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	ctx := testkit.Context(t)
 	var queues, waiters []int64
 	for _, ref := range []string{"pk.bad", "pk.good"} {
@@ -48,7 +47,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (id <> %d OR active_count = 0)`, queues[0]))
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
 
-	require.NoError(t, h.round(ctx, []item{{execution: newcomer}}, errands{queues: queues}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: newcomer}}, errands{queues: queues}))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, waiters[1]))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, waiters[0]))
@@ -110,7 +109,7 @@ func TestPausesGrow(t *testing.T) {
 	require.Greater(t, total, 10*time.Second, "a row that is committed late is waited for")
 }
 
-// Rules that change while rounds run, as they do while packs are loaded, are
+// Rules that change while batches run, as they do while packs are loaded, are
 // waited for: no request is dead-lettered for them.
 func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -118,24 +117,24 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	testkit.Worker(t, st, "w1")
 	action := testkit.Action(t, st, "pk.a")
 	request := testkit.Execution(t, st, action).ID
-	rounds := handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil)
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
 	// The rules are other ones whenever somebody looks.
 	testkit.Exec(t, st, `ALTER TABLE admission_epoch RENAME TO held`)
 	testkit.Exec(t, st, `CREATE SEQUENCE turns`)
 	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
-	_, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
-	require.ErrorIs(t, err, handover.ErrMoved)
+	_, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
+	require.ErrorIs(t, err, scheduler.ErrConflict)
 	require.Equal(t, again, classify(err, maxRefusals+1))
 	require.Equal(t, suspect, classify(err, maxMoves+1))
 	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
 	testkit.Exec(t, st, `ALTER TABLE held RENAME TO admission_epoch`)
-	result, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
+	result, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Granted)
 }
 
 // Upstream 13: a message about a claim that nobody finished puts it back, whether
-// a sweep has found it or not, and it is served by the next round. A young claim
+// a sweep has found it or not, and it is served by the next batch. A young claim
 // is left to whoever is about to finish it.
 func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	t.Parallel()
@@ -146,24 +145,24 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusScheduling, age }).ID
 	}
 	stale, young := claim(time.Minute), claim(time.Second)
-	rounds := handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil)
-	h := newHot(nil, nil, 1, rounds, course{}, testkit.Logger(t), nil).schedulers[0]
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
+	h := newHot(nil, nil, 1, rounds, stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
 	ctx := testkit.Context(t)
-	require.NoError(t, h.round(ctx, []item{{execution: stale}, {execution: young}}, errands{}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: stale}, {execution: young}}, errands{}))
 	require.Equal(t, []int64{stale}, h.reclaimed)
-	require.NoError(t, h.round(ctx, []item{{execution: h.reclaimed[0]}}, errands{}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: h.reclaimed[0]}}, errands{}))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, stale))
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, young))
 }
 
-// Errands of any mixture are parted until each stands alone: one that cannot be
+// Errands of any mixture are bisected until each stands alone: one that cannot be
 // done does not keep the loop from anything else.
 func TestErrandsArePartedUntilEachStandsAlone(t *testing.T) {
 	t.Parallel()
 	e := errands{
 		queues: []int64{1, 2, 3}, expired: []int64{4}, misplaced: []int64{5, 6},
-		lost: []recovery.Lost{{Note: 7}}, stranded: []recovery.Stranded{{Execution: 8}, {Execution: 9}},
+		lost: []scheduler.LostHolder{{Note: 7}}, unstarted: []scheduler.Unstarted{{Execution: 8}, {Execution: 9}},
 	}
 	alone := 0
 	var part func(errands)
@@ -172,7 +171,7 @@ func TestErrandsArePartedUntilEachStandsAlone(t *testing.T) {
 			alone += e.size()
 			return
 		}
-		first, second := e.halve()
+		first, second := e.bisect()
 		require.Equal(t, e.size(), first.size()+second.size())
 		require.Positive(t, first.size())
 		require.Positive(t, second.size())
@@ -217,7 +216,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	metrics := NewMetrics(prometheus.NewRegistry())
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), metrics).schedulers[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), metrics).lanes[0]
 	ctx := testkit.Context(t)
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	state := testkit.State(t, st, held, 5)
@@ -235,7 +234,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	_, err = other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
 	require.NoError(t, err)
 
-	require.NoError(t, h.round(handover.Impatient(ctx), items, noErrands))
+	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), items, noErrands))
 	require.Len(t, h.later.items, 6)
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE action_ref = 'pk.free' AND status = 'scheduled'`))
 	again := make([]item, 0, 6)
@@ -245,19 +244,19 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	}
 	h.later.items = nil
 	failures := testutil.ToFloat64(metrics.failures)
-	require.NoError(t, h.round(handover.Impatient(ctx), again, noErrands))
+	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), again, noErrands))
 	require.InDelta(t, failures+1, testutil.ToFloat64(metrics.failures), 0.1, "one round for all of them")
 	require.Len(t, h.later.items, 6)
 	require.NoError(t, other.Rollback(ctx))
-	require.NoError(t, h.round(handover.Impatient(ctx), again, noErrands))
+	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), again, noErrands))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'requested'`))
 }
 
-// What a message says of its execution's action and parameters is a hint for the round;
+// What a message says of its execution's action and parameters is a hint for the batch;
 // a find of a sweep, and a message that says nothing, have none.
 func TestMessagesHintAtTheirActions(t *testing.T) {
 	t.Parallel()
-	read := func(ended bool, payload string) handover.Hint {
+	read := func(ended bool, payload string) scheduler.Hint {
 		kind := message.TypeExecutionRequested
 		if ended {
 			kind = message.TypeExecutionCompleted
@@ -267,16 +266,16 @@ func TestMessagesHintAtTheirActions(t *testing.T) {
 		require.NoError(t, it.decode(nil), payload)
 		return it.hint
 	}
-	require.Equal(t, handover.Hint{ActionID: 3, ActionRef: "pk.a", Config: []byte(`{"a":1}`)},
+	require.Equal(t, scheduler.Hint{ActionID: 3, ActionRef: "pk.a", Config: []byte(`{"a":1}`)},
 		read(false, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","config":{"a":1}}`))
-	require.Equal(t, handover.Hint{ActionRef: "pk.a"}, read(false, `{"execution_id":1,"action_id":null,"action_ref":"pk.a","config":null}`))
-	require.Equal(t, handover.Hint{}, read(false, `{"execution_id":1}`))
-	require.Equal(t, handover.Hint{ActionRef: "pk.a"},
+	require.Equal(t, scheduler.Hint{ActionRef: "pk.a"}, read(false, `{"execution_id":1,"action_id":null,"action_ref":"pk.a","config":null}`))
+	require.Equal(t, scheduler.Hint{}, read(false, `{"execution_id":1}`))
+	require.Equal(t, scheduler.Hint{ActionRef: "pk.a"},
 		read(false, `{"execution_id":1,"action_ref":"pk.a","config":{"a":"`+strings.Repeat("x", maxHintedConfig)+`"}}`), "large parameters are not kept")
-	require.Equal(t, handover.Hint{ActionID: 3, ActionRef: "pk.a"},
+	require.Equal(t, scheduler.Hint{ActionID: 3, ActionRef: "pk.a"},
 		read(true, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","status":"completed","attempt":9,"worker_id":9,"completed_at":"2026-01-01T00:00:00Z"}`))
-	require.Equal(t, handover.Hint{}, read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
+	require.Equal(t, scheduler.Hint{}, read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
 
-	todo := collect([]item{{execution: 1}, {execution: 2, delivery: &broker.Delivery{}, hint: handover.Hint{ActionID: 5}}}, noErrands)
-	require.Equal(t, map[int64]handover.Hint{2: {ActionID: 5}}, todo.said)
+	todo := collect([]item{{execution: 1}, {execution: 2, delivery: &broker.Delivery{}, hint: scheduler.Hint{ActionID: 5}}}, noErrands)
+	require.Equal(t, map[int64]scheduler.Hint{2: {ActionID: 5}}, todo.said)
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/gate"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/supervise"
 )
 
 // inbox is the loop of one queue besides the hot ones. It takes whatever has
 // arrived, and what a sweep has found, deals with it as one batch, and acknowledges
 // it after the commit. Its answers to failures are those of the hot loop: a database
-// that is away is waited for, a batch that fails is parted, a message that fails all
+// that is away is waited for, a batch that fails is bisected, a message that fails all
 // by itself is put off and in the end dead-lettered with the reason.
 type inbox struct {
 	supervise.Base
@@ -84,7 +84,7 @@ func (b *inbox) run(ctx context.Context) {
 			}
 			b.all(ctx, items)
 		case <-b.later.timer.C:
-			b.all(handover.Impatient(ctx), b.later.take(b.most, time.Now()))
+			b.all(scheduler.Impatient(ctx), b.later.take(b.most, time.Now()))
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (b *inbox) batch(ctx context.Context, items []item) error {
 // once runs a batch to its end even when the engine begins to stop, because a
 // finished batch is less work for whoever takes over.
 func (b *inbox) once(ctx context.Context, ids []int64) ([]int64, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
 	return b.work(ctx, ids)
 }
@@ -171,12 +171,12 @@ func (b *inbox) once(ctx context.Context, ids []int64) ([]int64, error) {
 // part isolates what makes a batch fail.
 func (b *inbox) part(ctx context.Context, items []item, cause error, verdict answer) error {
 	if len(items) == 1 {
-		b.putOff(ctx, items[0], cause, verdict)
+		b.postpone(ctx, items[0], cause, verdict)
 		return nil
 	}
 	b.logger.WarnContext(ctx, "Batch failed and is halved", "queue", b.queue, "messages", len(items), "error", cause)
 	if verdict == blocked {
-		ctx = handover.Impatient(ctx)
+		ctx = scheduler.Impatient(ctx)
 	}
 	middle := len(items) / 2
 	if err := b.batch(ctx, items[:middle]); err != nil {
@@ -185,8 +185,8 @@ func (b *inbox) part(ctx context.Context, items []item, cause error, verdict ans
 	return b.batch(ctx, items[middle:])
 }
 
-// putOff deals with what fails all by itself. What a sweep found is found again.
-func (b *inbox) putOff(ctx context.Context, it item, cause error, verdict answer) {
+// postpone deals with what fails all by itself. What a sweep found is found again.
+func (b *inbox) postpone(ctx context.Context, it item, cause error, verdict answer) {
 	switch {
 	case it.delivery == nil:
 		b.logger.ErrorContext(ctx, "What was forgotten cannot be dealt with", "what", b.what, "id", it.execution, "error", cause)

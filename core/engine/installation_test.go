@@ -146,7 +146,7 @@ func (a *atFault) mended(t *testing.T) {
 	require.Equal(t, a.log.count("Installation is at fault"), a.log.count("Installation is mended"))
 }
 
-// A column that the rounds need is dropped under load, and added again.
+// A column that the batches need is dropped under load, and added again.
 func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
 	t.Parallel()
 	a := newAtFault(t)

@@ -12,7 +12,7 @@ import (
 // again if the replica ends, and they are tried again after a growing pause; they
 // are never put straight back to the queue, where they would spin.
 //
-// Messages without a row have a bounded share of the prefetch, over all schedulers, because a database that
+// Messages without a row have a bounded share of the prefetch, over all lanes, because a database that
 // was restored beside a live broker has thousands of them. What exceeds it becomes a dead
 // letter at once. Nothing is lost by that: a row that comes later is found by the sweeps.
 type later struct {

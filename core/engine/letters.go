@@ -8,7 +8,7 @@ import (
 	"github.com/attune-go/attune/core/deadletter"
 )
 
-// desk takes back letters that were given to the rounds; *deadletter.Handler is
+// desk takes back letters that were given to the batches; *deadletter.Handler is
 // one.
 type desk interface {
 	Settle(ctx context.Context, letter *deadletter.Letter)
@@ -16,7 +16,7 @@ type desk interface {
 	Absent(ctx context.Context, letters []*deadletter.Letter) (exist []*deadletter.Letter, err error)
 }
 
-// SubmitLetters hands dead letters to the loop that a round has to decide. It
+// SubmitLetters hands dead letters to the loop that a batch has to decide. It
 // waits while the loop is busy.
 func (h *hot) SubmitLetters(ctx context.Context, letters []*deadletter.Letter) error {
 	select {
@@ -27,7 +27,7 @@ func (h *hot) SubmitLetters(ctx context.Context, letters []*deadletter.Letter) e
 	}
 }
 
-// ofLetters are letters as a round takes them, each settled by itself.
+// ofLetters are letters as a batch takes them, each settled by itself.
 func ofLetters(letters []*deadletter.Letter) []item {
 	items := make([]item, len(letters))
 	for i, l := range letters {
@@ -36,43 +36,43 @@ func ofLetters(letters []*deadletter.Letter) []item {
 	return items
 }
 
-// settleLetter gives a letter back after a round that was committed, or puts it
+// settleLetter gives a letter back after a batch that was committed, or puts it
 // off because nobody had room for its execution yet.
-func (s *scheduler) settleLetter(ctx context.Context, it item) {
+func (l *lane) settleLetter(ctx context.Context, it item) {
 	if !it.letter.Open() {
-		s.desk.Settle(ctx, it.letter)
+		l.desk.Settle(ctx, it.letter)
 		return
 	}
 	it.attempts = min(it.attempts, maxAttempts/2) // nothing is wrong with it
-	s.later.add(it, time.Now())
+	l.later.add(it, time.Now())
 }
 
 // roomForLetters is how many more letters may be kept in hand because no worker
 // has room: those that wait must not hold up the ones that can be decided.
-func (s *scheduler) roomForLetters() int {
+func (l *lane) roomForLetters() int {
 	room := deadletter.MaxOpen
-	for i := range s.later.items {
-		if it := &s.later.items[i]; it.letter != nil && it.letter.Open() {
+	for i := range l.later.items {
+		if it := &l.later.items[i]; it.letter != nil && it.letter.Open() {
 			room--
 		}
 	}
 	return max(room, 0)
 }
 
-// putOffLetter deals with a letter whose round failed all by itself. In the end a
+// postponeLetter deals with a letter whose batch failed all by itself. In the end a
 // person sees to it: a letter must not become a letter again.
-func (s *scheduler) putOffLetter(ctx context.Context, it item, cause error, verdict answer) {
+func (l *lane) postponeLetter(ctx context.Context, it item, cause error, verdict answer) {
 	if verdict == suspect && it.attempts+1 >= maxAttempts {
 		bounded, cancel := context.WithTimeout(ctx, sideTimeout)
 		defer cancel()
-		err := s.desk.GiveUp(bounded, it.letter, cause)
+		err := l.desk.GiveUp(bounded, it.letter, cause)
 		if err == nil {
 			return
 		}
 		cause = err
 	}
-	s.logger.WarnContext(ctx, "Dead letter cannot be decided now and is tried again",
+	l.logger.WarnContext(ctx, "Dead letter cannot be decided now and is tried again",
 		"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
 	it.blocked = verdict == blocked
-	s.later.add(it, time.Now())
+	l.later.add(it, time.Now())
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -55,12 +55,12 @@ func buried(t *testing.T, st *store.Store, action testkit.ActionRow, queue, work
 	})
 }
 
-// A letter that no round can decide costs its neighbours nothing and is given to a
+// A letter that no batch can decide costs its neighbours nothing and is given to a
 // person; it never becomes a letter again.
 func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}
 	h.desk = desk
 	w := testkit.Worker(t, st, "stranger")
@@ -75,7 +75,7 @@ func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 	items := append(ofLetters(letters), item{execution: newcomer})
 	require.Len(t, items, 4)
 	items[1].attempts = maxAttempts - 1 // it has been tried
-	require.NoError(t, h.round(testkit.Context(t), items, noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), items, noErrands))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
 	require.Len(t, desk.settled, 2)
 	require.Len(t, desk.givenUp, 1)
@@ -86,7 +86,7 @@ func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 
 	// While even that is refused, it stays in hand.
 	desk.refuses = true
-	require.NoError(t, h.round(testkit.Context(t), items[1:2], noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), items[1:2], noErrands))
 	require.Len(t, h.later.items, 1)
 }
 
@@ -95,7 +95,7 @@ func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 func TestALetterWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	h := newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
+	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}
 	h.desk = desk
 	fences := func(w *testkit.WorkerRow) {
@@ -110,7 +110,7 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	letter := buried(t, st, action, queue, old.ID)
 
 	for range 3 {
-		require.NoError(t, h.round(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noErrands))
+		require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noErrands))
 	}
 	require.True(t, letter.Open())
 	require.Empty(t, desk.settled)
@@ -119,7 +119,7 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_holder WHERE attempt = 1`))
 
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 0 WHERE worker = $1`, other.ID)
-	require.NoError(t, h.round(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noErrands))
 	require.Len(t, desk.settled, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'retried'`))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other.ID))
@@ -148,14 +148,14 @@ func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
 	for _, letter := range letters {
 		age(letter, 4*time.Minute)
 	}
-	s.round(t, letters)
+	s.batch(t, letters)
 	for _, letter := range letters {
 		require.True(t, letter.Open(), "first seen, or handed over a moment ago")
 	}
 	for _, letter := range letters {
 		age(letter, 6*time.Minute)
 	}
-	s.round(t, letters)
+	s.batch(t, letters)
 	require.Equal(t, []bool{true, true, false}, []bool{yearAhead.Open(), hourBehind.Open(), again.Open()}, "those were first seen just now")
 	require.Equal(t, 1, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`))
 }
@@ -171,7 +171,7 @@ func TestOnlyAFewLettersWaitForRoom(t *testing.T) {
 	}
 	require.Less(t, deadletter.MaxOpen+deadletter.MaxBatch, deadletter.Prefetch)
 	for some := range slices.Chunk(letters, deadletter.MaxBatch) {
-		s.round(t, some)
+		s.batch(t, some)
 	}
 	open := 0
 	for _, letter := range letters {
@@ -189,7 +189,7 @@ func TestOnlyAFewLettersWaitForRoom(t *testing.T) {
 // crowded is an engine whose only other worker has no room.
 type crowded struct {
 	store      *store.Store
-	hot        *scheduler
+	hot        *lane
 	desk       *shelf
 	action     testkit.ActionRow
 	queue, old int64
@@ -199,7 +199,7 @@ func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	s := &crowded{store: st, desk: &shelf{givenUp: map[int64]error{}}, action: testkit.Action(t, st, "pk.do")}
-	s.hot = newHot(nil, nil, 1, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil).schedulers[0]
+	s.hot = newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	s.hot.desk = s.desk
 	fences := func(w *testkit.WorkerRow) {
 		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1, -time.Hour
@@ -212,8 +212,8 @@ func newCrowded(t *testing.T) *crowded {
 	return s
 }
 
-// round decides letters as they come.
-func (s *crowded) round(t *testing.T, letters []*deadletter.Letter) {
+// batch decides letters as they come.
+func (s *crowded) batch(t *testing.T, letters []*deadletter.Letter) {
 	t.Helper()
-	require.NoError(t, s.hot.round(testkit.Context(t), ofLetters(letters), noErrands))
+	require.NoError(t, s.hot.runBatch(testkit.Context(t), ofLetters(letters), noErrands))
 }

@@ -40,14 +40,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) round(size int, took time.Duration) {
+func (m *Metrics) batch(size int, took time.Duration) {
 	if m != nil {
 		m.duration.Observe(took.Seconds())
 		m.size.Observe(float64(size))
 	}
 }
 
-func (m *Metrics) roundFailed() {
+func (m *Metrics) batchFailed() {
 	if m != nil {
 		m.failures.Inc()
 	}

@@ -78,7 +78,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 
 // Ready runs the readiness checks: the database answers, the broker is
 // is as it must be, the broker is connected and takes messages, every queue has our consumer, every loop ticks,
-// and the round under way comes to its end.
+// and the batch under way comes to its end.
 func (e *Engine) Ready(ctx context.Context) []api.Check {
 	checks := []api.Check{e.databaseReady(ctx), e.installationReady(), e.brokerReady()}
 	for _, name := range slices.Sorted(maps.Keys(e.consumers)) {
@@ -94,7 +94,7 @@ func (e *Engine) Ready(ctx context.Context) []api.Check {
 	for _, name := range slices.Sorted(maps.Keys(e.loops)) {
 		checks = append(checks, e.loopReady(name))
 	}
-	return append(checks, e.roundsReady())
+	return append(checks, e.schedulerReady())
 }
 
 // pingPatience is below what a probe of an orchestrator usually waits.
@@ -152,10 +152,10 @@ func (e *Engine) loopReady(name string) api.Check {
 	return check
 }
 
-// roundsReady says whether the rounds go on. Without work they are idle, which
+// schedulerReady says whether batches are committed. Without work they are idle, which
 // is well; one that is under way for long waits for something that does not come. The oldest
-// of all schedulers counts.
-func (e *Engine) roundsReady() api.Check {
+// of all lanes counts.
+func (e *Engine) schedulerReady() api.Check {
 	check := api.Check{Name: "rounds", OK: true, Detail: "idle"}
 	if done := e.hot.lastDone(); !done.IsZero() {
 		check.Detail = "last round " + moment(done)

@@ -3,21 +3,18 @@ package engine
 import (
 	"time"
 
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/deadletter"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 )
 
-// steps lists what a message meets, in the order it meets it. One round takes
+// steps lists what a message meets, in the order it meets it. One batch takes
 // everything that has arrived: what has ended gives back its slot, who waits
 // takes it, and only then do newcomers enter, so that nobody overtakes.
 //
 //	step          trigger               what it does
 //	completion    execution.completed   releases the holder once; repeats what may be
 //	return        a deleted execution   gives back what it held
-//	rehome        a worker that is gone finds another for what was not started
+//	reassign      a worker that is gone finds another for what was not started
 //	letters       a hand-over that died finds another worker, or ends
 //	expiry        a wait too long       ends it, out of its line
 //	fill          slots that are free   promotes waiting heads, in order
@@ -25,55 +22,55 @@ import (
 //	dispatch      execution.requested   claims, admits or queues, hands over
 //	(a worker)    execution.dispatch.…  scheduled → running → terminal
 //
-// Workflows that ask to run, and children that have ended, are handed to the rounds
-// of package advancement, and enforcements get their executions in rounds of their
+// Workflows that ask to run, and children that have ended, are handed to the batches
+// of package advancement, and enforcements get their executions in batches of their
 // own (workflows.go, enforcements.go):
 //
 //	advancement   a workflow's turn     decides; makes children, admits and hands them over
 //	enforcement   enforcement.created   makes the execution, admits and hands it over
-func (c course) steps(work work) (its parts, all []handover.Step) {
-	its.done, its.asked = completion.NewReports(c.completion, work.ended), dispatch.New(work.requested).WithLate(work.late).WithHints(work.said)
-	its.rehome = recovery.NewRehome(work.stranded, c.moveLate)
+func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
+	its.done, its.asked = scheduler.NewCompletionStep(c.completion, work.ended), scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
+	its.reassign = scheduler.NewReassignStep(work.unstarted, c.moveLate)
 	all = append(all, its.done)
 	if len(work.lost) > 0 {
-		all = append(all, recovery.NewReturn(work.lost))
+		all = append(all, scheduler.NewReturnStep(work.lost))
 	}
-	if len(work.stranded) > 0 {
-		all = append(all, its.rehome)
+	if len(work.unstarted) > 0 {
+		all = append(all, its.reassign)
 	}
 	if len(work.letters) > 0 {
 		all = append(all, deadletter.NewStep(work.letters, work.room))
 	}
 	if len(work.expired) > 0 {
-		all = append(all, recovery.NewExpiry(work.expired, c.queueTimeout))
+		all = append(all, scheduler.NewExpireStep(work.expired, c.queueTimeout))
 	}
 	all = append(all, work.fill())
 	if len(work.misplaced) > 0 {
-		all = append(all, dispatch.NewMove(work.misplaced))
+		all = append(all, scheduler.NewMoveStep(work.misplaced))
 	}
 	return its, append(all, its.asked)
 }
 
-// parts are the steps that have something to say after the round.
+// parts are the steps that have something to say after the batch.
 type parts struct {
-	done   *completion.Step
-	rehome *recovery.Rehome
-	asked  *dispatch.Step
+	done     *scheduler.CompletionStep
+	reassign *scheduler.ReassignStep
+	asked    *scheduler.RequestStep
 }
 
-// course is what the steps depend on.
-type course struct {
+// stepConfig is what the steps depend on.
+type stepConfig struct {
 	queueTimeout time.Duration // how long one may wait in a queue whose policies do not say
 	moveLate     bool          // what a living worker has not started in time may go to another
-	completion   completion.Config
+	completion   scheduler.CompletionConfig
 }
 
-// work is what one round is given.
+// work is what one batch is given.
 type work struct {
-	ended     []completion.Report
-	requested []int64                 // executions that ask to run
-	late      []int64                 // those of them that a sweep found
-	said      map[int64]handover.Hint // what the messages of the others say
+	ended     []scheduler.Report
+	requested []int64                  // executions that ask to run
+	late      []int64                  // those of them that a sweep found
+	said      map[int64]scheduler.Hint // what the messages of the others say
 	letters   []*deadletter.Letter
 	room      int // how many of the letters may wait for a worker to have room
 	errands
@@ -83,28 +80,28 @@ func (w work) empty() bool {
 	return len(w.ended)+len(w.requested)+len(w.letters) == 0 && w.errands.empty()
 }
 
-// errands are what a round does besides what messages ask for.
+// errands are what a batch does besides what messages ask for.
 type errands struct {
 	queues    []int64       // queues to fill
-	waited    map[int64]int // how often each was left because another round held it
+	waited    map[int64]int // how often each was left because another batch held it
 	expired   []int64       // executions that have waited too long
 	misplaced []int64       // executions that wait in a queue that is no longer theirs
-	lost      []recovery.Lost
-	stranded  []recovery.Stranded
+	lost      []scheduler.LostHolder
+	unstarted []scheduler.Unstarted
 	due       bool // somebody waits for a moment that has come
 }
 
 var noErrands errands
 
 func (e errands) size() int {
-	return len(e.queues) + len(e.expired) + len(e.misplaced) + len(e.lost) + len(e.stranded)
+	return len(e.queues) + len(e.expired) + len(e.misplaced) + len(e.lost) + len(e.unstarted)
 }
 
 func (e errands) empty() bool { return e.size() == 0 && !e.due }
 
-// halve parts the errands into two parts that are both smaller: one kind from
+// bisect parts the errands into two parts that are both smaller: one kind from
 // the others, or a single kind in its middle.
-func (e errands) halve() (first, second errands) {
+func (e errands) bisect() (first, second errands) {
 	size := e.size()
 	first.waited = e.waited
 	mixed := func(n int) bool { return n > 0 && n < size }
@@ -119,16 +116,16 @@ func (e errands) halve() (first, second errands) {
 	case mixed(len(e.lost)):
 		first.lost, second.lost = e.lost, nil
 	default:
-		first.queues, second.queues = parted(e.queues)
-		first.expired, second.expired = parted(e.expired)
-		first.misplaced, second.misplaced = parted(e.misplaced)
-		first.lost, second.lost = parted(e.lost)
-		first.stranded, second.stranded = parted(e.stranded)
+		first.queues, second.queues = bisect(e.queues)
+		first.expired, second.expired = bisect(e.expired)
+		first.misplaced, second.misplaced = bisect(e.misplaced)
+		first.lost, second.lost = bisect(e.lost)
+		first.unstarted, second.unstarted = bisect(e.unstarted)
 	}
 	return first, second
 }
 
-func parted[T any](list []T) (first, second []T) {
+func bisect[T any](list []T) (first, second []T) {
 	middle := (len(list) + 1) / 2
 	return list[:middle], list[middle:]
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/attune-go/attune/core/advancement"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
 
 // addWorkflows adds what starts workflows and leads them on.
-func (e *Engine) addWorkflows(rounds *handover.HandOver, metrics *supervise.Metrics) {
+func (e *Engine) addWorkflows(rounds *scheduler.Scheduler, metrics *supervise.Metrics) {
 	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
 	e.workflows = advancement.NewRunner(cfg, rounds, blame, e.besides, e.logger, advancement.NewMetrics(e.registry))
 	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -49,9 +49,9 @@ func blame(err error, tries int) advancement.Blame {
 	}
 }
 
-// besides continues after a round outside of the hot loop: workflows, repetitions, and queues
+// besides continues after a batch outside of the hot loop: workflows, repetitions, and queues
 // that are not filled yet.
-func (e *Engine) besides(ctx context.Context, result handover.Result) {
+func (e *Engine) besides(ctx context.Context, result scheduler.Result) {
 	e.workflows.Begin(result.Starts...)
 	e.workflows.Advance(result.Tasks...)
 	e.hot.repeated(ctx, result)

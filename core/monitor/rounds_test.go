@@ -8,10 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -23,10 +21,10 @@ func (silent) Published(int64, []outbox.Message) {}
 
 // rounds runs what the engine runs, so that what is read here was written by
 // admission itself.
-func (b *testBundle) rounds(t *testing.T) func(steps ...handover.Step) {
+func (b *testBundle) rounds(t *testing.T) func(steps ...scheduler.Step) {
 	t.Helper()
-	rounds := handover.New(handover.Config{}, b.store, silent{}, testkit.Logger(t), nil)
-	return func(steps ...handover.Step) {
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: silent{}, Logger: testkit.Logger(t)})
+	return func(steps ...scheduler.Step) {
 		t.Helper()
 		_, err := rounds.Run(testkit.Context(t), steps...)
 		require.NoError(t, err)
@@ -54,7 +52,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 		}).ID
 	}
 	first, second, low, high := request("acme", 0), request("acme", 0), request("acme", -1), request("acme", 1)
-	run(handover.Fill{}, dispatch.New([]int64{first, second, low, high}))
+	run(scheduler.FillStep{}, scheduler.NewRequestStep([]int64{first, second, low, high}))
 
 	for id, want := range map[int64]int64{high: 1, second: 2, low: 3} {
 		w := b.ask(t, id)
@@ -78,7 +76,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 
 	// Two more tenants fill the pack: what waits then is kept by it.
 	others := []int64{request("b", 0), request("c", 0), request("d", 0)}
-	run(handover.Fill{}, dispatch.New(others))
+	run(scheduler.FillStep{}, scheduler.NewRequestStep(others))
 	w = b.ask(t, others[2])
 	require.NotNil(t, w.Scope)
 	require.Equal(t, "pack demo", w.Scope.Name)
@@ -91,7 +89,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	testkit.Exec(t, st, `update execution set status = 'running', started_at = now() where id = $1`, first)
 	testkit.Exec(t, st, `update execution set status = 'completed' where id = $1`, first)
 	require.Contains(t, strings.Join(b.ask(t, first).Lines, "\n"), "Its slot has not been given back yet")
-	run(completion.New([]int64{first}), handover.Fill{})
+	run(scheduler.NewReleaseStep([]int64{first}), scheduler.FillStep{})
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, high))
 	require.Contains(t, b.ask(t, high).Summary, "was handed to worker w-1")
 	d, err := b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant": "acme"}`})

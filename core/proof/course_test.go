@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -99,7 +97,7 @@ func (m *machine) cancel(*rapid.T) {
 		m.round(list, nil)
 		return
 	}
-	m.run(handover.Fill{Queues: queues})
+	m.run(scheduler.FillStep{Queues: queues})
 	m.model.promote()
 }
 
@@ -126,13 +124,13 @@ func (m *machine) giveBack(*rapid.T) {
 	}
 	rows, err := m.store.FindLostHolders(testkit.Context(m.tb.TB), 100)
 	require.NoError(m.t, err)
-	lost := make([]recovery.Lost, len(rows))
+	lost := make([]scheduler.LostHolder, len(rows))
 	for i, row := range rows {
-		lost[i] = recovery.Lost{Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes}
+		lost[i] = scheduler.LostHolder{Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes}
 	}
 	require.Len(m.t, lost, len(m.model.notes))
 	for range 2 {
-		m.run(recovery.NewReturn(lost), handover.Fill{})
+		m.run(scheduler.NewReturnStep(lost), scheduler.FillStep{})
 	}
 	for _, e := range m.model.notes {
 		m.model.restore(e)
@@ -148,7 +146,7 @@ func (m *machine) expire(*rapid.T) {
 	}
 	testkit.Exec(m.tb, m.store, `UPDATE execution_admission_entry SET enqueued_at = now() - interval '2 minutes' WHERE execution_id = ANY ($1)`, idsOf(list))
 	list = m.again(list)
-	m.run(recovery.NewExpiry(idsOf(list), timeout*1e9), handover.Fill{})
+	m.run(scheduler.NewExpireStep(idsOf(list), timeout*1e9), scheduler.FillStep{})
 	for _, e := range list {
 		m.model.expire(e)
 	}
@@ -183,7 +181,7 @@ func (m *machine) word(*rapid.T) {
 		}
 	}
 	_, nudged := m.said.take(m.tb)
-	m.run(handover.Fill{}, dispatch.New(nudged))
+	m.run(scheduler.FillStep{}, scheduler.NewRequestStep(nudged))
 	m.model.promote()
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -42,10 +42,10 @@ func TestHATwoSchedulersOnOneMessageDispatchOnce(t *testing.T) {
 	free, one := r.limited("pk.free", 0), r.limited("pk.one", 1)
 	for range 10 {
 		ids := slices.Concat(r.make(free, 1), r.make(one, 1))
-		r.together(2, func(replica *handover.HandOver, _ int) { r.try(replica, nil, ids) })
+		r.together(2, func(replica *scheduler.Scheduler, _ int) { r.try(replica, nil, ids) })
 		require.Equal(t, map[int64]int{ids[0]: 1, ids[1]: 1}, r.dispatched())
 		r.finish(attune.StatusCompleted, ids...)
-		require.Equal(t, handover.Result{Released: 2}, r.report(ids...))
+		require.Equal(t, scheduler.Result{Released: 2}, r.report(ids...))
 	}
 	r.settle()
 }
@@ -56,7 +56,7 @@ func TestHAThreeSchedulersOneMessageManyTimes(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	ids := slices.Concat(r.make(r.limited("pk.free", 0), 5), r.make(r.limited("pk.many", 5), 5))
-	r.together(3, func(replica *handover.HandOver, _ int) {
+	r.together(3, func(replica *scheduler.Scheduler, _ int) {
 		for range 5 {
 			batch := slices.Clone(ids)
 			rand.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
@@ -80,11 +80,11 @@ func TestHACompletionByAnotherReplicaAdvancesTheQueue(t *testing.T) {
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 4)
-	require.Equal(t, handover.Result{Granted: 1, Enqueued: 3}, r.ask(ids...))
+	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 3}, r.ask(ids...))
 	for i, id := range ids[:3] {
 		require.Equal(t, map[int64]int{id: 1}, r.dispatched())
 		r.finish(attune.StatusCompleted, id)
-		require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.on(r.replica(), []int64{id}, nil))
+		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.on(r.replica(), []int64{id}, nil))
 		require.Equal(t, ids[i+2:], r.line(action))
 	}
 	r.settle()
@@ -101,7 +101,7 @@ func TestHADuplicateCompletionsReleaseOnce(t *testing.T) {
 	for done := 0; done < len(ids); done += 3 {
 		running := ids[done:min(done+3, len(ids))]
 		r.finish(attune.StatusCompleted, running...)
-		r.together(3, func(replica *handover.HandOver, _ int) {
+		r.together(3, func(replica *scheduler.Scheduler, _ int) {
 			for range 4 {
 				reports := slices.Concat(running, ids[:done], running[:1])
 				rand.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
@@ -126,16 +126,16 @@ func TestHACompletionBeforeTheRunningReport(t *testing.T) {
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 2)
 	r.ask(ids...)
-	require.Equal(t, handover.Result{}, r.report(ids[0]), "the row says that it was not even started")
+	require.Equal(t, scheduler.Result{}, r.report(ids[0]), "the row says that it was not even started")
 	r.finish(attune.StatusRunning, ids[0])
-	require.Equal(t, handover.Result{}, r.report(ids[0]), "the row says that it runs")
+	require.Equal(t, scheduler.Result{}, r.report(ids[0]), "the row says that it runs")
 	require.Equal(t, []attune.Status{attune.StatusRunning, attune.StatusRequested}, r.statuses(ids...))
 	r.finish(attune.StatusCompleted, ids[0])
-	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[0]))
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[0]))
 	// The worker's own word that it runs arrives last.
 	r.finish(attune.StatusRunning, ids[0])
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, r.store, ids[0]))
-	require.Equal(t, handover.Result{}, r.report(ids[0]))
+	require.Equal(t, scheduler.Result{}, r.report(ids[0]))
 	r.settle()
 }
 
@@ -147,8 +147,8 @@ func TestHACancelledBeforeRequested(t *testing.T) {
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 3)
 	r.finish(attune.StatusCancelled, ids[0])
-	require.Equal(t, handover.Result{}, r.report(ids[0]), "the cancel is told first")
-	require.Equal(t, handover.Result{Granted: 1, Enqueued: 1}, r.ask(ids...))
+	require.Equal(t, scheduler.Result{}, r.report(ids[0]), "the cancel is told first")
+	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, r.ask(ids...))
 	r.finish(attune.StatusCancelled, ids[2])
 	require.Equal(t, map[int64]int{ids[1]: 1}, r.dispatched())
 	r.finish(attune.StatusCompleted, ids[1])

@@ -10,9 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -30,9 +28,9 @@ import (
 // And the invariants of admission, besides the model, the siege and the
 // in-memory property test of package admission, which hold all of them:
 //
-//	S1, S2  handover: TestARequestIsAdmittedPlacedAndDispatchedInOneCommit
+//	S1, S2  scheduler: TestARequestIsAdmittedPlacedAndDispatchedInOneCommit
 //	S3      TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds, TestIncidentSt24481…
-//	S4, S5  handover: TestALimitQueuesInOrderAndCompletionPromotes; admission: TestS4SharedLimits…
+//	S4, S5  scheduler: TestALimitQueuesInOrderAndCompletionPromotes; admission: TestS4SharedLimits…
 //	S6, S7  TestIncidentKestra17759…, TestIncidentSolidQueue761…; recovery: TestAnEndedHolderIsFound
 //	S17     TestS17TheLineNeverGrowsBeyondItsMaximum
 //	S21     triage: TestS21APausedQueueAdmitsNothingAndKeepsItsOrder; TestIncidentSt24779…
@@ -44,7 +42,7 @@ import (
 // tried:
 //
 //	two schedulers, one message             TestHATwoSchedulersOnOneMessageDispatchOnce
-//	three schedulers, one message k times   TestHAThreeSchedulersOneMessageManyTimes; handover: TestThreeReplicasUnderAbuse
+//	three schedulers, one message k times   TestHAThreeSchedulersOneMessageManyTimes; scheduler: TestThreeReplicasUnderAbuse
 //	completion by another replica           TestHACompletionByAnotherReplicaAdvancesTheQueue
 //	crash after claim before publish        TestHACrashAfterClaimBeforePublish
 //	crash after release before republish    TestHACrashAfterReleaseBeforeRepublish
@@ -104,7 +102,7 @@ import (
 //	S16      answered at the last moment    TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther
 
 // together runs a function on several fresh replicas at the same moment.
-func (r *room) together(n int, do func(replica *handover.HandOver, which int)) {
+func (r *room) together(n int, do func(replica *scheduler.Scheduler, which int)) {
 	r.t.Helper()
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -120,8 +118,8 @@ func (r *room) together(n int, do func(replica *handover.HandOver, which int)) {
 }
 
 // try is on for goroutines: what fails is said and does not stop.
-func (r *room) try(replica *handover.HandOver, ended, asked []int64) handover.Result {
-	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), handover.Fill{}, dispatch.New(asked))
+func (r *room) try(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
+	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{}, scheduler.NewRequestStep(asked))
 	if err != nil {
 		r.t.Errorf("round: %v", err)
 	}
@@ -151,10 +149,10 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 	require.NoError(t, tx.QueryRow(testkit.Context(t), `INSERT INTO execution (action, action_ref, status) VALUES ($1, $2, 'requested') RETURNING id`,
 		action.ID, action.Ref).Scan(&early))
 	others := r.make(action, 4)
-	require.Equal(t, handover.Result{Missing: []int64{early}}, r.ask(early), "nobody can see it yet")
+	require.Equal(t, scheduler.Result{Missing: []int64{early}}, r.ask(early), "nobody can see it yet")
 	require.Equal(t, 2, r.ask(others[3], others[1]).Granted)
 	require.NoError(t, tx.Commit(testkit.Context(t)))
-	require.Equal(t, handover.Result{Enqueued: 3}, r.ask(others[2], early, others[0]))
+	require.Equal(t, scheduler.Result{Enqueued: 3}, r.ask(others[2], early, others[0]))
 	require.Equal(t, 2, r.holders(action))
 	require.Equal(t, []int64{others[2], early, others[0]}, r.line(action), "in the order in which they came")
 	r.settle()
@@ -183,11 +181,11 @@ func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
 	lone := ids[6]
 	ids = slices.Delete(ids, 6, 7)
 	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	require.Equal(t, handover.Result{Granted: 3, Enqueued: 17}, r.ask(append([]int64{lone}, ids...)...))
+	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 17}, r.ask(append([]int64{lone}, ids...)...))
 	for next := 2; next < len(ids); next++ {
 		require.Equal(t, ids[next:], r.line(action))
 		r.finish(attune.StatusCompleted, ids[next-2])
-		require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[next-2]))
+		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[next-2]))
 	}
 	r.settle()
 }
@@ -203,10 +201,10 @@ func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 	r.ask(ids...)
 	for i := range 3 {
 		r.finish(attune.StatusAbandoned, ids[i]) // as recovery does when the worker is silent
-		require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[i]))
+		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[i]))
 		// The worker returns, writes by id as existing workers do, and tells it.
 		testkit.Exec(t, r.store, `UPDATE execution SET status = 'completed', result = '{"late": true}' WHERE id = $1`, ids[i])
-		r.together(3, func(replica *handover.HandOver, _ int) { r.try(replica, ids[:i+1], nil) })
+		r.together(3, func(replica *scheduler.Scheduler, _ int) { r.try(replica, ids[:i+1], nil) })
 		require.Equal(t, 1, r.holders(action))
 		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, ids[i+1]))
 		require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, r.store, ids[i]), "the first end stands")
@@ -225,7 +223,7 @@ func TestIncidentSolidQueue689NobodyWaitsForASlotThatIsFree(t *testing.T) {
 	r.ask(ids[0])
 	for i := range len(ids) - 1 {
 		r.finish(attune.StatusCompleted, ids[i])
-		r.together(2, func(replica *handover.HandOver, which int) {
+		r.together(2, func(replica *scheduler.Scheduler, which int) {
 			if which == 0 {
 				r.try(replica, ids[i:i+1], nil)
 			} else {
@@ -249,7 +247,7 @@ func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testi
 	for wave := 0; wave+10 <= len(ids); wave += 5 {
 		running := ids[wave : wave+5]
 		r.finish(attune.StatusCompleted, running...)
-		r.together(5, func(replica *handover.HandOver, which int) { r.try(replica, running[which:which+1], nil) })
+		r.together(5, func(replica *scheduler.Scheduler, which int) { r.try(replica, running[which:which+1], nil) })
 		require.Equal(t, 5, r.holders(action))
 		for _, status := range r.statuses(ids[wave+5 : wave+10]...) {
 			require.Equal(t, attune.StatusScheduled, status)
@@ -273,7 +271,7 @@ func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 		testkit.Exec(t, r.store, `
 			CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full'; END $$`)
 		testkit.Exec(t, r.store, `CREATE TRIGGER fails BEFORE INSERT OR UPDATE OR DELETE ON `+table+` FOR EACH STATEMENT EXECUTE FUNCTION fails()`)
-		_, err := r.first.Run(testkit.Context(t), completion.New(ids[:1]), handover.Fill{})
+		_, err := r.first.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{})
 		require.ErrorContains(t, err, "disk full", table)
 		testkit.Exec(t, r.store, `DROP FUNCTION fails() CASCADE`)
 		require.Equal(t, 1, r.count(`SELECT count(*) FROM execution_holder WHERE execution = $1`, ids[0]), "it still holds its slot")
@@ -281,7 +279,7 @@ func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 		dispatched, _ := r.sent.take(t)
 		require.Empty(t, dispatched)
 	}
-	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[0]))
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[0]))
 	r.settle()
 }
 
@@ -301,9 +299,9 @@ func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
 			if from != attune.StatusScheduled {
 				r.finish(from, ids[0])
 			}
-			require.Equal(t, handover.Result{}, r.report(ids[0]), "it has not ended")
+			require.Equal(t, scheduler.Result{}, r.report(ids[0]), "it has not ended")
 			r.finish(end, ids[0])
-			r.together(3, func(replica *handover.HandOver, _ int) { r.try(replica, []int64{ids[0], ids[0]}, nil) })
+			r.together(3, func(replica *scheduler.Scheduler, _ int) { r.try(replica, []int64{ids[0], ids[0]}, nil) })
 			require.Equal(t, 2, r.holders(action), "from %s to %s", from, end)
 			require.Equal(t, ids[3:], r.line(action), "one has moved up")
 		}
@@ -319,7 +317,7 @@ func TestIncidentSt24481OneIsOneForTwoSchedulers(t *testing.T) {
 	for i := range 12 {
 		action := r.limited(fmt.Sprintf("pk.one%d", i), 1)
 		ids := r.make(action, 4)
-		r.together(4, func(replica *handover.HandOver, which int) { r.try(replica, nil, ids[which:which+1]) })
+		r.together(4, func(replica *scheduler.Scheduler, which int) { r.try(replica, nil, ids[which:which+1]) })
 		require.Equal(t, 1, r.holders(action))
 		require.Len(t, r.line(action), 3)
 	}
@@ -342,7 +340,7 @@ func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
 	}
 	before := traces()
 	for range 10 {
-		r.together(3, func(replica *handover.HandOver, _ int) { r.try(replica, nil, ids) })
+		r.together(3, func(replica *scheduler.Scheduler, _ int) { r.try(replica, nil, ids) })
 	}
 	require.Equal(t, before, traces())
 	require.Equal(t, ids[1:], r.line(action))
@@ -359,9 +357,9 @@ func TestIncidentSt24779WhoRunsInAPausedQueueStillCounts(t *testing.T) {
 	r.ask(ids...)
 	testkit.Exec(t, r.store, `UPDATE execution_admission_state SET paused = true`)
 	r.finish(attune.StatusCompleted, ids[0])
-	require.Equal(t, handover.Result{Released: 1}, r.report(ids[0]))
+	require.Equal(t, scheduler.Result{Released: 1}, r.report(ids[0]))
 	testkit.Exec(t, r.store, `UPDATE execution_admission_state SET paused = false`)
-	require.Equal(t, handover.Result{Granted: 1}, r.ask(ids[2]), "one of two was free")
+	require.Equal(t, scheduler.Result{Granted: 1}, r.ask(ids[2]), "one of two was free")
 	require.Equal(t, ids[3:], r.line(action))
 	r.settle()
 }
@@ -387,8 +385,8 @@ func TestIncidentTriggerDev1272WhoWaitsForSomethingElseHoldsNoSlot(t *testing.T)
 		r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = status })
 	}
 	child := r.make(action, 2, func(e *testkit.ExecutionRow) { e.Parent = &parent })
-	require.Equal(t, handover.Result{Granted: 1, Enqueued: 1}, r.ask(child...))
+	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, r.ask(child...))
 	r.finish(attune.StatusCompleted, child[0])
-	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(child[0]))
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(child[0]))
 	r.settle()
 }

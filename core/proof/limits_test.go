@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -20,7 +18,7 @@ type room struct {
 	t     *testing.T
 	store *store.Store
 	sent  *mailbox
-	first *handover.HandOver
+	first *scheduler.Scheduler
 }
 
 // newRoom makes a database with a worker that has room for everybody.
@@ -33,12 +31,12 @@ func newRoom(t *testing.T) *room {
 }
 
 // replica makes the rounds of one more engine, one that knows nothing yet.
-func (r *room) replica(change ...func(*handover.Config)) *handover.HandOver {
-	var cfg handover.Config
+func (r *room) replica(change ...func(*scheduler.Config)) *scheduler.Scheduler {
+	var cfg scheduler.Config
 	for _, c := range change {
 		c(&cfg)
 	}
-	return handover.New(cfg, r.store, r.sent, testkit.Logger(r.t), nil)
+	return scheduler.New(cfg, scheduler.Deps{Store: r.store, Relay: r.sent, Logger: testkit.Logger(r.t)})
 }
 
 // limited makes an action of which so many may run at once, any number for 0.
@@ -58,14 +56,14 @@ func (r *room) make(action testkit.ActionRow, n int, options ...func(*testkit.Ex
 	return ids
 }
 
-func (r *room) ask(ids ...int64) handover.Result { return r.on(r.first, nil, ids) }
+func (r *room) ask(ids ...int64) scheduler.Result { return r.on(r.first, nil, ids) }
 
-func (r *room) report(ids ...int64) handover.Result { return r.on(r.first, ids, nil) }
+func (r *room) report(ids ...int64) scheduler.Result { return r.on(r.first, ids, nil) }
 
 // on has a replica take ends and requests in one round.
-func (r *room) on(replica *handover.HandOver, ended, asked []int64) handover.Result {
+func (r *room) on(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
 	r.t.Helper()
-	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), handover.Fill{}, dispatch.New(asked))
+	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{}, scheduler.NewRequestStep(asked))
 	require.NoError(r.t, err)
 	return result
 }
@@ -114,12 +112,12 @@ func TestL3WhoIsRefusedIsPromisedNothing(t *testing.T) {
 		p.Kind, p.WindowSeconds, p.Method = "rate", new(int32(3600)), "cancel"
 	})
 	first := r.make(paced, 1)
-	require.Equal(t, handover.Result{Granted: 1}, r.ask(first...))
+	require.Equal(t, scheduler.Result{Granted: 1}, r.ask(first...))
 	r.finish(attune.StatusCompleted, first...)
-	require.Equal(t, handover.Result{Released: 1}, r.report(first...))
+	require.Equal(t, scheduler.Result{Released: 1}, r.report(first...))
 
 	second, next := r.make(paced, 1), r.make(plain, 1)
-	require.Equal(t, handover.Result{Granted: 1, Ended: 1}, r.ask(append(second, next...)...))
+	require.Equal(t, scheduler.Result{Granted: 1, Ended: 1}, r.ask(append(second, next...)...))
 	require.Equal(t, []attune.Status{attune.StatusCancelled, attune.StatusScheduled}, r.statuses(second[0], next[0]))
 	r.settle()
 }
@@ -167,9 +165,9 @@ func TestL3AReplicaThatKnowsNothingGivesASharedSlotOn(t *testing.T) {
 			one, other := r.limited("pk.one", 0), r.limited("pk.other", 0)
 			testkit.Policy(t, r.store, one, 1, of(one))
 			holder, waiter := r.make(one, 1), r.make(other, 1)
-			require.Equal(t, handover.Result{Granted: 1, Enqueued: 1}, r.ask(append(holder, waiter...)...))
+			require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, r.ask(append(holder, waiter...)...))
 			r.finish(attune.StatusCompleted, holder...)
-			require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.on(r.replica(), holder, nil))
+			require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.on(r.replica(), holder, nil))
 			require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, waiter[0]))
 			r.settle()
 		})
@@ -185,14 +183,14 @@ type interruption struct {
 
 func (*interruption) Executions() []int64 { return nil }
 
-func (s *interruption) Plan(context.Context, *handover.Plan) error {
+func (s *interruption) Plan(context.Context, *scheduler.Plan) error {
 	if s.nth--; s.nth == 0 {
 		s.act()
 	}
 	return nil
 }
 
-func (*interruption) Apply(*handover.Round) {}
+func (*interruption) Apply(*scheduler.Batch) {}
 
 // S3: a round that is planned again and again because it learns more of what it
 // needs does not remember a limit that was lowered meanwhile.
@@ -205,19 +203,19 @@ func TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds(t *testing.T) {
 			one, other := r.limited("pk.one", 0), r.limited("pk.other", 0)
 			limit := testkit.Policy(t, r.store, one, 2, testkit.OfPack(one))
 			holders, waiters := r.make(one, 2), r.make(other, 2)
-			require.Equal(t, handover.Result{Granted: 2, Enqueued: 2}, r.ask(append(holders, waiters...)...))
+			require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 2}, r.ask(append(holders, waiters...)...))
 			r.finish(attune.StatusCompleted, holders[0])
 			lowered := false
 			lower := &interruption{nth: nth, act: func() {
 				lowered = true
 				testkit.Exec(t, r.store, `UPDATE policy SET threshold = 1 WHERE id = $1`, limit.ID)
 			}}
-			result, err := r.replica().Run(testkit.Context(t), lower, completion.New(holders[:1]), handover.Fill{})
+			result, err := r.replica().Run(testkit.Context(t), lower, scheduler.NewReleaseStep(holders[:1]), scheduler.FillStep{})
 			require.NoError(t, err)
 			if lowered {
-				require.Equal(t, handover.Result{Released: 1}, result, "the other holder is the one that may run")
+				require.Equal(t, scheduler.Result{Released: 1}, result, "the other holder is the one that may run")
 			} else {
-				require.Equal(t, handover.Result{Released: 1, Granted: 1}, result)
+				require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, result)
 			}
 			r.settle()
 		})

@@ -12,11 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
@@ -77,7 +75,7 @@ type machine struct {
 	t         *rapid.T
 	tb        trial
 	store     *store.Store
-	replicas  []*handover.HandOver
+	replicas  []*scheduler.Scheduler
 	operator  *triage.Triage
 	sent      *mailbox // what rounds send
 	said      *mailbox // what the operator sends
@@ -110,7 +108,7 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	}
 	testkit.Exec(m.tb, st, `TRUNCATE `+tables+` CASCADE`)
 	for range 3 {
-		m.replicas = append(m.replicas, handover.New(handover.Config{MaxQueued: longestLine}, st, m.sent, testkit.Logger(t), nil))
+		m.replicas = append(m.replicas, scheduler.New(scheduler.Config{MaxQueued: longestLine}, scheduler.Deps{Store: st, Relay: m.sent, Logger: testkit.Logger(t)}))
 	}
 	m.operator = triage.New(triage.Config{}, st, m.said)
 	capacity := rapid.SampledFrom([]int{2, 4, 1000}).Draw(course, "capacity")
@@ -216,7 +214,7 @@ func idsOf(list []*execution) []int64 {
 }
 
 // run has one replica run a round, and others whatever it leaves unfilled.
-func (m *machine) run(steps ...handover.Step) {
+func (m *machine) run(steps ...scheduler.Step) {
 	m.tb.Helper()
 	for tries := 0; ; tries++ {
 		replica := m.replicas[m.draw(0, len(m.replicas)-1, "replica")]
@@ -226,14 +224,14 @@ func (m *machine) run(steps ...handover.Step) {
 			return
 		}
 		require.Less(m.t, tries, 20, "the queues %v are never filled", result.Unfilled)
-		steps = []handover.Step{handover.Fill{Queues: result.Unfilled}}
+		steps = []scheduler.Step{scheduler.FillStep{Queues: result.Unfilled}}
 	}
 }
 
 // round is what one replica is given at once, in the order in which the engine
 // serves it, in both worlds.
 func (m *machine) round(ended, asked []*execution) {
-	m.run(completion.New(idsOf(ended)), handover.Fill{}, dispatch.New(idsOf(asked)))
+	m.run(scheduler.NewReleaseStep(idsOf(ended)), scheduler.FillStep{}, scheduler.NewRequestStep(idsOf(asked)))
 	for _, e := range ended {
 		m.model.report(e)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -26,7 +26,7 @@ func TestS17TheLineNeverGrowsBeyondItsMaximum(t *testing.T) {
 	// The database itself refuses to commit a longer line.
 	testkit.Exec(t, r.store, fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (queued_count <= %d)`, longest))
 	ids := r.make(action, 60)
-	r.together(3, func(replica *handover.HandOver, which int) {
+	r.together(3, func(replica *scheduler.Scheduler, which int) {
 		for batch := range slices.Chunk(ids[20*which:20*(which+1)], 4) {
 			r.try(replica, nil, batch)
 		}
@@ -68,10 +68,10 @@ func TestS22NoWindowHasMoreStartsThanAllowed(t *testing.T) {
 	for range 2 {
 		replica := r.replica()
 		wg.Go(func() {
-			var result handover.Result
+			var result scheduler.Result
 			for ctx.Err() == nil {
 				var err error
-				if result, err = replica.Run(testkit.Context(t), handover.Fill{Queues: result.Unfilled}); err != nil {
+				if result, err = replica.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled}); err != nil {
 					t.Errorf("round: %v", err)
 					return
 				}
@@ -113,11 +113,11 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 	r.ask(running)
 	low, normal, high := lane(2, -1), lane(2, 0), lane(34, 1)
 	r.ask(slices.Concat(low, normal, high)...)
-	replicas := []*handover.HandOver{r.first, r.replica()}
+	replicas := []*scheduler.Scheduler{r.first, r.replica()}
 	var order []int64
 	for i := range len(low) + len(normal) + len(high) {
 		r.finish(attune.StatusCompleted, running)
-		require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.on(replicas[i%2], []int64{running}, nil))
+		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.on(replicas[i%2], []int64{running}, nil))
 		running = int64(r.count(`SELECT execution FROM execution_holder`))
 		order = append(order, running)
 	}
@@ -147,13 +147,13 @@ func TestL3AWorkerThatComesBackIsGivenWhoWaited(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	testkit.Exec(t, r.store, `UPDATE worker SET cordoned = true`)
-	patient := r.replica(func(c *handover.Config) { c.WaitForWorkers = true })
+	patient := r.replica(func(c *scheduler.Config) { c.WaitForWorkers = true })
 	one, other := r.limited("pk.one", 1), r.limited("pk.other", 0)
 	ids := slices.Concat(r.make(one, 2), r.make(other, 2))
-	require.Equal(t, handover.Result{Enqueued: 4}, r.on(patient, nil, ids))
+	require.Equal(t, scheduler.Result{Enqueued: 4}, r.on(patient, nil, ids))
 	testkit.Exec(t, r.store, `UPDATE worker SET cordoned = false`)
-	back := r.replica(func(c *handover.Config) { c.WaitForWorkers = true })
-	require.Equal(t, handover.Result{Granted: 3}, r.on(back, nil, nil), "any round at all will do")
+	back := r.replica(func(c *scheduler.Config) { c.WaitForWorkers = true })
+	require.Equal(t, scheduler.Result{Granted: 3}, r.on(back, nil, nil), "any round at all will do")
 	require.Equal(t, ids[1:2], r.line(one))
 	r.settle()
 }

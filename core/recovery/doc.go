@@ -3,7 +3,7 @@
 // because nobody reported them, waiters that somebody else ended, and queues
 // with a free slot and a waiter.
 //
-// The sweep only finds. What it finds goes through the same rounds, under the same
+// The sweep only finds. What it finds goes through the same batches, under the same
 // locks and guards, as what messages bring; finding a thing twice, or on two
 // replicas, is harmless. Each sweep runs on one replica at a time, pages by
 // key, and has a deadline.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -11,7 +12,7 @@ import (
 // begun. Only of workers that refuse outdated hand-overs: the others may begin it
 // yet. Where no such worker holds anything, which is nearly always, no execution
 // is looked at.
-func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
+func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarted, error) {
 	workers, err := tx.FindLeavingWorkers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find workers that leave: %w", err)
@@ -27,9 +28,9 @@ func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
 	if s.afterLeft = 0; len(ids) == waitersPerLine { // some of these may have to stay where they are
 		s.afterLeft = ids[len(ids)-1]
 	}
-	stranded := make([]Stranded, len(ids))
+	unstarted := make([]scheduler.Unstarted, len(ids))
 	for i, id := range ids {
-		stranded[i] = Stranded{Execution: id, Leaving: true}
+		unstarted[i] = scheduler.Unstarted{Execution: id, Leaving: true}
 	}
-	return stranded, nil
+	return unstarted, nil
 }

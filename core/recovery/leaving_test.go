@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -44,8 +44,8 @@ func TestWhatLeavingWorkersHaveNotBegunIsFound(t *testing.T) {
 		at(other, attune.StatusScheduled)
 	}
 	found := sweep(t, st)
-	want := []recovery.Stranded{{Execution: first, Leaving: true}, {Execution: second, Leaving: true}}
-	require.Equal(t, want, next(t, found).Stranded)
+	want := []scheduler.Unstarted{{Execution: first, Leaving: true}, {Execution: second, Leaving: true}}
+	require.Equal(t, want, next(t, found).Unstarted)
 	testkit.Exec(t, st, `UPDATE worker SET draining = false, status = 'active'`)
 	for range 3 {
 		select {

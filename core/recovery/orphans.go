@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -107,8 +108,8 @@ type Relay interface {
 }
 
 // Orphans deals with work that its worker does not do. What was handed to one that
-// is gone and never started goes to the rounds, which find another worker for it
-// (see Rehome), and so does what one that lives has not started in time; what ran
+// is gone and never started goes to the batches, which find another worker for it
+// (see scheduler.ReassignStep), and so does what one that lives has not started in time; what ran
 // at one that is gone is ended, and what runs for longer than it may or than its
 // cancel allows. Age, status
 // and heartbeat are judged by the database in the statement that writes (invariant
@@ -128,7 +129,7 @@ type Orphans struct {
 	early  *time.Timer    // wakes the loop when the next worker is gone
 }
 
-// NewOrphans makes the search. submit is called with what rounds are to decide.
+// NewOrphans makes the search. submit is called with what batches are to decide.
 func NewOrphans(
 	cfg OrphansConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
 ) *Orphans {
@@ -180,13 +181,13 @@ func (o *Orphans) tick(ctx context.Context) error {
 // long from now the next worker of the window is gone, 0 if there is none. When silence
 // says nothing, it handles only executions of workers that marked themselves inactive.
 func (o *Orphans) window(ctx context.Context, sure, holders bool) (more bool, loss time.Duration, err error) {
-	var stranded []Stranded
+	var unstarted []scheduler.Unstarted
 	after, staleAfter := o.after[holders], o.cfg.StaleAfter.Seconds()
 	if !sure {
 		staleAfter = forever
 	}
 	err = o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
-		after, stranded = o.after[holders], nil
+		after, unstarted = o.after[holders], nil
 		won, err := tx.TryLoopLock(ctx, "timeouts")
 		if err != nil || !won {
 			return err
@@ -204,24 +205,24 @@ func (o *Orphans) window(ctx context.Context, sure, holders bool) (more bool, lo
 			found = store.FindOrphansRow{Ids: found.Ids}
 		}
 		for _, id := range found.Stranded {
-			stranded = append(stranded, Stranded{Execution: id})
+			unstarted = append(unstarted, scheduler.Unstarted{Execution: id})
 		}
 		late, err := o.overdue(ctx, tx, found.Overdue)
 		if err != nil {
 			return err
 		}
-		stranded = append(stranded, late...)
+		unstarted = append(unstarted, late...)
 		return o.end(ctx, tx, found, staleAfter)
 	})
 	if err != nil {
 		return false, 0, err
 	}
 	o.after[holders] = after
-	return after > 0, loss, o.handOn(ctx, stranded)
+	return after > 0, loss, o.handOn(ctx, unstarted)
 }
 
 // overdue describes what workers that live have not started in time.
-func (o *Orphans) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]Stranded, error) {
+func (o *Orphans) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]scheduler.Unstarted, error) {
 	if len(ids) == 0 || o.cfg.Blind() {
 		return nil, nil
 	}
@@ -229,30 +230,30 @@ func (o *Orphans) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]Str
 	if err != nil {
 		return nil, fmt.Errorf("describe %d overdue executions: %w", len(ids), err)
 	}
-	late := make([]Stranded, len(rows))
+	late := make([]scheduler.Unstarted, len(rows))
 	for i, row := range rows {
-		late[i] = Stranded{
+		late[i] = scheduler.Unstarted{
 			Execution: row.ID, Worker: row.Worker, Attempt: row.Attempt,
-			Late: &Late{Allowed: time.Duration(row.AllowedSeconds * float64(time.Second)), Full: row.Full},
+			Late: &scheduler.Late{Allowed: time.Duration(row.AllowedSeconds * float64(time.Second)), Full: row.Full},
 		}
 	}
 	return late, nil
 }
 
-// handOn gives what was never started to the rounds, which find other workers.
-func (o *Orphans) handOn(ctx context.Context, stranded []Stranded) error {
-	if len(stranded) == 0 {
+// handOn gives what was never started to the batches, which find other workers.
+func (o *Orphans) handOn(ctx context.Context, unstarted []scheduler.Unstarted) error {
+	if len(unstarted) == 0 {
 		return nil
 	}
 	late := 0
-	for _, one := range stranded {
+	for _, one := range unstarted {
 		if one.Late != nil {
 			late++
 		}
 	}
 	o.logger.WarnContext(ctx, "Executions lie at workers that do not start them",
-		"at_workers_that_are_gone", len(stranded)-late, "overdue_at_live_workers", late)
-	found := Found{Stranded: stranded}
+		"at_workers_that_are_gone", len(unstarted)-late, "overdue_at_live_workers", late)
+	found := Found{Unstarted: unstarted}
 	for !found.Empty() {
 		if err := o.submit(ctx, found.take(pageDefault)); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -41,7 +42,7 @@ func orphans(t *testing.T, st *store.Store, options ...func(*recovery.OrphansCon
 }
 
 // upstream 18, 31, 35, 36 and L4: what a worker that is gone ran is ended, once,
-// what it had not started goes to the rounds, and nothing else is touched.
+// what it had not started goes to the batches, and nothing else is touched.
 func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -62,7 +63,7 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	waits := at(nil, attune.StatusRequested)
 
 	relay, found := orphans(t, st)
-	require.Equal(t, []recovery.Stranded{{Execution: late}, {Execution: stuck}}, (<-found).Stranded)
+	require.Equal(t, []scheduler.Unstarted{{Execution: late}, {Execution: stuck}}, (<-found).Unstarted)
 	messages := <-relay
 	require.Len(t, messages, 2)
 	for id, want := range map[int64]attune.Status{
@@ -144,11 +145,11 @@ func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 	case <-time.After(200 * time.Millisecond):
 	}
 	blind.Store(false)
-	require.Equal(t, []recovery.Stranded{
-		{Execution: late, Worker: idle.ID, Attempt: 0, Late: &recovery.Late{Allowed: 300 * time.Second}},
-		{Execution: soon, Worker: idle.ID, Attempt: 2, Late: &recovery.Late{Allowed: 5 * time.Second}},
-		{Execution: behind, Worker: full.ID, Attempt: 0, Late: &recovery.Late{Allowed: 300 * time.Second, Full: true}},
-	}, (<-found).Stranded)
+	require.Equal(t, []scheduler.Unstarted{
+		{Execution: late, Worker: idle.ID, Attempt: 0, Late: &scheduler.Late{Allowed: 300 * time.Second}},
+		{Execution: soon, Worker: idle.ID, Attempt: 2, Late: &scheduler.Late{Allowed: 5 * time.Second}},
+		{Execution: behind, Worker: full.ID, Attempt: 0, Late: &scheduler.Late{Allowed: 300 * time.Second, Full: true}},
+	}, (<-found).Unstarted)
 }
 
 // upstream 37: the engine ends what runs beyond its timeout and that its worker

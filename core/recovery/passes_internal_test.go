@@ -111,7 +111,7 @@ func TestARaisedPolicyMakesItsQueueUnfilled(t *testing.T) {
 	require.Empty(t, tick(t, s, submitted))
 }
 
-// Any number of finds reaches the rounds, in parts that one round can bear.
+// Any number of finds reaches the batches, in parts that one batch can bear.
 func TestFindsAreSubmittedInPages(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -56,7 +57,7 @@ func (s *Sweep) reclaim(ctx context.Context, q *store.Queries, claims []int64) (
 }
 
 // undelivered are hand-overs that the broker returned.
-func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
+func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarted, error) {
 	rows, err := tx.FindUndelivered(ctx, s.afterNote, waitersPerLine)
 	if err != nil {
 		return nil, fmt.Errorf("find hand-overs that were returned: %w", err)
@@ -65,9 +66,9 @@ func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]Stranded, erro
 	if len(rows) == waitersPerLine {
 		s.afterNote = rows[len(rows)-1].ID
 	}
-	stranded := make([]Stranded, len(rows))
+	unstarted := make([]scheduler.Unstarted, len(rows))
 	for i, row := range rows {
-		stranded[i] = Stranded{Execution: row.Execution, Note: row.ID, Worker: row.Worker, Attempt: row.Attempt}
+		unstarted[i] = scheduler.Unstarted{Execution: row.Execution, Note: row.ID, Worker: row.Worker, Attempt: row.Attempt}
 	}
-	return stranded, nil
+	return unstarted, nil
 }

@@ -14,7 +14,7 @@ import (
 // duePerTick is how many repetitions one tick brings at most.
 const duePerTick = 500
 
-// Retries brings repetitions whose time has come to the rounds. Every replica
+// Retries brings repetitions whose time has come to the batches. Every replica
 // looks once a second, and at the moment for which it has itself put one off;
 // bringing one twice is harmless.
 type Retries struct {

@@ -44,8 +44,8 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 			return len(ids) + running, err
 		},
 		"hand-back of a draining worker": func(ctx context.Context, tx *store.Tx) (int, error) {
-			stranded, err := s.leaving(ctx, tx)
-			return 2 * len(stranded), err
+			unstarted, err := s.leaving(ctx, tx)
+			return 2 * len(unstarted), err
 		},
 		"work of a worker that is gone": func(ctx context.Context, tx *store.Tx) (int, error) {
 			row, err := tx.FindOrphans(ctx, store.FindOrphansParams{Holders: true, WindowSize: rowsPerSweep, StaleAfter: -1, UnfencedTimeout: 300})

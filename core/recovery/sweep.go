@@ -8,38 +8,39 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
 
 // Found is what one sweep found.
 type Found struct {
-	Requested []int64 // executions that wait for nothing that would come
-	Ended     []int64 // executions to release, or to take out of their line
-	Queues    []int64 // queues to fill
-	Expired   []int64 // executions that have waited longer than their queue allows
-	Misplaced []int64 // executions that wait in a queue that is no longer theirs
-	Lost      []Lost  // what deleted executions held
-	Stranded  []Stranded
+	Requested []int64                // executions that wait for nothing that would come
+	Ended     []int64                // executions to release, or to take out of their line
+	Queues    []int64                // queues to fill
+	Expired   []int64                // executions that have waited longer than their queue allows
+	Misplaced []int64                // executions that wait in a queue that is no longer theirs
+	Lost      []scheduler.LostHolder // what deleted executions held
+	Unstarted []scheduler.Unstarted
 }
 
 // Empty reports whether there is nothing to do.
 func (f *Found) Empty() bool {
-	return len(f.Requested)+len(f.Ended)+len(f.Queues)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Stranded) == 0
+	return len(f.Requested)+len(f.Ended)+len(f.Queues)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Unstarted) == 0
 }
 
 // routine reports whether only queues were found that wait for something wider
 // and are tried from time to time, whether anything has stranded or not.
 func (f *Found) routine() bool {
-	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Stranded) == 0
+	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Unstarted) == 0
 }
 
-// take splits off what one round can bear, n of each kind.
+// take splits off what one batch can bear, n of each kind.
 func (f *Found) take(n int) Found {
 	return Found{
 		Requested: takeFirst(&f.Requested, n), Ended: takeFirst(&f.Ended, n), Queues: takeFirst(&f.Queues, n),
 		Expired: takeFirst(&f.Expired, n), Misplaced: takeFirst(&f.Misplaced, n), Lost: takeFirst(&f.Lost, n),
-		Stranded: takeFirst(&f.Stranded, n),
+		Unstarted: takeFirst(&f.Unstarted, n),
 	}
 }
 
@@ -98,7 +99,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// pageDefault bounds what one round is given of each kind.
+// pageDefault bounds what one batch is given of each kind.
 const pageDefault = 100
 
 // rowsPerSweep is how many live rows, holders, entries and queues one sweep looks at.
@@ -192,7 +193,7 @@ func (s *Sweep) tick(ctx context.Context) error {
 	}
 	s.logger.Log(ctx, level, "Stranded work found",
 		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues),
-		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "unstarted", len(found.Stranded))
+		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "unstarted", len(found.Unstarted))
 	for !found.Empty() {
 		if err := s.submit(ctx, found.take(s.cfg.Page)); err != nil {
 			return err
@@ -214,14 +215,14 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 	if found.Ended, err = s.endedHolders(ctx, tx); err != nil {
 		return found, err
 	}
-	if found.Stranded, err = s.undelivered(ctx, tx); err != nil {
+	if found.Unstarted, err = s.undelivered(ctx, tx); err != nil {
 		return found, err
 	}
 	left, err := s.leaving(ctx, tx)
 	if err != nil {
 		return found, err
 	}
-	found.Stranded = append(found.Stranded, left...)
+	found.Unstarted = append(found.Unstarted, left...)
 	waiters, err := tx.FindEndedWaiters(ctx, s.afterWaiter, rowsPerSweep)
 	if err != nil {
 		return found, fmt.Errorf("find ended waiters: %w", err)
@@ -258,7 +259,7 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 }
 
 // lines looks at who waits too long or in the wrong place, at what deleted
-// executions left behind, and at the statistics that rounds keep only in part.
+// executions left behind, and at the statistics that batches keep only in part.
 func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	expired, err := tx.FindExpiredWaiters(ctx, store.FindExpiredWaitersParams{
 		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterLine,
@@ -278,7 +279,7 @@ func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 		return fmt.Errorf("find what deleted executions held: %w", err)
 	}
 	for _, row := range lost {
-		found.Lost = append(found.Lost, Lost{
+		found.Lost = append(found.Lost, scheduler.LostHolder{
 			Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes,
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -152,7 +153,7 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 	ends(t, st, relay, map[int64]attune.Status{
 		over: attune.StatusAbandoned, broken: attune.StatusAbandoned, lost: attune.StatusAbandoned, lostToo: attune.StatusAbandoned,
 	}, append(goesOn, finishing)...)
-	require.Equal(t, []recovery.Stranded{{Execution: unstarted}}, (<-found).Stranded, "what it has not begun goes to another")
+	require.Equal(t, []scheduler.Unstarted{{Execution: unstarted}}, (<-found).Unstarted, "what it has not begun goes to another")
 }
 
 // What is overdue at live workers is looked at by its ids alone, however much runs.

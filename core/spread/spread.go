@@ -1,4 +1,4 @@
-// Package spread shares messages out among the schedulers of a replica, so that all
+// Package spread shares messages out among the lanes of a replica, so that all
 // messages of an action meet the same one, in the order in which they were delivered.
 package spread
 
@@ -10,7 +10,7 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Of returns which of n schedulers, from 0, handles the messages of an action. The answer
+// Of returns which of n lanes, from 0, handles the messages of an action. The answer
 // stays the same while the process runs.
 func Of(action string, n int) int {
 	if n <= 1 {
@@ -19,7 +19,7 @@ func Of(action string, n int) int {
 	return int(maphash.String(seed, action) % uint64(n))
 }
 
-// Box holds items that a scheduler has not taken yet, in order. It has no bound: its filler
+// Box holds items that a lane has not taken yet, in order. It has no bound: its filler
 // bounds the items in hand. Safe for several goroutines.
 type Box[T any] struct {
 	mu    sync.Mutex

@@ -12,11 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -45,7 +43,7 @@ func (b *bundle) deliver(t testing.TB) {
 		case message.TypeExecutionCompleted:
 			end, err := message.Decode[message.ExecutionCompleted](m.Body)
 			require.NoError(t, err)
-			_, err = b.rounds.Run(t.Context(), completion.New([]int64{end.Payload.ExecutionID}), handover.Fill{})
+			_, err = b.rounds.Run(t.Context(), scheduler.NewReleaseStep([]int64{end.Payload.ExecutionID}), scheduler.FillStep{})
 			require.NoError(t, err)
 		case message.TypeExecutionRequested:
 			request, err := message.Decode[message.ExecutionRequested](m.Body)
@@ -182,7 +180,7 @@ func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.retry", 50)
-	retry := completion.Config{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1, BaseDelay: time.Hour, MaxDelay: time.Hour}}
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1, BaseDelay: time.Hour, MaxDelay: time.Hour}}
 	ids := b.request(t, action, 40)
 	testkit.Exec(t, b.store, `update execution set max_retries = 3 where id = any($1)`, ids)
 	b.dispatch(t, ids...)
@@ -193,7 +191,7 @@ func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 			if _, err := b.store.Pool().Exec(t.Context(), `update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
 				panic(err)
 			}
-			if _, err := b.rounds.Run(t.Context(), completion.NewReports(retry, []completion.Report{{Execution: id}}), handover.Fill{}); err != nil {
+			if _, err := b.rounds.Run(t.Context(), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: id}}), scheduler.FillStep{}); err != nil {
 				panic(err)
 			}
 		})
@@ -253,7 +251,7 @@ func TestCancelsBesideReplicas(t *testing.T) {
 		ended := b.ids(t, `select coalesce(array_agg(id), '{}') from execution where status = 'cancelled' and
 			(exists (select from execution_holder h where h.execution = execution.id) or exists (select from execution_admission_entry q where q.execution_id = execution.id))`)
 		queues := b.ids(t, `select coalesce(array_agg(id), '{}') from execution_admission_state where queued_count > 0`)
-		_, err := b.rounds.Run(ctx, completion.New(ended), handover.Fill{Queues: queues})
+		_, err := b.rounds.Run(ctx, scheduler.NewReleaseStep(ended), scheduler.FillStep{Queues: queues})
 		require.NoError(t, err)
 		return b.count(t, "completed")+b.count(t, "cancelled") == len(ids) && len(b.holders(t, action)) == 0
 	}, testkit.TestTimeout)
@@ -287,7 +285,7 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 		ids := b.request(t, action, 4)
 		var group sync.WaitGroup
 		group.Go(func() {
-			if _, err := b.rounds.Run(t.Context(), handover.Fill{}, dispatch.New(ids)); err != nil {
+			if _, err := b.rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids)); err != nil {
 				panic(err)
 			}
 		})
@@ -309,6 +307,6 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 func (b *bundle) end(t *testing.T, ids []int64) {
 	t.Helper()
 	testkit.Exec(t, b.store, `update execution set status = 'cancelled' where id = any($1)`, ids)
-	_, err := b.rounds.Run(t.Context(), completion.New(ids), handover.Fill{})
+	_, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 }

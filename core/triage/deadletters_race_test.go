@@ -36,7 +36,7 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	handler := deadletter.NewHandler(deadletter.Deps{
 		Store: b.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: deadletter.NewMetrics(prometheus.NewRegistry()),
 		Ended:  func(context.Context, []int64) error { return nil },
-		Rounds: func(context.Context, []*deadletter.Letter) error { return nil }, // no hand-over comes
+		Decide: func(context.Context, []*deadletter.Letter) error { return nil }, // no hand-over comes
 	})
 	require.NoError(t, handler.Start(testkit.Context(t)))
 	require.NoError(t, consumer.Start(testkit.Context(t)))

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -201,7 +201,7 @@ func TestEnginesAndPeopleMakeOneRepetitionOfEach(t *testing.T) {
 	for i := range ids {
 		ids[i] = b.ended(t, action, attune.StatusFailed)
 	}
-	policy := completion.Config{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
+	policy := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
 	begin := make(chan struct{})
 	var group sync.WaitGroup
 	var engine, people atomic.Int64
@@ -210,11 +210,11 @@ func TestEnginesAndPeopleMakeOneRepetitionOfEach(t *testing.T) {
 		group.Go(func() {
 			<-begin
 			for part := range slices.Chunk(ids, 5) {
-				reports := make([]completion.Report, len(part))
+				reports := make([]scheduler.Report, len(part))
 				for i, id := range part {
 					reports[i].Execution = id
 				}
-				result, err := rounds.Run(t.Context(), completion.NewReports(policy, reports))
+				result, err := rounds.Run(t.Context(), scheduler.NewCompletionStep(policy, reports))
 				if err != nil {
 					t.Error(err)
 				}

@@ -10,9 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -57,7 +55,7 @@ func TestOperatorsBesideReplicas(t *testing.T) {
 	// the sweep of an engine finds it.
 	testkit.Eventually(t, func() bool {
 		queues := b.ids(t, `select coalesce(array_agg(id), '{}') from execution_admission_state where queued_count > 0`)
-		_, err := b.rounds.Run(ctx, handover.Fill{Queues: queues})
+		_, err := b.rounds.Run(ctx, scheduler.FillStep{Queues: queues})
 		require.NoError(t, err)
 		return b.count(t, "completed")+b.count(t, "cancelled") == len(ids)
 	}, testkit.TestTimeout)
@@ -124,13 +122,13 @@ func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 			if err != nil {
 				panic(err)
 			}
-			var lost []recovery.Lost
+			var lost []scheduler.LostHolder
 			for _, row := range rows {
-				lost = append(lost, recovery.Lost{
+				lost = append(lost, scheduler.LostHolder{
 					Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes,
 				})
 			}
-			if _, err := engine.Run(t.Context(), recovery.NewReturn(lost), handover.Fill{}, dispatch.New(ids[75:])); err != nil {
+			if _, err := engine.Run(t.Context(), scheduler.NewReturnStep(lost), scheduler.FillStep{}, scheduler.NewRequestStep(ids[75:])); err != nil {
 				panic(err)
 			}
 		}

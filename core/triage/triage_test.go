@@ -9,11 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
@@ -48,7 +46,7 @@ func (r *relay) take() []outbox.Message {
 // bundle is a database with the rounds of engines and an operator.
 type bundle struct {
 	store    *store.Store
-	rounds   *handover.HandOver
+	rounds   *scheduler.Scheduler
 	operator *triage.Triage
 	sent     *relay // what the operator sends
 }
@@ -62,9 +60,9 @@ func setup(t *testing.T) *bundle {
 }
 
 // replica makes the rounds of one more engine on the same database.
-func (b *bundle) replica(t *testing.T) *handover.HandOver {
+func (b *bundle) replica(t *testing.T) *scheduler.Scheduler {
 	t.Helper()
-	return handover.New(handover.Config{}, b.store, &relay{}, testkit.Logger(t), nil)
+	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: &relay{}, Logger: testkit.Logger(t)})
 }
 
 // limited makes an action of which so many may run at once, and workers with
@@ -100,12 +98,12 @@ func byTenant(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} }
 
 // dispatch runs the round that takes these requests, and those that fill what
 // it left.
-func (b *bundle) dispatch(t testing.TB, ids ...int64) handover.Result {
+func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(t.Context(), handover.Fill{}, dispatch.New(ids))
+	result, err := b.rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(t, err)
 	for unfilled := result.Unfilled; len(unfilled) > 0; {
-		more, err := b.rounds.Run(t.Context(), handover.Fill{Queues: unfilled})
+		more, err := b.rounds.Run(t.Context(), scheduler.FillStep{Queues: unfilled})
 		require.NoError(t, err)
 		result.Granted += more.Granted
 		unfilled = more.Unfilled
@@ -115,10 +113,10 @@ func (b *bundle) dispatch(t testing.TB, ids ...int64) handover.Result {
 }
 
 // finish ends executions as a worker does, and runs the round that hears of it.
-func (b *bundle) finish(t testing.TB, ids ...int64) handover.Result {
+func (b *bundle) finish(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
 	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = any($1)`, ids)
-	result, err := b.rounds.Run(t.Context(), completion.New(ids), handover.Fill{})
+	result, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 	return result
 }
@@ -221,7 +219,7 @@ func (b *bundle) storm(ctx context.Context, t *testing.T, action testkit.ActionR
 						update execution set status = 'completed' where status = 'scheduled' and action = $1 and id % $2 = $3 returning id)
 					select coalesce(array_agg(id), '{}') from ended`, action.ID, replicas, n).Scan(&ids)
 				if err == nil {
-					_, err = rounds.Run(ctx, completion.New(ids), handover.Fill{})
+					_, err = rounds.Run(ctx, scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 				}
 				if err != nil && ctx.Err() == nil {
 					panic(fmt.Sprintf("replica %d: %v", n, err))

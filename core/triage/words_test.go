@@ -9,8 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -285,7 +284,7 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 		group.Go(func() {
 			<-begin
 			for _, id := range part {
-				if _, err := rounds.Run(t.Context(), handover.Fill{}, dispatch.New([]int64{id})); err != nil {
+				if _, err := rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{id})); err != nil {
 					panic(err)
 				}
 			}

@@ -12,9 +12,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
@@ -173,7 +172,7 @@ func TestNothingIsHandedToAWorkerAfterTheReceipt(t *testing.T) {
 				err := b.store.Pool().QueryRow(ctx, `insert into execution (action, action_ref, status) values ($1, $2, 'requested') returning id`,
 					action.ID, action.Ref).Scan(&one)
 				if err == nil {
-					_, err = rounds.Run(ctx, dispatch.New([]int64{one}), handover.Fill{})
+					_, err = rounds.Run(ctx, scheduler.NewRequestStep([]int64{one}), scheduler.FillStep{})
 				}
 				if err != nil && ctx.Err() == nil {
 					panic(err)

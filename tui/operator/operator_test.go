@@ -11,10 +11,9 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
@@ -56,8 +55,8 @@ func (b *bundle) waiting(ref string, n int) (action testkit.ActionRow, ids []int
 	for range n {
 		ids = append(ids, testkit.Execution(b.t, b.store, action).ID)
 	}
-	rounds := handover.New(handover.Config{}, b.store, nobody{}, testkit.Logger(b.t), nil)
-	_, err := rounds.Run(b.t.Context(), handover.Fill{}, dispatch.New(ids))
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: nobody{}, Logger: testkit.Logger(b.t)})
+	_, err := rounds.Run(b.t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(b.t, err)
 	return action, ids
 }

@@ -1,5 +1,5 @@
 // Package datapath measures the path of executions through the database: the
-// engine's own rounds (core/handover with its steps) and its own outbox relay
+// engine's own rounds (core/scheduler with its steps) and its own outbox relay
 // on a real PostgreSQL, without a message broker.
 //
 // Messages travel in this process: the relay of every replica publishes to

@@ -9,12 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/doctor"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -51,7 +49,7 @@ const growthBatch = 100
 type pond struct {
 	world   *world
 	waiting int
-	rounds  *handover.HandOver
+	rounds  *scheduler.Scheduler
 	relay   *basin
 	pool    *pgxpool.Pool
 	holders []int64 // executions that hold a slot, oldest first
@@ -66,7 +64,7 @@ type basin struct {
 	held []int64 // executions that were dispatched; guarded by mu
 }
 
-// Published implements handover.Relay.
+// Published implements scheduler.Relay.
 func (b *basin) Published(row int64, messages []outbox.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +159,7 @@ func (s *server) dig(ctx context.Context, waiting int) (*pond, error) {
 		return p, err
 	}
 	p.pool = w.query.Pool()
-	p.rounds = handover.New(handover.Config{MaxQueued: maxQueued}, hot, p.relay, w.logger, nil)
+	p.rounds = scheduler.New(scheduler.Config{MaxQueued: maxQueued}, scheduler.Deps{Store: hot, Relay: p.relay, Logger: w.logger})
 	if err := p.pool.QueryRow(ctx, growthActionSQL).Scan(&p.action); err != nil {
 		return p, fmt.Errorf("read the action: %w", err)
 	}
@@ -169,7 +167,7 @@ func (s *server) dig(ctx context.Context, waiting int) (*pond, error) {
 	if err != nil {
 		return p, err
 	}
-	result, err := p.rounds.Run(ctx, handover.Fill{}, dispatch.New(ids))
+	result, err := p.rounds.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	if err != nil || result.Granted != growthBatch {
 		return p, fmt.Errorf("take every slot: %+v: %w", result, err)
 	}
@@ -235,7 +233,7 @@ func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
 		return err
 	}
 	begun := time.Now()
-	result, err := p.rounds.Run(ctx, handover.Fill{}, dispatch.New(ids))
+	result, err := p.rounds.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	p.note(operationAdmit, batch, time.Since(begun), counts)
 	if err != nil || result.Enqueued != batch {
 		return fmt.Errorf("admit %d: %+v: %w", batch, result, err)
@@ -246,7 +244,7 @@ func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
 		return fmt.Errorf("finish %d executions: %w", batch, err)
 	}
 	begun = time.Now()
-	result, err = p.rounds.Run(ctx, completion.New(done), handover.Fill{})
+	result, err = p.rounds.Run(ctx, scheduler.NewReleaseStep(done), scheduler.FillStep{})
 	p.note(operationComplete, batch, time.Since(begun), counts)
 	if err != nil || result.Released != batch || result.Granted != batch {
 		return fmt.Errorf("complete %d: %+v: %w", batch, result, err)

@@ -11,9 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/attune-go/attune/core/completion"
-	"github.com/attune-go/attune/core/dispatch"
-	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 )
@@ -24,19 +22,19 @@ type tally struct {
 	released int             // slots given back; guarded by mu
 	ended    int             // executions that the engine ended itself; guarded by mu
 	enqueued int             // executions that had to wait; guarded by mu
-	failed   int             // rounds that failed and were delivered again; guarded by mu
+	failed   int             // batches that failed and were delivered again; guarded by mu
 	rounds   []time.Duration // guarded by mu
-	sizes    []int           // executions a round; guarded by mu
-	progress chan struct{}   // holds a token after every round
-	refused  map[string]int  // failed rounds by their class; guarded by mu
-	last     error           // of the last failed round; guarded by mu
+	sizes    []int           // executions a batch; guarded by mu
+	progress chan struct{}   // holds a token after every batch
+	refused  map[string]int  // failed batches by their class; guarded by mu
+	last     error           // of the last failed batch; guarded by mu
 }
 
 func newTally() *tally {
 	return &tally{progress: make(chan struct{}, 1), refused: make(map[string]int)}
 }
 
-func (t *tally) add(result handover.Result, size int, took time.Duration) {
+func (t *tally) add(result scheduler.Result, size int, took time.Duration) {
 	t.mu.Lock()
 	t.released += result.Released
 	t.ended += result.Ended
@@ -92,23 +90,23 @@ func (t *tally) forget() {
 	clear(t.refused)
 }
 
-// replica is one engine: a reader that spreads deliveries over schedulers, in the shape of
+// replica is one engine: a reader that spreads deliveries over lanes, in the shape of
 // core/engine.
 type replica struct {
-	rounds   *handover.HandOver
+	rounds   *scheduler.Scheduler
 	wire     *wire
 	tally    *tally
-	batch    int  // requests a round; twice as many completions
-	careless bool // failed rounds are part of the measurement
+	batch    int  // requests a batch; twice as many completions
+	careless bool // failed batches are part of the measurement
 
-	schedulers []*scheduler
-	settled    chan struct{} // holds a token when the replica may be given more
-	alarm      *time.Timer   // rings when a queue may go on
+	lanes   []*lane
+	settled chan struct{} // holds a token when the replica may be given more
+	alarm   *time.Timer   // rings when a queue may go on
 }
 
-// scheduler runs rounds about the messages of its actions: completions first, then requests,
-// whatever has arrived, as one round.
-type scheduler struct {
+// lane runs batches about the messages of its actions: completions first, then requests,
+// whatever has arrived, as one batch.
+type lane struct {
 	*replica
 
 	ended     *spread.Box[note]
@@ -118,25 +116,25 @@ type scheduler struct {
 
 	inHand [2]atomic.Int64 // deliveries with a report of an end, with a request
 
-	held   [2][]note     // left because another round held the queue: with a report of an end, with a request
+	held   [2][]note     // left because another batch held the queue: with a report of an end, with a request
 	left   map[int64]int // how often, by execution
-	queues map[int64]int // queues to fill that another round held, with how often
+	queues map[int64]int // queues to fill that another batch held, with how often
 }
 
 // insistAfter is how often an execution is left before its queue is waited for.
 const insistAfter = 3
 
-func newReplica(w *world, schedulers int) *replica {
+func newReplica(w *world, lanes int) *replica {
 	r := &replica{
 		wire: w.wire, tally: w.tally, batch: w.scenario.Batch, careless: w.scenario.Aborts > 0,
 		settled: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
 	}
-	for i := range schedulers {
-		s := &scheduler{replica: r, ended: spread.NewBox[note](), requested: spread.NewBox[note](), unfilled: spread.NewBox[int64]()}
+	for i := range lanes {
+		s := &lane{replica: r, ended: spread.NewBox[note](), requested: spread.NewBox[note](), unfilled: spread.NewBox[int64]()}
 		if i == 0 {
 			s.rings = r.alarm.C
 		}
-		r.schedulers = append(r.schedulers, s)
+		r.lanes = append(r.lanes, s)
 	}
 	return r
 }
@@ -145,15 +143,15 @@ func (r *replica) run(ctx context.Context) error {
 	defer r.alarm.Stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { r.receive(ctx); return nil })
-	for _, s := range r.schedulers {
+	for _, s := range r.lanes {
 		group.Go(func() error { return s.run(ctx) })
 	}
 	return group.Wait()
 }
 
-// receive spreads deliveries over the schedulers, no more than the engine's prefetch.
+// receive spreads deliveries over the lanes, no more than the engine's prefetch.
 func (r *replica) receive(ctx context.Context) {
-	most := (len(r.schedulers) + 1) * r.batch
+	most := (len(r.lanes) + 1) * r.batch
 	for ctx.Err() == nil {
 		rooms := [2]int{2*most - r.inHand(0), most - r.inHand(1)}
 		var wakes [2]<-chan struct{}
@@ -164,7 +162,7 @@ func (r *replica) receive(ctx context.Context) {
 			}
 			wakes[kind] = from.Wake()
 			for _, n := range from.Take(rooms[kind]) {
-				s := r.schedulers[spread.Of(n.actionRef, len(r.schedulers))]
+				s := r.lanes[spread.Of(n.actionRef, len(r.lanes))]
 				s.inHand[kind].Add(1)
 				[2]*spread.Box[note]{s.ended, s.requested}[kind].Put(n)
 				taken++
@@ -183,30 +181,30 @@ func (r *replica) receive(ctx context.Context) {
 }
 
 func (r *replica) inHand(kind int) (n int) {
-	for _, s := range r.schedulers {
+	for _, s := range r.lanes {
 		n += int(s.inHand[kind].Load())
 	}
 	return n
 }
 
-func (s *scheduler) run(ctx context.Context) error {
+func (l *lane) run(ctx context.Context) error {
 	for {
 		due := false
-		if len(s.held[0])+len(s.held[1])+len(s.queues) == 0 {
+		if len(l.held[0])+len(l.held[1])+len(l.queues) == 0 {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-s.ended.Wake():
-			case <-s.requested.Wake():
-			case <-s.unfilled.Wake():
-			case <-s.rings:
+			case <-l.ended.Wake():
+			case <-l.requested.Wake():
+			case <-l.unfilled.Wake():
+			case <-l.rings:
 				due = true
 			}
 		}
-		ended := slices.Concat(s.held[0], s.ended.Take(2*s.batch))
-		requested := slices.Concat(s.held[1], s.requested.Take(s.batch))
-		queues := s.unfilled.Take(math.MaxInt)
-		for queue := range s.queues {
+		ended := slices.Concat(l.held[0], l.ended.Take(2*l.batch))
+		requested := slices.Concat(l.held[1], l.requested.Take(l.batch))
+		queues := l.unfilled.Take(math.MaxInt)
+		for queue := range l.queues {
 			queues = append(queues, queue)
 		}
 		slices.Sort(queues)
@@ -214,68 +212,68 @@ func (s *scheduler) run(ctx context.Context) error {
 		if len(ended)+len(requested)+len(queues) == 0 && !due {
 			continue
 		}
-		if err := s.round(ctx, ended, requested, queues); err != nil {
+		if err := l.round(ctx, ended, requested, queues); err != nil {
 			return over(ctx, err)
 		}
 	}
 }
 
-// maxFailures bounds the rounds that may fail when failures are not part of
+// maxFailures bounds the batches that may fail when failures are not part of
 // the measurement; they are reported.
 const maxFailures = 100
 
-func (s *scheduler) round(ctx context.Context, ended, requested []note, queues []int64) error {
+func (l *lane) round(ctx context.Context, ended, requested []note, queues []int64) error {
 	begun := time.Now()
-	insists := s.insists()
-	var fill handover.Fill
+	insists := l.insists()
+	var fill scheduler.FillStep
 	for _, queue := range queues {
-		if s.queues[queue] >= insistAfter && len(fill.Queues) == 0 {
+		if l.queues[queue] >= insistAfter && len(fill.Queues) == 0 {
 			fill.Queues = append(fill.Queues, queue)
 		} else {
 			fill.Spare = append(fill.Spare, queue)
 		}
 	}
-	result, err := s.rounds.RunSparing(ctx, insists, completion.New(once(ended)), fill, dispatch.New(once(requested)))
+	result, err := l.rounds.RunSparing(ctx, insists, scheduler.NewReleaseStep(once(ended)), fill, scheduler.NewRequestStep(once(requested)))
 	if err == nil {
 		for i, queue := range result.Unfilled {
-			s.schedulers[spread.Of(result.UnfilledOf[i], len(s.schedulers))].unfilled.Put(queue)
+			l.lanes[spread.Of(result.UnfilledOf[i], len(l.lanes))].unfilled.Put(queue)
 		}
-		s.keep(result, ended, requested, len(queues))
+		l.keep(result, ended, requested, len(queues))
 		if result.Wake > 0 {
-			s.alarm.Reset(result.Wake)
+			l.alarm.Reset(result.Wake)
 		}
-		s.settle(len(ended)-len(s.held[0]), len(requested)-len(s.held[1]))
-		s.tally.add(result, len(ended)+len(requested), time.Since(begun))
+		l.settle(len(ended)-len(l.held[0]), len(requested)-len(l.held[1]))
+		l.tally.add(result, len(ended)+len(requested), time.Since(begun))
 		return nil
 	}
 	if ctx.Err() != nil {
 		return err
 	}
-	s.tally.fail(err)
-	if !s.careless && s.tally.failures() > maxFailures {
+	l.tally.fail(err)
+	if !l.careless && l.tally.failures() > maxFailures {
 		return fmt.Errorf("too many rounds fail: %w", err)
 	}
 	// As a broker does with what is not acknowledged: to whoever takes next.
-	s.held, s.left, s.queues = [2][]note{}, nil, nil
-	s.unfilled.Put(queues...)
-	s.settle(len(ended), len(requested))
-	s.wire.completed.Put(ended...)
-	s.wire.requested.Put(requested...)
+	l.held, l.left, l.queues = [2][]note{}, nil, nil
+	l.unfilled.Put(queues...)
+	l.settle(len(ended), len(requested))
+	l.wire.completed.Put(ended...)
+	l.wire.requested.Put(requested...)
 	return nil
 }
 
 // insists are the executions of one action that were left too often.
-func (s *scheduler) insists() map[int64]bool {
+func (l *lane) insists() map[int64]bool {
 	action, most := "", 0
-	notes := slices.Concat(s.held[0], s.held[1])
+	notes := slices.Concat(l.held[0], l.held[1])
 	for _, n := range notes {
-		if times := s.left[n.execution]; times >= insistAfter && times > most {
+		if times := l.left[n.execution]; times >= insistAfter && times > most {
 			action, most = n.actionRef, times
 		}
 	}
 	ids := make(map[int64]bool)
 	for _, n := range notes {
-		if n.actionRef == action && s.left[n.execution] >= insistAfter {
+		if n.actionRef == action && l.left[n.execution] >= insistAfter {
 			ids[n.execution] = true
 		}
 	}
@@ -283,31 +281,31 @@ func (s *scheduler) insists() map[int64]bool {
 }
 
 // settle lets as many further deliveries in.
-func (s *scheduler) settle(ended, requested int) {
-	s.inHand[0].Add(int64(-ended))
-	s.inHand[1].Add(int64(-requested))
+func (l *lane) settle(ended, requested int) {
+	l.inHand[0].Add(int64(-ended))
+	l.inHand[1].Add(int64(-requested))
 	select {
-	case s.settled <- struct{}{}:
+	case l.settled <- struct{}{}:
 	default:
 	}
 }
 
 // keep takes what was left into hand. What is left when nothing was served is insisted
-// on by the next round.
-func (s *scheduler) keep(result handover.Result, ended, requested []note, queues int) {
+// on by the next batch.
+func (l *lane) keep(result scheduler.Result, ended, requested []note, queues int) {
 	left := make(map[int64]int, len(result.Left))
 	for _, id := range result.Left {
-		left[id] = s.left[id] + 1
+		left[id] = l.left[id] + 1
 	}
 	of := func(notes []note) []note {
 		return slices.DeleteFunc(slices.Clone(notes), func(n note) bool { return left[n.execution] == 0 })
 	}
-	s.held = [2][]note{of(ended), of(requested)}
+	l.held = [2][]note{of(ended), of(requested)}
 	waited := make(map[int64]int, len(result.Held))
 	for _, queue := range result.Held {
-		waited[queue] = s.queues[queue] + 1
+		waited[queue] = l.queues[queue] + 1
 	}
-	if len(s.held[0])+len(s.held[1]) == len(ended)+len(requested) && len(waited) == queues {
+	if len(l.held[0])+len(l.held[1]) == len(ended)+len(requested) && len(waited) == queues {
 		for id := range left {
 			left[id] = max(left[id], insistAfter)
 		}
@@ -315,7 +313,7 @@ func (s *scheduler) keep(result handover.Result, ended, requested []note, queues
 			waited[queue] = max(waited[queue], insistAfter)
 		}
 	}
-	s.left, s.queues = left, waited
+	l.left, l.queues = left, waited
 }
 
 func (t *tally) failures() int {

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -183,7 +183,7 @@ func (w *world) addReplicas(ctx context.Context) error {
 		}
 		r := newReplica(w, schedulers)
 		recheck := func() { r.alarm.Reset(10 * time.Millisecond) }
-		r.rounds = handover.New(handover.Config{MaxQueued: maxQueued, Recheck: recheck}, hot, w.relay(rest), w.logger, nil)
+		r.rounds = scheduler.New(scheduler.Config{MaxQueued: maxQueued, Recheck: recheck}, scheduler.Deps{Store: hot, Relay: w.relay(rest), Logger: w.logger})
 		w.parts = append(w.parts, r.run)
 	}
 	return nil

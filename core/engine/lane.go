@@ -1,0 +1,354 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
+	"github.com/attune-go/attune/core/spread"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// lane runs batches about the messages of its actions. It takes whatever has arrived
+// for it, runs that as one batch, and acknowledges it after the commit. While a batch is in
+// flight the next batch collects; there is no timer and no linger. Deliveries whose queue
+// another batch holds stay in hand for the next batch (held.go).
+//
+// The first lane also takes work that names no action: finds of sweeps, dead letters, and
+// moments for which queues wait. Its batches may then meet queues of other lanes, as the
+// batches of other replicas do: one waits for the other, or leaves the queue.
+type lane struct {
+	*shared
+
+	ended     *spread.Box[item]
+	requested *spread.Box[item]
+	unfilled  *spread.Box[int64] // queues that a batch left with free slots and waiters
+
+	// These are nil but for the first lane.
+	finds       <-chan recovery.Found
+	deadLetters <-chan []*deadletter.Letter
+	rings       <-chan time.Time
+
+	later     *later
+	reclaimed []int64 // executions that were put back, to be asked for by the next batch
+
+	// held are deliveries of executions whose queue another batch held: the next batch
+	// takes them, before later deliveries. heldQueues are queues to fill that another batch
+	// held, with how often.
+	held       []item
+	heldQueues map[int64]int
+
+	decided []*broker.Delivery // settled by committed batches, not acknowledged yet
+
+	inFlight atomic.Int64 // executions in the batch that is running
+	lastDone atomic.Int64 // unix nanoseconds of the last committed batch
+	begun    atomic.Int64 // unix nanoseconds at which the batch in hand was taken, 0 while there is none
+}
+
+func newLane(common *shared, first bool) *lane {
+	l := &lane{
+		shared: common, later: newLater(&common.absents), heldQueues: make(map[int64]int),
+		ended: spread.NewBox[item](), requested: spread.NewBox[item](), unfilled: spread.NewBox[int64](),
+	}
+	if first {
+		l.finds, l.deadLetters, l.rings = common.found, common.letters, common.wake.C
+	}
+	return l
+}
+
+func (l *lane) run(ctx context.Context) {
+	for l.gate.Enter(ctx) {
+		in, ok := l.next(ctx)
+		if !ok {
+			return
+		}
+		if !in.empty() {
+			l.handle(ctx, in)
+		}
+	}
+}
+
+// arrival is what one batch is made of.
+type arrival struct {
+	held      []item
+	ended     []item
+	requested []item
+	found     recovery.Found
+	letters   []*deadletter.Letter
+	later     []item // deliveries that were put off
+	errands   errands
+}
+
+func (in *arrival) empty() bool {
+	return len(in.held)+len(in.ended)+len(in.requested)+len(in.letters)+len(in.later) == 0 && in.found.Empty() && in.errands.empty()
+}
+
+// next waits for the first message, find or errand, and then takes all that have arrived.
+func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
+	if len(l.held)+len(l.heldQueues)+len(l.reclaimed) == 0 {
+		select {
+		case <-ctx.Done():
+			return in, false
+		case <-l.ended.Wake():
+		case <-l.requested.Wake():
+		case <-l.unfilled.Wake():
+		case in.found = <-l.finds:
+		case in.letters = <-l.deadLetters:
+		case <-l.rings:
+			l.wake.rang(time.Now())
+			in.errands.due = true
+		case <-l.later.timer.C:
+		}
+	}
+	if ctx.Err() != nil {
+		return in, false // unacknowledged deliveries go back to their queue
+	}
+	if in.found.Empty() {
+		select {
+		case in.found = <-l.finds:
+		default:
+		}
+	}
+	if in.letters == nil {
+		select {
+		case in.letters = <-l.deadLetters:
+		default:
+		}
+	}
+	in.held, in.ended, in.requested = fresh(l.held), fresh(l.ended.Take(maxCompletions)), fresh(l.requested.Take(maxRequests))
+	in.errands.queues, in.errands.waited = append(l.unfilled.Take(math.MaxInt), in.found.Queues...), l.heldQueues
+	for queue := range l.heldQueues {
+		in.errands.queues = append(in.errands.queues, queue)
+	}
+	l.held, l.heldQueues = nil, make(map[int64]int)
+	slices.Sort(in.errands.queues)
+	in.errands.queues = slices.Compact(in.errands.queues)
+	in.found.Requested = append(l.reclaimed, in.found.Requested...)
+	l.reclaimed = nil
+	in.later = l.later.take(maxRequests, time.Now())
+	return in, true
+}
+
+// fresh drops deliveries whose connection has gone: their messages come again, in their
+// order.
+func fresh(items []item) []item {
+	return slices.DeleteFunc(items, func(it item) bool { return it.delivery != nil && it.delivery.Stale() })
+}
+
+// handle runs an arrival to its end: every delivery is acknowledged, dead
+// lettered with a reason, or returned because the engine stops.
+func (l *lane) handle(ctx context.Context, in arrival) {
+	l.begun.Store(time.Now().UnixNano())
+	defer l.begun.Store(0)
+	items := slices.Concat(in.held, in.ended)
+	for _, id := range in.found.Ended {
+		items = append(items, item{execution: id, ended: true})
+	}
+	for _, id := range in.found.Requested { // before the others, which were requested after them
+		items = append(items, item{execution: id})
+	}
+	items = append(items, in.requested...)
+	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
+	in.errands.unstarted = l.unstarted.take(in.found.Unstarted)
+	err := l.runBatch(ctx, items, in.errands)
+	crashpoint.Reach("hot:before-ack")
+	l.acknowledge(ctx)
+	crashpoint.Reach("hot:after-ack")
+	if err != nil {
+		// Only the end of the engine leaves work undone here: unacknowledged deliveries
+		// come again, here or at another replica.
+		l.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+		return
+	}
+	l.retry(ctx, append(in.later, ofLetters(in.letters)...))
+	l.acknowledge(ctx)
+}
+
+// retry tries items that were put off, and dead letters, apart from new deliveries,
+// so that they delay none. Items whose rows another transaction held are tried together, and
+// not waited for one by one.
+func (l *lane) retry(ctx context.Context, items []item) {
+	var held, others []item
+	for _, it := range items {
+		if it.blocked {
+			held = append(held, it)
+		} else {
+			others = append(others, it)
+		}
+	}
+	for _, lot := range [][]item{held, others} {
+		if err := l.runBatch(scheduler.Impatient(ctx), lot, noErrands); err != nil {
+			l.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+			return
+		}
+	}
+}
+
+// acknowledge acknowledges the deliveries that committed batches have settled. Deliveries of
+// other lanes lie between them and are left alone.
+func (l *lane) acknowledge(ctx context.Context) {
+	if err := broker.Acknowledge(l.decided); err != nil {
+		// The connection is gone; the deliveries come again and change nothing.
+		l.logger.DebugContext(ctx, "Batch could not be acknowledged", "error", err)
+	}
+	l.decided = nil
+}
+
+// runBatch runs the items as one transaction, waiting out a database that is away or not as
+// it must be, and halving the batch on an error that its content may have caused. It returns
+// an error only when the engine stops.
+func (l *lane) runBatch(ctx context.Context, items []item, errands errands) error {
+	items = l.behindHeld(items)
+	todo := collect(items, errands)
+	if todo.empty() {
+		return nil
+	}
+	todo.room = l.roomForLetters()
+	l.inFlight.Store(int64(len(items)))
+	defer l.inFlight.Store(0)
+	retry := backoff.NewExponentialBackOff()
+	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
+	for tries := 1; ; tries++ {
+		begun := time.Now()
+		its, all := l.config.steps(todo)
+		result, err := l.try(ctx, insists(items), all)
+		if l.gate.Retry(ctx, "rounds", err) {
+			tries--
+			continue
+		}
+		if err == nil {
+			l.metrics.batch(len(items), time.Since(begun))
+			l.lastDone.Store(time.Now().UnixNano())
+			l.keepQueues(todo, result)
+			l.after(ctx, items, its.done.Early(), result)
+			l.putBack(ctx, its.asked.Stale())
+			l.unstarted.add(its.reassign.Left())
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		l.metrics.batchFailed()
+		if verdict := classify(err, tries); verdict != again {
+			return l.bisect(ctx, items, errands, err, verdict)
+		}
+		pause := retry.NextBackOff()
+		l.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
+		if !supervise.Sleep(ctx, pause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// recheckAfter is how soon a batch follows one with which a queue began to wait for
+// workers. It bounds how many such batches a saturated engine runs.
+const recheckAfter = 10 * time.Millisecond
+
+// batchTimeout bounds one batch, so that a stalled connection is given up and
+// the batch tried on another.
+const batchTimeout = 30 * time.Second
+
+// try runs a batch once, to its end even when the engine begins to stop, because
+// a finished batch is less work for the replica that takes over.
+func (l *lane) try(ctx context.Context, insists map[int64]bool, all []scheduler.Step) (scheduler.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
+	defer cancel()
+	return l.scheduler.RunSparing(ctx, insists, all...)
+}
+
+// bisect isolates what makes a batch fail. A single delivery that still fails
+// is put off, and dead-lettered with the reason if it never succeeds; everything
+// else goes through. Errands are bisected from deliveries first, so that neither
+// pays for the other.
+func (l *lane) bisect(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
+	known := !slices.ContainsFunc(items, func(it item) bool { return !it.blocked }) && errands.size() == 0
+	if verdict == blocked {
+		ctx = scheduler.Impatient(ctx)
+	}
+	if len(items)+errands.size() <= 1 || (verdict == blocked && known) {
+		l.postpone(ctx, items, errands, cause, verdict)
+		return nil
+	}
+	l.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
+	if len(items) > 0 && errands.size() > 0 {
+		if err := l.runBatch(ctx, items, noErrands); err != nil {
+			return err
+		}
+		return l.runBatch(ctx, nil, errands)
+	}
+	middle := len(items) / 2
+	first, second := errands.bisect()
+	if err := l.runBatch(ctx, items[:middle], first); err != nil {
+		return err
+	}
+	return l.runBatch(ctx, items[middle:], second)
+}
+
+// postpone deals with what fails all by itself. What a sweep found is found again.
+func (l *lane) postpone(ctx context.Context, items []item, errands errands, cause error, verdict answer) {
+	for _, it := range items {
+		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
+		switch {
+		case it.letter != nil:
+			l.postponeLetter(ctx, it, cause, verdict)
+		case it.delivery == nil:
+			l.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
+		case verdict == suspect && it.attempts+1 >= maxAttempts:
+			poison(ctx, l.logger, l.metrics, it, it.delivery.Type, cause)
+		default:
+			l.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
+				"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
+			it.blocked = verdict == blocked
+			l.later.add(it, time.Now())
+		}
+	}
+	if len(items) == 0 {
+		l.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
+			"misplaced", errands.misplaced, "lost", errands.lost, "stranded", errands.unstarted, "error", cause)
+	}
+}
+
+// collect turns items into the work of one batch, each request and each different
+// report once.
+func collect(items []item, errands errands) work {
+	todo := work{errands: errands, said: map[int64]scheduler.Hint{}}
+	seenEnded, seenRequested := map[scheduler.Report]bool{}, map[int64]bool{}
+	for _, it := range items {
+		if it.letter != nil {
+			todo.letters = append(todo.letters, it.letter)
+			continue
+		}
+		if it.ended {
+			report := scheduler.Report{
+				Execution: it.execution, Said: it.said, Unreported: it.delivery == nil,
+				ActionID: it.hint.ActionID, ActionRef: it.hint.ActionRef,
+			}
+			if !seenEnded[report] {
+				seenEnded[report] = true
+				todo.ended = append(todo.ended, report)
+			}
+			continue
+		}
+		if !seenRequested[it.execution] {
+			seenRequested[it.execution] = true
+			todo.requested = append(todo.requested, it.execution)
+			if it.delivery == nil {
+				todo.late = append(todo.late, it.execution)
+			} else {
+				todo.said[it.execution] = it.hint
+			}
+		}
+	}
+	return todo
+}

@@ -1,0 +1,451 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Batch is one transaction's decisions in the making.
+type Batch struct {
+	Ledger *admission.Ledger
+
+	scheduler *Scheduler
+	plan      *Plan
+	fleet     *placement.Fleet
+	messages  []outbox.Message
+	endings   []ending
+	unplaced  bool // something was ended for want of a worker
+	replan    bool // a row is not what it was when the steps planned
+	missing   scopes
+	left      map[int64]bool // executions that are left for another batch
+	held      []int64        // queues to fill that another batch holds
+	ran       []ran
+
+	newExecutions []*NewExecution
+	more          []outbox.Message // of the steps
+
+	dispatches map[int64][]message.Dispatch // to workers that read batches; of compose
+
+	afterwards
+	orchestration
+	taken
+}
+
+// ran is how long an execution of an action ran.
+type ran struct {
+	actionRef string
+	took      time.Duration
+	latency   time.Duration // from its request to its start
+}
+
+// ending is an execution that the engine ends while it waits.
+type ending struct {
+	execution int64
+	actionID  int64
+	actionRef string
+	status    attune.Status
+	result    json.RawMessage
+	refused   string // for the metric; empty if it is counted otherwise
+}
+
+func newBatch(s *Scheduler, plan *Plan, ledger *admission.Ledger, workers []placement.Worker) *Batch {
+	rotation := int(s.rotation.Add(1))
+	return &Batch{
+		Ledger: ledger, scheduler: s, plan: plan,
+		fleet:   placement.NewFleet(s.fleet.standing(ledger, workers), rotation),
+		missing: make(scopes), left: make(map[int64]bool),
+	}
+}
+
+// Now is the batch's moment by the database's clock.
+func (b *Batch) Now() time.Time { return b.Ledger.Now.UTC() }
+
+// Queue returns the queue of a key that a step asked for.
+func (b *Batch) Queue(key admission.Key) (int64, bool) {
+	id, ok := b.plan.queues[key]
+	return id, ok && b.Ledger.Locked(id)
+}
+
+// Row returns the row of an execution as Plan.Row does.
+func (b *Batch) Row(id int64) (store.ReadRoundExecutionsRow, bool) { return b.plan.Row(id) }
+
+// Rule returns the rule of an action.
+func (b *Batch) Rule(id *int64, ref string) (Rule, bool) { return b.plan.Rule(id, ref) }
+
+// Left reports whether an execution must be left for another batch, because another one
+// holds a queue that it needs. The result names it then.
+func (b *Batch) Left(id int64) bool {
+	c := b.plan.claims[id]
+	if c == nil {
+		return false
+	}
+	for _, queue := range c.queues {
+		b.left[id] = b.left[id] || b.Ledger.Held(queue)
+	}
+	for _, key := range c.keys {
+		queue, ok := b.plan.queues[key]
+		b.left[id] = b.left[id] || (ok && b.Ledger.Held(queue))
+	}
+	return b.left[id]
+}
+
+// Replan has the batch run again, because a row is not what it was when the
+// steps planned for it.
+func (b *Batch) Replan() { b.replan = true }
+
+// MaxQueued is the longest line of a queue of the action.
+func (b *Batch) MaxQueued(rule Rule) int {
+	return cmp.Or(rule.Limits.MaxQueued, b.scheduler.cfg.MaxQueued)
+}
+
+// Front reports whether a retry of the action goes before those who wait.
+func (b *Batch) Front(rule Rule) bool {
+	return cmp.Or(rule.Limits.RetryPlace, b.scheduler.cfg.RetryPlace) == policy.PlaceFront
+}
+
+// Release gives back the slot and the worker's room of a terminal execution.
+func (b *Batch) Release(id int64) bool {
+	fact, ok := b.Ledger.Fact(id)
+	if !ok || !b.Ledger.Release(id) {
+		return false
+	}
+	if fact.HeldAt != nil {
+		b.fleet.Release(*fact.HeldAt)
+	}
+	if row, ok := b.plan.Row(id); ok && fact.Started != nil && fact.Ended != nil {
+		b.ran = append(b.ran, ran{
+			actionRef: row.ActionRef, took: fact.Ended.Sub(*fact.Started), latency: fact.Started.Sub(row.Created),
+		})
+	}
+	return true
+}
+
+// Promote gives free slots to waiting heads.
+func (b *Batch) Promote() { b.Ledger.Promote(b.Gate()) }
+
+// Gate is what stands between a free slot of a queue and a worker.
+func (b *Batch) Gate() admission.Gate { return admission.Gate{Scopes: b.scopes, Place: b.place} }
+
+// scopes finds the shared limits of an execution. Those that were not asked
+// for are, together with those of everybody else who may be next, when the
+// batch is run again.
+func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
+	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
+	if !ok || len(rule.Limits.Wide) == 0 {
+		return nil, true
+	}
+	keys := rule.scopes(w.Config)
+	ids := make([]int64, len(keys))
+	for i, key := range keys {
+		id, known := b.plan.scopeIDs[key]
+		if !known {
+			b.Ledger.EachWaiter(b.miss)
+			b.miss(w)
+			return nil, false
+		}
+		ids[i] = id
+	}
+	return ids, true
+}
+
+func (b *Batch) miss(w admission.Waiter) {
+	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
+	if !ok {
+		return
+	}
+	for i, key := range rule.scopes(w.Config) {
+		b.missing[key] = rule.Limits.Wide[i]
+	}
+}
+
+// Fail ends a waiting execution as failed, with the result that the published
+// scheduler writes.
+func (b *Batch) Fail(id, actionID int64, actionRef, reason, detail string) {
+	b.end(ending{
+		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusFailed,
+		result: encode(map[string]any{
+			"error": reason, "message": detail, "action_ref": actionRef,
+			"failed_by": "execution_scheduler", "failed_at": b.Now(),
+		}),
+	})
+}
+
+// Refuse ends a waiting execution as cancelled because a policy does not let
+// it wait, or no longer. What stands in brackets at the end of the reason is no part
+// of its name in the metric. facts are added to the published result.
+func (b *Batch) Refuse(id, actionID int64, actionRef, reason, detail string, facts map[string]any) {
+	result := map[string]any{
+		"error": reason, "message": detail, "action_ref": actionRef,
+		"cancelled_by": "execution_scheduler", "cancelled_at": b.Now(),
+	}
+	maps.Copy(result, facts)
+	name, _, _ := strings.Cut(reason, " (")
+	b.end(ending{
+		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusCancelled, result: encode(result),
+		refused: strings.ReplaceAll(strings.ToLower(name), " ", "_"),
+	})
+}
+
+// Expire ends an execution that has waited longer than its queue allows and
+// takes it out of its line.
+func (b *Batch) Expire(id, actionID int64, actionRef string, since time.Time, allowed time.Duration) {
+	if !b.Ledger.Withdraw(id) {
+		return
+	}
+	waited := b.Now().Sub(since)
+	b.end(ending{
+		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusTimeout, refused: "queue_timeout",
+		result: encode(map[string]any{
+			"error": "Queue timeout",
+			"message": fmt.Sprintf("it waited %s for its start, longer than the %s that its queue allows",
+				waited.Round(time.Second), allowed),
+			"action_ref": actionRef, "queue_timeout_seconds": allowed.Seconds(),
+			"waited_seconds": waited.Round(time.Millisecond).Seconds(),
+			"enqueued_at":    since.UTC(), "timed_out_by": "execution_scheduler", "timed_out_at": b.Now(),
+		}),
+	})
+}
+
+func encode(fields map[string]any) json.RawMessage {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return json.RawMessage(`{}`) // cannot happen: strings and times only
+	}
+	return raw
+}
+
+func (b *Batch) end(e ending) {
+	b.endings = append(b.endings, e)
+	b.Ledger.End(e.execution, e.status)
+}
+
+// verdict says whether what was decided may be written. What the batch needs besides what
+// was locked is added to how.carried.
+func (b *Batch) verdict(how attempt) error {
+	maps.Copy(how.carried, b.missing)
+	if b.replan || b.Ledger.Unplanned() {
+		return errUnplanned
+	}
+	if b.unplaced && !how.fresh {
+		return errStaleFleet
+	}
+	return nil
+}
+
+// write stores the batch and commits it, in one round trip. Every statement counts the rows
+// that it changes and fails the batch if there are others than were decided on. It returns
+// the outbox row, 0 when the batch has no messages.
+func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
+	if err := b.compose(); err != nil {
+		return 0, err
+	}
+	p := tx.Pipeline()
+	b.writeNewExecutions(p) // before anything refers to them
+	b.writeEndings(p)
+	b.writeMoves(p)
+	b.writeStops(p)
+	b.writeLostWork(p)
+	if len(b.settled) > 0 {
+		p.Exec(store.SettleUndelivered, b.settled)
+	}
+	for _, one := range b.also {
+		p.Exec(one.sql, one.args...)
+	}
+	b.Ledger.Write(p) // queues, slots, hand-overs and workers' loads
+	b.writeRepeats(p)
+	if len(b.begun) > 0 {
+		p.Exec(store.StartRetries, b.begun)
+	}
+	b.writeContradictions(p)
+	var ticket *outbox.Ticket
+	if len(b.messages) > 0 {
+		ticket = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
+	}
+	crashpoint.Reach("round:before-commit")
+	if err := p.Commit(ctx); err != nil {
+		return 0, fmt.Errorf("write a batch of %d executions: %w", len(b.plan.ids), err)
+	}
+	if ticket == nil {
+		return 0, nil
+	}
+	return ticket.ID(), nil
+}
+
+func (b *Batch) writeEndings(p *store.Pipeline) {
+	if len(b.endings) == 0 {
+		return
+	}
+	sort.Slice(b.endings, func(i, j int) bool { return b.endings[i].execution < b.endings[j].execution })
+	n := len(b.endings)
+	ids, statuses, results := make([]int64, n), make([]string, n), make([]string, n)
+	for i, e := range b.endings {
+		ids[i], statuses[i], results[i] = e.execution, string(e.status), string(e.result)
+	}
+	p.Exec(store.DecideExecutions, ids, statuses, results)
+}
+
+// compose writes the messages: a dispatch for every grant, alone or with others of its
+// worker, and one completion for every ending.
+func (b *Batch) compose() error {
+	b.messages, b.dispatches = b.messages[:0], nil
+	for _, g := range b.Ledger.Granted() {
+		if err := b.dispatch(g); err != nil {
+			return err
+		}
+	}
+	for _, e := range b.endings {
+		if err := b.add(b.completed(e)); err != nil {
+			return err
+		}
+	}
+	for _, e := range b.newExecutions {
+		if !e.known || !e.rule.Workflow {
+			continue
+		}
+		if err := b.add(b.message(message.TypeExecutionRequested, message.KeyExecutionRequested, b.asked(e))); err != nil {
+			return err
+		}
+	}
+	b.messages = append(b.messages, b.more...)
+	if err := b.composeTaken(); err != nil {
+		return err
+	}
+	if err := b.composeBatches(); err != nil {
+		return err
+	}
+	return b.composeOutcomes()
+}
+
+// maxConfigInDispatch bounds the parameters carried in a dispatch. Workers
+// read parameters from the row; the copy is a courtesy to other consumers.
+const maxConfigInDispatch = 16 << 10
+
+// dispatch hands an execution to its worker: by a message of its own, or with others of
+// this batch by composeBatches if the worker reads batches.
+func (b *Batch) dispatch(g admission.Granted) error {
+	payload := message.Dispatch{
+		ExecutionID: g.ExecutionID, WorkerID: g.Worker, ActionRef: g.ActionRef,
+		ScheduledAttemptUpdatedAt: b.updatedAt(g.Updated), Attempt: g.Attempt + 1,
+	}
+	payload.Config = bounds.Copy(g.Config, maxConfigInDispatch)
+	if w := b.fleet.Worker(g.Worker); w == nil || !w.Batch {
+		return b.add(b.message(message.TypeExecutionRequested, message.DispatchKey(g.Worker), payload))
+	}
+	if b.dispatches == nil {
+		b.dispatches = make(map[int64][]message.Dispatch)
+	}
+	b.dispatches[g.Worker] = append(b.dispatches[g.Worker], payload)
+	return nil
+}
+
+// composeBatches writes the dispatches to workers that read batches, in as few messages
+// as the bounds of a batch allow.
+func (b *Batch) composeBatches() error {
+	for _, worker := range slices.Sorted(maps.Keys(b.dispatches)) {
+		key := message.DispatchKey(worker)
+		sent, err := message.Batches(message.TypeExecutionBatchRequested, b.dispatches[worker], b.Now(), b.Source())
+		if err != nil {
+			return fmt.Errorf("write the dispatches for %s: %w", key, err)
+		}
+		for _, one := range sent {
+			b.messages = append(b.messages, outbox.Message{
+				ID: one.ID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: one.Type, Body: one.Body,
+			})
+		}
+	}
+	return nil
+}
+
+// updatedAt is what execution.updated says after this transaction's write: the
+// trigger takes the start of the transaction, and one microsecond more than
+// the old value if that is later.
+func (b *Batch) updatedAt(before time.Time) time.Time {
+	if next := before.Add(time.Microsecond); next.After(b.Ledger.Now) {
+		return next.UTC()
+	}
+	return b.Now()
+}
+
+func (b *Batch) completed(e ending) (outbox.Message, error) {
+	return b.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted,
+		message.ExecutionCompleted{
+			ExecutionID: e.execution, ActionID: e.actionID, ActionRef: e.actionRef,
+			Status: string(e.status), Result: e.result, CompletedAt: b.Now(),
+		})
+}
+
+func (b *Batch) message(kind, key string, payload any) (outbox.Message, error) {
+	envelope := message.New(kind, payload, b.Now(), b.scheduler.cfg.Source)
+	body, err := envelope.Encode()
+	if err != nil {
+		return outbox.Message{}, fmt.Errorf("encode %s for %s: %w", kind, key, err)
+	}
+	return outbox.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: kind, Body: body,
+	}, nil
+}
+
+func (b *Batch) result(plan *Plan) Result {
+	result := Result{
+		Released: b.Ledger.Released(), Granted: len(b.Ledger.Granted()), Enqueued: b.Ledger.Enqueued(),
+		Ended: len(b.endings) + len(b.stops), Unfilled: b.Ledger.Unfilled(), Moved: len(b.moves), RetryIn: b.soonest(),
+		Starts: b.starts, Tasks: b.tasks, Made: len(b.newExecutions), Held: b.held,
+	}
+	for _, id := range result.Unfilled {
+		action := b.Ledger.ActionOf(id)
+		rule, _ := b.plan.Rule(&action, "")
+		result.UnfilledOf = append(result.UnfilledOf, rule.ActionRef)
+	}
+	if b.repeated != nil {
+		result.Repeated = b.repeated.Rows()
+	}
+	if after, ok := b.Ledger.Wake(); ok {
+		result.Wake = max(after, time.Millisecond)
+	}
+	for _, id := range plan.ids {
+		if _, ok := plan.rows[id]; !ok {
+			result.Missing = append(result.Missing, id)
+		}
+		if b.left[id] {
+			result.Left = append(result.Left, id)
+			delete(b.left, id)
+		}
+	}
+	return result
+}
+
+// observe measures how long who was admitted had waited, and how long who was
+// released had run.
+func (b *Batch) observe(m *Metrics) {
+	for _, g := range b.Ledger.Granted() {
+		m.waited(g.ActionRef, b.Ledger.Clock.Sub(g.Created))
+	}
+	for _, e := range b.endings {
+		if e.refused != "" {
+			m.refuse(e.refused)
+		}
+	}
+	if m != nil {
+		m.contradicting.Add(float64(len(b.said)))
+	}
+	for _, done := range b.ran {
+		m.ran(done.actionRef, done.took, done.latency)
+	}
+}

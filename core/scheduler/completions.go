@@ -1,0 +1,237 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Report says that an execution has ended.
+type Report struct {
+	Execution int64
+	// Said is the end that the report tells of. The row decides; what is said
+	// otherwise is recorded. Empty when the report says nothing.
+	Said attune.Status
+	// Unreported is set when nobody sent the report: a sweep has found the row.
+	// The end is then announced on behalf of whoever should have.
+	Unreported bool
+	// ActionID and ActionRef are the action of which the report tells; the row decides.
+	ActionID  int64
+	ActionRef string
+}
+
+// CompletionConfig is what the step depends on.
+type CompletionConfig struct {
+	Retry retrypolicy.Config
+	// Chance returns a number in [0, 1) that spreads the pauses before
+	// repetitions; nil stands for no spreading.
+	Chance func() float64
+}
+
+// CompletionStep takes execution.completed: it gives back the slot and the worker's room
+// of every execution that has ended, so that the batch can promote waiting executions,
+// and has executions repeated that may be.
+//
+// The row decides, never the message: existing workers report "Completed" for actions that
+// failed. A report about an execution that has not ended changes nothing. Releasing is
+// guarded by the holder that is stored, so that any number of deliveries, in any order, to
+// any number of replicas, releases once (invariants S7, S14). An execution that ended while
+// it waited (a cancel by another service) leaves its queue.
+type CompletionStep struct {
+	cfg     CompletionConfig
+	reports []Report
+	ids     []int64
+	// early lists reported executions whose row has not ended.
+	early []int64
+	// outcomes are the ends that are to be announced.
+	outcomes map[int64]store.ReadOutcomesRow
+	// questions are what results ask people.
+	questions *inquiry.Opening
+}
+
+// NewReleaseStep makes the step for executions that are only released.
+func NewReleaseStep(ids []int64) *CompletionStep {
+	reports := make([]Report, len(ids))
+	for i, id := range ids {
+		reports[i].Execution = id
+	}
+	return NewCompletionStep(CompletionConfig{}, reports)
+}
+
+// NewCompletionStep makes the step for these reports, each execution once.
+func NewCompletionStep(cfg CompletionConfig, reports []Report) *CompletionStep {
+	s := &CompletionStep{cfg: cfg, reports: reports, ids: make([]int64, len(reports))}
+	for i, report := range reports {
+		s.ids[i] = report.Execution
+	}
+	return s
+}
+
+// Executions implements Step.
+func (s *CompletionStep) Executions() []int64 { return s.ids }
+
+// Hint implements Hinted.
+func (s *CompletionStep) Hint(ctx context.Context, plan *Plan) (bool, error) {
+	hints := make([]Hint, len(s.reports))
+	for i, report := range s.reports {
+		if report.Unreported {
+			return false, nil
+		}
+		hints[i] = Hint{ActionID: report.ActionID, ActionRef: report.ActionRef}
+	}
+	if err := plan.LoadHinted(ctx, hints); err != nil {
+		return false, err
+	}
+	for i, report := range s.reports {
+		if !plan.Spare(report.Execution).HintRelease(report.Execution, hints[i]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Plan implements Step.
+func (s *CompletionStep) Plan(ctx context.Context, plan *Plan) error {
+	var silent, asking []int64
+	for _, report := range s.reports {
+		row, ok := plan.Row(report.Execution)
+		if !ok {
+			continue
+		}
+		needs := plan.Spare(report.Execution)
+		if row.HeldState != 0 {
+			needs.Release(row.HeldState, row.Scopes)
+		}
+		if row.Waits != 0 {
+			needs.Queue(row.Waits)
+		}
+		if row.Asks {
+			asking = append(asking, report.Execution)
+		}
+		if report.Unreported {
+			silent = append(silent, report.Execution)
+		}
+	}
+	var err error
+	if s.questions, err = inquiry.Read(ctx, plan.Queries(), asking); err != nil {
+		return err
+	}
+	s.outcomes = nil
+	if len(silent) == 0 {
+		return nil
+	}
+	rows, err := plan.Queries().ReadOutcomes(ctx, silent)
+	if err != nil {
+		return fmt.Errorf("read how %d executions ended: %w", len(silent), err)
+	}
+	s.outcomes = make(map[int64]store.ReadOutcomesRow, len(rows))
+	for _, row := range rows {
+		s.outcomes[row.ID] = row
+	}
+	return nil
+}
+
+// Apply implements Step.
+func (s *CompletionStep) Apply(batch *Batch) {
+	s.early = s.early[:0]
+	for _, report := range s.reports {
+		fact, ok := batch.Ledger.Fact(report.Execution)
+		switch {
+		case !ok:
+		case !fact.Status.Terminal():
+			s.early = append(s.early, report.Execution)
+		case batch.Left(report.Execution):
+			// Another batch holds its queue: it is reported again.
+		default:
+			s.end(batch, report, fact.Status)
+		}
+	}
+	s.ask(batch)
+}
+
+// ask puts the questions of results to people, in the transaction that takes their
+// ends. An execution is asked about once; whoever comes second reads again.
+func (s *CompletionStep) ask(batch *Batch) {
+	if s.questions.Empty() {
+		return
+	}
+	for _, statement := range s.questions.Statements() {
+		batch.Also(statement.SQL, statement.Args...)
+	}
+	messages, err := s.questions.Messages(batch.Now(), batch.Source())
+	if err == nil { // texts and numbers always encode
+		batch.Send(messages...)
+	}
+}
+
+// end draws every consequence of an end: once for the slot and the repetition,
+// however often it is reported.
+func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) {
+	released := batch.Release(report.Execution)
+	withdrawn := batch.Ledger.Withdraw(report.Execution)
+	if contradicts(report.Said, status) {
+		batch.Contradict(report.Execution, report.Said)
+	}
+	if outcome, ok := s.outcomes[report.Execution]; ok && (released || withdrawn) {
+		batch.Announce(outcome)
+	}
+	row, _ := batch.Row(report.Execution)
+	if row.Status != status {
+		batch.Replan() // it ended after it was read: why, and whether it asks somebody, is not known yet
+		return
+	}
+	if status.Succeeded() || status == attune.StatusCancelled {
+		if row.Workflow != 0 {
+			batch.TaskEnded(row.Workflow, report.Execution)
+		}
+		return
+	}
+	if row.Repeated {
+		return
+	}
+	if verdict := s.verdict(row); verdict.Retry {
+		batch.Repeat(report.Execution, verdict.Reason, verdict.Delay)
+		return
+	}
+	if row.Workflow != 0 {
+		batch.TaskEnded(row.Workflow, report.Execution)
+	}
+}
+
+// verdict decides whether an ended execution is repeated. A task of a workflow
+// that a worker has begun is repeated by its workflow; one that never was is lost
+// work like any other.
+func (s *CompletionStep) verdict(row store.ReadRoundExecutionsRow) retrypolicy.Verdict {
+	allowed := int(row.AllowedRetries)
+	if row.Workflow != 0 {
+		allowed = 0
+	}
+	return s.cfg.Retry.Decide(retrypolicy.Ended{
+		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.StartedAt != nil,
+		Retries: int(row.RetryCount), MaxRetries: allowed, ByAction: row.ActionAllows, Adopted: row.Adopted,
+		CancelAsked: row.CancelAsked,
+	}, s.chance())
+}
+
+// contradicts says whether a report tells of another end than the row. Existing
+// workers say completed of everything that has ended, so that word means nothing.
+func contradicts(said, status attune.Status) bool {
+	return said.Terminal() && said != attune.StatusCompleted && said != status
+}
+
+func (s *CompletionStep) chance() float64 {
+	if s.cfg.Chance == nil {
+		return 0.5 // the middle: no spreading
+	}
+	return s.cfg.Chance()
+}
+
+// Early lists executions that were reported as ended although their row says
+// they have not. It is valid after the batch.
+func (s *CompletionStep) Early() []int64 { return s.early }
+
+var _ Hinted = (*CompletionStep)(nil)

@@ -1,0 +1,55 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// S2: a worker that does not fence attempts and is silent is told to drop what is
+// repeated elsewhere, since it may come back before its queue has let go of it. One
+// that fences refuses it by itself, and one whose row was deleted has no address.
+func TestASilentWorkerIsToldToDropWhatIsRepeatedElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change string
+		told   bool
+	}{
+		"existing":  {`UPDATE worker SET capabilities = '{"max_concurrent_executions": 5}' WHERE id = $1`, true},
+		"says no":   {`UPDATE worker SET capabilities = '{"attempt_fence": false}' WHERE id = $1`, true},
+		"not known": {`UPDATE worker SET worker_role = 'sensor' WHERE id = $1`, true},
+		"deleted":   {`DELETE FROM worker WHERE id = $1`, false},
+		"fences":    {`UPDATE worker SET capabilities = '{"attempt_fence": true}' WHERE id = $1`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			ids, old, other := stranded(t, b, 1)
+			testkit.Exec(t, b.store, c.change, old)
+			testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true, capabilities = '{}' WHERE id = $1`, other)
+			b.age(t, time.Hour, ids...)
+			b.rounds = b.replica(t)
+			require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, ids))
+			require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[0]))
+			var told []message.ExecutionCancelRequested
+			for _, m := range b.relay.take() {
+				if m.RoutingKey == message.CancelKey(old) {
+					drop, err := message.Decode[message.ExecutionCancelRequested](m.Body)
+					require.NoError(t, err)
+					told = append(told, drop.Payload)
+				}
+			}
+			if !c.told {
+				require.Empty(t, told)
+				return
+			}
+			require.Equal(t, []message.ExecutionCancelRequested{{ExecutionID: ids[0], WorkerID: old}}, told)
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/policy"
+)
+
+// Entry is how an execution comes to its queue.
+type Entry struct {
+	Key        admission.Key
+	Priority   int16
+	Repetition bool // it may go before those who wait, if its policy says so
+	// Late says that its request was lost and found by a sweep.
+	Late bool
+	// Moved says that it waited in another queue before: nobody is added to those
+	// who wait, so neither the length of the line nor a policy that lets nobody wait
+	// matters.
+	Moved bool
+}
+
+// Enter admits an execution whose queue was planned for: into a slot and to a
+// worker, into the line, or out with the reason in its result.
+func (b *Batch) Enter(w admission.Waiter, rule Rule, entry Entry) {
+	queue, ok := b.Queue(entry.Key)
+	if !ok {
+		b.Fail(w.ExecutionID, rule.ActionID, w.ActionRef, "action not found",
+			"the action was deleted while the execution was admitted")
+		return
+	}
+	how := admission.Terms{
+		Queue: queue, MayWait: entry.Moved || rule.Limits.Queue.Method != policy.MethodCancel,
+		Priority: entry.Priority, Front: entry.Repetition && b.Front(rule), Late: entry.Late && !entry.Repetition,
+	}
+	if !entry.Moved {
+		how.MaxQueued = b.MaxQueued(rule)
+	}
+	switch result, why := b.Ledger.Admit(w, how, b.Gate()); result {
+	case admission.Full:
+		q, _ := b.Ledger.Queue(queue)
+		b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, fmt.Sprintf("Queue full (max length: %d)", how.MaxQueued),
+			fmt.Sprintf("%d executions wait in the queue of the action, which is as many as may", q.Queued),
+			map[string]any{"queue_length": q.Queued, "max_queue_length": how.MaxQueued})
+	case admission.Refused:
+		b.refuse(w, rule, queue, why)
+	case admission.Admitted, admission.Queued, admission.Ended:
+	}
+}
+
+// refuse ends an execution that a policy does not let wait.
+func (b *Batch) refuse(w admission.Waiter, rule Rule, queue int64, why string) {
+	if why != "" {
+		b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation", why+", and it does not let executions wait", nil)
+		return
+	}
+	q, _ := b.Ledger.Queue(queue)
+	b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
+		fmt.Sprintf("all %d slots of policy %s are taken or asked for, and it does not let executions wait",
+			q.Max, rule.Limits.Queue.PolicyRef),
+		map[string]any{"policy": rule.Limits.Queue.PolicyRef, "limit": q.Max})
+}

@@ -1,0 +1,106 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/store"
+)
+
+// fleetMaxAge is how long the list of workers is used before it is read
+// again. Whether a listed worker may still be given work is judged anew by
+// every batch, under its load's lock.
+const fleetMaxAge = time.Second
+
+// fleet is the engine's cached view of the registered workers.
+type fleet struct {
+	store      *store.Store
+	staleAfter time.Duration
+	now        func() time.Time
+
+	mu     sync.Mutex
+	read   time.Time
+	latest []placement.Worker // those that are there
+	absent []placement.Worker // the others
+}
+
+func newFleet(st *store.Store, staleAfter time.Duration, now func() time.Time) *fleet {
+	return &fleet{store: st, staleAfter: staleAfter, now: now}
+}
+
+// live returns the workers that are there, those that may be given nothing for
+// the moment among them, read again when fresh is asked for or the last reading
+// is too old.
+func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !fresh && f.now().Sub(f.read) < fleetMaxAge {
+		return f.latest, nil
+	}
+	rows, err := f.store.ReadFleet(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the workers: %w", err)
+	}
+	var present, absent []placement.Worker
+	var missing []int64
+	for _, row := range rows {
+		w := candidate(row, f.staleAfter)
+		if w.Standing.Absent() {
+			absent = append(absent, w)
+			continue
+		}
+		present = append(present, w)
+		if row.Assigned < 0 {
+			missing = append(missing, row.ID)
+		}
+	}
+	if len(missing) > 0 {
+		if err := f.store.EnsureWorkerLoads(ctx, missing); err != nil {
+			return nil, fmt.Errorf("make load rows of %d workers: %w", len(missing), err)
+		}
+	}
+	f.latest, f.absent, f.read = present, absent, f.now()
+	return present, nil
+}
+
+// candidate is a worker as the database says.
+func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worker {
+	return placement.Row{
+		ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status),
+		Cordoned: row.Cordoned, Draining: row.Draining,
+		Suspect: row.Suspect, SuspectReason: row.SuspectReason, HeartbeatAge: row.HeartbeatAge,
+		Health: row.Health, HealthReason: row.HealthReason,
+		Capabilities: row.Capabilities, Assigned: int(row.Assigned),
+	}.Worker(staleAfter)
+}
+
+// standing is all workers as a batch sees them: the present ones with what the ledger says
+// of them, and the absent ones, which get nothing but belong to the reasons. A worker that
+// has left since it was read is found out when its room is taken.
+func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) []placement.Worker {
+	f.mu.Lock()
+	absent := f.absent
+	f.mu.Unlock()
+	list := make([]placement.Worker, len(workers), len(workers)+len(absent))
+	known := make(map[int64]bool, len(absent))
+	for i, w := range workers {
+		w.Assigned = ledger.Assigned(w.ID)
+		if w.Standing != placement.Unwell && ledger.Live(w.ID) { // of health the ledger knows nothing
+			w.Standing, w.Note = placement.Live, ""
+		}
+		list[i] = w
+		if len(absent) > 0 {
+			known[w.ID] = true
+		}
+	}
+	for _, w := range absent {
+		if !known[w.ID] { // it may have left after the batch's workers were read
+			list = append(list, w)
+		}
+	}
+	return list
+}

@@ -1,0 +1,231 @@
+package scheduler
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Hinted is a step whose messages say enough to know which queues it needs. Its executions
+// are then read once, under the locks.
+type Hinted interface {
+	Step
+	// Hint names the queues that the step probably needs, from what messages say. It
+	// reports false if a message does not say enough: the executions are then read before
+	// any lock, and Plan names the queues.
+	//
+	// After Hint, Plan is called under the locks, with the rows as they are. A batch that
+	// lacks a lock that Plan names is run again, without hints.
+	Hint(ctx context.Context, plan *Plan) (bool, error)
+}
+
+// Hint is what a message says of its execution. It may be wrong, or say nothing.
+type Hint struct {
+	ActionID  int64
+	ActionRef string
+	Config    []byte // the parameters; nil where the message does not carry them
+}
+
+// LoadHinted makes the rules of the named actions known.
+func (p *Plan) LoadHinted(ctx context.Context, hints []Hint) error {
+	var ids []int64
+	var refs []string
+	for _, hint := range hints {
+		if hint.ActionID != 0 {
+			ids = append(ids, hint.ActionID)
+		} else if hint.ActionRef != "" {
+			refs = append(refs, hint.ActionRef)
+		}
+	}
+	return p.LoadRules(ctx, ids, refs)
+}
+
+func (p *Plan) hintedRule(hint Hint) (Rule, bool) {
+	if hint.ActionID == 0 {
+		return p.Rule(nil, hint.ActionRef)
+	}
+	return p.Rule(&hint.ActionID, hint.ActionRef)
+}
+
+// hint lets steps plan from their messages and returns those that did. The executions of
+// the others are to be read.
+func (p *Plan) hint(ctx context.Context, steps []Step) error {
+	for _, step := range steps {
+		hinted, ok := step.(Hinted)
+		if !ok || len(step.Executions()) == 0 {
+			continue
+		}
+		p.hints = nil
+		enough, err := hinted.Hint(ctx, p)
+		if err != nil {
+			return err
+		}
+		if !enough {
+			continue
+		}
+		p.hinted = append(p.hinted, hinted)
+		for _, ask := range p.hints {
+			ask()
+		}
+	}
+	p.hintedBack = maps.Clone(p.scopeBack)
+	return nil
+}
+
+// isHinted reports whether a step has planned from its messages.
+func (p *Plan) isHinted(step Step) bool {
+	for _, hinted := range p.hinted {
+		if Step(hinted) == step {
+			return true
+		}
+	}
+	return false
+}
+
+// verify plans hinted steps again, under the locks. It reports whether every
+// lock that they need is held.
+func (p *Plan) verify(ctx context.Context, tx *store.Tx, ledger *admission.Ledger) (bool, error) {
+	if len(p.hinted) == 0 {
+		return true, nil
+	}
+	for _, row := range ledger.Rows() {
+		if _, read := p.rows[row.ID]; !read {
+			p.rows[row.ID] = row
+		}
+	}
+	before := p.size()
+	p.queries, p.scopeBack = tx.Queries, make(map[int64]int)
+	for _, step := range p.hinted {
+		if err := step.Plan(ctx, p); err != nil {
+			return false, err
+		}
+	}
+	for id, n := range p.scopeBack {
+		if n > p.hintedBack[id] {
+			return false, nil
+		}
+	}
+	return p.size() == before, nil
+}
+
+// size counts everything that a batch locks or reads for its steps.
+func (p *Plan) size() int {
+	return len(p.keys) + len(p.releases) + len(p.workers) + len(p.recount) + len(p.lost) +
+		len(p.workflows) + len(p.newExecutions) + len(p.scopes) + len(p.firm)
+}
+
+// holding is what an execution was granted.
+type holding struct {
+	queue  int64
+	scopes []int64 // the shared limits of which it has a slot
+}
+
+// maxHoldings bounds what is remembered of granted executions, and of queues.
+const maxHoldings = 50_000
+
+// memory is what earlier batches of this process saw. It only saves reading: every batch
+// verifies under its locks what it was told.
+type memory struct {
+	mu       sync.Mutex
+	holdings map[int64]holding // by execution, where its action alone does not tell the queue
+	crowds   map[int64]bool    // queues in which executions waited
+	blocked  bool              // some queue waited for something wider than its own limit
+}
+
+func newMemory() *memory {
+	return &memory{holdings: make(map[int64]holding), crowds: make(map[int64]bool)}
+}
+
+func (m *memory) holdingOf(execution int64) (holding, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held, ok := m.holdings[execution]
+	return held, ok
+}
+
+// quiet reports whether no execution was seen to wait in these queues, nor for anything wider.
+func (m *memory) quiet(queues map[int64]int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range queues {
+		if m.crowds[id] {
+			return false
+		}
+	}
+	return !m.blocked
+}
+
+// learn keeps what a committed batch has seen.
+func (m *memory) learn(b *Batch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.holdings) > maxHoldings {
+		clear(m.holdings)
+	}
+	if len(m.crowds) > maxHoldings {
+		clear(m.crowds)
+	}
+	m.blocked = b.Ledger.Blocked()
+	for _, q := range b.Ledger.Queues() {
+		if q.Queued > 0 {
+			m.crowds[q.ID] = true
+		} else {
+			delete(m.crowds, q.ID)
+		}
+	}
+	for _, id := range b.Ledger.ReleasedIDs() {
+		delete(m.holdings, id)
+	}
+	for _, g := range b.Ledger.Granted() {
+		if rule, ok := b.plan.Rule(&g.ActionID, ""); ok && !rule.plain() {
+			m.holdings[g.ExecutionID] = holding{queue: g.Queue, scopes: g.Scopes}
+		}
+	}
+}
+
+// plain reports whether all executions of the action share one queue, and no other limit.
+func (r Rule) plain() bool { return len(r.Limits.Queue.Parameters)+len(r.Limits.Wide) == 0 }
+
+// grouped reports whether a limit of the action depends on parameters.
+func (r Rule) grouped() bool {
+	grouped := len(r.Limits.Queue.Parameters) > 0
+	for _, wide := range r.Limits.Wide {
+		grouped = grouped || len(wide.Parameters) > 0
+	}
+	return grouped
+}
+
+// HintAdmission asks for what Needs.Admission does, as far as a message tells. It reports
+// false if that is not enough to know the queue.
+func (n Needs) HintAdmission(hint Hint) bool {
+	rule, ok := n.plan.hintedRule(hint)
+	switch {
+	case !ok, hint.Config == nil && rule.grouped():
+		return false
+	case rule.Workflow:
+		return true // it takes no slot
+	}
+	n.plan.hints = append(n.plan.hints, func() { n.Admission(rule, hint.Config) })
+	return true
+}
+
+// HintRelease asks for the locks that releasing an execution needs, as far as a message and
+// earlier batches tell. It reports false if the queue is not known.
+func (n Needs) HintRelease(execution int64, hint Hint) bool {
+	if held, ok := n.plan.scheduler.memory.holdingOf(execution); ok {
+		n.plan.hints = append(n.plan.hints, func() { n.Release(held.queue, held.scopes) })
+		return true
+	}
+	rule, ok := n.plan.hintedRule(hint)
+	switch {
+	case !ok, !rule.plain():
+		return false
+	case rule.Workflow:
+		return true
+	}
+	n.plan.hints = append(n.plan.hints, func() { n.plan.hintReleases[n.Admission(rule, nil)]++ })
+	return true
+}

@@ -1,0 +1,49 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+)
+
+// log names the executions that the committed batch decided about: those that leave
+// their worker or end at warn and info, those that are admitted or wait at debug.
+func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
+	for _, m := range b.moves {
+		logger.WarnContext(ctx, "Execution moved to another worker",
+			"execution_id", m.waiter.ExecutionID, "action_ref", m.waiter.ActionRef,
+			"attempt", m.waiter.Attempt+1, "worker_id", m.to, "from_worker_id", m.from, "cause", m.cause)
+	}
+	for _, s := range b.stops {
+		text := fmt.Sprintf("Execution %d was not started by its worker, marking as failed", s.execution)
+		if s.cause == CauseOverdue {
+			// The published line.
+			text = fmt.Sprintf("Execution %d has been scheduled for too long, marking as failed", s.execution)
+		}
+		logger.WarnContext(ctx, text, //nolint:sloglint // users look for these lines
+			"execution_id", s.execution, "action_ref", s.actionRef, "attempt", s.waiter.Attempt,
+			"worker_id", s.worker, "cause", s.cause)
+	}
+	for _, e := range b.endings {
+		logger.InfoContext(ctx, "Execution ended before its start", "execution_id", e.execution, "action_ref", e.actionRef,
+			"status", string(e.status), "result", string(e.result))
+	}
+	if !logger.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	for _, e := range b.Ledger.Entries() {
+		// The published line.
+		text := fmt.Sprintf("Enqueued exec %d at position %d for action %d", e.Execution, e.Position, e.Action)
+		logger.DebugContext(ctx, text, //nolint:sloglint // as above
+			"execution_id", e.Execution, "queue_id", e.Queue)
+	}
+	for _, g := range b.Ledger.Granted() {
+		text := "Execution admitted"
+		if g.Promoted() {
+			text = "Execution promoted"
+		}
+		logger.DebugContext(ctx, text, //nolint:sloglint // one of two constants
+			"execution_id", g.ExecutionID, "action_ref", g.ActionRef, "queue_id", g.Queue, "worker_id", g.Worker,
+			"waited", b.Ledger.Clock.Sub(g.Created).String())
+	}
+}

@@ -1,0 +1,132 @@
+package scheduler
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics counts what batches do. A nil *Metrics counts nothing.
+type Metrics struct {
+	rounds        prometheus.Counter
+	repeated      prometheus.Counter
+	granted       prometheus.Counter
+	released      prometheus.Counter
+	enqueued      prometheus.Counter
+	ended         prometheus.Counter
+	moved         prometheus.Counter
+	contradicting prometheus.Counter
+	again         *prometheus.CounterVec
+	refused       *prometheus.CounterVec
+	waits         *prometheus.HistogramVec
+	runs          *prometheus.HistogramVec
+	latency       prometheus.Histogram
+
+	mu      sync.Mutex
+	actions map[string]bool
+}
+
+// maxActions bounds how many actions have series of their own; the others share
+// one.
+const maxActions = 200
+
+// label is the action's label: its reference, or "other" beyond the bound.
+func (m *Metrics) label(ref string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.actions[ref] {
+		if len(m.actions) >= maxActions {
+			return "other"
+		}
+		m.actions[ref] = true
+	}
+	return ref
+}
+
+func (m *Metrics) refuse(reason string) {
+	if m != nil {
+		m.refused.WithLabelValues(reason).Inc()
+	}
+}
+
+func (m *Metrics) waited(ref string, took time.Duration) {
+	if m != nil {
+		m.waits.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
+	}
+}
+
+func (m *Metrics) ran(ref string, took, latency time.Duration) {
+	if m != nil {
+		m.latency.Observe(max(latency.Seconds(), 0))
+		m.runs.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
+	}
+}
+
+// NewMetrics registers the metrics of batches.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		reg.MustRegister(c)
+		return c
+	}
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "attune_executions_refused_total",
+		Help: "Executions ended before their start: their queue was full, a policy does not let them wait, " +
+			"or they waited too long.",
+	}, []string{"reason"})
+	reg.MustRegister(refused)
+	times := func(name, help string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
+		}, []string{"action"})
+		reg.MustRegister(h)
+		return h
+	}
+	again := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "attune_executions_repeated_total", Help: "New attempts of executions that have ended, by why.",
+	}, []string{"reason"})
+	reg.MustRegister(again)
+	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "attune_requested_to_running_seconds",
+		Help:    "From the request of an execution to its start at a worker, told of when it has ended.",
+		Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
+	})
+	reg.MustRegister(latency)
+	return &Metrics{
+		latency: latency,
+		again:   again,
+		moved: counter("attune_executions_moved_total",
+			"Executions handed to another worker before they started, in place."),
+		contradicting: counter("attune_completions_contradicting_total",
+			"Reports that told of another end than the row; the row decides."),
+		actions: make(map[string]bool),
+		refused: refused,
+		waits:   times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
+		runs:    times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
+		rounds:  counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
+		repeated: counter("attune_rounds_repeated_total",
+			"Rounds run again because a row, queue or worker changed meanwhile."),
+		granted:  counter("attune_executions_handed_over_total", "Executions admitted and handed to a worker."),
+		released: counter("attune_slots_released_total", "Slots given back by terminal executions."),
+		enqueued: counter("attune_executions_enqueued_total", "Executions that began to wait for a slot."),
+		ended: counter("attune_executions_ended_by_engine_total",
+			"Executions ended by the engine's own decision before any worker had them."),
+	}
+}
+
+func (m *Metrics) observe(r Result, attempts int) {
+	if m == nil {
+		return
+	}
+	m.rounds.Inc()
+	m.repeated.Add(float64(attempts - 1))
+	m.granted.Add(float64(r.Granted))
+	m.released.Add(float64(r.Released))
+	m.enqueued.Add(float64(r.Enqueued))
+	m.ended.Add(float64(r.Ended))
+	m.moved.Add(float64(r.Moved))
+	for _, row := range r.Repeated {
+		m.again.WithLabelValues(row.RetryReason).Inc()
+	}
+}

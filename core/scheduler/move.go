@@ -1,0 +1,212 @@
+package scheduler
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// moved is an execution that is handed to another worker while it keeps its slot.
+type moved struct {
+	waiter   admission.Waiter
+	from, to int64
+	cause    Cause
+}
+
+// stopped is an execution that was handed over, never started, and is ended.
+type stopped struct {
+	ending
+	waiter admission.Waiter
+	worker int64
+	cause  Cause
+	tell   bool // its worker would start it, now or when it is back
+}
+
+// taken is what a batch takes back from workers.
+type taken struct {
+	moves   []moved
+	stops   []stopped
+	settled []int64 // notes of returned messages that are decided
+	also    []statement
+}
+
+// statement is what a step writes besides.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// Waiter is an execution as placing it needs it, from its row and what was read
+// of it under the locks.
+func (b *Batch) Waiter(fact admission.Fact) (admission.Waiter, bool) {
+	row, ok := b.plan.Row(fact.ID)
+	if !ok {
+		return admission.Waiter{}, false
+	}
+	w := admission.Waiter{
+		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
+		Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
+		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
+	}
+	if row.Action != nil {
+		w.ActionID = *row.Action
+	}
+	return w, true
+}
+
+// Fences reports whether a worker refuses what it was handed before an execution
+// was moved away from it.
+func (b *Batch) Fences(worker int64) bool {
+	w := b.fleet.Worker(worker)
+	return w != nil && w.AttemptFence
+}
+
+// move hands a scheduled execution to another worker, as its next attempt. Its
+// slot stays where it is. Both workers must fence attempts.
+func (b *Batch) move(w admission.Waiter, from, to int64, cause Cause) {
+	if !b.Ledger.Move(w.ExecutionID, to, b.fleet.Worker(to).Most()) {
+		b.Replan()
+		return
+	}
+	b.fleet.Release(from)
+	b.moves = append(b.moves, moved{waiter: w, from: from, to: to, cause: cause})
+}
+
+// stop ends a scheduled execution that its worker has not started. A worker that
+// does not fence attempts runs what it still holds whatever its row says, and one
+// that is silent may come back before its queue has let go of it: it is told to
+// drop it, by a message that waits in its queue as long as it has to. So is one that
+// is not known, because it may be such a one. To drop what it never gets does no
+// harm.
+func (b *Batch) stop(w admission.Waiter, worker int64, why Reassignment) {
+	b.stops = append(b.stops, stopped{
+		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !b.Fences(worker),
+		ending: ending{
+			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef,
+			status: attune.StatusFailed, result: encode(why.Result),
+		},
+	})
+	b.Ledger.End(w.ExecutionID, attune.StatusFailed)
+}
+
+// Also has a statement run in the batch's transaction, after the executions were
+// written. It must lock nothing that comes before them in the lock order.
+func (b *Batch) Also(sql string, args ...any) { b.also = append(b.also, statement{sql, args}) }
+
+// Send has messages published when the batch has committed.
+func (b *Batch) Send(messages ...outbox.Message) { b.more = append(b.more, messages...) }
+
+// Source is the program that the batch's messages come from.
+func (b *Batch) Source() string { return b.scheduler.cfg.Source }
+
+// Settle deletes the note of a returned message that is decided.
+func (b *Batch) Settle(note int64) { b.settled = append(b.settled, note) }
+
+func (t *taken) writeMoves(p *store.Pipeline) {
+	n := len(t.moves)
+	if n == 0 {
+		return
+	}
+	slices.SortFunc(t.moves, func(a, b moved) int { return cmp.Compare(a.waiter.ExecutionID, b.waiter.ExecutionID) })
+	ids, from, to, attempts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
+	for i, m := range t.moves {
+		ids[i], from[i], to[i], attempts[i] = m.waiter.ExecutionID, m.from, m.to, m.waiter.Attempt+1
+	}
+	p.Exec(store.MoveExecutions, ids, from, to, attempts)
+}
+
+func (t *taken) writeStops(p *store.Pipeline) {
+	n := len(t.stops)
+	if n == 0 {
+		return
+	}
+	slices.SortFunc(t.stops, func(a, b stopped) int { return cmp.Compare(a.execution, b.execution) })
+	ids, workers, attempts, results := make([]int64, n), make([]int64, n), make([]int32, n), make([]json.RawMessage, n)
+	for i, s := range t.stops {
+		ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.waiter.Attempt, s.result
+	}
+	p.Exec(store.EndScheduled, ids, workers, attempts, results)
+}
+
+// writeLostWork keeps what was decided about work that a worker did not do.
+func (t *taken) writeLostWork(p *store.Pipeline) {
+	var causes, outcomes, refs []string
+	var ids, workers []int64
+	var attempts []int32
+	var handed []time.Time
+	note := func(w admission.Waiter, worker int64, cause Cause, outcome string) {
+		causes, outcomes, refs = append(causes, string(cause)), append(outcomes, outcome), append(refs, w.ActionRef)
+		ids, workers = append(ids, w.ExecutionID), append(workers, worker)
+		attempts, handed = append(attempts, w.Attempt), append(handed, w.Updated)
+	}
+	for _, m := range t.moves {
+		note(m.waiter, m.from, m.cause, "moved")
+	}
+	for _, s := range t.stops {
+		note(s.waiter, s.worker, s.cause, string(s.status))
+	}
+	if len(ids) > 0 {
+		p.Exec(store.RecordLostWork, causes, outcomes, ids, attempts, refs, workers, handed)
+	}
+}
+
+// composeTaken writes the messages about what was taken back.
+func (b *Batch) composeTaken() error {
+	for _, m := range b.moves {
+		granted := admission.Granted{Waiter: m.waiter, Worker: m.to}
+		if err := b.dispatch(granted); err != nil {
+			return err
+		}
+	}
+	for _, s := range b.stops {
+		if err := b.add(b.completed(s.ending)); err != nil {
+			return err
+		}
+		if !s.tell {
+			continue
+		}
+		drop := message.ExecutionCancelRequested{ExecutionID: s.execution, WorkerID: s.worker}
+		err := b.add(b.message(message.TypeExecutionCancelRequested, message.CancelKey(s.worker), drop))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxResultInMessage bounds the results that are repeated in the message of an end.
+// The row has them; a broker has bounds of its own.
+const maxResultInMessage = 1 << 20
+
+// composeOutcomes announces ends on behalf of others.
+func (b *Batch) composeOutcomes() error {
+	for _, o := range b.outcomes {
+		payload := message.ExecutionCompleted{
+			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), CompletedAt: o.FinishedAt.UTC(),
+		}
+		payload.Result = bounds.Copy(o.Result, maxResultInMessage)
+		if o.Action != nil {
+			payload.ActionID = *o.Action
+		}
+		err := b.add(b.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Batch) add(m outbox.Message, err error) error {
+	if err == nil {
+		b.messages = append(b.messages, m)
+	}
+	return err
+}

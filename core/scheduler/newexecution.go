@@ -1,0 +1,184 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+)
+
+// NewExecution is an execution that the engine makes itself. It is admitted and handed
+// over, or begins to wait, in the transaction that makes it: nobody has to ask for
+// it. What is left empty is inherited from its parent, if it has one, or from its
+// action. Zero stands for none in ids.
+type NewExecution struct {
+	// ID is a number from Plan.NewIDs.
+	ID int64 `json:"id"`
+	// ActionID is filled in by NeedNewExecution; an action that does not exist fails the
+	// execution.
+	ActionID  int64           `json:"action,omitempty"`
+	ActionRef string          `json:"action_ref"`
+	Config    json.RawMessage `json:"config,omitempty"` // parameters, a JSON object
+	Parent    int64           `json:"parent,omitempty"`
+	// Enforcement is what it goes back to; a second one for the same enforcement
+	// takes the batch back.
+	Enforcement int64 `json:"enforcement,omitempty"`
+	// Executor is the identity on whose behalf it runs.
+	Executor int64 `json:"executor,omitempty"`
+	// PermissionSets are those of its token; nil takes the action's.
+	PermissionSets []string `json:"permission_sets,omitzero"`
+	// Selector, Tolerations and Affinity say where it may run, in place of its
+	// action; raw JSON.
+	Selector    json.RawMessage `json:"selector,omitempty"`
+	Tolerations json.RawMessage `json:"tolerations,omitempty"`
+	Affinity    json.RawMessage `json:"affinity,omitempty"`
+	// WorkflowTask says of which task of which workflow it is; a JSON object.
+	WorkflowTask json.RawMessage `json:"workflow_task,omitempty"`
+	MaxRetries   *int            `json:"max_retries,omitempty"`
+	Priority     int16           `json:"-"` // of its parent: the row inherits it
+	// Status is running for what no worker runs: a question to a person. Otherwise
+	// it is empty.
+	Status attune.Status   `json:"status,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"` // of one that is running
+	// Refuse says why it cannot run: it is made and ends as failed. Empty if it can.
+	Refuse string `json:"-"`
+
+	rule    Rule
+	known   bool // its action exists
+	planned admission.Key
+	row     []byte // what is stored of it
+}
+
+// NewIDs are numbers for executions that a batch will make.
+func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	ids, err := p.scheduler.store.NewExecutionIDs(ctx, int32(n))
+	if err != nil {
+		return nil, fmt.Errorf("take numbers for %d executions: %w", n, err)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// NeedNewExecution asks for what making an execution may take. The rules of its action
+// are loaded already.
+func (p *Plan) NeedNewExecution(e *NewExecution) {
+	var id *int64
+	if e.ActionID != 0 {
+		id = &e.ActionID
+	}
+	p.newExecutions = append(p.newExecutions, e)
+	if e.rule, e.known = p.Rule(id, e.ActionRef); !e.known {
+		e.ActionID = 0
+		return
+	}
+	e.ActionID = e.rule.ActionID
+	if e.Status == "" && e.Refuse == "" && !e.rule.Workflow {
+		e.planned = p.NeedAdmission(e.rule, e.Config)
+	}
+}
+
+// encodeNewExecutions prepares the new rows before any lock is taken: parameters may be large.
+func (p *Plan) encodeNewExecutions() error {
+	for _, e := range p.newExecutions {
+		if err := e.encode(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *NewExecution) encode() (err error) {
+	if e.row, err = json.Marshal(e); err != nil {
+		return fmt.Errorf("encode the new execution %d: %w", e.ID, err)
+	}
+	return nil
+}
+
+// Create makes an execution that was planned for. It is stored as it was when all steps
+// had planned.
+func (b *Batch) Create(e *NewExecution) {
+	b.newExecutions = append(b.newExecutions, e)
+	status := cmp.Or(e.Status, attune.StatusRequested)
+	b.Ledger.Create(e.ID, status)
+	switch {
+	case e.Refuse != "":
+		b.Fail(e.ID, e.ActionID, e.ActionRef, e.Refuse, e.Refuse)
+	case status != attune.StatusRequested:
+	case !e.known:
+		b.Fail(e.ID, 0, e.ActionRef, "action not found", "the action of the execution does not exist")
+	case b.RefuseDeep(e.ID, e.ActionID, e.ActionRef, e.Config):
+	case e.rule.Workflow:
+		b.StartWorkflow(e.ID)
+	default:
+		b.Enter(admission.Waiter{
+			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
+			Updated: b.Ledger.Now, Created: b.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations, Affinity: e.Affinity,
+		}, e.rule, Entry{Key: e.planned, Priority: e.Priority})
+	}
+}
+
+// writeNewExecutions stores the new rows, before anything refers to them.
+func (b *Batch) writeNewExecutions(p *store.Pipeline) {
+	if len(b.newExecutions) == 0 {
+		return
+	}
+	slices.SortFunc(b.newExecutions, func(x, y *NewExecution) int { return cmp.Compare(x.ID, y.ID) })
+	for _, rows := range newExecutionParts(b.newExecutions) {
+		p.Exec(store.InsertBirths, rows)
+	}
+}
+
+// maxNewExecutionBytes bounds what one statement stores of new rows, unless a single one is
+// larger: the database has all of it in memory, several times over, and a value of
+// JSON has its limit there.
+const maxNewExecutionBytes = 8 << 20
+
+// NewExecutionParts encodes new rows as JSON arrays, each for one statement of InsertBirths.
+func NewExecutionParts(newExecutions []*NewExecution) ([][]byte, error) {
+	for _, e := range newExecutions {
+		if err := e.encode(); err != nil {
+			return nil, err
+		}
+	}
+	return newExecutionParts(newExecutions), nil
+}
+
+func newExecutionParts(newExecutions []*NewExecution) [][]byte {
+	var parts [][]byte
+	var rows []byte
+	for _, e := range newExecutions {
+		if len(rows) > 0 && len(rows)+len(e.row)+len(",]") > maxNewExecutionBytes {
+			parts, rows = append(parts, append(rows, ']')), nil
+		}
+		separator := byte(',')
+		if rows == nil {
+			separator = '['
+		}
+		rows = append(append(rows, separator), e.row...)
+	}
+	return append(parts, append(rows, ']'))
+}
+
+// asked is the message with which the start of a workflow is asked for that was
+// made by this batch. One that was there before has its own.
+func (b *Batch) asked(e *NewExecution) message.ExecutionRequested {
+	asked := message.ExecutionRequested{ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef}
+	if e.Parent != 0 {
+		asked.ParentID = &e.Parent
+	}
+	if e.Enforcement != 0 {
+		asked.EnforcementID = &e.Enforcement
+	}
+	asked.Config = bounds.Copy(e.Config, maxConfigInDispatch)
+	return asked
+}

@@ -1,0 +1,204 @@
+package scheduler
+
+import (
+	"context"
+	"maps"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// scopes are shared limits by their keys.
+type scopes map[admission.ScopeKey]policy.Wide
+
+// Plan collects what a batch needs before it takes any lock.
+type Plan struct {
+	scheduler     *Scheduler
+	rules         *ruleSet
+	ids           []int64
+	rows          map[int64]store.ReadRoundExecutionsRow
+	keys          map[admission.Key]policy.Limit
+	queues        map[admission.Key]int64 // filled after every step has planned
+	releases      map[int64]int
+	workers       map[int64]bool
+	recount       map[int64]bool
+	lost          []int64
+	workflows     map[int64]SeenWorkflow
+	newExecutions []*NewExecution
+
+	sparing
+	firm   map[int64]bool // queues that are waited for
+	firmBy map[admission.Key]bool
+	claims map[int64]*claim // by execution
+
+	hinted       []Hinted              // steps that planned from their messages
+	hints        []func()              // what a step asks for if all its messages say enough
+	hintReleases map[admission.Key]int // planned releases of queues that are known by their key
+	hintedBack   map[int64]int         // scopeBack of the hinted steps
+	queries      *store.Queries        // without locks; of the batch's transaction once it has locked
+
+	scopes    scopes
+	scopeIDs  map[admission.ScopeKey]int64 // filled after every step has planned
+	scopeBack map[int64]int                // planned releases of shared limits
+}
+
+// sparing says which executions a batch may leave for another one.
+type sparing struct {
+	spares  bool           // those of steps that ask for it
+	insists map[int64]bool // but not these
+}
+
+// claim is what an execution that may be left for another batch needs.
+type claim struct {
+	queues []int64
+	keys   []admission.Key
+}
+
+func newPlan(s *Scheduler, spare sparing, carried scopes) *Plan {
+	plan := &Plan{
+		sparing: spare, scheduler: s, rules: s.rules.ruleSet(), queries: s.store.Queries,
+		rows: make(map[int64]store.ReadRoundExecutionsRow), keys: make(map[admission.Key]policy.Limit),
+		releases: make(map[int64]int), workers: make(map[int64]bool), recount: make(map[int64]bool),
+		workflows: make(map[int64]SeenWorkflow),
+		firm:      make(map[int64]bool), firmBy: make(map[admission.Key]bool), claims: make(map[int64]*claim),
+		hintReleases: make(map[admission.Key]int), scopes: make(scopes), scopeBack: make(map[int64]int),
+	}
+	maps.Copy(plan.scopes, carried)
+	return plan
+}
+
+// Row returns the row of an execution: as it was read without locks, or under them in
+// a step that planned from its messages.
+func (p *Plan) Row(id int64) (store.ReadRoundExecutionsRow, bool) {
+	row, ok := p.rows[id]
+	return row, ok
+}
+
+// Queries reads what a step needs besides.
+func (p *Plan) Queries() *store.Queries { return p.queries }
+
+// LoadRules makes the rules of these actions known.
+func (p *Plan) LoadRules(ctx context.Context, ids []int64, refs []string) error {
+	return p.rules.load(ctx, p.queries, ids, refs)
+}
+
+// Rule returns the rule of an execution's action, by id or by reference.
+func (p *Plan) Rule(id *int64, ref string) (Rule, bool) { return p.rules.find(id, ref) }
+
+// Spare has the next need of an execution be one that may be left for another batch: if
+// another one holds a queue that the execution needs, it is not waited for, and
+// Batch.Left says so. In a batch that leaves nothing it changes nothing.
+func (p *Plan) Spare(execution int64) Needs {
+	if !p.spares || p.insists[execution] {
+		return p.Firm()
+	}
+	c := p.claims[execution]
+	if c == nil {
+		c = &claim{}
+		p.claims[execution] = c
+	}
+	return Needs{plan: p, claim: c}
+}
+
+// Firm has the next need be one that is waited for.
+func (p *Plan) Firm() Needs { return Needs{plan: p} }
+
+// NeedAdmission asks firmly for what Needs.Admission does.
+func (p *Plan) NeedAdmission(rule Rule, config []byte) admission.Key {
+	return p.Firm().Admission(rule, config)
+}
+
+// NeedQueue asks firmly for what Needs.Queue does.
+func (p *Plan) NeedQueue(queue int64) { p.Firm().Queue(queue) }
+
+// spareQueue asks for the lock of a queue if no other batch holds it.
+func (p *Plan) spareQueue(queue int64) {
+	if !p.spares {
+		p.NeedQueue(queue)
+		return
+	}
+	p.releases[queue] += 0
+}
+
+// NeedRelease asks firmly for what Needs.Release does.
+func (p *Plan) NeedRelease(queue int64, scopes []int64) { p.Firm().Release(queue, scopes) }
+
+// Needs collects locks.
+type Needs struct {
+	plan  *Plan
+	claim *claim // nil: they are waited for
+}
+
+// Admission asks for everything that admitting an execution of an action may take: its
+// queue, made if it is missing, and its shared limits.
+func (n Needs) Admission(rule Rule, config []byte) admission.Key {
+	key := rule.Key(config)
+	n.plan.keys[key] = rule.Limits.Queue
+	for i, scope := range rule.scopes(config) {
+		n.plan.scopes[scope] = rule.Limits.Wide[i]
+	}
+	if n.claim != nil {
+		n.claim.keys = append(n.claim.keys, key)
+	} else {
+		n.plan.firmBy[key] = true
+	}
+	return key
+}
+
+// Queue asks for the lock of a queue that an entry names.
+func (n Needs) Queue(queue int64) {
+	n.plan.releases[queue] += 0
+	if n.claim != nil {
+		n.claim.queues = append(n.claim.queues, queue)
+	} else {
+		n.plan.firm[queue] = true
+	}
+}
+
+// Release asks for the locks that releasing one holder needs.
+func (n Needs) Release(queue int64, scopes []int64) {
+	n.Queue(queue)
+	n.plan.releases[queue]++
+	for _, id := range scopes {
+		n.plan.scopeBack[id]++
+	}
+}
+
+// NeedWorker asks for how a worker stands: Live and Gone of the ledger.
+func (p *Plan) NeedWorker(worker int64) { p.workers[worker] = true }
+
+// NeedCount asks for the lines of a queue to be counted anew.
+func (p *Plan) NeedCount(queue int64) {
+	p.NeedQueue(queue)
+	p.recount[queue] = true
+}
+
+// NeedLost asks for the note that a deleted execution left.
+func (p *Plan) NeedLost(note int64) { p.lost = append(p.lost, note) }
+
+// released is how many releases are planned.
+func (p *Plan) released() int {
+	n := 0
+	for _, planned := range p.releases {
+		n += planned
+	}
+	for _, planned := range p.hintReleases {
+		n += planned
+	}
+	return n
+}
+
+// wantedScopes are the shared limits to lock, with what the batch may do with
+// them.
+func (p *Plan) wantedScopes() map[int64]admission.ScopeWant {
+	wanted := make(map[int64]admission.ScopeWant, len(p.scopeIDs)+len(p.scopeBack))
+	for id, n := range p.scopeBack {
+		wanted[id] = admission.ScopeWant{Releases: n}
+	}
+	for key, id := range p.scopeIDs {
+		wide := p.scopes[key]
+		wanted[id] = admission.ScopeWant{Rule: &wide, Releases: p.scopeBack[id]}
+	}
+	return wanted
+}

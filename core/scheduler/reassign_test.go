@@ -1,0 +1,286 @@
+package scheduler_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/scheduler"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// during is a step that does something in the middle of the first batch: after
+// everything was read under the locks, before anything is written.
+type during struct{ act func() }
+
+func (*during) Executions() []int64                             { return nil }
+func (*during) Plan(_ context.Context, _ *scheduler.Plan) error { return nil }
+func (d *during) Apply(*scheduler.Batch) {
+	if d.act != nil {
+		d.act()
+	}
+	d.act = nil
+}
+
+// fenced makes workers that refuse older hand-overs.
+func fenced(w *testkit.WorkerRow) {
+	w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 5}
+}
+
+// stranded hands n executions to a worker that then falls silent, and enrols
+// another one.
+func stranded(t *testing.T, b *bundle, n int) (ids []int64, old, other int64) {
+	t.Helper()
+	old = testkit.Worker(t, b.store, "old", fenced).ID
+	action := testkit.Action(t, b.store, "pk.a", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
+	testkit.Policy(t, b.store, action, n)
+	ids = b.request(t, action, n)
+	require.Equal(t, n, b.dispatch(t, ids...).Granted)
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() - interval '10 minutes' WHERE id = $1`, old)
+	other = testkit.Worker(t, b.store, "other", fenced).ID
+	b.rounds = b.replica(t) // it has not seen the old one alive
+	b.relay.take()
+	return ids, old, other
+}
+
+func (b *bundle) rehome(t *testing.T, ids []int64, before ...scheduler.Step) scheduler.Result {
+	t.Helper()
+	list := make([]scheduler.Unstarted, len(ids))
+	for i, id := range ids {
+		list[i].Execution = id
+	}
+	result, err := b.rounds.Run(testkit.Context(t), append(before, scheduler.NewReassignStep(list, true))...)
+	require.NoError(t, err)
+	return result
+}
+
+// S2, S9: of work at a silent worker only what it has not started moves, with a
+// new attempt and its slot; what it starts in that very moment stays with it.
+func TestOnlyWhatWasNotStartedMoves(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, other := stranded(t, b, 3)
+	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, ids[0])
+	starts := &during{act: func() { testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, ids[1]) }}
+	require.Equal(t, scheduler.Result{Moved: 1}, b.rehome(t, ids, starts))
+
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1 AND status = 'running'`, old))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2 AND attempt = 2 AND status = 'scheduled'`, ids[2], other))
+	sent := b.relay.take()
+	require.Len(t, sent, 1)
+	require.Equal(t, message.DispatchKey(other), sent[0].RoutingKey)
+	dispatched, err := message.Decode[message.Dispatch](sent[0].Body)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, dispatched.Payload.Attempt)
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, other))
+	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state`), "no slot was given back or taken")
+	require.Equal(t, scheduler.Result{}, b.rehome(t, ids), "nothing is left to move")
+	testkit.Exec(t, b.store, `DELETE FROM outbox`)
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now()`) // else what it runs would have to be ended
+	testkit.Invariants(t, b.store)
+}
+
+// A worker whose heart beats again keeps what it was handed, even if a sweep
+// found it gone a moment ago.
+func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, _ := stranded(t, b, 2)
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
+	require.Equal(t, scheduler.Result{}, b.rehome(t, ids))
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
+}
+
+// When nobody else fences attempts the row is closed, once, and repeated once as
+// a new row that keeps away from the worker.
+func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, other := stranded(t, b, 2)
+	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = '{}' WHERE id = $1`, other)
+	b.rounds = b.replica(t)
+	require.Equal(t, scheduler.Result{Ended: 2}, b.rehome(t, ids))
+	require.Equal(t, scheduler.Result{}, b.rehome(t, ids))
+
+	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
+	reports := []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}, {Execution: ids[0], Said: attune.StatusTimeout}}
+	for _, repeated := range []int{2, 0, 0} { // every report comes three times, to two replicas
+		b.rounds = b.replica(t)
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, reports), scheduler.FillStep{})
+		require.NoError(t, err)
+		require.Len(t, result.Repeated, repeated)
+		require.Equal(t, repeated, result.Released)
+	}
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry t JOIN execution n ON n.id = t.execution
+		WHERE t.failed = ANY ($1) AND t.avoid = ARRAY[$2::bigint] AND t.waiting AND n.status = 'requested' AND n.retry_reason = 'worker_unavailable'
+		  AND t.due - t.created BETWEEN interval '59 seconds' AND interval '61 seconds'`, ids, old))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`), "the lie is recorded once")
+	testkit.Exec(t, b.store, `DELETE FROM outbox`)
+	testkit.Invariants(t, b.store)
+}
+
+// S15: what was asked to stop is not repeated, whoever asked and however it ended.
+func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1")
+	action := testkit.Action(t, b.store, "pk.a", func(a *testkit.ActionRow) { a.MaxRetries = 5 })
+	ids := b.request(t, action, 2)
+	b.dispatch(t, ids...)
+	b.finish(t, attune.StatusRunning, ids...)
+	b.finish(t, attune.StatusCanceling, ids[0]) // by the hand of another service
+	b.finish(t, attune.StatusFailed, ids...)
+	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
+	result, err := b.rounds.Run(testkit.Context(t),
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}}))
+	require.NoError(t, err)
+	require.Equal(t, 2, result.Released)
+	require.Len(t, result.Repeated, 1)
+	require.Equal(t, &ids[1], result.Repeated[0].OriginalExecution)
+}
+
+// A note about a hand-over that was returned is settled with the move, and so is
+// one that is out of date.
+func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, other := stranded(t, b, 2)
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now(), suspect_since = now() WHERE id = $1`, old)
+	var notes []scheduler.Unstarted
+	for _, attempt := range []int32{1, 0} { // the second is of a hand-over that is no longer valid
+		for _, id := range ids {
+			var note int64
+			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
+				`INSERT INTO undelivered_dispatch (execution, attempt, worker, reason) VALUES ($1, $2, $3, 'x') RETURNING id`, id, attempt, old).Scan(&note))
+			notes = append(notes, scheduler.Unstarted{Execution: id, Note: note, Worker: old, Attempt: attempt})
+		}
+	}
+	for _, want := range []scheduler.Result{{Moved: 2}, {}} {
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReassignStep(notes, true))
+		require.NoError(t, err)
+		require.Equal(t, want, result)
+	}
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM undelivered_dispatch`))
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other))
+}
+
+// Who is displaced comes before those who wait in line: the batch that frees room
+// gives it to them first, and a single slot is not held for nothing.
+func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, other := stranded(t, b, 1)
+	line := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
+	b.dispatch(t, line...) // fills the other worker, and a line behind it
+	rehome := scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0]}}, true)
+	_, err := b.rounds.Run(testkit.Context(t), rehome)
+	require.NoError(t, err)
+	require.Len(t, rehome.Left(), 1, "no room: it is left for the next round")
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
+
+	b.finish(t, attune.StatusCompleted, line[0])
+	again := scheduler.NewReassignStep(rehome.Left(), true)
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.FillStep{})
+	require.NoError(t, err)
+	require.Equal(t, 1, result.Moved)
+	require.Zero(t, result.Granted)
+	require.Empty(t, again.Left())
+	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, ids[0], other))
+}
+
+// Work at a worker whose row was deleted is found and closed like that of one
+// that fell silent.
+func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, _ := stranded(t, b, 1)
+	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, old)
+	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
+	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - interval '1 minute'`)
+	testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
+	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{StaleAfter: 90, ScheduledTimeout: 300, Grace: 30, Patience: 300, Holders: true, WindowSize: 1000})
+	require.NoError(t, err)
+	require.Equal(t, ids, found.Stranded)
+	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, found.Stranded))
+	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids...))
+}
+
+// A holder whose queue was deleted with its action moves too.
+func TestAHolderWithoutAQueueMoves(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, _, _ := stranded(t, b, 1)
+	testkit.Exec(t, b.store, `DELETE FROM execution_admission_state`)
+	require.Equal(t, scheduler.Result{Moved: 1}, b.rehome(t, ids))
+}
+
+// A hand-over that was returned goes back to its own worker when that has its
+// queue again and nobody else has room; one that is moved again and again is
+// closed in the end.
+func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, other := stranded(t, b, 1)
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
+	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
+	for attempt := int32(1); attempt <= 10; attempt++ {
+		b.rounds = b.replica(t)
+		note := []scheduler.Unstarted{{Execution: ids[0], Note: 1, Worker: old, Attempt: attempt}}
+		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReassignStep(note, true))
+		require.NoError(t, err)
+		if attempt < 10 {
+			require.Equal(t, scheduler.Result{Moved: 1}, result, "attempt %d", attempt)
+		} else {
+			require.Equal(t, scheduler.Result{Ended: 1}, result)
+		}
+	}
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old), "until its end is read")
+	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids...))
+	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
+}
+
+// What was lost with the last worker is repeated, and the repetition waits for a
+// worker or fails for want of any as executor.no_workers says, like everything else.
+func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, _, other := stranded(t, b, 1)
+	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
+	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
+	b.rounds = b.replica(t)
+	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, ids))
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1, MaxDelay: 1, Unstarted: 1}}
+	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
+	require.NoError(t, err)
+	require.Len(t, result.Repeated, 1)
+	next := result.Repeated[0].ID
+	b.rounds = b.replica(t, func(c *scheduler.Config) { c.WaitForWorkers = true })
+	require.Equal(t, 1, b.dispatch(t, next).Enqueued)
+	testkit.Worker(t, b.store, "new", fenced)
+	b.rounds = b.replica(t)
+	require.Equal(t, 1, b.dispatch(t).Granted)
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, next))
+
+	failing := setup(t)
+	ids, _, other = stranded(t, failing, 1)
+	testkit.Exec(t, failing.store, `DELETE FROM worker WHERE id = $1`, other)
+	testkit.Exec(t, failing.store, `UPDATE action SET max_retries = 0`)
+	failing.rounds = failing.replica(t)
+	require.Equal(t, scheduler.Result{Ended: 1}, failing.rehome(t, ids))
+	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1
+		AND result->>'error' = 'Worker queue TTL expired: heartbeat timeout before the worker started the execution'`, ids[0]))
+	result, err = failing.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
+	require.NoError(t, err)
+	next = result.Repeated[0].ID
+	failing.dispatch(t, next)
+	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed'
+		AND result->>'error' = 'no workers available'`, next))
+}

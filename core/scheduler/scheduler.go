@@ -1,0 +1,449 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Config is what batches depend on besides the database.
+type Config struct {
+	// HeartbeatStaleAfter is the age from which a worker's heartbeat means
+	// that it is not live. Default 90 s.
+	HeartbeatStaleAfter time.Duration
+	// WaitForWorkers makes executions wait when no worker is live at all;
+	// otherwise they fail at once with "no workers available".
+	WaitForWorkers bool
+	// MaxQueued is the longest line of one queue whose policies do not say
+	// another. Default 10,000.
+	MaxQueued int
+	// RetryPlace is where a retry joins its line when its policies do not say.
+	// Default policy.PlaceBack.
+	RetryPlace policy.Place
+	// Recheck is told after a batch with which a queue began to wait for workers:
+	// room that another batch returned meanwhile was not offered to it, so that one
+	// more batch is to be run. Until then, and after the death of this process, the
+	// queue waits for the next batch that returns room, or for a sweep. Nil does
+	// nothing.
+	Recheck func()
+	// Recovering reports that the database was away until lately, so that workers
+	// which seem to be silent may be there: they are waited for. Nil never does.
+	Recovering func() bool
+	// WithoutStats turns queue_stats off.
+	WithoutStats bool
+	// Source is the source_service of the messages written. Default
+	// "attune-executor".
+	Source string
+	// Now is the clock of caches; nothing that is stored depends on it.
+	// Default time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() Config {
+	if c.HeartbeatStaleAfter <= 0 {
+		c.HeartbeatStaleAfter = 90 * time.Second
+	}
+	if c.MaxQueued <= 0 {
+		c.MaxQueued = 10_000
+	}
+	if c.Source == "" {
+		c.Source = "attune-executor"
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Recovering == nil {
+		c.Recovering = func() bool { return false }
+	}
+	if c.Recheck == nil {
+		c.Recheck = func() {}
+	}
+	return c
+}
+
+// Relay publishes what a committed batch has put into the outbox.
+type Relay interface {
+	Published(row int64, messages []outbox.Message)
+}
+
+// Scheduler runs batches. It is safe for concurrent use; batches that share a
+// queue or a worker wait for each other in the database.
+type Scheduler struct {
+	cfg       Config
+	store     *store.Store
+	admission *admission.Admission
+	relay     Relay
+	logger    *slog.Logger
+	metrics   *Metrics
+	fleet     *fleet
+	rules     *ruleCache
+	memory    *memory
+	rotation  atomic.Int64
+}
+
+// Deps is what a Scheduler works with.
+type Deps struct {
+	Store   *store.Store
+	Relay   Relay
+	Logger  *slog.Logger
+	Metrics *Metrics // nil counts nothing
+}
+
+// New makes the scheduler of one engine.
+func New(cfg Config, deps Deps) *Scheduler {
+	cfg = cfg.withDefaults()
+	s := &Scheduler{
+		cfg: cfg, store: deps.Store, admission: admission.New(deps.Store),
+		relay: deps.Relay, logger: deps.Logger, metrics: deps.Metrics,
+		fleet: newFleet(deps.Store, cfg.HeartbeatStaleAfter, cfg.Now), rules: &ruleCache{}, memory: newMemory(),
+	}
+	s.rotation.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
+	return s
+}
+
+// Step is one set-based part of a batch.
+type Step interface {
+	// Executions lists the rows the step is about.
+	Executions() []int64
+	// Plan names the queues the step needs, from rows read without locks.
+	Plan(ctx context.Context, plan *Plan) error
+	// Apply decides on what was read under the locks. It does no I/O.
+	Apply(batch *Batch)
+}
+
+// Result says what a committed batch has done.
+type Result struct {
+	Released int // slots given back
+	Granted  int // executions admitted and handed to a worker
+	Enqueued int // executions that began to wait
+	Ended    int // executions ended by the engine's own decision
+	Moved    int // executions handed to another worker before they started
+	// Repeated are the new attempts of executions that have ended; the first of
+	// them is due RetryIn after the batch.
+	Repeated []store.RepeatExecutionsRow
+	RetryIn  time.Duration
+	// Missing lists executions that were named but have no row.
+	Missing []int64
+	// Unfilled lists queues that have free slots and waiters that this batch
+	// did not read: another batch should fill them. UnfilledOf are the actions of these
+	// queues, by reference.
+	Unfilled   []int64
+	UnfilledOf []string
+	// Starts are executions of workflows that ask to run, Tasks the ended children
+	// of workflows: both are for whoever advances workflows.
+	Starts []int64
+	Tasks  []Task
+	// Made is how many executions the engine made itself.
+	Made int
+	// Left are executions of which nothing was decided, because another batch held
+	// their queue, and Held are queues of FillStep.Spare that another batch held; only
+	// RunSparing leaves any.
+	Left []int64
+	Held []int64
+	// Wake is after how long another batch should run because somebody waits
+	// for a moment to come; 0 when nobody does.
+	Wake time.Duration
+}
+
+// errStaleFleet asks for the same batch with the workers read anew, before
+// anything is failed for want of one.
+var errStaleFleet = errors.New("the list of workers is stale")
+
+// errUnplanned asks for the same batch planned anew, because a row needs other
+// locks than it did when it was read.
+var errUnplanned = errors.New("a row changed between planning and locking")
+
+// ErrNewRules says that rules changed between planning and locking. The same
+// batch is planned by the rules of now.
+var ErrNewRules = errors.New("the rules changed between planning and locking")
+
+// ErrConflict says that rows, queues or rules changed faster than a batch could
+// decide on them. Nothing is wrong with its content: the same again may succeed
+// when they have come to rest.
+var ErrConflict = errors.New("rows, queues or rules change faster than a batch can decide")
+
+// maxTries bounds how often one call runs its batch again because a row, a
+// queue or a worker changed meanwhile.
+const maxTries = 8
+
+// Run runs the steps as one batch. A batch that lost a race is run again on
+// the new facts; whatever error remains means that nothing was written.
+func (s *Scheduler) Run(ctx context.Context, steps ...Step) (Result, error) {
+	return s.runUntilDecided(ctx, sparing{}, steps)
+}
+
+// RunSparing is Run for a caller that comes again: what is reported or requested of
+// executions whose queue another batch holds is left, and named by Result.Left. insists
+// are executions whose queues are waited for. An impatient batch leaves none: it is to
+// find out who holds what.
+func (s *Scheduler) RunSparing(ctx context.Context, insists map[int64]bool, steps ...Step) (Result, error) {
+	return s.runUntilDecided(ctx, sparing{spares: !impatient(ctx), insists: insists}, steps)
+}
+
+// attempt is how a batch is tried.
+type attempt struct {
+	sparing
+	fresh bool // the workers are read again
+	hints bool // steps plan from their messages if they can
+	// carried are shared limits that an earlier try has found to be needed; what this one
+	// finds is added to them.
+	carried scopes
+}
+
+func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []Step) (Result, error) {
+	how := attempt{sparing: spare, hints: true, carried: make(scopes)}
+	for try := 1; ; try++ {
+		result, err := s.once(ctx, how, steps)
+		switch {
+		case err == nil:
+			s.metrics.observe(result, try)
+			return result, nil
+		case try == maxTries || ctx.Err() != nil:
+			return Result{}, given(err)
+		case errors.Is(err, errStaleFleet):
+			how.fresh = true
+		case errors.Is(err, admission.ErrQueueGone):
+			s.admission.Forget()
+		case errors.Is(err, ErrNewRules):
+			clear(how.carried) // the limits that were found are those of the old rules
+		case errors.Is(err, errUnplanned):
+			// A row changed between plan and lock, or a message said something else than
+			// its row: plan from rows.
+			how.fresh, how.hints = true, false
+		case refused(err):
+			// A row changed between lock and write, or a worker's room was taken: decide again.
+			how.fresh = true
+		default:
+			return Result{}, err
+		}
+		s.logger.DebugContext(ctx, "Round is run again", "attempt", try, "error", err)
+	}
+}
+
+// once runs the steps as one transaction: plan, lock and read, decide, write; and
+// publishes after the commit.
+func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result, error) {
+	workers, err := s.fleet.live(ctx, how.fresh)
+	if err != nil {
+		return Result{}, err
+	}
+	plan, err := s.plan(ctx, how, steps)
+	if err != nil {
+		return Result{}, err
+	}
+	want, err := s.want(ctx, plan, workers)
+	if err != nil {
+		return Result{}, err
+	}
+	var batch *Batch
+	var row int64
+	err = s.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
+		row = 0
+		ledger, err := s.lock(ctx, tx, plan, want)
+		if err != nil {
+			return err
+		}
+		batch = newBatch(s, plan, ledger, workers)
+		for _, step := range steps {
+			step.Apply(batch)
+		}
+		if err := batch.verdict(how); err != nil {
+			return err
+		}
+		row, err = batch.write(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	crashpoint.Reach("round:committed")
+	if row != 0 {
+		s.relay.Published(row, batch.messages)
+	}
+	if batch.Ledger.Recheck() {
+		s.cfg.Recheck()
+	}
+	s.memory.learn(batch)
+	batch.observe(s.metrics)
+	batch.log(ctx, s.logger)
+	return batch.result(plan), nil
+}
+
+// given is the error with which a batch is given up.
+func given(err error) error {
+	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) ||
+		errors.Is(err, admission.ErrQueueGone) {
+		return fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	return err
+}
+
+// refused says that a guard of the written statements found other rows than
+// were decided on. A conflict is one of them: an entry that another replica
+// wrote for the same execution in another queue.
+func refused(err error) bool {
+	class := store.ClassOf(err)
+	return class == store.ClassRefused || class == store.ClassConflict
+}
+
+type impatience struct{}
+
+// Impatient makes a context whose batches give up quickly when somebody holds what
+// they need: to find out which part of a batch it is that somebody holds.
+func Impatient(ctx context.Context) context.Context {
+	return context.WithValue(ctx, impatience{}, true)
+}
+
+func impatient(ctx context.Context) bool {
+	is, _ := ctx.Value(impatience{}).(bool)
+	return is
+}
+
+// impatientLockTimeout is how long an impatient batch waits for a lock.
+const impatientLockTimeout = "300ms"
+
+// plan lets every step name what it needs: from its messages if it can, else from rows
+// that are read without locks.
+func (s *Scheduler) plan(ctx context.Context, how attempt, steps []Step) (*Plan, error) {
+	plan := newPlan(s, how.sparing, how.carried)
+	if how.hints {
+		if err := plan.hint(ctx, steps); err != nil {
+			return nil, err
+		}
+	}
+	var unread []int64
+	for _, step := range steps {
+		plan.ids = append(plan.ids, step.Executions()...)
+		if !plan.isHinted(step) {
+			unread = append(unread, step.Executions()...)
+		}
+	}
+	if len(unread) > 0 {
+		rows, err := s.store.ReadRoundExecutions(ctx, unread)
+		if err != nil {
+			return nil, fmt.Errorf("read %d executions: %w", len(unread), err)
+		}
+		for _, row := range rows {
+			plan.rows[row.ID] = row
+		}
+	}
+	for _, step := range steps {
+		if plan.isHinted(step) {
+			continue
+		}
+		if err := step.Plan(ctx, plan); err != nil {
+			return nil, err
+		}
+	}
+	return plan, plan.encodeNewExecutions()
+}
+
+// spareRoom is how many waiters more than the fleet seemed to have room for
+// are read of a queue, since the fleet was read a moment ago.
+const spareRoom = 8
+
+// want turns the plan into locks.
+func (s *Scheduler) want(ctx context.Context, plan *Plan, workers []placement.Worker) (admission.Want, error) {
+	queues, err := s.admission.Resolve(ctx, plan.keys)
+	if err != nil {
+		return admission.Want{}, err
+	}
+	plan.queues = queues
+	plan.rules.plainScopes(plan.scopes)
+	if plan.scopeIDs, err = s.admission.ResolveScopes(ctx, plan.scopes); err != nil {
+		return admission.Want{}, err
+	}
+	want := admission.Want{
+		Queues: plan.releases, Workers: []int64{}, Executions: plan.ids, Resolved: make(map[int64]bool, len(queues)),
+		StaleAfter: s.cfg.HeartbeatStaleAfter, WithoutStats: s.cfg.WithoutStats,
+		Scopes: plan.wantedScopes(), Lost: plan.lost, Spare: make(map[int64]bool, len(plan.claims)),
+	}
+	for id := range plan.recount {
+		want.Recount = append(want.Recount, id)
+	}
+	want.MaxHeads = plan.released() + spareRoom
+	for _, w := range workers {
+		want.MaxHeads += max(w.Room(), 0)
+	}
+	for key, id := range queues {
+		want.Queues[id] += plan.hintReleases[key]
+		want.Resolved[id] = true
+		plan.firm[id] = plan.firm[id] || plan.firmBy[key]
+	}
+	for id := range want.Queues {
+		want.Spare[id] = !plan.firm[id]
+	}
+	want.Quiet = s.memory.quiet(want.Queues)
+	for _, w := range workers {
+		if w.Standing != placement.Live { // it may be given work again since it was read
+			plan.workers[w.ID] = true
+		}
+	}
+	for id := range plan.workers {
+		want.Workers = append(want.Workers, id)
+	}
+	return want, nil
+}
+
+// lock takes the locks, reads the rows under them, and makes sure that the plan still
+// holds for these rows and rules. The limits of the locked queues are in force after it.
+func (s *Scheduler) lock(
+	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want,
+) (*admission.Ledger, error) {
+	if impatient(ctx) {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+impatientLockTimeout+"'"); err != nil {
+			return nil, fmt.Errorf("wait for locks only shortly: %w", err)
+		}
+	}
+	var workflows *store.Result[store.LockWorkflowsRow]
+	if ids := slices.Sorted(maps.Keys(plan.workflows)); len(ids) > 0 {
+		want.First = func(p *store.Pipeline) { workflows = store.Many[store.LockWorkflowsRow](p, store.LockWorkflows, ids) }
+	}
+	ledger, err := admission.Lock(ctx, tx, want)
+	if err != nil {
+		return nil, err
+	}
+	crashpoint.Reach("round:locked")
+	if workflows != nil && plan.moved(workflows.Rows()) {
+		return nil, errUnplanned
+	}
+	if ledger.Epoch != plan.rules.epoch {
+		s.rules.invalidate(ledger.Epoch)
+		s.admission.ForgetScopes()
+		return nil, ErrNewRules
+	}
+	if covered, err := plan.verify(ctx, tx, ledger); err != nil {
+		return nil, err
+	} else if !covered {
+		return nil, errUnplanned
+	}
+	queues := ledger.Queues()
+	actions := make([]int64, len(queues))
+	for i, q := range queues {
+		actions[i] = q.ActionID
+	}
+	if err := plan.rules.load(ctx, tx.Queries, actions, nil); err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
+		if rule, ok := plan.Rule(&q.ActionID, ""); ok {
+			ledger.SetTerms(q.ID, admission.QueueTerms{
+				Limit: rule.Limits.Queue, MaxQueued: rule.Limits.MaxQueued, Timeout: rule.Limits.QueueTimeout,
+			})
+		}
+	}
+	return ledger, nil
+}

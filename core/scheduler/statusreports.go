@@ -1,0 +1,86 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// StatusMetrics counts reports. A nil *StatusMetrics counts nothing.
+type StatusMetrics struct{ reports *prometheus.CounterVec }
+
+// NewStatusMetrics registers the metrics of reports.
+func NewStatusMetrics(reg prometheus.Registerer) *StatusMetrics {
+	m := &StatusMetrics{reports: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "attune_status_reports_total", Help: "Reports of workers about the status of executions.",
+	}, []string{"status"})}
+	reg.MustRegister(m.reports)
+	return m
+}
+
+// StatusReports reads execution.status.changed, which workers send while an execution moves.
+// The rows are the truth and are written by the one who made the change, so a report changes
+// nothing: it is read, counted and acknowledged. A report that cannot be read is dead-lettered.
+// It is a supervise.Service.
+type StatusReports struct {
+	supervise.Base
+
+	consumer *broker.Consumer
+	logger   *slog.Logger
+	metrics  *StatusMetrics
+}
+
+// NewStatusReports makes the service on a consumer of the status queue.
+func NewStatusReports(consumer *broker.Consumer, logger *slog.Logger, metrics *StatusMetrics) *StatusReports {
+	return &StatusReports{consumer: consumer, logger: logger, metrics: metrics}
+}
+
+// Start implements supervise.Service.
+func (r *StatusReports) Start(ctx context.Context) error { return r.Launch(ctx, nil, r.run) }
+
+func (r *StatusReports) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case batch, ok := <-r.consumer.Batches():
+			if !ok {
+				return
+			}
+			r.read(ctx, batch)
+		}
+	}
+}
+
+func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
+	for i := range batch.Deliveries {
+		delivery := &batch.Deliveries[i]
+		envelope, err := message.Decode[message.ExecutionStatusChanged](delivery.Body)
+		if err != nil {
+			r.logger.WarnContext(ctx, "Status report dead-lettered", "message_id", delivery.MessageID, "reason", err)
+			delivery.GiveUp(ctx, err, 1)
+			continue
+		}
+		if r.metrics != nil {
+			r.metrics.reports.WithLabelValues(statusLabel(envelope.Payload.NewStatus)).Inc()
+		}
+	}
+	if err := batch.Ack(); err != nil {
+		r.logger.DebugContext(ctx, "Status reports could not be acknowledged", "error", err)
+	}
+}
+
+// statusLabel keeps the metric's labels to the known statuses, whatever a message says.
+func statusLabel(text string) string {
+	status, err := attune.ParseStatus(text)
+	if err != nil {
+		return "unknown"
+	}
+	return string(status)
+}

@@ -1,0 +1,93 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/scheduler"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// upstream 19, 20 and 22 as they are found: what another engine has left in the
+// queues is taken over with its order, and without the slots that it has leaked.
+func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "w1")
+	action := testkit.Action(t, b.store, "pk.a")
+	testkit.Policy(t, b.store, action, 2)
+	state := testkit.State(t, b.store, action, 2)
+	leave := func(order int, entry string, status attune.Status, change ...func(*testkit.ExecutionRow)) int64 {
+		row := testkit.Execution(t, b.store, action, append(change, func(e *testkit.ExecutionRow) { e.Status = status })...)
+		testkit.Exec(t, b.store, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, $3, $4)`,
+			state.ID, row.ID, entry, order)
+		return row.ID
+	}
+	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
+	leave(1, "active", attune.StatusCompleted)
+	runs := leave(2, "active", attune.StatusRunning, at)
+	promoted := leave(3, "active", attune.StatusRequested)
+	waits := leave(4, "queued", attune.StatusRequested)
+	leave(5, "queued", attune.StatusCancelled)
+	last := leave(6, "queued", attune.StatusRequested)
+	left, err := b.store.LeftByAnotherEngine(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, left)
+
+	holders, err := b.store.TakeOver(testkit.Context(t))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, holders)
+	left, err = b.store.LeftByAnotherEngine(testkit.Context(t))
+	require.NoError(t, err)
+	require.False(t, left)
+	b.quiet(t)
+	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats`))
+
+	require.Equal(t, scheduler.Result{Granted: 1}, b.dispatch(t, promoted), "one of two slots was free")
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, promoted))
+	b.finish(t, attune.StatusCompleted, runs)
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, runs))
+	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusRequested}, b.statuses(t, []int64{waits, last}))
+	b.quiet(t)
+}
+
+// Who only waits in what another engine has left is taken over too, and what a
+// deleted execution held is given back once, whoever counts before.
+func TestATakeOverMissesNobodyAndGivesBackOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1")
+	action := testkit.Action(t, b.store, "pk.a")
+	testkit.Policy(t, b.store, action, 2)
+	testkit.Policy(t, b.store, action, 5, testkit.OfPack(action))
+	ids := b.request(t, action, 4)
+	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 2}, b.dispatch(t, ids...))
+	left := func() bool {
+		is, err := b.store.LeftByAnotherEngine(testkit.Context(t))
+		require.NoError(t, err)
+		return is
+	}
+	require.False(t, left())
+	theirs := testkit.Execution(t, b.store, action).ID
+	testkit.Exec(t, b.store, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
+		SELECT id, $1, 'queued', 1000 FROM execution_admission_state`, theirs)
+	require.True(t, left())
+	testkit.Exec(t, b.store, `DELETE FROM execution WHERE id = $1`, ids[0])
+
+	_, err := b.store.TakeOver(testkit.Context(t))
+	require.NoError(t, err)
+	require.False(t, left())
+	found := make(chan recovery.Found, 10)
+	sweep(t, b, found)
+	lost := (<-found).Lost
+	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}))
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state`))
+	b.quiet(t)
+	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
+	require.Equal(t, scheduler.Result{Released: 2, Granted: 2}, b.complete(t, ids[1], ids[2]))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, theirs))
+	b.quiet(t)
+}
