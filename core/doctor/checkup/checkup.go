@@ -229,7 +229,7 @@ const (
 	nameVersions   = "versions"
 	nameClocks     = "clocks"
 	nameRivals     = "other engines"
-	nameInvariants = "invariants"
+	nameConsistency = "consistency"
 	nameWorkQueues = "work queues"
 )
 
@@ -251,7 +251,7 @@ func checks() []check {
 		{name: nameVersions, needs: stored, after: []string{nameReplicas}, look: lookVersions},
 		{name: nameClocks, needs: stored, after: []string{nameReplicas, nameWorkers}, look: lookClocks},
 		{name: nameRivals, needs: append(stored, nameBroker), after: []string{nameManagement, nameReplicas}, look: lookRivals},
-		{name: nameInvariants, needs: stored, timeout: time.Minute, look: lookInvariants},
+		{name: nameConsistency, needs: stored, timeout: time.Minute, look: lookConsistency},
 		{name: nameWorkQueues, needs: stored, look: lookWorkQueues},
 	}
 }
