@@ -50,9 +50,15 @@ func (o *Overview) pastLines(w int) []string {
 	}
 	cells := screen.EvenCells(half - 20)
 	failed := e.Ended(cells, func(minute *monitor.PastMinute) float64 { return minute.Failed })
+	dead := line("dlq depth", e.Spark(screen.SeriesDead, time.Hour, max(4, half-13)))
+	if p.Letters {
+		n := screen.EvenCells(half - 20)
+		waited := e.Ended(n, func(minute *monitor.PastMinute) float64 { return minute.Waiting })
+		now := e.Num(int64(p.Minutes[len(p.Minutes)-1].Waiting))
+		dead = line("dlq waiting", widget.Spark(screen.Counted(waited), n, &e.Theme.Glyphs)+" "+now)
+	}
 	return []string{
-		widget.Left(line("failed 60m", widget.Spark(screen.Counted(failed), cells, &e.Theme.Glyphs)+" "+e.Num(int64(total))), half+4) +
-			line("dlq depth", e.Spark(screen.SeriesDead, time.Hour, max(4, half-13))),
+		widget.Left(line("failed 60m", widget.Spark(screen.Counted(failed), cells, &e.Theme.Glyphs)+" "+e.Num(int64(total))), half+4) + dead,
 	}
 }
 
