@@ -215,22 +215,22 @@ func (f Finding) away() Finding {
 
 // The names of the checks.
 const (
-	nameDatabase   = "database"
-	nameSchema     = "schema"
-	nameBroker     = "broker"
-	nameManagement = "management"
-	nameAlarms     = "alarms"
-	nameTopology   = "topology"
-	nameWorkers    = "workers"
-	nameLetters    = "dead letters"
-	nameDeaths     = "expiry and rejection"
-	nameWiring     = "queues"
-	nameReplicas   = "replicas"
-	nameVersions   = "versions"
-	nameClocks     = "clocks"
-	nameRivals     = "other engines"
+	nameDatabase    = "database"
+	nameSchema      = "schema"
+	nameBroker      = "broker"
+	nameManagement  = "management"
+	nameAlarms      = "alarms"
+	nameTopology    = "topology"
+	nameWorkers     = "workers"
+	nameLetters     = "dead letters"
+	nameDeaths      = "expiry and rejection"
+	nameWiring      = "queues"
+	nameReplicas    = "replicas"
+	nameVersions    = "versions"
+	nameClocks      = "clocks"
+	nameRivals      = "other engines"
 	nameConsistency = "consistency"
-	nameWorkQueues = "work queues"
+	nameWorkQueues  = "work queues"
 )
 
 // checks is the list, in the order in which it is shown.
