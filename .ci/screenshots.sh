@@ -80,6 +80,11 @@ shows() {
 	done
 }
 
+# frame SEAT prints what the seat shows now, with the folder of its state where users have it.
+frame() {
+	tmux -S "$socket" capture-pane -e -p -t "$1" | sed "s|$own|~/.local/state|g"
+}
+
 # drawn NAME FLAGS… draws a frame from its input, or scenes, into NAME.svg.
 drawn() {
 	name=$1
@@ -99,7 +104,7 @@ still() {
 picture() {
 	columns=$(tmux -S "$socket" display-message -p -t "$1" '#{window_width}')
 	rows=$(tmux -S "$socket" display-message -p -t "$1" '#{window_height}')
-	tmux -S "$socket" capture-pane -e -p -t "$1" >"$own/frame"
+	frame "$1" >"$own/frame"
 	alive # what is drawn after its end shows servers that are down
 	still "$own/frame" "$2" "$columns" "$rows" "${3:-}"
 }
@@ -152,7 +157,7 @@ alive
 # The ten keys of docs/tutorial-triage.md, from the incident to a clean queue.
 scenes=
 scene() { # SECONDS FILE CAPTION
-	tmux -S "$socket" capture-pane -e -p -t film >"$own/$2"
+	frame film >"$own/$2"
 	set -- "$1:$own/$2:$3"
 	scenes="$scenes$1
 "
