@@ -1,6 +1,8 @@
 #!/bin/sh
 # Draws the dashboard's views into docs/pictures/*.svg: the real program in terminals
 # of its own (tmux), beside a demo and its incident, which are left to the keys below.
+# Pictures that pages show come for a light page too, as NAME-light.svg: the same frames,
+# in the colours of the light theme.
 #   SCREENSHOT_SECONDS  how long the demo runs before the first picture (90)
 set -eu
 cd "$(dirname "$0")/.."
@@ -78,15 +80,33 @@ shows() {
 	done
 }
 
-# picture SEAT NAME FLAGS draws what the seat shows now.
+# frame SEAT prints what the seat shows now, with the folder of its state where users have it.
+frame() {
+	tmux -S "$socket" capture-pane -e -p -t "$1" | sed "s|$own|~/.local/state|g"
+}
+
+# drawn NAME FLAGS… draws a frame from its input, or scenes, into NAME.svg.
+drawn() {
+	name=$1
+	shift
+	"$dir/draw" "$@" >"$dir/picture.svg"
+	mv "$dir/picture.svg" "$out/$name.svg"
+	echo "$out/$name.svg"
+}
+
+# still FILE NAME COLUMNS ROWS [both] draws a frame that was kept.
+still() {
+	drawn "$2" --title "attune-tui · $2" --columns "$3" --rows "$4" <"$1"
+	[ -z "${5:-}" ] || drawn "$2-light" --relight --title "attune-tui · $2" --columns "$3" --rows "$4" <"$1"
+}
+
+# picture SEAT NAME [both] draws what the seat shows now.
 picture() {
 	columns=$(tmux -S "$socket" display-message -p -t "$1" '#{window_width}')
 	rows=$(tmux -S "$socket" display-message -p -t "$1" '#{window_height}')
-	tmux -S "$socket" capture-pane -e -p -t "$1" |
-		"$dir/draw" --title "attune-tui · $2" --columns "$columns" --rows "$rows" $3 >"$dir/picture.svg"
-	mv "$dir/picture.svg" "$out/$2.svg"
+	frame "$1" >"$own/frame"
 	alive # what is drawn after its end shows servers that are down
-	echo "$out/$2.svg"
+	still "$own/frame" "$2" "$columns" "$rows" "${3:-}"
 }
 
 # keys SEAT KEYS… types keys.
@@ -98,33 +118,31 @@ keys() {
 
 seat wide 140 40 "--theme dark"
 seat small 80 24 "--theme dark"
-seat light 140 40 "--theme light"
 seat film 120 34 "--theme dark"
-for one in wide small light film; do shows "$one" "PG ●"; done
+for one in wide small film; do shows "$one" "PG ●"; done
 
 sleep "$warm"
 alive
-picture wide overview ""
-picture light overview-light --light
+picture wide overview both
 keys small 2
 shows small "[2 "
 sleep 2
-picture small queues-80x24 ""
+picture small queues-80x24
 
-while read -r key title name; do
+while read -r key title name both; do
 	keys wide "$key"
-	shows wide "$title"
+	shows wide "$(echo "$title" | tr _ ' ')"
 	sleep 3
-	picture wide "$name" ""
+	picture wide "$name" "$both"
 done <<'VIEWS'
-2 [2 queues
-3 [3 executions
-4 [4 workers
-5 [5 dlq
-6 [6 workflows
-7 [7 alerts
-8 [8 inquiries
-9 [9 broker
+2 [2_ queues
+3 [3_ executions
+4 [4_ workers
+5 [5_ dlq both
+6 [6_ workflows
+7 [7_ alerts
+8 [8_ inquiries
+9 [9_ broker
 VIEWS
 
 # A plan before an act: nothing is done, since the question is left.
@@ -132,14 +150,14 @@ keys wide 2
 shows wide "[2"
 keys wide A
 shows wide "reset limit"
-picture wide act ""
+picture wide act
 keys wide Escape
 alive
 
 # The ten keys of docs/tutorial-triage.md, from the incident to a clean queue.
 scenes=
 scene() { # SECONDS FILE CAPTION
-	tmux -S "$socket" capture-pane -e -p -t film >"$own/$2"
+	frame film >"$own/$2"
 	set -- "$1:$own/$2:$3"
 	scenes="$scenes$1
 "
@@ -165,9 +183,11 @@ D 5 Discard_ the plan to discard them
 e 2 Written: a copy first
 y 4 ✓_Discard no dead letter waits
 KEYS
+still "$own/3" marks 120 34 both
+still "$own/4" plan 120 34 both
+still "$own/5" receipt 120 34 both
 set -f
 IFS='
 '
-"$dir/draw" --title "attune-tui" --columns 120 --rows 34 $scenes >"$dir/picture.svg"
-mv "$dir/picture.svg" "$out/triage.svg"
-echo "$out/triage.svg"
+drawn triage --title attune-tui --columns 120 --rows 34 $scenes
+drawn triage-light --relight --title attune-tui --columns 120 --rows 34 $scenes

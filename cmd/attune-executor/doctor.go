@@ -20,7 +20,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "Examine the installation and say what is wrong and what to do",
 		Long: "Examine the whole installation: servers and their versions, schema, topology, routes of dead letters, workers, replicas,\n" +
-			"clocks, and the invariants of the tables. ✓ passed, ✗ failed, ? could not be looked at, - optional and not there.\n" +
+			"clocks, and whether the tables agree with each other. ✓ passed, ✗ failed, ? could not be looked at, - optional and not there.\n" +
 			"Nothing is changed. Dead-letter routes are tried with probes that vanish by themselves; --no-probe reads the bindings.\n" +
 			"Exit codes: 0 all is well, 1 a check failed or could not be made, 4 the database or the broker does not answer.",
 		Example: "  attune-executor doctor\n  attune-executor doctor -o json | jq '.checks[] | select(.status == \"failed\")'",

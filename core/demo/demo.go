@@ -131,19 +131,22 @@ func (d *Demo) prepare(ctx context.Context) error {
 		return fmt.Errorf("open the database: %w", err)
 	}
 	d.store = st
-	if err := d.seed(ctx); err != nil {
-		return err
-	}
-	if err := d.openShop(ctx); err != nil {
-		return err
-	}
-	if err := d.readEarlier(ctx); err != nil {
+	err = d.patiently(ctx, "applying the packs of the demo", time.Second, func() error {
+		for _, step := range []func(context.Context) error{d.seed, d.openShop, d.readEarlier} {
+			if err := step(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	if err := d.writePast(ctx); err != nil {
 		return err
 	}
-	if err := d.connect(ctx); err != nil {
+	err = d.patiently(ctx, "declaring exchanges and queues", time.Second, func() error { return d.connect(ctx) })
+	if err != nil {
 		return err
 	}
 	d.fleet = newFleet(d.cfg.Binary, logs, d.Env())
@@ -266,8 +269,11 @@ func (d *Demo) Run(ctx context.Context) error {
 		go d.curtain(show, faults, end)
 	}
 	d.watch(show, news)
-	<-faults
-	if err := <-traffic; err != nil {
+	err := d.patiently(context.WithoutCancel(ctx), "ending the traffic and the faults", time.Second, func() error {
+		<-faults
+		return <-traffic
+	})
+	if err != nil {
 		return fmt.Errorf("send traffic: %w", err)
 	}
 	for _, i := range d.incidents {
@@ -300,16 +306,22 @@ func (d *Demo) conclude(ctx context.Context) error {
 	d.trafficEnd = time.Now()
 	d.sayf("traffic stopped; waiting for what is still under way")
 	last := d.drain(ctx)
-	// Ended executions give back their slots when their reports are read.
-	violations, err := d.settle(ctx)
+	var violations []doctor.Violation
+	var left queues
+	err := d.patiently(ctx, "checking that tables and queues agree", time.Second, func() (err error) {
+		// Ended executions give back their slots when their reports are read.
+		if violations, err = d.settle(ctx); err != nil {
+			return fmt.Errorf("run the invariant queries: %w", err)
+		}
+		if left, err = d.queues(ctx); err != nil {
+			return fmt.Errorf("read the queues of the broker: %w", err)
+		}
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("run the invariant queries: %w", err)
+		return err
 	}
-	queues, err := d.queues(ctx)
-	if err != nil {
-		return fmt.Errorf("read the queues of the broker: %w", err)
-	}
-	return d.summary(ctx, last, violations, queues)
+	return d.summary(ctx, last, violations, left)
 }
 
 // drain waits until nothing is under way, as long as anything ends.
@@ -318,7 +330,7 @@ func (d *Demo) drain(ctx context.Context) counts {
 	progress, told := time.Now(), time.Now()
 	for time.Since(progress) < drainPatience {
 		if now, err := d.count(ctx); err == nil {
-			if time.Since(told) >= progressEvery {
+			if time.Since(told) >= progressEvery*3/4 { // a look at a busy database takes its time too
 				told = time.Now()
 				d.sayf("  %s", d.underWayText(ctx, now.live()))
 			}
@@ -355,8 +367,16 @@ func (d *Demo) settle(ctx context.Context) ([]doctor.Violation, error) {
 
 // Stop ends every process the demo started, and its servers.
 func (d *Demo) Stop(ctx context.Context) error {
+	err := d.patiently(ctx, "stopping workers, engines and servers", 5*time.Second, func() error { return d.stop(ctx) })
+	if err != nil || d.stack == nil {
+		return err
+	}
+	d.left()
+	return nil
+}
+
+func (d *Demo) stop(ctx context.Context) error {
 	if d.fleet != nil {
-		d.sayf("stopping workers, engines and servers")
 		d.fleet.stopAll()
 	}
 	d.stopMirror(ctx)
@@ -380,7 +400,6 @@ func (d *Demo) Stop(ctx context.Context) error {
 	if err := d.stack.Down(ctx, false); err != nil {
 		return fmt.Errorf("stop the servers: %w", err)
 	}
-	d.left()
 	return nil
 }
 

@@ -1,8 +1,9 @@
 -- Why executions of this run ($1 is the newest before it) did not end as completed,
--- by kind: how many, some of them, and what one of them says. Also those that completed
--- although they were to fail.
+-- by kind: how many, of how many another attempt completed, some of them, and what one of
+-- them says. Also those that completed although they were to fail.
 WITH RECURSIVE bad AS (
-    SELECT e.id, e.parent, e.action_ref, e.status::text AS status, coalesce(e.result->>'error', '') AS error,
+    SELECT e.id, coalesce(e.original_execution, e.id) AS first_attempt, e.parent, e.action_ref, e.status::text AS status,
+        coalesce(e.result->>'error', '') AS error,
         e.started_at IS NULL AND e.result->>'failed_by' IN ('execution_timeout_monitor', 'dead_letter_handler') AS unbegun
     FROM execution e
     WHERE e.id > $1 AND (e.status IN ('failed', 'cancelled', 'timeout', 'abandoned')
@@ -19,7 +20,9 @@ WITH RECURSIVE bad AS (
     UNION ALL
     SELECT l.id, p.id, p.parent FROM line l JOIN execution p ON p.id = l.parent
 ), kinds AS (
-    SELECT b.id, b.action_ref, b.status, b.error, CASE
+    SELECT b.id, b.action_ref, b.status, b.error, EXISTS (
+        SELECT FROM execution r WHERE (r.id = b.first_attempt OR r.original_execution = b.first_attempt)
+            AND r.id <> b.id AND r.status = 'completed') AS repaired, CASE
         WHEN b.status = 'failed' AND b.action_ref IN ('core.fail', 'demo.unlucky') AND b.error LIKE 'failing on purpose%' THEN 'on purpose'
         WHEN b.status = 'failed' AND b.action_ref = 'shop.charge' AND b.error ~ '^the (card was refused|bank is away)' THEN 'refused by the bank'
         WHEN b.status = 'failed' AND b.action_ref IN ('ops.print', 'ops.fax') AND b.unbegun THEN 'not begun by the annex'
@@ -36,6 +39,6 @@ WITH RECURSIVE bad AS (
     END AS kind
     FROM bad b
 )
-SELECT kind, count(*), (array_agg(id ORDER BY id))[1:5],
+SELECT kind, count(*), count(*) FILTER (WHERE repaired), (array_agg(id ORDER BY id))[1:5],
        (array_agg(action_ref || ' ' || status || ': ' || btrim(error, E' \n') ORDER BY id))[1]
 FROM kinds GROUP BY kind ORDER BY kind

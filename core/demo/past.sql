@@ -7,17 +7,18 @@
 -- One row an execution, in order of time, so that ids grow with time as real ones do:
 -- readers of the last hour search by id.
 -- A wave every 20 minutes, a deployment 41 minutes ago that stops nearly everything and
--- is caught up with, a burst 24 minutes ago. The last 7 minutes are healthy.
+-- is caught up with, a burst 24 minutes ago, and a morning whose load grows to that of the
+-- live run, so that its first minute fits in. The last 7 minutes are healthy.
 SELECT setseed(0.5);
 
 CREATE TEMP TABLE past_minute ON COMMIT DROP AS
 SELECT m.ago, date_trunc('second', now()) - make_interval(mins => m.ago) AS at,
-       ((330 + 120 * sin(m.ago * 2 * pi() / 20) + 80 * cos(m.ago * pi() / 60))
+       ((1100 + 350 * sin(m.ago * 2 * pi() / 20) + 2600 * exp(-m.ago / 10.0))
         * CASE WHEN m.ago = 41 THEN 0.3 WHEN m.ago IN (39, 40) THEN 0.04 WHEN m.ago = 38 THEN 0.5
                WHEN m.ago IN (36, 37) THEN 1.7 WHEN m.ago BETWEEN 21 AND 24 THEN 2.2 ELSE 1 END)::int AS n,
        -- for how many seconds what arrives has to wait for a limit
        CASE WHEN m.ago BETWEEN 39 AND 41 THEN 25 WHEN m.ago = 38 THEN 10 WHEN m.ago IN (20, 24) THEN 12
-            WHEN m.ago IN (21, 22, 23) THEN 40 WHEN m.ago % 20 BETWEEN 3 AND 7 THEN 3 ELSE 0.8 END AS wait
+            WHEN m.ago IN (21, 22, 23) THEN 25 WHEN m.ago % 20 BETWEEN 3 AND 7 THEN 3 ELSE 0.8 END AS wait
 FROM generate_series(60, 1, -1) AS m (ago)
 WHERE date_trunc('second', now()) - make_interval(mins => m.ago) >= current_setting('demo.since')::timestamptz;
 
@@ -73,7 +74,7 @@ SELECT (SELECT coalesce(max(id), 0) FROM execution) + row_number() OVER (ORDER B
              WHEN r.ref = 'demo.report' AND r.ago BETWEEN 21 AND 24 AND r.luck < 0.1 THEN 'cancelled'
              WHEN r.flow % 9 = 5 AND r.ago > 20 AND (r.task IS NULL OR r.task = 'charge') THEN 'failed'
              ELSE 'completed' END)::execution_status_enum AS status,
-       CASE WHEN r.ref = 'demo.report' THEN 0.6 + 2.4 * r.luck WHEN r.ref = 'demo.sync' THEN 0.5 + 2 * r.luck
+       CASE WHEN r.ref = 'demo.report' THEN 0.1 + 0.4 * r.luck WHEN r.ref = 'demo.sync' THEN 0.1 + 0.2 * r.luck
             WHEN r.task = 'approve' THEN 18 + 2 * r.luck WHEN r.ref = 'shop.fulfil' THEN 21.5 ELSE 0.02 * r.luck END AS runs,
        CASE WHEN r.ref NOT IN ('shop.fulfil', 'core.ask') THEN w.ids[1 + (r.luck * 997)::int % cardinality(w.ids)] END AS worker
 FROM past_row r
@@ -162,8 +163,8 @@ SELECT p.id, format('Order %s is worth %s. Shall it go out?', p.flow, 900 + p.fl
        p.started + make_interval(secs => p.runs), true, 'demo history'
 FROM past p WHERE p.task = 'approve' ORDER BY p.id;
 
--- Executions that the departed worker had not begun went to others; a person has discarded
--- two unreadable letters.
+-- Executions that the departed worker had not begun went to others. A person has requeued
+-- the events that a service missed twice, and has discarded unreadable letters.
 INSERT INTO dead_letter (fingerprint, message_type, exchange, routing_key, queue, reason, execution, worker, execution_status, action_ref,
                          attempt, detail, decision, decided_at, decided_by, evidence, died, created, updated)
 SELECT format('%s %s', current_setting('demo.mark'), p.id), 'ExecutionRequested', 'attune.executions', 'execution.dispatch.worker.' || w.id,
@@ -173,12 +174,21 @@ SELECT format('%s %s', current_setting('demo.mark'), p.id), 'ExecutionRequested'
 FROM (SELECT * FROM past WHERE ago = 41 AND status = 'completed' AND worker IS NOT NULL ORDER BY id DESC LIMIT 9) p
 JOIN worker w ON w.name = 'demo-past-1'
 ORDER BY p.id;
-INSERT INTO dead_letter (fingerprint, exchange, routing_key, queue, reason, detail, decision, decided_at, decided_by, evidence, died, created, updated)
-SELECT format('%s %s', current_setting('demo.mark'), m.at), 'attune.executions', 'execution.requested', 'attune.execution.requests.queue', 'rejected',
-       current_setting('demo.mark'), 'discarded', m.at + interval '4 minutes', 'demo history',
-       jsonb_build_object('history', current_setting('demo.mark')), m.at, m.at, m.at + interval '4 minutes'
-FROM past_minute m WHERE m.ago IN (22, 23)
-ORDER BY m.at;
+INSERT INTO dead_letter (fingerprint, message_type, exchange, routing_key, queue, reason, detail, decision, decided_at, decided_by,
+                         evidence, died, created, updated)
+SELECT format('%s %s %s', current_setting('demo.mark'), m.at, k), g.type, g.exchange, g.key, g.queue, g.reason,
+       current_setting('demo.mark'), g.decision, d.at, 'demo history',
+       jsonb_build_object('history', current_setting('demo.mark')), m.at, m.at, d.at
+FROM (VALUES
+    (57, 51, 3, 'EventCreated', 'attune.events', 'event.created', 'mirror.events', 'expired', 'requeued'),
+    (34, 29, 4, 'EventCreated', 'attune.events', 'event.created', 'mirror.events', 'expired', 'requeued'),
+    (24, 20, 6, NULL, 'attune.executions', 'execution.requested', 'attune.execution.requests.queue', 'rejected', 'discarded')
+) AS g (begun, ended, each, type, exchange, key, queue, reason, decision)
+JOIN past_minute m ON m.ago BETWEEN g.ended AND g.begun
+CROSS JOIN generate_series(1, g.each) AS k
+-- They wait until a few minutes after the last of them, and are decided in two parts.
+CROSS JOIN LATERAL (SELECT date_trunc('second', now()) - make_interval(mins => g.ended - CASE WHEN k % 2 = 0 THEN 3 ELSE 5 END) AS at) AS d
+ORDER BY m.at, k;
 INSERT INTO lost_work (at, cause, outcome, execution, attempt, action_ref, worker, age_seconds)
 SELECT p.started + make_interval(secs => p.runs), 'worker_gone', 'abandoned', p.id, 1, p.ref, p.worker, 60
 FROM past p WHERE p.status = 'abandoned' ORDER BY p.id;

@@ -12,6 +12,10 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
+// pastLetters are the dead letters of the made-up hour: nine that were retried, and those that
+// waited for a person.
+const pastLetters = 9 + 7*3 + 6*4 + 5*6
+
 // fresh is a demo with its actions and its shop on a fresh database.
 func fresh(t *testing.T) (*Demo, *bytes.Buffer) {
 	t.Helper()
@@ -38,17 +42,26 @@ func TestThePastFillsEveryChart(t *testing.T) {
 
 	past, err := m.Past(ctx)
 	require.NoError(t, err)
-	var failed, letters float64
-	idle := 0
+	var failed, letters, deepest float64
+	idle, waited := 0, 0
 	for _, minute := range past.Minutes {
 		if minute.Done < 50 {
 			idle++
 		}
-		failed, letters = failed+minute.Failed, letters+minute.Letters
+		failed, letters, deepest = failed+minute.Failed, letters+minute.Letters, max(deepest, minute.Waiting)
+		if minute.Waiting > 0 {
+			waited++
+		}
 	}
 	require.LessOrEqual(t, idle, 4, "only the deployment is idle")
 	require.Greater(t, failed, 50.0)
-	require.InDelta(t, 11, letters, 0)
+	require.InDelta(t, pastLetters, letters, 0)
+	require.Greater(t, waited, 20, "the chart of waiting dead letters has bars")
+	require.Greater(t, deepest, 15.0)
+	require.Zero(t, past.Minutes[59].Waiting)
+	live := float64(RateDefault * 60)
+	require.Greater(t, past.Minutes[57].Done, live/2, "the live run goes on from here")
+	require.Less(t, past.Minutes[57].Done, live*1.5)
 
 	queues, err := m.QueuesPast(ctx, 0)
 	require.NoError(t, err)
@@ -85,7 +98,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	require.Zero(t, inquiries.Open.Value)
 	ledger, err := m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
 	require.NoError(t, err)
-	require.Len(t, ledger.List, 11)
+	require.Len(t, ledger.List, pastLetters)
 	require.Zero(t, ledger.Open.Value, "no letter of the past waits for a person")
 	for i := range ledger.List {
 		require.Equal(t, historyMark, ledger.List[i].Detail)

@@ -83,13 +83,18 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	add("    %-33s %6d", "by the demo", len(d.requested))
 	add("    %-33s %6d", "by rules, workflows, repetitions", total-int64(len(d.requested)))
 	add("  completed             %8d", c.Completed)
-	add("  not completed         %8d", c.Failed+c.Other)
 	ends, err := d.ends(ctx)
 	if err != nil {
 		return err
 	}
+	repaired := 0
+	for _, e := range ends {
+		repaired += e.repaired
+	}
+	add("  failed attempts       %8d (another attempt of each completed)", repaired)
+	add("  not completed         %8d", c.Failed+c.Other-int64(repaired))
 	for _, kind := range expectedEnds {
-		add("    %-33s %6d", kind, ends[kind].n)
+		add("    %-33s %6d", kind, ends[kind].n-ends[kind].repaired)
 	}
 	missing, err := d.missing(ctx)
 	if err != nil {
@@ -176,11 +181,12 @@ var expectedEnds = []string{
 
 const lostKind = "lost with a killed worker"
 
-// end is a kind of ends: how many, some of the executions, and what one of them says.
+// end is a kind of ends: how many, of how many another attempt completed, some of
+// the executions, and what one of them says.
 type end struct {
-	n    int64
-	some []int64
-	text string
+	n, repaired int
+	some        []int64
+	text        string
 }
 
 func (d *Demo) ends(ctx context.Context) (map[string]end, error) {
@@ -193,7 +199,7 @@ func (d *Demo) ends(ctx context.Context) (map[string]end, error) {
 	for rows.Next() {
 		var kind string
 		var e end
-		if err := rows.Scan(&kind, &e.n, &e.some, &e.text); err != nil {
+		if err := rows.Scan(&kind, &e.n, &e.repaired, &e.some, &e.text); err != nil {
 			return nil, fmt.Errorf("read how executions ended: %w", err)
 		}
 		ends[kind] = e

@@ -42,7 +42,7 @@ func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 		ended("shop.charge", attune.StatusFailed, `{"error": "the bank is away\n"}`),
 	}
 	require.NoError(t, summary(), out.String())
-	require.Regexp(t, `by the demo +3\n +by rules, workflows, repetitions +0\n +completed +1\n +not completed +2\n`, out.String())
+	require.Regexp(t, `by the demo +3\n +by rules, workflows, repetitions +0\n +completed +1\n +failed attempts +0 .*\n +not completed +2\n`, out.String())
 	require.Regexp(t, `on purpose +1\n +refused by the bank +1\n`, out.String())
 	require.NotContains(t, out.String(), "incident", "a demo of a given length begins one itself")
 
@@ -126,6 +126,49 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	i.cut = true
 	require.Contains(t, said(), "    not complete          you quit while it began\n")
 	require.Contains(t, said(), "\nNEXT\n")
+}
+
+// TestWhatWasRepeatedAndCompletedIsNoFailure: neither its first attempt, nor a further
+// repetition that fails after the work was done.
+func TestWhatWasRepeatedAndCompletedIsNoFailure(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	out := &bytes.Buffer{}
+	d := &Demo{cfg: Config{Out: out, Faults: true}, store: testkit.Store(t), mirror: &mirror{seen: map[int64]bool{}}}
+	d.begun, d.trafficEnd = time.Now(), time.Now()
+	action := testkit.Action(t, d.store, "ops.invoice")
+	attempt := func(first int64, n int, status attune.Status) int64 {
+		e := testkit.Execution(t, d.store, action, func(r *testkit.ExecutionRow) {
+			r.Status, r.Result = status, json.RawMessage(`{}`)
+			if status == attune.StatusFailed {
+				r.Result = json.RawMessage(`{"error": "templates/japan.tex is not part of release 1.5.0"}`)
+			}
+		})
+		if first != 0 {
+			testkit.Exec(t, d.store, "update execution set original_execution = $2, retry_count = $3 where id = $1", e.ID, first, n)
+		}
+		return e.ID
+	}
+	good, open := attempt(0, 0, attune.StatusCompleted), attempt(0, 0, attune.StatusFailed)
+	again, done := attempt(0, 0, attune.StatusFailed), attempt(0, 0, attune.StatusFailed)
+	attempt(good, 1, attune.StatusFailed) // an operator repeated what had completed
+	attempt(done, 1, attune.StatusCompleted)
+	attempt(again, 1, attune.StatusFailed) // the bad release was still there
+	attempt(again, 2, attune.StatusCompleted)
+	attempt(again, 3, attune.StatusFailed) // the next incident had brought it back
+	i := d.newIncident()
+	i.invoices, i.span = []int64{good, open, again, done}, span{0, openEnd, 0, openEnd}
+
+	left, err := i.undone(ctx)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Contains(t, left[0], "1 executions of ops.invoice did not complete, such as ["+strconv.FormatInt(open, 10)+"]")
+	c, err := d.count(ctx)
+	require.NoError(t, err)
+	require.NoError(t, d.summary(ctx, c, nil, queues{}), out.String())
+	require.Regexp(t, `\n +failed by the release +2 of 4 invoices, repeated and completed\n`, out.String())
+	require.Regexp(t, `\n +completed +3\n +failed attempts +5 \(another attempt of each completed\)\n +not completed +1\n`, out.String())
+	require.Regexp(t, `\n +failed by a bad release +1\n`, out.String())
 }
 
 // TestTheEndNamesWhatItWaitsFor: the actions under way, and for how long they are awaited.

@@ -46,10 +46,12 @@ type PastMinute struct {
 	// At is the end of the minute.
 	At time.Time `json:"at"`
 	// Done counts what ended, however; Failed what failed, timed out or was abandoned;
-	// Letters the dead letters that arrived.
+	// Letters the dead letters that arrived; Waiting those that waited for a person at the
+	// end of the minute.
 	Done    float64 `json:"done"`
 	Failed  float64 `json:"failed"`
 	Letters float64 `json:"letters"`
+	Waiting float64 `json:"waiting"`
 }
 
 // PastDepth is how many dead letters waited at a time, by the broker's clock.
@@ -135,6 +137,27 @@ func (p *Past) read(ctx context.Context, tx *store.Tx, s shape) error {
 	}
 	if total >= pastLetters {
 		p.LettersFrom = p.At.Add(-time.Duration(oldest) * time.Minute)
+	}
+	return p.readWaiting(ctx, tx)
+}
+
+// readWaiting adds up by how many the waiting dead letters changed in each minute.
+func (p *Past) readWaiting(ctx context.Context, tx *store.Tx) error {
+	rows, err := tx.PastWaiting(ctx, pastLetters)
+	if err != nil {
+		return fmt.Errorf("count the dead letters that waited in the last hour: %w", err)
+	}
+	waiting := int64(0)
+	for _, row := range rows {
+		if minute := p.minute(row.MinutesAgo); minute != nil {
+			minute.Waiting = float64(row.Change)
+		} else {
+			waiting += row.Change
+		}
+	}
+	for i := range p.Minutes {
+		waiting += int64(p.Minutes[i].Waiting)
+		p.Minutes[i].Waiting = float64(waiting)
 	}
 	return nil
 }

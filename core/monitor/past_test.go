@@ -57,6 +57,30 @@ func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 	require.True(t, p.Letters)
 }
 
+// TestThePastSaysHowManyDeadLettersWaited: at the end of each minute, also of those that died
+// before the hour.
+func TestThePastSaysHowManyDeadLettersWaited(t *testing.T) {
+	t.Parallel()
+	b := setup(t, fakeBroker{})
+	testkit.Exec(t, b.store, `insert into dead_letter (fingerprint, queue, decision, created, decided_at)
+		select 'a' || i, 'q', null, now() - interval '3 hours', null::timestamptz from generate_series(1, 2) i
+		union all
+		select 'b' || i, 'q', 'requeued', now() - interval '90 minutes', now() - interval '40.5 minutes' from generate_series(1, 5) i
+		union all
+		select 'c' || i, 'q', 'discarded', now() - interval '30.5 minutes', now() - interval '10.5 minutes' from generate_series(1, 7) i
+		union all
+		select 'd' || i, 'q', 'retried', now() - interval '20.5 minutes', now() - interval '20.5 minutes' from generate_series(1, 9) i
+		union all
+		select 'e' || i, 'q', 'discarded', now() - interval '3 hours', now() - interval '2 hours' from generate_series(1, 11) i`)
+	p, err := b.Past(testkit.Context(t))
+	require.NoError(t, err)
+	waited := map[int]float64{}
+	for _, ago := range []int{59, 41, 40, 31, 30, 20, 11, 10, 0} {
+		waited[ago] = p.Minutes[59-ago].Waiting
+	}
+	require.Equal(t, map[int]float64{59: 7, 41: 7, 40: 2, 31: 2, 30: 9, 20: 9, 11: 9, 10: 2, 0: 2}, waited)
+}
+
 // TestMoreThanCanBeReadIsEstimated: within some per cent, at a bounded cost.
 func TestMoreThanCanBeReadIsEstimated(t *testing.T) {
 	t.Parallel()

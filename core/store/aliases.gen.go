@@ -283,6 +283,7 @@ type (
 	PastEndsRow                     = db.PastEndsRow
 	PastLettersRow                  = db.PastLettersRow
 	PastRunsRow                     = db.PastRunsRow
+	PastWaitingRow                  = db.PastWaitingRow
 	PauseWorkflowParams             = db.PauseWorkflowParams
 	PermissionAssignment            = db.PermissionAssignment
 	PermissionSet                   = db.PermissionSet
@@ -854,6 +855,7 @@ const (
 	PastEnds                              = db.PastEnds
 	PastLetters                           = db.PastLetters
 	PastRuns                              = db.PastRuns
+	PastWaiting                           = db.PastWaiting
 	PauseWorkflow                         = db.PauseWorkflow
 	PermissionSetsByRef                   = db.PermissionSetsByRef
 	PlanLetterDiscard                     = db.PlanLetterDiscard

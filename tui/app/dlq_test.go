@@ -156,6 +156,19 @@ func TestTheVerdictStaysInEightyColumns(t *testing.T) {
 	}
 }
 
+// TestMarksHideNoReason: at every width the list shows REASON and VERDICT, by which an operator
+// decides, also while rows are marked.
+func TestMarksHideNoReason(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{64, 70, 71, 72, 73, 80, 100, 120, 140} {
+		b := started(t, sample(), width, 34)
+		b.press("5")
+		require.Regexp(t, `DIED.* REASON .*ACTION .*VERDICT`, b.View(), "width %d", width)
+		b.press("*")
+		require.Regexp(t, `DIED.* REASON .*ACTION .*VERDICT`, b.View(), "width %d, with marks", width)
+	}
+}
+
 func TestDeadLettersAreSorted(t *testing.T) {
 	t.Parallel()
 	b := onLetters(t, &letterActs{})
@@ -242,7 +255,7 @@ func TestASmallTerminalHasLettersBeforeAllElse(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	b.press("5")
-	require.Contains(t, b.View(), "884120", "the last of the letters")
+	require.Contains(t, b.View(), " 1d03h expired ", "the last of the letters")
 	require.Contains(t, b.View(), "waits for a person: no part")
 	require.NotContains(t, b.View(), "groups")
 	b.press("tab")

@@ -58,6 +58,42 @@ func TestEveryListOfTheOverviewLeadsOn(t *testing.T) {
 	require.Equal(t, first, cursorLine(b))
 }
 
+// What needs attention is shown as far as the window reaches: with hints where all have room
+// for them, otherwise a line each, and the rest is counted.
+func TestWhatNeedsAttentionUsesTheHeight(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.overview.WorkerList = append(source.overview.WorkerList, source.overview.WorkerList[:3]...)
+	for _, c := range []struct{ findings, shown, hints int }{{1, 1, 1}, {4, 4, 4}, {9, 9, 0}, {40, 9, 0}} {
+		source.overview.Alerts = &monitor.Alerts{Evaluated: true, EvaluatedAt: &frozen}
+		for i := range c.findings {
+			source.overview.Alerts.Open = append(source.overview.Alerts.Open, monitor.Alert{
+				Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: monitor.LevelWarning, State: monitor.AlertFiring,
+				Summary: fmt.Sprintf("finding number %d", i), Hint: fmt.Sprintf("hint number %d", i), Since: frozen, Fired: &frozen,
+			})
+		}
+		b := started(t, source, 120, 36)
+		left := func(line string) bool { return strings.Contains(line, "│     hint number ") }
+		require.GreaterOrEqual(t, strings.Count(b.View(), "finding number"), c.shown, b.View())
+		hints := 0
+		for _, line := range b.frame() {
+			if left(line) {
+				hints++
+			}
+		}
+		require.Equal(t, c.hints, hints, b.View())
+		if c.findings > 20 {
+			require.Regexp(t, `… \d+ more`, b.View())
+		}
+		for line, text := range b.frame() {
+			if strings.Contains(text, "finding number 2") {
+				b.send(tea.MouseMsg{X: 100, Y: line, Action: tea.MouseActionPress, Button: tea.MouseButtonLeft})
+				require.Contains(t, cursorLine(b), "finding number 2", "a click finds the line that it is on")
+			}
+		}
+	}
+}
+
 // However many things need attention, the one under the cursor is in sight.
 func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 func samplePast(at time.Time) *monitor.Past {
 	p := pastOf(at, nil)
 	for i := range p.Minutes {
-		p.Minutes[i].Done, p.Minutes[i].Failed = float64(10*i), float64(i%4)
+		p.Minutes[i].Done, p.Minutes[i].Failed, p.Minutes[i].Waiting = float64(10*i), float64(i%4), float64(i/10)
 		p.Depth = append(p.Depth, monitor.PastDepth{At: p.Minutes[i].At, Ready: int64(i)})
 	}
 	return p
@@ -42,7 +42,7 @@ func (b *bundle) charts() []string {
 		if strings.Contains(line, "┤") {
 			lines = append(lines, line)
 		}
-		if failed, _, found := strings.Cut(line, "dlq depth"); found {
+		if failed, _, found := strings.Cut(line, "dlq waiting"); found {
 			return append(lines, failed)
 		}
 	}
@@ -74,6 +74,34 @@ func TestAFreshStartShowsTheLastHour(t *testing.T) {
 	b = started(t, source, 80, 24)
 	require.Contains(t, strings.Split(b.View(), "\n")[3], "▅")
 	require.Contains(t, strings.Split(b.View(), "\n")[3], "done 590/m")
+}
+
+// TestTheChartOfDeadLettersShowsTheLastHour: how many waited for a person, as the ledger tells
+// it, from the first frame on, with what waits now as its last bar.
+func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.past = pastOf(frozen, nil)
+	for i := 20; i < 40; i++ {
+		source.past.Minutes[i].Waiting = 8
+	}
+	source.dead.Ledger.Open.Value = 40
+	b := started(t, source, 140, 40)
+	require.Regexp(t, `dlq waiting +█+ +0 `, b.View())
+	b.press("5")
+	_, chart, found := strings.Cut(b.View(), "─ waiting for a person, 60 min ─")
+	require.True(t, found, b.View())
+	bars := strings.Split(chart, "\n")[1:5]
+	require.Regexp(t, `^ +40 ┤ +█$`, strings.TrimRight(bars[0], " "), "what waits now")
+	require.Regexp(t, `^ +10 ┤ +[▆▇]{39,41} +█$`, strings.TrimRight(bars[3], " "), "what waited for twenty minutes")
+	due := b.timers.due(screen.FeedPast)
+	require.Equal(t, pastEvery, due[len(due)-1].after, "it is read again while it is drawn")
+
+	source = sample()
+	source.past, source.dead.Ledger = &monitor.Past{Reading: monitor.Reading{At: frozen}}, nil
+	b = started(t, source, 140, 40)
+	b.press("5")
+	require.NotContains(t, b.View(), "waiting for a person, 60 min", "without a ledger only the broker knows")
 }
 
 // TestARunningSessionDrawsWhatAFreshOneDraws: bursts within one minute included, however

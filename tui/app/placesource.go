@@ -22,7 +22,7 @@ type PlaceReader interface {
 }
 
 const (
-	// pastEvery is how often the last hour is read while the overview draws it.
+	// pastEvery is how often the last hour is read while a view draws it.
 	pastEvery = 30 * time.Second
 	// workersPastEvery is how often the last hour of workers is read, previewEvery how
 	// often what is told of a queue below the list.
@@ -45,11 +45,13 @@ func (m *Model) placeEvery(feed screen.Feed) time.Duration {
 }
 
 // isPast reports whether a feed is read once, and again after an outage of the database,
-// because the polls of other feeds extend it. The overview draws the last hour as it was
-// recorded, so there it is polled; of the workers it needs only the beginning.
+// because the polls of other feeds extend it. The overview and the view of dead letters draw
+// the last hour as it was recorded, so there it is polled; of the workers the overview needs
+// only the beginning.
 func (m *Model) isPast(feed screen.Feed) bool {
 	onOverview := m.view == keymap.InOverview
-	return feed == screen.FeedPast && !onOverview || feed == screen.FeedQueuesPast || feed == screen.FeedWorkersPast && onOverview
+	drawn := onOverview || m.view == keymap.InDeadLetters
+	return feed == screen.FeedPast && !drawn || feed == screen.FeedQueuesPast || feed == screen.FeedWorkersPast && onOverview
 }
 
 // readMissed reads what happened while nobody could look.

@@ -21,6 +21,8 @@ var unstyled = style{fg: plain, bg: plain}
 type palette struct {
 	page, bar, fg string
 	named         [16]string
+	// instead are the colours that take the place of others.
+	instead map[int]int
 }
 
 var dark = palette{
@@ -39,8 +41,18 @@ var light = palette{
 	},
 }
 
+// relit is the light page with the colours of the light theme in the place of those of the
+// dark one.
+var relit = palette{
+	page: light.page, bar: light.bar, fg: light.fg, named: light.named,
+	instead: map[int]int{8: 244, 9: 1, 11: 130, 14: 4},
+}
+
 // colour is the colour with the number, or the given one for plain.
 func (p *palette) colour(index int, whenPlain string) string {
+	if other, ok := p.instead[index]; ok {
+		index = other
+	}
 	switch {
 	case index == plain:
 		return whenPlain

@@ -23,6 +23,9 @@ type Options struct {
 	Title string
 	// Light draws on a light page.
 	Light bool
+	// Relight draws on a light page what the dashboard's dark theme has drawn, in the colours
+	// of its light theme: one frame becomes two pictures that show the same moment.
+	Relight bool
 	// Columns and Rows are the least size of the terminal; a frame with longer or
 	// more lines makes it larger.
 	Columns, Rows int
@@ -46,7 +49,10 @@ type size struct {
 // begin reads frames and measures the terminal that holds them all.
 func begin(o Options, frames ...string) (*drawing, size) {
 	look := &dark
-	if o.Light {
+	switch {
+	case o.Relight:
+		look = &relit
+	case o.Light:
 		look = &light
 	}
 	var s size

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/theme"
 )
 
 // elements reads a picture as XML and returns its elements with their text.
@@ -41,6 +43,22 @@ func TestLettersStandInTheirCells(t *testing.T) {
 	got := strings.Join(elements(t, SVG("  ab c   \x1b[1;32mok\x1b[0m", Options{})), "\n")
 	require.Contains(t, got, "text x=30.8 y=43.5 textLength=33.6 lengthAdjust=spacingAndGlyphs fill=#d4d7dd |ab c")
 	require.Contains(t, got, "text x=89.6 y=43.5 textLength=16.8 lengthAdjust=spacingAndGlyphs fill=#7fbf7f font-weight=bold |ok")
+}
+
+// TestAFrameOfTheDarkThemeIsRelit: it looks as if the light theme had drawn it, in every role.
+func TestAFrameOfTheDarkThemeIsRelit(t *testing.T) {
+	t.Parallel()
+	drawn := func(name string) string {
+		th, err := theme.New(theme.Options{Name: name})
+		require.NoError(t, err)
+		var frame strings.Builder
+		for role := theme.Plain; role <= theme.Cursor; role++ {
+			frame.WriteString(th.Paint(role, "role") + " ")
+		}
+		return frame.String()
+	}
+	require.NotEqual(t, drawn("dark"), drawn("light"))
+	require.Equal(t, string(SVG(drawn("light"), Options{Light: true})), string(SVG(drawn("dark"), Options{Relight: true})))
 }
 
 func TestWideSignsTakeTwoCells(t *testing.T) {

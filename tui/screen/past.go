@@ -47,6 +47,28 @@ func (e *Env) Ended(n int, of func(*monitor.PastMinute) float64) []float64 {
 	return cells
 }
 
+// Waited is how many dead letters waited for a person in each of n cells of the hour up to
+// now. It is false where there is no ledger.
+func (e *Env) Waited(n int) ([]float64, bool) {
+	p, letters := e.Data.Past, e.Data.DeadLetters
+	known := p != nil && p.Letters && len(p.Minutes) > 0
+	counted := letters != nil && letters.Ledger != nil
+	if !known && !counted {
+		return nil, false
+	}
+	cells := make([]float64, n)
+	for i := range cells {
+		cells[i] = widget.Missing
+	}
+	if known {
+		cells = e.Ended(n, func(minute *monitor.PastMinute) float64 { return minute.Waiting })
+	}
+	if counted && n > 0 {
+		cells[n-1] = float64(letters.Ledger.Open.Value)
+	}
+	return cells, true
+}
+
 // EvenCells is the largest number of cells that have the same number of minutes of an
 // hour each and find room; at least six.
 func EvenCells(room int) int {

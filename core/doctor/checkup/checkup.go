@@ -215,22 +215,22 @@ func (f Finding) away() Finding {
 
 // The names of the checks.
 const (
-	nameDatabase   = "database"
-	nameSchema     = "schema"
-	nameBroker     = "broker"
-	nameManagement = "management"
-	nameAlarms     = "alarms"
-	nameTopology   = "topology"
-	nameWorkers    = "workers"
-	nameLetters    = "dead letters"
-	nameDeaths     = "expiry and rejection"
-	nameWiring     = "queues"
-	nameReplicas   = "replicas"
-	nameVersions   = "versions"
-	nameClocks     = "clocks"
-	nameRivals     = "other engines"
-	nameInvariants = "invariants"
-	nameWorkQueues = "work queues"
+	nameDatabase    = "database"
+	nameSchema      = "schema"
+	nameBroker      = "broker"
+	nameManagement  = "management"
+	nameAlarms      = "alarms"
+	nameTopology    = "topology"
+	nameWorkers     = "workers"
+	nameLetters     = "dead letters"
+	nameDeaths      = "expiry and rejection"
+	nameWiring      = "queues"
+	nameReplicas    = "replicas"
+	nameVersions    = "versions"
+	nameClocks      = "clocks"
+	nameRivals      = "other engines"
+	nameConsistency = "consistency"
+	nameWorkQueues  = "work queues"
 )
 
 // checks is the list, in the order in which it is shown.
@@ -251,7 +251,7 @@ func checks() []check {
 		{name: nameVersions, needs: stored, after: []string{nameReplicas}, look: lookVersions},
 		{name: nameClocks, needs: stored, after: []string{nameReplicas, nameWorkers}, look: lookClocks},
 		{name: nameRivals, needs: append(stored, nameBroker), after: []string{nameManagement, nameReplicas}, look: lookRivals},
-		{name: nameInvariants, needs: stored, timeout: time.Minute, look: lookInvariants},
+		{name: nameConsistency, needs: stored, timeout: time.Minute, look: lookConsistency},
 		{name: nameWorkQueues, needs: stored, look: lookWorkQueues},
 	}
 }

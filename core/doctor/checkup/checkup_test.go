@@ -221,7 +221,7 @@ func TestReplicasClocksAndInvariantsAreJudged(t *testing.T) {
 	requireStatus(t, found["clocks"], checkup.Failed, "worker w-1 is 7m0s behind the database")
 	requireStatus(t, found["replicas"], checkup.Failed, "newer, pid 8: silent for ")
 	requireStatus(t, found["versions"], checkup.Failed, "1 running replicas are v2")
-	requireStatus(t, found["invariants"], checkup.Failed, "active_count is 1, 0 executions hold a slot")
+	requireStatus(t, found["consistency"], checkup.Failed, "active_count is 1, 0 executions hold a slot")
 
 	testkit.Exec(t, b.store, `delete from engine_replica where host = 'newer'`)
 	testkit.Exec(t, b.store, `update engine_replica set details = '{}'`)
@@ -305,7 +305,7 @@ func TestServersThatAreAway(t *testing.T) {
 	require.False(t, away.Well())
 	require.Equal(t, []string{"broker"}, away.Names(checkup.Failed))
 	require.Equal(t, []string{"alarms", "topology", "workers", "dead letters", "expiry and rejection", "queues", "other engines"}, away.Names(checkup.Unchecked))
-	requireStatus(t, byName(away)["invariants"], checkup.Passed, "silent")
+	requireStatus(t, byName(away)["consistency"], checkup.Passed, " checks of consistency found nothing")
 	for _, f := range away.Checks {
 		require.NotContains(t, fmt.Sprint(f), "secret")
 	}
@@ -317,7 +317,7 @@ func TestServersThatAreAway(t *testing.T) {
 	away = b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = nowhere })
 	require.True(t, away.Unreachable())
 	require.Equal(t, []string{"database"}, away.Names(checkup.Failed))
-	require.Equal(t, []string{"schema", "workers", "replicas", "versions", "clocks", "other engines", "invariants", "work queues"}, away.Names(checkup.Unchecked))
+	require.Equal(t, []string{"schema", "workers", "replicas", "versions", "clocks", "other engines", "consistency", "work queues"}, away.Names(checkup.Unchecked))
 	requireStatus(t, byName(away)["topology"], checkup.Passed, "as declared")
 	for _, f := range away.Checks {
 		require.NotContains(t, fmt.Sprint(f), "secret")
@@ -332,7 +332,7 @@ func TestASchemaThatIsNotMigratedIsSaid(t *testing.T) {
 	report := b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = empty })
 	require.False(t, report.Unreachable())
 	requireStatus(t, byName(report)["schema"], checkup.Failed, "run attune-executor migrate up")
-	requireStatus(t, byName(report)["invariants"], checkup.Unchecked, "it needs the schema")
+	requireStatus(t, byName(report)["consistency"], checkup.Unchecked, "it needs the schema")
 }
 
 // F5: an alarm of the broker is named, and no check hangs on it.

@@ -173,13 +173,13 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 	return passed("none consumes from the engine's queues"), nil
 }
 
-func lookInvariants(ctx context.Context, v *visit) (Finding, error) {
+func lookConsistency(ctx context.Context, v *visit) (Finding, error) {
 	violations, err := doctor.Invariants(ctx, v.Store.Pool())
 	if err != nil {
 		return Finding{}, err
 	}
 	if len(violations) == 0 {
-		return passed("all %d queries are silent", len(doctor.Checks())), nil
+		return passed("%d checks of consistency found nothing", len(doctor.Checks())), nil
 	}
 	broken := map[string]bool{}
 	var lines []string
@@ -188,7 +188,7 @@ func lookInvariants(ctx context.Context, v *visit) (Finding, error) {
 		lines = append(lines, violation.String())
 	}
 	return failed("run attune-executor queue repair; what stays is a fault, report it with these lines",
-		"%d of %d queries found something", len(broken), len(doctor.Checks())).with(lines...), nil
+		"%d of %d checks of consistency found something", len(broken), len(doctor.Checks())).with(lines...), nil
 }
 
 // alive are the replicas that run.

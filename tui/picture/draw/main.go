@@ -24,6 +24,7 @@ func main() {
 	var o picture.Options
 	flag.StringVar(&o.Title, "title", "", "text of the bar above the frame")
 	flag.BoolVar(&o.Light, "light", false, "draw on a light page")
+	flag.BoolVar(&o.Relight, "relight", false, "draw a frame of the dark theme on a light page, as the light theme does")
 	flag.IntVar(&o.Columns, "columns", 0, "columns of the terminal")
 	flag.IntVar(&o.Rows, "rows", 0, "rows of the terminal")
 	flag.Parse()

@@ -41,9 +41,9 @@ type DeadLetters struct {
 var columns = []widget.Column{
 	{Title: "DIED", Width: 7, Right: true},
 	{Title: "TYPE", Width: 18, Priority: 3, Middle: true},
-	{Title: "REASON", Width: 8, Priority: 1},
+	{Title: "REASON", Width: 8},
 	{Title: "ACTION", Width: 16, Grow: true, Middle: true},
-	{Title: "EXECUTION", Width: 9, Right: true},
+	{Title: "EXECUTION", Width: 9, Right: true, Priority: 1},
 	{Title: "NOW", Width: 12, Priority: 2},
 	{Title: "TRY", Width: 4, Right: true, Priority: 6},
 	{Title: "FROM", Width: 14, Priority: 5, Middle: true},
@@ -72,7 +72,7 @@ func (v *DeadLetters) View() screen.View { return keymap.InDeadLetters }
 
 // Feeds is what the view needs polled.
 func (v *DeadLetters) Feeds() []screen.Feed {
-	return []screen.Feed{screen.FeedDeadLetters, screen.FeedLedger}
+	return []screen.Feed{screen.FeedDeadLetters, screen.FeedLedger, screen.FeedPast}
 }
 
 // Title is the text of the title rule.

@@ -203,12 +203,38 @@ func (o *Overview) wide(w, h int) []string {
 	if replicas := o.env.ReplicaLines(rw, min(7, h-len(right)-attentionRoom)); len(replicas) > 0 {
 		right = append(append(right, replicas...), "")
 	}
-	right = append(right, widget.Spread(o.title(findings, screen.FeedOverview, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1), "")
-	o.firstFinding, o.perFinding = len(right), 3
-	checks := o.env.CheckBlock(rw-1, h-len(right)-max(3, 3*len(o.env.Findings())))
-	right = append(right, widget.Fit(o.longFindings(rw, h-len(right)-len(checks)), rw, max(0, h-len(right)-len(checks)))...)
-	right = append(right, checks...)
+	right = append(right, widget.Spread(o.title(findings, screen.FeedOverview, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1))
+	n := len(o.env.Findings())
+	o.perFinding = linesEach(n, h-len(right)-len(o.env.CheckSummary(rw-1, "")))
+	if o.perFinding == spacious {
+		right = append(right, "")
+	}
+	o.firstFinding = len(right)
+	checks := o.env.CheckBlock(rw-1, h-len(right)-max(spacious, o.perFinding*n))
+	room := max(0, h-len(right)-len(checks))
+	drawn := o.longFindings(rw)
+	if o.perFinding == 1 {
+		drawn = o.findings(rw, room)
+	}
+	right = append(append(right, widget.Fit(drawn, rw, room)...), checks...)
 	return widget.Beside(left, right, lw, rw, h, o.env.Paint(theme.Dim, "│")+" ")
+}
+
+// spacious is how many lines a finding has where there is room: its text, its hint, and
+// an empty line.
+const spacious = 3
+
+// linesEach is how many lines each of n findings has in so many lines, of which one is
+// left empty above spacious ones. Seeing all of them is worth more than their hints.
+func linesEach(n, room int) int {
+	switch {
+	case spacious*n < room:
+		return spacious
+	case 2*n <= room:
+		return 2
+	default:
+		return 1
+	}
 }
 
 // throughputLine is one line with the rates.

@@ -50,9 +50,15 @@ func (o *Overview) pastLines(w int) []string {
 	}
 	cells := screen.EvenCells(half - 20)
 	failed := e.Ended(cells, func(minute *monitor.PastMinute) float64 { return minute.Failed })
+	dead := line("dlq depth", e.Spark(screen.SeriesDead, time.Hour, max(4, half-13)))
+	if p.Letters {
+		n := screen.EvenCells(half - 20)
+		waited := e.Ended(n, func(minute *monitor.PastMinute) float64 { return minute.Waiting })
+		now := e.Num(int64(p.Minutes[len(p.Minutes)-1].Waiting))
+		dead = line("dlq waiting", widget.Spark(screen.Counted(waited), n, &e.Theme.Glyphs)+" "+now)
+	}
 	return []string{
-		widget.Left(line("failed 60m", widget.Spark(screen.Counted(failed), cells, &e.Theme.Glyphs)+" "+e.Num(int64(total))), half+4) +
-			line("dlq depth", e.Spark(screen.SeriesDead, time.Hour, max(4, half-13))),
+		widget.Left(line("failed 60m", widget.Spark(screen.Counted(failed), cells, &e.Theme.Glyphs)+" "+e.Num(int64(total))), half+4) + dead,
 	}
 }
 
@@ -194,8 +200,11 @@ func (o *Overview) workerTable(w int) []string {
 	t, list := o.workers()
 	lines := []string{
 		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " + e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
-		o.kept(t, strings.Repeat(" ", len("WORKERS  "))), e.Paint(theme.Dim, widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"),
 	}
+	if kept := o.kept(t, strings.Repeat(" ", len("WORKERS  "))); kept != "" {
+		lines = append(lines, kept)
+	}
+	lines = append(lines, e.Paint(theme.Dim, widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"))
 	o.draw(workers, keysOf(list, workerKey))
 	for _, wk := range list {
 		health := e.Judge(&wk, ov.At).Health
@@ -275,7 +284,8 @@ func levelState(level monitor.Level) string {
 	return string(level)
 }
 
-func (o *Overview) longFindings(w, h int) []string {
+// longFindings are all findings with their hints.
+func (o *Overview) longFindings(w int) []string {
 	e := o.env
 	found := e.Findings()
 	if len(found) == 0 {
@@ -283,10 +293,10 @@ func (o *Overview) longFindings(w, h int) []string {
 		return []string{sign + " " + e.Paint(theme.Dim, text)}
 	}
 	var lines []string
-	room := max(0, h/o.perFinding)
-	o.firstShown = o.scrolled(len(found), room)
-	for i, f := range found[o.firstShown:min(o.firstShown+room, len(found))] {
-		lines = append(lines, o.finding(o.firstShown+i, f, widget.Clean(f.Text), w), "    "+widget.Cut(widget.Clean(f.Hint), w-5), "")
+	o.firstShown = 0
+	for i, f := range found {
+		one := []string{o.finding(i, f, widget.Clean(f.Text), w), "    " + widget.Cut(widget.Clean(f.Hint), w-5), ""}
+		lines = append(lines, one[:o.perFinding]...)
 	}
 	return lines
 }

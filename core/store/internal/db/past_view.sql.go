@@ -207,3 +207,50 @@ func (q *Queries) PastRuns(ctx context.Context, looks int64, per int64, scan int
 	}
 	return items, nil
 }
+
+const PastWaiting = `-- name: PastWaiting :many
+SELECT c.minutes_ago::int AS minutes_ago, sum(c.change)::bigint AS change
+FROM (
+    SELECT w.created, NULL::timestamptz AS decided_at
+    FROM (SELECT d.created FROM dead_letter d WHERE d.decision IS NULL ORDER BY d.id DESC LIMIT $1::bigint) w
+    UNION ALL
+    SELECT r.created, r.decided_at
+    FROM (SELECT d.created, d.decision, d.decided_at FROM dead_letter d
+          WHERE d.created > now() - interval '1 day' ORDER BY d.created DESC LIMIT $1::bigint) r
+    WHERE r.decision IS NOT NULL AND r.decided_at > now() - interval '1 hour'
+) l
+CROSS JOIN LATERAL (VALUES
+    (greatest(0, least(60, floor(extract(epoch FROM now() - l.created) / 60))), 1),
+    (greatest(0, floor(extract(epoch FROM now() - l.decided_at) / 60)), CASE WHEN l.decided_at IS NOT NULL THEN -1 ELSE 0 END)
+) c (minutes_ago, change)
+WHERE c.change <> 0
+GROUP BY 1
+`
+
+type PastWaitingRow struct {
+	MinutesAgo int32
+	Change     int64
+}
+
+// By how many the dead letters that wait for a person changed in each minute; minute 60
+// stands for all time before. It knows those that wait, and of those that died within a
+// day the ones that were decided within the hour, each up to the bound.
+func (q *Queries) PastWaiting(ctx context.Context, bound int64) ([]PastWaitingRow, error) {
+	rows, err := q.db.Query(ctx, PastWaiting, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PastWaitingRow
+	for rows.Next() {
+		var i PastWaitingRow
+		if err := rows.Scan(&i.MinutesAgo, &i.Change); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
