@@ -15,8 +15,8 @@ import (
 // idleWorkers is how many live workers without work there are beside the busy ones.
 const idleWorkers = 1000
 
-// expense is what one execution costs: statements of the engine and the workers, and, where
-// the server can tell, rows and bytes of WAL that they write.
+// expense is what one execution costs: statements of the engine's batches, and, where the
+// server can tell, rows and bytes of WAL of all transactions that write it.
 type expense struct{ statements, rows, wal float64 }
 
 func (e expense) String() string {
@@ -27,34 +27,17 @@ func (e expense) String() string {
 type idleAccount struct {
 	*account
 	inspects bool
-	loops    map[string]bool // statements that are made while nothing is to be done
-}
-
-// learnLoops learns which statements are those of loops.
-func (a *idleAccount) learnLoops(t *testing.T) {
-	t.Helper()
-	a.meter.forget()
-	time.Sleep(time.Second)
-	a.loops = map[string]bool{}
-	for name := range a.meter.names() {
-		a.loops[name] = true
-	}
 }
 
 // expense runs some executions one after the other.
 func (a *idleAccount) expense(t *testing.T) (e expense) {
 	t.Helper()
 	const executions = 10
-	a.meter.forget()
-	from := a.position(t)
+	from, before := a.position(t), a.meter.ofBatches()
 	for range executions {
 		a.run(t)
 	}
-	for name, n := range a.meter.names() {
-		if !a.loops[name] {
-			e.statements += float64(n) / executions
-		}
-	}
+	e.statements = (a.meter.ofBatches() - before) / executions
 	if !a.inspects {
 		return e
 	}
@@ -124,7 +107,6 @@ func TestLiveWorkersWithoutWorkCostAnExecutionNothing(t *testing.T) {
 	a.worker(t, "w1", 5)
 	a.worker(t, "w2", 5)
 	a.warmUp(t)
-	a.learnLoops(t)
 
 	var alone []expense
 	for range 3 {

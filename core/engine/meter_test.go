@@ -26,6 +26,7 @@ type meter struct {
 
 	mu    sync.Mutex
 	named map[string]int // statements by their names
+	by    map[string]int // statements by the name of the application
 }
 
 // nameOf is what a statement is called in core/store/queries, or how it begins.
@@ -58,6 +59,19 @@ func (m *meter) names() map[string]int {
 	return maps.Clone(m.named)
 }
 
+// ofBatches is how many statements the engine's batches have made; its loops have connections
+// of their own.
+func (m *meter) ofBatches() (n float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for application, count := range m.by {
+		if strings.HasPrefix(application, "attune-executor rounds") {
+			n += float64(count)
+		}
+	}
+	return n
+}
+
 // forget drops the names that were counted.
 func (m *meter) forget() {
 	m.mu.Lock()
@@ -84,7 +98,7 @@ func metered(t *testing.T, database string) (*meter, string) {
 	require.NoError(t, err)
 	listener, err := (&net.ListenConfig{}).Listen(testkit.Context(t), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	m := &meter{named: map[string]int{}}
+	m := &meter{named: map[string]int{}, by: map[string]int{}}
 	var group sync.WaitGroup
 	group.Go(func() {
 		for {
@@ -123,8 +137,13 @@ func (m *meter) forward(client, server net.Conn) {
 // A round trip is what ends with the client's word that it waits for the answers.
 func (m *meter) listen(said io.Reader) {
 	backend := pgproto3.NewBackend(said, io.Discard)
-	if _, err := backend.ReceiveStartupMessage(); err != nil {
+	first, err := backend.ReceiveStartupMessage()
+	if err != nil {
 		return
+	}
+	application := ""
+	if startup, ok := first.(*pgproto3.StartupMessage); ok {
+		application = startup.Parameters["application_name"]
 	}
 	prepared, bound := map[string]string{}, ""
 	count := func(sql string) {
@@ -137,6 +156,7 @@ func (m *meter) listen(said io.Reader) {
 			m.statements.Add(1)
 			m.mu.Lock()
 			m.named[nameOf(sql)]++
+			m.by[application]++
 			m.mu.Unlock()
 		}
 	}
@@ -232,8 +252,9 @@ type record struct {
 	Count, Bytes float64
 }
 
-// records are those of this database between two positions, the most bytes first. Other
-// databases of the server are in use at the same time.
+// records are those of transactions between two positions that write executions, slots or
+// messages, the most bytes first: loops write too, the more the longer executions take, and
+// other databases of the server are in use at the same time.
 func (a *account) records(t *testing.T, from, to string) []record {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
@@ -242,12 +263,15 @@ func (a *account) records(t *testing.T, from, to string) []record {
 	rows, err := a.direct.Pool().Query(testkit.Context(t), `
 		WITH record AS MATERIALIZED (
 			SELECT xid::text AS xid, resource_manager || ' ' || record_type AS kind, record_length AS bytes,
-			       coalesce(block_ref, '') LIKE
-			           '%rel %/' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '/%' AS here
+			       coalesce(block_ref, '') LIKE ANY (ARRAY(
+			           SELECT '%rel %/' || d.oid || '/' || pg_relation_filenode(c.name::regclass) || ' %'
+			           FROM pg_database d, unnest(ARRAY['execution', 'execution_holder', 'outbox']) c (name)
+			           WHERE d.datname = current_database())) AS ours
 			FROM public.pg_get_wal_records_info($1::pg_lsn, $2::pg_lsn)
+			WHERE xid::text <> '0'
 		)
 		SELECT kind, count(*)::float8, sum(bytes)::float8 FROM record
-		WHERE here OR xid IN (SELECT o.xid FROM record o WHERE o.here AND o.xid <> '0')
+		WHERE xid IN (SELECT o.xid FROM record o WHERE o.ours)
 		GROUP BY kind ORDER BY 3 DESC`, from, to)
 	require.NoError(t, err)
 	records, err := pgx.CollectRows(rows, pgx.RowToStructByPos[record])
