@@ -29,6 +29,8 @@ type benchOptions struct {
 	cpu      string
 	dataPath bool
 	reads    bool
+	short    bool
+	database string
 	path     datapath.Options
 }
 
@@ -40,9 +42,10 @@ func newBenchCommand(a *app) *cobra.Command {
 		Long: "Start a private, durable PostgreSQL and RabbitMQ, run engines and workers against them, and print what was measured\n" +
 			"with the settings it was measured with. Then measure the path through the database alone, without a broker, beside a\n" +
 			"floor and a one-at-a-time design. With --data-path only the latter is measured; with --executions or --profile only\n" +
-			"the whole system; with --dashboard only what the dashboard's readings cost a database of 1,000,000 executions. Do nothing else with the machine meanwhile: what others use of it is measured and reported.",
+			"the whole system; with --dashboard only what the dashboard's readings cost a database of 1,000,000 executions. Do nothing else with the machine meanwhile: what others use of it is measured and reported.\n" +
+			"With --short only two scenarios of the data path run, for some seconds, and the exit code is 1 if the engine is slower than recorded.",
 		Example: "  attune-executor bench\n  attune-executor bench --executions 20000 --actions 1 --limit 10 --replicas 3 -o json\n" +
-			"  attune-executor bench --data-path --out docs/performance\n  attune-executor bench --data-path --scenario hot --scenario d1-hot --rounds 5",
+			"  attune-executor bench --short\n  attune-executor bench --data-path --out docs/performance\n  attune-executor bench --data-path --scenario hot --scenario d1-hot --rounds 5",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.benchCommand(cmd, o) },
 	}
@@ -58,6 +61,8 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.StringVar(&o.one.Profile, "profile", "custom", "measure only this standard profile, or a name for the report")
 	flags.BoolVar(&o.dataPath, "data-path", false, "measure only the path through the database, without a broker")
 	flags.BoolVar(&o.reads, "dashboard", false, "measure only what the dashboard's readings cost a large database")
+	flags.BoolVar(&o.short, "short", false, "compare only the data path with the one-at-a-time design, and exit with 1 if it is slower than recorded")
+	flags.StringVar(&o.database, "database", "", "with --short: URL of a PostgreSQL to measure on, where databases are made and dropped, instead of a private one")
 	flags.IntVar(&o.path.Rounds, "rounds", 0, "rounds of every scenario of the data path (default 3, or 1 with --quick)")
 	flags.StringArrayVar(&o.path.Scenarios, "scenario", nil, "measure only scenarios of the data path whose names begin so; can be given again")
 	flags.BoolVar(&o.path.Quick, "quick", false, "less of everything, within a minute; the figures are rough")
@@ -70,6 +75,12 @@ func newBenchCommand(a *app) *cobra.Command {
 }
 
 func (a *app) benchCommand(cmd *cobra.Command, o benchOptions) error {
+	if o.database != "" && !o.short {
+		return usageErrorf("--database needs --short")
+	}
+	if o.short {
+		return a.benchShort(cmd, o)
+	}
 	o.path.Schedulers = o.one.Schedulers
 	profiles, err := o.profiles(cmd)
 	if err != nil {

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,11 +36,14 @@ type d1 struct {
 }
 
 // d1Consumers is how many requests, and how many completions, are worked on at
-// the same time.
+// the same time, unless the scenario says how many schedulers there are.
 const d1Consumers = 4
 
+func (s Scenario) consumers() int { return cmp.Or(s.Schedulers, d1Consumers) }
+
 func (w *world) addReference(ctx context.Context) error {
-	st, err := w.open(ctx, store.Config{MaxConnections: 2*d1Consumers + 2, ApplicationName: "datapath d1"})
+	consumers := w.scenario.consumers()
+	st, err := w.open(ctx, store.Config{MaxConnections: int32(2*consumers + 2), ApplicationName: "datapath d1"})
 	if err != nil {
 		return err
 	}
@@ -53,7 +57,7 @@ func (w *world) addReference(ctx context.Context) error {
 	for id := range w.wire.workers {
 		d.worker = id
 	}
-	for range d1Consumers {
+	for range consumers {
 		w.parts = append(w.parts,
 			func(ctx context.Context) error { return d.consume(ctx, d.wire.requested, d.admit) },
 			func(ctx context.Context) error { return d.consume(ctx, d.wire.completed, d.complete) })
