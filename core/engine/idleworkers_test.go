@@ -60,7 +60,7 @@ func (a *idleAccount) written(t *testing.T, from string, n float64) (rows, wal f
 }
 
 // appear registers live workers that a taint keeps without work. It keeps what their rows
-// look like, to notice who locks them.
+// look like, to notice writes and locks.
 func (a *idleAccount) appear(t *testing.T) {
 	t.Helper()
 	testkit.Exec(t, a.direct, `
