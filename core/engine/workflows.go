@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/attune-go/attune/core/advancement"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -37,12 +38,12 @@ const workflowSweep = 5 * time.Second
 // blame says by the same table as everywhere what an error means.
 func blame(err error, tries int) advancement.Blame {
 	switch classify(err, tries) {
-	case blocked:
+	case batch.Blocked:
 		if !store.IsLockTimeout(err) {
 			return advancement.Slow
 		}
 		return advancement.Held
-	case suspect:
+	case batch.Suspect:
 		return advancement.Content
 	default:
 		return advancement.Patience
