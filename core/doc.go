@@ -7,8 +7,8 @@
 // where an arrow says so. layers_test.go holds the same as a table and prints
 // the reason of a rule that is broken.
 //
-//	L0   attune bounds supervise telemetry terminal spread
-//	     words, bounds, life cycles, logs, metrics, safe text and shares of work; no I/O of their own
+//	L0   attune bounds supervise telemetry terminal spread; batch → supervise
+//	     words, bounds, life cycles, logs, metrics, safe text, shares of work and its batches; no I/O
 //	L1   message expr schema policy placement retrypolicy workflow pack config token
 //	     rules without I/O; time is passed in
 //	L2   store broker

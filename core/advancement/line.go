@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/attune-go/attune/core/batch"
 )
 
 const (
@@ -115,7 +117,7 @@ func (l *line) done(orders []Order) {
 
 // postpone has an order tried again after a pause, which is returned: none for one that
 // is to be ended now, hopeless for one that could not be ended either.
-func (l *line) postpone(order Order, verdict Blame, cause error, now time.Time) time.Duration {
+func (l *line) postpone(order Order, verdict batch.Verdict, cause error, now time.Time) time.Duration {
 	l.mu.Lock()
 	k := keyOf(order)
 	t := l.trouble[k]
@@ -135,16 +137,16 @@ func (l *line) postpone(order Order, verdict Blame, cause error, now time.Time) 
 }
 
 // note takes over one more failure and says how long to wait.
-func (t *trouble) note(verdict Blame, cause error) time.Duration {
+func (t *trouble) note(verdict batch.Verdict, cause error) time.Duration {
 	n := 0
 	switch verdict {
-	case Slow:
+	case batch.Slow:
 		t.slow++
 		n = t.slow + 3
-	case Content:
+	case batch.Suspect:
 		t.failures++
 		n = t.failures
-	case Held, Patience:
+	case batch.Blocked, batch.Again:
 		t.held++
 		return min(pauseLeast<<min(t.held-1, 6), pauseMost)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -101,7 +102,7 @@ func TestAHopelessWorkflowHoldsNobodyUp(t *testing.T) {
 	bad := w.request(action, nil)
 	w.take(nil, []int64{bad})
 	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE workflow_execution ADD CHECK (execution <> %d OR version = 1)`, bad))
-	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) advancement.Blame { return advancement.Content },
+	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
 	t.Cleanup(runner.Stop)

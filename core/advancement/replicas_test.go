@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -103,14 +104,14 @@ func newCrowd(w *world, replicas int) *crowd {
 	c.cancel = cancel
 	for range replicas {
 		rounds := w.replica()
-		blame := func(err error, tries int) advancement.Blame {
+		classify := func(err error, tries int) batch.Verdict {
 			if errors.Is(err, scheduler.ErrConflict) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
-				return advancement.Patience
+				return batch.Again
 			}
-			return advancement.Content
+			return batch.Suspect
 		}
 		var runner *advancement.Runner
-		runner = advancement.NewRunner(w.cfg, rounds, blame, func(_ context.Context, result scheduler.Result) {
+		runner = advancement.NewRunner(w.cfg, rounds, classify, func(_ context.Context, result scheduler.Result) {
 			runner.Begin(result.Starts...)
 		}, testkit.Logger(w.t), nil)
 		require.NoError(w.t, runner.Start(ctx))
@@ -227,7 +228,7 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	bad, good := w.request(action, map[string]any{"n": 666}), w.request(action, map[string]any{"n": 1})
 	w.take(nil, []int64{bad, good})
 	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE execution ADD CHECK (NOT (action_ref = 'pk.b' AND parent = %d))`, bad))
-	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) advancement.Blame { return advancement.Content },
+	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
 	t.Cleanup(runner.Stop)

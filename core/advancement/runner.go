@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/supervise"
@@ -35,32 +36,23 @@ type Runner struct {
 	sources   *Sources
 	logger    *slog.Logger
 	metrics   *Metrics
-	blame     func(err error, tries int) Blame
+	classify  func(err error, tries int) batch.Verdict
 	after     func(context.Context, scheduler.Result)
 
 	line *line
 	now  func() time.Time
 }
 
-// Blame is what a failed batch says about its content.
-type Blame int
-
-// The verdicts.
-const (
-	Patience Blame = iota // nothing: the same again may succeed
-	Held                  // somebody holds what a part of it needs
-	Slow                  // a part of it takes longer than a batch may
-	Content               // a part of it makes it fail
-)
-
-// NewRunner makes a Runner. blame says what an error of a batch means that has
+// NewRunner makes a Runner. classify says what an error of a batch means that has
 // failed so often; after is told what each batch has done besides.
 func NewRunner(
-	cfg Config, scheduler Scheduler, blame func(err error, tries int) Blame, after func(context.Context, scheduler.Result),
+	cfg Config, scheduler Scheduler, classify func(err error, tries int) batch.Verdict,
+	after func(context.Context, scheduler.Result),
 	logger *slog.Logger, metrics *Metrics,
 ) *Runner {
 	return &Runner{
-		cfg: cfg.withDefaults(), scheduler: scheduler, sources: NewSources(), logger: logger, metrics: metrics, blame: blame, after: after,
+		cfg: cfg.withDefaults(), scheduler: scheduler, sources: NewSources(), logger: logger, metrics: metrics,
+		classify: classify, after: after,
 		line: newLine(), now: cfg.withDefaults().Now,
 	}
 }
@@ -124,62 +116,53 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 	}
 }
 
-// runBatch runs orders as one transaction. When the database cannot do it now, whatever it is
-// about, or the installation is at fault, it is tried until it can; otherwise the batch is halved until the workflow
-// that is to blame is alone, and that is put off.
+// runBatch runs orders as one transaction, until they are done or postponed, or the engine
+// stops. An order that fails alone is postponed.
 func (r *Runner) runBatch(ctx context.Context, orders []Order) {
-	pause := pauseLeast
-	for failures := 1; ctx.Err() == nil; failures++ {
-		err := r.once(ctx, orders)
-		if r.cfg.Gate.Retry(ctx, "workflows", err) {
-			failures--
-			continue
-		}
-		if err == nil {
-			r.line.done(orders)
-			return
-		}
-		r.metrics.failed()
-		verdict := r.blame(err, failures)
-		switch {
-		case verdict != Patience && len(orders) > 1:
-			middle := len(orders) / 2
-			r.runBatch(ctx, orders[:middle])
-			r.runBatch(ctx, orders[middle:])
-			return
-		case verdict != Patience:
-			if errors.Is(err, scheduler.ErrConflict) {
-				verdict = Held // what changes too fast is led on by others: that is not the workflow's fault
-			}
-			r.postpone(ctx, orders[0], verdict, err)
-			return
-		}
-		r.logger.WarnContext(ctx, "Workflows cannot be advanced now and are tried again", "workflows", len(orders), "pause", pause, "error", err)
-		if !supervise.Sleep(ctx, pause) {
-			return
-		}
-		pause = min(2*pause, pauseMost)
+	_ = batch.Runner[[]Order]{ // its only error is the end of the engine
+		Try: r.try, Failed: r.failed, Alone: r.alone,
+		Done:     func(_ context.Context, orders []Order) { r.line.done(orders) },
+		Hold:     func(ctx context.Context, err error) bool { return r.cfg.Gate.Retry(ctx, "workflows", err) },
+		Classify: func(_ []Order, err error, tries int) batch.Verdict { return r.classify(err, tries) },
+		Split:    func(orders []Order, _ batch.Failure) [][]Order { return batch.Halves(orders) },
+
+		FirstPause: pauseLeast, LongestPause: pauseMost,
+	}.Run(ctx, orders)
+}
+
+func (r *Runner) failed(ctx context.Context, orders []Order, f batch.Failure) {
+	r.metrics.failed()
+	if f.Verdict == batch.Again {
+		r.logger.WarnContext(ctx, "Workflows cannot be advanced now and are tried again",
+			"workflows", len(orders), "pause", f.Pause, "error", f.Err)
 	}
 }
 
-// postpone has an order that failed alone tried later, behind the others. A workflow
-// that fails again and again is ended, and one that cannot even be ended is left
-// alone for a while.
-func (r *Runner) postpone(ctx context.Context, order Order, verdict Blame, cause error) {
+// alone has an order that failed alone tried later, behind the others. A workflow that fails
+// again and again is ended, and one that cannot even be ended is left alone for a while.
+func (r *Runner) alone(ctx context.Context, orders []Order, f batch.Failure) bool {
+	order, verdict := orders[0], f.Verdict
+	if errors.Is(f.Err, scheduler.ErrConflict) {
+		verdict = batch.Blocked // others advance what changes too fast: that is not the workflow's fault
+	}
 	ctx = telemetry.With(ctx, slog.Int64("execution_id", order.Start), slog.Int64("workflow", order.Workflow))
-	again := r.line.postpone(order, verdict, cause, r.now())
+	again := r.line.postpone(order, verdict, f.Err, r.now())
 	switch {
 	case again >= hopeless:
-		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "again_in", again, "error", cause)
+		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "again_in", again, "error", f.Err)
 	case again == 0:
-		r.logger.ErrorContext(ctx, "Workflow cannot be advanced and is ended", "error", cause)
+		r.logger.ErrorContext(ctx, "Workflow cannot be advanced and is ended", "error", f.Err)
 	default:
-		r.logger.WarnContext(ctx, "Workflow cannot be advanced now and is put off", "again_in", again, "error", cause)
+		r.logger.WarnContext(ctx, "Workflow cannot be advanced now and is put off", "again_in", again, "error", f.Err)
 	}
+	return false
 }
 
-// once runs orders as one batch, and to its end even when the engine begins to stop.
-func (r *Runner) once(ctx context.Context, orders []Order) error {
+// try runs orders as one batch, and to its end even when the engine begins to stop.
+func (r *Runner) try(ctx context.Context, orders []Order) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	began := time.Now()
 	step := NewStep(r.cfg, r.sources, orders)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)

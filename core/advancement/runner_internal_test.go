@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
@@ -49,13 +50,13 @@ func (l *losing) Run(_ context.Context, steps ...scheduler.Step) (scheduler.Resu
 func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	rounds := &losing{left: 2 * maxFailures, done: make(chan struct{})}
-	blame := func(_ error, tries int) Blame {
+	classify := func(_ error, tries int) batch.Verdict {
 		if tries > 1 {
-			return Content
+			return batch.Suspect
 		}
-		return Patience
+		return batch.Again
 	}
-	r := NewRunner(Config{}, rounds, blame, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, rounds, classify, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	r.Look(7)
@@ -103,7 +104,7 @@ func (d *defective) Run(_ context.Context, steps ...scheduler.Step) (scheduler.R
 func TestADefectEndsOneWorkflow(t *testing.T) {
 	t.Parallel()
 	rounds := &defective{ended: make(chan Order, 1)}
-	r := NewRunner(Config{}, rounds, func(error, int) Blame { return Content }, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Suspect }, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Look(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
@@ -173,7 +174,7 @@ func (p *poisonous) did(workflows ...int64) bool {
 func TestAWorkflowThatTakesTooLongFailsAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	rounds := &poisonous{blocks: make(chan struct{}), begun: make(chan struct{}, 1), done: map[int64]bool{}}
-	r := NewRunner(Config{}, rounds, func(error, int) Blame { return Slow }, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Slow }, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Look(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()

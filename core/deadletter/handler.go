@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/gate"
@@ -173,51 +172,59 @@ func (o *outcome) add(other outcome) {
 	o.ended = append(o.ended, other.ended...)
 }
 
-// settle stores letters, waiting out a database that is away and parting the
-// batch when its content is to blame. tries counts how often it was tried before. It
-// returns an error only when the engine stops.
-func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (outcome, error) {
-	if len(letters) == 0 {
-		return outcome{}, nil
-	}
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 200*time.Millisecond, 15*time.Second
-	for ; ; tries++ {
-		out, err := h.store(ctx, letters)
-		switch {
-		case h.deps.Gate.Retry(ctx, "dead letters", err):
-			tries--
-		case err == nil:
-			return out, nil
-		case ctx.Err() != nil:
-			return outcome{}, context.Cause(ctx)
-		case !contentFails(err, tries):
-			pause := pauses.NextBackOff()
-			h.deps.Logger.WarnContext(ctx, "Dead letters could not be stored and are kept", "letters", len(letters), "pause", pause, "error", err)
-			if !supervise.Sleep(ctx, pause) {
-				return outcome{}, context.Cause(ctx)
-			}
-		case len(letters) > 1:
-			return h.part(ctx, letters, tries)
-		case !letters[0].reduced:
-			h.deps.Logger.WarnContext(ctx, "Dead letter is stored in a reduced form", "message_id", letters[0].delivery.MessageID, "error", err)
-			letters[0].reduced = true
-		default:
-			letters[0].failure = err.Error()
-			return outcome{refused: letters}, nil
-		}
-	}
+// storing is a batch of letters that are stored together.
+type storing struct {
+	letters []*Letter
+	before  int     // how often they were tried in a larger batch
+	stored  outcome // of the last try
 }
 
-// part stores the two halves of a batch by themselves.
-func (h *Handler) part(ctx context.Context, letters []*Letter, tries int) (outcome, error) {
-	out, err := h.settle(ctx, letters[:len(letters)/2], tries)
-	if err != nil {
-		return out, err
+// settle stores letters. tries counts this try and those before it. It returns an error only
+// when the engine stops.
+func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (total outcome, err error) {
+	if len(letters) == 0 {
+		return total, nil
 	}
-	rest, err := h.settle(ctx, letters[len(letters)/2:], tries)
-	out.add(rest)
-	return out, err
+	err = batch.Runner[*storing]{
+		Try: func(ctx context.Context, b *storing) (err error) {
+			b.stored, err = h.store(ctx, b.letters)
+			return err
+		},
+		Done: func(_ context.Context, b *storing) { total.add(b.stored) },
+		Hold: func(ctx context.Context, err error) bool { return h.deps.Gate.Retry(ctx, "dead letters", err) },
+		Classify: func(b *storing, err error, tries int) batch.Verdict {
+			if contentFails(err, b.before+tries) {
+				return batch.Suspect
+			}
+			return batch.Again
+		},
+		Failed: func(ctx context.Context, b *storing, f batch.Failure) {
+			if f.Verdict == batch.Again {
+				h.deps.Logger.WarnContext(ctx, "Dead letters could not be stored and are kept",
+					"letters", len(b.letters), "pause", f.Pause, "error", f.Err)
+			}
+		},
+		Split: func(b *storing, f batch.Failure) (parts []*storing) {
+			for _, half := range batch.Halves(b.letters) {
+				parts = append(parts, &storing{letters: half, before: b.before + f.Tries - 1})
+			}
+			return parts
+		},
+		Alone: func(ctx context.Context, b *storing, f batch.Failure) bool {
+			l := b.letters[0]
+			if !l.reduced {
+				h.deps.Logger.WarnContext(ctx, "Dead letter is stored in a reduced form",
+					"message_id", l.delivery.MessageID, "error", f.Err)
+				l.reduced = true
+				return true
+			}
+			l.failure = f.Err.Error()
+			total.refused = append(total.refused, l)
+			return false
+		},
+		FirstPause: 200 * time.Millisecond, LongestPause: 15 * time.Second,
+	}.Run(ctx, &storing{letters: letters, before: tries - 1})
+	return total, err
 }
 
 // maxStores is how often the database may fail without saying why before the

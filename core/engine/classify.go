@@ -5,23 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
-)
-
-// answer is what becomes of a batch that failed.
-type answer int
-
-const (
-	// again: the same batch after a pause. The database is away, or has lost a
-	// race for us; no message is to blame, however long it takes.
-	again answer = iota
-	// blocked: somebody else holds what part of the batch is about. It is bisected,
-	// and the deliveries concerned wait by themselves, for as long as it takes.
-	blocked
-	// suspect: something in the batch makes it fail. It is bisected to find what, and
-	// a delivery that keeps failing by itself is dead-lettered in the end.
-	suspect
 )
 
 const (
@@ -36,39 +22,40 @@ const (
 	maxMoves = 20
 )
 
-// classify is the one place where it is decided what an error of a batch means
-// for its messages. tries is how often the batch has failed.
-func classify(err error, tries int) answer {
+// classify is the one place where it is decided what an error of a batch means for its
+// messages. tries is how often the batch has failed. Deliveries of a blocked batch wait for as
+// long as it takes; a delivery that keeps failing by itself is dead-lettered in the end.
+func classify(err error, tries int) batch.Verdict {
 	switch {
 	case errors.Is(err, scheduler.ErrNewRules):
 		return atMost(tries, maxMoves)
 	case errors.Is(err, scheduler.ErrConflict):
 		return atMost(tries, maxRefusals)
 	case store.IsLockTimeout(err):
-		return blocked
+		return batch.Blocked
 	}
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassUnable, store.ClassUnknown, store.ClassInstallation:
-		return again
+		return batch.Again
 	case store.ClassRetryable:
 		return atMost(tries, maxRaces)
 	case store.ClassRefused, store.ClassConflict:
 		return atMost(tries, maxRefusals)
 	case store.ClassCanceled:
-		return blocked // the batch's own deadline: something in it takes too long
+		return batch.Blocked // the batch's own deadline: something in it takes too long
 	default:
 		if errors.Is(err, context.DeadlineExceeded) {
-			return blocked
+			return batch.Blocked
 		}
-		return suspect
+		return batch.Suspect
 	}
 }
 
-func atMost(tries, most int) answer {
+func atMost(tries, most int) batch.Verdict {
 	if tries <= most {
-		return again
+		return batch.Again
 	}
-	return suspect
+	return batch.Suspect
 }
 
 // maxAttempts is how often a delivery may fail by itself before it is

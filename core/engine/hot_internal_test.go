@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
@@ -58,9 +59,9 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"53100", "53200", "58030", "25006"} {
-		require.Equal(t, again, classify(fmt.Errorf("round: %w", &pgconn.PgError{Code: code}), 100), code)
+		require.Equal(t, batch.Again, classify(fmt.Errorf("round: %w", &pgconn.PgError{Code: code}), 100), code)
 	}
-	require.Equal(t, suspect, classify(errors.New("something else"), 1))
+	require.Equal(t, batch.Suspect, classify(errors.New("something else"), 1))
 }
 
 // What an error means for the messages is decided in one place: the database's
@@ -73,22 +74,22 @@ func TestWhatAnErrorMeans(t *testing.T) {
 	for _, c := range []struct {
 		err   error
 		tries int
-		want  answer
+		want  batch.Verdict
 	}{
-		{pg("57P01"), 1000, again},
-		{pg("08006"), 1000, again},
-		{&store.OutcomeUnknownError{Err: errors.New("cut")}, 1000, again},
-		{pg("40001"), 1, again},
-		{pg("40P01"), maxRaces + 1, suspect},
-		{pg(store.ExpectationCode), maxRefusals, again},
-		{pg(store.ExpectationCode), maxRefusals + 1, suspect},
-		{pg("23505"), 1, again},
-		{pg("22P02"), 1, suspect},
-		{pg("42703"), 1000, again},
-		{pg("42501"), 1000, again},
-		{pg("0A000"), 1000, again},
-		{pg("55P03"), 1000, blocked},
-		{context.DeadlineExceeded, 1000, blocked},
+		{pg("57P01"), 1000, batch.Again},
+		{pg("08006"), 1000, batch.Again},
+		{&store.OutcomeUnknownError{Err: errors.New("cut")}, 1000, batch.Again},
+		{pg("40001"), 1, batch.Again},
+		{pg("40P01"), maxRaces + 1, batch.Suspect},
+		{pg(store.ExpectationCode), maxRefusals, batch.Again},
+		{pg(store.ExpectationCode), maxRefusals + 1, batch.Suspect},
+		{pg("23505"), 1, batch.Again},
+		{pg("22P02"), 1, batch.Suspect},
+		{pg("42703"), 1000, batch.Again},
+		{pg("42501"), 1000, batch.Again},
+		{pg("0A000"), 1000, batch.Again},
+		{pg("55P03"), 1000, batch.Blocked},
+		{context.DeadlineExceeded, 1000, batch.Blocked},
 	} {
 		require.Equal(t, c.want, classify(c.err, c.tries), "%v after %d", c.err, c.tries)
 	}
@@ -124,8 +125,8 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
 	_, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
 	require.ErrorIs(t, err, scheduler.ErrConflict)
-	require.Equal(t, again, classify(err, maxRefusals+1))
-	require.Equal(t, suspect, classify(err, maxMoves+1))
+	require.Equal(t, batch.Again, classify(err, maxRefusals+1))
+	require.Equal(t, batch.Suspect, classify(err, maxMoves+1))
 	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
 	testkit.Exec(t, st, `ALTER TABLE held RENAME TO admission_epoch`)
 	result, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))

@@ -7,13 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
-	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 )
 
 // inbox is the loop of one queue besides the hot ones. It takes whatever has
@@ -34,22 +33,17 @@ type inbox struct {
 	// work deals with a batch, whose ids may repeat; missing are those without a row.
 	work func(ctx context.Context, ids []int64) (missing []int64, err error)
 
-	// absent gives up messages whose rows do not come.
-	absent func(ctx context.Context, items []item, kind, what string)
-
-	logger  *slog.Logger
-	metrics *Metrics
+	*shared // logger, metrics, gate, and what becomes of messages that fail
 
 	found chan []int64
 	later *later
-	gate  *gate.Gate
 }
 
 // newInbox fills in what all inboxes have alike.
 func (e *Engine) newInbox(b *inbox) *inbox {
-	b.logger, b.metrics, b.absent = e.logger, e.hot.metrics, e.hot.absent
+	b.shared = e.hot.shared
 	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
-	b.found, b.later, b.gate = make(chan []int64), newLater(new(atomic.Int64)), e.gate
+	b.found, b.later = make(chan []int64), newLater(new(atomic.Int64))
 	return b
 }
 
@@ -97,7 +91,7 @@ func (b *inbox) take(ctx context.Context, batch *broker.Batch) {
 		it := item{delivery: &batch.Deliveries[i]}
 		id, err := b.read(it.delivery.Body)
 		if err != nil {
-			b.poison(ctx, it, err)
+			poison(ctx, b.logger, b.metrics, it, b.kind, err)
 			continue
 		}
 		it.execution = id
@@ -127,76 +121,66 @@ func (b *inbox) all(ctx context.Context, items []item) bool {
 	return true
 }
 
-// batch deals with items together, and parts them when that fails for a reason that
-// may be one of them. It returns an error only when the engine stops.
+// mail is what one batch of an inbox is about.
+type mail struct {
+	items     []item
+	impatient bool    // as in load
+	missing   []int64 // those without a row, of the last try
+}
+
+// batch deals with items together. It returns an error only when the engine stops.
 func (b *inbox) batch(ctx context.Context, items []item) error {
-	ids := make([]int64, len(items))
-	for i, it := range items {
-		ids[i] = it.execution
-	}
-	retry := backoff.NewExponentialBackOff()
-	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
-	for tries := 1; ; tries++ {
-		missing, err := b.once(ctx, ids)
-		if b.gate.Retry(ctx, b.what+"s", err) {
-			tries--
-			continue
-		}
-		if err == nil {
-			b.settle(ctx, items, missing)
-			return nil
-		}
-		if ctx.Err() != nil {
-			return err
-		}
-		if verdict := classify(err, tries); verdict != again {
-			return b.part(ctx, items, err, verdict)
-		}
-		pause := retry.NextBackOff()
-		b.logger.WarnContext(ctx, "Batch failed and is tried again", "queue", b.queue, "messages", len(items), "pause", pause, "error", err)
-		if !supervise.Sleep(ctx, pause) {
-			return context.Cause(ctx)
-		}
-	}
+	return batch.Runner[*mail]{
+		Try: b.try, Failed: b.failed, Split: split, Alone: b.alone,
+		Done:     func(ctx context.Context, m *mail) { b.settle(ctx, m.items, m.missing) },
+		Hold:     func(ctx context.Context, err error) bool { return b.gate.Retry(ctx, b.what+"s", err) },
+		Classify: func(_ *mail, err error, tries int) batch.Verdict { return classify(err, tries) },
+	}.Run(ctx, &mail{items: items})
 }
 
-// once runs a batch to its end even when the engine begins to stop, because a
+// try runs a batch to its end even when the engine begins to stop, because a
 // finished batch is less work for whoever takes over.
-func (b *inbox) once(ctx context.Context, ids []int64) ([]int64, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
-	defer cancel()
-	return b.work(ctx, ids)
-}
-
-// part isolates what makes a batch fail.
-func (b *inbox) part(ctx context.Context, items []item, cause error, verdict answer) error {
-	if len(items) == 1 {
-		b.postpone(ctx, items[0], cause, verdict)
-		return nil
-	}
-	b.logger.WarnContext(ctx, "Batch failed and is halved", "queue", b.queue, "messages", len(items), "error", cause)
-	if verdict == blocked {
+func (b *inbox) try(ctx context.Context, m *mail) (err error) {
+	if m.impatient {
 		ctx = scheduler.Impatient(ctx)
 	}
-	middle := len(items) / 2
-	if err := b.batch(ctx, items[:middle]); err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
+	defer cancel()
+	ids := make([]int64, len(m.items))
+	for i, it := range m.items {
+		ids[i] = it.execution
 	}
-	return b.batch(ctx, items[middle:])
+	m.missing, err = b.work(ctx, ids)
+	return err
 }
 
-// postpone deals with what fails all by itself. What a sweep found is found again.
-func (b *inbox) postpone(ctx context.Context, it item, cause error, verdict answer) {
+func (b *inbox) failed(ctx context.Context, m *mail, f batch.Failure) {
 	switch {
-	case it.delivery == nil:
-		b.logger.ErrorContext(ctx, "What was forgotten cannot be dealt with", "what", b.what, "id", it.execution, "error", cause)
-	case verdict == suspect && it.attempts+1 >= maxAttempts:
-		b.poison(ctx, it, cause)
-	default:
-		b.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
-			"what", b.what, "id", it.execution, "message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
-		b.later.add(it, time.Now())
+	case f.Verdict == batch.Again:
+		b.logger.WarnContext(ctx, "Batch failed and is tried again",
+			"queue", b.queue, "messages", len(m.items), "pause", f.Pause, "error", f.Err)
+	case len(m.items) > 1:
+		b.logger.WarnContext(ctx, "Batch failed and is halved", "queue", b.queue, "messages", len(m.items), "error", f.Err)
 	}
+}
+
+func split(m *mail, f batch.Failure) (parts []*mail) {
+	for _, half := range batch.Halves(m.items) {
+		parts = append(parts, &mail{items: half, impatient: m.impatient || f.Verdict == batch.Blocked})
+	}
+	return parts
+}
+
+// alone deals with what fails all by itself. What a sweep found is found again.
+func (b *inbox) alone(ctx context.Context, m *mail, f batch.Failure) bool {
+	it := m.items[0]
+	if it.delivery == nil {
+		b.logger.ErrorContext(ctx, "What was forgotten cannot be dealt with", "what", b.what, "id", it.execution, "error", f.Err)
+		return false
+	}
+	ctx = telemetry.With(ctx, slog.String("what", b.what), slog.Int64("id", it.execution))
+	b.postpone(ctx, b.later, it, b.kind, f)
+	return false
 }
 
 // settle acknowledges what was put off before, and puts off what has no row yet.
@@ -224,8 +208,4 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 		}
 	}
 	b.absent(ctx, absent, b.kind, b.what)
-}
-
-func (b *inbox) poison(ctx context.Context, it item, cause error) {
-	poison(ctx, b.logger, b.metrics, it, b.kind, cause)
 }

@@ -8,15 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
-	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 )
 
@@ -205,50 +203,30 @@ func (l *lane) acknowledge(ctx context.Context) {
 	l.decided = nil
 }
 
-// runBatch runs the items as one transaction, waiting out a database that is away or not as
-// it must be, and halving the batch on an error that its content may have caused. It returns
-// an error only when the engine stops.
+// load is what one batch is to do.
+type load struct {
+	items   []item
+	errands errands
+	// impatient is set for parts of a batch that another transaction held up: they find
+	// out quickly which of them it is.
+	impatient bool
+
+	// Of the last try.
+	begun  time.Time
+	todo   work
+	steps  parts
+	result scheduler.Result
+}
+
+// runBatch runs the items as one transaction of the scheduler. It returns an error only when
+// the engine stops.
 func (l *lane) runBatch(ctx context.Context, items []item, errands errands) error {
-	items = l.behindHeld(items)
-	todo := collect(items, errands)
-	if todo.empty() {
-		return nil
-	}
-	todo.room = l.roomForLetters()
-	l.inFlight.Store(int64(len(items)))
 	defer l.inFlight.Store(0)
-	retry := backoff.NewExponentialBackOff()
-	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
-	for tries := 1; ; tries++ {
-		begun := time.Now()
-		its, all := l.config.steps(todo)
-		result, err := l.try(ctx, insists(items), all)
-		if l.gate.Retry(ctx, "rounds", err) {
-			tries--
-			continue
-		}
-		if err == nil {
-			l.metrics.batch(len(items), time.Since(begun))
-			l.lastDone.Store(time.Now().UnixNano())
-			l.keepQueues(todo, result)
-			l.after(ctx, items, its.done.Early(), result)
-			l.putBack(ctx, its.asked.Stale())
-			l.unstarted.add(its.reassign.Left())
-			return nil
-		}
-		if ctx.Err() != nil {
-			return err
-		}
-		l.metrics.batchFailed()
-		if verdict := classify(err, tries); verdict != again {
-			return l.bisect(ctx, items, errands, err, verdict)
-		}
-		pause := retry.NextBackOff()
-		l.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
-		if !supervise.Sleep(ctx, pause) {
-			return context.Cause(ctx)
-		}
-	}
+	return batch.Runner[*load]{
+		Try: l.try, Done: l.done, Failed: l.failed, Split: l.split, Alone: l.alone,
+		Hold:     func(ctx context.Context, err error) bool { return l.gate.Retry(ctx, "rounds", err) },
+		Classify: func(_ *load, err error, tries int) batch.Verdict { return classify(err, tries) },
+	}.Run(ctx, &load{items: items, errands: errands})
 }
 
 // recheckAfter is how soon a batch follows one with which a queue began to wait for
@@ -261,62 +239,91 @@ const batchTimeout = 30 * time.Second
 
 // try runs a batch once, to its end even when the engine begins to stop, because
 // a finished batch is less work for the replica that takes over.
-func (l *lane) try(ctx context.Context, insists map[int64]bool, all []scheduler.Step) (scheduler.Result, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
-	defer cancel()
-	return l.scheduler.RunSparing(ctx, insists, all...)
-}
-
-// bisect isolates what makes a batch fail. A single delivery that still fails
-// is put off, and dead-lettered with the reason if it never succeeds; everything
-// else goes through. Errands are bisected from deliveries first, so that neither
-// pays for the other.
-func (l *lane) bisect(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
-	known := !slices.ContainsFunc(items, func(it item) bool { return !it.blocked }) && errands.size() == 0
-	if verdict == blocked {
-		ctx = scheduler.Impatient(ctx)
-	}
-	if len(items)+errands.size() <= 1 || (verdict == blocked && known) {
-		l.postpone(ctx, items, errands, cause, verdict)
+func (l *lane) try(ctx context.Context, b *load) (err error) {
+	b.items = l.behindHeld(b.items)
+	if b.todo = collect(b.items, b.errands); b.todo.empty() {
 		return nil
 	}
-	l.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
-	if len(items) > 0 && errands.size() > 0 {
-		if err := l.runBatch(ctx, items, noErrands); err != nil {
-			return err
-		}
-		return l.runBatch(ctx, nil, errands)
+	b.todo.room = l.roomForLetters()
+	l.inFlight.Store(int64(len(b.items)))
+	if b.impatient {
+		ctx = scheduler.Impatient(ctx)
 	}
-	middle := len(items) / 2
-	first, second := errands.bisect()
-	if err := l.runBatch(ctx, items[:middle], first); err != nil {
-		return err
-	}
-	return l.runBatch(ctx, items[middle:], second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
+	defer cancel()
+	var all []scheduler.Step
+	b.begun = time.Now()
+	b.steps, all = l.config.steps(b.todo)
+	b.result, err = l.scheduler.RunSparing(ctx, insists(b.items), all...)
+	return err
 }
 
-// postpone deals with what fails all by itself. What a sweep found is found again.
-func (l *lane) postpone(ctx context.Context, items []item, errands errands, cause error, verdict answer) {
-	for _, it := range items {
+// done deals with what a committed batch has done and left.
+func (l *lane) done(ctx context.Context, b *load) {
+	if b.todo.empty() {
+		return
+	}
+	l.metrics.batch(len(b.items), time.Since(b.begun))
+	l.lastDone.Store(time.Now().UnixNano())
+	l.keepQueues(b.todo, b.result)
+	l.after(ctx, b.items, b.steps.done.Early(), b.result)
+	l.putBack(ctx, b.steps.asked.Stale())
+	l.unstarted.add(b.steps.reassign.Left())
+}
+
+func (l *lane) failed(ctx context.Context, b *load, f batch.Failure) {
+	l.metrics.batchFailed()
+	switch {
+	case f.Verdict == batch.Again:
+		l.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(b.items), "pause", f.Pause, "error", f.Err)
+	case !b.whole(f):
+		l.logger.WarnContext(ctx, "Round failed and is halved",
+			"executions", len(b.items), "errands", b.errands.size(), "error", f.Err)
+	}
+}
+
+// whole reports that a batch is not split: it has one item or errand, or another transaction
+// holds what its items were known to wait for.
+func (b *load) whole(f batch.Failure) bool {
+	known := b.errands.size() == 0 && !slices.ContainsFunc(b.items, func(it item) bool { return !it.blocked })
+	return len(b.items)+b.errands.size() <= 1 || (f.Verdict == batch.Blocked && known)
+}
+
+// split parts errands from deliveries first, so that neither pays for the other.
+func (l *lane) split(b *load, f batch.Failure) []*load {
+	if b.whole(f) {
+		return nil
+	}
+	part := func(items []item, errands errands) *load {
+		return &load{items: items, errands: errands, impatient: b.impatient || f.Verdict == batch.Blocked}
+	}
+	if len(b.items) > 0 && b.errands.size() > 0 {
+		return []*load{part(b.items, noErrands), part(nil, b.errands)}
+	}
+	first, second := b.errands.bisect()
+	middle := len(b.items) / 2
+	return []*load{part(b.items[:middle], first), part(b.items[middle:], second)}
+}
+
+// alone deals with what fails all by itself. What a sweep found is found again.
+func (l *lane) alone(ctx context.Context, b *load, f batch.Failure) bool {
+	for _, it := range b.items {
 		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
 		switch {
 		case it.letter != nil:
-			l.postponeLetter(ctx, it, cause, verdict)
+			l.postponeLetter(ctx, it, f)
 		case it.delivery == nil:
-			l.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
-		case verdict == suspect && it.attempts+1 >= maxAttempts:
-			poison(ctx, l.logger, l.metrics, it, it.delivery.Type, cause)
+			l.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", f.Err)
 		default:
-			l.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
-				"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
-			it.blocked = verdict == blocked
-			l.later.add(it, time.Now())
+			l.postpone(ctx, l.later, it, it.delivery.Type, f)
 		}
 	}
-	if len(items) == 0 {
-		l.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
-			"misplaced", errands.misplaced, "lost", errands.lost, "stranded", errands.unstarted, "error", cause)
+	if len(b.items) == 0 {
+		l.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", b.errands.queues,
+			"expired", b.errands.expired, "misplaced", b.errands.misplaced, "lost", b.errands.lost,
+			"stranded", b.errands.unstarted, "error", f.Err)
 	}
+	return false
 }
 
 // collect turns items into the work of one batch, each request and each different

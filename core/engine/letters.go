@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/deadletter"
 )
 
@@ -61,8 +62,9 @@ func (l *lane) roomForLetters() int {
 
 // postponeLetter deals with a letter whose batch failed all by itself. In the end a
 // person sees to it: a letter must not become a letter again.
-func (l *lane) postponeLetter(ctx context.Context, it item, cause error, verdict answer) {
-	if verdict == suspect && it.attempts+1 >= maxAttempts {
+func (l *lane) postponeLetter(ctx context.Context, it item, f batch.Failure) {
+	cause := f.Err
+	if f.Verdict == batch.Suspect && it.attempts+1 >= maxAttempts {
 		bounded, cancel := context.WithTimeout(ctx, sideTimeout)
 		defer cancel()
 		err := l.desk.GiveUp(bounded, it.letter, cause)
@@ -73,6 +75,6 @@ func (l *lane) postponeLetter(ctx context.Context, it item, cause error, verdict
 	}
 	l.logger.WarnContext(ctx, "Dead letter cannot be decided now and is tried again",
 		"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
-	it.blocked = verdict == blocked
+	it.blocked = f.Verdict == batch.Blocked
 	l.later.add(it, time.Now())
 }

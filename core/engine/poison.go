@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"time"
 
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/deadletter"
 )
 
@@ -15,6 +17,19 @@ func poison(ctx context.Context, logger *slog.Logger, metrics *Metrics, it item,
 	logger.WarnContext(ctx, "Message dead-lettered",
 		"message_id", d.MessageID, "message_type", kind, "bytes", len(d.Body), "attempts", it.attempts+1, "reason", cause)
 	d.GiveUp(ctx, cause, it.attempts+1)
+}
+
+// postpone puts off a delivery that failed all by itself. One that keeps failing is
+// dead-lettered.
+func (h *shared) postpone(ctx context.Context, later *later, it item, kind string, f batch.Failure) {
+	if f.Verdict == batch.Suspect && it.attempts+1 >= maxAttempts {
+		poison(ctx, h.logger, h.metrics, it, kind, f.Err)
+		return
+	}
+	h.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
+		"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", f.Err)
+	it.blocked = f.Verdict == batch.Blocked
+	later.add(it, time.Now())
 }
 
 // absent gives up messages of a type about rows that do not exist. They come by the

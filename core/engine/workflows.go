@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/attune-go/attune/core/advancement"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
@@ -16,7 +17,7 @@ import (
 // addWorkflows adds what starts workflows and leads them on.
 func (e *Engine) addWorkflows(rounds *scheduler.Scheduler, metrics *supervise.Metrics) {
 	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
-	e.workflows = advancement.NewRunner(cfg, rounds, blame, e.besides, e.logger, advancement.NewMetrics(e.registry))
+	e.workflows = advancement.NewRunner(cfg, rounds, classifyWorkflows, e.besides, e.logger, advancement.NewMetrics(e.registry))
 	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "attune_workflow_orders_waiting", Help: "Workflows that this replica was told to lead on and has not come to.",
 	}, func() float64 { return float64(e.workflows.Waiting()) }))
@@ -34,19 +35,13 @@ func (e *Engine) addWorkflows(rounds *scheduler.Scheduler, metrics *supervise.Me
 // workflowSweep is how often open workflows are looked through.
 const workflowSweep = 5 * time.Second
 
-// blame says by the same table as everywhere what an error means.
-func blame(err error, tries int) advancement.Blame {
-	switch classify(err, tries) {
-	case blocked:
-		if !store.IsLockTimeout(err) {
-			return advancement.Slow
-		}
-		return advancement.Held
-	case suspect:
-		return advancement.Content
-	default:
-		return advancement.Patience
+// classifyWorkflows tells workflows that take too long from those whose rows are locked.
+func classifyWorkflows(err error, tries int) batch.Verdict {
+	verdict := classify(err, tries)
+	if verdict == batch.Blocked && !store.IsLockTimeout(err) {
+		return batch.Slow
 	}
+	return verdict
 }
 
 // besides continues after a batch outside of the hot loop: workflows, repetitions, and queues

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/store"
 )
@@ -79,44 +80,45 @@ func (f *finisher) run(ctx context.Context) {
 	}
 }
 
-// write repeats until the ends are written or refused; false means that the
-// context ended before. Ends that the database does not accept are tried one
-// by one, so that one of them does not hold up the others. Uncertain says that
-// an earlier try may have been carried out.
-func (f *finisher) write(ctx context.Context, batch []ending, uncertain bool) bool {
-	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
-		err := f.once(ctx, batch, uncertain)
-		if err == nil {
-			f.forget(batch)
-			return true
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		f.metrics.failed("finish")
-		f.logger.WarnContext(ctx, "Ends could not be written yet", "executions", len(batch), "error", err)
-		if notAccepted(err) {
-			if len(batch) > 1 {
-				return f.singly(ctx, batch, uncertain)
-			}
-			batch[0].status = attune.StatusFailed
-			batch[0].result = `{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`
-			batch[0].secrets = nil
-		}
-		uncertain = uncertain || !notAccepted(err)
-		if !sleep(ctx, pause) {
-			return false
-		}
-	}
+// ends are what one statement writes.
+type ends struct {
+	list []ending
+	// uncertain says that an earlier try may have been carried out.
+	uncertain bool
 }
 
-func (f *finisher) singly(ctx context.Context, batch []ending, uncertain bool) bool {
-	for i := range batch {
-		if !f.write(ctx, batch[i:i+1], uncertain) {
-			return false
-		}
-	}
-	return true
+// write repeats until the ends are written or refused; false means that the context ended
+// before. Ends that the database does not accept are tried one by one, so that one of them
+// does not hold up the others.
+func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) bool {
+	return batch.Runner[*ends]{
+		Try:  func(ctx context.Context, e *ends) error { return f.once(ctx, e.list, e.uncertain) },
+		Done: func(_ context.Context, e *ends) { f.forget(e.list) },
+		Classify: func(_ *ends, err error, _ int) batch.Verdict {
+			if notAccepted(err) {
+				return batch.Suspect
+			}
+			return batch.Again
+		},
+		Failed: func(ctx context.Context, e *ends, failure batch.Failure) {
+			f.metrics.failed("finish")
+			f.logger.WarnContext(ctx, "Ends could not be written yet", "executions", len(e.list), "error", failure.Err)
+			e.uncertain = e.uncertain || failure.Verdict == batch.Again
+		},
+		Split: func(e *ends, _ batch.Failure) (parts []*ends) {
+			for i := 0; i < len(e.list) && len(e.list) > 1; i++ {
+				parts = append(parts, &ends{list: e.list[i : i+1], uncertain: e.uncertain})
+			}
+			return parts
+		},
+		Alone: func(_ context.Context, e *ends, _ batch.Failure) bool {
+			e.list[0].status = attune.StatusFailed
+			e.list[0].result = `{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`
+			e.list[0].secrets = nil
+			return true
+		},
+		FirstPause: retryFirst, LongestPause: retryLongest,
+	}.Run(ctx, &ends{list: list, uncertain: uncertain}) == nil
 }
 
 // notAccepted says that the same write will fail again.
