@@ -1,5 +1,5 @@
 // Package advancement starts workflows and leads them on: it draws the
-// consequences of what has ended, as workflow.Decide says, in batches of the
+// consequences of ended tasks, as workflow.Decide says, in batches of the
 // hand-over.
 //
 // # Course

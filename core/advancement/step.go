@@ -52,7 +52,7 @@ type Order struct {
 	Broken string
 }
 
-// Step starts workflows and leads them on, as part of a batch.
+// Step starts and advances workflows, as part of a batch.
 type Step struct {
 	cfg     Config
 	sources *Sources

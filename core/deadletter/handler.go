@@ -324,7 +324,7 @@ func (h *Handler) ack(ctx context.Context, l *Letter) {
 	}
 }
 
-// Settle is told of a letter that a committed batch has decided, and acknowledges
+// Settle takes a letter that a committed batch has decided, and acknowledges
 // it.
 func (h *Handler) Settle(ctx context.Context, l *Letter) {
 	crashpoint.Reach("letter:decided")

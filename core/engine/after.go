@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// workflowRunner starts workflows and leads them on.
+// workflowRunner starts and advances workflows.
 type workflowRunner interface {
 	Begin(executions ...int64)
 	Advance(tasks ...scheduler.Task)

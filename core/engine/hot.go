@@ -50,7 +50,7 @@ type shared struct {
 	desk      desk                // takes back the letters that batches have decided; nil when there are none
 	soon      func(time.Duration) // is told when a repetition will be due; may be nil
 
-	workflows workflowRunner // starts workflows and leads them on; nil in tests without any
+	workflows workflowRunner // starts and advances workflows; nil in tests without any
 
 	reclaim func(context.Context, []int64) ([]int64, error) // puts stale claims back; may be nil
 

@@ -211,7 +211,7 @@ type load struct {
 	// out quickly which of them it is.
 	impatient bool
 
-	// Of the last try.
+	// These are of the last try.
 	begun  time.Time
 	todo   work
 	steps  parts
@@ -221,6 +221,9 @@ type load struct {
 // runBatch runs the items as one transaction of the scheduler. It returns an error only when
 // the engine stops.
 func (l *lane) runBatch(ctx context.Context, items []item, errands errands) error {
+	if len(items) == 0 && errands.empty() {
+		return nil
+	}
 	defer l.inFlight.Store(0)
 	return batch.Runner[*load]{
 		Try: l.try, Done: l.done, Failed: l.failed, Split: l.split, Alone: l.alone,

@@ -50,8 +50,7 @@ func (p *Plan) hintedRule(hint Hint) (Rule, bool) {
 	return p.Rule(&hint.ActionID, hint.ActionRef)
 }
 
-// hint lets steps plan from their messages and returns those that did. The executions of
-// the others are to be read.
+// hint lets steps plan from their messages. The executions of the other steps are to be read.
 func (p *Plan) hint(ctx context.Context, steps []Step) error {
 	for _, step := range steps {
 		hinted, ok := step.(Hinted)

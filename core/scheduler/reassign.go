@@ -44,7 +44,7 @@ type ReassignResult int
 
 // The results.
 const (
-	ReassignOpen  ReassignResult = iota // nobody has room: the next batch is to try again
+	ReassignOpen  ReassignResult = iota // no worker has room: the next batch tries again
 	ReassignKept                        // it stays where it is
 	ReassignMoved                       // another worker has it, as its next attempt
 	ReassignEnded                       // its row is closed; what follows, a repetition perhaps, follows from its end

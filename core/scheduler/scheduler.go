@@ -153,8 +153,8 @@ type Result struct {
 	// RunSparing leaves any.
 	Left []int64
 	Held []int64
-	// Wake is after how long another batch should run because somebody waits
-	// for a moment to come; 0 when nobody does.
+	// Wake is after how long another batch should run because an execution waits
+	// for a moment to come; 0 if none does.
 	Wake time.Duration
 }
 
@@ -188,7 +188,7 @@ func (s *Scheduler) Run(ctx context.Context, steps ...Step) (Result, error) {
 // RunSparing is Run for a caller that comes again: what is reported or requested of
 // executions whose queue another batch holds is left, and named by Result.Left. insists
 // are executions whose queues are waited for. An impatient batch leaves none: it is to
-// find out who holds what.
+// find out what another transaction holds.
 func (s *Scheduler) RunSparing(ctx context.Context, insists map[int64]bool, steps ...Step) (Result, error) {
 	return s.runUntilDecided(ctx, sparing{spares: !impatient(ctx), insists: insists}, steps)
 }
@@ -301,8 +301,8 @@ func refused(err error) bool {
 
 type impatience struct{}
 
-// Impatient makes a context whose batches give up quickly when somebody holds what
-// they need: to find out which part of a batch it is that somebody holds.
+// Impatient makes a context whose batches give up quickly when another transaction holds
+// what they need: to find out which part of a batch it holds.
 func Impatient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, impatience{}, true)
 }
