@@ -196,7 +196,8 @@ func (r *Runner) tell(ctx context.Context, step *Step) {
 			r.logger.DebugContext(ctx, "Workflow decided", "decision", line)
 		}
 		if end := c.plan.End; end != nil {
-			r.logger.InfoContext(ctx, "Workflow ended", "action_ref", c.parent.actionRef, "status", end.Status, "reason", end.Error)
+			r.logger.InfoContext(ctx, "Workflow ended",
+				"action_ref", c.parent.actionRef, "status", end.Status, "reason", end.Error)
 		}
 	}
 }

@@ -261,7 +261,8 @@ func (h *Handler) park(ctx context.Context, l *Letter) {
 	pause := min(firstPark<<min(l.tries, 10), longestPark)
 	l.tries++
 	h.deps.Logger.ErrorContext(ctx, "Dead letter cannot be stored and stays with the broker",
-		"message_id", l.delivery.MessageID, "routing_key", l.delivery.RoutingKey, "tries", l.tries, "pause", pause, "error", l.failure)
+		"message_id", l.delivery.MessageID, "routing_key", l.delivery.RoutingKey, "tries", l.tries, "pause", pause,
+		"error", l.failure)
 	l.failure, l.reduced = "", false
 	h.parked = append(h.parked, parked{l, time.Now().Add(pause)})
 	h.arm(time.Now())

@@ -63,7 +63,8 @@ type shared struct {
 }
 
 func newHot(
-	completed, requested *broker.Consumer, lanes int, rounds *scheduler.Scheduler, config stepConfig, logger *slog.Logger, metrics *Metrics,
+	completed, requested *broker.Consumer, lanes int, rounds *scheduler.Scheduler, config stepConfig,
+	logger *slog.Logger, metrics *Metrics,
 ) *hot {
 	h := &hot{completed: completed, requested: requested, shared: &shared{
 		scheduler: rounds, config: config, logger: logger, metrics: metrics,

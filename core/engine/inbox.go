@@ -175,7 +175,8 @@ func split(m *mail, f batch.Failure) (parts []*mail) {
 func (b *inbox) alone(ctx context.Context, m *mail, f batch.Failure) bool {
 	it := m.items[0]
 	if it.delivery == nil {
-		b.logger.ErrorContext(ctx, "What was forgotten cannot be dealt with", "what", b.what, "id", it.execution, "error", f.Err)
+		b.logger.ErrorContext(ctx, "What was forgotten cannot be dealt with",
+			"what", b.what, "id", it.execution, "error", f.Err)
 		return false
 	}
 	ctx = telemetry.With(ctx, slog.String("what", b.what), slog.Int64("id", it.execution))

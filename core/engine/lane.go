@@ -89,7 +89,8 @@ type arrival struct {
 }
 
 func (in *arrival) empty() bool {
-	return len(in.held)+len(in.ended)+len(in.requested)+len(in.letters)+len(in.later) == 0 && in.found.Empty() && in.errands.empty()
+	return len(in.held)+len(in.ended)+len(in.requested)+len(in.letters)+len(in.later) == 0 &&
+		in.found.Empty() && in.errands.empty()
 }
 
 // next waits for the first message, find or errand, and then takes all that have arrived.
@@ -124,7 +125,8 @@ func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 		default:
 		}
 	}
-	in.held, in.ended, in.requested = fresh(l.held), fresh(l.ended.Take(maxCompletions)), fresh(l.requested.Take(maxRequests))
+	in.held = fresh(l.held)
+	in.ended, in.requested = fresh(l.ended.Take(maxCompletions)), fresh(l.requested.Take(maxRequests))
 	in.errands.queues, in.errands.waited = append(l.unfilled.Take(math.MaxInt), in.found.Queues...), l.heldQueues
 	for queue := range l.heldQueues {
 		in.errands.queues = append(in.errands.queues, queue)
@@ -278,7 +280,8 @@ func (l *lane) failed(ctx context.Context, b *load, f batch.Failure) {
 	l.metrics.batchFailed()
 	switch {
 	case f.Verdict == batch.Again:
-		l.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(b.items), "pause", f.Pause, "error", f.Err)
+		l.logger.WarnContext(ctx, "Round failed and is tried again",
+			"executions", len(b.items), "pause", f.Pause, "error", f.Err)
 	case !b.whole(f):
 		l.logger.WarnContext(ctx, "Round failed and is halved",
 			"executions", len(b.items), "errands", b.errands.size(), "error", f.Err)

@@ -60,7 +60,8 @@ func (h *shared) shelve(ctx context.Context, items []item, kind, what string) (l
 	}
 	exist, err := h.desk.Absent(ctx, letters)
 	if err != nil {
-		h.logger.WarnContext(ctx, "Messages about rows that do not exist go to the dead-letter queue", "messages", len(items), "error", err)
+		h.logger.WarnContext(ctx, "Messages about rows that do not exist go to the dead-letter queue",
+			"messages", len(items), "error", err)
 		return items
 	}
 	for i, it := range items {

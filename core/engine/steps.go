@@ -29,7 +29,8 @@ import (
 //	advancement   a workflow's turn     decides; makes children, admits and hands them over
 //	enforcement   enforcement.created   makes the execution, admits and hands it over
 func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
-	its.done, its.asked = scheduler.NewCompletionStep(c.completion, work.ended), scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
+	its.done = scheduler.NewCompletionStep(c.completion, work.ended)
+	its.asked = scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
 	its.reassign = scheduler.NewReassignStep(work.unstarted, c.moveLate)
 	all = append(all, its.done)
 	if len(work.lost) > 0 {
