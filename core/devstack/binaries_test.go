@@ -83,15 +83,19 @@ func TestBrokerVersions(t *testing.T) {
 
 func TestFreePortsDifferAndAreFree(t *testing.T) {
 	t.Parallel()
-	ports, err := freePorts(5)
-	require.NoError(t, err)
-	seen := map[int]bool{}
-	for _, port := range ports {
-		require.False(t, seen[port])
-		seen[port] = true
-		require.Less(t, port, 32768, "outgoing connections use ports from there on")
+	free := false
+	for range 10 { // other tests and programs may take one right after it was found
+		ports, err := freePorts(5)
+		require.NoError(t, err)
+		seen := map[int]bool{}
+		for _, port := range ports {
+			require.False(t, seen[port])
+			seen[port] = true
+			require.Less(t, port, 32768, "outgoing connections use ports from there on")
+		}
+		free = free || allFree(ports...)
 	}
-	require.True(t, allFree(ports...))
+	require.True(t, free)
 }
 
 func TestLongFoldersUseNoSocket(t *testing.T) {
