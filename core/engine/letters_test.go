@@ -83,14 +83,15 @@ func TestWhatExpiresIsMovedBetweenWorkersThatFence(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Action(t, b.store, "again.moved")
-	silent := b.deaf(t, "silent", 500*time.Millisecond, func(w *testkit.WorkerRow) { w.Capabilities["attempt_fence"] = true })
+	silent := b.deaf(t, "silent", 2*time.Second, func(w *testkit.WorkerRow) { w.Capabilities["attempt_fence"] = true })
+	b.fake(t, fence) // it has its queue before it is given work
+	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = id <> $1`, silent)
 	b.engine(t, quickRetries)
 	id := b.request(t, "again.moved", 1, `{}`)[0]
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, id, silent) == 1
 	}, 10*time.Second)
-	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, silent)
-	b.fake(t, fence)
+	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = id = $1`, silent)
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, 20*time.Second)
 	b.settled(t, 10*time.Second)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution`), "no repetition")
