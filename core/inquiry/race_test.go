@@ -1,6 +1,7 @@
 package inquiry_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -29,11 +30,13 @@ func (b *bundle) gate(t *testing.T, status inquiry.Status) (open func()) {
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, gateLock)
 	require.NoError(t, err)
-	return sync.OnceFunc(func() {
-		_, err := conn.Exec(t.Context(), `SELECT pg_advisory_unlock($1)`, gateLock)
-		require.NoError(t, err)
+	open = sync.OnceFunc(func() {
+		_, err := conn.Exec(context.WithoutCancel(t.Context()), `SELECT pg_advisory_unlock($1)`, gateLock)
 		conn.Release()
+		require.NoError(t, err)
 	})
+	t.Cleanup(open) // also where the test fails: the pool waits for its connections
+	return open
 }
 
 // waiters waits until so many transactions of the database wait for locks.
@@ -64,7 +67,11 @@ func TestS16WhoComesSecondFindsWhoCameFirst(t *testing.T) {
 			t.Run(fmt.Sprintf("%s before %s", first, second), func(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
-				a := b.task(t, func(q *inquiry.Question) { q.Timeout = time.Second })
+				timeout := time.Minute
+				if second == inquiry.Expired {
+					timeout = 5 * time.Second // the first act is under way long before
+				}
+				a := b.task(t, func(q *inquiry.Question) { q.Timeout = timeout })
 				open := b.gate(t, first)
 				if first == inquiry.Expired {
 					b.over(t, a.inquiry)
@@ -76,7 +83,7 @@ func TestS16WhoComesSecondFindsWhoCameFirst(t *testing.T) {
 				if second == inquiry.Expired { // its time ends while the first has not committed
 					testkit.Eventually(t, func() bool {
 						return testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND timeout_at < now()`, a.inquiry) == 1
-					}, 5*time.Second)
+					}, 15*time.Second)
 				}
 				done.Go(func() { lost = follow(t, b, a) })
 				if first != inquiry.Expired || second != inquiry.Expired { // of two that look for expired ones, one does nothing
