@@ -41,7 +41,7 @@ type end struct {
 	result any
 }
 
-// world is a database, the batches of one engine and somebody who does the work.
+// world is a database, the batches of one engine and a worker played by the test.
 type world struct {
 	t       testing.TB
 	store   *store.Store

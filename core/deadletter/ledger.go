@@ -50,7 +50,7 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 }
 
 // record writes the letters that the ledger does not have, as decide says, and returns
-// those that it wrote. Letters that a batch has to decide are returned and not written.
+// the letters that it wrote. Letters that a batch has to decide are returned and not written.
 func record(
 	ctx context.Context, tx *store.Tx, letters []*Letter, decide func(*Letter) verdict,
 ) (written, rounds []*Letter, err error) {

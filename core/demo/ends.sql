@@ -1,6 +1,6 @@
 -- Why executions of this run ($1 is the newest before it) did not end as completed,
 -- by kind: how many, of how many another attempt completed, some of them, and what one of
--- them says. Also those that completed although they were to fail.
+-- them says. Also executions that completed although they were to fail.
 WITH RECURSIVE bad AS (
     SELECT e.id, coalesce(e.original_execution, e.id) AS first_attempt, e.parent, e.action_ref, e.status::text AS status,
         coalesce(e.result->>'error', '') AS error,

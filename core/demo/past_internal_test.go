@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// pastLetters are the dead letters of the made-up hour: nine that were retried, and those that
-// waited for a person.
+// pastLetters counts the dead letters of the made-up hour: nine retried ones, and three groups
+// that waited for a person.
 const pastLetters = 9 + 7*3 + 6*4 + 5*6
 
 // fresh is a demo with its actions and its shop on a fresh database.
