@@ -113,6 +113,7 @@ var busyTables = []string{
 // it waits for another would stall writers for several tries, not for one.
 func TestAMigrationThatWaitsHoldsNoBusyTable(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "let each migration wait for a busy table; another test has writers go on")
 	ctx := testkit.Context(t)
 	opts := migrations.Options{
 		URL: testkit.Installation(t, installation.Newest), Schema: testkit.Schema, LockTimeout: 30 * time.Second,

@@ -166,7 +166,7 @@ func databaseFor(t *testing.T, script string) string {
 	text, err := os.ReadFile(script)
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "[!long]") {
 			if line == "exec attune-executor migrate up" {
 				return testkit.OwnDatabase(t)
 			}
@@ -174,6 +174,14 @@ func databaseFor(t *testing.T, script string) string {
 		}
 	}
 	return testkit.EmptyDatabase(t)
+}
+
+// condition tells scripts with [long] whether they run in the long courses.
+func condition(name string) (bool, error) {
+	if name != "long" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	return testkit.Slow(), nil
 }
 
 // TestServerScripts runs testdata/server/*.txtar, each with a database and a virtual
@@ -190,7 +198,7 @@ func TestServerScripts(t *testing.T) {
 			database := databaseFor(t, file)
 			amqp := testkit.VHost(t)
 			testscript.Run(t, testscript.Params{
-				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands,
+				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands, Condition: condition,
 				Setup: func(env *testscript.Env) error {
 					setProgram(t, env)
 					env.Setenv("ATTUNE__DATABASE__URL", database)

@@ -221,6 +221,7 @@ func TestReadOnlyActsOnNothing(t *testing.T) {
 
 func TestAnAdoptedInstallationIsActedUponOnlyWhenAReplicaRuns(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "act upon an adopted installation")
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.ApplicationName = "test" })
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })

@@ -13,6 +13,7 @@ import (
 // are cancelled and no other: first those in a range of ids, then the rest.
 func TestExecutionsOfOneCustomerAreCancelledByKeys(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "cancel hundreds by keys; a script has it by command")
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	action := testkit.Action(t, st, "shop.bill")

@@ -68,6 +68,7 @@ func TestAKilledDashboardLeavesNothingBehind(t *testing.T) {
 // done already it says, whatever it had on its screen.
 func TestTwoDashboardsSeeWhatEachDoes(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "watch one dashboard from another")
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })

@@ -131,6 +131,7 @@ func threeLetters(t *testing.T, st *store.Store) {
 // the worker is asked to stop two and is given two.
 func TestMarkedExecutionsReachTheWorker(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "act upon marked executions; another test has a single one")
 	i := install(t)
 	testkit.Policy(t, i.store, testkit.Action(t, i.store, "demo.hold"), 5)
 	i.request("demo.hold", 3)
@@ -159,6 +160,7 @@ func TestMarkedExecutionsReachTheWorker(t *testing.T) {
 // on, cancels them and begins them anew; the third goes its way.
 func TestMarkedWorkflowsAreLedByKeys(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "lead marked workflows; another test leads one")
 	i := install(t)
 	i.flow("shop.deliver")
 	i.request("shop.deliver", 3)

@@ -110,6 +110,7 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 // and the other is told that it has changed.
 func TestTwoDashboardsRepeatTheSameExecutions(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "repeat from two dashboards; another test takes one queue from two")
 	url, st, _ := failedExecutions(t)
 	two := []*terminal{openTerminal(t, url, "--view", "executions"), openTerminal(t, url, "--view", "executions")}
 	for _, x := range two {

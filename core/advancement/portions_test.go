@@ -65,6 +65,7 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(2100) }}", concurren
 // its items. However large they are, a batch takes a bounded part of memory.
 func TestAListWithLargeParametersIsBegunInSeveralRounds(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "begin a list with 16 MB of parameters")
 	w := setup(t)
 	action := w.define("pk.heavy", `
 version: "1"

@@ -207,6 +207,10 @@ func (s *Stack) postgresArgs() []string {
 		set("full_page_writes", "off")
 		set("wal_level", "minimal")
 		set("max_wal_senders", "0")
+		// Tests read what their transactions have written to the log; every database that is
+		// made begins a checkpoint, which would remove it.
+		set("wal_keep_size", "256MB")
+		set("jit", "off")
 		set("checkpoint_timeout", "30min")
 		set("max_wal_size", "2GB")
 		// Small tables that were never analyzed look large enough for a worker process.

@@ -241,6 +241,7 @@ func TestAThirdPartyWorkerRunsAnExecutionToItsEnd(t *testing.T) {
 // lost, nothing runs twice, limits hold, and every slot is given back.
 func TestKillingOneOfTwoReplicasUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "kill a replica under load; core/proof kills one at its worst moments")
 	b := setup(t)
 	action := testkit.Action(t, b.store, "pack.limited", func(a *testkit.ActionRow) { a.Entrypoint = "core.noop" })
 	testkit.Policy(t, b.store, action, 5)

@@ -118,6 +118,7 @@ func TestEventsThatAreDeliveredAgainRunNothingTwice(t *testing.T) {
 // nobody.
 func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "dead-letter messages of events; other tests have those of executions")
 	b := setup(t)
 	b.door(t, 1)
 	wire := b.connect(t, "poison")
@@ -185,6 +186,7 @@ func TestTheEnforcementOfADeletedRuleIsDisabled(t *testing.T) {
 // goes on.
 func TestTenThousandEventsAtOnceAreMatchedInBatches(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "match 10,000 events")
 	b := setup(t)
 	b.door(t, 1)
 	testkit.Exec(t, b.store, `UPDATE rule SET conditions = '[{"field":"who","operator":"equals","value":"77"}]'`)

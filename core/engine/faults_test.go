@@ -137,6 +137,7 @@ func (s *storm) over(t *testing.T, limited []int64) {
 //nolint:paralleltest,tparallel // one stack, one fault after the other
 func TestServersThatGoAwayLoseNothing(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "take the servers away")
 	s := newStorm(t)
 
 	t.Run("TheDatabaseIsKilled", func(t *testing.T) {

@@ -78,6 +78,7 @@ func (b *bundle) workerRow(t *testing.T) (id int64) {
 // with its headers, and the next request runs at once.
 func TestNoMessageTakesAQueueAway(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "send hundreds of hostile messages to every queue")
 	b := setup(t)
 	channel := b.channel(t)
 	flood := func(names []string) {
@@ -144,6 +145,7 @@ func (b *bundle) crash(t *testing.T, queue string, done func() bool) {
 // waiting for the age at which messages count as lost; and the replica says so.
 func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "delete every queue")
 	b := setup(t)
 	b.worker(t, "w1", 4)
 	worker := ofWorker(b.workerRow(t))
@@ -180,6 +182,7 @@ func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
 // Queues that have crashed before the engine and the worker start are made anew.
 func TestQueuesThatHaveCrashedAreDeclaredAtTheStart(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "crash queues of a broker of the test's own")
 	b := setup(t)
 	row := testkit.Worker(t, b.store, "w1")
 	wire := b.connect(t, "worker")
@@ -220,6 +223,7 @@ func TestAQueueThatCrashesIsDeclaredAgain(t *testing.T) {
 // queue.
 func TestMessagesOfALostDatabaseHoldUpNothing(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "serve hundreds of messages of a database that is gone")
 	b := setup(t)
 	b.worker(t, "w1", 4)
 	const n, first = 3000, 10_000_000

@@ -113,6 +113,7 @@ func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 // no more.
 func TestAWorkflowGoesOnWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "let questions of workflows expire")
 	b := setup(t)
 	b.engine(t)
 	b.engine(t)

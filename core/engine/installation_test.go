@@ -174,6 +174,7 @@ func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
 // be that fails by itself.
 func TestAWrongStatementInAdvancingEndsNoWorkflow(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "break a statement of workflows; another test drops a column")
 	a := newAtFault(t)
 	testkit.Exec(t, a.store, `ALTER TABLE workflow_execution RENAME COLUMN variables TO variables_away`)
 	a.load(t)
@@ -186,6 +187,7 @@ func TestAWrongStatementInAdvancingEndsNoWorkflow(t *testing.T) {
 // a dead letter.
 func TestAMissingTableOfRulesLosesNoEvent(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "take the table of rules away; another test drops a column")
 	a := newAtFault(t)
 	testkit.Exec(t, a.store, `ALTER TABLE rule RENAME TO rule_away`)
 	a.emit(t, 15)

@@ -59,6 +59,7 @@ func buried(t *testing.T, st *store.Store, action testkit.ActionRow, queue, work
 // person; it never becomes a letter again.
 func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "fail one dead letter of many; core/deadletter has one that no batch can decide")
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}

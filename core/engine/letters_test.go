@@ -54,6 +54,7 @@ func (b *bundle) deaf(t *testing.T, name string, ttl time.Duration, options ...f
 // slot is given back (upstream 1, 34; S6, S20, L5).
 func TestWhatExpiresInAQueueIsDoneElsewhere(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "let messages expire; another test has workers that fence")
 	b := setup(t)
 	action := testkit.Action(t, b.store, "again.elsewhere", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
 	testkit.Policy(t, b.store, action, 1)

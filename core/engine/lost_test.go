@@ -21,6 +21,7 @@ import (
 // replicas, with what the published payload says.
 func TestRulesAnswerLostWork(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "lose work until rules answer")
 	b := setup(t)
 	answerAlerts(t, b)
 	testkit.Action(t, b.store, "demo.long")

@@ -178,6 +178,7 @@ func requireReadings(t *testing.T, rows []reading, result map[string]any) {
 // engine, and each row of the table of results is read.
 func TestExamplesOfPagesRun(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "run every example of the pages")
 	raw, err := os.ReadFile("testdata/pages.yaml")
 	require.NoError(t, err)
 	var world pagesWorld

@@ -174,6 +174,7 @@ func (o *operator) manualTest(t *testing.T, fail, by string, ttl bool) {
 // are answered.
 func TestPublishedLinesNeedTheirToken(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "ask every published line for its token")
 	const secret = "the_secret_of_the_published_api"
 	b := setupOn(t, testkit.OwnDatabase(t))
 	o := newOperator(t, b, func(c *config.Config) { c.Security.JWTSecret = secret })
@@ -202,6 +203,7 @@ func TestPublishedLinesNeedTheirToken(t *testing.T) {
 // The lines by which operators look after workers and dead letters, as they are written.
 func TestPublishedLinesOfOperators(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "run every published line; other tests run the published statements")
 	needs(t, "rabbitmqadmin")
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	testkit.Exec(t, b.store, `ALTER SEQUENCE worker_id_seq RESTART WITH 1`)
@@ -300,6 +302,7 @@ func TestPublishedConfigurationsLoad(t *testing.T) {
 // The statements of the document about heartbeats, as they are written.
 func TestPublishedStatementsAboutHeartbeats(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "run the published statements about heartbeats; another test has those about queues")
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	testkit.Worker(t, b.store, "live", beating)
 	stale := testkit.Worker(t, b.store, "stale", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })

@@ -222,6 +222,7 @@ func (w *world) entries(t *testing.T, status string) []int64 {
 // engine after the schema is brought up once more.
 func TestThereAndBackAgain(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "hand an installation back and adopt it again")
 	w := setup(t)
 	action := testkit.Action(t, w, "demo.sleep")
 	testkit.Policy(t, w, action, 2)

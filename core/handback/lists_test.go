@@ -82,6 +82,7 @@ func (w *world) startList(t *testing.T) (execution int64, stop func()) {
 // many start as the list runs at once, and the workflow goes on to its end.
 func TestAListGoesOnWithTheOtherExecutor(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "hand a list to the other executor; another test hands a workflow over")
 	w := setup(t)
 	worker, step := w.steps(t)
 	execution, stop := w.startList(t)
@@ -184,6 +185,7 @@ tasks:
 // are those that the engine starts, each once and not before it is due.
 func TestAReplicaGoesOnWithAListAfterAHandBack(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "go on with a list after a hand-back")
 	w := setup(t)
 	worker, step := w.steps(t)
 	execution, stop := w.startList(t)

@@ -158,6 +158,7 @@ func heartbeats(c *scene) {
 // says so, what ran at a worker that is gone counts as failed.
 func TestScenario3AllWorkersAreDown(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "wait until work without workers is given up")
 	h := &house{stage: newStage(t), disturb: func(testing.TB) {}}
 	replica := h.serve(append(soon(), "ATTUNE__EXECUTOR__NO_WORKERS=fail", "ATTUNE__EXECUTOR__LOST_RUNNING=fail")...)
 	c := h.scene(t, "down")

@@ -46,7 +46,7 @@ func published() map[string]func(*scene) {
 func TestThePublishedScenariosOfWorkerAvailability(t *testing.T) {
 	t.Parallel()
 	scenes := map[string]func(*scene){}
-	for _, name := range testkit.Some(t, slices.Sorted(maps.Keys(published())), 6) {
+	for _, name := range testkit.Some(t, slices.Sorted(maps.Keys(published())), 3) {
 		scenes[name] = published()[name]
 	}
 	newHouse(newStage(t)).play(t, scenes)

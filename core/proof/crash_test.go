@@ -50,6 +50,7 @@ func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 // a third one finishes.
 func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "kill two replicas; another test kills one")
 	for _, pair := range testkit.Some(t, pairs(crashpoint.Engine()), 1) {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
 			t.Parallel()
@@ -84,6 +85,7 @@ func pairs(points []string) (all [][2]string) {
 // nothing that it still does counts twice.
 func TestAReplicaThatStandsStillIsFollowedByAnotherAndDoesNoHarmLater(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "freeze a replica; another test kills one")
 	for _, point := range testkit.Some(t, crashpoint.Engine(), 1) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()

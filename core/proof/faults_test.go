@@ -182,6 +182,7 @@ func goroutines(t *testing.T, address string) int {
 //nolint:paralleltest,tparallel // one stage, one fault after the other
 func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "play faults under load; other tests kill replicas at single moments")
 	r := newRuin(t)
 	r.survive(0, 0, nil)
 	before := r.rests(t)

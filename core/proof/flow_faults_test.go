@@ -54,6 +54,7 @@ func (c *calamity) outlive(pause time.Duration, damage int, harm func() int) {
 //nolint:paralleltest,tparallel // one flow, one fault after the other
 func TestWorkflowsOutliveFaults(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "play faults in workflows; another test kills replicas at points of them")
 	c := newCalamity(newStage(t))
 
 	// F4.

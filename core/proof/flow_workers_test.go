@@ -43,6 +43,7 @@ output_map: {way: "{{ way }}", results: "{{ length(task.list.results) }}"}
 // those that it had not begun go to another. The workflow goes on and ends.
 func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "kill a worker in the middle of a list")
 	f := newFlow(t)
 	starts := f.scriptFor("0.3")
 	f.define(flowSturdy, flowList(`retry: {count: 2, delay: 0}`))

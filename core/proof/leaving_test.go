@@ -23,6 +23,7 @@ const patient = 75 * time.Second
 // for a timeout.
 func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "restart workers in turn")
 	s := newStage(t)
 	starts := s.script()
 	engine := s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
@@ -110,6 +111,7 @@ func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 // goes on when it is uncordoned.
 func TestTheLastWorkerIsDrained(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "drain the last worker; another test drains one of several")
 	s := newStage(t)
 	starts := s.script()
 	s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
@@ -134,6 +136,7 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 // every other: what it ran is abandoned and repeated, what it had not begun moves.
 func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "kill a worker that drains")
 	s := newStage(t)
 	engine := s.serve(watchful()...)
 	rescue, let := s.aside("rescue")

@@ -86,6 +86,7 @@ func (s *stage) roll() (longest time.Duration) {
 // machine does.
 func TestARollingRestartIsNotNoticed(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "restart replicas in turn under load")
 	require.Less(t, newStage(t).roll(), time.Minute, "the queues stood still")
 }
 

@@ -108,6 +108,7 @@ func (s *stage) requireDoneOnce(ids []int64, starts map[int64]int) {
 // actions themselves (S2, S19), every end is told (S14) and every slot given back.
 func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "kill workers at their points; other tests kill replicas")
 	s := newStage(t)
 	starts := s.script()
 	engine := s.serve(watchful()...)
@@ -148,6 +149,7 @@ func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 // is kept beside the rows, which stay as they were decided (S8, S9).
 func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "freeze a worker until it is given up")
 	s := newStage(t)
 	starts := s.script()
 	engine := s.serve(watchful()...)

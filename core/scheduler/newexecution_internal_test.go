@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestNewExecutionsAreStoredInBoundedStatements(t *testing.T) {
 		require.True(t, len(part) <= maxNewExecutionBytes || len(rows) == 1)
 		for _, row := range rows {
 			require.Equal(t, next, row.ID)
-			require.JSONEq(t, string(newExecutions[next].Config), string(row.Config))
+			require.True(t, bytes.Equal(newExecutions[next].Config, row.Config), "the parameters of %d", row.ID)
 			next++
 		}
 		together = append(together, len(rows))

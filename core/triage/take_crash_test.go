@@ -153,6 +153,7 @@ func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 // decision, its audit and its message are there together or not at all.
 func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "kill each act on dead letters; another test kills a take")
 	program := operators(t)
 	for do, decision := range map[string]string{
 		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded", "discard-many": "discarded", "reopen": "",

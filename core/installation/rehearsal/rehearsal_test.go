@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // what is under way when it is handed back goes on there.
 func TestAnInstallationIsAdoptedServedAndHandedBack(t *testing.T) {
 	t.Parallel()
+	testkit.NeedsSlow(t, "rehearse an adoption as make adopt does; core/handback and migrations have its parts")
 	var out strings.Builder
 	report, err := rehearsal.Run(testkit.Context(t), rehearsal.Config{
 		DatabaseURL: testkit.EmptyDatabase(t), AMQPURL: testkit.VHost(t), ManagementURL: testkit.ManagementURL(t),

@@ -404,8 +404,8 @@ func (q *Queries) FindWrongQueueStats(ctx context.Context, page int32) ([]int64,
 
 const IsAdopted = `-- name: IsAdopted :one
 SELECT NOT EXISTS (
-    SELECT 1 FROM information_schema.columns
-    WHERE table_schema = current_schema() AND table_name = 'execution' AND column_name = 'finished_status'
+    SELECT FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid = to_regclass('execution') AND a.attname = 'finished_status' AND NOT a.attisdropped
 ) AS adopted
 `
 
