@@ -21,7 +21,7 @@ const (
 )
 
 // maxHeadsPerBlocked bounds how many waiters are read of a queue that is only
-// tried: workers rarely have room for more, and every round tries such queues.
+// tried: workers rarely have room for more, and every batch tries such queues.
 const maxHeadsPerBlocked = 8
 
 // spareHeads is how many heads are read beyond the free slots, in case some

@@ -104,7 +104,7 @@ func Preview(ctx context.Context, queries *store.Queries, target Target, word Wo
 func (w Word) makes() bool { return w.Act == ActPause || w.Act == ActLimit }
 
 // Say puts an operator's word on the target's queues, in the caller's
-// transaction. It takes effect with the commit: a round that holds a queue's
+// transaction. It takes effect with the commit: a batch that holds a queue's
 // lock ends first, and every later one finds the word on the row. A word that
 // a queue holds already changes nothing; one that only takes back what was said
 // makes no queue.
@@ -136,7 +136,7 @@ func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, er
 		return nil, fmt.Errorf("%s the queues of %s: %w", word.Act, target, err)
 	}
 	// A queue that is not kept by something wider does not belong among those
-	// that rounds try when there is room again; resumed, it is nudged.
+	// that batches try when there is room again; resumed, it is nudged.
 	if len(kept) > 0 {
 		if err := tx.ControlUnblockQueues(ctx, kept); err != nil {
 			return nil, fmt.Errorf("unblock the queues of %s: %w", target, err)
@@ -258,7 +258,7 @@ func storeWord(ctx context.Context, tx *store.Tx, target Target, word Word, queu
 }
 
 // Heads reads the executions at the heads of queues. A request for one of them
-// that comes again is harmless, and the round that takes it fills its queue.
+// that comes again is harmless, and the batch that takes it fills its queue.
 func Heads(ctx context.Context, queries *store.Queries, queues []int64) ([]Head, error) {
 	if len(queues) == 0 {
 		return nil, nil

@@ -271,7 +271,7 @@ func CompletedMessage(e EndedWaiter, at time.Time, source string) (outbox.Messag
 const maxConfigInNudge = 16 << 10
 
 // NudgeMessage is the request for the execution at the head of a queue once
-// more. The execution has its place; the round that takes the message gives
+// more. The execution has its place; the batch that takes the message gives
 // free slots to the queue's heads.
 func NudgeMessage(head Head, at time.Time, source string) (outbox.Message, error) {
 	envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{

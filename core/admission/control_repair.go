@@ -80,7 +80,7 @@ func (c *correction) page(n int) (part correction, more bool) {
 	return part, len(part.queues)+len(part.workers)+len(part.scopes)+len(part.actions)+len(part.notes) > 0
 }
 
-// lock takes the locks of a round in its order. The notes are taken last: what
+// lock takes the locks of a batch in its order. The notes are taken last: what
 // they say is in the counts from here on.
 func (c *correction) lock(ctx context.Context, tx *store.Tx) error {
 	if _, err := tx.RepairLockScopes(ctx, c.scopes); err != nil {

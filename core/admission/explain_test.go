@@ -37,7 +37,7 @@ func (n node) unkeyed() (out []string) {
 	return out
 }
 
-// plan is the generic plan of a statement, which the engine's rounds keep.
+// plan is the generic plan of a statement, which the engine's batches keep.
 func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 	t.Helper()
 	ctx := testkit.Context(t)

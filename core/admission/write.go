@@ -300,9 +300,9 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 }
 
 // wakers are, of the queues that one shared limit keeps until a moment, the one
-// each whose head has waited longest: the round that is run when the moment
+// each whose head has waited longest: the batch that is run when the moment
 // comes for it finds the others by the limit. If each had one run, thousands of
-// queues under one rate would have nothing but rounds run.
+// queues under one rate would have nothing but batches run.
 func wakers(kept []*queue) map[int64]*queue {
 	first := map[int64]*queue{}
 	for _, q := range kept {

@@ -13,11 +13,11 @@
 //
 // That a stop was asked for is stored (execution_cancel) in the transaction that
 // acts on it, before the status. From there on the execution is not repeated,
-// however it ends (S15): the round that would repeat it holds the lock of its
+// however it ends (S15): the batch that would repeat it holds the lock of its
 // slot's queue, and so does the cancellation of one that has ended with it.
 //
 // Every end made here writes its execution.completed in the same transaction
-// (S13, S14). The slot of one that was handed over is given back by the round that
+// (S13, S14). The slot of one that was handed over is given back by the batch that
 // reads the message. Whose turn it is now, because somebody before them left the
 // line, is asked for with the same transaction.
 //
@@ -26,7 +26,7 @@
 // The message to a worker is a hint. Poll sends it again at growing distance for
 // as long as the row says canceling, ends what its worker never started and what
 // has no worker, stops again what somebody wrote back to running, and stops the
-// repetition that a round made because it had read the row before the note. A
+// repetition that a batch made because it had read the row before the note. A
 // worker that is gone is the business of the search for orphans.
 //
 // An execution that is handed over to a worker that does not fence attempts may

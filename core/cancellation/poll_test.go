@@ -135,7 +135,7 @@ func TestThePollReadsAllPages(t *testing.T) {
 	require.Equal(t, n, b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "one end each")
 }
 
-// What was repeated although a stop had been asked for, by a round of an older
+// What was repeated although a stop had been asked for, by a batch of an older
 // make, is stopped; what somebody repeats by hand afterwards is not.
 func TestARepetitionAgainstTheNoteIsStopped(t *testing.T) {
 	t.Parallel()

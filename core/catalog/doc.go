@@ -8,7 +8,7 @@
 // keeps the actions and packs that the policies name from disappearing
 // meanwhile. Policies that say what the table says already are not touched.
 //
-// Every changed policy leaves a row in operator_audit. Rounds of the engine
+// Every changed policy leaves a row in operator_audit. Batches of the engine
 // decide by the new rules from the commit on; so that executions which wait
 // feel them without anything else happening, the same transaction appends the
 // requests of the first waiters concerned to the outbox once more. Beyond a few

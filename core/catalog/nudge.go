@@ -44,7 +44,7 @@ func (s *scopes) with(others scopes) scopes {
 func (s *scopes) empty() bool { return len(s.actions)+len(s.packs) == 0 && !s.everything }
 
 // nudge sends the requests for the first waiters of the queues concerned once
-// more: the rounds that take them fill the queues by the new rules.
+// more: the batches that take them fill the queues by the new rules.
 func (c *Catalog) nudge(ctx context.Context, tx *store.Tx, s scopes) (int, error) {
 	if s.empty() {
 		return 0, nil

@@ -39,7 +39,7 @@ func Engine() []string {
 		"outbox:before-publish",
 		"outbox:after-publish",
 		"outbox:before-delete",
-		"hot:before-ack", // the round is done, its messages are still the broker's
+		"hot:before-ack", // the batch is done, its messages are still the broker's
 		"hot:after-ack",
 	}
 }
@@ -50,12 +50,12 @@ func Letters() []string {
 	return []string{
 		"letter:before-commit", // the ledger is written and not committed
 		"letter:committed",     // the ledger has it, the letter is still the broker's
-		"letter:decided",       // the same, after a round
+		"letter:decided",       // the same, after a batch
 	}
 }
 
 // Events returns the points that an engine replica passes from an event to its
-// executions, besides those of a round.
+// executions, besides those of a batch.
 func Events() []string {
 	return []string{
 		"events:before-commit", // the enforcements are written, not committed
@@ -65,7 +65,7 @@ func Events() []string {
 }
 
 // Workflows returns the points that an engine replica passes when it leads workflows
-// on, besides those of a round.
+// on, besides those of a batch.
 func Workflows() []string {
 	return []string{
 		"advancement:committed", // what followed is true, and what follows from that was not begun

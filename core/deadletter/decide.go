@@ -31,7 +31,7 @@ type seen struct {
 
 // verdict is what becomes of a letter.
 type verdict struct {
-	// round says that the scheduler has to decide, under its locks.
+	// batch says that the scheduler has to decide, under its locks.
 	round bool
 	// released says that the execution is to be handed to the batches as ended.
 	released bool

@@ -343,7 +343,7 @@ func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
 		_, err = h.store(ctx, []*Letter{l})
 	}
 	if err != nil {
-		return fmt.Errorf("store dead letter %s, which no round could decide: %w", l.delivery.MessageID, err)
+		return fmt.Errorf("store dead letter %s, which no batch could decide: %w", l.delivery.MessageID, err)
 	}
 	h.ack(ctx, l)
 	return nil

@@ -86,7 +86,7 @@ func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
 	case h.found <- found:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("hand stranded work to the rounds: %w", ctx.Err())
+		return fmt.Errorf("hand stranded work to the schedulers: %w", ctx.Err())
 	}
 }
 

@@ -168,7 +168,7 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 	if err != nil {
 		// Only the end of the engine leaves work undone here: unacknowledged deliveries
 		// come again, here or at another replica.
-		l.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+		l.logger.DebugContext(ctx, "Batch given up, deliveries return to their queues", "error", err)
 		return
 	}
 	l.retry(ctx, append(in.later, ofLetters(in.letters)...))
@@ -189,7 +189,7 @@ func (l *lane) retry(ctx context.Context, items []item) {
 	}
 	for _, lot := range [][]item{held, others} {
 		if err := l.runBatch(scheduler.Impatient(ctx), lot, noErrands); err != nil {
-			l.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+			l.logger.DebugContext(ctx, "Batch given up, deliveries return to their queues", "error", err)
 			return
 		}
 	}
@@ -280,10 +280,10 @@ func (l *lane) failed(ctx context.Context, b *load, f batch.Failure) {
 	l.metrics.batchFailed()
 	switch {
 	case f.Verdict == batch.Again:
-		l.logger.WarnContext(ctx, "Round failed and is tried again",
+		l.logger.WarnContext(ctx, "Batch failed and is tried again",
 			"executions", len(b.items), "pause", f.Pause, "error", f.Err)
 	case !b.whole(f):
-		l.logger.WarnContext(ctx, "Round failed and is halved",
+		l.logger.WarnContext(ctx, "Batch failed and is halved",
 			"executions", len(b.items), "errands", b.errands.size(), "error", f.Err)
 	}
 }

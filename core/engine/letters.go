@@ -24,7 +24,7 @@ func (h *hot) SubmitLetters(ctx context.Context, letters []*deadletter.Letter) e
 	case h.letters <- letters:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("hand dead letters to the rounds: %w", ctx.Err())
+		return fmt.Errorf("hand dead letters to the schedulers: %w", ctx.Err())
 	}
 }
 

@@ -158,7 +158,7 @@ func (e *Engine) loopReady(name string) api.Check {
 func (e *Engine) schedulerReady() api.Check {
 	check := api.Check{Name: "rounds", OK: true, Detail: "idle"}
 	if done := e.hot.lastDone(); !done.IsZero() {
-		check.Detail = "last round " + moment(done)
+		check.Detail = "last batch " + moment(done)
 	}
 	if since, executions := e.hot.underWay(); !since.IsZero() {
 		check.OK = time.Since(since) < monitor.RoundPatience || e.gate.Holding() // which is told by itself

@@ -2,7 +2,7 @@
 //
 // A question comes about in two ways. An execution that completed asks it in its
 // result, under __inquiry at the top level or below data: Asked reads it and the
-// round that takes the completion opens it. Or it is a task of a workflow, core.ask:
+// batch that takes the completion opens it. Or it is a task of a workflow, core.ask:
 // its execution runs without a worker and without a slot for as long as the question
 // is open. Either way the inquiry, its message and whatever else the transaction
 // does are committed together, and an execution is asked about once, ever.

@@ -120,7 +120,7 @@ func (o *Opening) checkAssignees(ctx context.Context, q *store.Queries) error {
 func (o *Opening) Empty() bool { return o == nil || len(o.Questions)+len(o.Faults) == 0 }
 
 // Statements are what the transaction has to run: for completions through
-// Round.Also, or queued in a pipeline.
+// Batch.Also, or queued in a pipeline.
 func (o *Opening) Statements() []Statement {
 	var all []Statement
 	if o.begins && len(o.Questions) > 0 {

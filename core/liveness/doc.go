@@ -17,7 +17,7 @@
 // Suspects acquits a suspected worker when its queue has a consumer again.
 //
 // Nothing here moves work: what a worker was handed that is gone is decided by the
-// rounds (package recovery).
+// batches (package recovery).
 //
 // On failure a tick is repeated, and what was seen last grows old; a verdict older
 // than three intervals counts for nothing, so that workers are not shut out by a

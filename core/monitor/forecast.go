@@ -231,7 +231,7 @@ func (f *forecast) start(place int64, about bool) Expected {
 	if why := f.stands(); why != "" {
 		return Expected{Basis: "unknown: " + why}
 	}
-	last := bound{at: f.at, basis: "there is room, and the next round of the engine fills it"}
+	last := bound{at: f.at, basis: "there is room, and the next batch of the engine fills it"}
 	unknown := ""
 	for _, b := range f.bounds(place) {
 		if b.at.IsZero() {

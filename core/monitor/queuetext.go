@@ -116,7 +116,7 @@ func (d *QueueDetail) StateLine() string {
 	case d.Queued > 0 && d.Full():
 		return "Those who wait need a slot."
 	case d.Queued > 0:
-		return "There is room: the next round of the engine fills it."
+		return "There is room: the next batch of the engine fills it."
 	case d.Active > 0:
 		return "Nobody waits."
 	default:

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// RoundPatience is how long a round of the engine may be under way before the
+// RoundPatience is how long a batch of the engine may be under way before the
 // replica counts as stuck.
 const RoundPatience = time.Minute
 
@@ -61,7 +61,7 @@ type Replica struct {
 	Late     bool `json:"late"`
 	InFlight int  `json:"in_flight"`
 	// Loops are the last ticks by the replica's own clock, which Details.Clock
-	// tells. The rounds tick when they have done something.
+	// tells. The batches tick when they have done something.
 	Loops   map[string]time.Time `json:"loops"`
 	Details ReplicaDetails       `json:"details"`
 	// Problems says in words what is wrong with it; empty when it is well.
@@ -82,7 +82,7 @@ type ReplicaDetails struct {
 	Recreated []ReplicaQueue `json:"recreated,omitempty"`
 	// Outbox is how many committed messages it holds that are not confirmed.
 	Outbox int `json:"outbox"`
-	// RoundSince is when the oldest round under way began, by the replica's clock.
+	// RoundSince is when the oldest batch under way began, by the replica's clock.
 	RoundSince *time.Time `json:"round_since,omitempty"`
 	// DatabaseAway is the last time that it could not report, by its clock.
 	DatabaseAway *ReplicaOutage `json:"database_away,omitempty"`
@@ -222,7 +222,7 @@ func (r *Replica) starting(at time.Time) bool {
 // recreatedFor is for how long a queue that was gone is told of.
 const recreatedFor = 10 * time.Minute
 
-// troubles is what is wrong with its connections and its round.
+// troubles is what is wrong with its connections and its batch.
 func (r *Replica) troubles() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	now := r.Details.Clock.Add(r.Age)
@@ -245,7 +245,7 @@ func (r *Replica) troubles() (list []string) {
 		}
 	}
 	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > RoundPatience {
-		add("its round is under way for %s", span(now.Sub(*since)))
+		add("its batch is under way for %s", span(now.Sub(*since)))
 	}
 	return list
 }

@@ -90,7 +90,7 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 	require.Regexp(t, `^no consume connection to the broker since \d`, problems["cut"])
 	require.Regexp(t, `^loop recovery is silent for 5m`, problems["asleep"])
 	require.Regexp(t, `^queue q was gone and was declared again 4\d(\.\d)?s ago \(it has crashed\)`, problems["remade"])
-	require.Regexp(t, `^its round is under way for 1m3`, problems["stuck"])
+	require.Regexp(t, `^its batch is under way for 1m3`, problems["stuck"])
 	require.GreaterOrEqual(t, all.Oldest(), 3*time.Minute)
 
 	overview, err := b.Overview(t.Context())

@@ -45,7 +45,7 @@ func (w *Why) cause() []string {
 	case q.Blocked != "":
 		lines = append(lines, q.blockLine(w.Scope, w.At))
 	case !q.Full():
-		lines = append(lines, "There is room: the next round of the engine fills it.")
+		lines = append(lines, "There is room: the next batch of the engine fills it.")
 	}
 	return append(lines, w.engineLines()...)
 }
@@ -231,7 +231,7 @@ func (w *Why) extra() []string {
 		lines = append(lines, "Its slot has not been given back yet; the engine does that when it hears of the end.")
 	}
 	if w.inLine {
-		lines = append(lines, "It still has a place in line, which the engine takes away with its next round for that queue.")
+		lines = append(lines, "It still has a place in line, which the engine takes away with its next batch for that queue.")
 	}
 	if w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0 {
 		lines = append(lines, w.engineLines()...)

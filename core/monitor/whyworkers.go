@@ -66,7 +66,7 @@ func (r PendingRetry) sentence(at time.Time) string {
 		text += ", asked for by " + r.RequestedBy
 	}
 	if !r.Due.After(at) {
-		return text + ", due now: the next round of the engine lets it into its line."
+		return text + ", due now: the next batch of the engine lets it into its line."
 	}
 	return text + ", due in " + span(r.Due.Sub(at).Round(time.Second)) + "."
 }
@@ -196,7 +196,7 @@ func (m *Monitor) whyWorkers(ctx context.Context, tx *store.Tx, s shape, action 
 	}
 	need, err := of.Override(row.WorkerSelector, row.WorkerTolerations, row.WorkerAffinity)
 	if err != nil {
-		return nil //nolint:nilerr // it fails for that reason with the next round, which then says so
+		return nil //nolint:nilerr // it fails for that reason with the next batch, which then says so
 	}
 	need.Avoid = row.Avoid
 	workers, err := m.readFleet(ctx, tx)

@@ -14,7 +14,7 @@ import (
 )
 
 // request is newcomers whose messages arrive at once.
-func (m *machine) request(*rapid.T) { m.round(nil, m.again(m.newcomers())) }
+func (m *machine) request(*rapid.T) { m.batch(nil, m.again(m.newcomers())) }
 
 // requestLate is newcomers whose messages are still on their way.
 func (m *machine) requestLate(*rapid.T) { m.late = append(m.late, m.newcomers()...) }
@@ -28,7 +28,7 @@ func (m *machine) deliver(*rapid.T) {
 	list := rapid.Permutation(m.late).Draw(m.t, "arrive")
 	n := m.draw(1, len(list), "as many")
 	m.late = list[n:]
-	m.round(nil, m.again(list[:n:n]))
+	m.batch(nil, m.again(list[:n:n]))
 }
 
 // end has workers end executions, and not yet tell it.
@@ -48,7 +48,7 @@ func (m *machine) finish(*rapid.T) { m.end(m.some("running", running)) }
 func (m *machine) finishAndReport(*rapid.T) {
 	list := m.some("running", running)
 	m.end(list)
-	m.round(list, m.newcomers())
+	m.batch(list, m.newcomers())
 }
 
 // rush is more than a queue can take in of one lane, and some of the others, and
@@ -59,7 +59,7 @@ func (m *machine) rush(*rapid.T) {
 	for i, lane := range lanes {
 		list[i] = m.newcomer("alpha.plain", "a", lane, false)
 	}
-	m.round(nil, list)
+	m.batch(nil, list)
 	for range m.draw(4, 12, "ends") {
 		var running []*execution
 		for _, id := range slices.Sorted(maps.Keys(m.model.all)) {
@@ -71,7 +71,7 @@ func (m *machine) rush(*rapid.T) {
 			return
 		}
 		m.end(running[:1])
-		m.round(running[:1], nil)
+		m.batch(running[:1], nil)
 	}
 }
 
@@ -79,7 +79,7 @@ func (m *machine) rush(*rapid.T) {
 // did not happen.
 func (m *machine) report(*rapid.T) {
 	list := m.again(m.some("reported", func(e *execution) bool { return e.ended() && (e.holds || e.waits) }))
-	m.round(append(list, list[0]), nil)
+	m.batch(append(list, list[0]), nil)
 }
 
 // cancel is an UPDATE by another service. What stands in a line leaves a hole.
@@ -94,7 +94,7 @@ func (m *machine) cancel(*rapid.T) {
 		}
 	}
 	if rapid.Bool().Draw(m.t, "and said") {
-		m.round(list, nil)
+		m.batch(list, nil)
 		return
 	}
 	m.run(scheduler.FillStep{Queues: queues})
@@ -231,12 +231,12 @@ func (m *machine) nudge(name string) {
 	for _, id := range heads {
 		asked = append(asked, m.model.all[id])
 	}
-	// A limit comes into force with the first round that knows of it.
+	// A limit comes into force with the first batch that knows of it.
 	for _, id := range slices.Sorted(maps.Keys(m.model.all)) {
 		if e := m.model.all[id]; wide && strings.HasPrefix(e.at.action, pack) && (e.ended() || e.holds) {
 			asked = append(asked, e)
 			break
 		}
 	}
-	m.round(nil, asked)
+	m.batch(nil, asked)
 }

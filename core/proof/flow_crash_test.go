@@ -25,7 +25,7 @@ func flowPoints() []string {
 	return slices.Concat(crashpoint.Events(), crashpoint.Engine(), crashpoint.Workflows())
 }
 
-// deaths are deaths at all points, at the first reach and at a later one. Which round of
+// deaths are deaths at all points, at the first reach and at a later one. Which batch of
 // a workflow the later one is in differs from point to point. The short course has the
 // points of workflows and one of the others, which tests of events and executions have.
 func deaths(t testing.TB) (all []death) {

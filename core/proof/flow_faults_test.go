@@ -62,7 +62,7 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 		c.outlive(400*time.Millisecond, 8, func() int { return c.closeConnections(t) })
 	})
 
-	// F9. Whatever the replicas were doing in the database, not only their rounds.
+	// F9. Whatever the replicas were doing in the database, not only their batches.
 	t.Run("EveryConnectionToTheDatabaseIsTerminated", func(*testing.T) {
 		c.outlive(150*time.Millisecond, 20, func() int {
 			return c.count(`SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity

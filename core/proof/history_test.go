@@ -21,7 +21,7 @@ import (
 // Each act happened at one moment, its commit, of which an observer knows only
 // bounds. They are wide enough to be true and as narrow as can be seen:
 //
-//	enqueue   after the round that wrote the entry began to write it; before a
+//	enqueue   after the batch that wrote the entry began to write it; before a
 //	          reader first saw the entry
 //	admit     after the same of the slot; before a reader saw it, and before the
 //	          worker was told

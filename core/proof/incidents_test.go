@@ -258,7 +258,7 @@ func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testi
 
 // prefect#8251, #17415, #18991: a slot was taken in one transaction and its
 // reason written in another, and a release that failed was swallowed. Here a
-// round that cannot be written leaves everything as it was and says so.
+// batch that cannot be written leaves everything as it was and says so.
 func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)

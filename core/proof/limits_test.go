@@ -30,7 +30,7 @@ func newRoom(t *testing.T) *room {
 	return r
 }
 
-// replica makes the rounds of one more engine, one that knows nothing yet.
+// replica makes the batches of one more engine, one that knows nothing yet.
 func (r *room) replica(change ...func(*scheduler.Config)) *scheduler.Scheduler {
 	var cfg scheduler.Config
 	for _, c := range change {
@@ -60,7 +60,7 @@ func (r *room) ask(ids ...int64) scheduler.Result { return r.on(r.first, nil, id
 
 func (r *room) report(ids ...int64) scheduler.Result { return r.on(r.first, ids, nil) }
 
-// on has a replica take ends and requests in one round.
+// on has a replica take ends and requests in one batch.
 func (r *room) on(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
 	r.t.Helper()
 	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{}, scheduler.NewRequestStep(asked))
@@ -143,7 +143,7 @@ func TestL3WhoWaitsForAMomentKeepsNoSlot(t *testing.T) {
 	r.settle()
 }
 
-// L3 and prefect#23183: a slot that many queues share is given on in the round
+// L3 and prefect#23183: a slot that many queues share is given on in the batch
 // that takes it back, also by a replica that has seen none of those queues.
 func TestL3AReplicaThatKnowsNothingGivesASharedSlotOn(t *testing.T) {
 	t.Parallel()
@@ -174,7 +174,7 @@ func TestL3AReplicaThatKnowsNothingGivesASharedSlotOn(t *testing.T) {
 	}
 }
 
-// interruption is a step that lets somebody else act whenever a round is
+// interruption is a step that lets somebody else act whenever a batch is
 // planned for the nth time.
 type interruption struct {
 	nth int
@@ -192,7 +192,7 @@ func (s *interruption) Plan(context.Context, *scheduler.Plan) error {
 
 func (*interruption) Apply(*scheduler.Batch) {}
 
-// S3: a round that is planned again and again because it learns more of what it
+// S3: a batch that is planned again and again because it learns more of what it
 // needs does not remember a limit that was lowered meanwhile.
 func TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type mailbox struct {
 	messages []outbox.Message
 }
 
-// Published implements the relay of rounds and of operators.
+// Published implements the relay of batches and of operators.
 func (r *mailbox) Published(_ int64, messages []outbox.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +77,7 @@ type machine struct {
 	store     *store.Store
 	replicas  []*scheduler.Scheduler
 	operator  *triage.Triage
-	sent      *mailbox // what rounds send
+	sent      *mailbox // what batches send
 	said      *mailbox // what the operator sends
 	model     *model
 	ids       map[string]int64 // actions, and packs with a colon before
@@ -215,7 +215,7 @@ func idsOf(list []*execution) []int64 {
 	return ids
 }
 
-// run has one replica run a round, and others whatever it leaves unfilled.
+// run has one replica run a batch, and others whatever it leaves unfilled.
 func (m *machine) run(steps ...scheduler.Step) {
 	m.tb.Helper()
 	for tries := 0; ; tries++ {
@@ -230,9 +230,9 @@ func (m *machine) run(steps ...scheduler.Step) {
 	}
 }
 
-// round is what one replica is given at once, in the order in which the engine
+// batch is what one replica is given at once, in the order in which the engine
 // serves it, in both worlds.
-func (m *machine) round(ended, asked []*execution) {
+func (m *machine) batch(ended, asked []*execution) {
 	m.run(scheduler.NewReleaseStep(idsOf(ended)), scheduler.FillStep{}, scheduler.NewRequestStep(idsOf(asked)))
 	for _, e := range ended {
 		m.model.report(e)
@@ -284,7 +284,7 @@ func (m *machine) again(list []*execution) []*execution {
 // The whole of shared admission against a model that was written from its
 // rules: S1–S7, S17, S21, S23 and L3, with every message twice now and then,
 // messages that come late, cancels and deletions by others, and limits, pauses
-// and policies that change meanwhile. Three replicas take the rounds in turn.
+// and policies that change meanwhile. Three replicas take the batches in turn.
 func TestAdmissionFollowsItsRules(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })

@@ -141,8 +141,8 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 	r.settle()
 }
 
-// L3: who waits for a worker is found by the first round after one is there,
-// whatever that round is about.
+// L3: who waits for a worker is found by the first batch after one is there,
+// whatever that batch is about.
 func TestL3AWorkerThatComesBackIsGivenWhoWaited(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)

@@ -195,7 +195,7 @@ func (w *world) acts(t *testing.T, changes []change, keys func(execution int64) 
 }
 
 // sortChanges puts the log in order of transactions, and within one into the
-// order in which a round decides: it takes back, gives away, and then lets
+// order in which a batch decides: it takes back, gives away, and then lets
 // newcomers wait. It writes the first two in one statement.
 func sortChanges(changes []change) {
 	first := map[int64]int64{}

@@ -54,8 +54,8 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for range 3 {
-		rounds := b.replica(t)
-		wg.Go(func() { b.abuse(ctx, t, rounds, requests, ended, hint) })
+		replica := b.replica(t)
+		wg.Go(func() { b.abuse(ctx, t, replica, requests, ended, hint) })
 	}
 	wg.Go(func() { b.work(ctx, t, ended, cancel) })
 	wg.Wait()
@@ -68,7 +68,7 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 
 // abuse is one replica: it takes what is there, in small batches.
 func (b *bundle) abuse(
-	ctx context.Context, t *testing.T, rounds *scheduler.Scheduler, requests, ended chan int64, hint func(int64) scheduler.Hint,
+	ctx context.Context, t *testing.T, replica *scheduler.Scheduler, requests, ended chan int64, hint func(int64) scheduler.Hint,
 ) {
 	var unfilled []int64
 	take := func(from chan int64, most int) (ids []int64) {
@@ -103,7 +103,7 @@ func (b *bundle) abuse(
 		for _, id := range asked {
 			said[id] = hint(id)
 		}
-		result, err := rounds.Run(context.WithoutCancel(ctx), scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports),
+		result, err := replica.Run(context.WithoutCancel(ctx), scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports),
 			scheduler.FillStep{Queues: unfilled}, scheduler.NewRequestStep(asked).WithHints(said))
 		if err != nil {
 			t.Errorf("round: %v", err)

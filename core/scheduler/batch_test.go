@@ -38,15 +38,15 @@ func (r *relay) take() []outbox.Message {
 }
 
 type bundle struct {
-	store  *store.Store
-	rounds *scheduler.Scheduler
-	relay  *relay
+	store     *store.Store
+	scheduler *scheduler.Scheduler
+	relay     *relay
 }
 
 func setup(t *testing.T, change ...func(*scheduler.Config)) *bundle {
 	t.Helper()
 	b := &bundle{store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{}}
-	b.rounds = b.replica(t, change...)
+	b.scheduler = b.replica(t, change...)
 	return b
 }
 
@@ -71,14 +71,14 @@ func (b *bundle) request(t *testing.T, action testkit.ActionRow, n int) []int64 
 
 func (b *bundle) dispatch(t *testing.T, ids ...int64) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(t, err)
 	return result
 }
 
 func (b *bundle) complete(t *testing.T, ids ...int64) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 	return result
 }
@@ -153,7 +153,7 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	// S5: a newcomer goes behind those who wait even when a slot is free.
 	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
 	late := b.request(t, action, 1)
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[1], ids[2]}), scheduler.FillStep{}, scheduler.NewRequestStep(late))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[1], ids[2]}), scheduler.FillStep{}, scheduler.NewRequestStep(late))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2, Enqueued: 1}, result)
 	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
@@ -178,7 +178,7 @@ func TestALostRequestEntersItsQueueInTheOrderOfRequests(t *testing.T) {
 	testkit.Policy(t, b.store, action, 1)
 	ids := b.request(t, action, 9)
 	b.dispatch(t, ids[0], ids[2], ids[4], ids[5], ids[8]) // the others' messages are lost
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{ids[1], ids[3], ids[6], ids[7]}).
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{ids[1], ids[3], ids[6], ids[7]}).
 		WithLate([]int64{ids[1], ids[3], ids[6], ids[7]}))
 	require.NoError(t, err)
 	require.Equal(t, 4, result.Enqueued)
@@ -235,7 +235,7 @@ func TestALimitMayChangeWhileExecutionsWait(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	now := time.Now()
-	b.rounds = b.replica(t, func(c *scheduler.Config) { c.Now = func() time.Time { return now } })
+	b.scheduler = b.replica(t, func(c *scheduler.Config) { c.Now = func() time.Time { return now } })
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(50) })
 	action := testkit.Action(t, b.store, "pk.change")
 	policy := testkit.Policy(t, b.store, action, 3)
@@ -259,7 +259,7 @@ func TestALimitMayChangeWhileExecutionsWait(t *testing.T) {
 			break
 		}
 		var err error
-		result, err = b.rounds.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled})
+		result, err = b.scheduler.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled})
 		require.NoError(t, err)
 	}
 	require.Equal(t, 4, granted, "a raised limit is filled at once")

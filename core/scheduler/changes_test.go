@@ -44,7 +44,7 @@ func TestAnActionDeletedWhileItRunsGivesTheWorkerBack(t *testing.T) {
 	testkit.Exec(t, b.store, `DELETE FROM action WHERE id = $1`, action.ID)
 	b.finish(t, attune.StatusCompleted, ids[0], others[0])
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[0], others[0]}),
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[0], others[0]}),
 		scheduler.FillStep{Queues: []int64{queue}}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Ended: 1}, result)
@@ -99,7 +99,7 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	b.finish(t, attune.StatusCompleted, ids[0])
 	testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive'`)
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{}, scheduler.NewRequestStep(ids[1:]))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1, Ended: 1}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -142,7 +142,7 @@ func TestAnEntryThatVanishesUnderARoundIsMadeAgain(t *testing.T) {
 		testkit.Exec(t, b.store, `DELETE FROM execution_admission_entry`)
 		testkit.Exec(t, b.store, `UPDATE execution_admission_state SET queued_count = 0, head_order = next_queue_order`)
 	}}
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, vanish, scheduler.NewRequestStep(ids[1:]))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, vanish, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ids[1]))

@@ -34,9 +34,9 @@ func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
 	passes := func(most int) {
 		testkit.Exec(t, b.store, `UPDATE admission_scope SET period_start = period_start - interval '1 day'`)
 		testkit.Exec(t, b.store, `UPDATE admission_blocked SET until = now() - interval '1 second', wake = CASE WHEN wake IS NOT NULL THEN now() - interval '1 second' END`)
-		rounds := 0
-		for result := b.run(t, scheduler.FillStep{}); result.Wake > 0 && result.Wake < time.Minute || len(result.Unfilled) > 0; rounds++ {
-			require.Less(t, rounds, most, "rounds come to an end")
+		batches := 0
+		for result := b.run(t, scheduler.FillStep{}); result.Wake > 0 && result.Wake < time.Minute || len(result.Unfilled) > 0; batches++ {
+			require.Less(t, batches, most, "batches come to an end")
 			result = b.run(t, scheduler.FillStep{Queues: result.Unfilled})
 		}
 	}

@@ -22,7 +22,7 @@ func TestAWorkerThatHearsNothingIsWaitedFor(t *testing.T) {
 
 	testkit.Exec(t, b.store, `UPDATE worker SET status = 'active'`)
 	queue := int64(testkit.Count(t, b.store, `SELECT id FROM execution_admission_state`))
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{Queues: []int64{queue}})
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{Queues: []int64{queue}})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 2}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)

@@ -29,20 +29,20 @@ func (r *relay) keys() []string {
 }
 
 type enforcements struct {
-	t       *testing.T
-	store   *store.Store
-	relay   *relay
-	rounds  *scheduler.Scheduler
-	action  testkit.ActionRow
-	worker  testkit.WorkerRow
-	trigger int64
-	rule    int64
+	t         *testing.T
+	store     *store.Store
+	relay     *relay
+	scheduler *scheduler.Scheduler
+	action    testkit.ActionRow
+	worker    testkit.WorkerRow
+	trigger   int64
+	rule      int64
 }
 
 func setupEnforcements(t *testing.T) *enforcements {
 	t.Helper()
 	b := &enforcements{t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{}}
-	b.rounds = b.replica()
+	b.scheduler = b.replica()
 	b.action = testkit.Action(t, b.store, "demo.act")
 	b.worker = testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
 	b.trigger = b.id(`insert into trigger (ref, label) values ('demo.door', 'x') returning id`)
@@ -69,7 +69,7 @@ func (b *enforcements) enforcement(event int, config string) int64 {
 func (b *enforcements) run(ids ...int64) scheduler.EnforcementOutcome {
 	b.t.Helper()
 	step := scheduler.NewEnforcementStep(ids)
-	_, err := b.rounds.Run(testkit.Context(b.t), step)
+	_, err := b.scheduler.Run(testkit.Context(b.t), step)
 	require.NoError(b.t, err)
 	return step.Outcome()
 }
@@ -203,7 +203,7 @@ func TestReplicasWithTheSameEnforcementsMakeOneExecutionEach(t *testing.T) {
 	}
 	var replicas errgroup.Group
 	for r := range 3 {
-		rounds := b.replica()
+		replica := b.replica()
 		replicas.Go(func() error {
 			mine := slices.Clone(ids)
 			if r%2 == 1 {
@@ -211,7 +211,7 @@ func TestReplicasWithTheSameEnforcementsMakeOneExecutionEach(t *testing.T) {
 			}
 			for part := range slices.Chunk(append(mine, mine...), 11+r) {
 				for {
-					_, err := rounds.Run(testkit.Context(t), scheduler.NewEnforcementStep(part))
+					_, err := replica.Run(testkit.Context(t), scheduler.NewEnforcementStep(part))
 					if err == nil {
 						break
 					}

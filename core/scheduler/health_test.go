@@ -39,8 +39,8 @@ func TestHealthDecidesWhoIsGivenWork(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id <> $1`, ill)
 	other := testkit.Action(t, b.store, "pk.b")
 	ids = b.request(t, other, 2)
-	rounds := b.replica(t)
-	result, err := rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
+	replica := b.replica(t)
+	result, err := replica.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 2}, result, "they are there, so nothing fails")
 	require.Equal(t, "waiting for a worker: nothing may be given to those that fit now: ill is unhealthy: 12 failures in a row",

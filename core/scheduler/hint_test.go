@@ -112,7 +112,7 @@ func TestHintsDoNotMisleadAboutGroupsAndSharedLimits(t *testing.T) {
 		return said
 	}
 	for _, config := range []string{`{"env":"prod"}`, `{"env":"test"}`, ``} {
-		for _, release := range []*scheduler.Scheduler{b.rounds, b.replica(t)} {
+		for _, release := range []*scheduler.Scheduler{b.scheduler, b.replica(t)} {
 			id := b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"env": "prod"} })
 			require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.FillStep{}, hinted(hint(config), id)), config)
 			require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution_holder h JOIN execution_admission_state s ON s.id = h.state_id

@@ -18,8 +18,8 @@ func (b *bundle) leave(t *testing.T, ids []int64, before ...scheduler.Step) sche
 	for i, id := range ids {
 		list[i] = scheduler.Unstarted{Execution: id, Leaving: true}
 	}
-	b.rounds = b.replica(t) // it knows the workers as they are now
-	result, err := b.rounds.Run(testkit.Context(t), append(before, scheduler.NewReassignStep(list, true))...)
+	b.scheduler = b.replica(t) // it knows the workers as they are now
+	result, err := b.scheduler.Run(testkit.Context(t), append(before, scheduler.NewReassignStep(list, true))...)
 	require.NoError(t, err)
 	return result
 }

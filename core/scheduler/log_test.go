@@ -20,7 +20,7 @@ func TestEveryDecisionNamesItsExecution(t *testing.T) {
 	logged := func() *bytes.Buffer {
 		log := &bytes.Buffer{}
 		logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		b.rounds = scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: b.relay, Logger: logger})
+		b.scheduler = scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: b.relay, Logger: logger})
 		return log
 	}
 	late, old, other := overdue(t, b, 2)

@@ -26,7 +26,7 @@ func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.rounds.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(late))
+		_, err := b.scheduler.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(late))
 		done <- err
 	}()
 	testkit.Eventually(t, func() bool {

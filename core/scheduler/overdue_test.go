@@ -29,7 +29,7 @@ func overdue(t *testing.T, b *bundle, n int) (late []scheduler.Unstarted, old, o
 	ids, old, other := stranded(t, b, n)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
 	b.age(t, 320*time.Second, ids...)
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	for _, id := range ids {
 		late = append(late, scheduler.Unstarted{Execution: id, Worker: old, Attempt: 1, Late: &scheduler.Late{Allowed: 300 * time.Second}})
 	}
@@ -38,7 +38,7 @@ func overdue(t *testing.T, b *bundle, n int) (late []scheduler.Unstarted, old, o
 
 func (b *bundle) decide(t *testing.T, late []scheduler.Unstarted, move bool) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReassignStep(late, move))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReassignStep(late, move))
 	require.NoError(t, err)
 	return result
 }
@@ -83,7 +83,7 @@ func TestWhatIsNotStartedInTimeFailsInThePublishedWords(t *testing.T) {
 	require.Equal(t, message.KeyExecutionCompleted, sent[0].RoutingKey)
 
 	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, Unstarted: 3}
-	result2, err := b.rounds.Run(testkit.Context(t),
+	result2, err := b.scheduler.Run(testkit.Context(t),
 		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, []scheduler.Report{{Execution: late[0].Execution}}))
 	require.NoError(t, err)
 	require.Equal(t, 1, result2.Released)
@@ -97,7 +97,7 @@ func TestAnExistingWorkerIsToldToDropWhatItDidNotStart(t *testing.T) {
 	b := setup(t)
 	late, old, _ := overdue(t, b, 1)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = '{"max_concurrent_executions": 5}' WHERE id = $1`, old)
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.decide(t, late, true))
 	sent := b.relay.take()
 	require.Len(t, sent, 2)
@@ -116,11 +116,11 @@ func TestWhatAFullWorkerHasNotComeToIsNotLost(t *testing.T) {
 	late, old, other := overdue(t, b, 1)
 	late[0].Late.Full = true
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, other)
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{}, b.decide(t, late, true))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, late[0].Execution))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = false WHERE id = $1`, other)
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Moved: 1}, b.decide(t, late, true))
 }

@@ -38,7 +38,7 @@ func (b *bundle) text(t *testing.T, query string, args ...any) string {
 }
 
 // fill runs one batch for the queues that have waiters.
-func (b *bundle) fill(t *testing.T, rounds *scheduler.Scheduler) scheduler.Result {
+func (b *bundle) fill(t *testing.T, replica *scheduler.Scheduler) scheduler.Result {
 	t.Helper()
 	rows, err := b.store.Pool().Query(testkit.Context(t), `SELECT id FROM execution_admission_state WHERE queued_count > 0 ORDER BY id`)
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func (b *bundle) fill(t *testing.T, rounds *scheduler.Scheduler) scheduler.Resul
 		ids = append(ids, id)
 	}
 	require.NoError(t, rows.Err())
-	result, err := rounds.Run(testkit.Context(t), scheduler.FillStep{Queues: ids})
+	result, err := replica.Run(testkit.Context(t), scheduler.FillStep{Queues: ids})
 	require.NoError(t, err)
 	return result
 }
@@ -262,7 +262,7 @@ func TestWhoWaitsIsHandedOverWhenAnyFittingWorkerFrees(t *testing.T) {
 	end := func(worker int64) scheduler.Result {
 		id := int64(testkit.Count(t, b.store, `SELECT min(id) FROM execution WHERE worker = $1 AND status = 'scheduled'`, worker))
 		b.finish(t, attune.StatusCompleted, id)
-		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{id}), scheduler.FillStep{})
+		result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{id}), scheduler.FillStep{})
 		require.NoError(t, err)
 		return result
 	}

@@ -17,7 +17,7 @@ import (
 
 func (b *bundle) run(t *testing.T, steps ...scheduler.Step) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(testkit.Context(t), steps...)
+	result, err := b.scheduler.Run(testkit.Context(t), steps...)
 	require.NoError(t, err)
 	return result
 }
@@ -133,7 +133,7 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 		"giving back does not forget whose limit it is")
 	b.finish(t, attune.StatusCompleted, ids[0])
 	// A replica that has never seen these groups.
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
 	b.quiet(t)
 }
@@ -154,7 +154,7 @@ func TestS4AnActionsOwnLimitKeepsItsLineInOrder(t *testing.T) {
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 3}, b.dispatch(t, ids...))
 	b.finish(t, attune.StatusCompleted, ids[0])
 	// Its waiters are of groups that a fresh replica has to learn of.
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 3}, b.complete(t, ids[0]))
 	b.quiet(t)
 }
@@ -284,24 +284,24 @@ func TestAChangedLimitIsInForceInTheNextRound(t *testing.T) {
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
 	rule := testkit.Policy(t, b.store, action, 1)
-	replicas := []*scheduler.Scheduler{b.rounds, b.replica(t), b.replica(t)}
+	replicas := []*scheduler.Scheduler{b.scheduler, b.replica(t), b.replica(t)}
 	ids := b.request(t, action, 9)
 	for i := range replicas {
-		b.rounds = replicas[i]
+		b.scheduler = replicas[i]
 		b.dispatch(t, ids...) // every replica knows the old limit
 	}
 	set := func(n int) { testkit.Exec(t, b.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, n, rule.ID) }
 	set(3)
-	b.rounds = replicas[1]
+	b.scheduler = replicas[1]
 	require.Equal(t, scheduler.Result{Granted: 2}, b.nudge(t, ids[1]), "the request of one who waits, once more")
 	set(2)
 	for i := range 2 {
-		b.rounds = replicas[i]
+		b.scheduler = replicas[i]
 		b.finish(t, attune.StatusCompleted, ids[i])
 		require.Equal(t, scheduler.Result{Released: 1, Granted: i}, b.complete(t, ids[i]), "it drains to two, and goes on at two")
 	}
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET limit_override = 5`)
-	b.rounds = replicas[2]
+	b.scheduler = replicas[2]
 	require.Equal(t, scheduler.Result{Granted: 3}, b.nudge(t, ids[8]))
 	testkit.Exec(t, b.store, `DELETE FROM policy`)
 	require.Equal(t, scheduler.Result{}, b.nudge(t, ids[8]), "the operator's word outlives the policy")

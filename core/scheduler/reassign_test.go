@@ -44,7 +44,7 @@ func stranded(t *testing.T, b *bundle, n int) (ids []int64, old, other int64) {
 	require.Equal(t, n, b.dispatch(t, ids...).Granted)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() - interval '10 minutes' WHERE id = $1`, old)
 	other = testkit.Worker(t, b.store, "other", fenced).ID
-	b.rounds = b.replica(t) // it has not seen the old one alive
+	b.scheduler = b.replica(t) // it has not seen the old one alive
 	b.relay.take()
 	return ids, old, other
 }
@@ -55,7 +55,7 @@ func (b *bundle) rehome(t *testing.T, ids []int64, before ...scheduler.Step) sch
 	for i, id := range ids {
 		list[i].Execution = id
 	}
-	result, err := b.rounds.Run(testkit.Context(t), append(before, scheduler.NewReassignStep(list, true))...)
+	result, err := b.scheduler.Run(testkit.Context(t), append(before, scheduler.NewReassignStep(list, true))...)
 	require.NoError(t, err)
 	return result
 }
@@ -105,15 +105,15 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	b := setup(t)
 	ids, old, other := stranded(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = '{}' WHERE id = $1`, other)
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 2}, b.rehome(t, ids))
 	require.Equal(t, scheduler.Result{}, b.rehome(t, ids))
 
 	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
 	reports := []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}, {Execution: ids[0], Said: attune.StatusTimeout}}
 	for _, repeated := range []int{2, 0, 0} { // every report comes three times, to two replicas
-		b.rounds = b.replica(t)
-		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, reports), scheduler.FillStep{})
+		b.scheduler = b.replica(t)
+		result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, reports), scheduler.FillStep{})
 		require.NoError(t, err)
 		require.Len(t, result.Repeated, repeated)
 		require.Equal(t, repeated, result.Released)
@@ -138,7 +138,7 @@ func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
 	b.finish(t, attune.StatusCanceling, ids[0]) // by the hand of another service
 	b.finish(t, attune.StatusFailed, ids...)
 	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
-	result, err := b.rounds.Run(testkit.Context(t),
+	result, err := b.scheduler.Run(testkit.Context(t),
 		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}}))
 	require.NoError(t, err)
 	require.Equal(t, 2, result.Released)
@@ -163,7 +163,7 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 		}
 	}
 	for _, want := range []scheduler.Result{{Moved: 2}, {}} {
-		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReassignStep(notes, true))
+		result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReassignStep(notes, true))
 		require.NoError(t, err)
 		require.Equal(t, want, result)
 	}
@@ -180,14 +180,14 @@ func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
 	line := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
 	b.dispatch(t, line...) // fills the other worker, and a line behind it
 	rehome := scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0]}}, true)
-	_, err := b.rounds.Run(testkit.Context(t), rehome)
+	_, err := b.scheduler.Run(testkit.Context(t), rehome)
 	require.NoError(t, err)
 	require.Len(t, rehome.Left(), 1, "no room: it is left for the next round")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 
 	b.finish(t, attune.StatusCompleted, line[0])
 	again := scheduler.NewReassignStep(rehome.Left(), true)
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.FillStep{})
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Moved)
 	require.Zero(t, result.Granted)
@@ -232,9 +232,9 @@ func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
 	for attempt := int32(1); attempt <= 10; attempt++ {
-		b.rounds = b.replica(t)
+		b.scheduler = b.replica(t)
 		note := []scheduler.Unstarted{{Execution: ids[0], Note: 1, Worker: old, Attempt: attempt}}
-		result, err := b.rounds.Run(testkit.Context(t), scheduler.NewReassignStep(note, true))
+		result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReassignStep(note, true))
 		require.NoError(t, err)
 		if attempt < 10 {
 			require.Equal(t, scheduler.Result{Moved: 1}, result, "attempt %d", attempt)
@@ -255,17 +255,17 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	ids, _, other := stranded(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
 	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, ids))
 	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1, MaxDelay: 1, Unstarted: 1}}
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
 	require.NoError(t, err)
 	require.Len(t, result.Repeated, 1)
 	next := result.Repeated[0].ID
-	b.rounds = b.replica(t, func(c *scheduler.Config) { c.WaitForWorkers = true })
+	b.scheduler = b.replica(t, func(c *scheduler.Config) { c.WaitForWorkers = true })
 	require.Equal(t, 1, b.dispatch(t, next).Enqueued)
 	testkit.Worker(t, b.store, "new", fenced)
-	b.rounds = b.replica(t)
+	b.scheduler = b.replica(t)
 	require.Equal(t, 1, b.dispatch(t).Granted)
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, next))
 
@@ -273,11 +273,11 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	ids, _, other = stranded(t, failing, 1)
 	testkit.Exec(t, failing.store, `DELETE FROM worker WHERE id = $1`, other)
 	testkit.Exec(t, failing.store, `UPDATE action SET max_retries = 0`)
-	failing.rounds = failing.replica(t)
+	failing.scheduler = failing.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 1}, failing.rehome(t, ids))
 	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'error' = 'Worker queue TTL expired: heartbeat timeout before the worker started the execution'`, ids[0]))
-	result, err = failing.rounds.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
+	result, err = failing.scheduler.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
 	require.NoError(t, err)
 	next = result.Repeated[0].ID
 	failing.dispatch(t, next)

@@ -57,7 +57,7 @@ func TestTheLastRoomIsTakenOnce(t *testing.T) {
 	late, early := b.request(t, a, 1), b.request(t, other, 1)
 	rival := b.replica(t)
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(late), &decided{func() {
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(late), &decided{func() {
 		got, err := rival.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(early))
 		require.NoError(t, err)
 		require.Equal(t, scheduler.Result{Granted: 1}, got)
@@ -74,7 +74,7 @@ func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	left, stays := testkit.Worker(t, b.store, "left", announces(9, nil)), testkit.Worker(t, b.store, "stays", announces(1, nil))
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
 		&decided{func() { testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, left.ID) }})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 2}, result)
@@ -97,7 +97,7 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	waits := b.request(t, a, 1)
 	rival := b.replica(t)
 
-	result, err := b.rounds.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(waits), &decided{func() {
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(waits), &decided{func() {
 		got, err := rival.Run(testkit.Context(t), scheduler.NewReleaseStep(holders), scheduler.FillStep{})
 		require.NoError(t, err)
 		require.Equal(t, scheduler.Result{Released: 3}, got)
@@ -134,7 +134,7 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	others = append(others, b.request(t, free, 1)...)
 	end := b.lockQueue(t, held)
 	run := func(insists map[int64]bool) scheduler.Result {
-		result, err := b.rounds.RunSparing(testkit.Context(t), insists,
+		result, err := b.scheduler.RunSparing(testkit.Context(t), insists,
 			scheduler.NewReleaseStep([]int64{ended[0], others[0]}), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{asks[0], others[1], asks[1]}))
 		require.NoError(t, err)
 		return result

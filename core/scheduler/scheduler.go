@@ -229,7 +229,7 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 		default:
 			return Result{}, err
 		}
-		s.logger.DebugContext(ctx, "Round is run again", "attempt", try, "error", err)
+		s.logger.DebugContext(ctx, "Batch is run again", "attempt", try, "error", err)
 	}
 }
 

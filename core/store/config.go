@@ -47,7 +47,7 @@ type Config struct {
 
 const idleTimeout = 10 * time.Second
 
-// hotLockTimeout is how long a round waits for a lock. Other rounds hold theirs
+// hotLockTimeout is how long a batch waits for a lock. Other batches hold theirs
 // for milliseconds; who holds one for longer is somebody else.
 const hotLockTimeout = 6 * time.Second
 

@@ -34,7 +34,7 @@ func (b *bundle) cancelOrder(t testing.TB, order triage.CancelOrder) *triage.Can
 	return receipt
 }
 
-// deliver runs the rounds that take what the operator has sent, until nothing
+// deliver runs the batches that take what the operator has sent, until nothing
 // follows from it.
 func (b *bundle) deliver(t testing.TB) {
 	t.Helper()
@@ -209,7 +209,7 @@ func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// Cancels against rounds that admit, hand over and complete, and against each
+// Cancels against batches that admit, hand over and complete, and against each
 // other: everything that was asked to stop ends once, nothing is left in a line,
 // no slot is lost, and no act fails.
 func TestCancelsBesideReplicas(t *testing.T) {
@@ -275,7 +275,7 @@ func TestCancelsBesideReplicas(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// A round that has decided about a row before a cancel has it, with no line in
+// A batch that has decided about a row before a cancel has it, with no line in
 // common, finds its guard false and decides anew.
 func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@
 // # Acts
 //
 // Say puts an operator's word on queues: pause, resume, another limit, the
-// policy's limit again. It takes effect with its commit: a round that holds a
+// policy's limit again. It takes effect with its commit: a batch that holds a
 // queue's lock ends first, afterwards a paused queue admits nothing, and its
 // order is the same when it is resumed (invariant S21). Lowering a limit evicts
 // nobody. Saying what is so already changes nothing.
@@ -30,7 +30,7 @@
 //
 // ActOnWorker takes workers out of service and back, and removes those that are
 // gone. A cordon and a drain hold for every hand-over that commits after the
-// receipt: it waits for the rounds that had looked at the workers before.
+// receipt: it waits for the batches that had looked at the workers before.
 //
 // # On failure
 //

@@ -69,7 +69,7 @@ func (t *Triage) find(ctx context.Context, action string) (target admission.Targ
 }
 
 // Repair puts right what PlanRepair would find: counters are counted again and
-// set under the locks of a round, ended executions give back what they hold,
+// set under the locks of a batch, ended executions give back what they hold,
 // and queues that may admit somebody are nudged, also those that waited for a
 // shared limit or a worker that has room now. It looks again at the end.
 // With an error it returns what had been done by then.

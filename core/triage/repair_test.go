@@ -12,7 +12,7 @@ import (
 )
 
 // Every kind of drift is found, put right under the locks, and audited; the
-// rounds go on as if nothing had been.
+// batches go on as if nothing had been.
 func TestRepairOfEveryKindOfDrift(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -120,7 +120,7 @@ func (t *Triage) send(ctx context.Context, tx *store.Tx, messages []outbox.Messa
 	return nil
 }
 
-// nudge sends the requests for the heads of queues again, so that a round
+// nudge sends the requests for the heads of queues again, so that a batch
 // fills them.
 func (t *Triage) nudge(ctx context.Context, tx *store.Tx, heads []admission.Head, sent *Sent) error {
 	if len(heads) == 0 {

@@ -43,7 +43,7 @@ func (r *relay) take() []outbox.Message {
 	return out
 }
 
-// bundle is a database with the rounds of engines and an operator.
+// bundle is a database with the batches of engines and an operator.
 type bundle struct {
 	store    *store.Store
 	rounds   *scheduler.Scheduler
@@ -59,7 +59,7 @@ func setup(t *testing.T) *bundle {
 	return b
 }
 
-// replica makes the rounds of one more engine on the same database.
+// replica makes the batches of one more engine on the same database.
 func (b *bundle) replica(t *testing.T) *scheduler.Scheduler {
 	t.Helper()
 	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: &relay{}, Logger: testkit.Logger(t)})
@@ -96,7 +96,7 @@ func (b *bundle) requestIn(t testing.TB, action testkit.ActionRow, tenant string
 
 func byTenant(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} }
 
-// dispatch runs the round that takes these requests, and those that fill what
+// dispatch runs the batch that takes these requests, and those that fill what
 // it left.
 func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
@@ -112,7 +112,7 @@ func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 	return result
 }
 
-// finish ends executions as a worker does, and runs the round that hears of it.
+// finish ends executions as a worker does, and runs the batch that hears of it.
 func (b *bundle) finish(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
 	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = any($1)`, ids)
@@ -204,7 +204,7 @@ func (b *bundle) audit(t testing.TB, id int64) auditRow {
 	return a
 }
 
-// storm runs the rounds of several replicas until the context ends: each hears
+// storm runs the batches of several replicas until the context ends: each hears
 // of what its share of workers has ended, and fills.
 func (b *bundle) storm(ctx context.Context, t *testing.T, action testkit.ActionRow, replicas int) (wait func()) {
 	t.Helper()

@@ -92,7 +92,7 @@ type WordReceipt struct {
 	ReasonChanged int `json:"reason_changed,omitempty"`
 	Waiting       int `json:"waiting"` // executions that wait in them
 	// WithRoom is how many queues have room now for somebody whom they kept; their
-	// rounds are asked for.
+	// batches are asked for.
 	WithRoom int   `json:"queues_with_room"`
 	Audit    int64 `json:"audit_id,omitempty"`
 }

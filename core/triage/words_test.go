@@ -191,7 +191,7 @@ func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// Queues that only an operator keeps do not stand among those that rounds try
+// Queues that only an operator keeps do not stand among those that batches try
 // when a worker has room again.
 func TestAPausedQueueIsNotBlocked(t *testing.T) {
 	t.Parallel()

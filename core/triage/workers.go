@@ -128,7 +128,7 @@ func (t *Triage) Forget(ctx context.Context, worker, reason string) (*WorkerRece
 	return t.ActOnWorker(ctx, WorkerOrder{Act: ForgetWorker, Worker: worker, Reason: reason})
 }
 
-// settlePatience is how long an act waits for rounds that were under way.
+// settlePatience is how long an act waits for batches that were under way.
 const settlePatience = 5 * time.Second
 
 // ActOnWorker does what one of the acts says. Who says what is so already changes
@@ -169,7 +169,7 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 	return receipt, nil
 }
 
-// settle waits for the rounds that may still hand something over by what they saw
+// settle waits for the batches that may still hand something over by what they saw
 // before, and then counts what the worker has. What was said is committed: without
 // an answer in time the receipt says that it is not settled, and nothing fails.
 func (t *Triage) settle(ctx context.Context, receipt *WorkerReceipt) {

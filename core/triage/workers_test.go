@@ -154,7 +154,7 @@ func TestOfTwoOperatorsOneActs(t *testing.T) {
 }
 
 // S15, for workers: when the receipt is there, no execution is handed to the
-// worker any more, whatever the rounds of several replicas had seen before.
+// worker any more, whatever the batches of several replicas had seen before.
 func TestNothingIsHandedToAWorkerAfterTheReceipt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -322,7 +322,7 @@ func TestForgetting(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit WHERE outcome = 'failed' AND target = 'full' AND error LIKE '%2 messages lie%'`))
 }
 
-// A round that stands still under its locks is not waited for without end: what
+// A batch that stands still under its locks is not waited for without end: what
 // was said holds, and the receipt says that a hand-over may still follow.
 func TestAReceiptThatCannotBeSettledSaysSo(t *testing.T) {
 	t.Parallel()

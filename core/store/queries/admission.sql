@@ -9,7 +9,7 @@
 -- key, also in a plan that was made while the table was empty.
 
 -- name: LockAdmissionScopes :many
--- Locks the shared limits that a round may take from or give back to. First of
+-- Locks the shared limits that a batch may take from or give back to. First of
 -- all locks, so that the room read here decides which queues are worth trying.
 SELECT id, kind, max_concurrent, active_count, next_at, period_start, used
 FROM admission_scope

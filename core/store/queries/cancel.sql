@@ -5,7 +5,7 @@
 -- name: CancelTargets :many
 -- Whom a cancellation is about: the execution itself, or the last of its
 -- repetitions. state_id is the queue to be locked before the row is: that in
--- which one waits, or of which one that failed still holds a slot, since the round
+-- which one waits, or of which one that failed still holds a slot, since the batch
 -- that gives it back is the one that would repeat the execution.
 WITH RECURSIVE chain AS (
     SELECT e.id AS named, e.id AS latest, 0 AS n FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
@@ -130,7 +130,7 @@ LIMIT sqlc.arg(most)::int;
 -- name: FindCancels :many
 -- What was asked to stop, a page behind the last one seen; asked and ended are
 -- the ages of the request and of the end. strayed says that one which failed was
--- repeated all the same, by a round that had read the row before the note was
+-- repeated all the same, by a batch that had read the row before the note was
 -- written. The page comes first, and everything else by key.
 WITH page AS MATERIALIZED (
     SELECT n.execution, n.at FROM execution_cancel n

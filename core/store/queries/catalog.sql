@@ -3,7 +3,7 @@
 
 -- name: LockCatalog :exec
 -- One at a time compares files with the tables and changes them; readers and
--- rounds are not held up.
+-- batches are not held up.
 SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.attune.catalog', 0));
 
 -- name: LockPolicyPacks :many

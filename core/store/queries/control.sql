@@ -1,6 +1,6 @@
 -- What an operator does to admission queues: his word on them (paused, limited),
 -- clearing them, and putting counters right. Whoever writes here has locked the
--- rows first, in order of id, as a round does.
+-- rows first, in order of id, as a batch does.
 
 -- name: ControlAction :one
 -- An action with its newest concurrency policy, by which its queues are limited,
@@ -98,7 +98,7 @@ ORDER BY r.state_id;
 
 -- name: ControlFirstBlocked :many
 -- The queue that has waited longest for each of these shared limits and, if
--- asked, for each kind of worker: the round that takes its head tries the others.
+-- asked, for each kind of worker: the batch that takes its head tries the others.
 SELECT DISTINCT x.state_id::bigint AS state_id
 FROM (
     SELECT (SELECT b.state_id FROM admission_blocked b WHERE b.scope_id = s.id ORDER BY b.ticket LIMIT 1) AS state_id
@@ -170,7 +170,7 @@ SET request = sqlc.arg(request)::jsonb, outcome = sqlc.arg(outcome)::text, error
 WHERE id = sqlc.arg(id)::bigint;
 
 -- name: RepairLockQueues :many
--- Shared limits, queues, loads, notes, statistics: the lock order of a round.
+-- Shared limits, queues, loads, notes, statistics: the lock order of a batch.
 SELECT id FROM execution_admission_state WHERE id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY id FOR UPDATE;
 
 -- name: RepairLockScopes :many

@@ -1,5 +1,5 @@
 -- Sweeps look for work that no message will bring back. They only find; what
--- they find goes through the same rounds as messages do.
+-- they find goes through the same batches as messages do.
 
 -- name: TryLoopLock :one
 -- One replica at a time runs a sweep; the lock ends with the transaction.
@@ -103,7 +103,7 @@ FROM gone g;
 -- Queues with a free slot and a waiter, one window of queues at a time. There
 -- should be none but those whose limit was raised without their row being told,
 -- and those that wait for something wider: of these, unless the look is thorough,
--- the one that has waited longest for each thing, whose round tries the others.
+-- the one that has waited longest for each thing, whose batch tries the others.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.queued_count > 0 AND NOT w.paused AND w.active_count <
            CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, w.limit_override, CASE WHEN w.limit_override IS NULL THEN
@@ -189,7 +189,7 @@ ORDER BY id
 LIMIT sqlc.arg(page)::int;
 
 -- name: RefreshOldestWaiters :exec
--- The oldest waiter of actions with groups, which a round does not look for in
+-- The oldest waiter of actions with groups, which a batch does not look for in
 -- all groups.
 WITH oldest AS (
     SELECT s.action_id, min(least(

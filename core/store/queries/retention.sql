@@ -1,7 +1,7 @@
 -- What nobody has used for long, and what has been kept for long enough.
 
 -- name: PruneGroupStates :execrows
--- Rows that a round holds are left to the next look. The row is looked at again
+-- Rows that a batch holds are left to the next look. The row is looked at again
 -- under its lock.
 DELETE FROM execution_admission_state s
 WHERE s.id = ANY (ARRAY(
@@ -54,7 +54,7 @@ SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last, (SELECT coun
        ARRAY(SELECT DISTINCT p.worker FROM page p WHERE NOT p.over AND p.worker = ANY (sqlc.arg(workers)::bigint[]))::bigint[] AS held;
 
 -- name: LockWorkerLoad :one
--- Comes before the lock of the worker's row, as in every round.
+-- Comes before the lock of the worker's row, as in every batch.
 SELECT coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = sqlc.arg(worker) FOR UPDATE), 0)::int AS assigned;
 
 -- name: LockForgottenWorker :one

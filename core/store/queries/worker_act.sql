@@ -1,5 +1,5 @@
 -- What operators do to workers, and the work that workers hand back. Whoever
--- wants a worker's load locks it before the worker's row, as rounds do; acts
+-- wants a worker's load locks it before the worker's row, as batches do; acts
 -- lock the row alone.
 
 -- name: FindActWorker :many

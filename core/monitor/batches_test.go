@@ -19,25 +19,25 @@ type silent struct{}
 
 func (silent) Published(int64, []outbox.Message) {}
 
-// rounds runs what the engine runs, so that what is read here was written by
+// batches runs what the engine runs, so that what is read here was written by
 // admission itself.
-func (b *testBundle) rounds(t *testing.T) func(steps ...scheduler.Step) {
+func (b *testBundle) batches(t *testing.T) func(steps ...scheduler.Step) {
 	t.Helper()
-	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: silent{}, Logger: testkit.Logger(t)})
+	replica := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: silent{}, Logger: testkit.Logger(t)})
 	return func(steps ...scheduler.Step) {
 		t.Helper()
-		_, err := rounds.Run(testkit.Context(t), steps...)
+		_, err := replica.Run(testkit.Context(t), steps...)
 		require.NoError(t, err)
 	}
 }
 
 // TestWhyAgreesWithAdmission: limits of the action, its pack, a rate and groups
-// at once, as the rounds of the engine leave them.
+// at once, as the batches of the engine leave them.
 func TestWhyAgreesWithAdmission(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	b := &testBundle{Monitor: New(Config{QueueTimeout: time.Hour}, Deps{Store: st}), store: st}
-	run := b.rounds(t)
+	run := b.batches(t)
 	b.replica(t)
 	testkit.Worker(t, st, "w-1")
 	action := testkit.Action(t, st, "demo.sleep")
