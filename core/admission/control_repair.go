@@ -212,7 +212,7 @@ func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int, terms Re
 		}
 	}
 	if ledger.Unplanned() {
-		return nil, nil, false, fmt.Errorf("release %d executions: %w", len(rows), ErrMoved)
+		return nil, nil, false, fmt.Errorf("release %d executions: %w", len(rows), ErrConflict)
 	}
 	done.Queues = slices.Sorted(maps.Keys(touched))
 	p = tx.Pipeline()

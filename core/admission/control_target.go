@@ -24,9 +24,9 @@ var (
 	ErrNoQueue = errors.New("there is no such queue")
 	// ErrGroup says that a text is not the group key of a queue.
 	ErrGroup = errors.New("not a group of parameter values")
-	// ErrMoved says that rows changed between planning and locking: the same again
+	// ErrConflict says that rows changed between planning and locking: the same again
 	// will find them.
-	ErrMoved = errors.New("rows changed meanwhile")
+	ErrConflict = errors.New("rows changed meanwhile")
 )
 
 // TargetError says in one sentence why there is nothing to act on.

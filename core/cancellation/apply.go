@@ -260,5 +260,5 @@ func (p *page) result(row store.CancelFactsRow) json.RawMessage {
 // Contended reports whether a transaction of Apply failed because rows changed
 // under it, so that it is worth deciding anew.
 func Contended(err error) bool {
-	return store.ClassOf(err) == store.ClassRefused || errors.Is(err, admission.ErrMoved)
+	return store.ClassOf(err) == store.ClassRefused || errors.Is(err, admission.ErrConflict)
 }

@@ -181,7 +181,7 @@ func (e *Engine) assemble(version string) {
 		StaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.relay, e.logger, loopMetrics)
 	e.loops["cancels"] = cancels.Loop
-	orphans := recovery.NewOrphans(recovery.OrphansConfig{
+	rescuer := recovery.NewRescuer(recovery.RescuerConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
 		ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds,
@@ -222,7 +222,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("retries", retries)
 	e.services.Add("cancels", cancels)
 	if e.cfg.Executor.EnableTimeoutMonitor {
-		e.loops["timeouts"] = orphans.Loop
+		e.loops["timeouts"] = rescuer.Loop
 		e.services.Add("timeouts", orphans)
 	}
 	e.guards(view, loopMetrics)

@@ -26,7 +26,7 @@ func insists(items []item) map[int64]bool {
 }
 
 // fill is the step that fills queues. One that was left too often is waited for.
-func (e errands) fill() scheduler.FillStep {
+func (e chores) fill() scheduler.FillStep {
 	var step scheduler.FillStep
 	for _, queue := range e.queues {
 		if e.waited[queue] >= insistAfter && len(step.Queues) == 0 {

@@ -42,18 +42,18 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, held.ID)
 	require.NoError(t, err)
 
-	require.NoError(t, h.runBatch(testkit.Context(t), items, noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), items, noChores))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[1].execution))
 	kept := takeHeld(h)
 	require.Equal(t, []int64{items[0].execution, items[2].execution}, []int64{kept[0].execution, kept[1].execution})
 	require.Equal(t, []*broker.Delivery{items[1].delivery}, h.decided, "only the other one is acknowledged")
 	require.Empty(t, insists(kept))
-	require.NoError(t, h.runBatch(testkit.Context(t), kept, noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), kept, noChores))
 	kept = takeHeld(h)
 	require.Len(t, insists(kept), 2, "there was nothing else to do")
 
 	done := make(chan error)
-	go func() { done <- h.runBatch(testkit.Context(t), kept, noErrands) }()
+	go func() { done <- h.runBatch(testkit.Context(t), kept, noChores) }()
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 	}, testkit.TestTimeout, "it waits for the queue")

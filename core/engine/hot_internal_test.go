@@ -48,7 +48,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (id <> %d OR active_count = 0)`, queues[0]))
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
 
-	require.NoError(t, h.runBatch(ctx, []item{{execution: newcomer}}, errands{queues: queues}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: newcomer}}, chores{queues: queues}))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, waiters[1]))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, waiters[0]))
@@ -150,24 +150,24 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	h := newHot(nil, nil, 1, rounds, stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
 	ctx := testkit.Context(t)
-	require.NoError(t, h.runBatch(ctx, []item{{execution: stale}, {execution: young}}, errands{}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: stale}, {execution: young}}, chores{}))
 	require.Equal(t, []int64{stale}, h.reclaimed)
-	require.NoError(t, h.runBatch(ctx, []item{{execution: h.reclaimed[0]}}, errands{}))
+	require.NoError(t, h.runBatch(ctx, []item{{execution: h.reclaimed[0]}}, chores{}))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, stale))
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, young))
 }
 
-// Errands of any mixture are bisected until each stands alone: one that cannot be
+// Chores of any mixture are bisected until each stands alone: one that cannot be
 // done does not keep the loop from anything else.
-func TestErrandsArePartedUntilEachStandsAlone(t *testing.T) {
+func TestChoresAreBisectedUntilEachStandsAlone(t *testing.T) {
 	t.Parallel()
-	e := errands{
+	e := chores{
 		queues: []int64{1, 2, 3}, expired: []int64{4}, misplaced: []int64{5, 6},
 		lost: []scheduler.LostHolder{{Note: 7}}, unstarted: []scheduler.Unstarted{{Execution: 8}, {Execution: 9}},
 	}
 	alone := 0
-	var part func(errands)
-	part = func(e errands) {
+	var part func(chores)
+	part = func(e chores) {
 		if e.size() <= 1 {
 			alone += e.size()
 			return
@@ -235,7 +235,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	_, err = other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
 	require.NoError(t, err)
 
-	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), items, noErrands))
+	require.NoError(t, h.runBatch(scheduler.BriefLocks(ctx), items, noChores))
 	require.Len(t, h.later.items, 6)
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE action_ref = 'pk.free' AND status = 'scheduled'`))
 	again := make([]item, 0, 6)
@@ -245,11 +245,11 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	}
 	h.later.items = nil
 	failures := testutil.ToFloat64(metrics.failures)
-	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), again, noErrands))
+	require.NoError(t, h.runBatch(scheduler.BriefLocks(ctx), again, noChores))
 	require.InDelta(t, failures+1, testutil.ToFloat64(metrics.failures), 0.1, "one round for all of them")
 	require.Len(t, h.later.items, 6)
 	require.NoError(t, other.Rollback(ctx))
-	require.NoError(t, h.runBatch(scheduler.Impatient(ctx), again, noErrands))
+	require.NoError(t, h.runBatch(scheduler.BriefLocks(ctx), again, noChores))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'requested'`))
 }
 
@@ -277,6 +277,6 @@ func TestMessagesHintAtTheirActions(t *testing.T) {
 		read(true, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","status":"completed","attempt":9,"worker_id":9,"completed_at":"2026-01-01T00:00:00Z"}`))
 	require.Equal(t, scheduler.Hint{}, read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
 
-	todo := collect([]item{{execution: 1}, {execution: 2, delivery: &broker.Delivery{}, hint: scheduler.Hint{ActionID: 5}}}, noErrands)
+	todo := collect([]item{{execution: 1}, {execution: 2, delivery: &broker.Delivery{}, hint: scheduler.Hint{ActionID: 5}}}, noChores)
 	require.Equal(t, map[int64]scheduler.Hint{2: {ActionID: 5}}, todo.said)
 }

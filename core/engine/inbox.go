@@ -78,7 +78,7 @@ func (b *inbox) run(ctx context.Context) {
 			}
 			b.all(ctx, items)
 		case <-b.later.timer.C:
-			b.all(scheduler.Impatient(ctx), b.later.take(b.most, time.Now()))
+			b.all(scheduler.BriefLocks(ctx), b.later.take(b.most, time.Now()))
 		}
 	}
 }
@@ -123,9 +123,9 @@ func (b *inbox) all(ctx context.Context, items []item) bool {
 
 // mail is what one batch of an inbox is about.
 type mail struct {
-	items     []item
-	impatient bool    // as in load
-	missing   []int64 // those without a row, of the last try
+	items   []item
+	briefly bool    // as in load
+	missing []int64 // those without a row, of the last try
 }
 
 // batch deals with items together. It returns an error only when the engine stops.
@@ -141,8 +141,8 @@ func (b *inbox) batch(ctx context.Context, items []item) error {
 // try runs a batch to its end even when the engine begins to stop, because a
 // finished batch is less work for whoever takes over.
 func (b *inbox) try(ctx context.Context, m *mail) (err error) {
-	if m.impatient {
-		ctx = scheduler.Impatient(ctx)
+	if m.briefly {
+		ctx = scheduler.BriefLocks(ctx)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
@@ -166,7 +166,7 @@ func (b *inbox) failed(ctx context.Context, m *mail, f batch.Failure) {
 
 func split(m *mail, f batch.Failure) (parts []*mail) {
 	for _, half := range batch.Halves(m.items) {
-		parts = append(parts, &mail{items: half, impatient: m.impatient || f.Verdict == batch.Blocked})
+		parts = append(parts, &mail{items: half, briefly: m.briefly || f.Verdict == batch.Blocked})
 	}
 	return parts
 }

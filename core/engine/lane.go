@@ -85,15 +85,15 @@ type arrival struct {
 	found     recovery.Found
 	letters   []*deadletter.Letter
 	later     []item // deliveries that were put off
-	errands   errands
+	chores    chores
 }
 
 func (in *arrival) empty() bool {
 	return len(in.held)+len(in.ended)+len(in.requested)+len(in.letters)+len(in.later) == 0 &&
-		in.found.Empty() && in.errands.empty()
+		in.found.Empty() && in.chores.empty()
 }
 
-// next waits for the first message, find or errand, and then takes all that have arrived.
+// next waits for the first message, find or chore, and then takes all that have arrived.
 func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 	if len(l.held)+len(l.heldQueues)+len(l.reclaimed) == 0 {
 		select {
@@ -106,7 +106,7 @@ func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 		case in.letters = <-l.deadLetters:
 		case <-l.rings:
 			l.wake.rang(time.Now())
-			in.errands.due = true
+			in.chores.due = true
 		case <-l.later.timer.C:
 		}
 	}
@@ -127,13 +127,13 @@ func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 	}
 	in.held = fresh(l.held)
 	in.ended, in.requested = fresh(l.ended.Take(maxCompletions)), fresh(l.requested.Take(maxRequests))
-	in.errands.queues, in.errands.waited = append(l.unfilled.Take(math.MaxInt), in.found.Queues...), l.heldQueues
+	in.chores.queues, in.chores.waited = append(l.unfilled.Take(math.MaxInt), in.found.Queues...), l.heldQueues
 	for queue := range l.heldQueues {
-		in.errands.queues = append(in.errands.queues, queue)
+		in.chores.queues = append(in.chores.queues, queue)
 	}
 	l.held, l.heldQueues = nil, make(map[int64]int)
-	slices.Sort(in.errands.queues)
-	in.errands.queues = slices.Compact(in.errands.queues)
+	slices.Sort(in.chores.queues)
+	in.chores.queues = slices.Compact(in.chores.queues)
 	in.found.Requested = append(l.reclaimed, in.found.Requested...)
 	l.reclaimed = nil
 	in.later = l.later.take(maxRequests, time.Now())
@@ -159,9 +159,9 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 		items = append(items, item{execution: id})
 	}
 	items = append(items, in.requested...)
-	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
-	in.errands.unstarted = l.unstarted.take(in.found.Unstarted)
-	err := l.runBatch(ctx, items, in.errands)
+	in.chores.expired, in.chores.misplaced, in.chores.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
+	in.chores.unstarted = l.unstarted.take(in.found.Unstarted)
+	err := l.runBatch(ctx, items, in.chores)
 	crashpoint.Reach("hot:before-ack")
 	l.acknowledge(ctx)
 	crashpoint.Reach("hot:after-ack")
@@ -188,7 +188,7 @@ func (l *lane) retry(ctx context.Context, items []item) {
 		}
 	}
 	for _, lot := range [][]item{held, others} {
-		if err := l.runBatch(scheduler.Impatient(ctx), lot, noErrands); err != nil {
+		if err := l.runBatch(scheduler.BriefLocks(ctx), lot, noChores); err != nil {
 			l.logger.DebugContext(ctx, "Batch given up, deliveries return to their queues", "error", err)
 			return
 		}
@@ -207,11 +207,11 @@ func (l *lane) acknowledge(ctx context.Context) {
 
 // load is what one batch is to do.
 type load struct {
-	items   []item
-	errands errands
-	// impatient is set for parts of a batch that another transaction held up: they find
+	items  []item
+	chores chores
+	// briefly is set for parts of a batch that another transaction held up: they find
 	// out quickly which of them it is.
-	impatient bool
+	briefly bool
 
 	// These are of the last try.
 	begun  time.Time
@@ -222,8 +222,8 @@ type load struct {
 
 // runBatch runs the items as one transaction of the scheduler. It returns an error only when
 // the engine stops.
-func (l *lane) runBatch(ctx context.Context, items []item, errands errands) error {
-	if len(items) == 0 && errands.empty() {
+func (l *lane) runBatch(ctx context.Context, items []item, chores chores) error {
+	if len(items) == 0 && chores.empty() {
 		return nil
 	}
 	defer l.inFlight.Store(0)
@@ -231,7 +231,7 @@ func (l *lane) runBatch(ctx context.Context, items []item, errands errands) erro
 		Try: l.try, Done: l.done, Failed: l.failed, Split: l.split, Alone: l.alone,
 		Hold:     func(ctx context.Context, err error) bool { return l.gate.Retry(ctx, "rounds", err) },
 		Classify: func(_ *load, err error, tries int) batch.Verdict { return classify(err, tries) },
-	}.Run(ctx, &load{items: items, errands: errands})
+	}.Run(ctx, &load{items: items, chores: chores})
 }
 
 // recheckAfter is how soon a batch follows one with which a queue began to wait for
@@ -246,13 +246,13 @@ const batchTimeout = 30 * time.Second
 // a finished batch is less work for the replica that takes over.
 func (l *lane) try(ctx context.Context, b *load) (err error) {
 	b.items = l.behindHeld(b.items)
-	if b.todo = collect(b.items, b.errands); b.todo.empty() {
+	if b.todo = collect(b.items, b.chores); b.todo.empty() {
 		return nil
 	}
 	b.todo.room = l.roomForLetters()
 	l.inFlight.Store(int64(len(b.items)))
-	if b.impatient {
-		ctx = scheduler.Impatient(ctx)
+	if b.briefly {
+		ctx = scheduler.BriefLocks(ctx)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
@@ -284,29 +284,29 @@ func (l *lane) failed(ctx context.Context, b *load, f batch.Failure) {
 			"executions", len(b.items), "pause", f.Pause, "error", f.Err)
 	case !b.whole(f):
 		l.logger.WarnContext(ctx, "Batch failed and is halved",
-			"executions", len(b.items), "errands", b.errands.size(), "error", f.Err)
+			"executions", len(b.items), "chores", b.chores.size(), "error", f.Err)
 	}
 }
 
-// whole reports that a batch is not split: it has one item or errand, or another transaction
+// whole reports that a batch is not split: it has one item or chore, or another transaction
 // holds what its items were known to wait for.
 func (b *load) whole(f batch.Failure) bool {
-	known := b.errands.size() == 0 && !slices.ContainsFunc(b.items, func(it item) bool { return !it.blocked })
-	return len(b.items)+b.errands.size() <= 1 || (f.Verdict == batch.Blocked && known)
+	known := b.chores.size() == 0 && !slices.ContainsFunc(b.items, func(it item) bool { return !it.blocked })
+	return len(b.items)+b.chores.size() <= 1 || (f.Verdict == batch.Blocked && known)
 }
 
-// split parts errands from deliveries first, so that neither pays for the other.
+// split parts chores from deliveries first, so that neither pays for the other.
 func (l *lane) split(b *load, f batch.Failure) []*load {
 	if b.whole(f) {
 		return nil
 	}
-	part := func(items []item, errands errands) *load {
-		return &load{items: items, errands: errands, impatient: b.impatient || f.Verdict == batch.Blocked}
+	part := func(items []item, chores chores) *load {
+		return &load{items: items, chores: chores, briefly: b.briefly || f.Verdict == batch.Blocked}
 	}
-	if len(b.items) > 0 && b.errands.size() > 0 {
-		return []*load{part(b.items, noErrands), part(nil, b.errands)}
+	if len(b.items) > 0 && b.chores.size() > 0 {
+		return []*load{part(b.items, noChores), part(nil, b.chores)}
 	}
-	first, second := b.errands.bisect()
+	first, second := b.chores.bisect()
 	middle := len(b.items) / 2
 	return []*load{part(b.items[:middle], first), part(b.items[middle:], second)}
 }
@@ -325,17 +325,17 @@ func (l *lane) alone(ctx context.Context, b *load, f batch.Failure) bool {
 		}
 	}
 	if len(b.items) == 0 {
-		l.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", b.errands.queues,
-			"expired", b.errands.expired, "misplaced", b.errands.misplaced, "lost", b.errands.lost,
-			"stranded", b.errands.unstarted, "error", f.Err)
+		l.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", b.chores.queues,
+			"expired", b.chores.expired, "misplaced", b.chores.misplaced, "lost", b.chores.lost,
+			"stranded", b.chores.unstarted, "error", f.Err)
 	}
 	return false
 }
 
 // collect turns items into the work of one batch, each request and each different
 // report once.
-func collect(items []item, errands errands) work {
-	todo := work{errands: errands, said: map[int64]scheduler.Hint{}}
+func collect(items []item, chores chores) work {
+	todo := work{chores: chores, said: map[int64]scheduler.Hint{}}
 	seenEnded, seenRequested := map[scheduler.Report]bool{}, map[int64]bool{}
 	for _, it := range items {
 		if it.letter != nil {

@@ -246,7 +246,7 @@ func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	first, second, other := of(a), of(a), of(b)
 	end := item{execution: s.execution(a), action: a.Ref, ended: true}
 	h.held = []item{first}
-	require.NoError(t, h.runBatch(testkit.Context(t), []item{second, other, end}, noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), []item{second, other, end}, noChores))
 	require.True(t, s.scheduled(other.execution))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, s.store, second.execution))
 	require.Equal(t, []item{first, second}, takeHeld(h))
@@ -269,12 +269,12 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	}
 
 	s := h.lanes[0]
-	e := errands{queues: []int64{7, 8}, waited: map[int64]int{7: insistAfter}}
+	e := chores{queues: []int64{7, 8}, waited: map[int64]int{7: insistAfter}}
 	require.Equal(t, scheduler.FillStep{Queues: []int64{7}, Spare: []int64{8}}, e.fill())
-	s.keepQueues(work{requested: []int64{1}, errands: e}, scheduler.Result{Held: []int64{8}})
+	s.keepQueues(work{requested: []int64{1}, chores: e}, scheduler.Result{Held: []int64{8}})
 	require.Equal(t, map[int64]int{8: 1}, s.heldQueues)
 	s.heldQueues = map[int64]int{}
-	s.keepQueues(work{errands: errands{queues: []int64{8}, waited: map[int64]int{8: 1}}}, scheduler.Result{Held: []int64{8}})
+	s.keepQueues(work{chores: chores{queues: []int64{8}, waited: map[int64]int{8: 1}}}, scheduler.Result{Held: []int64{8}})
 	require.Equal(t, map[int64]int{8: insistAfter}, s.heldQueues, "there was nothing else to do")
 }
 

@@ -76,7 +76,7 @@ func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 	items := append(ofLetters(letters), item{execution: newcomer})
 	require.Len(t, items, 4)
 	items[1].attempts = maxAttempts - 1 // it has been tried
-	require.NoError(t, h.runBatch(testkit.Context(t), items, noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), items, noChores))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
 	require.Len(t, desk.settled, 2)
 	require.Len(t, desk.givenUp, 1)
@@ -87,7 +87,7 @@ func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
 
 	// While even that is refused, it stays in hand.
 	desk.refuses = true
-	require.NoError(t, h.runBatch(testkit.Context(t), items[1:2], noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), items[1:2], noChores))
 	require.Len(t, h.later.items, 1)
 }
 
@@ -111,7 +111,7 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	letter := buried(t, st, action, queue, old.ID)
 
 	for range 3 {
-		require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noErrands))
+		require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noChores))
 	}
 	require.True(t, letter.Open())
 	require.Empty(t, desk.settled)
@@ -120,7 +120,7 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_holder WHERE attempt = 1`))
 
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 0 WHERE worker = $1`, other.ID)
-	require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noErrands))
+	require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noChores))
 	require.Len(t, desk.settled, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'retried'`))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other.ID))
@@ -216,5 +216,5 @@ func newCrowded(t *testing.T) *crowded {
 // batch decides letters as they come.
 func (s *crowded) batch(t *testing.T, letters []*deadletter.Letter) {
 	t.Helper()
-	require.NoError(t, s.hot.runBatch(testkit.Context(t), ofLetters(letters), noErrands))
+	require.NoError(t, s.hot.runBatch(testkit.Context(t), ofLetters(letters), noChores))
 }

@@ -80,7 +80,7 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	const stale = 3 * time.Second
 	for range 3 { // replicas
 		sight := liveness.NewSight(stale, st, testkit.Logger(t), nil)
-		orphans := recovery.NewOrphans(recovery.OrphansConfig{StaleAfter: stale, Interval: 200 * time.Millisecond, Unsure: sight.Blind}, st,
+		orphans := recovery.NewRescuer(recovery.RescuerConfig{StaleAfter: stale, Interval: 200 * time.Millisecond, Unsure: sight.Blind}, st,
 			func(context.Context, recovery.Found) error { return nil }, silentRelay{}, testkit.Logger(t), nil)
 		heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{StaleAfter: stale, Interval: 200 * time.Millisecond, Unsure: sight.Blind},
 			st, testkit.Logger(t), nil, nil)

@@ -74,15 +74,15 @@ type work struct {
 	said      map[int64]scheduler.Hint // what the messages of the others say
 	letters   []*deadletter.Letter
 	room      int // how many of the letters may wait for a worker to have room
-	errands
+	chores
 }
 
 func (w work) empty() bool {
-	return len(w.ended)+len(w.requested)+len(w.letters) == 0 && w.errands.empty()
+	return len(w.ended)+len(w.requested)+len(w.letters) == 0 && w.chores.empty()
 }
 
-// errands are what a batch does besides what messages ask for.
-type errands struct {
+// chores are what a batch does besides what messages ask for.
+type chores struct {
 	queues    []int64       // queues to fill
 	waited    map[int64]int // how often each was left because another batch held it
 	expired   []int64       // executions that have waited too long
@@ -92,17 +92,17 @@ type errands struct {
 	due       bool // somebody waits for a moment that has come
 }
 
-var noErrands errands
+var noChores chores
 
-func (e errands) size() int {
+func (e chores) size() int {
 	return len(e.queues) + len(e.expired) + len(e.misplaced) + len(e.lost) + len(e.unstarted)
 }
 
-func (e errands) empty() bool { return e.size() == 0 && !e.due }
+func (e chores) empty() bool { return e.size() == 0 && !e.due }
 
-// bisect parts the errands into two parts that are both smaller: one kind from
+// bisect parts the chores into two parts that are both smaller: one kind from
 // the others, or a single kind in its middle.
-func (e errands) bisect() (first, second errands) {
+func (e chores) bisect() (first, second chores) {
 	size := e.size()
 	first.waited = e.waited
 	mixed := func(n int) bool { return n > 0 && n < size }

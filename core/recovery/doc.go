@@ -8,6 +8,6 @@
 // replicas, is harmless. Each sweep runs on one replica at a time, pages by
 // key, and has a deadline.
 //
-// Orphans, besides, ends the work of workers that are gone, or were deleted, and
+// Rescuer ends the work of workers that are gone, or were deleted, and
 // what living ones have forgotten or do not end.
 package recovery

@@ -31,7 +31,7 @@ func TestWhatRunsAtAnInactiveWorkerIsAbandonedInTime(t *testing.T) {
 		return id
 	}
 	id, other := row(inactive.ID), row(silent.ID)
-	relay, _ := orphans(t, st, func(c *recovery.OrphansConfig) {
+	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) {
 		c.Interval, c.Farewell = time.Hour, 2*time.Second
 		c.Unsure, c.Recovering = func() bool { return true }, func() bool { return false }
 	})
@@ -55,7 +55,7 @@ func TestWhatASilentWorkerRunsIsAbandonedInTime(t *testing.T) {
 	}
 	id, other := row(silent.ID), row(beats.ID)
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '59 minutes 57 seconds' WHERE id = $1`, silent.ID)
-	relay, _ := orphans(t, st, func(c *recovery.OrphansConfig) { c.Interval, c.StaleAfter = time.Hour, time.Hour })
+	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) { c.Interval, c.StaleAfter = time.Hour, time.Hour })
 	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution e JOIN worker w ON w.id = e.worker
 		WHERE e.id = $1 AND e.finished_at > w.heartbeat_seen + interval '1 hour'`, id), "not before its heartbeat is stale")

@@ -22,14 +22,14 @@ type handed chan []outbox.Message
 
 func (h handed) Published(_ int64, messages []outbox.Message) { h <- messages }
 
-func orphans(t *testing.T, st *store.Store, options ...func(*recovery.OrphansConfig)) (handed, <-chan recovery.Found) {
+func orphans(t *testing.T, st *store.Store, options ...func(*recovery.RescuerConfig)) (handed, <-chan recovery.Found) {
 	t.Helper()
 	relay, found := make(handed, 10), make(chan recovery.Found, 100)
-	cfg := recovery.OrphansConfig{Interval: 20 * time.Millisecond, StaleAfter: time.Minute, ActionTimeouts: "true"}
+	cfg := recovery.RescuerConfig{Interval: 20 * time.Millisecond, StaleAfter: time.Minute, ActionTimeouts: "true"}
 	for _, option := range options {
 		option(&cfg)
 	}
-	o := recovery.NewOrphans(cfg, st, func(_ context.Context, f recovery.Found) error {
+	o := recovery.NewRescuer(cfg, st, func(_ context.Context, f recovery.Found) error {
 		select {
 		case found <- f:
 		default: // the same again
@@ -138,7 +138,7 @@ func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 
 	var blind atomic.Bool
 	blind.Store(true)
-	_, found := orphans(t, st, func(c *recovery.OrphansConfig) { c.Blind = blind.Load })
+	_, found := orphans(t, st, func(c *recovery.RescuerConfig) { c.Blind = blind.Load })
 	select {
 	case f := <-found:
 		t.Fatalf("found while the broker was away: %v", f)
@@ -198,7 +198,7 @@ func TestWhatRanAtAWorkerThatIsGoneMayCountAsAFailure(t *testing.T) {
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
 	action := testkit.Action(t, st, "pk.a")
 	id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
-	relay, _ := orphans(t, st, func(c *recovery.OrphansConfig) { c.FailLost = true })
+	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) { c.FailLost = true })
 	require.Len(t, <-relay, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed'
 		AND result->>'failed_by' = 'execution_timeout_monitor' AND NOT result ? 'abandoned_by'`, id))

@@ -187,10 +187,10 @@ func (s *Scheduler) Run(ctx context.Context, steps ...Step) (Result, error) {
 
 // RunSparing is Run for a caller that comes again: what is reported or requested of
 // executions whose queue another batch holds is left, and named by Result.Left. insists
-// are executions whose queues are waited for. An impatient batch leaves none: it is to
+// are executions whose queues are waited for. A batch with BriefLocks leaves none: it is to
 // find out what another transaction holds.
 func (s *Scheduler) RunSparing(ctx context.Context, insists map[int64]bool, steps ...Step) (Result, error) {
-	return s.runUntilDecided(ctx, sparing{spares: !impatient(ctx), insists: insists}, steps)
+	return s.runUntilDecided(ctx, sparing{spares: !brief(ctx), insists: insists}, steps)
 }
 
 // attempt is how a batch is tried.
@@ -299,21 +299,21 @@ func refused(err error) bool {
 	return class == store.ClassRefused || class == store.ClassConflict
 }
 
-type impatience struct{}
+type briefLocks struct{}
 
-// Impatient makes a context whose batches give up quickly when another transaction holds
+// BriefLocks makes a context whose batches give up quickly when another transaction holds
 // what they need: to find out which part of a batch it holds.
-func Impatient(ctx context.Context) context.Context {
-	return context.WithValue(ctx, impatience{}, true)
+func BriefLocks(ctx context.Context) context.Context {
+	return context.WithValue(ctx, briefLocks{}, true)
 }
 
-func impatient(ctx context.Context) bool {
-	is, _ := ctx.Value(impatience{}).(bool)
+func brief(ctx context.Context) bool {
+	is, _ := ctx.Value(briefLocks{}).(bool)
 	return is
 }
 
-// impatientLockTimeout is how long an impatient batch waits for a lock.
-const impatientLockTimeout = "300ms"
+// briefLockTimeout is how long such a batch waits for a lock.
+const briefLockTimeout = "300ms"
 
 // plan lets every step name what it needs: from its messages if it can, else from rows
 // that are read without locks.
@@ -403,8 +403,8 @@ func (s *Scheduler) want(ctx context.Context, plan *Plan, workers []placement.Wo
 func (s *Scheduler) lock(
 	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want,
 ) (*admission.Ledger, error) {
-	if impatient(ctx) {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+impatientLockTimeout+"'"); err != nil {
+	if brief(ctx) {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+briefLockTimeout+"'"); err != nil {
 			return nil, fmt.Errorf("wait for locks only shortly: %w", err)
 		}
 	}

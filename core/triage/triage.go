@@ -207,5 +207,5 @@ func again(ctx context.Context, err error, attempt int) bool {
 	if err == nil || attempt >= maxAttempts || ctx.Err() != nil {
 		return false
 	}
-	return store.ClassOf(err) == store.ClassRefused || errors.Is(err, admission.ErrMoved)
+	return store.ClassOf(err) == store.ClassRefused || errors.Is(err, admission.ErrConflict)
 }

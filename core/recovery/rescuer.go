@@ -18,8 +18,8 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// OrphansConfig is what the search for orphaned work depends on.
-type OrphansConfig struct {
+// RescuerConfig is what the search for orphaned work depends on.
+type RescuerConfig struct {
 	// Interval between looks. Default 60 s.
 	Interval time.Duration
 	// StaleAfter is the age of a heartbeat from which a worker is gone.
@@ -63,7 +63,7 @@ type OrphansConfig struct {
 	Recovering func() bool
 }
 
-func (c OrphansConfig) withDefaults() OrphansConfig {
+func (c RescuerConfig) withDefaults() RescuerConfig {
 	if c.Interval <= 0 {
 		c.Interval = time.Minute
 	}
@@ -107,7 +107,7 @@ type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// Orphans deals with work that its worker does not do. What was handed to one that
+// Rescuer deals with work that its worker does not do. What was handed to one that
 // is gone and never started goes to the batches, which find another worker for it
 // (see scheduler.ReassignStep), and so does what one that lives has not started in time; what ran
 // at one that is gone is ended, and what runs for longer than it may or than its
@@ -117,10 +117,10 @@ type Relay interface {
 // core.alert event where its worker was lost; slots are
 // given back when that message is read. A worker that comes back late finds its
 // rows closed, and what it writes is refused and recorded.
-type Orphans struct {
+type Rescuer struct {
 	*supervise.Loop
 
-	cfg    OrphansConfig
+	cfg    RescuerConfig
 	store  *store.Store
 	submit func(context.Context, Found) error
 	relay  Relay
@@ -129,11 +129,11 @@ type Orphans struct {
 	early  *time.Timer    // wakes the loop when the next worker is gone
 }
 
-// NewOrphans makes the search. submit is called with what batches are to decide.
-func NewOrphans(
-	cfg OrphansConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
-) *Orphans {
-	o := &Orphans{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, after: map[bool]int64{}}
+// NewRescuer makes the search. submit is called with what batches are to decide.
+func NewRescuer(
+	cfg RescuerConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
+) *Rescuer {
+	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, after: map[bool]int64{}}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
 		// Never later than the interval, within which the loss of a worker is promised to be seen.
 		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
@@ -145,7 +145,7 @@ func NewOrphans(
 }
 
 // Stop implements supervise.Service.
-func (o *Orphans) Stop() {
+func (o *Rescuer) Stop() {
 	o.Loop.Stop()
 	o.early.Stop()
 }
@@ -153,7 +153,7 @@ func (o *Orphans) Stop() {
 // tick looks through all slot holders and then through the other live rows, a window at a
 // time, one transaction each. If a worker is gone before the interval is over unless it
 // beats, the next tick comes then.
-func (o *Orphans) tick(ctx context.Context) error {
+func (o *Rescuer) tick(ctx context.Context) error {
 	soonest := o.cfg.Interval
 	for _, holders := range []bool{true, false} {
 		for more := true; more; {
@@ -180,7 +180,7 @@ func (o *Orphans) tick(ctx context.Context) error {
 // window handles the orphans of one window. It returns whether there are more, and how
 // long from now the next worker of the window is gone, 0 if there is none. When silence
 // says nothing, it handles only executions of workers that marked themselves inactive.
-func (o *Orphans) window(ctx context.Context, sure, holders bool) (more bool, loss time.Duration, err error) {
+func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, loss time.Duration, err error) {
 	var unstarted []scheduler.Unstarted
 	after, staleAfter := o.after[holders], o.cfg.StaleAfter.Seconds()
 	if !sure {
@@ -222,7 +222,7 @@ func (o *Orphans) window(ctx context.Context, sure, holders bool) (more bool, lo
 }
 
 // overdue describes what workers that live have not started in time.
-func (o *Orphans) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]scheduler.Unstarted, error) {
+func (o *Rescuer) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]scheduler.Unstarted, error) {
 	if len(ids) == 0 || o.cfg.Blind() {
 		return nil, nil
 	}
@@ -241,7 +241,7 @@ func (o *Orphans) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]sch
 }
 
 // handOn gives what was never started to the batches, which find other workers.
-func (o *Orphans) handOn(ctx context.Context, unstarted []scheduler.Unstarted) error {
+func (o *Rescuer) handOn(ctx context.Context, unstarted []scheduler.Unstarted) error {
 	if len(unstarted) == 0 {
 		return nil
 	}
@@ -263,7 +263,7 @@ func (o *Orphans) handOn(ctx context.Context, unstarted []scheduler.Unstarted) e
 }
 
 // end ends what runs at workers that are gone, and what does not end by itself.
-func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphansRow, staleAfter float64) error {
+func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphansRow, staleAfter float64) error {
 	lost, err := o.endLost(ctx, tx, found.Ids, staleAfter)
 	if err != nil {
 		return err
@@ -303,7 +303,7 @@ func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 }
 
 // log names the executions that were ended in place of their workers.
-func (o *Orphans) log(ctx context.Context, reason string, ended []told) {
+func (o *Rescuer) log(ctx context.Context, reason string, ended []told) {
 	for _, one := range ended {
 		if end, ok := one.payload.(message.ExecutionCompleted); ok {
 			o.logger.WarnContext(ctx, "Orphaned execution ended", "execution_id", end.ExecutionID, "action_ref", end.ActionRef,
@@ -312,7 +312,7 @@ func (o *Orphans) log(ctx context.Context, reason string, ended []told) {
 	}
 }
 
-func (o *Orphans) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) (said []told, err error) {
+func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) (said []told, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -375,7 +375,7 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 }
 
 // endOverruns has the workers told to stop, too.
-func (o *Orphans) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -392,7 +392,7 @@ func (o *Orphans) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (s
 	return said, nil
 }
 
-func (o *Orphans) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+func (o *Rescuer) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -407,7 +407,7 @@ func (o *Orphans) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (sa
 }
 
 // endHeadless ends parents and questions whose other half was deleted.
-func (o *Orphans) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+func (o *Rescuer) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
