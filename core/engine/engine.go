@@ -223,7 +223,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("cancels", cancels)
 	if e.cfg.Executor.EnableTimeoutMonitor {
 		e.loops["timeouts"] = rescuer.Loop
-		e.services.Add("timeouts", orphans)
+		e.services.Add("timeouts", rescuer)
 	}
 	e.guards(view, loopMetrics)
 }
