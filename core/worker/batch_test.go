@@ -142,35 +142,37 @@ func TestEndsAreReportedTogether(t *testing.T) {
 	defer consumer.Stop()
 	testkit.Eventually(t, consumer.Subscribed, patience)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent, c.BatchCompletions = 200, true })
-	ids := b.scheduled(t, w, b.core(t, "core.noop"), 200)
-	b.dispatchBatch(t, w, ids...)
-	ended, messages := map[int64]bool{}, 0
-	timeout := time.After(patience)
-	for len(ended) < 200 {
-		for _, id := range ids { // those that were written alone
-			if len(b.completions(id)) > 0 {
-				ended[id] = true
-			}
-		}
-		select {
-		case <-timeout:
-			t.Fatalf("%d of 200 executions were reported", len(ended))
-		case <-time.After(10 * time.Millisecond):
-		case batch := <-consumer.Batches():
-			for i := range batch.Deliveries {
-				singles, err := message.Split(batch.Deliveries[i].Body)
-				require.NoError(t, err)
-				require.Greater(t, len(singles), 1)
-				messages++
-				for _, one := range singles {
-					end, err := message.DecodePayload[message.ExecutionCompleted](one.Payload)
-					require.NoError(t, err)
-					require.Equal(t, "completed", end.Status)
-					ended[end.ExecutionID] = true
+	action, messages := b.core(t, "core.noop"), 0
+	// A worker that cannot learn in time who reads batches reports ends one by one, and asks
+	// again some seconds later.
+	for timeout := time.After(patience); messages == 0; {
+		ids := b.scheduled(t, w, action, 200)
+		b.dispatchBatch(t, w, ids...)
+		for ended := map[int64]bool{}; len(ended) < len(ids); {
+			for _, id := range ids { // those that were written alone
+				if len(b.completions(id)) > 0 {
+					ended[id] = true
 				}
 			}
-			require.NoError(t, batch.Ack())
+			select {
+			case <-timeout:
+				t.Fatalf("%d of %d executions were reported, in %d messages", len(ended), len(ids), messages)
+			case <-time.After(10 * time.Millisecond):
+			case batch := <-consumer.Batches():
+				for i := range batch.Deliveries {
+					singles, err := message.Split(batch.Deliveries[i].Body)
+					require.NoError(t, err)
+					require.Greater(t, len(singles), 1)
+					messages++
+					for _, one := range singles {
+						end, err := message.DecodePayload[message.ExecutionCompleted](one.Payload)
+						require.NoError(t, err)
+						require.Equal(t, "completed", end.Status)
+						ended[end.ExecutionID] = true
+					}
+				}
+				require.NoError(t, batch.Ack())
+			}
 		}
 	}
-	require.Positive(t, messages)
 }
