@@ -191,7 +191,7 @@ func follow(ctx context.Context, to *app.Installation, opts options, stdout io.W
 	if every == 0 {
 		every = app.DefaultRefresh
 	}
-	return plain.Run(ctx, to.Source, plain.Config{Context: to.Name, Every: every, Timeout: statementTimeout, JSON: opts.output == "json"}, stdout)
+	return plain.Run(ctx, to.Source, plain.Config{Context: to.Name, Every: every, Timeout: plainTimeout, JSON: opts.output == "json"}, stdout)
 }
 
 // snapshot prints one frame, or the data behind it.

@@ -23,9 +23,10 @@ import (
 const (
 	poolSize         = 4
 	connectTimeout   = 3 * time.Second
-	statementTimeout = 1500 * time.Millisecond
+	statementTimeout = app.LongestRead // each read has a shorter timeout of its own while the database is fast
+	plainTimeout     = 5 * time.Second
 	// managementTimeout bounds one question to the message broker.
-	managementTimeout = 1500 * time.Millisecond
+	managementTimeout = app.LongestRead
 )
 
 var errHelp = errors.New("help asked for")

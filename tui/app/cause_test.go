@@ -24,7 +24,7 @@ func TestTheCauseComesFirst(t *testing.T) {
 	b.press("r")
 	require.Contains(t, b.View(), "▶■ RabbitMQ management cannot be read, ")
 	source.stuck = map[screen.Feed]bool{}
-	source.fail[screen.FeedBroker] = late{}
+	source.fail[screen.FeedBroker] = late{fetchTimeout}
 	b.press("r")
 	require.Contains(t, b.View(), "RabbitMQ management does not answer in time, no answer within 1.5s")
 }

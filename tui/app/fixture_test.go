@@ -47,6 +47,7 @@ type fakeSource struct {
 	past      *monitor.Past
 	fail      map[screen.Feed]error
 	stuck     map[screen.Feed]bool
+	takes     map[screen.Feed]time.Duration
 	calls     map[screen.Feed]int
 	cursors   []int64
 	bounded   bool
@@ -70,8 +71,15 @@ func (f *fakeSource) answer(ctx context.Context, feed screen.Feed) error {
 		f.calls = map[screen.Feed]int{}
 	}
 	f.calls[feed]++
-	stuck, err := f.stuck[feed], f.fail[feed]
+	stuck, takes, err := f.stuck[feed], f.takes[feed], f.fail[feed]
 	f.mu.Unlock()
+	if takes > 0 {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if stuck {
 		<-ctx.Done()
 		f.mu.Lock()

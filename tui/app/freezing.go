@@ -59,7 +59,7 @@ func (m *Model) probed(msg snapMsg) tea.Cmd {
 	fresh := m.env.Data.Fresh(msg.feed)
 	fresh.Took = msg.took
 	if msg.err != nil {
-		m.failed(fresh, msg.err)
+		m.failed(fresh, msg.err, fetchTimeout)
 	} else {
 		fresh.Err, fresh.Fails = nil, 0
 	}

@@ -46,8 +46,12 @@ type Reader interface {
 
 // The pace of polling.
 const (
-	// fetchTimeout ends a read that hangs.
+	// fetchTimeout ends a read that hangs. A feed whose reads run out of time is given twice
+	// as long each time, at most LongestRead: a database that is only slow, as with the
+	// first read of a new connection on a busy machine, is shown all the same.
 	fetchTimeout = 1500 * time.Millisecond
+	// LongestRead is what a read is given at most.
+	LongestRead = 12 * time.Second
 	// brokerEvery is how often the management interface is asked at most; its
 	// own numbers are no fresher.
 	brokerEvery = 5 * time.Second
@@ -80,7 +84,20 @@ type chain struct {
 	// judging is true for the alerts while they are polled because no replica evaluates
 	// them, whichever view is open.
 	judging bool
+	// timeout ends the next read; fetchTimeout at least.
+	timeout time.Duration
 }
+
+// answered sets the timeout of the next read by how the last one went.
+func (c *chain) answered(took time.Duration, err error) {
+	next := 2 * took
+	if errors.Is(err, context.DeadlineExceeded) {
+		next = 2 * c.patience()
+	}
+	c.timeout = min(next, LongestRead)
+}
+
+func (c *chain) patience() time.Duration { return max(c.timeout, fetchTimeout) }
 
 // snapMsg is the answer of one read; dueMsg says that a feed is due.
 type snapMsg struct {
@@ -191,7 +208,7 @@ func (m *Model) fetch(feed screen.Feed, once bool) tea.Cmd {
 		return nil
 	}
 	read := m.reader(feed)
-	ctx, cancel := context.WithTimeout(m.ctx, fetchTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, c.patience())
 	c.busy, c.once, c.probe, c.cancel = true, once, false, cancel
 	gen, clock := c.gen, m.opts.Clock
 	return func() tea.Msg {
@@ -290,6 +307,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	if c.probe {
 		return m.probed(msg)
 	}
+	defer c.answered(msg.took, msg.err)
 	fresh := m.env.Data.Fresh(msg.feed)
 	fresh.Took = msg.took
 	var missed tea.Cmd
@@ -297,7 +315,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		missed = m.readMissed()
 	}
 	if msg.err != nil {
-		m.failed(fresh, msg.err)
+		m.failed(fresh, msg.err, c.patience())
 	} else {
 		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
 		m.synchronise(msg.result, msg.took)
@@ -339,11 +357,11 @@ func (m *Model) apply(feed screen.Feed, result any) {
 	}
 }
 
-func (m *Model) failed(fresh *screen.Freshness, err error) {
+func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration) {
 	if fresh.Err == nil {
 		fresh.Since = m.env.Clock
 	}
-	fresh.Err = reason(err)
+	fresh.Err = reasonAfter(err, timeout)
 	fresh.Fails++
 }
 

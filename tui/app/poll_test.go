@@ -252,9 +252,9 @@ func TestAStuckSourceHoldsUpNoKey(t *testing.T) {
 
 		loop.pass(21 * time.Second)
 		require.GreaterOrEqual(t, source.count(screen.FeedBroker), 4, "the other source goes on")
-		require.Contains(t, m.View(), "no answer within 1.5s")
-		// Reads at 0, 3.5, 9 and 18.5 s: each ends after 1.5 s, then 2, 4, 8 s pass.
-		require.Equal(t, 4, source.count(screen.FeedOverview))
+		require.Contains(t, m.View(), "no answer within 6s")
+		// Reads at 0, 3.5 and 10.5 s end after 1.5, 3 and 6 s; then 2, 4, 8 s pass.
+		require.Equal(t, 3, source.count(screen.FeedOverview))
 		cancel()
 		loop.stop()
 	})
@@ -313,6 +313,38 @@ func (l *loop) pass(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); l.settle() {
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// A database that needs longer than the first timeout is shown: each read that ran out of
+// time gives the next one twice as long. Once it is fast again a read that hangs is noticed
+// as soon as before.
+func TestADatabaseThatIsOnlySlowIsShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source := sample()
+		source.takes = map[screen.Feed]time.Duration{screen.FeedOverview: 5 * time.Second}
+		ctx, cancel := context.WithCancel(t.Context())
+		m, err := New(ctx, source, Options{Random: func() float64 { return 0.5 }})
+		require.NoError(t, err)
+		loop := newLoop(m)
+		loop.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+		loop.start(m.Init())
+		loop.settle()
+
+		loop.pass(10 * time.Second)
+		require.Contains(t, m.View(), "no answer within 3s")
+		loop.pass(6 * time.Second) // the third read began at 10.5 s
+		require.NoError(t, m.env.Data.Fresh(screen.FeedOverview).Err)
+		require.Equal(t, 10*time.Second, m.chain(screen.FeedOverview).patience())
+
+		source.mu.Lock()
+		clear(source.takes)
+		source.mu.Unlock()
+		loop.pass(10 * time.Second)
+		require.Equal(t, fetchTimeout, m.chain(screen.FeedOverview).patience())
+		cancel()
+		loop.stop()
+	})
 }
 
 // stop lets timers that are under way run out, since a command cannot be
