@@ -322,7 +322,7 @@ func TestAStaleClaimIsPutBack(t *testing.T) {
 // (F18).
 func TestWhatNobodyReportedIsAnnouncedAndLiesAreRecorded(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "find what nobody reported")
+	testkit.NeedsSlow(t, "look for attempts that no message reported")
 	b := setup(t)
 	ctx := testkit.Context(t)
 	action := testkit.Action(t, b.store, "end.silent")

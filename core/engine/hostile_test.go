@@ -78,7 +78,6 @@ func (b *bundle) workerRow(t *testing.T) (id int64) {
 // with its headers, and the next request runs at once.
 func TestNoMessageTakesAQueueAway(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "send hundreds of hostile messages to every queue")
 	b := setup(t)
 	channel := b.channel(t)
 	flood := func(names []string) {
@@ -145,7 +144,6 @@ func (b *bundle) crash(t *testing.T, queue string, done func() bool) {
 // waiting for the age at which messages count as lost; and the replica says so.
 func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "delete every queue")
 	b := setup(t)
 	b.worker(t, "w1", 4)
 	worker := ofWorker(b.workerRow(t))

@@ -94,7 +94,6 @@ func (s *stage) requireStopped(stops []stop) {
 // whoever comes next. Everything else runs as if nothing had happened.
 func TestACancelHoldsWhoeverDies(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "kill whoever cancels")
 	s := newStage(t)
 	testkit.Exec(t, s.store, `UPDATE policy SET threshold = 1`)
 	s.diary.longest = 60 * time.Millisecond

@@ -65,7 +65,7 @@ func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 // third one finishes.
 func TestAWorkflowSurvivesTwoReplicasThatDie(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "end two replicas in workflows; another test ends two of them in executions")
+	testkit.NeedsSlow(t, "end two replicas in workflows; another test ends one")
 	for i, pair := range pairs(flowPoints()) {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
 			t.Parallel()

@@ -73,7 +73,7 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 	// F2. A replica stands still for longer than the broker waits for it, while the
 	// other one goes on without it, and then goes on with what it knew.
 	t.Run("AReplicaIsFrozenAndThawed", func(t *testing.T) {
-		testkit.NeedsSlow(t, "wait until what it had in hand is found; another test freezes one at the worst moment")
+		testkit.NeedsSlow(t, "wait until what it had in hand is found")
 		frozen := c.replicas[0].cmd.Process
 		c.outlive(0, 1, func() int {
 			require.NoError(t, frozen.Signal(syscall.SIGSTOP))
@@ -98,7 +98,7 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 // and when the first one goes on, nothing that it still does counts twice.
 func TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "freeze a replica in a workflow; another test freezes one at the worst moments of executions")
+	testkit.NeedsSlow(t, "freeze a replica in a workflow")
 	for _, d := range deaths(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()

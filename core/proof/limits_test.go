@@ -174,8 +174,7 @@ func TestL3AReplicaThatKnowsNothingGivesASharedSlotOn(t *testing.T) {
 	}
 }
 
-// interruption is a step that lets somebody else act whenever a batch is
-// planned for the nth time.
+// interruption is a step that calls act when its batch is planned for the nth time.
 type interruption struct {
 	nth int
 	act func()

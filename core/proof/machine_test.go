@@ -109,7 +109,7 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	testkit.Exec(m.tb, st, `TRUNCATE `+tables+` CASCADE`)
 	for range 3 {
 		m.replicas = append(m.replicas, scheduler.New(scheduler.Config{
-			MaxQueued: longestLine, HeartbeatStaleAfter: time.Hour, // nobody beats, and a busy machine needs minutes
+			MaxQueued: longestLine, HeartbeatStaleAfter: time.Hour, // no worker sends heartbeats here, and a busy machine needs minutes
 		}, scheduler.Deps{Store: st, Relay: m.sent, Logger: testkit.Logger(t)}))
 	}
 	m.operator = triage.New(triage.Config{}, st, m.said)

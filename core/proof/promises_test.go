@@ -141,8 +141,8 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 	r.settle()
 }
 
-// L3: who waits for a worker is found by the first batch after one is there,
-// whatever that batch is about.
+// L3: the first batch after a worker appears gives it the executions that waited for
+// one, whatever else that batch does.
 func TestL3AWorkerThatComesBackIsGivenWhoWaited(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)

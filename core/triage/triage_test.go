@@ -96,8 +96,8 @@ func (b *bundle) requestIn(t testing.TB, action testkit.ActionRow, tenant string
 
 func byTenant(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} }
 
-// dispatch runs the batch that takes these requests, and those that fill what
-// it left.
+// dispatch runs a batch with these requests, and further batches until no queue has
+// free slots.
 func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
 	result, err := b.rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))

@@ -191,8 +191,7 @@ func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// Queues that only an operator keeps do not stand among those that batches try
-// when a worker has room again.
+// A queue that an operator has paused is not tried when a worker has room again.
 func TestAPausedQueueIsNotBlocked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -149,7 +149,7 @@ func TestEndsAreReportedTogether(t *testing.T) {
 		ids := b.scheduled(t, w, action, 200)
 		b.dispatchBatch(t, w, ids...)
 		for ended := map[int64]bool{}; len(ended) < len(ids); {
-			for _, id := range ids { // those that were written alone
+			for _, id := range ids { // executions whose end came in a message of its own
 				if len(b.completions(id)) > 0 {
 					ended[id] = true
 				}
