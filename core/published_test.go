@@ -32,7 +32,7 @@ var publishedLines = []struct{ line, constant, file, why string }{
 		line:     "ERROR: Failed to query active workers for heartbeat check: <error details>",
 		constant: "Failed to query active workers for heartbeat check", file: "core/liveness/heartbeats.go",
 	},
-	{line: "Error checking stale executions: {}", constant: "Error checking stale executions", file: "core/recovery/orphans.go"},
+	{line: "Error checking stale executions: {}", constant: "Error checking stale executions", file: "core/recovery/rescuer.go"},
 	{
 		line:     "Execution {} has been scheduled for too long, marking as failed",
 		constant: "Execution %d has been scheduled for too long, marking as failed", file: "core/scheduler/log.go",

@@ -581,7 +581,7 @@ type LockAdmissionScopesRow struct {
 // by LATERAL … LIMIT, existence by scalar subquery. Rows named by arrays are
 // looked up by = ANY (ARRAY[…]): unlike =, it can be nothing but a look-up by
 // key, also in a plan that was made while the table was empty.
-// Locks the shared limits that a round may take from or give back to. First of
+// Locks the shared limits that a batch may take from or give back to. First of
 // all locks, so that the room read here decides which queues are worth trying.
 func (q *Queries) LockAdmissionScopes(ctx context.Context, ids []int64) ([]LockAdmissionScopesRow, error) {
 	rows, err := q.db.Query(ctx, LockAdmissionScopes, ids)

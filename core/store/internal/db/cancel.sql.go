@@ -240,7 +240,7 @@ type CancelTargetsRow struct {
 // what was read under the locks, and takes its transaction back if that has moved.
 // Whom a cancellation is about: the execution itself, or the last of its
 // repetitions. state_id is the queue to be locked before the row is: that in
-// which one waits, or of which one that failed still holds a slot, since the round
+// which one waits, or of which one that failed still holds a slot, since the batch
 // that gives it back is the one that would repeat the execution.
 func (q *Queries) CancelTargets(ctx context.Context, ids []int64) ([]CancelTargetsRow, error) {
 	rows, err := q.db.Query(ctx, CancelTargets, ids)
@@ -333,7 +333,7 @@ type FindCancelsRow struct {
 
 // What was asked to stop, a page behind the last one seen; asked and ended are
 // the ages of the request and of the end. strayed says that one which failed was
-// repeated all the same, by a round that had read the row before the note was
+// repeated all the same, by a batch that had read the row before the note was
 // written. The page comes first, and everything else by key.
 func (q *Queries) FindCancels(ctx context.Context, after int64, page int32) ([]FindCancelsRow, error) {
 	rows, err := q.db.Query(ctx, FindCancels, after, page)

@@ -763,7 +763,7 @@ SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.attune.catal
 // What people describe in files and apply: packs with all that is in them, and
 // policies. A document is a row as JSON: what a file says over what the table has.
 // One at a time compares files with the tables and changes them; readers and
-// rounds are not held up.
+// batches are not held up.
 func (q *Queries) LockCatalog(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LockCatalog)
 	return err

@@ -50,7 +50,7 @@ type ControlActionRow struct {
 
 // What an operator does to admission queues: his word on them (paused, limited),
 // clearing them, and putting counters right. Whoever writes here has locked the
-// rows first, in order of id, as a round does.
+// rows first, in order of id, as a batch does.
 // An action with its newest concurrency policy, by which its queues are limited,
 // and the parameters by which its executions wait in lines of their own.
 func (q *Queries) ControlAction(ctx context.Context, ref string) (ControlActionRow, error) {
@@ -112,7 +112,7 @@ ORDER BY 1
 `
 
 // The queue that has waited longest for each of these shared limits and, if
-// asked, for each kind of worker: the round that takes its head tries the others.
+// asked, for each kind of worker: the batch that takes its head tries the others.
 func (q *Queries) ControlFirstBlocked(ctx context.Context, scopes []int64, workers bool) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ControlFirstBlocked, scopes, workers)
 	if err != nil {
@@ -692,7 +692,7 @@ const RepairLockQueues = `-- name: RepairLockQueues :many
 SELECT id FROM execution_admission_state WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE
 `
 
-// Shared limits, queues, loads, notes, statistics: the lock order of a round.
+// Shared limits, queues, loads, notes, statistics: the lock order of a batch.
 func (q *Queries) RepairLockQueues(ctx context.Context, ids []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, RepairLockQueues, ids)
 	if err != nil {

@@ -452,7 +452,7 @@ type ReadRoundExecutionsRow struct {
 	Avoid             []int64
 }
 
-// The rows a round is about. Every round reads them under its locks; a round whose
+// The rows a batch is about. Every batch reads them under its locks; a batch whose
 // messages do not say which queues it needs also reads them before.
 func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadRoundExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, ReadRoundExecutions, ids)

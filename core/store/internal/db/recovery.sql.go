@@ -360,7 +360,7 @@ type FindUnfilledQueuesRow struct {
 // Queues with a free slot and a waiter, one window of queues at a time. There
 // should be none but those whose limit was raised without their row being told,
 // and those that wait for something wider: of these, unless the look is thorough,
-// the one that has waited longest for each thing, whose round tries the others.
+// the one that has waited longest for each thing, whose batch tries the others.
 func (q *Queries) FindUnfilledQueues(ctx context.Context, thorough bool, after int64, windowSize int32) (FindUnfilledQueuesRow, error) {
 	row := q.db.QueryRow(ctx, FindUnfilledQueues, thorough, after, windowSize)
 	var i FindUnfilledQueuesRow
@@ -542,7 +542,7 @@ WITH oldest AS (
 UPDATE queue_stats t SET oldest_enqueued_at = s.at FROM stale s WHERE t.action_id = s.action_id
 `
 
-// The oldest waiter of actions with groups, which a round does not look for in
+// The oldest waiter of actions with groups, which a batch does not look for in
 // all groups.
 func (q *Queries) RefreshOldestWaiters(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, RefreshOldestWaiters)
@@ -584,7 +584,7 @@ SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.'
 `
 
 // Sweeps look for work that no message will bring back. They only find; what
-// they find goes through the same rounds as messages do.
+// they find goes through the same batches as messages do.
 // One replica at a time runs a sweep; the lock ends with the transaction.
 func (q *Queries) TryLoopLock(ctx context.Context, loop string) (bool, error) {
 	row := q.db.QueryRow(ctx, TryLoopLock, loop)

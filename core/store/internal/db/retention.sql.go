@@ -290,7 +290,7 @@ const LockWorkerLoad = `-- name: LockWorkerLoad :one
 SELECT coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = $1 FOR UPDATE), 0)::int AS assigned
 `
 
-// Comes before the lock of the worker's row, as in every round.
+// Comes before the lock of the worker's row, as in every batch.
 func (q *Queries) LockWorkerLoad(ctx context.Context, worker int64) (int32, error) {
 	row := q.db.QueryRow(ctx, LockWorkerLoad, worker)
 	var assigned int32
@@ -378,7 +378,7 @@ WHERE s.id = ANY (ARRAY(
 `
 
 // What nobody has used for long, and what has been kept for long enough.
-// Rows that a round holds are left to the next look. The row is looked at again
+// Rows that a batch holds are left to the next look. The row is looked at again
 // under its lock.
 func (q *Queries) PruneGroupStates(ctx context.Context, idle float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneGroupStates, idle, page)

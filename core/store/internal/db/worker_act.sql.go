@@ -56,7 +56,7 @@ type FindActWorkerRow struct {
 }
 
 // What operators do to workers, and the work that workers hand back. Whoever
-// wants a worker's load locks it before the worker's row, as rounds do; acts
+// wants a worker's load locks it before the worker's row, as batches do; acts
 // lock the row alone.
 // By id or, unless only ids count, by name, with what an act depends on; a worker
 // whose name is a number comes before the one that has it as its id.
