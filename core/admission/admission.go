@@ -178,6 +178,12 @@ type Want struct {
 	// The heads of queues are then read in a second round trip, if executions wait nevertheless.
 	Quiet bool
 
+	// Optimistic says that the queues are probably all open: none has a limit or is paused,
+	// and no execution waits, in them or for anything wider. They are read without their
+	// locks, and Write changes them only if they are open still. If they are not, Lock
+	// fails with ErrNotOpen.
+	Optimistic bool
+
 	// Resolved are those of Queues that came from Resolve: if one of them is
 	// gone it must be made again, while others may go with their actions.
 	Resolved map[int64]bool

@@ -59,6 +59,7 @@ type Ledger struct {
 	Epoch int64
 
 	withoutStats bool      // queue_stats is not kept
+	optimistic   bool      // the queues are not locked, and all were open
 	due          time.Time // when the first queue that waits for a moment was to be tried
 	moreDue      bool      // more such queues are due than this batch tries
 
@@ -89,6 +90,24 @@ type Ledger struct {
 	returned  []int64 // notes of lost holders that were given back
 
 	recheck *store.Result[bool] // after the commit: a queue begins to wait for workers
+}
+
+// Optimistic reports whether the batch has no locks. What it decides is then to be refused by
+// guards of what it writes if another batch decided first.
+func (l *Ledger) Optimistic() bool { return l.optimistic }
+
+// Open reports whether every queue is open as the ledger stands, and nothing is to be changed of it but
+// who holds its slots.
+func (l *Ledger) Open() bool {
+	if len(l.enqueued)+len(l.withdrawn)+len(l.returned) > 0 {
+		return false
+	}
+	for _, q := range l.queues {
+		if !q.open() || q.limits != q.before.limits || q.blocked != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // standing is how a worker stood when the batch began.

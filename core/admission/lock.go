@@ -14,10 +14,19 @@ import (
 // longer exists. The batch is repeated after Forget.
 var ErrQueueGone = errors.New("admission queue is gone")
 
+// ErrNotOpen says that an optimistic batch needs the locks of its queues: one of them is not
+// open, or more is to be changed of it than who holds its slots.
+var ErrNotOpen = errors.New("an admission queue is not open")
+
+// BriefLockTimeout is how long a batch that locks no queue before it writes waits for one then:
+// other batches hold a queue for less, and what is held for longer is left.
+const BriefLockTimeout = "300ms"
+
 // reading is what one round trip brought.
 type reading struct {
 	scopes  *store.Result[store.LockAdmissionScopesRow]
 	firm    *store.Result[store.LockAdmissionStatesRow] // nil if none is
+	open    *store.Result[store.ReadAdmissionStatesRow] // instead of states, of an optimistic batch
 	states  *store.Result[store.LockFreeAdmissionStatesRow]
 	judged  *store.Result[store.JudgeWorkersRow]
 	rows    *store.Result[store.ReadRoundExecutionsRow]
@@ -29,7 +38,7 @@ type reading struct {
 
 // Lock locks the wanted shared limits and queues and returns their ledger. The load of
 // workers is read and not locked: Write takes their room. It is one round trip, and another if Want.Quiet was wrong.
-// Besides the wanted queues it locks those whose heads wait for a worker, for a moment that has come, or for a shared
+// An optimistic batch locks nothing. Besides the wanted queues another one locks those whose heads wait for a worker, for a moment that has come, or for a shared
 // limit that has room, so that whatever frees something serves them first.
 func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	ids, releases := want.ids()
@@ -41,26 +50,21 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	moment := r.moment.Rows()[0]
 	l := &Ledger{
 		Now: moment.Now, Clock: moment.Clock, Epoch: moment.Epoch, due: moment.Due, moreDue: moment.MoreDue,
-		withoutStats: want.WithoutStats,
-		queues:       make(map[int64]*queue, len(r.states.Rows())),
-		gone:         make(map[int64]bool),
-		held:         make(map[int64]bool),
-		scopes:       make(map[int64]*scope),
-		pruned:       make(map[int64]bool),
-		staleAfter:   want.StaleAfter,
-		assigned:     make(map[int64]int, len(moment.Workers)),
-		judged:       make(map[int64]standing, len(want.Workers)),
-		facts:        make(map[int64]Fact, len(r.rows.Rows())),
-		rows:         r.rows.Rows(),
-		lost:         make(map[int64]lostHolder),
+		withoutStats: want.WithoutStats, optimistic: want.Optimistic,
+		queues:     make(map[int64]*queue, len(ids)),
+		gone:       make(map[int64]bool),
+		held:       make(map[int64]bool),
+		scopes:     make(map[int64]*scope),
+		pruned:     make(map[int64]bool),
+		staleAfter: want.StaleAfter,
+		assigned:   make(map[int64]int, len(moment.Workers)),
+		judged:     make(map[int64]standing, len(want.Workers)),
+		facts:      make(map[int64]Fact, len(r.rows.Rows())),
+		rows:       r.rows.Rows(),
+		lost:       make(map[int64]lostHolder),
 	}
-	if r.firm != nil {
-		for _, row := range r.firm.Rows() {
-			l.readQueue(want.Queues, store.LockFreeAdmissionStatesRow(row))
-		}
-	}
-	for _, row := range r.states.Rows() {
-		l.readQueue(want.Queues, row)
+	if err := l.readQueues(want, r); err != nil {
+		return nil, err
 	}
 	for _, id := range ids {
 		if l.queues[id] != nil {
@@ -83,7 +87,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	}
 	l.judge(want.Workers, r.judged)
 	l.readFacts()
-	if r.heads == nil && (moment.Blocked || l.anyServed(ids, releases)) {
+	if !want.Optimistic && r.heads == nil && (moment.Blocked || l.anyServed(ids, releases)) {
 		r.heads = want.readHeads(p, ids, releases)
 		if err := p.Send(ctx); err != nil {
 			return nil, fmt.Errorf("read the heads of %d admission queues: %w", len(ids), err)
@@ -109,17 +113,21 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	if len(scopes) > 0 {
 		r.scopes = store.Many[store.LockAdmissionScopesRow](p, store.LockAdmissionScopes, scopes)
 	}
-	firm, spare := w.firmAndSpare(ids)
-	if len(firm) > 0 {
-		r.firm = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, firm)
+	if w.Optimistic {
+		r.open = store.Many[store.ReadAdmissionStatesRow](p, store.ReadAdmissionStates, ids, BriefLockTimeout)
+	} else {
+		firm, spare := w.firmAndSpare(ids)
+		if len(firm) > 0 {
+			r.firm = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, firm)
+		}
+		r.states = store.Many[store.LockFreeAdmissionStatesRow](p, store.LockFreeAdmissionStates,
+			spare, int32(maxBlockedQueues), scopes, maxima, back, firm)
 	}
-	r.states = store.Many[store.LockFreeAdmissionStatesRow](p, store.LockFreeAdmissionStates,
-		spare, int32(maxBlockedQueues), scopes, maxima, back, firm)
 	if len(w.Workers) > 0 {
 		r.judged = store.Many[store.JudgeWorkersRow](p, store.JudgeWorkers, w.StaleAfter.Seconds(), w.Workers)
 	}
 	r.rows = store.Many[store.ReadRoundExecutionsRow](p, store.ReadRoundExecutions, w.Executions)
-	if !w.Quiet {
+	if !w.Quiet && !w.Optimistic {
 		r.heads = w.readHeads(p, ids, releases)
 	}
 	if len(w.Recount) > 0 {
@@ -136,6 +144,33 @@ func (w Want) readHeads(p *store.Pipeline, ids []int64, releases []int32) *store
 	scopes, maxima, back := w.shared()
 	return store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
 		ids, releases, int64(w.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, maxima, back)
+}
+
+// readQueues keeps the queues that were read, all of them open if the batch is optimistic.
+func (l *Ledger) readQueues(want Want, r reading) error {
+	if r.open != nil {
+		for _, row := range r.open.Rows() {
+			l.readQueue(want.Queues, store.LockFreeAdmissionStatesRow(row))
+		}
+		for id := range want.Queues {
+			if q := l.queues[id]; q == nil || !q.open() {
+				return fmt.Errorf("admission queue %d: %w", id, ErrNotOpen)
+			}
+		}
+		if r.moment.Rows()[0].Blocked {
+			return fmt.Errorf("others wait for workers or shared limits: %w", ErrNotOpen)
+		}
+		return nil
+	}
+	if r.firm != nil {
+		for _, row := range r.firm.Rows() {
+			l.readQueue(want.Queues, store.LockFreeAdmissionStatesRow(row))
+		}
+	}
+	for _, row := range r.states.Rows() {
+		l.readQueue(want.Queues, row)
+	}
+	return nil
 }
 
 // anyServed reports whether a wanted queue has waiting executions and room for one of them.

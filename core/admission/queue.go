@@ -90,6 +90,12 @@ type obstacle struct {
 	until     time.Time // when trying again is worth it; zero if nobody knows
 }
 
+// open reports whether whoever comes is admitted, as far as the queue is concerned: it has no
+// limit and is not paused, and nobody waits. A queue of a group never counts as open.
+func (q *queue) open() bool {
+	return q.limits.unlimited && q.override == 0 && !q.grouped && !q.paused && q.waiting() == 0
+}
+
 func (q *queue) free() int { return q.limits.max - q.active }
 
 // waiting is the length of the whole line.

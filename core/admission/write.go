@@ -11,11 +11,37 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Write queues the statements that store the ledger's changes. Every row it
-// touches is locked, or belongs to an execution whose queue is. Nothing is sent
-// before the pipeline is.
+// WriteOpen queues what an optimistic batch changes of queues: before anything else that it
+// writes, since queues come first in the lock order. Of any other batch it queues nothing.
+func (l *Ledger) WriteOpen(p *store.Pipeline) {
+	touched := l.touched()
+	if !l.optimistic || len(touched) == 0 {
+		return
+	}
+	n := len(touched)
+	ids, active := make([]int64, n), make([]int32, n)
+	enqueued, completed := make([]int64, n), make([]int64, n)
+	for i, q := range touched {
+		ids[i], active[i] = q.id, int32(q.active-q.before.active)
+		enqueued[i], completed[i] = q.enqueuedEver, q.completed
+	}
+	stats := l.statsOf(touched)
+	if stats == nil {
+		stats = &statColumns{}
+	}
+	p.Exec(store.ChangeOpenStates, ids, active, enqueued, completed,
+		stats.actions, stats.active, stats.maxima, stats.enqueued, stats.completed)
+}
+
+// Write queues the statements that store the ledger's changes, besides those of WriteOpen. Every
+// row it touches is locked, or belongs to an execution whose queue is; or its statement counts what
+// it changes. Nothing is sent before the pipeline is.
 func (l *Ledger) Write(p *store.Pipeline) {
 	l.writeHolders(p)
+	if l.optimistic {
+		l.writeLoads(p)
+		return
+	}
 	l.writeEntries(p)
 	touched := l.touched()
 	stats := l.statsOf(touched)

@@ -238,13 +238,16 @@ func (b *Batch) end(e ending) {
 
 // verdict says whether what was decided may be written. What the batch needs besides what
 // was locked is added to how.carried.
-func (b *Batch) verdict(how attempt) error {
+func (b *Batch) verdict(how attempt, steps []Step) error {
 	maps.Copy(how.carried, b.missing)
 	if b.replan || b.Ledger.Unplanned() {
 		return errUnplanned
 	}
 	if b.unplaced && !how.fresh {
 		return errStaleFleet
+	}
+	if b.Ledger.Optimistic() && (!b.plan.open(steps) || !b.Ledger.Open() || len(b.said) > 0) {
+		return admission.ErrNotOpen
 	}
 	return nil
 }
@@ -257,6 +260,7 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 		return 0, err
 	}
 	p := tx.Pipeline()
+	b.Ledger.WriteOpen(p)   // before all other rows, in the lock order
 	b.writeNewExecutions(p) // before anything refers to them
 	b.writeEndings(p)
 	b.writeMoves(p)

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/inquiry"
@@ -92,6 +93,11 @@ func (s *CompletionStep) Hint(ctx context.Context, plan *Plan) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// Optimistic implements Optimistic.
+func (s *CompletionStep) Optimistic() bool {
+	return s.questions.Empty() && !slices.ContainsFunc(s.reports, func(r Report) bool { return r.Unreported })
 }
 
 // Plan implements Step.

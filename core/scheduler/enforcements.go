@@ -58,6 +58,9 @@ func NewEnforcementStep(ids []int64) *EnforcementStep {
 // Executions implements Step: there are none yet.
 func (s *EnforcementStep) Executions() []int64 { return nil }
 
+// Optimistic implements Optimistic.
+func (*EnforcementStep) Optimistic() bool { return true }
+
 // Outcome is what became of the batch.
 func (s *EnforcementStep) Outcome() EnforcementOutcome { return s.outcome }
 

@@ -16,6 +16,9 @@ type FillStep struct {
 // Executions implements Step.
 func (FillStep) Executions() []int64 { return nil }
 
+// Optimistic implements Optimistic.
+func (f FillStep) Optimistic() bool { return len(f.Queues)+len(f.Spare) == 0 }
+
 // Plan implements Step.
 func (f FillStep) Plan(_ context.Context, plan *Plan) error {
 	for _, id := range f.Queues {

@@ -131,11 +131,12 @@ type memory struct {
 	mu       sync.Mutex
 	holdings map[int64]holding // by execution, where its action alone does not tell the queue
 	crowds   map[int64]bool    // queues in which executions waited
+	closed   map[int64]bool    // queues that are not open although nobody waited, or were held by another batch
 	blocked  bool              // some queue waited for something wider than its own limit
 }
 
 func newMemory() *memory {
-	return &memory{holdings: make(map[int64]holding), crowds: make(map[int64]bool)}
+	return &memory{holdings: make(map[int64]holding), crowds: make(map[int64]bool), closed: make(map[int64]bool)}
 }
 
 func (m *memory) holdingOf(execution int64) (holding, bool) {
@@ -157,6 +158,22 @@ func (m *memory) quiet(queues map[int64]int) bool {
 	return !m.blocked
 }
 
+// open reports whether none of these queues was seen with a limit, paused or with executions
+// that wait.
+func (m *memory) open(queues map[int64]int) bool {
+	if !m.quiet(queues) {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range queues {
+		if m.closed[id] {
+			return false
+		}
+	}
+	return true
+}
+
 // learn keeps what a committed batch has seen.
 func (m *memory) learn(b *Batch) {
 	m.mu.Lock()
@@ -167,12 +184,25 @@ func (m *memory) learn(b *Batch) {
 	if len(m.crowds) > maxHoldings {
 		clear(m.crowds)
 	}
+	if len(m.closed) > maxHoldings {
+		clear(m.closed)
+	}
 	m.blocked = b.Ledger.Blocked()
 	for _, q := range b.Ledger.Queues() {
 		if q.Queued > 0 {
 			m.crowds[q.ID] = true
 		} else {
 			delete(m.crowds, q.ID)
+		}
+		if q.Max < admission.Unlimited || q.Paused {
+			m.closed[q.ID] = true
+		} else {
+			delete(m.closed, q.ID)
+		}
+	}
+	for _, id := range b.plan.queues {
+		if b.Ledger.Held(id) {
+			m.closed[id] = true // until a batch has had its lock
 		}
 	}
 	for _, id := range b.Ledger.ReleasedIDs() {

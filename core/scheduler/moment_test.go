@@ -17,6 +17,7 @@ func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
+	testkit.Policy(t, b.store, action, 5) // without a limit nothing depends on the moment
 	b.dispatch(t, b.request(t, action, 1)...)
 	late := b.request(t, action, 1)
 	ctx := testkit.Context(t)

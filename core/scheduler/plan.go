@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/policy"
@@ -201,4 +202,21 @@ func (p *Plan) wantedScopes() map[int64]admission.ScopeWant {
 		wanted[id] = admission.ScopeWant{Rule: &wide, Releases: p.scopeBack[id]}
 	}
 	return wanted
+}
+
+// open reports whether the batch may do without the locks of its queues, as far as its steps and
+// the rules of its actions tell.
+func (p *Plan) open(steps []Step) bool {
+	if len(p.keys) == 0 || len(p.scopes)+len(p.scopeBack)+len(p.workflows)+len(p.recount)+len(p.lost) > 0 {
+		return false
+	}
+	for _, limit := range p.keys {
+		if !limit.Unlimited {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(steps, func(step Step) bool {
+		optimistic, ok := step.(Optimistic)
+		return !ok || !optimistic.Optimistic()
+	})
 }

@@ -80,6 +80,9 @@ func (s *RequestStep) Hint(ctx context.Context, plan *Plan) (bool, error) {
 	return true, nil
 }
 
+// Optimistic implements Optimistic.
+func (s *RequestStep) Optimistic() bool { return !s.move && len(s.late)+len(s.asking) == 0 }
+
 // Plan implements Step: it finds every execution's action, limits and
 // group, and so its queue.
 func (s *RequestStep) Plan(ctx context.Context, plan *Plan) error {

@@ -124,6 +124,16 @@ type Step interface {
 	Apply(batch *Batch)
 }
 
+// Optimistic is a step whose decisions hold without the locks of queues: whatever it decides, a
+// guard of what is written refuses if another batch decided first. A batch of such steps about
+// actions without limits, for which nobody waits, locks no queue before it writes.
+type Optimistic interface {
+	Step
+	// Optimistic reports whether this holds for what the step has to do. It is asked when the
+	// steps have planned, and again when they are applied.
+	Optimistic() bool
+}
+
 // Result says what a committed batch has done.
 type Result struct {
 	Released int // slots given back
@@ -196,15 +206,16 @@ func (s *Scheduler) RunSparing(ctx context.Context, insists map[int64]bool, step
 // attempt is how a batch is tried.
 type attempt struct {
 	sparing
-	fresh bool // the workers are read again
-	hints bool // steps plan from their messages if they can
+	fresh      bool // the workers are read again
+	hints      bool // steps plan from their messages if they can
+	optimistic bool // queues are not locked if that may do
 	// carried are shared limits that an earlier try has found to be needed; what this one
 	// finds is added to them.
 	carried scopes
 }
 
 func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []Step) (Result, error) {
-	how := attempt{sparing: spare, hints: true, carried: make(scopes)}
+	how := attempt{sparing: spare, hints: true, optimistic: !brief(ctx), carried: make(scopes)}
 	for try := 1; ; try++ {
 		result, err := s.once(ctx, how, steps)
 		switch {
@@ -223,9 +234,11 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 			// A row changed between plan and lock, or a message said something else than
 			// its row: plan from rows.
 			how.fresh, how.hints = true, false
+		case errors.Is(err, admission.ErrNotOpen):
+			how.optimistic = false
 		case refused(err):
 			// A row changed between lock and write, or a worker's room was taken: decide again.
-			how.fresh = true
+			how.fresh, how.optimistic = true, false
 		default:
 			return Result{}, err
 		}
@@ -248,6 +261,7 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 	if err != nil {
 		return Result{}, err
 	}
+	want.Optimistic = how.optimistic && plan.open(steps) && s.memory.open(want.Queues)
 	var batch *Batch
 	var row int64
 	err = s.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
@@ -260,12 +274,15 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 		for _, step := range steps {
 			step.Apply(batch)
 		}
-		if err := batch.verdict(how); err != nil {
+		if err := batch.verdict(how, steps); err != nil {
 			return err
 		}
 		row, err = batch.write(ctx, tx)
 		return err
 	})
+	if want.Optimistic && store.IsLockTimeout(err) {
+		return Result{}, fmt.Errorf("%w: %w", admission.ErrNotOpen, err)
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -285,7 +302,7 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 // given is the error with which a batch is given up.
 func given(err error) error {
 	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) ||
-		errors.Is(err, admission.ErrQueueGone) {
+		errors.Is(err, admission.ErrQueueGone) || errors.Is(err, admission.ErrNotOpen) {
 		return fmt.Errorf("%w: %w", ErrConflict, err)
 	}
 	return err
@@ -311,9 +328,6 @@ func brief(ctx context.Context) bool {
 	is, _ := ctx.Value(briefLocks{}).(bool)
 	return is
 }
-
-// briefLockTimeout is how long such a batch waits for a lock.
-const briefLockTimeout = "300ms"
 
 // plan lets every step name what it needs: from its messages if it can, else from rows
 // that are read without locks.
@@ -403,14 +417,14 @@ func (s *Scheduler) want(ctx context.Context, plan *Plan, workers []placement.Wo
 func (s *Scheduler) lock(
 	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want,
 ) (*admission.Ledger, error) {
-	if brief(ctx) {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+briefLockTimeout+"'"); err != nil {
-			return nil, fmt.Errorf("wait for locks only shortly: %w", err)
-		}
-	}
 	var workflows *store.Result[store.LockWorkflowsRow]
-	if ids := slices.Sorted(maps.Keys(plan.workflows)); len(ids) > 0 {
-		want.First = func(p *store.Pipeline) { workflows = store.Many[store.LockWorkflowsRow](p, store.LockWorkflows, ids) }
+	want.First = func(p *store.Pipeline) {
+		if brief(ctx) {
+			p.Exec("SET LOCAL lock_timeout = '" + admission.BriefLockTimeout + "'")
+		}
+		if ids := slices.Sorted(maps.Keys(plan.workflows)); len(ids) > 0 {
+			workflows = store.Many[store.LockWorkflowsRow](p, store.LockWorkflows, ids)
+		}
 	}
 	ledger, err := admission.Lock(ctx, tx, want)
 	if err != nil {

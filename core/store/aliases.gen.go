@@ -58,6 +58,7 @@ type (
 	CatalogRuntimesRow              = db.CatalogRuntimesRow
 	CatalogTriggersRow              = db.CatalogTriggersRow
 	CatalogWorkflowsRow             = db.CatalogWorkflowsRow
+	ChangeOpenStatesParams          = db.ChangeOpenStatesParams
 	ChangeWorkerLoadsParams         = db.ChangeWorkerLoadsParams
 	CheckForgottenRow               = db.CheckForgottenRow
 	CheckLeakedRow                  = db.CheckLeakedRow
@@ -311,6 +312,7 @@ type (
 	ReadAdmissionHeadsParams        = db.ReadAdmissionHeadsParams
 	ReadAdmissionHeadsRow           = db.ReadAdmissionHeadsRow
 	ReadAdmissionMomentRow          = db.ReadAdmissionMomentRow
+	ReadAdmissionStatesRow          = db.ReadAdmissionStatesRow
 	ReadBeginningQuestionsRow       = db.ReadBeginningQuestionsRow
 	ReadChildResultsRow             = db.ReadChildResultsRow
 	ReadClockRow                    = db.ReadClockRow
@@ -582,6 +584,7 @@ const (
 	CatalogRuntimes                       = db.CatalogRuntimes
 	CatalogTriggers                       = db.CatalogTriggers
 	CatalogWorkflows                      = db.CatalogWorkflows
+	ChangeOpenStates                      = db.ChangeOpenStates
 	ChangeWorkerLoads                     = db.ChangeWorkerLoads
 	CheckForgotten                        = db.CheckForgotten
 	CheckLeaked                           = db.CheckLeaked
@@ -889,6 +892,7 @@ const (
 	ReadAdmissionEpoch                    = db.ReadAdmissionEpoch
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads
 	ReadAdmissionMoment                   = db.ReadAdmissionMoment
+	ReadAdmissionStates                   = db.ReadAdmissionStates
 	ReadBeginningQuestions                = db.ReadBeginningQuestions
 	ReadChildResults                      = db.ReadChildResults
 	ReadClock                             = db.ReadClock

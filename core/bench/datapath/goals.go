@@ -35,6 +35,9 @@ func (r *Report) goals() (goals []Goal) {
 	add(r.growthGoal())
 	add(r.riverGoal())
 	add(r.faultsGoal())
+	add(r.farReplicasGoal(farKeys1000, 2.2))
+	add(r.farReplicasGoal(farKeys100, 1.5))
+	add(r.farReplicasGoal(farNoLimit, 2.2))
 	add(r.farGoal())
 	return goals
 }
@@ -156,6 +159,15 @@ func (r *Report) faultsGoal() (Goal, bool) {
 		Bar: "all 0", Measured: fmt.Sprintf("all 0 in %s executions and %s aborted rounds (a run with any fails)", thousands(total), thousands(aborted)),
 		Met: true,
 	}, total > 0
+}
+
+// farReplicasGoal shows that replicas do not wait for each other.
+func (r *Report) farReplicasGoal(name string, bar float64) (Goal, bool) {
+	o, ok := r.find(name + threeOf)
+	return Goal{
+		Number: "A8", What: o.Scenario.What + ", against one", Bar: fmt.Sprintf("≥ %g ×", bar),
+		Measured: fmt.Sprintf("%.2f × (%.0f/s)", o.Median.OfAlone, o.Median.PerSecond), Met: o.Median.OfAlone >= bar,
+	}, ok && o.Median.OfAlone > 0
 }
 
 // farGoal shows that the schedulers of a replica do not wait for each other.

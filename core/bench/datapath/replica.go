@@ -233,7 +233,9 @@ func (l *lane) round(ctx context.Context, ended, requested []note, queues []int6
 			fill.Spare = append(fill.Spare, queue)
 		}
 	}
-	result, err := l.rounds.RunSparing(ctx, insists, scheduler.NewReleaseStep(once(ended)), fill, scheduler.NewRequestStep(once(requested)))
+	releases := scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports(ended))
+	requests := scheduler.NewRequestStep(once(requested)).WithHints(hints(requested))
+	result, err := l.rounds.RunSparing(ctx, insists, releases, fill, requests)
 	if err == nil {
 		for i, queue := range result.Unfilled {
 			l.lanes[spread.Of(result.UnfilledOf[i], len(l.lanes))].unfilled.Put(queue)
@@ -320,6 +322,28 @@ func (t *tally) failures() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.failed
+}
+
+// reports are notes of ends, each execution once. They name the action, as reports of workers do.
+func reports(notes []note) []scheduler.Report {
+	list := make([]scheduler.Report, 0, len(notes))
+	seen := make(map[int64]struct{}, len(notes))
+	for _, n := range notes {
+		if _, again := seen[n.execution]; !again {
+			seen[n.execution] = struct{}{}
+			list = append(list, scheduler.Report{Execution: n.execution, ActionRef: n.actionRef})
+		}
+	}
+	return list
+}
+
+// hints are what requests say of their executions.
+func hints(notes []note) map[int64]scheduler.Hint {
+	said := make(map[int64]scheduler.Hint, len(notes))
+	for _, n := range notes {
+		said[n.execution] = scheduler.Hint{ActionRef: n.actionRef}
+	}
+	return said
 }
 
 // once are the executions of notes, each once and in their order.

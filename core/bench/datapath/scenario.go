@@ -55,12 +55,16 @@ const (
 	crowdPaced   = "crowd-paced"
 	far1         = "far-1"
 	far4         = "far-4"
+	farKeys1000  = "far-keys-1000"
+	farKeys100   = "far-keys-100"
+	farNoLimit   = "far-no-limit"
 	abused       = "abuse"
 	threeOf      = "-3"
 	d1Of         = "d1-"
 	bareOf       = "-bare"
 	growthName   = "growth"
 	dispatchSize = 100 // requests a round, as the engine has it
+	farPrefetch  = 64  // the same of a replica that is far away
 )
 
 // Scenarios are the standard measurements in the order in which a round makes
@@ -197,6 +201,25 @@ func distant() []Scenario {
 	list[1].Alone = far1
 	for i := range list {
 		list[i].Delay = 10 * time.Millisecond
+	}
+	return append(list, distantReplicas()...)
+}
+
+// distantReplicas show whether replicas wait for each other: what one of them does with one
+// scheduler is mostly waiting for answers, so that three on the same processors may do three times as much.
+func distantReplicas() []Scenario {
+	var list []Scenario
+	for _, one := range []Scenario{
+		engineScenario(farKeys1000, "1,000 keys × limit 5", 4_000, 1_000, 5),
+		engineScenario(farKeys100, "100 keys × limit 5", 4_000, 100, 5),
+		engineScenario(farNoLimit, "one action, no limit", 4_000, 1, 0),
+	} {
+		one.What += ", database 20 ms away, one scheduler"
+		one.Schedulers, one.Batch, one.Delay = 1, farPrefetch, 20*time.Millisecond
+		three := one
+		three.Name, three.What, three.Alone = one.Name+threeOf, one.What+", three replicas", one.Name
+		three.Replicas, three.Executions = 3, 3*one.Executions
+		list = append(list, one, three)
 	}
 	return list
 }

@@ -29,6 +29,18 @@ WHERE id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY id
 FOR UPDATE;
 
+-- name: ReadAdmissionStates :many
+-- The named queues without their locks, for a batch that expects them to be open. What it waits
+-- for when it writes, it waits for no longer than lock_timeout.
+WITH brief AS MATERIALIZED (SELECT set_config('lock_timeout', sqlc.arg(lock_timeout)::text, true))
+SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
+       active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
+       next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
+       adaptive_limit, adaptive_at, resumed_at
+FROM execution_admission_state
+CROSS JOIN brief
+WHERE id = ANY (sqlc.arg(ids)::bigint[]);
+
 -- name: LockFreeAdmissionStates :many
 -- Locks the named queues and those that attune_blocked finds, but none that another
 -- batch holds and none of besides, which the batch has locked already. It waits for
@@ -424,6 +436,38 @@ SET queue_length = t.queue_length + excluded.queue_length,
     oldest_enqueued_at = CASE WHEN t.queue_length + excluded.queue_length > 0 AND excluded.action_id = ANY (sqlc.arg(grouped)::bigint[])
                               THEN t.oldest_enqueued_at END,
     last_updated = excluded.last_updated;
+
+-- name: ChangeOpenStates :exec
+-- What a batch that has no locks adds to its queues and to their statistics, if all of
+-- these queues are open still: no limit, no pause, and no execution waits.
+WITH states AS (
+    UPDATE execution_admission_state s
+    SET active_count = s.active_count + r.active, total_enqueued = s.total_enqueued + r.enqueued,
+        total_completed = s.total_completed + r.completed
+    FROM (
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(active)::int[]) AS active,
+               unnest(sqlc.arg(enqueued)::bigint[]) AS enqueued, unnest(sqlc.arg(completed)::bigint[]) AS completed
+    ) r
+    WHERE s.id = ANY (ARRAY[r.id]) AND s.unlimited AND s.limit_override IS NULL AND NOT s.paused AND s.queued_count = 0
+    RETURNING 1
+), stats AS (
+    INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed, last_updated)
+    SELECT r.action, 0, r.active, r.max_concurrent, r.enqueued, r.completed, now()
+    FROM (
+        SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(action_active)::int[]) AS active,
+               unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent, unnest(sqlc.arg(action_enqueued)::bigint[]) AS enqueued,
+               unnest(sqlc.arg(action_completed)::bigint[]) AS completed
+    ) r
+    WHERE (SELECT count(*) FROM states) = cardinality(sqlc.arg(ids)::bigint[])
+    ORDER BY r.action
+    ON CONFLICT (action_id) DO UPDATE
+    SET active_count = t.active_count + excluded.active_count,
+        max_concurrent = excluded.max_concurrent,
+        total_enqueued = t.total_enqueued + excluded.total_enqueued,
+        total_completed = t.total_completed + excluded.total_completed,
+        last_updated = excluded.last_updated
+)
+SELECT attune_expect((SELECT count(*) FROM states), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'open queues');
 
 -- name: EnsureAdmissionStates :exec
 -- The plain queue of each action.

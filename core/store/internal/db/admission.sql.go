@@ -159,6 +159,66 @@ func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) (bool,
 	return recheck, err
 }
 
+const ChangeOpenStates = `-- name: ChangeOpenStates :exec
+WITH states AS (
+    UPDATE execution_admission_state s
+    SET active_count = s.active_count + r.active, total_enqueued = s.total_enqueued + r.enqueued,
+        total_completed = s.total_completed + r.completed
+    FROM (
+        SELECT unnest($1::bigint[]) AS id, unnest($2::int[]) AS active,
+               unnest($3::bigint[]) AS enqueued, unnest($4::bigint[]) AS completed
+    ) r
+    WHERE s.id = ANY (ARRAY[r.id]) AND s.unlimited AND s.limit_override IS NULL AND NOT s.paused AND s.queued_count = 0
+    RETURNING 1
+), stats AS (
+    INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed, last_updated)
+    SELECT r.action, 0, r.active, r.max_concurrent, r.enqueued, r.completed, now()
+    FROM (
+        SELECT unnest($5::bigint[]) AS action, unnest($6::int[]) AS active,
+               unnest($7::int[]) AS max_concurrent, unnest($8::bigint[]) AS enqueued,
+               unnest($9::bigint[]) AS completed
+    ) r
+    WHERE (SELECT count(*) FROM states) = cardinality($1::bigint[])
+    ORDER BY r.action
+    ON CONFLICT (action_id) DO UPDATE
+    SET active_count = t.active_count + excluded.active_count,
+        max_concurrent = excluded.max_concurrent,
+        total_enqueued = t.total_enqueued + excluded.total_enqueued,
+        total_completed = t.total_completed + excluded.total_completed,
+        last_updated = excluded.last_updated
+)
+SELECT attune_expect((SELECT count(*) FROM states), cardinality($1::bigint[])::bigint, 'open queues')
+`
+
+type ChangeOpenStatesParams struct {
+	Ids             []int64
+	Active          []int32
+	Enqueued        []int64
+	Completed       []int64
+	Actions         []int64
+	ActionActive    []int32
+	MaxConcurrent   []int32
+	ActionEnqueued  []int64
+	ActionCompleted []int64
+}
+
+// What a batch that has no locks adds to its queues and to their statistics, if all of
+// these queues are open still: no limit, no pause, and no execution waits.
+func (q *Queries) ChangeOpenStates(ctx context.Context, arg ChangeOpenStatesParams) error {
+	_, err := q.db.Exec(ctx, ChangeOpenStates,
+		arg.Ids,
+		arg.Active,
+		arg.Enqueued,
+		arg.Completed,
+		arg.Actions,
+		arg.ActionActive,
+		arg.MaxConcurrent,
+		arg.ActionEnqueued,
+		arg.ActionCompleted,
+	)
+	return err
+}
+
 const ChangeWorkerLoads = `-- name: ChangeWorkerLoads :exec
 WITH changed AS (
     UPDATE worker_load l
@@ -1073,6 +1133,87 @@ func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (
 		&i.Assigned,
 	)
 	return i, err
+}
+
+const ReadAdmissionStates = `-- name: ReadAdmissionStates :many
+WITH brief AS MATERIALIZED (SELECT set_config('lock_timeout', $2::text, true))
+SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
+       active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
+       next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
+       adaptive_limit, adaptive_at, resumed_at
+FROM execution_admission_state
+CROSS JOIN brief
+WHERE id = ANY ($1::bigint[])
+`
+
+type ReadAdmissionStatesRow struct {
+	ID                  int64
+	ActionID            int64
+	Grouped             bool
+	MaxConcurrent       int32
+	Unlimited           bool
+	Paused              bool
+	ActiveCount         int32
+	QueuedCount         int32
+	QueuedHigh          int32
+	QueuedLow           int32
+	HeadOrder           int64
+	HeadHigh            int64
+	HeadLow             int64
+	NextQueueOrder      int64
+	FrontOrder          int64
+	LaneStreak          int16
+	LimitOverride       *int32
+	MaxQueued           *int32
+	QueueTimeoutSeconds *int32
+	AdaptiveLimit       *float64
+	AdaptiveAt          *time.Time
+	ResumedAt           *time.Time
+}
+
+// The named queues without their locks, for a batch that expects them to be open. What it waits
+// for when it writes, it waits for no longer than lock_timeout.
+func (q *Queries) ReadAdmissionStates(ctx context.Context, ids []int64, lockTimeout string) ([]ReadAdmissionStatesRow, error) {
+	rows, err := q.db.Query(ctx, ReadAdmissionStates, ids, lockTimeout)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadAdmissionStatesRow
+	for rows.Next() {
+		var i ReadAdmissionStatesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ActionID,
+			&i.Grouped,
+			&i.MaxConcurrent,
+			&i.Unlimited,
+			&i.Paused,
+			&i.ActiveCount,
+			&i.QueuedCount,
+			&i.QueuedHigh,
+			&i.QueuedLow,
+			&i.HeadOrder,
+			&i.HeadHigh,
+			&i.HeadLow,
+			&i.NextQueueOrder,
+			&i.FrontOrder,
+			&i.LaneStreak,
+			&i.LimitOverride,
+			&i.MaxQueued,
+			&i.QueueTimeoutSeconds,
+			&i.AdaptiveLimit,
+			&i.AdaptiveAt,
+			&i.ResumedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ReleaseSlots = `-- name: ReleaseSlots :exec
