@@ -80,7 +80,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		{rounds, "ReadRoundExecutions", store.ReadRoundExecutions, []any{none}},
+		{rounds, "ReadBatchExecutions", store.ReadBatchExecutions, []any{none}},
 		{rounds, "FindAdmissionStates", store.FindAdmissionStates, []any{none, noTexts}},
 		{rounds, "LockAdmissionScopes", store.LockAdmissionScopes, []any{none}},
 		{rounds, "LockAdmissionStates", store.LockAdmissionStates, []any{none}},

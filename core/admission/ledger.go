@@ -71,7 +71,7 @@ type Ledger struct {
 	scopes  map[int64]*scope
 	pruned  map[int64]bool // shared limits that were wanted and no longer exist
 	facts   map[int64]Fact
-	rows    []store.ReadRoundExecutionsRow
+	rows    []store.ReadBatchExecutionsRow
 	lost    map[int64]lostHolder
 
 	staleAfter time.Duration
@@ -148,7 +148,7 @@ func (l *Ledger) Fact(id int64) (Fact, bool) {
 }
 
 // Rows are the rows of the wanted executions under the locks, as Fact has them.
-func (l *Ledger) Rows() []store.ReadRoundExecutionsRow { return l.rows }
+func (l *Ledger) Rows() []store.ReadBatchExecutionsRow { return l.rows }
 
 // Blocked reports whether any queue waits for something wider than its own limit.
 func (l *Ledger) Blocked() bool {

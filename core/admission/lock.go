@@ -29,7 +29,7 @@ type reading struct {
 	open    *store.Result[store.ReadAdmissionStatesRow] // instead of states, of an optimistic batch
 	states  *store.Result[store.LockFreeAdmissionStatesRow]
 	judged  *store.Result[store.JudgeWorkersRow]
-	rows    *store.Result[store.ReadRoundExecutionsRow]
+	rows    *store.Result[store.ReadBatchExecutionsRow]
 	heads   *store.Result[store.ReadAdmissionHeadsRow] // nil while they are not read
 	counted *store.Result[store.CountAdmissionEntriesRow]
 	lost    *store.Result[store.LockLostHoldersRow]
@@ -126,7 +126,7 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	if len(w.Workers) > 0 {
 		r.judged = store.Many[store.JudgeWorkersRow](p, store.JudgeWorkers, w.StaleAfter.Seconds(), w.Workers)
 	}
-	r.rows = store.Many[store.ReadRoundExecutionsRow](p, store.ReadRoundExecutions, w.Executions)
+	r.rows = store.Many[store.ReadBatchExecutionsRow](p, store.ReadBatchExecutions, w.Executions)
 	if !w.Quiet && !w.Optimistic {
 		r.heads = w.readHeads(p, ids, releases)
 	}

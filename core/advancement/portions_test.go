@@ -49,7 +49,7 @@ func (w *world) endAll() int {
 }
 
 // A list whose children do not fit into one batch has all of them after some.
-func TestAListOfManyItemsIsBegunInSeveralRounds(t *testing.T) {
+func TestAListOfManyItemsIsBegunInSeveralBatches(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.wide", `
@@ -63,7 +63,7 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(2100) }}", concurren
 
 // A list without parameters of its own passes on those of its workflow to every one of
 // its items. However large they are, a batch takes a bounded part of memory.
-func TestAListWithLargeParametersIsBegunInSeveralRounds(t *testing.T) {
+func TestAListWithLargeParametersIsBegunInSeveralBatches(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "begin a list with 16 MB of parameters")
 	w := setup(t)

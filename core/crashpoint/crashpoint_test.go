@@ -26,8 +26,8 @@ func TestAPlanSaysWhereAndWhen(t *testing.T) {
 	t.Parallel()
 	for plan, want := range map[string]map[string]int{
 		"":                                       {},
-		"round:committed":                        {"round:committed": 1},
-		"round:committed:3":                      {"round:committed": 3},
+		"batch:committed":                        {"batch:committed": 1},
+		"batch:committed:3":                      {"batch:committed": 3},
 		"hot:before-ack:2, outbox:after-publish": {"hot:before-ack": 2, "outbox:after-publish": 1},
 	} {
 		at, err := crashpoint.Parse(plan)
@@ -35,9 +35,9 @@ func TestAPlanSaysWhereAndWhen(t *testing.T) {
 		require.Equal(t, want, at, plan)
 	}
 	for plan, want := range map[string]string{
-		"round:com":         "there are round:locked, ",
+		"batch:com":         "there are batch:locked, ",
 		"round":             `no crash point "round"`,
-		"round:committed:0": "first time",
+		"batch:committed:0": "first time",
 	} {
 		_, err := crashpoint.Parse(plan)
 		require.ErrorContains(t, err, want, plan)
@@ -117,7 +117,7 @@ import (
 
 func main() {
 	for range 3 {
-		crashpoint.Reach("round:committed")
+		crashpoint.Reach("batch:committed")
 		os.Stdout.WriteString("x")
 	}
 }
@@ -131,11 +131,11 @@ func main() {
 		said   string
 	}{
 		"":                                 {false, "xxx"},
-		"round:locked":                     {false, "xxx"},
-		"round:committed":                  {true, ""},
-		"round:committed:3":                {true, "xx"},
-		"round:committed:4":                {false, "xxx"},
-		"hot:before-ack,round:committed:2": {true, "x"},
+		"batch:locked":                     {false, "xxx"},
+		"batch:committed":                  {true, ""},
+		"batch:committed:3":                {true, "xx"},
+		"batch:committed:4":                {false, "xxx"},
+		"hot:before-ack,batch:committed:2": {true, "x"},
 	} {
 		cmd := exec.CommandContext(t.Context(), program)
 		cmd.Env = append(os.Environ(), crashpoint.Variable+"="+plan)
@@ -146,7 +146,7 @@ func main() {
 		require.Equal(t, want.killed, status.Signaled() && status.Signal() == syscall.SIGKILL, plan)
 	}
 	cmd := exec.CommandContext(t.Context(), program)
-	cmd.Env = append(os.Environ(), crashpoint.Variable+"=round:com")
+	cmd.Env = append(os.Environ(), crashpoint.Variable+"=batch:com")
 	out, err = cmd.CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "there is no crash point")

@@ -4,7 +4,7 @@
 // would: nothing is flushed, released or said.
 //
 //	ATTUNE_CRASH_AT=outbox:before-publish     when it comes there first
-//	ATTUNE_CRASH_AT=round:committed:3         when it comes there for the third time
+//	ATTUNE_CRASH_AT=batch:committed:3         when it comes there for the third time
 //	ATTUNE_CRASH_AT=hot:before-ack:2,hot:after-ack:2
 //	                                          whichever comes first
 //
@@ -33,9 +33,9 @@ const (
 // path of a message.
 func Engine() []string {
 	return []string{
-		"round:locked",        // the queues are locked, nothing is decided
-		"round:before-commit", // everything is decided, nothing is written
-		"round:committed",     // it is true, and nobody has been told
+		"batch:locked",        // the queues are locked, nothing is decided
+		"batch:before-commit", // everything is decided, nothing is written
+		"batch:committed",     // it is true, and nobody has been told
 		"outbox:before-publish",
 		"outbox:after-publish",
 		"outbox:before-delete",

@@ -227,7 +227,7 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 
 // A hand-over whose row no batch can write goes in by itself, reduced, for a person
 // to see to, and says why.
-func TestAHandOverThatNoRoundCanDecideWaitsForAPerson(t *testing.T) {
+func TestAHandOverThatNoBatchCanDecideWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (headers IS NULL)`)

@@ -57,7 +57,7 @@ func buried(t *testing.T, st *store.Store, action testkit.ActionRow, queue, work
 
 // A letter that no batch can decide costs its neighbours nothing and is given to a
 // person; it never becomes a letter again.
-func TestALetterThatNoRoundCanDecideFailsAlone(t *testing.T) {
+func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "fail one dead letter of many; core/deadletter has one that no batch can decide")
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })

@@ -161,7 +161,7 @@ func (e *Engine) schedulerReady() api.Check {
 		check.Detail = "last batch " + moment(done)
 	}
 	if since, executions := e.hot.underWay(); !since.IsZero() {
-		check.OK = time.Since(since) < monitor.RoundPatience || e.gate.Holding() // which is told by itself
+		check.OK = time.Since(since) < monitor.BatchPatience || e.gate.Holding() // which is told by itself
 		check.Detail = fmt.Sprintf("%d executions under way since %s", executions, moment(since))
 	}
 	return check

@@ -14,9 +14,9 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// RoundPatience is how long a batch of the engine may be under way before the
+// BatchPatience is how long a batch of the engine may be under way before the
 // replica counts as stuck.
-const RoundPatience = time.Minute
+const BatchPatience = time.Minute
 
 // startPatience is how long a replica may take to connect and to subscribe before
 // that is a problem.
@@ -244,7 +244,7 @@ func (r *Replica) troubles() (list []string) {
 			add("queue %s was gone and was declared again %s ago (%s); its messages are sent again from the database", one.Queue, span(age), one.Cause)
 		}
 	}
-	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > RoundPatience {
+	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > BatchPatience {
 		add("its batch is under way for %s", span(now.Sub(*since)))
 	}
 	return list

@@ -193,7 +193,7 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 	})
 
 	// F9.
-	t.Run("TheConnectionsOfTheRoundsAreTerminated", func(*testing.T) {
+	t.Run("TheConnectionsOfTheBatchesAreTerminated", func(*testing.T) {
 		r.outlive(20, 60*time.Millisecond, 10, func() int {
 			return r.count(`SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
 				WHERE datname = current_database() AND application_name = 'attune-executor rounds'`)

@@ -134,7 +134,7 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 	}
 	points := crashpoint.Inquiries()
 	if testkit.Slow() {
-		points = append(points, "round:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish")
+		points = append(points, "batch:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish")
 	}
 	for _, point := range points {
 		victim := f.serve(dieAt(point, 1+rand.IntN(2)))

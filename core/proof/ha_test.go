@@ -166,7 +166,7 @@ func TestHACrashAfterClaimBeforePublish(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.worker("w1")
-	victim := s.serve(dieAt("round:committed", 1))
+	victim := s.serve(dieAt("batch:committed", 1))
 	ids := s.request(actFree, 1)
 	testkit.Eventually(t, victim.killed, 20*time.Second)
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, s.store, ids[0]))
@@ -194,7 +194,7 @@ func TestHACrashAfterReleaseBeforeRepublish(t *testing.T) {
 	close(gate)
 	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) == 1 }, 20*time.Second)
 
-	victim := s.run("serve", "ATTUNE__EXECUTOR__HTTP__LISTEN=", dieAt("round:committed", 1))
+	victim := s.run("serve", "ATTUNE__EXECUTOR__HTTP__LISTEN=", dieAt("batch:committed", 1))
 	testkit.Eventually(t, victim.killed, 20*time.Second)
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE status = 'scheduled' AND EXISTS (SELECT FROM execution_holder h WHERE h.execution = execution.id)`), "the next has the slot")
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_holder`), "S7: the other has given it back")

@@ -62,7 +62,7 @@ import (
 //	     broker killed and restarted        engine: TestServersThatGoAwayLoseNothing; broker: TestConsumerOutlivesItsBroker
 //	F5   publishers blocked                 broker: TestBlockedBroker
 //	F7   database killed and restarted      engine: TestServersThatGoAwayLoseNothing
-//	F9   backends terminated                TestFaultsUnderLoad…/TheConnectionsOfTheRoundsAreTerminated
+//	F9   backends terminated                TestFaultsUnderLoad…/TheConnectionsOfTheBatchesAreTerminated
 //	F11  a database that cannot write       engine: TestAServerThatCannotWriteIsAwaited
 //	F13  cut and frozen links               broker: TestNothingIsLostWhenConnectionsClose, TestFrozenServer, TestSilentServer
 //	F14  duplicates                         TestReplicasUnderSiegeAreLinearizable, TestHAReplayOfEverythingChangesNothing

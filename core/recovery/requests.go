@@ -31,7 +31,7 @@ func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error)
 	if err != nil {
 		return nil, fmt.Errorf("find lost requests: %w", err)
 	}
-	s.afterLost = next(row.Last, row.Scanned)
+	s.afterLost = next(row.Last, row.Scanned, rowsPerSweep)
 	if len(row.Claims) == 0 {
 		return row.Ids, nil
 	}

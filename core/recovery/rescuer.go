@@ -125,6 +125,7 @@ type Rescuer struct {
 	submit func(context.Context, Found) error
 	relay  Relay
 	logger *slog.Logger
+	rows   int32          // of a window
 	after  map[bool]int64 // where the next window begins: of holders, and of live rows that hold no slot
 	early  *time.Timer    // wakes the loop when the next worker is gone
 }
@@ -133,7 +134,7 @@ type Rescuer struct {
 func NewRescuer(
 	cfg RescuerConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
 ) *Rescuer {
-	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, after: map[bool]int64{}}
+	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, rows: rowsPerSweep, after: map[bool]int64{}}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
 		// Never later than the interval, within which the loss of a worker is promised to be seen.
 		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
@@ -150,13 +151,18 @@ func (o *Rescuer) Stop() {
 	o.early.Stop()
 }
 
-// tick looks through all slot holders and then through the other live rows, a window at a
-// time, one transaction each. If a worker is gone before the interval is over unless it
-// beats, the next tick comes then.
+// otherWindows is how many windows of live rows without a slot one tick reads. Nearly all of
+// them wait, and there may be a million; the others are parents, questions, and what another
+// engine has handed over.
+const otherWindows = 2
+
+// tick looks through all slot holders, and then through the other live rows from where the last
+// tick stopped, a window at a time, one transaction each. If a worker is gone before the
+// interval is over unless it beats, the next tick comes then.
 func (o *Rescuer) tick(ctx context.Context) error {
 	soonest := o.cfg.Interval
 	for _, holders := range []bool{true, false} {
-		for more := true; more; {
+		for more, windows := true, 0; more && (holders || windows < otherWindows); windows++ {
 			sure := !o.cfg.Unsure()
 			if !sure && o.cfg.Recovering() {
 				return nil
@@ -195,12 +201,12 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: staleAfter, ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
 			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(), UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
-			Holders: holders, After: o.after[holders], WindowSize: rowsPerSweep, ActionTimeouts: o.cfg.ActionTimeouts,
+			Holders: holders, After: o.after[holders], WindowSize: o.rows, ActionTimeouts: o.cfg.ActionTimeouts,
 		})
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
 		}
-		after, loss = next(found.Last, found.Scanned), time.Duration(found.NextLossSeconds*float64(time.Second))
+		after, loss = next(found.Last, found.Scanned, o.rows), time.Duration(found.NextLossSeconds*float64(time.Second))
 		if !sure {
 			found = store.FindOrphansRow{Ids: found.Ids}
 		}

@@ -227,7 +227,7 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 	if err != nil {
 		return found, fmt.Errorf("find ended waiters: %w", err)
 	}
-	s.afterWaiter = next(waiters.Last, waiters.Scanned)
+	s.afterWaiter = next(waiters.Last, waiters.Scanned, rowsPerSweep)
 	found.Ended = append(found.Ended, waiters.Ids...)
 	if found.Queues, err = s.unfilled(ctx, tx); err != nil {
 		return found, err
@@ -254,7 +254,7 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find unfilled queues: %w", err)
 	}
-	s.afterQueue = next(queues.Last, queues.Scanned)
+	s.afterQueue = next(queues.Last, queues.Scanned, rowsPerSweep)
 	return queues.Ids, nil
 }
 
@@ -272,7 +272,7 @@ func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	if err != nil {
 		return fmt.Errorf("find who waits in another's queue: %w", err)
 	}
-	s.afterLine = next(expired.Last, expired.Scanned)
+	s.afterLine = next(expired.Last, expired.Scanned, rowsPerSweep)
 	found.Expired, found.Misplaced = expired.Ids, misplaced.Ids
 	lost, err := tx.FindLostHolders(ctx, waitersPerLine)
 	if err != nil {
@@ -320,8 +320,8 @@ func (s *Sweep) heal(ctx context.Context) error {
 }
 
 // next is where the next window begins: behind a full one, else at the start.
-func next(last int64, scanned int32) int64 {
-	if scanned < rowsPerSweep {
+func next(last int64, scanned, window int32) int64 {
+	if scanned < window {
 		return 0
 	}
 	return last
@@ -334,7 +334,7 @@ func (s *Sweep) endedHolders(ctx context.Context, tx *store.Tx) ([]int64, error)
 	if err != nil {
 		return nil, fmt.Errorf("find ended holders: %w", err)
 	}
-	s.afterHolder = next(holders.Last, holders.Scanned)
+	s.afterHolder = next(holders.Last, holders.Scanned, rowsPerSweep)
 	if len(holders.Missing) > 0 {
 		if err := tx.NoteMissingHolders(ctx, holders.Missing); err != nil {
 			return nil, fmt.Errorf("note %d holders without an execution: %w", len(holders.Missing), err)

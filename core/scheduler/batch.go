@@ -84,7 +84,7 @@ func (b *Batch) Queue(key admission.Key) (int64, bool) {
 }
 
 // Row returns the row of an execution as Plan.Row does.
-func (b *Batch) Row(id int64) (store.ReadRoundExecutionsRow, bool) { return b.plan.Row(id) }
+func (b *Batch) Row(id int64) (store.ReadBatchExecutionsRow, bool) { return b.plan.Row(id) }
 
 // Rule returns the rule of an action.
 func (b *Batch) Rule(id *int64, ref string) (Rule, bool) { return b.plan.Rule(id, ref) }
@@ -282,7 +282,7 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	if len(b.messages) > 0 {
 		ticket = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
 	}
-	crashpoint.Reach("round:before-commit")
+	crashpoint.Reach("batch:before-commit")
 	if err := p.Commit(ctx); err != nil {
 		return 0, fmt.Errorf("write a batch of %d executions: %w", len(b.plan.ids), err)
 	}

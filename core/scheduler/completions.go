@@ -211,7 +211,7 @@ func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) 
 // verdict decides whether an ended execution is repeated. A task of a workflow
 // that a worker has begun is repeated by its workflow; one that never was is lost
 // work like any other.
-func (s *CompletionStep) verdict(row store.ReadRoundExecutionsRow) retrypolicy.Verdict {
+func (s *CompletionStep) verdict(row store.ReadBatchExecutionsRow) retrypolicy.Verdict {
 	allowed := int(row.AllowedRetries)
 	if row.Workflow != 0 {
 		allowed = 0

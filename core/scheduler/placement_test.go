@@ -335,7 +335,7 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 
 // The workers and what they announce are read once a second, not for every
 // batch (upstream 16). A worker that has just come has to wait that long.
-func TestWorkersAreNotReadForEveryRound(t *testing.T) {
+func TestWorkersAreNotReadForEveryBatch(t *testing.T) {
 	t.Parallel()
 	var moment atomic.Int64
 	b := setup(t, func(c *scheduler.Config) { c.Now = func() time.Time { return time.Unix(moment.Load(), 0) } })

@@ -18,7 +18,7 @@ type Plan struct {
 	scheduler     *Scheduler
 	rules         *ruleSet
 	ids           []int64
-	rows          map[int64]store.ReadRoundExecutionsRow
+	rows          map[int64]store.ReadBatchExecutionsRow
 	keys          map[admission.Key]policy.Limit
 	queues        map[admission.Key]int64 // filled after every step has planned
 	releases      map[int64]int
@@ -59,7 +59,7 @@ type claim struct {
 func newPlan(s *Scheduler, spare sparing, carried scopes) *Plan {
 	plan := &Plan{
 		sparing: spare, scheduler: s, rules: s.rules.ruleSet(), queries: s.store.Queries,
-		rows: make(map[int64]store.ReadRoundExecutionsRow), keys: make(map[admission.Key]policy.Limit),
+		rows: make(map[int64]store.ReadBatchExecutionsRow), keys: make(map[admission.Key]policy.Limit),
 		releases: make(map[int64]int), workers: make(map[int64]bool), recount: make(map[int64]bool),
 		workflows: make(map[int64]SeenWorkflow),
 		firm:      make(map[int64]bool), firmBy: make(map[admission.Key]bool), claims: make(map[int64]*claim),
@@ -71,7 +71,7 @@ func newPlan(s *Scheduler, spare sparing, carried scopes) *Plan {
 
 // Row returns the row of an execution: as it was read without locks, or under them in
 // a step that planned from its messages.
-func (p *Plan) Row(id int64) (store.ReadRoundExecutionsRow, bool) {
+func (p *Plan) Row(id int64) (store.ReadBatchExecutionsRow, bool) {
 	row, ok := p.rows[id]
 	return row, ok
 }

@@ -278,7 +278,7 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 // A limit that is changed is in force in the very next batch, on every replica:
 // raised, it is filled; lowered, it drains and evicts nobody (upstream 22). An
 // operator's limit stands in its place.
-func TestAChangedLimitIsInForceInTheNextRound(t *testing.T) {
+func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")

@@ -130,7 +130,7 @@ func (s *RequestStep) readQuestions(ctx context.Context, plan *Plan) (err error)
 	return err
 }
 
-func (s *RequestStep) planOne(plan *Plan, row store.ReadRoundExecutionsRow) {
+func (s *RequestStep) planOne(plan *Plan, row store.ReadBatchExecutionsRow) {
 	needs := plan.Firm()
 	if !s.move {
 		needs = plan.Spare(row.ID)
@@ -240,7 +240,7 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 }
 
 // askPerson puts a question to people; its execution runs without a worker and a slot.
-func askPerson(batch *Batch, row store.ReadRoundExecutionsRow, opening *inquiry.Opening) {
+func askPerson(batch *Batch, row store.ReadBatchExecutionsRow, opening *inquiry.Opening) {
 	if len(opening.Faults) > 0 {
 		batch.Fail(row.ID, deref(row.Action), row.ActionRef, opening.Faults[0].Reason, opening.Faults[0].Reason)
 		return

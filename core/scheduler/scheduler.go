@@ -264,7 +264,7 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 	want.Optimistic = how.optimistic && plan.open(steps) && s.memory.open(want.Queues)
 	var batch *Batch
 	var row int64
-	err = s.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
+	err = s.store.Tx(ctx, "batch", func(ctx context.Context, tx *store.Tx) error {
 		row = 0
 		ledger, err := s.lock(ctx, tx, plan, want)
 		if err != nil {
@@ -286,7 +286,7 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	crashpoint.Reach("round:committed")
+	crashpoint.Reach("batch:committed")
 	if row != 0 {
 		s.relay.Published(row, batch.messages)
 	}
@@ -346,7 +346,7 @@ func (s *Scheduler) plan(ctx context.Context, how attempt, steps []Step) (*Plan,
 		}
 	}
 	if len(unread) > 0 {
-		rows, err := s.store.ReadRoundExecutions(ctx, unread)
+		rows, err := s.store.ReadBatchExecutions(ctx, unread)
 		if err != nil {
 			return nil, fmt.Errorf("read %d executions: %w", len(unread), err)
 		}
@@ -430,7 +430,7 @@ func (s *Scheduler) lock(
 	if err != nil {
 		return nil, err
 	}
-	crashpoint.Reach("round:locked")
+	crashpoint.Reach("batch:locked")
 	if workflows != nil && plan.moved(workflows.Rows()) {
 		return nil, errUnplanned
 	}

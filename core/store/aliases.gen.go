@@ -313,6 +313,7 @@ type (
 	ReadAdmissionHeadsRow           = db.ReadAdmissionHeadsRow
 	ReadAdmissionMomentRow          = db.ReadAdmissionMomentRow
 	ReadAdmissionStatesRow          = db.ReadAdmissionStatesRow
+	ReadBatchExecutionsRow          = db.ReadBatchExecutionsRow
 	ReadBeginningQuestionsRow       = db.ReadBeginningQuestionsRow
 	ReadChildResultsRow             = db.ReadChildResultsRow
 	ReadClockRow                    = db.ReadClockRow
@@ -327,7 +328,6 @@ type (
 	ReadOutcomesRow                 = db.ReadOutcomesRow
 	ReadPoliciesRow                 = db.ReadPoliciesRow
 	ReadRequestsRow                 = db.ReadRequestsRow
-	ReadRoundExecutionsRow          = db.ReadRoundExecutionsRow
 	ReadRunStatesRow                = db.ReadRunStatesRow
 	ReadSecretValuesRow             = db.ReadSecretValuesRow
 	ReadSettledTasksRow             = db.ReadSettledTasksRow
@@ -893,6 +893,7 @@ const (
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads
 	ReadAdmissionMoment                   = db.ReadAdmissionMoment
 	ReadAdmissionStates                   = db.ReadAdmissionStates
+	ReadBatchExecutions                   = db.ReadBatchExecutions
 	ReadBeginningQuestions                = db.ReadBeginningQuestions
 	ReadChildResults                      = db.ReadChildResults
 	ReadClock                             = db.ReadClock
@@ -907,7 +908,6 @@ const (
 	ReadOwnChildren                       = db.ReadOwnChildren
 	ReadPolicies                          = db.ReadPolicies
 	ReadRequests                          = db.ReadRequests
-	ReadRoundExecutions                   = db.ReadRoundExecutions
 	ReadRunStates                         = db.ReadRunStates
 	ReadSecretValues                      = db.ReadSecretValues
 	ReadSettledTasks                      = db.ReadSettledTasks

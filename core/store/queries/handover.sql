@@ -1,4 +1,4 @@
--- name: ReadRoundExecutions :many
+-- name: ReadBatchExecutions :many
 -- The rows a batch is about. Every batch reads them under its locks; a batch whose
 -- messages do not say which queues it needs also reads them before.
 SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker,

@@ -242,6 +242,139 @@ func (q *Queries) ReadActionRules(ctx context.Context, ids []int64, refs []strin
 	return items, nil
 }
 
+const ReadBatchExecutions = `-- name: ReadBatchExecutions :many
+SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker,
+       e.attempt, e.started_at, e.finished_at, e.updated,
+       coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
+       e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
+       -- The workflow of which it is a task; existing engines write the null of JSON where there is none.
+       coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
+       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
+       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes,
+       -- Of one that completed, whether it asks a person; nobody asks in a result of megabytes.
+       CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
+            THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
+       -- Of one that did not succeed, what a repetition depends on.
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '') ELSE '' END::text AS ended_by,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) ELSE false END::bool AS cancel_asked,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN EXISTS (SELECT FROM execution_retry t WHERE t.failed = ANY (ARRAY[e.id])) ELSE false END::bool AS repeated,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0) ELSE 0 END::int AS allowed_retries,
+       (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
+       -- Of a repetition, when its time comes, and where it should not run.
+       coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
+       coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
+FROM execution e
+LEFT JOIN LATERAL (
+    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = ANY (ARRAY[e.id]) OFFSET 0
+) q ON true
+LEFT JOIN LATERAL (
+    SELECT o.state_id, o.worker FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0
+) h ON true
+WHERE e.id = ANY ($1::bigint[])
+`
+
+type ReadBatchExecutionsRow struct {
+	ID                int64
+	Status            attune.Status
+	Action            *int64
+	ActionRef         string
+	Config            []byte
+	Worker            *int64
+	HeldState         int64
+	HeldWorker        *int64
+	Attempt           int32
+	StartedAt         *time.Time
+	FinishedAt        *time.Time
+	Updated           time.Time
+	Priority          int16
+	Retry             bool
+	Created           time.Time
+	WorkerSelector    []byte
+	WorkerTolerations []byte
+	WorkerAffinity    []byte
+	RetryCount        int32
+	Workflow          int64
+	Waits             int64
+	Lane              int16
+	Since             time.Time
+	Scopes            []int64
+	Asks              bool
+	Error             string
+	EndedBy           string
+	CancelAsked       bool
+	Repeated          bool
+	AllowedRetries    int32
+	ActionAllows      bool
+	Adopted           bool
+	Due               time.Time
+	Avoid             []int64
+}
+
+// The rows a batch is about. Every batch reads them under its locks; a batch whose
+// messages do not say which queues it needs also reads them before.
+func (q *Queries) ReadBatchExecutions(ctx context.Context, ids []int64) ([]ReadBatchExecutionsRow, error) {
+	rows, err := q.db.Query(ctx, ReadBatchExecutions, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadBatchExecutionsRow
+	for rows.Next() {
+		var i ReadBatchExecutionsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Status,
+			&i.Action,
+			&i.ActionRef,
+			&i.Config,
+			&i.Worker,
+			&i.HeldState,
+			&i.HeldWorker,
+			&i.Attempt,
+			&i.StartedAt,
+			&i.FinishedAt,
+			&i.Updated,
+			&i.Priority,
+			&i.Retry,
+			&i.Created,
+			&i.WorkerSelector,
+			&i.WorkerTolerations,
+			&i.WorkerAffinity,
+			&i.RetryCount,
+			&i.Workflow,
+			&i.Waits,
+			&i.Lane,
+			&i.Since,
+			&i.Scopes,
+			&i.Asks,
+			&i.Error,
+			&i.EndedBy,
+			&i.CancelAsked,
+			&i.Repeated,
+			&i.AllowedRetries,
+			&i.ActionAllows,
+			&i.Adopted,
+			&i.Due,
+			&i.Avoid,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadFleet = `-- name: ReadFleet :many
 SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
@@ -365,139 +498,6 @@ func (q *Queries) ReadPolicies(ctx context.Context, actions []int64, packs []int
 			&i.RetryPlace,
 			&i.AdaptiveMin,
 			&i.AdaptiveLatencyMs,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ReadRoundExecutions = `-- name: ReadRoundExecutions :many
-SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker,
-       e.attempt, e.started_at, e.finished_at, e.updated,
-       coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
-       e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
-       -- The workflow of which it is a task; existing engines write the null of JSON where there is none.
-       coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
-       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
-       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes,
-       -- Of one that completed, whether it asks a person; nobody asks in a result of megabytes.
-       CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
-            THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
-       -- Of one that did not succeed, what a repetition depends on.
-       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
-            THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
-       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
-            THEN coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '') ELSE '' END::text AS ended_by,
-       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
-            THEN EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) ELSE false END::bool AS cancel_asked,
-       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
-            THEN EXISTS (SELECT FROM execution_retry t WHERE t.failed = ANY (ARRAY[e.id])) ELSE false END::bool AS repeated,
-       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
-            THEN coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0) ELSE 0 END::int AS allowed_retries,
-       (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
-       -- Of a repetition, when its time comes, and where it should not run.
-       coalesce(CASE WHEN e.retry_count > 0 THEN
-           (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
-       coalesce(CASE WHEN e.retry_count > 0 THEN
-           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
-FROM execution e
-LEFT JOIN LATERAL (
-    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = ANY (ARRAY[e.id]) OFFSET 0
-) q ON true
-LEFT JOIN LATERAL (
-    SELECT o.state_id, o.worker FROM execution_holder o WHERE o.execution = ANY (ARRAY[e.id]) OFFSET 0
-) h ON true
-WHERE e.id = ANY ($1::bigint[])
-`
-
-type ReadRoundExecutionsRow struct {
-	ID                int64
-	Status            attune.Status
-	Action            *int64
-	ActionRef         string
-	Config            []byte
-	Worker            *int64
-	HeldState         int64
-	HeldWorker        *int64
-	Attempt           int32
-	StartedAt         *time.Time
-	FinishedAt        *time.Time
-	Updated           time.Time
-	Priority          int16
-	Retry             bool
-	Created           time.Time
-	WorkerSelector    []byte
-	WorkerTolerations []byte
-	WorkerAffinity    []byte
-	RetryCount        int32
-	Workflow          int64
-	Waits             int64
-	Lane              int16
-	Since             time.Time
-	Scopes            []int64
-	Asks              bool
-	Error             string
-	EndedBy           string
-	CancelAsked       bool
-	Repeated          bool
-	AllowedRetries    int32
-	ActionAllows      bool
-	Adopted           bool
-	Due               time.Time
-	Avoid             []int64
-}
-
-// The rows a batch is about. Every batch reads them under its locks; a batch whose
-// messages do not say which queues it needs also reads them before.
-func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadRoundExecutionsRow, error) {
-	rows, err := q.db.Query(ctx, ReadRoundExecutions, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReadRoundExecutionsRow
-	for rows.Next() {
-		var i ReadRoundExecutionsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Status,
-			&i.Action,
-			&i.ActionRef,
-			&i.Config,
-			&i.Worker,
-			&i.HeldState,
-			&i.HeldWorker,
-			&i.Attempt,
-			&i.StartedAt,
-			&i.FinishedAt,
-			&i.Updated,
-			&i.Priority,
-			&i.Retry,
-			&i.Created,
-			&i.WorkerSelector,
-			&i.WorkerTolerations,
-			&i.WorkerAffinity,
-			&i.RetryCount,
-			&i.Workflow,
-			&i.Waits,
-			&i.Lane,
-			&i.Since,
-			&i.Scopes,
-			&i.Asks,
-			&i.Error,
-			&i.EndedBy,
-			&i.CancelAsked,
-			&i.Repeated,
-			&i.AllowedRetries,
-			&i.ActionAllows,
-			&i.Adopted,
-			&i.Due,
-			&i.Avoid,
 		); err != nil {
 			return nil, err
 		}

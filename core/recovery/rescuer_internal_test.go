@@ -1,0 +1,38 @@
+package recovery
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// noRelay leaves messages to the outbox.
+type noRelay struct{}
+
+func (noRelay) Published(int64, []outbox.Message) {}
+
+// However many executions wait, a tick reads no more than some windows of them: the next one goes
+// on from there, and comes to what lies behind them.
+func TestATickReadsAFewWindowsOfWaitingExecutions(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	for range 65 {
+		testkit.Execution(t, st, action)
+	}
+	lost := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = $1`, lost)
+	o := NewRescuer(RescuerConfig{StaleAfter: 1}, st, func(context.Context, Found) error { return nil }, noRelay{}, testkit.Logger(t), nil)
+	t.Cleanup(func() { o.early.Stop() })
+	o.rows = 10
+	for i, want := range []attune.Status{attune.StatusRunning, attune.StatusRunning, attune.StatusRunning, attune.StatusAbandoned} {
+		require.NoError(t, o.tick(testkit.Context(t)))
+		require.Equal(t, want, testkit.StatusOf(t, st, lost), "tick %d", i+1)
+	}
+	require.Zero(t, o.after[false], "it begins anew")
+}
