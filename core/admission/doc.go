@@ -30,7 +30,7 @@
 // it is still there and the worker may still be given work: so batches that share
 // workers and no queue wait for each other during one statement and the commit.
 //
-// Queues that are all open (no limit, no pause, nobody waits) are read without their locks
+// Open queues (no limit, no pause, no waiting execution) are read without their locks
 // if the batch asks for it. WriteOpen then adds to their counters in the first
 // statement, which fails the batch if one of them is not open any more.
 //

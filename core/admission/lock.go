@@ -38,8 +38,8 @@ type reading struct {
 
 // Lock locks the wanted shared limits and queues and returns their ledger. The load of
 // workers is read and not locked: Write takes their room. It is one round trip, and another if Want.Quiet was wrong.
-// An optimistic batch locks nothing. Besides the wanted queues another one locks those whose heads wait for a worker, for a moment that has come, or for a shared
-// limit that has room, so that whatever frees something serves them first.
+// An optimistic batch locks nothing. Any other batch also locks queues whose heads wait for a worker, for a moment
+// that has come, or for a shared limit with room, so that these are served first.
 func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	ids, releases := want.ids()
 	p := tx.Pipeline()

@@ -90,8 +90,8 @@ type obstacle struct {
 	until     time.Time // when trying again is worth it; zero if nobody knows
 }
 
-// open reports whether whoever comes is admitted, as far as the queue is concerned: it has no
-// limit and is not paused, and nobody waits. A queue of a group never counts as open.
+// open reports whether the queue admits every new execution: it has no limit, is not paused, and
+// no execution waits in it. A queue of a group never counts as open.
 func (q *queue) open() bool {
 	return q.limits.unlimited && q.override == 0 && !q.grouped && !q.paused && q.waiting() == 0
 }

@@ -7,8 +7,8 @@
 //  2. Lock and read, one round trip (package admission): the queues, the rows under their
 //     locks, and the load of workers without one. The heads of queues are read with them, or
 //     in a second round trip if none was expected to wait. RunSparing leaves the executions
-//     whose queue another batch holds. Queues without a limit, in which nobody waits, are
-//     only read (Optimistic): 4 changes them first of all, if they are like that still.
+//     whose queue another batch holds. Queues without a limit and without waiting
+//     executions are only read (Optimistic): step 4 checks and changes them first.
 //  3. Decide, in memory. Order matters: completions release slots, then waiting executions
 //     are promoted, then requests are admitted (FIFO).
 //  4. Write, one round trip: Batch.write lists the statements in their order, appends the

@@ -131,7 +131,7 @@ type memory struct {
 	mu       sync.Mutex
 	holdings map[int64]holding // by execution, where its action alone does not tell the queue
 	crowds   map[int64]bool    // queues in which executions waited
-	closed   map[int64]bool    // queues that are not open although nobody waited, or were held by another batch
+	closed   map[int64]bool    // queues with a limit or a pause, or held by another batch
 	blocked  bool              // some queue waited for something wider than its own limit
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// beforeWrite is a step that lets somebody else act after the batch has read its rows and before
-// it writes, once.
+// beforeWrite calls act once, after the batch has read its rows and before it writes.
 type beforeWrite struct{ act func() }
 
 func (*beforeWrite) Executions() []int64 { return nil }
@@ -30,8 +29,8 @@ func (s *beforeWrite) Apply(*scheduler.Batch) {
 	}
 }
 
-// A batch about an action without a limit, for which nobody waits, does not lock its queue before
-// it writes: meanwhile other batches about the action decide and commit.
+// A batch about an action without a limit does not lock its queue before it writes if no execution
+// waits: meanwhile other batches about the action decide and commit.
 func TestABatchAboutActionsWithoutLimitsLocksNoQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -126,7 +126,7 @@ type Step interface {
 
 // Optimistic is a step whose decisions hold without the locks of queues: whatever it decides, a
 // guard of what is written refuses if another batch decided first. A batch of such steps about
-// actions without limits, for which nobody waits, locks no queue before it writes.
+// actions without limits and without waiting executions locks no queue before it writes.
 type Optimistic interface {
 	Step
 	// Optimistic reports whether this holds for what the step has to do. It is asked when the
