@@ -77,7 +77,7 @@ tasks:
 		if a.inspects {
 			e.rows, e.wal = a.written(t, from, n)
 		}
-		t.Logf("%s: %s, %.2f commits, %.2f round trips with those of loops, %.0f bytes on the disk", kind.name, e,
+		t.Logf("%s: %s, %.2f commits, %.2f round trips, %.0f bytes on the disk", kind.name, e,
 			commits.commits, commits.trips, (a.disk(t)-disk)/n)
 		require.LessOrEqual(t, e.wal, kind.wal, kind.name)
 	}

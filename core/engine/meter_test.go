@@ -22,7 +22,8 @@ import (
 
 // meter counts what programs ask of PostgreSQL, on the wire.
 type meter struct {
-	statements, commits, trips atomic.Int64 // BEGIN and COMMIT are no statements; a commit is a COMMIT
+	statements, commits atomic.Int64 // BEGIN and COMMIT are no statements; a commit is a COMMIT
+	trips               atomic.Int64 // without those of the engine's loops
 
 	mu    sync.Mutex
 	named map[string]int // statements by their names
@@ -134,7 +135,10 @@ func (m *meter) forward(client, server net.Conn) {
 	group.Wait()
 }
 
-// A round trip is what ends with the client's word that it waits for the answers.
+// A round trip is what ends with the client's word that it waits for the answers. The
+// preparation of a statement is none: connections pay for it once, and a busy machine has more
+// connections. Loops of the engine have connections of their own, and take as many as their pace
+// and the time say: those are not counted.
 func (m *meter) listen(said io.Reader) {
 	backend := pgproto3.NewBackend(said, io.Discard)
 	first, err := backend.ReceiveStartupMessage()
@@ -145,7 +149,13 @@ func (m *meter) listen(said io.Reader) {
 	if startup, ok := first.(*pgproto3.StartupMessage); ok {
 		application = startup.Parameters["application_name"]
 	}
-	prepared, bound := map[string]string{}, ""
+	loops := application == "attune-executor"
+	prepared, bound, executed := map[string]string{}, "", false
+	asked := func() {
+		if !loops {
+			m.trips.Add(1)
+		}
+	}
 	count := func(sql string) {
 		switch word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(sql)), " "); word {
 		case "begin":
@@ -171,12 +181,16 @@ func (m *meter) listen(said io.Reader) {
 		case *pgproto3.Bind:
 			bound = prepared[message.PreparedStatement]
 		case *pgproto3.Execute:
+			executed = true
 			count(bound)
 		case *pgproto3.Query:
-			m.trips.Add(1)
+			asked()
 			count(message.String)
 		case *pgproto3.Sync:
-			m.trips.Add(1)
+			if executed {
+				asked()
+			}
+			executed = false
 		}
 	}
 }
