@@ -94,7 +94,7 @@ func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	require.Contains(t, gone.Summary, "was cancelled at ")
 	require.Contains(t, gone.Lines[1], "still has a place in line")
 	require.Contains(t, text, "2 of 2 slots are taken (limit by policy "+policy.Ref+"), 5 wait.")
-	require.Contains(t, text, "on ill (stale, heartbeat 5m ago)")
+	require.Regexp(t, `on ill \(stale, heartbeat 5m(\ds)? ago\)`, text)
 	require.Contains(t, text, policy.Ref+" (action concurrency): at most 2 at once; 2 of 2 in this queue (full)")
 	require.NotContains(t, text, "No replica")
 
