@@ -8,65 +8,44 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 )
-
-// Schema is what questions can be filtered by.
-func (*Inquiries) Schema() filter.Schema { return filter.Inquiries }
-
-// Live is false: the database filters.
-func (*Inquiries) Live() bool { return false }
-
-// Known lists the values of a field that were read lately.
-func (v *Inquiries) Known(field string) []string {
-	var known screen.Distinct
-	for i := range v.rows {
-		r := &v.rows[i]
-		switch field {
-		case "action":
-			known.Add(r.WorkflowRef, r.ActionRef)
-		case "task":
-			known.Add(r.Task)
-		case "assigned":
-			known.Add(r.Assignee)
-		}
-	}
-	return known.List()
-}
-
-// Filter is the text in place.
-func (v *Inquiries) Filter() string { return v.text }
-
-// SetFilter reads a filter; the database applies it.
-func (v *Inquiries) SetFilter(text string) error {
-	query, err := filter.Parse(filter.Inquiries, text)
-	if err != nil {
-		return err
-	}
-	asked, err := filter.ForInquiries(query)
-	if err != nil {
-		return err
-	}
-	v.text, v.query = strings.TrimSpace(text), asked
-	v.restart()
-	return nil
-}
-
-// Query is the filter that the database applies.
-func (v *Inquiries) Query() monitor.InquiryFilter {
-	q := v.query
-	q.Trouble, q.Or = v.problems, slices.Clone(q.Or)
-	for i := range q.Or {
-		q.Or[i].Trouble = v.problems
-	}
-	return q
-}
 
 // The two parts of the list, as cursors name them before an id.
 const (
 	openPart = "open-"
 	overPart = "ended-"
 )
+
+// database is the filter, which the database applies.
+func (v *Inquiries) database() *list.Database {
+	return &list.Database{
+		Schema: filter.Inquiries,
+		Ask: func(q *filter.Query) error {
+			asked, err := filter.ForInquiries(q)
+			if err == nil {
+				v.query = asked
+			}
+			return err
+		},
+		Forget: func() {
+			v.open.Forget()
+			v.over.Forget()
+			v.next, v.wanted, v.detail, v.env.Data.Inquiries = "", 0, false, nil
+		},
+	}
+}
+
+// Query is the filter that the database applies.
+func (v *Inquiries) Query() monitor.InquiryFilter {
+	q := v.query
+	q.Trouble, q.Or = v.Problems(), slices.Clone(q.Or)
+	for i := range q.Or {
+		q.Or[i].Trouble = q.Trouble
+	}
+	return q
+}
 
 // From is the cursor that the list is read from: beyond the last one that is known
 // when the operator comes near it, or where one is looked for that was answered just
@@ -82,31 +61,28 @@ func (v *Inquiries) From() string {
 	}
 }
 
-// Asked numbers the question that the rows answer.
-func (v *Inquiries) Asked() int { return v.question }
-
 // nearEnd reports whether the end of what is loaded comes near and there is more.
 func (v *Inquiries) nearEnd() bool {
-	at := v.table.Cursor()
-	return at > 0 && v.next != "" && len(v.rows)-at < monitor.DefaultPage/4
+	at := v.Table().Cursor()
+	return at > 0 && v.next != "" && v.Len()-at < monitor.DefaultPage/4
 }
 
 // moved asks for more when the end of what is loaded comes near.
 func (v *Inquiries) moved(action keymap.Action) screen.Effect {
-	effect := screen.Effect{Handled: true}
+	v.wanted = 0
+	effect := screen.Effect{Handled: true, Take: action == keymap.MarkAll && v.next != ""}
 	if v.nearEnd() {
 		effect.Refetch = screen.FeedInquiries
 	}
-	effect.Take = action == keymap.MarkAll && v.next != ""
 	return effect
 }
 
-// merge takes over a page. It begins in one part of the list and may end in the other;
+// Changed takes over a page. It begins in one part of the list and may end in the other;
 // a part that it has not reached stays as it is. What waited and waits no more is
 // looked for among those that are over, whose page may not reach it.
-func (v *Inquiries) merge() {
+func (v *Inquiries) Changed(feed screen.Feed) {
 	p := v.env.Data.Inquiries
-	if p == nil {
+	if feed != screen.FeedInquiries || p == nil {
 		return
 	}
 	first := slices.IndexFunc(p.List, func(i monitor.Inquiry) bool { return !i.Open() })
@@ -127,6 +103,7 @@ func (v *Inquiries) merge() {
 		}
 	}
 	v.follow(p)
+	v.Rebuild(false)
 }
 
 // follow finds where the list goes on: below the page, unless more is known there
@@ -160,13 +137,4 @@ func part(cursor, of string) int64 {
 		return 1
 	}
 	return 0
-}
-
-// restart forgets the rows, since they answer another question.
-func (v *Inquiries) restart() {
-	v.question++
-	v.open.Forget()
-	v.over.Forget()
-	v.rows, v.keys, v.next, v.wanted, v.detail, v.env.Data.Inquiries = nil, nil, "", 0, false, nil
-	v.table.SetRows(v)
 }
