@@ -251,8 +251,11 @@ func (l *List[R]) compare(a, b *R) int {
 
 // Wants reports whether a row passes the filter, and is trouble while only that is listed.
 func (l *List[R]) Wants(r *R) bool {
-	return (!l.problems || l.spec.Trouble == nil || l.spec.Trouble(r)) && l.query.Matches(seen[R]{l, r})
+	return (!l.problems || l.spec.Trouble == nil || l.spec.Trouble(r)) && l.Matches(r)
 }
+
+// Matches reports whether a row passes the filter.
+func (l *List[R]) Matches(r *R) bool { return l.query.Matches(seen[R]{l, r}) }
 
 // seen is a row as filters see it.
 type seen[R any] struct {

@@ -22,7 +22,7 @@ func (v *Alerts) details(w, h int) []string {
 		return v.ofCheck(r, w, h)
 	}
 	e, a := v.env, r.alert
-	look, _ := v.look(r)
+	look, _ := r.look(v.env)
 	title := strings.TrimSpace(a.Rule + " " + a.Target)
 	if r.found {
 		title = widget.Clean(a.Summary)
