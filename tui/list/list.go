@@ -257,6 +257,13 @@ func (l *List[R]) Wants(r *R) bool {
 // Matches reports whether a row passes the filter.
 func (l *List[R]) Matches(r *R) bool { return l.query.Matches(seen[R]{l, r}) }
 
+// Frozen is what Matches says now, for use beside the list while that goes on.
+func (l *List[R]) Frozen() func(r *R) bool {
+	env := *l.env
+	frozen := &List[R]{env: &env, spec: l.spec, terms: l.terms, query: l.query}
+	return frozen.Matches
+}
+
 // seen is a row as filters see it.
 type seen[R any] struct {
 	l *List[R]

@@ -44,11 +44,10 @@ func Taken(op *act.Operation, skew time.Duration) Operation {
 	return o
 }
 
-// Thing is the operation of a row.
-func (v *Operations) Thing(row int) screen.Thing {
-	r := v.rows[row]
+// thing is the operation of a row.
+func (v *Operations) thing(r *row) screen.Thing {
 	if len(r.acts) > 0 {
-		return screen.Thing{Name: "operation", ID: said(r.audit.Action), Value: v.bundle(&r)}
+		return screen.Thing{Name: "operation", ID: said(r.audit.Action), Value: bundle(r)}
 	}
 	if r.op == nil {
 		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", recorded(r.audit))
@@ -71,11 +70,3 @@ func recorded(a *monitor.AuditEntry) Operation {
 
 // Older is the id below which acts are recorded that were not read; zero for none.
 func (v *Operations) Older() int64 { return v.acts.Next() }
-
-// Beyond says that older acts are recorded.
-func (v *Operations) Beyond() string {
-	if v.acts.Next() != 0 {
-		return "older acts are recorded; the newest are read"
-	}
-	return ""
-}
