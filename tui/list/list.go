@@ -54,8 +54,10 @@ type Spec[R any] struct {
 	Trouble func(r *R) bool
 	// Fold makes the rows that are shown of those that pass.
 	Fold func(rows []R) []R
-	// Database is set where the database filters.
-	Database *Database
+	// Database is set where the database filters. Forget drops what was read for another
+	// question; After is told when other rows are shown.
+	Database      *Database
+	Forget, After func()
 
 	// Head stands above the table, Foot below it, Under where the table leaves room. They are
 	// given the room there is. Preview is drawn below the table as PreviewHeight says.
@@ -89,8 +91,6 @@ type Database struct {
 	Schema filter.Schema
 	// Ask takes a filter over; an error leaves the one before.
 	Ask func(q *filter.Query) error
-	// Forget drops what was read for another question.
-	Forget func()
 	// Sorts is true where the database sorts too.
 	Sorts bool
 }
@@ -217,6 +217,9 @@ func (l *List[R]) Rebuild(asked bool) {
 	}
 	l.place(rows, asked)
 	l.table.SetRows(l)
+	if l.spec.After != nil {
+		l.spec.After()
+	}
 }
 
 // place puts rows in order.
@@ -347,11 +350,13 @@ func (l *List[R]) SetFilter(text string) error {
 // the database filters.
 func (l *List[R]) Again() {
 	l.asked++
+	if l.spec.Forget != nil {
+		l.spec.Forget()
+	}
 	if l.spec.Database == nil {
 		l.Rebuild(true)
 		return
 	}
-	l.spec.Database.Forget()
 	l.rows, l.keys = nil, nil
 	l.table.SetRows(l)
 }

@@ -162,6 +162,7 @@ func New(env *screen.Env) *Alerts {
 		Any:     func(r *row) []string { return []string{r.rule, r.text, r.target} },
 		Key:     func(r *row) string { return r.key },
 		Trouble: v.troubles,
+		After:   v.gatherCleared,
 		Thing:   thing,
 	})
 	v.past.Focus(false)
@@ -238,13 +239,6 @@ func (v *Alerts) counts() []string {
 	return parts
 }
 
-// SetFilter keeps the alerts that pass, of what was cleared too.
-func (v *Alerts) SetFilter(text string) error {
-	err := v.List.SetFilter(text)
-	v.gatherCleared()
-	return err
-}
-
 // Select puts the cursor on a line of the body.
 func (v *Alerts) Select(line int) bool {
 	if v.Table().Select(line - v.first - 1) {
@@ -269,14 +263,6 @@ func (v *Alerts) Leave() bool {
 	was := v.onPast
 	v.focus(false)
 	return was
-}
-
-// Changed takes over new data.
-func (v *Alerts) Changed(feed screen.Feed) {
-	v.List.Changed(feed)
-	if feed == screen.FeedAlerts {
-		v.gatherCleared()
-	}
 }
 
 // Do carries out an action.

@@ -214,9 +214,6 @@ var clearedColumns = []widget.Column{
 // gatherCleared lists what has ended and passes the filter.
 func (v *Alerts) gatherCleared() {
 	a := v.env.Data.Alerts
-	if a == nil {
-		return
-	}
 	v.cleared = clearedRows{env: v.env}
 	for i := range a.Recent {
 		if r := alertRow(&a.Recent[i]); v.Matches(&r) {

@@ -41,7 +41,7 @@ func NewMessage(env *screen.Env, list *DeadLetters) *Message {
 func (m *Message) View() screen.View { return keymap.InLetter }
 
 // Table is the list that the letters are of, with its marks.
-func (m *Message) Table() *widget.Table { return m.list.table }
+func (m *Message) Table() *widget.Table { return m.list.Table() }
 
 // ID is the letter in sight; zero where the list has none.
 func (m *Message) ID() int64 {
@@ -65,7 +65,7 @@ func (m *Message) Title() (left, right string) {
 	if r == nil {
 		return "DLQ › nothing", ""
 	}
-	left = "DLQ › " + strconv.Itoa(m.list.table.Cursor()+1) + " of " + strconv.Itoa(len(m.list.rows)) + " › " + r.name
+	left = "DLQ › " + strconv.Itoa(m.list.Table().Cursor()+1) + " of " + strconv.Itoa(m.list.Len()) + " › " + r.name
 	if m.alone != 0 {
 		left = "DLQ › " + r.name
 	}
@@ -119,7 +119,7 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		return m.doAlone(action)
 	}
 	if action == keymap.Mark {
-		m.list.table.Mark()
+		m.list.Table().Mark()
 		return m.moved()
 	}
 	folds := action == keymap.Left || action == keymap.Right || action == keymap.FoldAll || action == keymap.Wrap || action == keymap.Reveal ||
@@ -127,7 +127,7 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 	if m.inside || folds || action == keymap.HalfDown || action == keymap.HalfUp {
 		return screen.Effect{Handled: m.doc.Do(action)}
 	}
-	if screen.MoveTable(m.list.table, action) {
+	if screen.MoveTable(m.list.Table(), action) {
 		return m.moved()
 	}
 	return screen.Effect{}
@@ -211,7 +211,7 @@ func (m *Message) ShowAgain(name string) {
 // current is the letter in sight; nil when the list has none.
 func (m *Message) current() *row {
 	if m.alone == 0 {
-		return m.list.current()
+		return m.list.Current()
 	}
 	entry := &monitor.LedgerEntry{ID: m.alone}
 	if d := m.detail(m.alone); d != nil {

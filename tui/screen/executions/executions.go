@@ -104,9 +104,9 @@ func New(env *screen.Env) *Executions {
 				}
 				return err
 			},
-			Forget: func() { v.pages.Forget(); env.Data.Executions = nil },
 		},
-		Foot: v.summary, Preview: v.preview, Nothing: v.nothing,
+		Forget: func() { v.pages.Forget(); env.Data.Executions = nil },
+		Foot:   v.summary, Preview: v.preview, Nothing: v.nothing,
 		PreviewHeight: func(w, h int) int { return screen.PreviewHeight(w, h, v.Previewed()) * 2 / 3 },
 		Open:          func(r *row) screen.Effect { return screen.OpenExecution(r.ID) },
 		Moved:         v.moved,

@@ -132,7 +132,7 @@ func New(env *screen.Env) *Inquiries {
 		Feed: screen.FeedInquiries, Needs: v.needs, Behind: v.behind,
 		Read:   func() bool { return env.Data.Inquiries != nil },
 		Rows:   func() []row { return slices.Concat(v.open.Rows(), v.over.Rows()) },
-		Fields: fields, Key: key, Known: v.known, Database: v.database(),
+		Fields: fields, Key: key, Known: v.known, Database: v.database(), Forget: v.forget,
 		First: func(x, y *row) int { return cmp.Compare(ended(x), ended(y)) },
 		Moved: v.moved,
 		Acts:  func(*row) (act.Menu, bool) { return act.Menu{}, false },

@@ -29,12 +29,14 @@ func (v *Inquiries) database() *list.Database {
 			}
 			return err
 		},
-		Forget: func() {
-			v.open.Forget()
-			v.over.Forget()
-			v.next, v.wanted, v.detail, v.env.Data.Inquiries = "", 0, false, nil
-		},
 	}
+}
+
+// forget drops what was read for another question.
+func (v *Inquiries) forget() {
+	v.open.Forget()
+	v.over.Forget()
+	v.next, v.wanted, v.detail, v.env.Data.Inquiries = "", 0, false, nil
 }
 
 // Query is the filter that the database applies.

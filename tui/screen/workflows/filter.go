@@ -20,12 +20,14 @@ func (v *Workflows) database() *list.Database {
 			}
 			return err
 		},
-		Forget: func() {
-			v.ended.Forget()
-			v.live, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
-			v.path, v.guest, v.focus = nil, false, inList
-		},
 	}
+}
+
+// forget drops what was read for another question.
+func (v *Workflows) forget() {
+	v.ended.Forget()
+	v.live, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
+	v.path, v.guest, v.focus = nil, false, inList
 }
 
 // known lists the values of a field that were read lately.

@@ -77,7 +77,7 @@ func New(env *screen.Env) *Workflows {
 		View: keymap.InWorkflows, One: "workflow", Many: "workflows", Feed: screen.FeedWorkflows,
 		Read:   func() bool { return env.Data.Workflows != nil },
 		Rows:   func() []row { return slices.Concat(v.live, v.ended.Rows()) },
-		Fields: fields, Key: key, Known: v.known, Database: v.database(),
+		Fields: fields, Key: key, Known: v.known, Database: v.database(), Forget: v.forget,
 		Tie:    func(x, y *row) int { return cmp.Compare(y.Execution, x.Execution) },
 		Acts:   func(w *row) (act.Menu, bool) { return act.ForWorkflow(w), true },
 		Marked: func(keys []string) act.Menu { return act.ForMarkedWorkflows(screen.Targets(keys)) },
