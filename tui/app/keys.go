@@ -166,9 +166,6 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Columns:
 		m.openColumns()
 		return nil
-	case keymap.Statuses:
-		m.openStatuses()
-		return nil
 	default:
 		return m.doLive(action)
 	}

@@ -35,7 +35,6 @@ const (
 	NextPane    Action = "next-pane"
 	PrevPane    Action = "previous-pane"
 	Filter      Action = "filter"
-	Statuses    Action = "statuses"
 	Sort        Action = "sort"
 	Problems    Action = "problems"
 	Preview     Action = "preview"
@@ -196,7 +195,6 @@ var Table = append([]Binding{
 	{Acknowledge, []string{"i"}, "i", "ack", "acknowledge in this session; again takes it back", GroupRows, []Scope{InAlerts}, 2, false},
 	{Mute, []string{"m"}, "m", "mute", "mute for 15 minutes in this session; again takes it back", GroupRows, []Scope{InAlerts}, 3, false},
 	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InAlerts, InExecution, InRecord, InLetter, InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InWorkflows, InInquiries, InBroker, InLog}, 3, false},
-	{Statuses, []string{"f"}, "f", "status", "choose statuses for the filter", GroupView, []Scope{InExecutions, InWorkflows, InInquiries}, 4, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Freeze, []string{"p"}, "p", "freeze", "freeze what is shown, and thaw it; whether the servers are up is still watched", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
