@@ -79,9 +79,9 @@ type Options struct {
 	// Clipboard puts a text into the clipboard of the terminal. It writes to the
 	// terminal, at once and from a goroutine of its own. Nil says that there is none.
 	Clipboard func(text string) error
-	// Exports is the folder for exports that are given no name, and for bundles; empty
-	// where none is known. Version is that of the program.
-	Exports, Version string
+	// Exports is the folder for exports that are given no name; empty where none is
+	// known.
+	Exports string
 	// Hints shows for a minute which keys matter in the open view. HintsEnded is called
 	// when that has ended, and may write a file; nil remembers nothing.
 	Hints      bool
