@@ -269,9 +269,6 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Open == keymap.InXray {
 		m.xray.Show(effect.Execution)
 	}
-	if effect.Open == keymap.InRecord {
-		m.record.Show(effect.Record)
-	}
 	m.openFlow(effect)
 	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {
 		if err := m.rearrange(effect.Open, func() error { return f.SetFilter(effect.Filter) }); err != nil {

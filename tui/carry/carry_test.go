@@ -172,6 +172,6 @@ func TestALineForAShellKeepsEachArgument(t *testing.T) {
 func TestAQueryNamesNoPassword(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `psql "$ATTUNE__DATABASE__URL" -x -c 'SELECT * FROM attune.rule WHERE ref = '\''it'\'''\''s'\'''`,
-		Query("attune", "rule", "ref = "+Literal("it's")))
+		Query("attune", "rule", "ref = 'it''s'"))
 	require.Equal(t, "text\nwith lines", Plain("te\x1bxt\nwith\u202e lines"))
 }
