@@ -87,8 +87,6 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 		return m.helpSearchKey(msg)
 	case bookmarkPrompt:
 		return m.bookmarkKey(name)
-	case commandPrompt:
-		return m.commandKey(name)
 	case searchPrompt:
 		return m.searchKey(msg)
 	}
@@ -168,9 +166,6 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Columns:
 		m.openColumns()
 		return nil
-	case keymap.Statuses:
-		m.openStatuses()
-		return nil
 	default:
 		return m.doLive(action)
 	}
@@ -215,9 +210,6 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 		m.openBookmarks()
 		return nil
 	default:
-		if c := m.commandOf(action); c != nil {
-			return m.startCommand(c)
-		}
 		if action == keymap.Unmark {
 			m.takes++ // what is being read to be marked no longer is
 		}
@@ -276,9 +268,6 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	}
 	if effect.Open == keymap.InXray {
 		m.xray.Show(effect.Execution)
-	}
-	if effect.Open == keymap.InRecord {
-		m.record.Show(effect.Record)
 	}
 	m.openFlow(effect)
 	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {
