@@ -29,6 +29,9 @@ type Reading struct {
 	Sources []Source  `json:"sources"`
 }
 
+// ReadAt is the database's time of the reading.
+func (r Reading) ReadAt() time.Time { return r.At }
+
 // Source returns the state of the named source, and false if the result was
 // not read from it.
 func (r Reading) Source(name string) (Source, bool) {

@@ -485,10 +485,10 @@ func (m *Model) closeDialog() tea.Cmd {
 // drop takes the dialog off the screen and shows what was read meanwhile.
 func (m *Model) drop() {
 	m.dialog = dialog{}
-	for _, feed := range screen.Feeds {
-		if result, ok := m.held[feed]; ok {
-			delete(m.held, feed)
-			m.apply(feed, result)
+	for _, f := range feeds {
+		if result, ok := m.held[f.name]; ok {
+			delete(m.held, f.name)
+			m.apply(f.name, result)
 		}
 	}
 }

@@ -685,3 +685,12 @@ func huge(rows int) *fakeSource {
 	}
 	return s
 }
+
+// feedNames are the names of all feeds.
+func feedNames() []screen.Feed {
+	names := make([]screen.Feed, len(feeds))
+	for i, f := range feeds {
+		names[i] = f.name
+	}
+	return names
+}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,26 +10,6 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
-
-// flowReader binds the reads of workflows and inquiries to what their screens ask for
-// now.
-func (m *Model) flowReader(feed screen.Feed) func(ctx context.Context) (any, error) {
-	r := m.source
-	switch feed {
-	case screen.FeedWorkflows:
-		filter, below := m.workflows.Query(), m.workflows.Below()
-		return func(ctx context.Context) (any, error) { return settle(r.WorkflowBoard(ctx, filter, below)) }
-	case screen.FeedWorkflow:
-		ask := m.workflows.Ask()
-		return func(ctx context.Context) (any, error) { return settle(r.WorkflowTree(ctx, ask)) }
-	case screen.FeedInquiries:
-		filter, cursor := m.inquiries.Query(), m.inquiries.From()
-		return func(ctx context.Context) (any, error) { return settle(r.Inquiries(ctx, filter, cursor)) }
-	default:
-		id := m.inquiries.Subject()
-		return func(ctx context.Context) (any, error) { return settle(r.Inquiry(ctx, id)) }
-	}
-}
 
 // follow reads what is under the cursor when that is something else than was read
 // last. Nothing that is under way is given up for it: who runs down a list asks for

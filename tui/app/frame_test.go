@@ -187,7 +187,7 @@ func TestEveryFrameFitsTheWindow(t *testing.T) {
 		"nothing read": func() *fakeSource {
 			s := sample()
 			s.fail = map[screen.Feed]error{}
-			for _, feed := range screen.Feeds {
+			for _, feed := range feedNames() {
 				s.fail[feed] = errors.New("\x1b[31mconnection refused\n" + strings.Repeat("x", 500))
 			}
 			return s

@@ -165,8 +165,8 @@ func closing(to *Installation) tea.Cmd {
 // What its operators did stays in its log for when it is shown again.
 func (m *Model) leaveInstallation() {
 	m.closeDialog()
-	for _, feed := range screen.Feeds {
-		m.stop(feed)
+	for _, f := range feeds {
+		m.stop(f.name)
 	}
 	for op := range m.underWay { // it will report while another installation is shown
 		op.Title = m.opts.Context + " › " + op.Title

@@ -352,7 +352,7 @@ func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	s := empty()
 	s.fail = map[screen.Feed]error{}
-	for _, feed := range screen.Feeds {
+	for _, feed := range feedNames() {
 		s.fail[feed] = os.ErrDeadlineExceeded
 	}
 	shot, err := Take(t.Context(), s, Options{Theme: theme.Options{Plain: true}}, "", 80, 24)

@@ -12,18 +12,6 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// readFamily reads what the execution in sight has to do with.
-func (m *Model) readFamily() func(ctx context.Context) (any, error) {
-	r, id := m.source, m.execution.ID()
-	switch m.view {
-	case keymap.InXray:
-		id = m.xray.ID()
-	case keymap.InExecutions:
-		id = m.executions.Subject()
-	}
-	return func(ctx context.Context) (any, error) { return settle(r.Family(ctx, id)) }
-}
-
 // openRelated opens the menu of what the row has to do with. One letter chooses.
 func (m *Model) openRelated() tea.Cmd {
 	related, ok := m.screen().(screen.Related)

@@ -55,9 +55,6 @@ const (
 	FeedWorkersPast Feed = "workers-past"
 )
 
-// Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLedger, FeedRoute, FeedFamily, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast, FeedMatches}
-
 // Matches is how many executions a filter matches, and which question of the list that
 // answers.
 type Matches struct {

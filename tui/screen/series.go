@@ -57,92 +57,48 @@ func alertSeries(a *monitor.Alert) string { return "alert " + AlertKey(a.Rule, a
 // alerts last, so that their course is known without having been seen.
 var ageing = []string{"heartbeat_age", "replica_silence", "loop_silence", "outbox_age", "stuck_seconds"}
 
-// Apply puts what was read into the store and extends the trends; now dates
-// what carries no database time of its own. It reports false for a value it
-// does not know.
-func (d *Data) Apply(result any, now time.Time) bool {
-	switch r := result.(type) {
-	case *monitor.Overview:
-		d.Overview = r
-		d.History.Record(SeriesDone, r.At, float64(r.Queues.Completed))
-		d.History.Record(SeriesQueued, r.At, float64(r.Queues.Queued))
-		d.recordQueues(r.At, r.Top)
-		d.recordWorkers(r.At, r.WorkerList)
-		if r.Alerts != nil && r.Alerts.Evaluated {
-			d.recordAlerts(r.At, r.Alerts)
-		}
-	case *monitor.Broker:
-		d.Broker = r
-		if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
-			d.History.Record(SeriesDead, now, float64(q.Ready))
-		}
-	case *Matches:
-		d.Matches = r
-	case *monitor.Queues:
-		d.Queues = r
-		d.recordQueues(r.At, r.List)
-	case *monitor.Workers:
-		d.Workers = r
-		d.recordWorkers(r.At, r.List)
-	case *monitor.Alerts:
-		d.Alerts = r
-		d.recordAlerts(r.At, r)
-	case *monitor.Past:
-		d.takePast(r)
-	case *monitor.QueueDetail:
-		d.Queue = r
-		d.recordQueues(r.At, []monitor.Queue{r.Queue})
-	case *monitor.QueuesPast:
-		d.QueuesPast = r
-		d.seedQueues(r)
-	case *monitor.WorkersPast:
-		d.WorkersPast = r
-		d.seedWorkers(r)
-	default:
-		return d.put(result)
+// PutOverview stores the overview and extends the trends with it.
+func (d *Data) PutOverview(r *monitor.Overview) {
+	d.Overview = r
+	d.History.Record(SeriesDone, r.At, float64(r.Queues.Completed))
+	d.History.Record(SeriesQueued, r.At, float64(r.Queues.Queued))
+	d.recordQueues(r.At, r.Top)
+	d.recordWorkers(r.At, r.WorkerList)
+	if r.Alerts != nil && r.Alerts.Evaluated {
+		d.recordAlerts(r.At, r.Alerts)
 	}
-	return true
 }
 
-// put puts into the store what no trend is made of.
-func (d *Data) put(result any) bool {
-	switch r := result.(type) {
-	case *monitor.Line:
-		d.Line = r
-	case *Glance:
-		d.Glance = r
-	case *monitor.WorkerDetail:
-		d.Worker = r
-	case *monitor.Executions:
-		d.Executions = r
-	case *monitor.ExecutionDetail:
-		d.Execution = r
-	case *monitor.DeadLetters:
-		d.DeadLetters = r
-	case *monitor.Checks:
-		d.Checks = r
-	case *monitor.Audit:
-		d.Audit = r
-	case *monitor.WorkflowBoard:
-		d.Workflows = r
-	case *monitor.WorkflowDetail:
-		d.Workflow = r
-	case *monitor.InquiryPage:
-		d.Inquiries = r
-	case *monitor.InquiryDetail:
-		d.Inquiry = r
-	case *monitor.LedgerDetail:
-		d.Letter = r
-	case *monitor.LedgerPage:
-		d.LedgerPage = r
-	case *monitor.Route:
-		d.Route = r
-	case *monitor.Family:
-		d.Family = r
-	default:
-		return false
+// PutBroker stores what the broker says, which carries no time of the database.
+func (d *Data) PutBroker(r *monitor.Broker, now time.Time) {
+	d.Broker = r
+	if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
+		d.History.Record(SeriesDead, now, float64(q.Ready))
 	}
-	return true
+}
+
+// PutQueues stores the queues and extends their trends.
+func (d *Data) PutQueues(r *monitor.Queues) {
+	d.Queues = r
+	d.recordQueues(r.At, r.List)
+}
+
+// PutQueue stores one queue and extends its trends.
+func (d *Data) PutQueue(r *monitor.QueueDetail) {
+	d.Queue = r
+	d.recordQueues(r.At, []monitor.Queue{r.Queue})
+}
+
+// PutWorkers stores the workers and extends their trends.
+func (d *Data) PutWorkers(r *monitor.Workers) {
+	d.Workers = r
+	d.recordWorkers(r.At, r.List)
+}
+
+// PutAlerts stores the alerts and extends the course of what they are about.
+func (d *Data) PutAlerts(r *monitor.Alerts) {
+	d.Alerts = r
+	d.recordAlerts(r.At, r)
 }
 
 func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {
@@ -157,8 +113,9 @@ func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {
 	}
 }
 
-// seedQueues begins the trends of queues with the last hour.
-func (d *Data) seedQueues(p *monitor.QueuesPast) {
+// PutQueuesPast begins the trends of queues with the last hour.
+func (d *Data) PutQueuesPast(p *monitor.QueuesPast) {
+	d.QueuesPast = p
 	for i := range p.List {
 		for _, minute := range p.List[i].Minutes {
 			d.History.Backfill(QueueSeries(p.List[i].ID), minute.At, minute.Depth)
@@ -167,9 +124,10 @@ func (d *Data) seedQueues(p *monitor.QueuesPast) {
 	}
 }
 
-// seedWorkers begins the trends of workers with the last hour, and fills what no poll
+// PutWorkersPast begins the trends of workers with the last hour, and fills what no poll
 // has seen since.
-func (d *Data) seedWorkers(p *monitor.WorkersPast) {
+func (d *Data) PutWorkersPast(p *monitor.WorkersPast) {
+	d.WorkersPast = p
 	for i := range p.List {
 		for _, minute := range p.List[i].Minutes {
 			d.History.Backfill(WorkerSeries(p.List[i].ID), minute.At, minute.Slots)
