@@ -210,7 +210,7 @@ func TestWhyAnExecutionWaitsCanBeReadInFull(t *testing.T) {
 	s := sample()
 	s.detail = waitingDetail(s.overview.Reading)
 	b := started(t, s, 80, 24)
-	b.run(b.effect(screen.Effect{Open: keymap.InExecution, Execution: 884294}))
+	b.run(b.effect(screen.OpenExecution(884294)))
 	require.Contains(t, b.View(), "W shows all")
 	b.press("W")
 	require.Contains(t, b.View(), "884101 core.http_request running on worker-python-01")

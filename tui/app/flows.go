@@ -7,7 +7,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
 
@@ -27,16 +26,6 @@ func (m *Model) follow(failed error) tea.Cmd {
 	return m.restart(feed)
 }
 
-// openFlow turns the views of workflows and inquiries to what an effect names.
-func (m *Model) openFlow(effect screen.Effect) {
-	if effect.Open == keymap.InWorkflows && effect.Workflow != 0 {
-		m.workflows.Show(effect.Workflow)
-	}
-	if effect.Open == keymap.InInquiries && effect.Inquiry != 0 {
-		m.inquiries.Show(effect.Inquiry)
-	}
-}
-
 // workflowIDs lists the workflows that were read.
 func (m *Model) workflowIDs() []string {
 	var ids []string
@@ -53,7 +42,7 @@ func (m *Model) openWorkflow(arg string) (tea.Cmd, error) {
 	if err != nil || id < 1 {
 		return nil, fmt.Errorf("%q is not the execution of a workflow", arg)
 	}
-	return m.effect(screen.Effect{Open: keymap.InWorkflows, Workflow: id}), nil
+	return m.effect(screen.OpenWorkflow(id)), nil
 }
 
 // inquiryIDs lists the inquiries that were read.
@@ -72,7 +61,7 @@ func (m *Model) openInquiry(arg string) (tea.Cmd, error) {
 	if err != nil || id < 1 {
 		return nil, fmt.Errorf("%q is not the number of an inquiry", arg)
 	}
-	return m.effect(screen.Effect{Open: keymap.InInquiries, Inquiry: id}), nil
+	return m.effect(screen.OpenInquiry(id)), nil
 }
 
 // inquiryBadge counts the questions that wait.

@@ -188,8 +188,8 @@ func (m *Model) topView() screen.View {
 		return m.view
 	}
 	for _, p := range slices.Backward(m.trail) {
-		if slices.Contains(Views, p.view) {
-			return p.view
+		if slices.Contains(Views, p.View) {
+			return p.View
 		}
 	}
 	return keymap.InOverview

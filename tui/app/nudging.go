@@ -6,7 +6,6 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
-
 )
 
 // nudgeEvery is what happens within is told at once, and how often a nudge brings a

@@ -118,9 +118,10 @@ type Searchable interface {
 
 // Showing is a screen that shows one thing out of many, such as one execution.
 type Showing interface {
-	// Shown names it, and ShowAgain turns back to it.
+	// Shown names it, and Show turns to another, to its beginning. A name that means
+	// nothing here turns to none.
 	Shown() string
-	ShowAgain(name string)
+	Show(name string)
 }
 
 // Revealing is a screen that can show secrets. They are masked again when it is
@@ -144,27 +145,20 @@ type Taker interface {
 	Asked() int
 }
 
+// Nav is a place in the dashboard.
+type Nav struct {
+	View View
+	// Shown names what is shown there, where the view is Showing; empty leaves that to it.
+	Shown string
+	// Filter is put in place there, and Row is the key of the row to go to, unless they are
+	// empty.
+	Filter, Row string
+}
+
 // Effect is what an action asks of the root model. The zero value asks nothing.
 type Effect struct {
-	// Open names a view to go to.
-	Open View
-	// Execution is what to open in the view of one execution.
-	Execution int64
-	// Queue is what to open in the view of one queue.
-	Queue int64
-	// Worker is what to open in the view of one worker.
-	Worker int64
-	// Workflow is what to open in the view of workflows, by its execution.
-	Workflow int64
-	// Inquiry is what to open in the view of inquiries.
-	Inquiry int64
-	// Letter is the letter of the ledger to open in the view of one; zero opens the one
-	// under the cursor of the list.
-	Letter int64
-	// Filter is put in place in the opened view when Open is set.
-	Filter string
-	// Row is the key of the row to go to in the opened view.
-	Row string
+	// Open is the place to go to, none while it names no view.
+	Open Nav
 	// Refetch asks for new data of a feed at once.
 	Refetch Feed
 	// Take asks to mark every row that the filter matches now, not only those that

@@ -129,7 +129,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Term:  filter.Field{Name: "view", Kind: filter.Text, Help: "the view that it leads to"},
-		Texts: list.Text(func(r *row) string { return string(r.open().Open) }), Offer: true,
+		Texts: list.Text(func(r *row) string { return string(r.open().Open.View) }), Offer: true,
 	},
 	{
 		Term: filter.Field{

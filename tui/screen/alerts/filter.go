@@ -14,7 +14,7 @@ func (v *Alerts) known(field string) []string {
 		case "rule":
 			known.Add(r.rule)
 		case "view":
-			known.Add(string(r.open().Open))
+			known.Add(string(r.open().Open.View))
 		case "measure":
 			if r.alert != nil {
 				known.Add(r.alert.Measure)

@@ -85,9 +85,9 @@ func (r *row) class() string {
 // open turns to what the row is about.
 func (r *row) open() screen.Effect {
 	if r.check != nil {
-		return screen.Effect{Handled: true, Open: screen.View(cmp.Or(r.check.View, string(keymap.InBroker))), Filter: r.check.Filter}
+		return screen.OpenList(screen.View(cmp.Or(r.check.View, string(keymap.InBroker))), r.check.Filter)
 	}
-	return screen.Effect{Handled: true, Open: screen.View(r.alert.View), Filter: r.alert.Filter}
+	return screen.OpenList(screen.View(r.alert.View), r.alert.Filter)
 }
 
 // rows are what is open, then the checks that failed. Alerts behind a worse one about the same

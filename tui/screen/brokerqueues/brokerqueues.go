@@ -272,9 +272,9 @@ func New(env *screen.Env) *Broker {
 func open(r *row) screen.Effect {
 	switch {
 	case named(r) == monitor.DeadLetterQueue:
-		return screen.Effect{Handled: true, Open: keymap.InDeadLetters}
+		return screen.Open(keymap.InDeadLetters)
 	case r.worker != "":
-		return screen.Effect{Handled: true, Open: keymap.InWorkers, Filter: r.worker}
+		return screen.OpenList(keymap.InWorkers, r.worker)
 	case r.orphan:
 		return screen.Effect{Handled: true, Note: "The worker of this queue has no row."}
 	default:
@@ -385,7 +385,7 @@ func relations(r *row) (title string, related []screen.Relation) {
 		Key: "d", Label: "dead letters", Help: "that died in it", To: screen.OpenList(keymap.InDeadLetters, "queue:"+name),
 	}
 	if named(r) == monitor.DeadLetterQueue {
-		letters.Help, letters.To.Filter = "that it holds, or held", ""
+		letters.Help, letters.To.Open.Filter = "that it holds, or held", ""
 	}
 	return named(r), []screen.Relation{
 		worker, executions, letters,

@@ -213,7 +213,7 @@ func (v *DeadLetters) open() screen.Effect {
 	if v.Current() == nil {
 		return screen.Effect{Handled: true}
 	}
-	return screen.Effect{Handled: true, Open: keymap.InLetter}
+	return screen.Effect{Handled: true, Open: screen.Nav{View: keymap.InLetter, Shown: inList}}
 }
 
 // Leave takes the focus back from the groups.

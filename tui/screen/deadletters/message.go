@@ -109,7 +109,7 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		return screen.Effect{Handled: true}
 	case keymap.Open:
 		if r := m.current(); r != nil && r.execution != 0 && r.now != "" {
-			return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: r.execution}
+			return screen.OpenExecution(r.execution)
 		}
 		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
 	case keymap.GroupBy:
@@ -178,13 +178,6 @@ func (m *Message) turn(forward bool) {
 	m.prepare()
 }
 
-// Opened shows a letter of the ledger from its beginning; zero that under the cursor
-// of the list.
-func (m *Message) Opened(id int64) {
-	m.section, m.inside, m.alone = 0, false, id
-	m.moved()
-}
-
 // inList is what Shown says of the letter under the cursor of the list.
 const inList = "list"
 
@@ -196,16 +189,10 @@ func (m *Message) Shown() string {
 	return strconv.FormatInt(m.alone, 10)
 }
 
-// ShowAgain turns back to it.
-func (m *Message) ShowAgain(name string) {
-	if name == m.Shown() {
-		return
-	}
-	id, err := strconv.ParseInt(name, 10, 64)
-	if err != nil {
-		id = 0
-	}
-	m.Opened(id)
+// Show shows a letter of the ledger from its beginning, or that under the cursor of the list.
+func (m *Message) Show(name string) {
+	m.section, m.inside, m.alone = 0, false, screen.Number(name)
+	m.moved()
 }
 
 // current is the letter in sight; nil when the list has none.

@@ -241,7 +241,7 @@ func (v *Executions) Changed(feed screen.Feed) {
 // Do carries out an action.
 func (v *Executions) Do(action keymap.Action) screen.Effect {
 	if r := v.Current(); action == keymap.Xray && r != nil {
-		return screen.Effect{Handled: true, Open: keymap.InXray, Execution: r.ID}
+		return screen.OpenTree(r.ID)
 	}
 	return v.List.Do(action)
 }

@@ -191,9 +191,6 @@ func (v *Inquiries) Subject() int64 {
 	return 0
 }
 
-// Show opens one inquiry.
-func (v *Inquiries) Show(id int64) { v.wanted, v.detail, v.scroll = id, true, 0 }
-
 // inLists is what Shown says while no inquiry takes the whole view.
 const inLists = "list"
 
@@ -205,16 +202,10 @@ func (v *Inquiries) Shown() string {
 	return strconv.FormatInt(v.Subject(), 10)
 }
 
-// ShowAgain turns back to it.
-func (v *Inquiries) ShowAgain(name string) {
-	id, err := strconv.ParseInt(name, 10, 64)
-	switch {
-	case name == v.Shown():
-	case err != nil:
-		v.detail, v.wanted = false, 0
-	default:
-		v.Show(id)
-	}
+// Show opens one inquiry, or the list.
+func (v *Inquiries) Show(name string) {
+	id := screen.Number(name)
+	v.wanted, v.detail, v.scroll = id, id != 0, 0
 }
 
 // current is all that is known of the inquiry under the cursor, or nil.
@@ -273,7 +264,7 @@ func (v *Inquiries) asking() screen.Effect {
 	case d == nil:
 		return screen.Effect{Handled: true, Note: "The inquiry is being read."}
 	case d.Workflow != nil:
-		return screen.Effect{Handled: true, Open: keymap.InWorkflows, Workflow: *d.Workflow}
+		return screen.OpenWorkflow(*d.Workflow)
 	default:
 		return screen.OpenExecution(d.Execution)
 	}
@@ -344,7 +335,7 @@ func (v *Inquiries) Relations() (title string, related []screen.Relation, ok boo
 	task := screen.Relation{Key: "t", Label: "task", Not: "no workflow asks"}
 	if i.Workflow != nil {
 		task.Not, task.Help = "", i.Task+" of "+i.WorkflowRef
-		task.To = screen.Effect{Handled: true, Open: keymap.InWorkflows, Workflow: *i.Workflow}
+		task.To = screen.OpenWorkflow(*i.Workflow)
 	}
 	related = []screen.Relation{
 		{

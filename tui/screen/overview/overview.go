@@ -125,12 +125,12 @@ func (o *Overview) open() screen.Effect {
 	f := found[o.cursor]
 	here := f.Target == "" || screen.View(f.Target) == o.View()
 	if here && f.Rule != "" {
-		return screen.Effect{Handled: true, Open: keymap.InAlerts, Row: screen.AlertKey(f.Rule, f.About)}
+		return screen.OpenRow(keymap.InAlerts, screen.AlertKey(f.Rule, f.About))
 	}
 	if here {
 		return screen.Effect{Handled: true, Note: "No view has more of this than stands here."}
 	}
-	return screen.Effect{Handled: true, Open: screen.View(f.Target), Filter: f.Filter}
+	return screen.OpenList(screen.View(f.Target), f.Filter)
 }
 
 // Select puts the cursor on the finding drawn at a line.

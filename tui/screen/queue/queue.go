@@ -64,8 +64,12 @@ func (q *Queue) Feeds() []screen.Feed {
 // ID is the queue in sight.
 func (q *Queue) ID() int64 { return q.id }
 
+// Shown names the queue in sight.
+func (q *Queue) Shown() string { return strconv.FormatInt(q.id, 10) }
+
 // Show turns to another queue.
-func (q *Queue) Show(id int64) {
+func (q *Queue) Show(name string) {
+	id := screen.Number(name)
 	if id == q.id {
 		return
 	}
@@ -241,7 +245,7 @@ func (q *Queue) open() screen.Effect {
 		return screen.OpenExecution(id)
 	}
 	if d := q.current(); d != nil {
-		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + d.ActionRef}
+		return screen.OpenList(keymap.InExecutions, "action:"+d.ActionRef)
 	}
 	return screen.Effect{}
 }

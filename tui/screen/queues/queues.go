@@ -154,7 +154,7 @@ func New(env *screen.Env) *Queues {
 		Relations: func(r *row) (string, []screen.Relation) {
 			return "queue " + r.name, append([]screen.Relation{{
 				Key: "q", Label: "queue", Help: "who holds its slots and who waits",
-				To: screen.Effect{Handled: true, Open: keymap.InQueue, Queue: r.ID},
+				To: screen.OpenQueue(r.ID),
 			}}, screen.ActionRelations(r.ActionRef)...)
 		},
 		Thing: func(r *row) screen.Thing { return screen.QueueThing(&r.Queue, r.Queue) },
@@ -307,9 +307,9 @@ func (v *Queues) Title() (left, right string) {
 // one by one.
 func open(r *row) screen.Effect {
 	if r.LimitFrom.Kind == "" {
-		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + r.ActionRef}
+		return screen.OpenList(keymap.InExecutions, "action:"+r.ActionRef)
 	}
-	return screen.Effect{Handled: true, Open: keymap.InQueue, Queue: r.ID}
+	return screen.OpenQueue(r.ID)
 }
 
 // marked is what may be done with marked queues. Of one that has left the data only the number

@@ -120,7 +120,7 @@ func (v *Workflows) open() screen.Effect {
 		}
 		v.turned()
 	case c != nil:
-		effect.Open, effect.Execution = keymap.InExecution, c.Execution
+		return screen.OpenExecution(c.Execution)
 	case n.folds:
 		v.tree.fold(n.task, n.open)
 	default:
@@ -134,10 +134,9 @@ func (v *Workflows) widen(n *node) screen.Effect {
 	if v.tree.widen(n.task) {
 		return screen.Effect{Handled: true, Refetch: screen.FeedWorkflow}
 	}
-	return screen.Effect{
-		Handled: true, Open: keymap.InExecutions, Filter: "parent:" + strconv.FormatInt(v.tree.of.Execution, 10),
-		Note: "More than " + v.env.Num(monitor.MaxTaskChildren) + " of one task are shown as a list.",
-	}
+	effect := screen.OpenList(keymap.InExecutions, "parent:"+strconv.FormatInt(v.tree.of.Execution, 10))
+	effect.Note = "More than " + v.env.Num(monitor.MaxTaskChildren) + " of one task are shown as a list."
+	return effect
 }
 
 // explain turns to all that is known of why the workflow waits, and back.

@@ -132,12 +132,6 @@ func (v *Workflows) Behind() screen.Feed {
 	return ""
 }
 
-// Show opens the workflow that an execution runs for.
-func (v *Workflows) Show(execution int64) {
-	v.path, v.guest, v.focus, v.why = []int64{execution}, true, inTree, false
-	v.turned()
-}
-
 // inLists is what Shown says while no workflow but the one under the cursor is shown.
 const inLists = "list"
 
@@ -153,14 +147,11 @@ func (v *Workflows) Shown() string {
 	return strings.Join(ids, "/")
 }
 
-// ShowAgain turns back to them.
-func (v *Workflows) ShowAgain(name string) {
-	if name == v.Shown() {
-		return
-	}
+// Show opens workflows one within the other, or the list.
+func (v *Workflows) Show(name string) {
 	v.path, v.guest, v.focus, v.why = nil, false, inList, false
 	for part := range strings.SplitSeq(name, "/") {
-		if id, err := strconv.ParseInt(part, 10, 64); err == nil {
+		if id := screen.Number(part); id != 0 {
 			v.path, v.guest, v.focus = append(v.path, id), true, inTree
 		}
 	}
