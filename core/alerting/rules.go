@@ -12,12 +12,11 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/monitor"
 )
 
 // RulesFile is the rules as a rules file of Prometheus: enabled rules only, the
 // worst first.
-func RulesFile(rules monitor.Rules) ([]byte, error) {
+func RulesFile(rules Rules) ([]byte, error) {
 	names := slices.Sorted(maps.Keys(rules))
 	order := []string{"critical", "warning", "info"}
 	slices.SortStableFunc(names, func(a, b string) int {

@@ -1,9 +1,8 @@
 package api
 
 import (
+	"github.com/attune-go/attune/core/alerting"
 	"net/http"
-
-	"github.com/attune-go/attune/core/monitor"
 )
 
 // alerts lists the open alerts, those of late, and the rules.
@@ -17,7 +16,7 @@ func (s *Server) alerts(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !history {
-		all.Recent = []monitor.Alert{}
+		all.Recent = []alerting.Alert{}
 	}
 	return all, nil
 }

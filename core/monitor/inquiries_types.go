@@ -3,6 +3,7 @@ package monitor
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/attune-go/attune/core/inquiry"
 	"slices"
 	"strings"
 	"time"
@@ -181,3 +182,6 @@ type InquiryDetail struct {
 	Response json.RawMessage `json:"response"`
 	Updated  time.Time       `json:"updated"`
 }
+
+// Form is what a person is asked for.
+func (d *InquiryDetail) Form() *inquiry.AnswerForm { return inquiry.NewAnswerForm(d.ResponseSchema) }

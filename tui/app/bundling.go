@@ -14,6 +14,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/carry"
@@ -95,7 +96,7 @@ type incident struct {
 	docs   []incidentDoc
 	// checks and alerts are read where they were not.
 	checks *monitor.Checks
-	alerts *monitor.Alerts
+	alerts *alerting.Alerts
 	notes  []string
 }
 

@@ -9,24 +9,26 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Reader is where the dashboard reads from; *monitor.Monitor is one.
+// Reader is where the dashboard reads from; *monitor.Watcher is one.
 type Reader interface {
-	Overview(ctx context.Context) (*monitor.Overview, error)
+	Overview(ctx context.Context) (*alerting.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
-	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
+	QueueDetail(ctx context.Context, ref explain.QueueRef) (*explain.QueueDetail, error)
 	Matching(ctx context.Context, filter monitor.ExecutionFilter) (*monitor.Matching, error)
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
 	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
-	Alerts(ctx context.Context) (*monitor.Alerts, error)
+	Alerts(ctx context.Context) (*alerting.Alerts, error)
 	RecordReader
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
 	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error)
@@ -234,7 +236,7 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		filter := m.queues.Wanted()
 		return func(ctx context.Context) (any, error) { return settle(r.Queues(ctx, filter)) }
 	case screen.FeedQueue:
-		ref := monitor.QueueRef{ID: m.shownQueue().Queue}
+		ref := explain.QueueRef{ID: m.shownQueue().Queue}
 		return func(ctx context.Context) (any, error) { return settle(r.QueueDetail(ctx, ref)) }
 	case screen.FeedExecutions:
 		filter, cursor := m.executions.Query(), m.executions.Cursor()
@@ -376,7 +378,7 @@ func (m *Model) synchronise(result any, took time.Duration) {
 
 func readAt(result any) time.Time {
 	switch r := result.(type) {
-	case *monitor.Overview:
+	case *alerting.Overview:
 		return r.At
 	case *monitor.LedgerDetail:
 		return r.Reading.At
@@ -384,7 +386,7 @@ func readAt(result any) time.Time {
 		return r.At
 	case *monitor.Queues:
 		return r.At
-	case *monitor.QueueDetail:
+	case *explain.QueueDetail:
 		return r.At
 	case *monitor.Executions:
 		return r.At
@@ -396,7 +398,7 @@ func readAt(result any) time.Time {
 		return r.At
 	case *monitor.Audit:
 		return r.At
-	case *monitor.Alerts:
+	case *alerting.Alerts:
 		return r.At
 	case *monitor.Family:
 		return r.At
