@@ -106,11 +106,8 @@ type changes struct {
 	cleared []store.ClearAlertsRow
 }
 
-// keySeparator is between rule and target where they make one text.
-const keySeparator = "\x1f"
-
 // keyOf names the alert of a condition.
-func keyOf(c Condition) string { return c.Rule + keySeparator + plain(c.Target) }
+func keyOf(c Condition) string { return key(c.Rule, plain(c.Target)) }
 
 // openBound is how many open alerts are looked at in one evaluation; what is beyond
 // is ended by later ones.
@@ -124,7 +121,7 @@ func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *Measures) (cha
 	}
 	opened := make(map[string]bool, len(open))
 	for _, row := range open {
-		opened[row.Rule+keySeparator+row.Target] = true
+		opened[key(row.Rule, row.Target)] = true
 	}
 	all := JudgeAll(l.rules, measured)
 	holds := make(map[string]bool, len(all)) // also what is too much for its rule to raise
@@ -175,7 +172,7 @@ func (l *Loop) end(
 	for _, row := range open {
 		rule := l.rules[row.Rule]
 		watched := rule != nil && rule.Enabled
-		if holds[row.Rule+keySeparator+row.Target] || watched && !measured.Known(rule.Measure) {
+		if holds[key(row.Rule, row.Target)] || watched && !measured.Known(rule.Measure) {
 			continue
 		}
 		if row.Fired {

@@ -3,8 +3,8 @@ package alerting
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/config"
@@ -234,8 +234,8 @@ func (a *Alerts) evaluation(replicas *monitor.Replicas, now time.Time) {
 
 func (m *Reader) alertOf(row *store.Alert) Alert {
 	one := Alert{
-		ID: row.ID, Rule: row.Rule, Target: row.Target, Severity: Level(row.Severity), Summary: row.Summary, Hint: row.Hint, Value: row.Value,
-		Since: row.Since, Fired: row.Fired, Cleared: row.Cleared, Seen: row.Seen, State: AlertPending, View: "overview",
+		ID: row.ID, Rule: row.Rule, Target: row.Target, Severity: Level(row.Severity), Summary: row.Summary, Hint: row.Hint,
+		Value: row.Value, Since: row.Since, Fired: row.Fired, Cleared: row.Cleared, Seen: row.Seen, State: AlertPending,
 	}
 	switch {
 	case row.Cleared != nil:
@@ -243,37 +243,62 @@ func (m *Reader) alertOf(row *store.Alert) Alert {
 	case row.Fired != nil:
 		one.State = AlertFiring
 	}
-	if rule := m.rules[row.Rule]; rule != nil {
-		if measure, ok := config.MeasureNamed(rule.Measure); ok {
-			one.View, one.Filter = measure.View, filterOf(measure, row.Target)
-			one.measured(measure)
+	m.measured(&one)
+	return one
+}
+
+// measured takes over what the measure of its rule says of an alert.
+func (m *Reader) measured(a *Alert) {
+	a.View = "overview"
+	if of, ok := m.rules.measure(a.Rule); ok {
+		a.View, a.Filter = of.View, of.FilterOf(a.Target)
+		a.Measure, a.Of, a.Shown = of.Name, of.Each, of.Format(a.Value)
+	}
+}
+
+// alertTimes bounds the alerts that are counted, and the rules and targets they are
+// of.
+const alertTimes = 2_000
+
+// count says of each alert how often it has fired within a day. What is open fires
+// for the first time at least, since when it began may be longer ago.
+func (a *Alerts) count(ctx context.Context, tx *store.Tx) error {
+	rows, err := tx.CountAlertTimes(ctx, alertTimes)
+	if err != nil {
+		return fmt.Errorf("count how often alerts have fired: %w", err)
+	}
+	times := make(map[string]int64, len(rows))
+	for _, r := range rows {
+		times[key(r.Rule, r.Target)] = r.N
+	}
+	for i := range a.Open {
+		one := &a.Open[i]
+		if one.Times = times[key(one.Rule, one.Target)]; one.Fired != nil {
+			one.Times = max(one.Times, 1)
 		}
 	}
-	return one
+	for i := range a.Recent {
+		a.Recent[i].Times = times[key(a.Recent[i].Rule, a.Recent[i].Target)]
+	}
+	return nil
 }
 
 // order puts the worst first and says which are behind others: about the same
 // measure and target, but less bad.
 func (a *Alerts) order(rules Rules) {
-	slices.SortStableFunc(a.Open, func(x, y Alert) int {
-		if (x.State == AlertFiring) != (y.State == AlertFiring) {
-			if x.State == AlertFiring {
-				return -1
-			}
-			return 1
+	rank := func(one Alert) int {
+		if one.State == AlertFiring {
+			return one.Severity.rank()
 		}
-		return x.Severity.rank() - y.Severity.rank()
-	})
-	type about struct{ measure, target string }
-	seen := map[about]bool{}
+		return len(levels) + one.Severity.rank()
+	}
+	slices.SortStableFunc(a.Open, func(x, y Alert) int { return rank(x) - rank(y) })
+	seen := map[string]bool{}
 	for i := range a.Open {
-		rule := rules[a.Open[i].Rule]
-		if rule == nil {
-			continue
+		if of, ok := rules.measure(a.Open[i].Rule); ok {
+			about := key(of.Subject(), a.Open[i].Target)
+			a.Open[i].Behind, seen[about] = seen[about], true
 		}
-		key := about{subject(rule.Measure), a.Open[i].Target}
-		a.Open[i].Behind = seen[key]
-		seen[key] = true
 	}
 	a.ruleOf = rules
 }
@@ -291,22 +316,20 @@ func (m *Reader) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 	}
 	begun := map[string]Alert{}
 	for _, one := range a.Open {
-		begun[one.Rule+"\x1f"+one.Target] = one
+		begun[key(one.Rule, one.Target)] = one
 	}
 	a.Open = []Alert{}
 	held := Cut(JudgeAll(m.rules, measured), func(v Condition) bool {
-		_, open := begun[v.Rule+"\x1f"+v.Target]
+		_, open := begun[key(v.Rule, v.Target)]
 		return open
 	})
 	for _, v := range held {
 		one := Alert{
 			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint, Value: v.Value,
-			Since: a.At, Seen: a.At, View: v.view, Filter: v.filter,
+			Since: a.At, Seen: a.At,
 		}
-		if measure, ok := config.MeasureNamed(v.measure); ok {
-			one.measured(measure)
-		}
-		if before, ok := begun[v.Rule+"\x1f"+v.Target]; ok {
+		m.measured(&one)
+		if before, ok := begun[key(v.Rule, v.Target)]; ok {
 			one.ID, one.Since, one.Fired, one.Times = before.ID, before.Since, before.Fired, before.Times
 		} else if v.since != nil {
 			one.Since = *v.since
@@ -326,7 +349,7 @@ func (m *Reader) holdAlerts(a *Alerts) {
 	var which []int
 	for i := range a.Open {
 		if one := &a.Open[i]; one.Since.Equal(a.At) {
-			found, which = append(found, one.Rule+"\x1f"+one.Target), append(which, i)
+			found, which = append(found, key(one.Rule, one.Target)), append(which, i)
 		}
 	}
 	for i, since := range m.memory.Hold("alert\x1f", found, a.At) {
@@ -345,7 +368,7 @@ func (m *Reader) ruleStates(a *Alerts, measured *Measures) []AlertRule {
 	}
 	rules := m.rules
 	list := make([]AlertRule, 0, len(rules))
-	for _, name := range sortedNames(rules) {
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		one := describe(name, rules[name])
 		switch {
 		case !rules[name].Enabled:
@@ -365,7 +388,7 @@ func (m *Reader) ruleStates(a *Alerts, measured *Measures) []AlertRule {
 // DescribeRules lists rules by name as they are written, whatever their alerts are.
 func DescribeRules(rules Rules) []AlertRule {
 	list := make([]AlertRule, 0, len(rules))
-	for _, name := range sortedNames(rules) {
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		one := describe(name, rules[name])
 		if !rules[name].Enabled {
 			one.State = RuleDisabled
@@ -395,14 +418,14 @@ func (a *Alerts) verdicts() []Condition {
 	for _, one := range a.Open {
 		v := Condition{
 			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary, Hint: one.Hint,
-			view: one.View, filter: one.Filter, since: &one.Since, measure: "rule " + one.Rule, // until the rule is known
+			view: one.View, filter: one.Filter, since: &one.Since, subject: "rule " + one.Rule, // until the rule is known
+		}
+		if of, ok := a.ruleOf.measure(one.Rule); ok {
+			v.subject = of.Subject()
 		}
 		if one.State == AlertPending {
 			v.Severity = LevelInfo
-		}
-		if rule := a.ruleOf[one.Rule]; rule != nil {
-			v.measure = rule.Measure
-			if one.State == AlertPending {
+			if rule := a.ruleOf[one.Rule]; rule != nil {
 				v.Hint = fmt.Sprintf("not for %s yet; %s", phrase.Span(rule.For), v.Hint)
 			}
 		}
@@ -417,24 +440,7 @@ func (a *Alerts) verdicts() []Condition {
 // knows says whether an open alert is about the measure.
 func (a *Alerts) knows(measure string) bool {
 	return slices.ContainsFunc(a.Open, func(one Alert) bool {
-		rule := a.ruleOf[one.Rule]
-		return rule != nil && rule.Measure == measure
+		of, ok := a.ruleOf.measure(one.Rule)
+		return ok && of.Name == measure
 	})
-}
-
-// filterOf narrows the view of a measure to a target.
-func filterOf(measure config.Measure, target string) string {
-	switch {
-	case measure.Each == "queue":
-		action, _, _ := strings.Cut(target, " ")
-		return action
-	case measure.Each == "worker":
-		return target
-	case measure.Each == "action":
-		return "action:" + target + " status:failed,timeout,abandoned"
-	case measure.Name == "stuck_seconds" || measure.Name == "scheduled_overdue":
-		return "status:scheduled"
-	default:
-		return ""
-	}
 }

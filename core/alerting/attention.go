@@ -125,11 +125,6 @@ func (o *Overview) CutOff() bool {
 // hintCutOff is said of what follows from a broker that does not answer.
 const hintCutOff = "because the broker does not answer"
 
-// brokerUnmeasured are the measures that are read from the broker.
-var brokerUnmeasured = []string{
-	"broker_alarms", "dead_letter_depth", "dead_letter_routes_lost", "dead_letters_growth", "other_executors", "topology_problems", "worker_queue_depth",
-}
-
 // FoldBroker puts what follows from a broker that does not answer behind the finding
 // that says so: by its index, or else the first of a replica without a connection.
 func FoldBroker(found []Finding, cause int) []Finding {
@@ -146,7 +141,7 @@ func FoldBroker(found []Finding, cause int) []Finding {
 	for i, f := range found {
 		switch {
 		case i == cause:
-		case f.Rule == "no_active_workers", lost(f), f.Rule == "unmeasured" && slices.Contains(brokerUnmeasured, f.About):
+		case f.Rule == "no_active_workers", lost(f), f.Rule == "unmeasured" && slices.Contains(config.MeasuresFrom(config.FromBroker), f.About):
 			f.Cause = found[cause].Text
 			if f.Rule == "no_active_workers" {
 				f.Hint = hintCutOff
@@ -201,7 +196,7 @@ func (m *Measures) instantLetters(o *Overview, b *monitor.Broker, growth *int64)
 	if !ok || dead.Uncounted {
 		return
 	}
-	m.letters(dead.Ready, 0, consumers(dead))
+	m.set("dead_letter_depth", float64(dead.Ready), consumers(dead))
 	if growth != nil {
 		m.set("dead_letters_growth", float64(max(*growth, 0)), phrase.Plural(dead.Ready, "dead letter", "dead letters")+", "+consumers(dead))
 	}

@@ -2,6 +2,7 @@ package alerting
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,13 +19,24 @@ const (
 	LevelInfo     Level = "info"
 )
 
+var levels = []Level{LevelCritical, LevelWarning, LevelInfo}
+
 // rank orders levels, the worst first.
-func (l Level) rank() int {
-	return slices.Index([]Level{LevelCritical, LevelWarning, LevelInfo}, l)
-}
+func (l Level) rank() int { return slices.Index(levels, l) }
 
 // Rules are alert rules by name.
 type Rules map[string]*config.AlertRule
+
+// measure is what a rule watches; false for a rule or a measure that is not known.
+func (r Rules) measure(rule string) (config.Measure, bool) {
+	if r[rule] == nil {
+		return config.Measure{}, false
+	}
+	return config.MeasureNamed(r[rule].Measure)
+}
+
+// key names the alert of a rule about a target.
+func key(rule, target string) string { return rule + "\x1f" + target }
 
 // Condition is a rule's condition that holds for a target.
 type Condition struct {
@@ -37,7 +49,7 @@ type Condition struct {
 	// For is how long it must hold before the alert fires.
 	For time.Duration
 
-	measure, view, filter string
+	subject, view, filter string // of the measure
 	since                 *time.Time
 }
 
@@ -79,7 +91,7 @@ func Cut(all []Condition, open func(Condition) bool) []Condition {
 // JudgeAll says which conditions hold, however many, by rule and the worst first.
 func JudgeAll(rules Rules, m *Measures) []Condition {
 	var found []Condition
-	for _, name := range sortedNames(rules) {
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		if rule := rules[name]; rule.Enabled {
 			found = append(found, judgeRule(name, rule, m)...)
 		}
@@ -105,7 +117,7 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 		found = append(found, Condition{
 			Rule: name, Target: s.Target, Severity: Level(rule.Severity), Value: s.Value, For: rule.For,
 			Summary: config.Fill(summary, s.Target, value, limit, s.Detail), Hint: config.Fill(hint, s.Target, value, limit, s.Detail),
-			measure: rule.Measure, view: measure.View, filter: filterOf(measure, s.Target), since: s.Since,
+			subject: measure.Subject(), view: measure.View, filter: measure.FilterOf(s.Target), since: s.Since,
 		})
 	}
 	slices.SortStableFunc(found, func(a, b Condition) int {
@@ -117,30 +129,15 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 	return found
 }
 
-// subject is what a measure is about, where several are about the same.
-func subject(measure string) string {
-	switch measure {
-	case "paused_wait":
-		return "queue_paused"
-	case "queue_fill":
-		return "queue_length"
-	case "idle_slots":
-		return "head_wait"
-	default:
-		return measure
-	}
-}
-
 // worstFirst orders verdicts for people, and of several rules about one measure
 // and target leaves the worst.
 func worstFirst(found []Condition) []Condition {
 	slices.SortStableFunc(found, func(a, b Condition) int { return a.Severity.rank() - b.Severity.rank() })
-	type about struct{ measure, target string }
-	seen := map[about]bool{}
+	seen := map[string]bool{}
 	return slices.DeleteFunc(found, func(v Condition) bool {
-		key := about{subject(v.measure), v.Target}
-		had := seen[key]
-		seen[key] = true
+		about := key(v.subject, v.Target)
+		had := seen[about]
+		seen[about] = true
 		return had
 	})
 }

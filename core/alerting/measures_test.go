@@ -68,14 +68,14 @@ func TestWithoutADatabaseEverythingIsUnknown(t *testing.T) {
 	m := watching(monitor.Config{}, monitor.Deps{})
 	all, err := m.Measure(t.Context())
 	require.Error(t, err)
-	for _, name := range databaseMeasures {
+	for _, name := range config.MeasuresFrom(config.FromDatabase) {
 		require.False(t, all.Known(name), name)
 		require.NotEmpty(t, all.Unknown[name], name)
 	}
 	for _, c := range Judge(config.Default().Alerts, all) {
 		require.Equal(t, "unmeasured", c.Rule, "nothing else is known to hold")
 	}
-	for _, name := range databaseMeasures {
+	for _, name := range config.MeasuresFrom(config.FromDatabase) {
 		_, ok := config.MeasureNamed(name)
 		require.True(t, ok, name)
 	}

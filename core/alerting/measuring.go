@@ -2,19 +2,13 @@ package alerting
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/store"
 )
-
-func sortedNames[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
 
 // queues takes over the waits and lengths of queues.
 func (m *Measures) queues(list []monitor.Queue, now time.Time) {
@@ -184,129 +178,6 @@ func (m *Measures) working(n int64) {
 		s.Hint = hintCutOff
 	}
 	m.Samples["active_workers"] = []Sample{s}
-}
-
-func (m *Reader) measureWorkers(ctx context.Context, tx *store.Tx, all *Measures) ([]store.AlertWorkersRow, error) {
-	rows, err := tx.AlertWorkers(ctx, probeValid.Seconds(), monitor.WorkerLimit)
-	if err != nil {
-		return nil, fmt.Errorf("look at the workers: %w", err)
-	}
-	list, vanished := make([]worker, len(rows)), []string{}
-	for i, r := range rows {
-		if r.Vanished {
-			vanished = append(vanished, r.Name)
-		}
-		w := worker{
-			name: r.Name, sensor: r.Role == "sensor", active: r.Active, kept: r.Cordoned || r.Draining, suspectWhy: r.SuspectReason,
-			health: r.Health, assigned: r.Assigned, silence: monitor.Seconds(r.Silence), never: r.Silence < 0,
-		}
-		if w.never {
-			w.silence = monitor.Seconds(r.Age)
-		}
-		if r.Suspect >= 0 {
-			since := monitor.Seconds(r.Suspect)
-			w.suspect = &since
-		}
-		list[i] = w
-	}
-	all.workers(list, all.At, m.Config().StaleAfter)
-	all.set("workers_deactivated", float64(len(vanished)), strings.Join(vanished[:min(len(vanished), 5)], ", "))
-	return rows, nil
-}
-
-// measureBroker asks the broker. open is how many letters wait in the ledger,
-// negative when that is not known.
-func (m *Reader) measureBroker(ctx context.Context, all *Measures, open int64, workers []store.AlertWorkersRow) {
-	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
-	defer cancel()
-	m.measureDepth(ctx, all, open)
-	m.measureWorkerQueues(ctx, all, workers)
-	for _, question := range []struct {
-		measure string
-		ask     func(context.Context) ([]string, error)
-	}{
-		{"dead_letter_routes_lost", m.probe.LostRoutes},
-		{"topology_problems", m.probe.Missing},
-		{"other_executors", m.probe.OtherExecutors},
-	} {
-		found, err := question.ask(ctx)
-		if err != nil {
-			all.lose(err, question.measure)
-			continue
-		}
-		all.set(question.measure, float64(len(found)), strings.Join(found[:min(len(found), 3)], ", "))
-	}
-	switch alarms, asked, err := m.probe.Alarms(ctx); {
-	case err != nil:
-		all.lose(err, "broker_alarms")
-	case asked:
-		all.alarms(alarms)
-	}
-}
-
-func (m *Reader) measureDepth(ctx context.Context, all *Measures, open int64) {
-	if open < 0 {
-		return // unknown already, or nobody keeps a ledger
-	}
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
-	defer cancel()
-	ready, err := m.probe.QueueDepth(ctx, monitor.DeadLetterQueue)
-	if err != nil {
-		all.lose(err, "dead_letter_depth", "dead_letters_growth")
-		return
-	}
-	all.letters(ready, open, fmt.Sprintf("%d in %s, %d in the ledger for a person", ready, monitor.DeadLetterQueue, open))
-	if before, known := m.letterDepths.record(all.At, map[string]int64{"": ready + open}); known {
-		all.set("dead_letters_growth", float64(max(ready+open-before[""], 0)), all.Samples["dead_letter_depth"][0].Detail)
-	}
-}
-
-// letters takes over how many dead letters wait.
-func (m *Measures) letters(ready, open int64, detail string) {
-	m.set("dead_letter_depth", float64(ready+open), detail)
-}
-
-func (m *Reader) measureWorkerQueues(ctx context.Context, all *Measures, workers []store.AlertWorkersRow) {
-	if workers == nil {
-		return
-	}
-	all.know("worker_queue_depth")
-	asked := 0
-	for _, w := range workers {
-		if w.Role == "sensor" {
-			continue
-		}
-		ready := w.Ready
-		if ready < 0 && asked < measureProbes {
-			asked++
-			depth, err := m.probe.QueueDepth(ctx, monitor.WorkerQueue(w.ID))
-			if err != nil {
-				all.lose(err, "worker_queue_depth")
-				return
-			}
-			ready = depth
-		}
-		if ready >= 0 {
-			all.add("worker_queue_depth", Sample{Target: w.Name, Value: float64(ready)})
-		}
-	}
-}
-
-// measureByManagement takes what the management interface says, for who has no
-// connection to the broker.
-func (m *Reader) measureByManagement(ctx context.Context, all *Measures, open int64) {
-	b, err := m.Broker(ctx)
-	all.Sources = append(all.Sources, b.Sources...)
-	if err != nil {
-		all.lose(err, "broker_alarms", "dead_letter_depth", "dead_letters_growth")
-		return
-	}
-	if b.AlarmsUnknown == "" {
-		all.alarms(b.Alarms)
-	}
-	if dead, ok := b.Queue(monitor.DeadLetterQueue); ok && !dead.Uncounted && open >= 0 {
-		all.letters(dead.Ready, open, consumers(dead))
-	}
 }
 
 // workQueues takes over the items that wait in work queues.

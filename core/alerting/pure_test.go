@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
 )
 
 func TestAttentionPutsTheWorstFirst(t *testing.T) {
