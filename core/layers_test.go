@@ -21,7 +21,8 @@ const module = "github.com/attune-go/attune/"
 // of lower layers; within its own only what siblings lists.
 var layers = map[string]int{
 	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0, "spread": 0,
-	"batch": 0,
+	"phrase": 0,
+	"batch":  0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
@@ -33,8 +34,8 @@ var layers = map[string]int{
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"retention": 40, "recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
-	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
-	"engine": 55, "api": 55, "worker": 55, "gauge": 55, "alerting": 55,
+	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
+	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
 	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
 	"installation": 60,
 }
@@ -54,8 +55,10 @@ var siblings = map[string][]string{
 	"recovery":     {"scheduler", "admission"},
 	"deadletter":   {"scheduler", "admission"},
 	"liveness":     {"scheduler", "admission"},
-	"doctor":       {"monitor"},                  // it judges what monitor reads
-	"engine":       {"api", "gauge", "alerting"}, // the engine starts and stops its own HTTP listener, gauges and alerts
+	"explain":      {"monitor"},
+	"alerting":     {"monitor", "explain"},
+	"doctor":       {"monitor", "explain", "alerting"}, // it judges what they read
+	"engine":       {"api", "gauge"},                   // the engine starts and stops its own HTTP listener and gauges
 	"bench":        {"devstack"},
 	"demo":         {"devstack", "bench"},
 	"testkit":      {"devstack", "installation"},
@@ -75,7 +78,7 @@ var whyLayer = map[int]string{
 }
 
 // dashboard is all that tui may import of core.
-var dashboard = []string{"monitor", "triage", "attune", "config", "terminal"}
+var dashboard = []string{"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "attune", "config", "terminal"}
 
 // edges are the third-party modules that only some folders may import.
 var edges = []struct {
@@ -122,7 +125,7 @@ var edges = []struct {
 	},
 	{
 		"github.com/stretchr/testify",
-		[]string{"core/testkit", "core/supervise/supervisetest"},
+		[]string{"core/testkit", "core/supervise/supervisetest", "core/monitor/monitortest"},
 		"assertions belong to tests",
 	},
 }
@@ -284,7 +287,7 @@ func judgeCore(folder, target string) string {
 		if slices.Contains(dashboard, target) {
 			return ""
 		}
-		return "the dashboard reads through monitor and acts through triage (allowed: " + strings.Join(dashboard, ", ") + ")"
+		return "the dashboard reads through monitor, explain and alerting and acts through triage (allowed: " + strings.Join(dashboard, ", ") + ")"
 	case within(folder, "cmd"):
 		return ""
 	case within(folder, "migrations"):

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/monitor"
 )
 
 // outputPrometheus is the further output format of `alerts rules`.
@@ -59,7 +58,7 @@ func (a *app) listAlerts(cmd *cobra.Command, history bool) error {
 		return err
 	}
 	if !history {
-		all.Recent = []monitor.Alert{}
+		all.Recent = []alerting.Alert{}
 	}
 	if a.output == "table" && all.Note != "" {
 		a.notef("%s", all.Note)
@@ -95,7 +94,7 @@ func (a *app) listAlerts(cmd *cobra.Command, history bool) error {
 	})
 }
 
-func stateText(one *monitor.Alert) string {
+func stateText(one *alerting.Alert) string {
 	switch {
 	case one.Cleared != nil && one.Fired != nil:
 		return "cleared after " + short(one.Cleared.Sub(*one.Fired))
@@ -119,14 +118,14 @@ func (a *app) alertRules(cmd *cobra.Command) error {
 		_, err = cmd.OutOrStdout().Write(file)
 		return err
 	}
-	rules := monitor.DescribeRules(cfg.Alerts)
+	rules := alerting.DescribeRules(cfg.Alerts)
 	return a.print(cmd, rules, func(w io.Writer) error {
 		if err := row(w, "RULE", "SEVERITY", "MEASURE", "CONDITION", "FOR", "TARGET", "ENABLED"); err != nil {
 			return err
 		}
 		for _, one := range rules {
 			enabled := "yes"
-			if one.State == monitor.RuleDisabled {
+			if one.State == alerting.RuleDisabled {
 				enabled = "no"
 			}
 			if err := row(w, one.Name, one.Severity, one.Measure, one.Limit, short(one.For), dash(one.Target), enabled); err != nil {

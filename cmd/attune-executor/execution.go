@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
 )
@@ -267,10 +268,10 @@ func timelineTable(w io.Writer, e *monitor.ExecutionDetail) error {
 }
 
 // monitor makes the read side for people.
-func (c *client) monitor() *monitor.Monitor {
-	return monitor.New(monitor.Config{
+func (c *client) monitor() *alerting.Reader {
+	return alerting.NewReader(monitor.New(monitor.Config{
 		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
-		Alerts: c.cfg.Alerts, SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
-	}, monitor.Deps{Store: c.store})
+		SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
+	}, monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
 }

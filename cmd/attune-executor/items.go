@@ -46,7 +46,7 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D]) *cobra.Command {
 				return err
 			}
 			defer c.store.Close()
-			page, err := kind.read(c.monitor(), cmd.Context(), pack, cursor)
+			page, err := kind.read(c.monitor().Monitor, cmd.Context(), pack, cursor)
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D]) *cobra.Command {
 				return err
 			}
 			defer c.store.Close()
-			one, err := kind.show(c.monitor(), cmd.Context(), args[0])
+			one, err := kind.show(c.monitor().Monitor, cmd.Context(), args[0])
 			if errors.Is(err, monitor.ErrNotFound) {
 				return noItemError(kind.name, args[0])
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/triage"
@@ -166,12 +167,12 @@ func ageText(at *time.Time, now time.Time) string {
 }
 
 func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
-	ref := monitor.QueueRef{Action: which, Group: group}
+	ref := explain.QueueRef{Action: which, Group: group}
 	if id, err := strconv.ParseInt(which, 10, 64); err == nil {
 		if group != "" {
 			return usageErrorf("the id of a queue names its group already: leave out --group")
 		}
-		ref = monitor.QueueRef{ID: id}
+		ref = explain.QueueRef{ID: id}
 		if id < 1 { // to be told from a queue that is not named by its id
 			return noQueue(id)
 		}
@@ -193,7 +194,7 @@ func noQueue(id int64) error {
 }
 
 // queueError says in one line what was not found.
-func queueError(err error, ref monitor.QueueRef) error {
+func queueError(err error, ref explain.QueueRef) error {
 	if unknown, ok := errors.AsType[*monitor.UnknownActionError](err); ok {
 		return failedErrorf("%s", unknown.Error())
 	}
@@ -215,7 +216,7 @@ func queueError(err error, ref monitor.QueueRef) error {
 	return failedErrorf("%s has no queue for the group %s: `attune-executor queue list --action %s` shows those it has", ref.Action, ref.Group, ref.Action)
 }
 
-func queueTable(w io.Writer, d *monitor.QueueDetail) error {
+func queueTable(w io.Writer, d *explain.QueueDetail) error {
 	for _, section := range d.Sections() {
 		if section.Title != "" {
 			if _, err := fmt.Fprintf(w, "\n%s\n", clean(section.Title)); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
@@ -133,7 +134,7 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 // stored. It says nothing if one is alive or that cannot be read.
 func (a *app) noteNoEngine(ctx context.Context, c *client, stored string) {
 	if gone, err := c.monitor().EngineGone(ctx); err == nil && gone {
-		a.notef("%s %s", monitor.NoEngine, stored)
+		a.notef("%s %s", explain.NoEngine, stored)
 	}
 }
 

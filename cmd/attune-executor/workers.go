@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 func newWorkersCommand(a *app) *cobra.Command {
@@ -194,7 +195,7 @@ func (v workerView) probeLines() [][2]string {
 	if p.QueueExists != nil {
 		queue := "does not exist"
 		if *p.QueueExists && p.Ready != nil && p.Consumers != nil {
-			queue = fmt.Sprintf("%d waiting, %s", *p.Ready, monitor.Plural(*p.Consumers, "consumer", "consumers"))
+			queue = fmt.Sprintf("%d waiting, %s", *p.Ready, phrase.Plural(*p.Consumers, "consumer", "consumers"))
 		}
 		if p.RTT != nil {
 			queue += ", told in " + p.RTT.Round(100*time.Microsecond).String()

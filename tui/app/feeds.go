@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -135,9 +137,9 @@ const (
 
 // feeds are all feeds.
 var feeds = []*feed{
-	of(Feed[monitor.Overview]{
+	of(Feed[alerting.Overview]{
 		Name:   screen.FeedOverview,
-		Read:   func(m *Model) func(context.Context) (*monitor.Overview, error) { return m.source.Overview },
+		Read:   func(m *Model) func(context.Context) (*alerting.Overview, error) { return m.source.Overview },
 		Put:    noting((*screen.Data).PutOverview),
 		Always: always, Probed: true,
 	}),
@@ -155,10 +157,10 @@ var feeds = []*feed{
 		},
 		Put: noting((*screen.Data).PutQueues),
 	}),
-	of(Feed[monitor.QueueDetail]{
+	of(Feed[explain.QueueDetail]{
 		Name: screen.FeedQueue,
-		Read: func(m *Model) func(context.Context) (*monitor.QueueDetail, error) {
-			return asking(m.source.QueueDetail, monitor.QueueRef{ID: m.shownQueue().Queue})
+		Read: func(m *Model) func(context.Context) (*explain.QueueDetail, error) {
+			return asking(m.source.QueueDetail, explain.QueueRef{ID: m.shownQueue().Queue})
 		},
 		Put:   noting((*screen.Data).PutQueue),
 		Every: previewed,
@@ -203,9 +205,9 @@ var feeds = []*feed{
 		// It says whether acting is allowed here, where acting is possible at all.
 		Always: func(m *Model) bool { return m.opts.Acts != nil && m.opts.ReadOnly == "" },
 	}),
-	of(Feed[monitor.Alerts]{
+	of(Feed[alerting.Alerts]{
 		Name:  screen.FeedAlerts,
-		Read:  func(m *Model) func(context.Context) (*monitor.Alerts, error) { return m.source.Alerts },
+		Read:  func(m *Model) func(context.Context) (*alerting.Alerts, error) { return m.source.Alerts },
 		Put:   noting((*screen.Data).PutAlerts),
 		Every: unlessIn(keymap.InAlerts, judgeEvery),
 	}),

@@ -9,23 +9,25 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 )
 
 // Reader is where the dashboard reads from; *monitor.Monitor is one.
 type Reader interface {
-	Overview(ctx context.Context) (*monitor.Overview, error)
+	Overview(ctx context.Context) (*alerting.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
-	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
+	QueueDetail(ctx context.Context, ref explain.QueueRef) (*explain.QueueDetail, error)
 	Matching(ctx context.Context, filter monitor.ExecutionFilter) (*monitor.Matching, error)
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
 	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
-	Alerts(ctx context.Context) (*monitor.Alerts, error)
+	Alerts(ctx context.Context) (*alerting.Alerts, error)
 	Family(ctx context.Context, id int64) (*monitor.Family, error)
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
 	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error)

@@ -9,6 +9,8 @@ package screen
 import (
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
@@ -205,17 +207,17 @@ func (e *Env) Since(at time.Time) time.Duration { return e.Now.Sub(at) }
 
 // Data is what was read last.
 type Data struct {
-	Overview    *monitor.Overview        `json:"overview,omitempty"`
+	Overview    *alerting.Overview       `json:"overview,omitempty"`
 	Broker      *monitor.Broker          `json:"broker,omitempty"`
 	Queues      *monitor.Queues          `json:"queues,omitempty"`
-	Queue       *monitor.QueueDetail     `json:"queue,omitempty"`
+	Queue       *explain.QueueDetail     `json:"queue,omitempty"`
 	Executions  *monitor.Executions      `json:"executions,omitempty"`
 	Execution   *monitor.ExecutionDetail `json:"execution,omitempty"`
 	Matches     *Matches                 `json:"matches,omitempty"`
 	Workers     *monitor.Workers         `json:"workers,omitempty"`
 	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
 	Audit       *monitor.Audit           `json:"audit,omitempty"`
-	Alerts      *monitor.Alerts          `json:"alerts,omitempty"`
+	Alerts      *alerting.Alerts         `json:"alerts,omitempty"`
 	Workflows   *monitor.WorkflowBoard   `json:"workflows,omitempty"`
 	Workflow    *monitor.WorkflowDetail  `json:"workflow,omitempty"`
 	Inquiries   *monitor.InquiryPage     `json:"inquiries,omitempty"`

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -19,7 +20,7 @@ type bundle struct {
 	t       *testing.T
 	looker  *store.Store
 	session *store.Store
-	monitor *monitor.Monitor
+	monitor *alerting.Reader
 }
 
 func setup(t *testing.T, size Size) *bundle {
@@ -28,7 +29,7 @@ func setup(t *testing.T, size Size) *bundle {
 	b := &bundle{t: t, looker: testkit.OpenStore(t, url)}
 	require.NoError(t, Fill(t.Context(), b.looker, size))
 	b.session = testkit.OpenStore(t, url, func(c *store.Config) { c.MaxConnections, c.ReadOnly = 1, true })
-	b.monitor = monitor.New(monitor.Config{}, monitor.Deps{Store: b.session})
+	b.monitor = alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.session}), nil, nil)
 	return b
 }
 

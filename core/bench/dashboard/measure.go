@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
@@ -115,7 +116,7 @@ func (r *Report) measure(ctx context.Context, o Options, looker *store.Store, da
 		return err
 	}
 	defer st.Close()
-	m := monitor.New(monitor.Config{}, monitor.Deps{Store: st})
+	m := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)
 	if r.Polls, err = costs(ctx, o, looker, st, Polls(m)); err != nil {
 		return err
 	}

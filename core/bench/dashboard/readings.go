@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -20,12 +22,12 @@ const Busiest = 1001
 // Polls are the readings that views repeat every two seconds, all views taken
 // together; no dashboard has all of them open at once. Of the views of one thing
 // it is the busiest queue, and the newest execution that waits, fails or runs.
-func Polls(m *monitor.Monitor) []Reading {
+func Polls(m *alerting.Reader) []Reading {
 	return []Reading{
-		reading("overview", func(ctx context.Context) (*monitor.Overview, error) { return m.Overview(ctx) }),
+		reading("overview", func(ctx context.Context) (*alerting.Overview, error) { return m.Overview(ctx) }),
 		reading("queues", func(ctx context.Context) (*monitor.Queues, error) { return m.Queues(ctx, monitor.QueueFilter{}) }),
-		reading("queue", func(ctx context.Context) (*monitor.QueueDetail, error) {
-			return m.QueueDetail(ctx, monitor.QueueRef{ID: Busiest})
+		reading("queue", func(ctx context.Context) (*explain.QueueDetail, error) {
+			return m.QueueDetail(ctx, explain.QueueRef{ID: Busiest})
 		}),
 		reading("line of a queue", func(ctx context.Context) (*monitor.Line, error) {
 			return m.QueueLine(ctx, monitor.LineAsk{Queue: Busiest})
@@ -49,7 +51,7 @@ func Polls(m *monitor.Monitor) []Reading {
 
 // Looks are the readings that somebody asks for now and then: one thing, or a list
 // that is filtered or turned to a later page.
-func Looks(m *monitor.Monitor, size Size) []Reading {
+func Looks(m *alerting.Reader, size Size) []Reading {
 	last := int64(size.Executions)
 	running := last - 2*int64(size.Queued) - 7
 	list := func(name string, cursor int64, filter monitor.ExecutionFilter) Reading {

@@ -10,7 +10,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
@@ -330,7 +330,7 @@ func (r *row) look(e *screen.Env) (look theme.State, word string) {
 	}
 	look = e.Theme.Of(levelState(r.alert.Severity))
 	word = levelWords[r.alert.Severity]
-	if r.alert.State == monitor.AlertPending {
+	if r.alert.State == alerting.AlertPending {
 		look.Role, word = theme.Dim, "pending"
 	}
 	if r.cause != "" {
@@ -345,10 +345,10 @@ func (r *row) look(e *screen.Env) (look theme.State, word string) {
 	return look, word
 }
 
-var levelWords = map[monitor.Level]string{monitor.LevelCritical: "crit", monitor.LevelWarning: "warn", monitor.LevelInfo: "info"}
+var levelWords = map[alerting.Level]string{alerting.LevelCritical: "crit", alerting.LevelWarning: "warn", alerting.LevelInfo: "info"}
 
-func levelState(level monitor.Level) string {
-	if level == monitor.LevelInfo {
+func levelState(level alerting.Level) string {
+	if level == alerting.LevelInfo {
 		return "idle"
 	}
 	return string(level)

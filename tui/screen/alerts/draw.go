@@ -3,7 +3,7 @@ package alerts
 import (
 	"time"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -60,7 +60,7 @@ func (v *Alerts) share(w, rest int) (details, checks, past int) {
 }
 
 // list is the table, or why there is nothing in it.
-func (v *Alerts) list(a *monitor.Alerts, w, h int) []string {
+func (v *Alerts) list(a *alerting.Alerts, w, h int) []string {
 	e := v.env
 	if v.Len() > 0 {
 		return widget.Fit(v.Table().Lines(w, h, e.Theme), w, h)
@@ -78,15 +78,15 @@ func (v *Alerts) list(a *monitor.Alerts, w, h int) []string {
 }
 
 // evaluation is the line about who watches.
-func (v *Alerts) evaluation(a *monitor.Alerts, w int) []string {
+func (v *Alerts) evaluation(a *alerting.Alerts, w int) []string {
 	e := v.env
 	if a.Evaluated && a.EvaluatedAt != nil {
 		unknown, quiet := 0, 0
 		for _, rule := range a.Rules {
 			switch rule.State {
-			case monitor.RuleUnknown:
+			case alerting.RuleUnknown:
 				unknown++
-			case monitor.RuleQuiet:
+			case alerting.RuleQuiet:
 				quiet++
 			}
 		}

@@ -1,7 +1,7 @@
 package alerts
 
 import (
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/tui/screen"
 )
 
@@ -26,7 +26,7 @@ func (v *Alerts) known(field string) []string {
 		}
 	}
 	if d.Alerts != nil {
-		for _, list := range [][]monitor.Alert{d.Alerts.Open, d.Alerts.Recent} {
+		for _, list := range [][]alerting.Alert{d.Alerts.Open, d.Alerts.Recent} {
 			for i := range list {
 				add(alertRow(&list[i]))
 			}

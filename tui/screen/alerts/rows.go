@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
@@ -18,7 +19,7 @@ type row struct {
 	key, rule, target, text string
 
 	// One of these is set.
-	alert *monitor.Alert
+	alert *alerting.Alert
 	check *monitor.Check
 	// found is true of what no rule has raised: the dashboard found it.
 	found bool
@@ -27,9 +28,9 @@ type row struct {
 }
 
 // foundRow is a finding that no rule has raised.
-func foundRow(f *monitor.Finding, at time.Time) row {
-	a := &monitor.Alert{
-		Severity: f.Level, State: monitor.AlertFiring, Summary: f.Text, Hint: f.Hint, Since: at, View: f.Target, Filter: f.Filter,
+func foundRow(f *alerting.Finding, at time.Time) row {
+	a := &alerting.Alert{
+		Severity: f.Level, State: alerting.AlertFiring, Summary: f.Text, Hint: f.Hint, Since: at, View: f.Target, Filter: f.Filter,
 	}
 	if f.Since != nil {
 		a.Since = *f.Since
@@ -37,7 +38,7 @@ func foundRow(f *monitor.Finding, at time.Time) row {
 	return row{key: "found\x1f" + f.Text, rule: "-", text: f.Text, alert: a, found: true, target: cmp.Or(f.Filter, "-")}
 }
 
-func alertRow(a *monitor.Alert) row {
+func alertRow(a *alerting.Alert) row {
 	r := row{key: screen.AlertKey(a.Rule, a.Target), rule: a.Rule, text: a.Summary, alert: a, target: a.Target}
 	switch {
 	case a.Of != "":
@@ -75,7 +76,7 @@ func (r *row) class() string {
 		return "checks"
 	case r.cause != "":
 		return "explained"
-	case r.alert.State == monitor.AlertPending:
+	case r.alert.State == alerting.AlertPending:
 		return "pending"
 	default:
 		return string(r.alert.Severity)
@@ -130,7 +131,7 @@ func (v *Alerts) failedChecks() []row {
 // matters, and was neither acknowledged nor muted.
 func (v *Alerts) troubles(r *row) bool {
 	e := v.env
-	return r.check != nil || r.alert.State == monitor.AlertFiring && r.alert.Severity != monitor.LevelInfo &&
+	return r.check != nil || r.alert.State == alerting.AlertFiring && r.alert.Severity != alerting.LevelInfo &&
 		!e.Quiet.Acked(r.key) && e.Quiet.MutedFor(r.key, e.Clock) == 0
 }
 
@@ -141,11 +142,11 @@ func (r *row) rank() int {
 		return 2 + r.check.Status.Worst()
 	}
 	switch {
-	case r.alert.State == monitor.AlertPending, r.cause != "":
+	case r.alert.State == alerting.AlertPending, r.cause != "":
 		return 5
-	case r.alert.Severity == monitor.LevelCritical:
+	case r.alert.Severity == alerting.LevelCritical:
 		return 0
-	case r.alert.Severity == monitor.LevelWarning:
+	case r.alert.Severity == alerting.LevelWarning:
 		return 1
 	default:
 		return 4
@@ -227,7 +228,7 @@ func (v *Alerts) gatherCleared() {
 
 // nthOfDay is which time an alert fired on its day, as far as those before it are
 // known.
-func nthOfDay(list []monitor.Alert, at int) int {
+func nthOfDay(list []alerting.Alert, at int) int {
 	n, one := 1, &list[at]
 	for i := range list {
 		other := &list[i]

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
@@ -35,7 +36,7 @@ type Inquiries struct {
 	detail          bool
 	scroll, visible int
 	// form is what the response of formOf must look like.
-	form   *monitor.AnswerForm
+	form   *inquiry.AnswerForm
 	formOf *monitor.InquiryDetail
 }
 
@@ -217,7 +218,7 @@ func (v *Inquiries) current() *monitor.InquiryDetail {
 }
 
 // asks is what a person is asked for. It is made once for what was read.
-func (v *Inquiries) asks(d *monitor.InquiryDetail) *monitor.AnswerForm {
+func (v *Inquiries) asks(d *monitor.InquiryDetail) *inquiry.AnswerForm {
 	if v.formOf != d {
 		v.form, v.formOf = d.Form(), d
 	}

@@ -6,6 +6,7 @@ package queue
 import (
 	"strconv"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
@@ -106,7 +107,7 @@ func (q *Queue) Title() (left, right string) {
 }
 
 // state is the state of the queue in a word.
-func state(d *monitor.QueueDetail) string {
+func state(d *explain.QueueDetail) string {
 	switch {
 	case d.Paused:
 		return "paused"
@@ -120,7 +121,7 @@ func state(d *monitor.QueueDetail) string {
 }
 
 // current is the detail, unless it belongs to a queue left behind.
-func (q *Queue) current() *monitor.QueueDetail {
+func (q *Queue) current() *explain.QueueDetail {
 	if d := q.env.Data.Queue; d != nil && d.ID == q.id {
 		return d
 	}
