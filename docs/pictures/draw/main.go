@@ -6,6 +6,11 @@
 //
 // With arguments the picture moves: each names a file with a frame, for how long it is
 // seen, and what stands above it.
+//
+// A picture is an SVG that looks the same in every viewer: each cell has its place, runs of
+// letters are stretched to the cells they fill, and what a font would draw with gaps or not
+// at all (bars, lines, braille) is drawn as shapes. The same frame gives the same bytes.
+// Sequences other than colours are left out.
 package main
 
 import (
@@ -16,12 +21,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/attune-go/attune/tui/picture"
 )
 
 func main() {
-	var o picture.Options
+	var o options
 	flag.StringVar(&o.Title, "title", "", "text of the bar above the frame")
 	flag.BoolVar(&o.Light, "light", false, "draw on a light page")
 	flag.BoolVar(&o.Relight, "relight", false, "draw a frame of the dark theme on a light page, as the light theme does")
@@ -35,20 +38,20 @@ func main() {
 }
 
 // draw writes a picture of the scenes, or of the frame that it reads if there are none.
-func draw(from io.Reader, to io.Writer, o picture.Options, scenes []string) error {
+func draw(from io.Reader, to io.Writer, o options, scenes []string) error {
 	var drawn []byte
 	if len(scenes) == 0 {
 		frame, err := io.ReadAll(from)
 		if err != nil {
 			return fmt.Errorf("read the frame: %w", err)
 		}
-		drawn = picture.SVG(string(frame), o)
+		drawn = svg(string(frame), o)
 	} else {
-		film, err := read(scenes)
+		list, err := readScenes(scenes)
 		if err != nil {
 			return err
 		}
-		drawn = picture.Film(film, o)
+		drawn = film(list, o)
 	}
 	if _, err := to.Write(drawn); err != nil {
 		return fmt.Errorf("write the picture: %w", err)
@@ -56,9 +59,9 @@ func draw(from io.Reader, to io.Writer, o picture.Options, scenes []string) erro
 	return nil
 }
 
-// read reads scenes as arguments name them.
-func read(arguments []string) ([]picture.Scene, error) {
-	scenes := make([]picture.Scene, len(arguments))
+// readScenes reads scenes as arguments name them.
+func readScenes(arguments []string) ([]scene, error) {
+	scenes := make([]scene, len(arguments))
 	for i, argument := range arguments {
 		parts := strings.SplitN(argument, ":", 3)
 		if len(parts) < 3 {
@@ -72,7 +75,7 @@ func read(arguments []string) ([]picture.Scene, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read a frame: %w", err)
 		}
-		scenes[i] = picture.Scene{Frame: string(frame), Caption: parts[2], Shown: time.Duration(seconds * float64(time.Second))}
+		scenes[i] = scene{Frame: string(frame), Caption: parts[2], Shown: time.Duration(seconds * float64(time.Second))}
 	}
 	return scenes, nil
 }

@@ -1,4 +1,4 @@
-package picture
+package main
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 // shows in the dark has its twin for a light page.
 func TestPagesShowPicturesThatExist(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..")
+	root := filepath.Join("..", "..", "..")
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	require.NoError(t, err)
 	named := regexp.MustCompile(`[\w./-]*pictures/[\w-]+\.svg`)

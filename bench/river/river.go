@@ -1,20 +1,11 @@
-// Command river measures what River, a queue of jobs in PostgreSQL, does with jobs that
-// do nothing: inserted, worked and completed, with the settings of River's own benchmark.
-// It is a module of its own, so that nothing of the product depends on it.
-//
-//	river -database postgres://… -jobs 20000
-//
-// It makes River's tables in the database, and prints how many jobs a second it completed,
-// as a JSON object with jobs, seconds and per_second. A job that is not completed is an error.
-package main
+// Package river measures what River, a queue of jobs in PostgreSQL, does with jobs that do
+// nothing: inserted, worked and completed, with the settings of River's own benchmark.
+package river
 
 import (
 	"context"
-	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -58,43 +49,25 @@ func (w *worker) expect(jobs int) {
 	w.want.Store(int64(jobs))
 }
 
-type measured struct {
-	Jobs      int     `json:"jobs"`
-	Seconds   float64 `json:"seconds"`
-	PerSecond float64 `json:"per_second"`
-}
-
-func main() {
-	database := flag.String("database", "", "address of a database of its own")
-	jobs := flag.Int("jobs", 20_000, "jobs to run")
-	flag.Parse()
-	result, err := run(context.Background(), *database, *jobs)
-	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(result)
-	}
+// PerSecond makes River's tables in a database of its own, runs the jobs, and returns how
+// many a second were completed. A job that is not completed is an error.
+func PerSecond(ctx context.Context, databaseURL string, jobs int, logger *slog.Logger) (perSecond float64, err error) {
+	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, database string, jobs int) (measured, error) {
-	cfg, err := pgxpool.ParseConfig(database)
-	if err != nil {
-		return measured{}, fmt.Errorf("read the address of the database: %w", err)
+		return 0, fmt.Errorf("read the address of the database: %w", err)
 	}
 	cfg.MaxConns = connections
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
-		return measured{}, fmt.Errorf("connect to the database: %w", err)
+		return 0, fmt.Errorf("connect to the database: %w", err)
 	}
 	defer pool.Close()
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: logger})
 	if err != nil {
-		return measured{}, fmt.Errorf("prepare River's tables: %w", err)
+		return 0, fmt.Errorf("prepare River's tables: %w", err)
 	}
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return measured{}, fmt.Errorf("make River's tables: %w", err)
+		return 0, fmt.Errorf("make River's tables: %w", err)
 	}
 	w := &worker{all: make(chan struct{}, 1)}
 	workers := river.NewWorkers()
@@ -103,34 +76,39 @@ func run(ctx context.Context, database string, jobs int) (measured, error) {
 		// Those of River's own benchmark, which say that they decide about the result.
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
 		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2_000}},
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger:  logger,
 		Workers: workers,
 	})
 	if err != nil {
-		return measured{}, fmt.Errorf("make a client: %w", err)
+		return 0, fmt.Errorf("make a client: %w", err)
 	}
 	if err := client.Start(ctx); err != nil {
-		return measured{}, fmt.Errorf("start the client: %w", err)
+		return 0, fmt.Errorf("start the client: %w", err)
 	}
+	defer func() {
+		if err != nil {
+			_ = client.StopAndCancel(context.WithoutCancel(ctx)) // the error before it is the cause
+		}
+	}()
 	if err := w.work(ctx, client, warmUp); err != nil {
-		return measured{}, err
+		return 0, err
 	}
 	begun := time.Now()
 	if err := w.work(ctx, client, jobs); err != nil {
-		return measured{}, err
+		return 0, err
 	}
 	if err := client.Stop(ctx); err != nil { // what was worked is stored as completed
-		return measured{}, fmt.Errorf("stop the client: %w", err)
+		return 0, fmt.Errorf("stop the client: %w", err)
 	}
-	took := time.Since(begun).Seconds()
+	took := time.Since(begun)
 	var completed int
 	if err := pool.QueryRow(ctx, "SELECT count(*) FROM river_job WHERE state = 'completed'").Scan(&completed); err != nil {
-		return measured{}, fmt.Errorf("count the jobs: %w", err)
+		return 0, fmt.Errorf("count the jobs: %w", err)
 	}
 	if completed != warmUp+jobs {
-		return measured{}, fmt.Errorf("%d of %d jobs are completed", completed, warmUp+jobs)
+		return 0, fmt.Errorf("%d of %d jobs are completed", completed, warmUp+jobs)
 	}
-	return measured{Jobs: jobs, Seconds: took, PerSecond: float64(jobs) / took}, nil
+	return float64(jobs) / took.Seconds(), nil
 }
 
 // work inserts jobs, while they are worked, and waits until all were.
@@ -148,6 +126,8 @@ func (w *worker) work(ctx context.Context, client *river.Client[pgx.Tx], jobs in
 	select {
 	case <-w.all:
 		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	case <-time.After(2 * time.Minute):
 		return fmt.Errorf("%d of %d jobs were worked within two minutes", w.done.Load(), jobs)
 	}

@@ -13,10 +13,10 @@ import (
 // is measured with.
 var compared = []string{noLimit, keys100, hot, paced}
 
-// before measures once with another build of the program, on servers of its own, and
-// compares this program's round with it.
+// before measures once with another build of the engine, on servers of its own, and
+// compares this one's round with it.
 func (r *Report) before(ctx context.Context, options Options, round int) error {
-	args := []string{"bench", "--data-path", "--rounds", "1", "--dir", options.BeforeDir, "-o", "json"}
+	args := []string{"--data-path", "--rounds", "1", "--dir", options.BeforeDir, "-o", "json"}
 	if options.Quick {
 		args = append(args, "--quick")
 	}

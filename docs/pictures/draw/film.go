@@ -1,12 +1,12 @@
-package picture
+package main
 
 import (
 	"fmt"
 	"time"
 )
 
-// Scene is one frame of a film.
-type Scene struct {
+// scene is one frame of a film.
+type scene struct {
 	Frame string
 	// Caption stands in the bar beside the title.
 	Caption string
@@ -14,10 +14,10 @@ type Scene struct {
 	Shown time.Duration
 }
 
-// Film draws scenes that follow one another again and again, at least one. Where nothing
+// film draws scenes that follow one another again and again, at least one. Where nothing
 // moves, because the viewer does not know how or a reader wants it so, the last scene is
 // seen.
-func Film(scenes []Scene, o Options) []byte {
+func film(scenes []scene, o options) []byte {
 	frames, total := make([]string, len(scenes)), time.Duration(0)
 	for i, s := range scenes {
 		frames[i] = s.Frame

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,9 +12,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The engine keeps its lead over the one-at-a-time design, as `bench --short` measures it.
+// The engine keeps its lead over the one-at-a-time design, as `attune-bench --short` measures it.
 //
-// The built program is measured, and not this test binary: the race detector makes Go code
+// A program built for it is measured, and not this test binary: the race detector makes Go code
 // several times as slow and leaves PostgreSQL as it is. Ratios with it are those of Go code
 // alone, so that a statement could take twice as long without being noticed.
 //
@@ -21,11 +22,13 @@ import (
 // the processors from it. What one execution may cost in statements, commits and round trips
 // is counted by TestAnExecutionKeepsItsBudgetOfStatements in core/engine.
 func TestTheEngineKeepsItsLead(t *testing.T) { //nolint:paralleltest // see above
-	program, database := testkit.Program(t), testkit.Database(t)
+	program, database := filepath.Join(t.TempDir(), "attune-bench"), testkit.Database(t)
+	built, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "github.com/attune-go/attune/bench").CombinedOutput()
+	require.NoError(t, err, string(built))
 	var out, failure bytes.Buffer
-	command := exec.CommandContext(testkit.Context(t), program, "bench", "--short", "--database", database, "-o", "json")
+	command := exec.CommandContext(testkit.Context(t), program, "--short", "--database", database, "-o", "json")
 	command.Stdout, command.Stderr = &out, &failure
-	err := command.Run()
+	err = command.Run()
 	t.Logf("%s", out.String())
 	require.NoError(t, err, failure.String())
 	var list []Comparison

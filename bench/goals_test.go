@@ -1,4 +1,4 @@
-package bench_test
+package main
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestGoalsAreSharesOfTheFloor(t *testing.T) {
 		reports = append(reports, bench.Report{Config: profile, PerSecond: 150, StartP99: 0.019, CPU: 0.004})
 	}
 	met := map[string]bool{}
-	for _, g := range bench.Goals(reports, 1000) {
+	for _, g := range systemGoals(reports, 1000) {
 		met[g.What] = g.Met
 	}
 	require.Equal(t, map[string]bool{
@@ -23,5 +23,5 @@ func TestGoalsAreSharesOfTheFloor(t *testing.T) {
 		"whole system, flood, one action, limit 10": false, "whole system, flood, one action, limit 5": true,
 		"whole system, paced 200/s, no limit": false,
 	}, met)
-	require.Empty(t, bench.Goals(nil, 1000))
+	require.Empty(t, systemGoals(nil, 1000))
 }

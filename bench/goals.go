@@ -1,15 +1,16 @@
-package bench
+package main
 
 import (
 	"fmt"
 
-	"github.com/attune-go/attune/core/bench/datapath"
+	"github.com/attune-go/attune/bench/datapath"
+	"github.com/attune-go/attune/core/bench"
 )
 
-// Goals judges measurements of the whole system by what the same server does at most:
-// floor is how many rows a second are inserted and updated one by one on sixteen
+// systemGoals judges measurements of the whole system by what the same server does at
+// most: floor is how many rows a second are inserted and updated one by one on sixteen
 // connections. Goals of profiles that were not measured are left out.
-func Goals(reports []Report, floor float64) (goals []datapath.Goal) {
+func systemGoals(reports []bench.Report, floor float64) (goals []datapath.Goal) {
 	share := func(number, profile string, bar float64) {
 		for _, r := range reports {
 			if r.Config.Profile == profile && floor > 0 {
@@ -20,14 +21,14 @@ func Goals(reports []Report, floor float64) (goals []datapath.Goal) {
 			}
 		}
 	}
-	share("A5", profileFlood, 0.5)
-	share("A5", profileMany, 0.5)
-	share("A6", profileTen, 0.18)
-	share("A6", profileFive, 0.11)
+	share("A5", bench.ProfileFlood, 0.5)
+	share("A5", bench.ProfileMany, 0.5)
+	share("A6", bench.ProfileTen, 0.18)
+	share("A6", bench.ProfileFive, 0.11)
 	for _, r := range reports {
-		if r.Config.Profile == profilePaced {
+		if r.Config.Profile == bench.ProfilePaced {
 			goals = append(goals, datapath.Goal{
-				Number: "A7", What: "whole system, " + profilePaced, Bar: "p99 ≤ 20 ms, CPU an execution ≤ 3.5 ms",
+				Number: "A7", What: "whole system, " + bench.ProfilePaced, Bar: "p99 ≤ 20 ms, CPU an execution ≤ 3.5 ms",
 				Measured: fmt.Sprintf("p99 %.1f ms, CPU %.1f ms", 1000*r.StartP99, 1000*r.CPU), Met: r.StartP99 <= 0.020 && r.CPU <= 0.0035,
 			})
 		}

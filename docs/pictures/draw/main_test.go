@@ -10,14 +10,12 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/attune-go/attune/tui/picture"
 )
 
 func TestDrawWritesAPicture(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, draw(strings.NewReader("hello"), &out, picture.Options{Title: "a seat"}, nil))
+	require.NoError(t, draw(strings.NewReader("hello"), &out, options{Title: "a seat"}, nil))
 	require.Contains(t, out.String(), ">hello</text>")
 	require.Contains(t, out.String(), ">a seat</text>")
 }
@@ -29,18 +27,18 @@ func TestDrawWritesAFilm(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	var out bytes.Buffer
-	require.NoError(t, draw(nil, &out, picture.Options{}, []string{"1:" + dir + "/one:key: a", "0.5:" + dir + "/two:b"}))
+	require.NoError(t, draw(nil, &out, options{}, []string{"1:" + dir + "/one:key: a", "0.5:" + dir + "/two:b"}))
 	require.Contains(t, out.String(), ">key: a</text>")
 	require.Contains(t, out.String(), ">bye</text>")
 	for argument, want := range map[string]string{
 		"one": "is not SECONDS:FILE:CAPTION", "x:one:a": "does not begin with a number", "1:" + dir + "/none:a": "read a frame",
 	} {
-		require.ErrorContains(t, draw(nil, &out, picture.Options{}, []string{argument}), want)
+		require.ErrorContains(t, draw(nil, &out, options{}, []string{argument}), want)
 	}
 }
 
 func TestDrawSaysWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken pipe")
-	require.ErrorIs(t, draw(iotest.ErrReader(broken), &bytes.Buffer{}, picture.Options{}, nil), broken)
+	require.ErrorIs(t, draw(iotest.ErrReader(broken), &bytes.Buffer{}, options{}, nil), broken)
 }

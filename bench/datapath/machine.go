@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/bench"
 )
 
 // Machine says where figures come from.
@@ -129,14 +131,11 @@ type burned struct {
 	at                 time.Time
 }
 
-// tick is the unit of /proc; it has been a hundredth of a second for ever.
-const tick = 10 * time.Millisecond
-
-func ticks(n int64) time.Duration { return time.Duration(n) * tick }
+func ticks(n int64) time.Duration { return time.Duration(n) * bench.Tick }
 
 // burned reads the CPU time of this process, of the server and of the machine.
 func (s *server) burned() burned {
-	b := burned{at: time.Now(), all: MachineTime()}
+	b := burned{at: time.Now(), all: bench.MachineTime()}
 	b.own, _, _ = processTime(os.Getpid())
 	postmaster := s.postmaster()
 	own, reaped, _ := processTime(postmaster)
@@ -187,26 +186,6 @@ func children(parent int) (pids []int) {
 		}
 	}
 	return pids
-}
-
-// MachineTime is what all processors have worked since the machine was started, 0 where
-// the system does not say.
-func MachineTime() time.Duration {
-	raw, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0
-	}
-	first, _, _ := strings.Cut(string(raw), "\n")
-	fields := strings.Fields(first)
-	var busy int64
-	for i, field := range fields {
-		n, _ := strconv.ParseInt(field, 10, 64) // the system writes numbers
-		// cpu user nice system idle iowait irq softirq steal …
-		if i == 1 || i == 2 || i == 3 || i == 6 || i == 7 || i == 8 {
-			busy += n
-		}
-	}
-	return ticks(busy)
 }
 
 // load is what was spent between two moments.

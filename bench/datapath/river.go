@@ -1,16 +1,14 @@
 package datapath
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os/exec"
-	"strconv"
+
+	"github.com/attune-go/attune/bench/river"
 )
 
-// river measures once with the program of core/bench/river, in a database of its own on the
-// same server, and compares this round without a limit with it.
+// river measures River once, in a database of its own on the same server, and compares this
+// round without a limit with it.
 func (s *server) river(ctx context.Context, options Options, report *Report, round int) error {
 	o, ok := report.find(noLimit)
 	if !ok || len(o.Rounds) <= round {
@@ -22,19 +20,11 @@ func (s *server) river(ctx context.Context, options Options, report *Report, rou
 		return err
 	}
 	defer drop()
-	var out, said bytes.Buffer
-	command := exec.CommandContext(ctx, options.River, "-database", at, "-jobs", strconv.Itoa(o.Scenario.Executions))
-	command.Stdout, command.Stderr = &out, &said
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("measure with %s: %w: %s", options.River, err, bytes.TrimSpace(said.Bytes()))
+	perSecond, err := river.PerSecond(ctx, at, o.Scenario.Executions, s.logger)
+	if err != nil {
+		return fmt.Errorf("measure River: %w", err)
 	}
-	var theirs struct {
-		PerSecond float64 `json:"per_second"`
-	}
-	if err := json.Unmarshal(out.Bytes(), &theirs); err != nil {
-		return fmt.Errorf("read what %s measured: %w", options.River, err)
-	}
-	o.Rounds[round].River = o.Rounds[round].PerSecond / theirs.PerSecond
+	o.Rounds[round].River = o.Rounds[round].PerSecond / perSecond
 	return nil
 }
 

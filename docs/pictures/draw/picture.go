@@ -1,4 +1,4 @@
-package picture
+package main
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ const (
 	barHeight  = 30.0
 )
 
-// Options says what surrounds a frame.
-type Options struct {
+// options says what surrounds a frame.
+type options struct {
 	// Title stands in the bar above the frame.
 	Title string
 	// Light draws on a light page.
@@ -31,8 +31,8 @@ type Options struct {
 	Columns, Rows int
 }
 
-// SVG draws a frame.
-func SVG(frame string, o Options) []byte {
+// svg draws a frame.
+func svg(frame string, o options) []byte {
 	d, sizes := begin(o, frame)
 	d.window(sizes)
 	d.frame(sizes.lines[0], o.Title, sizes.width)
@@ -47,7 +47,7 @@ type size struct {
 }
 
 // begin reads frames and measures the terminal that holds them all.
-func begin(o Options, frames ...string) (*drawing, size) {
+func begin(o options, frames ...string) (*drawing, size) {
 	look := &dark
 	switch {
 	case o.Relight:

@@ -18,11 +18,11 @@ type Options struct {
 	Quick     bool     // shorter, one round, a smaller growth: for a first look
 	// Schedulers of every replica, instead of as many as the engine has; 0: those.
 	Schedulers int
-	// Before is another build of this program, which is measured in turn with this one;
-	// BeforeDir is the folder of its servers. Empty compares with none.
+	// Before is a program that measures another build of the engine and takes the flags of
+	// this one. It is run in turn with each round; BeforeDir is the folder of its servers.
+	// Empty compares with none.
 	Before, BeforeDir string
-	// River is the program of core/bench/river, measured in turn too. Empty measures none.
-	River string
+	River             bool // measure River in turn too
 	// Progress is told what begins. May be nil.
 	Progress func(format string, args ...any)
 }
@@ -103,6 +103,15 @@ func (o Options) Check() error {
 	return nil
 }
 
+// Names are the names that Options.Scenarios may begin with.
+func Names() []string {
+	names := []string{growthName}
+	for _, s := range Scenarios(false) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Run measures on a private, idle server of which databaseURL is any database.
 // Databases are made for the measurement and dropped again.
 func Run(ctx context.Context, options Options, databaseURL string, logger *slog.Logger) (report Report, err error) {
@@ -166,7 +175,7 @@ func (s *server) round(ctx context.Context, options Options, report *Report, rou
 		result.Floor1, result.Floor16 = result.PerSecond/one.PerSecond, result.PerSecond/sixteen.PerSecond
 		o.Rounds = append(o.Rounds, result)
 	}
-	if options.River != "" {
+	if options.River {
 		if err := s.river(ctx, options, report, round); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func TestARoundIsComparedWithTheProgramOfBefore(t *testing.T) {
 	require.NoError(t, report.before(t.Context(), options, 0))
 	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
 	require.NoError(t, err)
-	require.Equal(t, "bench --data-path --rounds 1 --dir servers -o json --scenario hot\n", string(asked))
+	require.Equal(t, "--data-path --rounds 1 --dir servers -o json --scenario hot\n", string(asked))
 	require.InDelta(t, 2, report.Scenarios[0].Rounds[0].Before, 1e-9)
 	require.InDelta(t, 0.25, report.Scenarios[0].Rounds[0].BeforeCPU, 1e-9)
 	require.Zero(t, report.Scenarios[1].Rounds[0].Before)
