@@ -16,7 +16,7 @@ import (
 
 // recorded are the medians of eight runs on 2 processors (Intel Xeon, 2.5 GHz, PostgreSQL 15.18)
 // that other programs used at the same time: 4.4 to 7.6, and 2.8 to 6.6. Run
-// `attune-executor bench --short` to record new ones.
+// `bin/attune-bench --short` to record new ones.
 var recorded = map[string]float64{
 	noLimit: 5.4,
 	hot:     3.9,
