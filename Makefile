@@ -92,7 +92,7 @@ bench: install build-bench ## executions a second and latencies on private serve
 		bin/attune-bench $${before:+--before "$$before"} --river $(BENCH_FLAGS)
 
 .PHONY: bench-dashboard
-bench-dashboard: install build-bench ## what the dashboard's readings cost a database of 1,000,000 executions, in two minutes
+bench-dashboard: install build-bench ## what the dashboard reads from 1,000,000 executions, and its cost, in two minutes
 	@bin/attune-bench --dashboard $(BENCH_FLAGS)
 
 .PHONY: build-bench

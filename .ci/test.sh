@@ -75,7 +75,8 @@ export GOGC
 run() { # run MODULE ARGUMENT...
 	module=$1
 	shift
-	go -C "$module" test -race -ldflags="-s -w" -count=1 -p "${TEST_PARALLEL:-2}" -timeout "${TEST_TIMEOUT:-15m}" "$@" 2>&1
+	go -C "$module" test -race -ldflags="-s -w" -count=1 -p "${TEST_PARALLEL:-2}" \
+		-timeout "${TEST_TIMEOUT:-15m}" "$@" 2>&1
 }
 {
 	if [ $# -gt 0 ]; then

@@ -28,6 +28,7 @@ import (
 	"github.com/attune-go/attune/core/bench"
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/migrations"
 )
 
 // options are the flags.
@@ -68,15 +69,16 @@ func parse(args []string) (o options, err error) {
 	flags.BoolVar(&o.dataPath, "data-path", false, "measure only the path through the database, without a broker")
 	flags.BoolVar(&o.dashboard, "dashboard", false, "measure only what the dashboard's readings cost a large database")
 	flags.BoolVar(&o.short, "short", false,
-		"compare only the data path with the one-at-a-time design, and exit with 1 if the engine is slower than recorded")
+		"compare only the data path with the one-at-a-time design, and exit with 1 if it is slower than recorded")
 	flags.StringVar(&o.database, "database", "",
-		"with --short: `URL` of a PostgreSQL to measure on, where databases are made and dropped, instead of a private one")
+		"with --short: `URL` of a PostgreSQL to measure on, in databases of its own, instead of a private one")
 	flags.BoolVar(&o.path.Quick, "quick", false, "less of everything, within a minute; the figures are rough")
 	flags.IntVar(&o.path.Rounds, "rounds", 0, "rounds of every scenario of the data path (default 3, or 1 with --quick)")
-	flags.Func("scenario", "measure only scenarios of the data path whose `names` begin so; can be given again", func(name string) error {
-		o.path.Scenarios = append(o.path.Scenarios, name)
-		return nil
-	})
+	flags.Func("scenario", "measure only scenarios of the data path whose `names` begin so; can be given again",
+		func(name string) error {
+			o.path.Scenarios = append(o.path.Scenarios, name)
+			return nil
+		})
 	flags.IntVar(&o.path.Schedulers, "schedulers", 0, "schedulers of a replica; 0 means as many as by default")
 	flags.StringVar(&o.path.Before, "before", "", "`program` of another build, measured in turn on the data path")
 	flags.BoolVar(&o.path.River, "river", false, "measure River in turn on the data path")
@@ -208,7 +210,8 @@ func (r *report) measureSystem(
 		return err
 	}
 	servers := bench.Servers{
-		DatabaseURL: stack.DatabaseURL(), Schema: "attune", AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
+		DatabaseURL: stack.DatabaseURL(), Schema: migrations.DefaultSchema,
+		AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
 	}
 	for _, p := range bench.Profiles() {
 		p.Schedulers = o.path.Schedulers
@@ -269,8 +272,8 @@ func (r *report) measureDashboard(
 }
 
 // restart stops the broker, which is not measured, and starts PostgreSQL with the settings
-// that prepare writes.
-func restart(ctx context.Context, stack *devstack.Stack, prepare func(ctx context.Context, databaseURL string) error) error {
+// that prepare writes into the database of that address.
+func restart(ctx context.Context, stack *devstack.Stack, prepare func(context.Context, string) error) error {
 	if err := stack.KillBroker(ctx); err != nil {
 		return fmt.Errorf("stop the broker, which is not measured: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"there is no such scenario: cold; the scenarios are growth, no-limit, keys-10, ": {"--data-path", "--scenario", "cold"},
+		"no such scenario: cold; the scenarios are growth, no-limit, keys-10, ": {"--data-path", "--scenario", "cold"},
 		"--database needs --short":        {"--database", "postgres://127.0.0.1/attune"},
 		"one of --data-path":              {"--data-path", "--short"},
 		"-o is table or json":             {"-o", "yaml"},
@@ -30,6 +30,7 @@ func TestScenariosCanBeNamedAgain(t *testing.T) {
 	o, err := parse([]string{"--data-path", "--scenario", "hot", "--rounds", "5", "--scenario", "d1-hot", "-o", "json"})
 	require.NoError(t, err)
 	require.Equal(t, options{
-		dataPath: true, format: "json", dir: ".attune/bench", path: datapath.Options{Rounds: 5, Scenarios: []string{"hot", "d1-hot"}},
+		dataPath: true, format: "json", dir: ".attune/bench",
+		path: datapath.Options{Rounds: 5, Scenarios: []string{"hot", "d1-hot"}},
 	}, o)
 }

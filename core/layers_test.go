@@ -85,7 +85,8 @@ var edges = []struct {
 	{
 		"github.com/jackc/pgx/",
 		[]string{
-			"core/store", "migrations", "core/testkit", "core/devstack", "core/outbox", "core/doctor", "core/installation", "bench",
+			"core/store", "migrations", "core/testkit", "core/devstack", "core/outbox", "core/doctor",
+			"core/installation", "bench",
 		},
 		"SQL goes through the store, which classifies errors and repeats transactions (for no row, compare with sql.ErrNoRows)",
 	},

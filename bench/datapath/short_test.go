@@ -23,7 +23,8 @@ import (
 // is counted by TestAnExecutionKeepsItsBudgetOfStatements in core/engine.
 func TestTheEngineKeepsItsLead(t *testing.T) { //nolint:paralleltest // see above
 	program, database := filepath.Join(t.TempDir(), "attune-bench"), testkit.Database(t)
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "github.com/attune-go/attune/bench").CombinedOutput()
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "..")
+	built, err := build.CombinedOutput()
 	require.NoError(t, err, string(built))
 	var out, failure bytes.Buffer
 	command := exec.CommandContext(testkit.Context(t), program, "--short", "--database", database, "-o", "json")

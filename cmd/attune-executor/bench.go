@@ -31,7 +31,7 @@ func newBenchCommand(a *app) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure executions a second and latencies on private servers",
 		Long: "Start a private, durable PostgreSQL and RabbitMQ, run engines and workers against them, and print what was measured\n" +
-			"with the settings it was measured with. With --executions or --profile only that is measured, else every standard profile.\n" +
+			"with the settings it was measured with: every standard profile, or what --executions or --profile names.\n" +
 			"Do nothing else with the machine meanwhile.",
 		Example: "  attune-executor bench\n  attune-executor bench --executions 20000 --actions 1 --limit 10 --replicas 3 -o json",
 		Args:    cobra.NoArgs,
