@@ -254,6 +254,15 @@ func TestReport(t *testing.T) {
 	require.Equal(t, 7, lines, "four of the engine's growth, two of D1's, one over keys")
 }
 
+// A report without the growth of a queue has an empty panel.
+func TestAPlotOfNothing(t *testing.T) {
+	t.Parallel()
+	var plot bytes.Buffer
+	require.NoError(t, (&Report{}).Plot(&plot))
+	require.Contains(t, plot.String(), "executions waiting in the queue")
+	require.NotContains(t, plot.String(), "<polyline")
+}
+
 func TestUnknownScenarios(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, Options{Scenarios: []string{"hot", "d1-", "growth"}}.Check())

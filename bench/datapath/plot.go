@@ -100,7 +100,7 @@ func (p panel) bounds() (low, high [2]float64) {
 		}
 	}
 	if len(p.curves) == 0 {
-		return [2]float64{1, 0}, [2]float64{10, 1}
+		return [2]float64{1, 1}, [2]float64{10, 10} // a logarithmic axis cannot begin at zero
 	}
 	decade := func(v float64, round func(float64) float64) float64 { return math.Pow(10, round(math.Log10(v))) }
 	low[0], high[0] = decade(low[0], math.Floor), decade(high[0], math.Ceil)
