@@ -59,8 +59,7 @@ var siblings = map[string][]string{
 	"alerting":     {"monitor", "explain"},
 	"doctor":       {"monitor", "explain", "alerting"}, // it judges what they read
 	"engine":       {"api", "gauge"},                   // the engine starts and stops its own HTTP listener and gauges
-	"bench":        {"devstack"},
-	"demo":         {"devstack", "bench"},
+	"demo":         {"devstack"},
 	"testkit":      {"devstack", "installation"},
 }
 
@@ -89,13 +88,14 @@ var edges = []struct {
 	{
 		"github.com/jackc/pgx/",
 		[]string{
-			"core/store", "migrations", "core/testkit", "core/devstack", "core/bench", "core/outbox", "core/doctor", "core/installation",
+			"core/store", "migrations", "core/testkit", "core/devstack", "core/outbox", "core/doctor",
+			"core/installation", "bench",
 		},
 		"SQL goes through the store, which classifies errors and repeats transactions (for no row, compare with sql.ErrNoRows)",
 	},
 	{
 		"github.com/rabbitmq/amqp091-go",
-		[]string{"core/broker", "core/testkit", "core/bench", "core/installation"},
+		[]string{"core/broker", "core/testkit", "core/installation"},
 		"messages go through the broker package, which confirms, reconnects and has deadlines",
 	},
 	{
@@ -105,7 +105,7 @@ var edges = []struct {
 	},
 	{
 		"github.com/charmbracelet/",
-		[]string{"tui", "cmd/attune-tui"},
+		[]string{"tui", "cmd/attune-tui", "docs/pictures"},
 		"the terminal is the dashboard's business",
 	},
 	{
@@ -195,6 +195,13 @@ func TestLayersRefuse(t *testing.T) {
 		{"cmd/attune-tui", module + "cmd/attune-tui/internal/start", false, false},
 		{"cmd/attune-tui", module + "cmd/attune-executor", false, true},
 		{"cmd/attune-executor", "github.com/jackc/pgx/v5", false, true},
+		{"bench/datapath", module + "core/scheduler", false, false},
+		{"bench/datapath", module + "core/testkit", false, true},
+		{"bench/datapath", module + "tui/theme", false, true},
+		{"bench", module + "bench/datapath", false, false},
+		{"core/bench", module + "bench/datapath", false, true},
+		{"cmd/attune-executor", module + "bench/datapath", false, true},
+		{"docs/pictures/draw", module + "tui/theme", false, false},
 	} {
 		problem := judge(source{folder: c.folder, test: c.test}, c.imports)
 		require.Equal(t, c.refused, problem != "", "%s importing %s: %s", c.folder, c.imports, problem)
@@ -223,6 +230,11 @@ func judge(file source, imported string) string {
 			return ""
 		}
 		return "a program is never a library"
+	case top == "bench":
+		if within(file.folder, "bench") {
+			return ""
+		}
+		return "what only measures is no part of the product"
 	case top == "tui":
 		return judgeTUI(file.folder)
 	case top == "migrations":
@@ -265,14 +277,14 @@ func judgeEdge(file source, imported string) string {
 }
 
 func judgeTUI(folder string) string {
-	if within(folder, "tui") || within(folder, "cmd/attune-tui") {
+	if within(folder, "tui") || within(folder, "cmd/attune-tui") || within(folder, "docs/pictures") {
 		return ""
 	}
 	return "nothing below the dashboard may know it"
 }
 
 func judgeMigrations(folder string) string {
-	if within(folder, "cmd") || within(folder, "migrations") {
+	if within(folder, "cmd") || within(folder, "bench") || within(folder, "migrations") {
 		return ""
 	}
 	if pkg := corePackage(folder); pkg != "" && layers[pkg] >= layers["store"] {
@@ -288,7 +300,7 @@ func judgeCore(folder, target string) string {
 			return ""
 		}
 		return "the dashboard reads through monitor, explain and alerting and acts through triage (allowed: " + strings.Join(dashboard, ", ") + ")"
-	case within(folder, "cmd"):
+	case within(folder, "cmd"), within(folder, "bench"):
 		return ""
 	case within(folder, "migrations"):
 		return "the schema depends on nothing of ours"
@@ -325,13 +337,13 @@ func within(folder, parent string) bool {
 	return folder == parent || strings.HasPrefix(folder, parent+"/")
 }
 
-// sources parses the import clauses of every Go file of the module.
+// sources parses the import clauses of every Go file of the product and of what measures and draws it.
 func sources(t *testing.T) []source {
 	t.Helper()
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	var found []source
-	for _, top := range []string{"core", "cmd", "tui", "migrations"} {
+	for _, top := range []string{"core", "cmd", "tui", "migrations", "bench", "docs"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case os.IsNotExist(err):
