@@ -43,13 +43,9 @@ func (m *Model) commands() []command {
 }
 
 func (m *Model) viewCommands() []command {
-	keys := map[screen.View]string{}
-	for action, view := range views {
-		keys[view] = m.keyOf(action)
-	}
 	list := make([]command, 0, len(Views))
 	for _, view := range Views {
-		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: keys[view], Help: "turn to the view"}
+		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: m.keyOf(keymap.ViewOf(view).Turn), Help: "turn to the view"}
 		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(view), nil }})
 	}
 	return list
