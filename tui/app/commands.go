@@ -43,10 +43,13 @@ func (m *Model) commands() []command {
 }
 
 func (m *Model) viewCommands() []command {
-	list := make([]command, 0, len(Views))
-	for _, view := range Views {
-		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: m.keyOf(keymap.ViewOf(view).Turn), Help: "turn to the view"}
-		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(view), nil }})
+	list := make([]command, 0, len(keymap.Views))
+	for _, v := range keymap.Views {
+		if v.Help == "" {
+			continue
+		}
+		entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn), Help: "turn to the view"}
+		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(v.Scope), nil }})
 	}
 	return list
 }

@@ -96,6 +96,7 @@ const (
 	InBroker      Scope = "broker"
 	InLog         Scope = "log"
 	InXray        Scope = "xray"
+	InReplicas    Scope = "replicas"
 )
 
 // Scopes lists every view a binding may be limited to.

@@ -32,8 +32,9 @@ const listed = Opens | Marks | Tabled | Sided | Filters
 // View is a view of the dashboard. It is declared here, and made in package app.
 type View struct {
 	Scope Scope
-	// Turn turns to it from everywhere, with a digit; none for those that are opened from
-	// others. Help says what that is, Tab and Short name it in the line of views.
+	// Turn turns to it from everywhere, with a digit; none for the others, which are opened
+	// from views, or as a command by their name where there is Help. That says what the view
+	// is, Tab and Short name it in the line of views.
 	Turn             Action
 	Digit            string
 	Help, Tab, Short string
@@ -136,6 +137,7 @@ var Views = []View{
 	},
 	{Scope: InXray, One: true, Has: Opens | Acts | Folds | Sided | Relates},
 	{Scope: InLog, Has: listed},
+	{Scope: InReplicas, Help: "the engine's replicas", Has: listed | Sorts | Troubles},
 }
 
 // ViewOf finds a view; nil if there is none of that name.
