@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -102,6 +103,7 @@ func parse(args, environ []string) (options, error) {
 	}
 	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
 	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
+	o.app.Theme.Braille = drawsDots(environ) && o.snapshot == ""
 	return o, o.finish()
 }
 
@@ -151,6 +153,14 @@ func darkBackground(value string) bool {
 	parts := strings.Split(value, ";")
 	last := parts[len(parts)-1]
 	return last != "7" && last != "15"
+}
+
+// drawsDots reports whether the terminal has the signs of braille: the console of Linux has not,
+// nor has one whose locale is not UTF-8.
+func drawsDots(environ []string) bool {
+	locale := strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
+	term := lookup(environ, "TERM")
+	return term != "" && term != "linux" && term != "dumb" && (strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8"))
 }
 
 func lookup(environ []string, name string) string {
