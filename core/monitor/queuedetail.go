@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -235,7 +235,7 @@ func action(ctx context.Context, tx *store.Tx, ref string, id int64) (store.View
 	if err != nil {
 		refs = nil // the hint is not worth a second error
 	}
-	return store.ViewActionRow{}, &UnknownActionError{Ref: ref, Nearest: config.Nearest(ref, refs)}
+	return store.ViewActionRow{}, &UnknownActionError{Ref: ref, Nearest: nearest.Of(ref, refs)}
 }
 
 // siblings lists the other queues of the action.

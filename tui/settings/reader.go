@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/tui/theme"
 )
 
@@ -79,7 +79,7 @@ func (r *reader) mapping(node *yaml.Node, what string, known fields) {
 
 // suggestion names what was probably meant, or all there is.
 func suggestion(word string, known []string) string {
-	if near := config.Nearest(word, known); near != "" {
+	if near := nearest.Of(word, known); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return "; known are " + strings.Join(known, ", ")

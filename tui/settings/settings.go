@@ -22,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -149,7 +150,7 @@ func (s *Settings) Find(name string) (Context, error) {
 	if !s.Found {
 		return Context{}, fmt.Errorf("there is no context %q: %s does not exist", name, s.Path)
 	}
-	if near := config.Nearest(name, s.Names()); near != "" {
+	if near := nearest.Of(name, s.Names()); near != "" {
 		return Context{}, fmt.Errorf("there is no context %q in %s; did you mean %s?", name, s.Path, near)
 	}
 	return Context{}, fmt.Errorf("there is no context %q in %s: --contexts lists them", name, s.Path)
