@@ -70,12 +70,8 @@ type Options struct {
 	Close func()
 	// Keys is the key map; nil means that of the program.
 	Keys *keymap.Map
-	// Commands are the operator's own; their keys are in Keys. Environ is the
-	// environment they run in, Exec what gives them the terminal, nil means that of
-	// Bubble Tea.
-	Commands []settings.Command
-	Environ  []string
-	Exec     func(tea.ExecCommand, tea.ExecCallback) tea.Cmd
+	// Environ is the environment of the program; its HOME stands for ~ in file names.
+	Environ []string
 	// Bookmarks are views as they were arranged; SaveBookmark keeps a further one,
 	// and may write a file. Nil keeps none.
 	Bookmarks    []settings.Bookmark
@@ -108,9 +104,6 @@ func (o Options) withDefaults() Options {
 			return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 		}
 	}
-	if o.Exec == nil {
-		o.Exec = tea.Exec
-	}
 	if o.Keys == nil {
 		o.Keys = keymap.BuiltIn
 	}
@@ -136,7 +129,6 @@ const (
 	palettePrompt
 	helpPrompt
 	bookmarkPrompt
-	commandPrompt
 	searchPrompt
 )
 
@@ -214,8 +206,6 @@ type Model struct {
 	// clicked is the line that was clicked last, and when.
 	clicked   int
 	clickedAt time.Time
-	// asked is the command of the operator that waits for an answer.
-	asked     *askedCommand
 	bookmarks []settings.Bookmark
 	// takes counts the wishes to mark all of a list, of which the last one counts.
 	takes    int

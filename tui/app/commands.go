@@ -37,7 +37,7 @@ var viewAliases = map[screen.View][]string{
 func (m *Model) commands() []command {
 	list := m.viewCommands()
 	list = append(list, m.openCommands()...)
-	list = append(list, m.seatCommands()...)
+	list = append(list, m.bookmarkCommands()...)
 	list = append(list, m.carryCommands()...)
 	return append(list, m.otherCommands()...)
 }

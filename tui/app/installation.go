@@ -176,7 +176,7 @@ func (m *Model) leaveInstallation() {
 	}
 	m.sessions[m.opts.Context] = m.env.Session
 	m.view = m.topView()
-	m.prompt, m.inputErr, m.help, m.pending, m.asked = noPrompt, "", false, "", nil
+	m.prompt, m.inputErr, m.help, m.pending = noPrompt, "", false, ""
 	m.input.Blur()
 	m.paused, m.skew, m.synced = false, 0, false
 }

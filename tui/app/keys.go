@@ -87,8 +87,6 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 		return m.helpSearchKey(msg)
 	case bookmarkPrompt:
 		return m.bookmarkKey(name)
-	case commandPrompt:
-		return m.commandKey(name)
 	case searchPrompt:
 		return m.searchKey(msg)
 	}
@@ -215,9 +213,6 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 		m.openBookmarks()
 		return nil
 	default:
-		if c := m.commandOf(action); c != nil {
-			return m.startCommand(c)
-		}
 		if action == keymap.Unmark {
 			m.takes++ // what is being read to be marked no longer is
 		}

@@ -330,8 +330,6 @@ func (m *Model) messageLine() string {
 		return " sort by  " + m.sortChoices() + "   esc keeps"
 	case m.prompt == bookmarkPrompt:
 		return m.bookmarkLine()
-	case m.prompt == commandPrompt:
-		return m.commandLine()
 	case m.toast != "" && e.Clock.Sub(m.toastAt) < toastTime:
 		return " " + widget.Clean(m.toast)
 	}

@@ -109,11 +109,10 @@ const (
 	GroupRows = "ROWS"
 	GroupView = "VIEW"
 	GroupActs = "ACTS"
-	GroupOwn  = "YOURS" // what the operator has added
 )
 
 // Groups are the groups in the order of the help.
-var Groups = []string{GroupMove, GroupRows, GroupView, GroupActs, GroupOwn}
+var Groups = []string{GroupMove, GroupRows, GroupView, GroupActs}
 
 // Binding ties keys to an action.
 type Binding struct {
