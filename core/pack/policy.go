@@ -25,14 +25,14 @@ type Policy struct {
 
 	// Action and Pack are the scope: the executions of one action, those of one
 	// pack, or, without either, all.
-	Pack   string `yaml:"pack,pack_ref" null:"keep"`
-	Action string `yaml:"action,action_ref" null:"keep"`
+	Pack   string `yaml:"pack" also:"pack_ref" null:"keep"`
+	Action string `yaml:"action" also:"action_ref" null:"keep"`
 
 	Kind                policy.Kind   `yaml:"kind" oneof:"concurrency rate quota"` // default: concurrency
 	Threshold           int32         `yaml:"threshold" range:"1.."`
 	Method              policy.Method `yaml:"method" oneof:"enqueue cancel"`   // default: enqueue
 	Parameters          []string      `yaml:"parameters"`                      // paths whose values make groups
-	WindowSeconds       int32         `yaml:"window,window_seconds" unit:"1s"` // of a rate or quota
+	WindowSeconds       int32         `yaml:"window" also:"window_seconds" unit:"1s"` // of a rate or quota
 	Burst               int32         `yaml:"burst" range:"1.."`               // of a rate
 	MaxQueueLength      int32         `yaml:"max_queue_length" range:"1.."`
 	QueueTimeoutSeconds int32
@@ -52,7 +52,7 @@ type Policy struct {
 // policyFile is a policy with what is not a field of its own.
 type policyFile struct {
 	Policy
-	QueueTimeout yamldoc.Field `yaml:"queue_timeout,queue_timeout_seconds"`
+	QueueTimeout yamldoc.Field `yaml:"queue_timeout" also:"queue_timeout_seconds"`
 	Place        policy.Place  `yaml:"retry_place" oneof:"back front"`
 	Adaptive     yamldoc.Field `yaml:"adaptive"`
 }

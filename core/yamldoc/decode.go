@@ -11,6 +11,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Unmarshaler is a type that reads the value of a key by itself. It reports what it
+// cannot use.
+type Unmarshaler interface {
+	UnmarshalField(r *Reader, f Field) (ok bool)
+}
+
 // KeysOf are the keys of a struct by its tags, in the order of its fields.
 func KeysOf(form any) []Key { return keysOf(reflect.TypeOf(form)) }
 
@@ -23,12 +29,18 @@ func keysOf(structure reflect.Type) []Key {
 		field := structure.Field(i)
 		if field.Anonymous {
 			keys = append(keys, keysOf(field.Type)...)
-		} else if tag := field.Tag.Get("yaml"); tag != "" {
-			names := strings.Split(tag, ",")
-			keys = append(keys, Key{Name: names[0], Also: names[1:], Null: field.Tag.Get("null") == "keep"})
+		} else if name := nameOf(field); name != "" {
+			also := strings.Fields(field.Tag.Get("also"))
+			keys = append(keys, Key{Name: name, Also: also, Null: field.Tag.Get("null") == "keep", Tag: field.Tag})
 		}
 	}
 	return keys
+}
+
+// nameOf is the key of a field; empty: it has none.
+func nameOf(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+	return strings.TrimPrefix(name, "-")
 }
 
 // Decode reads a mapping into the struct that into points to, and returns the keys that
@@ -47,10 +59,10 @@ func (r *Reader) fill(given Fields, structure reflect.Value) {
 	for i := range structure.NumField() {
 		field := structure.Type().Field(i)
 		if field.Anonymous {
-			r.fill(given, structure.Field(i))
+			r.fill(given, reflect.Indirect(structure.Field(i)))
 			continue
 		}
-		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		name := nameOf(field)
 		f := given[name]
 		if f.Broken = f.Given() && !r.set(f, field.Tag, structure.Field(i)); f.Broken {
 			given[name] = f
@@ -60,6 +72,9 @@ func (r *Reader) fill(given Fields, structure reflect.Value) {
 
 // set stores the value of a key in its field, and reports whether it could be used.
 func (r *Reader) set(f Field, tag reflect.StructTag, to reflect.Value) bool {
+	if own, ok := to.Addr().Interface().(Unmarshaler); ok {
+		return own.UnmarshalField(r, f)
+	}
 	var value any
 	var ok bool
 	switch allowed := strings.Fields(tag.Get("oneof")); to.Kind() {

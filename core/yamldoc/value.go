@@ -132,16 +132,26 @@ func (r *Reader) Length(f Field, least, most int) bool {
 	return n >= least && n <= most
 }
 
-// Texts reads a list of texts. It returns those that are some.
+// Texts reads a list of texts; a strict document may have one alone. It returns those
+// that are some.
 func (r *Reader) Texts(f Field) ([]string, bool) {
-	if f.Value.Kind != yaml.SequenceNode {
+	sound, list, items := true, []string{}, f.Value.Content
+	switch {
+	case r.Strict && f.Value.Kind == yaml.ScalarNode:
+		items = []*yaml.Node{f.Value}
+	case f.Value.Kind != yaml.SequenceNode && r.Strict:
+		r.Mistakef(r.At(f.Value), "%s must be a text or a list of texts", f.Key.Value)
+		return nil, false
+	case f.Value.Kind != yaml.SequenceNode:
 		r.Mistakef(r.At(f.Value), "%s must be a list of texts", f.Key.Value)
 		return nil, false
+	case r.Strict && len(items) == 0:
+		r.Mistakef(r.At(f.Value), "%s is an empty list", f.Key.Value)
+		return nil, false
 	}
-	sound, list := true, []string{}
-	for _, item := range f.Value.Content {
+	for _, item := range items {
 		item = Follow(item)
-		if IsNull(item) && !r.Stored {
+		if IsNull(item) && !r.Stored && !r.Strict {
 			r.Mistakef(r.At(item), "%s must be a list of texts, and one is empty", f.Key.Value)
 			sound = false
 		} else if text, ok := r.Text(Field{Name: f.Name, Key: f.Key, Value: item}); ok {
@@ -206,7 +216,8 @@ func (r *Reader) Units(f Field, unit time.Duration) (int32, bool) {
 	units := seconds / unit.Seconds()
 	switch {
 	case !ok:
-		r.Mistakef(r.At(f.Value), "%s is %s; it must be a number of seconds or a form like 1m30s", f.Key.Value, Show(f.Value))
+		r.Mistakef(r.At(f.Value), "%s is %s; it must be a number of seconds or a form like 1m30s", f.Key.Value,
+			Show(f.Value))
 	case units > math.MaxInt32:
 		r.Mistakef(r.At(f.Value), "%s is %s; it can be at most %d seconds", f.Key.Value, Show(f.Value),
 			int64(math.MaxInt32*unit.Seconds()))

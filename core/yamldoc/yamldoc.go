@@ -9,15 +9,16 @@
 //
 // Decode knows the keys of a mapping by the tags of a struct:
 //
-//	Name    string        `yaml:"name"`
-//	Label   string        `yaml:"label" length:"0..255"`
-//	Runtime string        `yaml:"runner_type,runtime"`          // two names of one key
-//	Kind    policy.Kind   `yaml:"kind" oneof:"rate quota"`      // one of a few words
-//	Count   int           `yaml:"count" range:"1..100"`         // a whole number
-//	Window  int32         `yaml:"window" unit:"1s"`             // a duration in whole units
-//	Tags    []string      `yaml:"tags"`
-//	Output  map[string]any `yaml:"output"`                      // values as JSON has them
-//	When    yamldoc.Field `yaml:"when"`                         // left to the caller
+//	Name    string         `yaml:"name" length:"0..255"`
+//	Runtime string         `yaml:"runner_type" also:"runtime"` // two names of one key
+//	Kind    policy.Kind    `yaml:"kind" oneof:"rate quota"`    // one of a few words
+//	Count   int            `yaml:"count" range:"1..100"`       // a whole number
+//	Window  int32          `yaml:"window" unit:"1s"`           // a duration in whole units
+//	Tags    []string       `yaml:"tags"`
+//	Output  map[string]any `yaml:"output"`                     // values as JSON has them
+//	When    yamldoc.Field  `yaml:"when"`                       // left to the caller
+//
+// A field of another type is an Unmarshaler.
 //
 // Null counts as not given, but for keys with the tag null:"keep". Aliases and merged
 // mappings (<<) are followed; what they stand for is bounded by MaxValues and by
@@ -25,6 +26,7 @@
 package yamldoc
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,6 +98,7 @@ type Key struct {
 	Name string
 	Also []string // other names
 	Null bool     // null is a value like others
+	Tag  reflect.StructTag
 }
 
 // Names are the names of keys, without the other ones.
@@ -147,7 +150,8 @@ func (r *Reader) twice(first, second Field) {
 	case first.Key.Value == second.Key.Value:
 		r.Mistakef(at, "%s is given twice, also in line %d", second.Key.Value, line)
 	default:
-		r.Mistakef(at, "%s and %s in line %d both give %s: keep one", second.Key.Value, first.Key.Value, line, second.Name)
+		r.Mistakef(at, "%s and %s in line %d both give %s: keep one", second.Key.Value, first.Key.Value, line,
+			second.Name)
 	}
 }
 
@@ -157,7 +161,8 @@ func (r *Reader) RefuseUnknown(key *yaml.Node, known []string, prefix string) {
 	near := nearest.Of(key.Value, known)
 	switch {
 	case r.Strict:
-		r.Mistakef(r.At(key), "%s is not a known key%s", KeyName(key), Meant(key.Value, slices.Sorted(slices.Values(known))))
+		r.Mistakef(r.At(key), "%s is not a known key%s", KeyName(key), Meant(key.Value,
+			slices.Sorted(slices.Values(known))))
 	case near != "":
 		r.Mistakef(r.At(key), "%s is not a known key; the nearest is %s", KeyName(key), prefix+near)
 	default:
@@ -280,7 +285,8 @@ func Unprintable(c rune) bool { return !unicode.IsPrint(c) }
 
 // KeyName shows a key in a text of one line.
 func KeyName(key *yaml.Node) string {
-	if key.Kind == yaml.ScalarNode && !strings.ContainsFunc(key.Value, Unprintable) && key.Value != "" && len(key.Value) <= maxShown {
+	if key.Kind == yaml.ScalarNode && !strings.ContainsFunc(key.Value,
+		Unprintable) && key.Value != "" && len(key.Value) <= maxShown {
 		return key.Value
 	}
 	return strconv.Quote(Shorten(key.Value))
