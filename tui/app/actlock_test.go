@@ -62,7 +62,7 @@ func TestEveryViewThatNamesTheActKeyHasRowsToActUpon(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
 	for _, view := range keymap.Scopes {
-		action, _ := keymap.Lookup(view, "A")
+		action, _ := keymap.BuiltIn.Lookup(view, "A")
 		_, can := b.screens[view].(screen.Actionable)
 		require.Equal(t, action == keymap.Act, can, view)
 	}
@@ -83,7 +83,7 @@ func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 			require.Len(t, item.Key, 1)
 			require.False(t, seen[item.Key], "%s %s", view, item.Key)
 			seen[item.Key] = true
-			action, _ := keymap.Lookup(keymap.InMenu, item.Key)
+			action, _ := keymap.BuiltIn.Lookup(keymap.InMenu, item.Key)
 			require.Equal(t, keymap.None, action, "%s of %s is taken", item.Key, item.Label)
 		}
 	}

@@ -26,7 +26,6 @@ import (
 	"github.com/attune-go/attune/tui/screen/overview"
 	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/screen/queues"
-	"github.com/attune-go/attune/tui/screen/record"
 	"github.com/attune-go/attune/tui/screen/worker"
 	"github.com/attune-go/attune/tui/screen/workers"
 	"github.com/attune-go/attune/tui/screen/workflows"
@@ -79,9 +78,9 @@ type Options struct {
 	// Clipboard puts a text into the clipboard of the terminal. It writes to the
 	// terminal, at once and from a goroutine of its own. Nil says that there is none.
 	Clipboard func(text string) error
-	// Exports is the folder for exports that are given no name, and for bundles; empty
-	// where none is known. Version is that of the program.
-	Exports, Version string
+	// Exports is the folder for exports that are given no name; empty where none is
+	// known.
+	Exports string
 	// Hints shows for a minute which keys matter in the open view. HintsEnded is called
 	// when that has ended, and may write a file; nil remembers nothing.
 	Hints      bool
@@ -145,7 +144,6 @@ type Model struct {
 	queue      *queue.Queue
 	executions *executions.Executions
 	xray       *xray.Xray
-	record     *record.Record
 	worker     *worker.Worker
 	workerList *workers.Workers
 	execution  *execution.Execution
@@ -278,13 +276,13 @@ func (m *Model) furnish() {
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
 	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
 	m.letter = deadletters.NewMessage(env, m.letters)
-	m.xray, m.record = xray.New(env), record.New(env)
+	m.xray = xray.New(env)
 	m.worker, m.workerList = worker.New(env), workers.New(env)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: m.workerList, keymap.InWorker: m.worker, keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
-		keymap.InLog: m.operations, keymap.InXray: m.xray, keymap.InRecord: m.record,
+		keymap.InLog: m.operations, keymap.InXray: m.xray,
 	}
 }
 

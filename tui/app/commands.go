@@ -38,7 +38,7 @@ func (m *Model) commands() []command {
 	list := m.viewCommands()
 	list = append(list, m.openCommands()...)
 	list = append(list, m.bookmarkCommands()...)
-	list = append(list, m.carryCommands()...)
+	list = append(list, m.exportCommand())
 	return append(list, m.otherCommands()...)
 }
 

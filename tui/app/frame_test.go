@@ -35,10 +35,6 @@ func (b *bundle) open(view screen.View) {
 		b.run(b.effect(screen.Effect{Open: view, Execution: 884301}))
 		return
 	}
-	if view == keymap.InRecord {
-		b.run(b.effect(screen.OpenRecordID(screen.RecordEnforcement, 55120)))
-		return
-	}
 	if view == keymap.InWorker {
 		b.press("4")
 		b.run(b.effect(screen.OpenWorker(7)))

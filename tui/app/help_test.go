@@ -19,7 +19,7 @@ func TestHelpNamesEveryKeyThatWorksHere(t *testing.T) {
 			b.open(view)
 			b.press("?")
 			shown := b.View()
-			for _, binding := range keymap.For(view) {
+			for _, binding := range keymap.BuiltIn.For(view) {
 				require.Contains(t, shown, binding.Help[:min(len(binding.Help), 14)], "%s at %d", view, w)
 			}
 		}
@@ -79,7 +79,7 @@ func TestKeysThatActAreHiddenWhereNothingCanBeActedUpon(t *testing.T) {
 		require.NotContains(t, b.frame()[0], "RW")
 		require.Contains(t, b.frame()[0], " RO ")
 		b.press("?")
-		for _, binding := range keymap.For(view) {
+		for _, binding := range keymap.BuiltIn.For(view) {
 			if binding.Acts {
 				require.NotContains(t, b.View(), binding.Help, "%s", view)
 			}

@@ -166,9 +166,6 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Columns:
 		m.openColumns()
 		return nil
-	case keymap.Statuses:
-		m.openStatuses()
-		return nil
 	default:
 		return m.doLive(action)
 	}
@@ -271,9 +268,6 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	}
 	if effect.Open == keymap.InXray {
 		m.xray.Show(effect.Execution)
-	}
-	if effect.Open == keymap.InRecord {
-		m.record.Show(effect.Record)
 	}
 	m.openFlow(effect)
 	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {

@@ -32,7 +32,7 @@ func quits(t *testing.T, b *bundle, key string) bool {
 func TestEveryBindingDoesSomethingWithoutHarm(t *testing.T) {
 	t.Parallel()
 	for _, view := range keymap.Scopes {
-		for _, binding := range keymap.For(view) {
+		for _, binding := range keymap.BuiltIn.For(view) {
 			for _, key := range binding.Keys {
 				b := started(t, sample(), 100, 30)
 				b.open(view)

@@ -27,7 +27,7 @@ type Reader interface {
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
 	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
 	Alerts(ctx context.Context) (*monitor.Alerts, error)
-	RecordReader
+	Family(ctx context.Context, id int64) (*monitor.Family, error)
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
 	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error)
 	WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error)
@@ -267,8 +267,6 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Checks(ctx)) }
 	case screen.FeedFamily:
 		return m.readFamily()
-	case screen.FeedRecord:
-		return m.readRecord()
 	case screen.FeedAudit:
 		below := m.actsBelow()
 		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx, below)) }
@@ -399,8 +397,6 @@ func readAt(result any) time.Time {
 	case *monitor.Alerts:
 		return r.At
 	case *monitor.Family:
-		return r.At
-	case *screen.Record:
 		return r.At
 	case *monitor.WorkflowBoard:
 		return r.At

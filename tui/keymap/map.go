@@ -179,12 +179,3 @@ func (m *Map) BottomLine(scope Scope, acting bool) []Binding {
 	}
 	return append(out[:maxBottom-1:maxBottom-1], out[len(out)-1])
 }
-
-// Lookup is that of the program's table.
-func Lookup(scope Scope, key string) (action Action, prefix bool) { return BuiltIn.Lookup(scope, key) }
-
-// For is that of the program's table.
-func For(scope Scope) []Binding { return BuiltIn.For(scope) }
-
-// BottomLine is that of the program's table.
-func BottomLine(scope Scope, acting bool) []Binding { return BuiltIn.BottomLine(scope, acting) }

@@ -19,7 +19,7 @@ func TestAnActionCanHaveOtherKeys(t *testing.T) {
 	b, ok := m.Of(Freeze)
 	require.True(t, ok)
 	require.Equal(t, "f5 ^p", b.Show)
-	action, _ = Lookup(InQueues, "p")
+	action, _ = BuiltIn.Lookup(InQueues, "p")
 	require.Equal(t, Freeze, action, "the table of the program is as it was")
 }
 

@@ -1,11 +1,8 @@
 package screen
 
 import (
-	"encoding/json"
-	"strconv"
-	"time"
-
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -34,31 +31,7 @@ type Relation struct {
 	To Effect
 }
 
-// RecordKind names a kind of record.
-type RecordKind string
-
-// The kinds of records that have no view of their own.
-const (
-	RecordEnforcement RecordKind = "enforcement"
-	RecordEvent       RecordKind = "event"
-	RecordRule        RecordKind = "rule"
-)
-
-// RecordRef names a record.
-type RecordRef struct {
-	Kind RecordKind `json:"kind"`
-	Name string     `json:"name"`
-}
-
-// Record is a record as it was read.
-type Record struct {
-	RecordRef
-
-	At   time.Time       `json:"at"`
-	Body json.RawMessage `json:"body"`
-}
-
-// OpenExecution turns to an execution, and OpenRecord to a record.
+// OpenExecution turns to an execution.
 func OpenExecution(id int64) Effect {
 	return Effect{Handled: true, Open: keymap.InExecution, Execution: id}
 }
@@ -73,17 +46,12 @@ func OpenList(view View, filter string) Effect {
 	return Effect{Handled: true, Open: view, Filter: filter}
 }
 
-// OpenRecord turns to a record.
-func OpenRecord(kind RecordKind, name string) Effect {
-	return Effect{Handled: true, Open: keymap.InRecord, Record: RecordRef{kind, name}}
-}
-
 // OpenWorker turns to a worker.
 func OpenWorker(id int64) Effect {
 	return Effect{Handled: true, Open: keymap.InWorker, Worker: id}
 }
 
-// OpenRecordID turns to a record by its number.
-func OpenRecordID(kind RecordKind, id int64) Effect {
-	return OpenRecord(kind, strconv.FormatInt(id, 10))
+// ShownBy says which command of attune-executor shows what no view does.
+func ShownBy(command, name string) Effect {
+	return Effect{Handled: true, Note: carry.Shell("attune-executor", command, "show", name) + " shows it"}
 }

@@ -73,10 +73,10 @@ func recorded(f *monitor.Family) []Relation {
 		letter = Relation{Key: "d", Label: "dead letter", Help: strconv.FormatInt(l.ID, 10) + "  " + l.Reason + "  " + l.Decision, To: OpenLetter(l.ID)}
 	}
 	if c := f.Enforcement; c != nil {
-		cause = Relation{Key: "e", Label: "enforcement", Help: strconv.FormatInt(c.ID, 10) + "  " + c.Status, To: OpenRecordID(RecordEnforcement, c.ID)}
-		rule = Relation{Key: "u", Label: "rule", Help: c.RuleRef, To: OpenRecord(RecordRule, c.RuleRef)}
+		cause = Relation{Key: "e", Label: "enforcement", Help: strconv.FormatInt(c.ID, 10) + "  " + c.Status, To: ShownBy("enforcement", strconv.FormatInt(c.ID, 10))}
+		rule = Relation{Key: "u", Label: "rule", Help: c.RuleRef, To: ShownBy("rule", c.RuleRef)}
 		if c.Event != 0 {
-			event = Relation{Key: "v", Label: "event", Help: strconv.FormatInt(c.Event, 10) + "  " + c.TriggerRef, To: OpenRecordID(RecordEvent, c.Event)}
+			event = Relation{Key: "v", Label: "event", Help: strconv.FormatInt(c.Event, 10) + "  " + c.TriggerRef, To: ShownBy("event", strconv.FormatInt(c.Event, 10))}
 		}
 	}
 	if len(f.Inquiries) > 0 {

@@ -34,7 +34,6 @@ const (
 	FeedAudit       Feed = "audit"
 	FeedAlerts      Feed = "alerts"
 	FeedFamily      Feed = "family"
-	FeedRecord      Feed = "record"
 	FeedWorkflows   Feed = "workflows"
 	FeedWorkflow    Feed = "workflow"
 	FeedInquiries   Feed = "inquiries"
@@ -57,7 +56,7 @@ const (
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLedger, FeedRoute, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast, FeedMatches}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLedger, FeedRoute, FeedFamily, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast, FeedMatches}
 
 // Matches is how many executions a filter matches, and which question of the list that
 // answers.
@@ -165,8 +164,6 @@ type Effect struct {
 	// Letter is the letter of the ledger to open in the view of one; zero opens the one
 	// under the cursor of the list.
 	Letter int64
-	// Record is what to open in the view of one record.
-	Record RecordRef
 	// Filter is put in place in the opened view when Open is set.
 	Filter string
 	// Row is the key of the row to go to in the opened view.
@@ -238,7 +235,6 @@ type Data struct {
 	Route       *monitor.Route           `json:"route,omitempty"`
 	Past        *monitor.Past            `json:"past,omitempty"`
 	Family      *monitor.Family          `json:"family,omitempty"`
-	Record      *Record                  `json:"record,omitempty"`
 	Line        *monitor.Line            `json:"line,omitempty"`
 	Glance      *Glance                  `json:"glance,omitempty"`
 	Worker      *monitor.WorkerDetail    `json:"worker,omitempty"`

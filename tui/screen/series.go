@@ -139,8 +139,6 @@ func (d *Data) put(result any) bool {
 		d.Route = r
 	case *monitor.Family:
 		d.Family = r
-	case *Record:
-		d.Record = r
 	default:
 		return false
 	}

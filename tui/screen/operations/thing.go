@@ -26,8 +26,8 @@ type Operation struct {
 	Recorded *monitor.AuditEntry `json:"recorded,omitempty"`
 }
 
-// Taken is an operation as it is now; what becomes of it later does not change that.
-func Taken(op *act.Operation, skew time.Duration) Operation {
+// taken is an operation as it is now; what becomes of it later does not change that.
+func taken(op *act.Operation, skew time.Duration) Operation {
 	o := Operation{
 		At: op.Began.Add(skew), Title: op.Title, Kind: op.Order.Kind, Target: op.Order.Target.Name, State: op.State,
 		Reason: op.Reason, Error: op.Err, Remark: op.Remark,
@@ -53,7 +53,7 @@ func (v *Operations) Thing(row int) screen.Thing {
 	if r.op == nil {
 		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", recorded(r.audit))
 	}
-	o := Taken(r.op, v.env.Now.Sub(v.env.Clock))
+	o := taken(r.op, v.env.Now.Sub(v.env.Clock))
 	o.Recorded = r.audit
 	if r.audit != nil {
 		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", o)
