@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -390,5 +391,5 @@ func document(raw json.RawMessage) []string {
 	if len(raw) == 0 {
 		return []string{"It is too long to be read along."}
 	}
-	return widget.JSON(string(raw))
+	return jsonview.Text(string(raw))
 }
