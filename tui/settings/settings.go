@@ -71,7 +71,7 @@ type file struct {
 type Context struct {
 	Name       string
 	Database   Reference `yaml:"database_url" example:"${STAGING_DATABASE}" help:"the value of an environment variable"`
-	Broker     Reference `yaml:"broker_url" example:"file:secrets/staging" help:"the content of a file, from this folder"`
+	Broker     Reference `yaml:"broker_url" example:"file:secrets/staging" help:"content of a file, from this folder"`
 	Management Reference `yaml:"management_url" example:"https://mq.example.com:15671" help:"follows from broker_url"`
 	Schema     string    `yaml:"schema" example:"attune" help:"of the tables"`
 	ReadOnly   bool      `yaml:"read_only" example:"true" help:"refuse every act"`
