@@ -44,7 +44,6 @@ func (a *app) workerActs() []*cobra.Command {
 				"refused while anything runs there, was handed to it, or lies in its queue of hand-overs. A worker that starts again\n"+
 				"later under its name is a new one. Asks first, unless --yes is given.",
 			"  attune-executor workers forget worker-node-01 --yes"),
-		newWorkersTTLCommand(a),
 	}
 }
 
