@@ -154,8 +154,8 @@ text: "yes"
 
 func TestRowDropsWhatSteersTheTerminal(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	require.NoError(t, row(&out, "a\x1b[31mred", "b\nc"))
+	var out page
+	out.row("a\x1b[31mred", "b\nc")
 	require.Equal(t, "a [31mred\tb c\n", out.String())
 	require.Equal(t, `"\u001b[31m"`, pretty([]byte(`"\u001b[31m"`)))
 	require.Equal(t, "not  json", pretty([]byte("not \x1bjson")))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -10,13 +9,6 @@ import (
 )
 
 func newConfigCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "config",
-		Short:   "Look at the configuration",
-		Example: "  attune-executor config explain --config attune.yaml",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	changed := false
 	explain := &cobra.Command{
 		Use:   "explain",
@@ -28,8 +20,11 @@ func newConfigCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.explain(cmd, changed) },
 	}
 	explain.Flags().BoolVar(&changed, "changed", false, "only the keys that are set")
-	cmd.AddCommand(explain)
-	return cmd
+	return group(&cobra.Command{
+		Use:     "config",
+		Short:   "Look at the configuration",
+		Example: "  attune-executor config explain --config attune.yaml",
+	}, explain)
 }
 
 func (a *app) explain(cmd *cobra.Command, changed bool) error {
@@ -51,18 +46,14 @@ func (a *app) explain(cmd *cobra.Command, changed bool) error {
 		a.notef("nothing is set: every key has its default, which `attune-executor config explain` shows")
 		entries = []config.Entry{}
 	}
-	return a.print(cmd, entries, func(w io.Writer) error {
+	return a.write(cmd, entries, func(w *page) {
 		if len(entries) == 0 {
-			return nil
+			return
 		}
-		if err := row(w, "KEY", "VALUE", "SOURCE", "NOTE"); err != nil {
-			return err
-		}
-		for _, entry := range entries {
-			if err := row(w, entry.Key, dash(entry.Value), entry.Source, entry.Note); err != nil {
-				return err
-			}
-		}
-		return nil
+		table(w, "", entries,
+			col("KEY", func(e *config.Entry) any { return e.Key }),
+			col("VALUE", func(e *config.Entry) any { return dash(e.Value) }),
+			col("SOURCE", func(e *config.Entry) any { return e.Source }),
+			col("NOTE", func(e *config.Entry) any { return e.Note }))
 	})
 }

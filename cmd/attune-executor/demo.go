@@ -47,7 +47,7 @@ func newDemoCommand(a *app) *cobra.Command {
 	flags.IntVar(&cfg.Replicas, "replicas", demo.ReplicasDefault, "engine replicas")
 	flags.IntVar(&cfg.Workers, "workers", demo.WorkersDefault, "workers")
 	flags.StringVar(&cfg.Practice, "incident", "", "practise one incident: "+strings.Join(demo.Practices(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("incident", cobra.FixedCompletions(demo.Practices(), cobra.ShellCompDirectiveNoFileComp))
+	words(cmd, "incident", demo.Practices()...)
 	flags.BoolVar(&noFaults, "no-faults", false, "break nothing")
 	return cmd
 }

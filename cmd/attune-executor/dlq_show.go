@@ -3,40 +3,16 @@ package main
 import (
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/terminal"
 )
 
-func (a *app) showLetter(cmd *cobra.Command, text string) error {
-	id, err := letterID(text)
-	if err != nil {
-		return err
-	}
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	d, err := c.monitor().Letter(cmd.Context(), id)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return noLetter(id)
-	}
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, d, func(w io.Writer) error { return letterLines(w, d) })
-}
-
-func letterLines(w io.Writer, d *monitor.LedgerDetail) error {
+func letterPage(w *page, d *monitor.LedgerDetail) {
 	now := d.Reading.At
 	lines := [][2]string{
 		{"dead letter", strconv.FormatInt(d.ID, 10)},
@@ -47,9 +23,7 @@ func letterLines(w io.Writer, d *monitor.LedgerDetail) error {
 		{"message", dash(d.MessageID)},
 	}
 	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
-	if d.CorrelationID != "" {
-		add("correlation", d.CorrelationID)
-	}
+	add("correlation", d.CorrelationID)
 	if d.LedgerEntry.Execution != nil {
 		add("execution", executionThen(d))
 		add("now", executionNow(d.ExecutionNow))
@@ -66,21 +40,11 @@ func letterLines(w io.Writer, d *monitor.LedgerDetail) error {
 		}
 		add("decision", decided)
 	}
-	if d.Detail != "" {
-		add("because", d.Detail)
-	}
+	add("because", d.Detail)
 	add("requeue", requeueText(d.Verdict)+": "+d.Verdict.Why)
 	add("advice", adviceText(d))
-	for _, line := range lines {
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
-	return letterDocuments(w, d)
-}
-
-func agoText(at, now time.Time) string {
-	return at.UTC().Format(time.RFC3339) + ", " + age(now.Sub(at)) + " ago"
+	w.facts(lines)
+	letterDocuments(w, d)
 }
 
 func diedText(d *monitor.LedgerDetail, now time.Time) string {
@@ -151,27 +115,24 @@ func adviceText(d *monitor.LedgerDetail) string {
 	}
 }
 
-func letterDocuments(w io.Writer, d *monitor.LedgerDetail) error {
+func letterDocuments(w *page, d *monitor.LedgerDetail) {
 	for _, document := range []struct {
 		name string
 		text json.RawMessage
 	}{{"deaths", d.XDeath}, {"headers", d.Headers}, {"evidence", d.Evidence}} {
-		if len(document.text) == 0 || string(document.text) == "null" {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", document.name, terminal.Visible(pretty(document.text))); err != nil {
-			return err
+		if string(document.text) != "null" {
+			w.document(document.name, document.text)
 		}
 	}
 	if d.Body.Format == "empty" {
-		return row(w, "\nthe body is empty")
+		w.row("\nthe body is empty")
+		return
 	}
 	title := "body"
 	if d.Body.Cut {
 		title += fmt.Sprintf(", its beginning (%d bytes in all: `attune-executor dlq export` has them)", d.Size)
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n%s\n", title, strings.TrimRight(bodyText(d.Body), "\n"))
-	return err
+	w.text("\n" + title + "\n" + strings.TrimRight(bodyText(d.Body), "\n"))
 }
 
 // maxDump is how many bytes of a binary body are shown.

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +14,7 @@ import (
 )
 
 func newDLQTakeCommand(a *app) *cobra.Command {
-	order, dryRun, yes := triage.TakeOrder{}, false, false
+	order, plan := triage.TakeOrder{}, planFlags{}
 	cmd := &cobra.Command{
 		Use:   "take",
 		Short: "Take messages from the broker's queue of dead letters into the ledger",
@@ -39,7 +33,7 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 			case order.Rate <= 0:
 				return usageErrorf("--rate must be above 0")
 			}
-			return a.takeLetters(cmd, order, dryRun, yes)
+			return a.takeLetters(cmd, order, plan)
 		},
 	}
 	flags := cmd.Flags()
@@ -52,46 +46,32 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 	flags.StringVar(&order.Match.Type, "type", "", "name the rows of this message type")
 	flags.Int64Var(&order.Match.Execution, "execution", 0, "name the rows about this execution")
 	flags.StringVar(&order.Note, "note", "", "why, for the audit")
-	flags.BoolVar(&dryRun, "dry-run", false, "show what would be taken and do nothing")
-	flags.BoolVar(&yes, "yes", false, "do not ask")
+	plan.add(flags, "show what would be taken and do nothing", "do not ask")
 	return cmd
 }
 
-// takePlanView is a plan that is not run.
-type takePlanView struct {
-	*triage.TakePlan
-
-	DryRun bool `json:"dry_run"`
-}
-
-func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, dryRun, yes bool) error {
-	d, err := a.openDesk(cmd, true)
+func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, flags planFlags) error {
+	t, err := a.openTriage(cmd, true)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer t.close()
+	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	operator := d.With(d.link)
+	operator := t.With(t.publisher.link)
 	plan, err := operator.PlanTake(ctx, order)
 	if err != nil {
 		return takeProblem(err)
 	}
-	if dryRun {
-		return a.print(cmd, takePlanView{plan, true}, func(w io.Writer) error { return row(w, takePlanText(plan)) })
-	}
-	if !yes && plan.Bound > 0 {
-		in := cmd.InOrStdin()
-		if err := confirmTake(in, a.stderr, interactive(in), plan); err != nil {
-			return err
-		}
+	run, err := t.settle(flags, plan, func(w *page) { w.row(takePlanText(plan)) }, takeQuestion(plan))
+	if !run || err != nil {
+		return err
 	}
 	receipt, err := operator.Take(ctx, plan)
 	if receipt == nil {
 		return takeProblem(err)
 	}
-	printErr := a.print(cmd, receipt, func(w io.Writer) error { return takeTable(w, receipt, order.Match) })
+	printErr := t.show(receipt, func(w *page) { takePage(w, receipt, order.Match) })
 	switch {
 	case err != nil:
 		return failedErrorf("stopped with %d of %s left: %w: the same command goes on", receipt.Left, count(receipt.Planned, "message"), err)
@@ -99,6 +79,17 @@ func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, dryRun, ye
 		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "message"))
 	}
 	return printErr
+}
+
+// takeQuestion is nil where nothing would be taken.
+func takeQuestion(plan *triage.TakePlan) *question {
+	if plan.Bound == 0 {
+		return nil
+	}
+	return &question{
+		unasked: fmt.Sprintf("%s would be taken from %s: --yes does it, --dry-run shows more", count(plan.Bound, "message"), plan.Queue),
+		text:    takePlanText(plan) + "\ntake them? y or n: ", want: "y", nothing: "nothing was taken",
+	}
 }
 
 // takeProblem says why nothing was taken, and by its code what kind of problem it is.
@@ -124,23 +115,7 @@ func takePlanText(p *triage.TakePlan) string {
 	return text
 }
 
-// confirmTake asks before messages are taken. Without a terminal it refuses.
-func confirmTake(in io.Reader, out io.Writer, terminal bool, plan *triage.TakePlan) error {
-	if !terminal {
-		return refusedErrorf("%s would be taken from %s: --yes does it, --dry-run shows more", count(plan.Bound, "message"), plan.Queue)
-	}
-	_, _ = fmt.Fprintf(out, "%s\ntake them? y or n: ", takePlanText(plan))
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if !strings.EqualFold(strings.TrimSpace(answer), "y") {
-		return refusedErrorf("nothing was taken: the answer is not y")
-	}
-	return nil
-}
-
-func takeTable(w io.Writer, r *triage.TakeReceipt, match triage.LetterMatch) error {
+func takePage(w *page, r *triage.TakeReceipt, match triage.LetterMatch) {
 	after := "unknown"
 	if r.After >= 0 {
 		after = fmt.Sprint(r.After)
@@ -157,9 +132,6 @@ func takeTable(w io.Writer, r *triage.TakeReceipt, match triage.LetterMatch) err
 		lines = append(lines, "`attune-executor dlq list --open` shows them")
 	}
 	for _, text := range lines {
-		if err := row(w, text); err != nil {
-			return err
-		}
+		w.row(text)
 	}
-	return nil
 }

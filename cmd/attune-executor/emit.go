@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,7 +123,7 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 		return err
 	}
 	defer c.store.Close()
-	done, err := a.emitEvent(cmd.Context(), c, submit.Event{
+	done, err := c.emitEvent(cmd.Context(), submit.Event{
 		TriggerRef: trigger, Payload: payload, RuleRef: options.rule, Execution: emittingExecution(),
 	})
 	if err != nil {
@@ -137,8 +136,8 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 	if err != nil {
 		return err
 	}
-	return a.print(cmd, emitted(done, detail), func(w io.Writer) error {
-		return row(w, fmt.Sprintf("event %d emitted: %s; look with `attune-executor event show %d`", done.ID, matchWords(done, detail), done.ID))
+	return a.write(cmd, emitted(done, detail), func(w *page) {
+		w.rowf("event %d emitted: %s; look with `attune-executor event show %d`", done.ID, matchWords(done, detail), done.ID)
 	})
 }
 
@@ -177,15 +176,14 @@ func matchWords(done submit.Emitted, detail *monitor.EventDetail) string {
 	}
 }
 
-// emitEvent stores the event, with a relay of its own that publishes it.
-func (a *app) emitEvent(ctx context.Context, c *client, event submit.Event) (submit.Emitted, error) {
-	var returned atomic.Bool
-	relay, stop, err := c.relay(ctx, "attune-executor emit", noteReturned(&returned))
+// emitEvent stores the event, with a publisher of its own.
+func (c *client) emitEvent(ctx context.Context, event submit.Event) (submit.Emitted, error) {
+	publisher, err := c.openPublisher(ctx, "attune-executor emit")
 	if err != nil {
 		return submit.Emitted{}, err
 	}
-	defer stop()
-	submitter, err := c.submitter(relay)
+	defer publisher.close()
+	submitter, err := c.submitter(publisher)
 	if err != nil {
 		return submit.Emitted{}, err
 	}
@@ -193,15 +191,15 @@ func (a *app) emitEvent(ctx context.Context, c *client, event submit.Event) (sub
 	if err != nil {
 		return done, emitError(err)
 	}
-	err = awaitPublished(ctx, submitter, done.OutboxID)
+	err = c.awaitPublished(ctx, done.OutboxID)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		a.notef("the broker %s does not answer: event %d is stored and will be published by a running engine",
+		c.notef("the broker %s does not answer: event %d is stored and will be published by a running engine",
 			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
-	case returned.Load():
-		a.notef("no engine has run on this broker yet: event %d is stored and fires its rules when one does", done.ID)
+	case publisher.returned.Load():
+		c.notef("no engine has run on this broker yet: event %d is stored and fires its rules when one does", done.ID)
 	default:
-		a.noteNoEngine(ctx, c, fmt.Sprintf("Event %d is stored and fires its rules when one runs.", done.ID))
+		c.noteNoEngine(ctx, c, fmt.Sprintf("Event %d is stored and fires its rules when one runs.", done.ID))
 	}
 	return done, nil
 }
@@ -238,7 +236,7 @@ func (a *app) awaitEvent(cmd *cobra.Command, c *client, done submit.Emitted, tim
 	for {
 		detail, err := view.EventDetail(ctx, done.ID)
 		if err == nil && detail.Matched != nil && allEnded(detail) {
-			if err := a.print(cmd, emitted(done, detail), func(w io.Writer) error { return eventTable(w, detail) }); err != nil {
+			if err := a.write(cmd, emitted(done, detail), func(w *page) { eventPage(w, detail) }); err != nil {
 				return err
 			}
 			return failures(detail)

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,114 +11,53 @@ import (
 )
 
 func newEventCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	filter, cursor := monitor.EventFilter{}, int64(0)
+	list := reading(a, &cobra.Command{
+		Use:     "list",
+		Short:   "List events, the newest first",
+		Example: "  attune-executor event list --trigger shop.order_placed --limit 50 -o json",
+	}, func() error { return checkPage(filter.Limit) }, func(c *client, _ []string) (*monitor.EventPage, error) {
+		return c.monitor().Events(c.cmd.Context(), filter, cursor)
+	}, eventsPage)
+	list.Flags().StringVar(&filter.Trigger, "trigger", "", "only events of this trigger")
+	pageFlags(list.Flags(), &filter.Limit, &cursor)
+	return group(&cobra.Command{
 		Use:     "event",
 		Aliases: []string{"events"},
 		Short:   "Look at events, and at why they fired which rules",
 		Example: "  attune-executor event list --trigger shop.order_placed\n  attune-executor event show 42",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	filter, cursor := monitor.EventFilter{}, int64(0)
-	list := &cobra.Command{
-		Use:     "list",
-		Short:   "List events, the newest first",
-		Example: "  attune-executor event list --trigger shop.order_placed --limit 50 -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
-			return a.listEvents(cmd, filter, cursor)
-		},
-	}
-	list.Flags().StringVar(&filter.Trigger, "trigger", "", "only events of this trigger")
-	list.Flags().IntVar(&filter.Limit, "limit", 20, "how many to list")
-	list.Flags().Int64Var(&cursor, "cursor", 0, "go on below this id")
-	show := &cobra.Command{
+	}, list, showing(a, &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an event, and for every rule of its trigger whether it fired and why not",
 		Long: "Show an event, and for every rule of its trigger whether it fired and why not. What has fired is on record; why the\n" +
 			"others have not is judged by the rules as they are now.",
 		Example: "  attune-executor event show 42",
-		Args:    oneArg("the id of an event"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showEvent(cmd, args[0]) },
-	}
-	cmd.AddCommand(list, show)
-	return cmd
+	}, anEvent, (*monitor.Monitor).EventDetail, eventPage))
 }
 
-// numberArg reads the id of a thing.
-func numberArg(text, what string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return 0, usageErrorf("%q is not the id of an %s", text, what)
-	}
-	return id, nil
-}
-
-func (a *app) listEvents(cmd *cobra.Command, filter monitor.EventFilter, cursor int64) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Events(cmd.Context(), filter, cursor)
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, page, func(w io.Writer) error {
-		if len(page.List) == 0 {
-			if err := row(w, "no event matches"); err != nil {
-				return err
+func eventsPage(w *page, list *monitor.EventPage) {
+	matched := func(value func(one *monitor.Event) any) func(one *monitor.Event) any {
+		return func(one *monitor.Event) any {
+			if one.Matched == nil {
+				return "-"
 			}
-		} else if err := row(w, "ID", "TRIGGER", "AGE", "RULES", "FIRED", "TOOK", "NOTE"); err != nil {
-			return err
+			return value(one)
 		}
-		for i := range page.List {
-			one := &page.List[i]
-			if err := row(w, one.ID, one.TriggerRef, short(page.At.Sub(one.Created)), compared(one), fired(one), eventTook(one), dash(eventNote(one))); err != nil {
-				return err
+	}
+	table(w, "no event matches", list.List,
+		col("ID", func(one *monitor.Event) any { return one.ID }),
+		col("TRIGGER", func(one *monitor.Event) any { return one.TriggerRef }),
+		col("AGE", func(one *monitor.Event) any { return short(list.At.Sub(one.Created)) }),
+		col("RULES", matched(func(one *monitor.Event) any { return one.Compared })),
+		col("FIRED", matched(func(one *monitor.Event) any {
+			if one.Disabled > 0 {
+				return fmt.Sprintf("%d (%d disabled)", one.Fired, one.Disabled)
 			}
-		}
-		return more(w, page.Next, page.Bounded)
-	})
-}
-
-// more says how a list goes on.
-func more(w io.Writer, next int64, bounded bool) error {
-	switch {
-	case bounded:
-		return row(w, fmt.Sprintf("the search stopped at its bound; more may match: --cursor %d goes on", next))
-	case next != 0:
-		return row(w, fmt.Sprintf("more: --cursor %d", next))
-	}
-	return nil
-}
-
-func compared(one *monitor.Event) string {
-	if one.Matched == nil {
-		return "-"
-	}
-	return strconv.Itoa(one.Compared)
-}
-
-func fired(one *monitor.Event) string {
-	if one.Matched == nil {
-		return "-"
-	}
-	text := strconv.Itoa(one.Fired)
-	if one.Disabled > 0 {
-		text += fmt.Sprintf(" (%d disabled)", one.Disabled)
-	}
-	return text
-}
-
-func eventTook(one *monitor.Event) string {
-	if one.Matched == nil {
-		return "-"
-	}
-	return short(one.Matched.Sub(one.Created))
+			return one.Fired
+		})),
+		col("TOOK", func(one *monitor.Event) any { return spanText(&one.Created, one.Matched) }),
+		col("NOTE", func(one *monitor.Event) any { return dash(eventNote(one)) }))
+	w.more(list.Next, list.Bounded)
 }
 
 func eventNote(one *monitor.Event) string {
@@ -136,32 +72,12 @@ func eventNote(one *monitor.Event) string {
 	return ""
 }
 
-func (a *app) showEvent(cmd *cobra.Command, arg string) error {
-	id, err := numberArg(arg, "event")
-	if err != nil {
-		return err
-	}
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	detail, err := c.monitor().EventDetail(cmd.Context(), id)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return failedErrorf("there is no event %d: `attune-executor event list` shows the newest", id)
-	}
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, detail, func(w io.Writer) error { return eventTable(w, detail) })
-}
-
-func eventTable(w io.Writer, d *monitor.EventDetail) error {
+func eventPage(w *page, d *monitor.EventDetail) {
 	matched := "no"
 	if d.Matched != nil {
 		matched = fmt.Sprintf("%s, %s after it", d.Matched.UTC().Format(time.RFC3339), short(d.Matched.Sub(d.Created)))
 	}
-	for _, line := range [][2]string{
+	w.facts([][2]string{
 		{"event", strconv.FormatInt(d.ID, 10)},
 		{"trigger", d.TriggerRef},
 		{"for rule", d.RuleRef},
@@ -169,42 +85,27 @@ func eventTable(w io.Writer, d *monitor.EventDetail) error {
 		{"created", d.Created.UTC().Format(time.RFC3339)},
 		{"matched", matched},
 		{"note", d.Note},
-	} {
-		if line[1] == "" {
-			continue
-		}
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
+	})
 	if len(d.Payload) > 0 {
-		if _, err := fmt.Fprintf(w, "payload\n%s\n", indent(pretty(d.Payload))); err != nil {
-			return err
-		}
+		w.text("payload\n" + indent(pretty(d.Payload)))
 	}
-	if len(d.Rules) == 0 {
-		return row(w, "the trigger has no rules")
-	}
-	if err := row(w, "RULE", "VERDICT", "ENFORCEMENT", "EXECUTION", "WHY"); err != nil {
-		return err
-	}
-	for _, one := range d.Rules {
-		enforcement, execution := "-", "-"
-		if one.Enforcement != nil {
-			enforcement = strconv.FormatInt(one.Enforcement.ID, 10)
-			if one.Enforcement.Execution != 0 {
-				execution = strconv.FormatInt(one.Enforcement.Execution, 10)
+	table(w, "the trigger has no rules", d.Rules,
+		col("RULE", func(one *monitor.RuleVerdict) any { return one.RuleRef }),
+		col("VERDICT", func(one *monitor.RuleVerdict) any { return one.Verdict }),
+		col("ENFORCEMENT", func(one *monitor.RuleVerdict) any {
+			if one.Enforcement == nil {
+				return "-"
 			}
-		}
-		if err := row(w, one.RuleRef, one.Verdict, enforcement, execution, one.Why); err != nil {
-			return err
-		}
+			return one.Enforcement.ID
+		}),
+		col("EXECUTION", func(one *monitor.RuleVerdict) any {
+			if one.Enforcement == nil || one.Enforcement.Execution == 0 {
+				return "-"
+			}
+			return one.Enforcement.Execution
+		}),
+		col("WHY", func(one *monitor.RuleVerdict) any { return one.Why }))
+	if d.More && len(d.Rules) > 0 {
+		w.row("the trigger has more rules")
 	}
-	if d.More {
-		return row(w, "the trigger has more rules")
-	}
-	return nil
 }
-
-// indent sets a text off from what stands before it.
-func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -97,29 +97,23 @@ func dueText(due, now time.Time) string {
 }
 
 // table lists the attempts if there are several.
-func (h history) table(w io.Writer, now time.Time) error {
+func (h history) table(w *page, now time.Time) {
 	if len(h.Attempts) < 2 {
-		return nil
+		return
 	}
-	if _, err := fmt.Fprintln(w, "\nattempts"); err != nil {
-		return err
-	}
-	if err := row(w, "  #", "ID", "STATUS", "WHY", "WORKER", "REQUESTED", "RAN", "ERROR"); err != nil {
-		return err
-	}
-	for _, at := range h.Attempts {
-		status, ran := at.Status, "-"
-		if at.Due != nil {
-			status = "due in " + short(at.Due.Sub(now))
-		}
-		if at.StartedAt != nil && at.FinishedAt != nil {
-			ran = short(at.FinishedAt.Sub(*at.StartedAt))
-		}
-		worker := workerText(monitor.Execution{WorkerID: at.WorkerID, WorkerName: at.WorkerName})
-		number := fmt.Sprintf("  %d", at.Number)
-		if err := row(w, number, at.ID, status, dash(at.Reason), worker, short(now.Sub(at.Created))+" ago", ran, dash(at.Error)); err != nil {
-			return err
-		}
-	}
-	return nil
+	w.text("\nattempts")
+	table(w, "", h.Attempts,
+		col("  #", func(a *monitor.Attempt) any { return fmt.Sprintf("  %d", a.Number) }),
+		col("ID", func(a *monitor.Attempt) any { return a.ID }),
+		col("STATUS", func(a *monitor.Attempt) any {
+			if a.Due != nil {
+				return "due in " + short(a.Due.Sub(now))
+			}
+			return a.Status
+		}),
+		col("WHY", func(a *monitor.Attempt) any { return dash(a.Reason) }),
+		col("WORKER", func(a *monitor.Attempt) any { return cmp.Or(a.WorkerName, idText(a.WorkerID)) }),
+		col("REQUESTED", func(a *monitor.Attempt) any { return short(now.Sub(a.Created)) + " ago" }),
+		col("RAN", func(a *monitor.Attempt) any { return spanText(a.StartedAt, a.FinishedAt) }),
+		col("ERROR", func(a *monitor.Attempt) any { return dash(a.Error) }))
 }

@@ -1,21 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -24,10 +19,9 @@ import (
 type cancelOptions struct {
 	tree    bool
 	reason  string
-	dryRun  bool
+	flags   planFlags
 	wait    bool
 	timeout time.Duration
-	yes     bool
 	chosen  selection
 }
 
@@ -49,7 +43,7 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 			"  attune-executor execution cancel --action shop.bill --status requested -p tenant=t7 --yes",
 		Args: options.chosen.someExecutions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := executionIDs(args)
+			ids, err := anExecution.ids(args)
 			if err != nil {
 				return err
 			}
@@ -59,10 +53,9 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&options.tree, "tree", false, "everything that they have started, too")
 	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
-	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would become of them and do nothing")
 	flags.BoolVar(&options.wait, "wait", false, "wait until they have ended")
 	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
-	flags.BoolVar(&options.yes, "yes", false, "do not ask, of executions that flags choose")
+	options.flags.add(flags, "show what would become of them and do nothing", "do not ask, of executions that flags choose")
 	options.chosen.flags(cmd)
 	return cmd
 }
@@ -74,51 +67,53 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 	case options.timeout < 0:
 		return usageErrorf("--timeout must not be negative")
 	}
-	filter, err := options.chosen.read()
+	filter, err := options.chosen.read(stoppable...)
 	if err != nil {
 		return err
 	}
-	d, err := a.openDesk(cmd, !options.dryRun)
+	t, err := a.openTriage(cmd, !options.flags.dryRun)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer t.close()
+	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	if options.chosen.given() {
-		chosen, err := d.choose(ctx, statusOr(filter, stoppable...))
+		chosen, err := t.monitor().Choose(ctx, filter, maxChosen)
 		if err != nil {
 			return err
 		}
-		goOn, err := a.confirmChosen(cmd, d.client, chosen, "cancel", options.dryRun, options.yes)
-		if !goOn || err != nil {
+		run, err := t.settleChosen(chosen, "cancel", options.flags)
+		if !run || err != nil {
 			return err
 		}
 		ids = chosen.IDs
 	}
 	order := triage.CancelOrder{IDs: ids, Tree: options.tree, Reason: options.reason}
-	if options.dryRun {
-		plan, err := d.PlanCancel(ctx, order)
+	if options.flags.dryRun {
+		plan, err := t.PlanCancel(ctx, order)
 		if err != nil {
-			return cancelProblem(ctx, err)
+			return cancelError(ctx, err)
 		}
-		return a.print(cmd, cancelPlanView{plan, true}, func(w io.Writer) error { return cancelPlanTable(w, plan) })
+		_, err = t.settle(options.flags, plan, func(w *page) { cancelPlanPage(w, plan) }, nil)
+		return err
 	}
-	receipt, err := d.Cancel(ctx, &triage.CancelPlan{CancelOrder: order})
-	view := cancelView{CancelReceipt: receipt, Delivery: a.cancelDelivery(ctx, d, receipt.Sent)}
+	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelOrder: order})
+	delivery := t.deliver(ctx, receipt.Sent, "the broker does not answer: it is stored that they shall stop, and a running engine passes it on",
+		"a message reached no queue: it is stored that they shall stop, and a running engine passes it on")
+	view := cancelView{CancelReceipt: receipt, Delivery: delivery}
 	if err != nil {
-		_ = a.print(cmd, view, func(w io.Writer) error { return cancelTable(w, receipt) }) // what follows says more
-		return cancelProblem(ctx, err)
+		_ = t.show(view, func(w *page) { cancelPage(w, receipt) }) // what follows says more
+		return cancelError(ctx, err)
 	}
-	return a.reportCancel(ctx, cmd, d, view, options)
+	return t.reportCancel(ctx, view, options)
 }
 
-// cancelPlanView is a plan that is not run.
-type cancelPlanView struct {
-	*triage.CancelPlan
-
-	DryRun bool `json:"dry_run"`
+func cancelError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return failedErrorf("interrupted: the same command goes on")
+	}
+	return unknownOutcome(err)
 }
 
 // cancelView is a receipt with the way of its messages and, after a wait, the
@@ -138,30 +133,23 @@ type cancelEnd struct {
 
 // reportCancel prints the receipt, waits for the ends if that is asked for, and
 // gives the whole its exit code.
-func (a *app) reportCancel(ctx context.Context, cmd *cobra.Command, d *desk, view cancelView, options *cancelOptions) error {
-	people, verdict := a.output != "json" && a.output != "yaml", cancelVerdict(view.CancelReceipt)
+func (t *triageClient) reportCancel(ctx context.Context, view cancelView, options *cancelOptions) error {
+	people, verdict := t.output != "json" && t.output != "yaml", cancelVerdict(view.CancelReceipt)
 	if people && (verdict == nil || len(view.Executions) > 1) { // of one that was refused the error says it all
-		if err := a.print(cmd, view, func(w io.Writer) error { return cancelTable(w, view.CancelReceipt) }); err != nil {
+		if err := t.show(view, func(w *page) { cancelPage(w, view.CancelReceipt) }); err != nil {
 			return err
 		}
 	}
 	var waited error
 	if options.wait {
-		view.Ends, waited = awaitStops(ctx, d, view.Executions, options.timeout)
+		view.Ends, waited = t.awaitStops(ctx, view.Executions, options.timeout)
 	}
-	if !people {
-		if err := a.print(cmd, view, nil); err != nil {
-			return err
-		}
-	} else if len(view.Ends) > 0 {
-		if err := a.print(cmd, view, func(w io.Writer) error { return endsTable(w, view.Ends) }); err != nil {
+	if !people || len(view.Ends) > 0 {
+		if err := t.show(view, func(w *page) { endsPage(w, view.Ends) }); err != nil {
 			return err
 		}
 	}
-	if waited != nil {
-		return waited
-	}
-	return verdict
+	return cmp.Or(waited, verdict)
 }
 
 // cancelVerdict is the error of a cancellation that could cancel nothing.
@@ -170,7 +158,7 @@ func cancelVerdict(r *triage.CancelReceipt) error {
 	case r.Acted() > 0:
 		return nil
 	case r.Ended == 0 && r.Moving == 0 && len(r.IDs) == 1:
-		return failedErrorf("there is no execution %d: `attune-executor execution list` shows the newest", r.IDs[0])
+		return anExecution.missing(r.IDs[0])
 	case r.Ended == 0 && r.Moving == 0:
 		return failedErrorf("there are no such executions: `attune-executor execution list` shows the newest")
 	case len(r.Executions) == 1:
@@ -180,13 +168,13 @@ func cancelVerdict(r *triage.CancelReceipt) error {
 }
 
 // awaitStops waits for the ends of what was asked to stop.
-func awaitStops(ctx context.Context, d *desk, results []triage.CancelResult, timeout time.Duration) ([]cancelEnd, error) {
+func (t *triageClient) awaitStops(ctx context.Context, results []triage.CancelResult, timeout time.Duration) ([]cancelEnd, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	submitter := submit.New(d.store, nil)
+	submitter := submit.New(t.store, nil)
 	var ends []cancelEnd
 	for _, r := range results {
 		if r.Outcome != triage.CancelAsked {
@@ -205,37 +193,6 @@ func awaitStops(ctx context.Context, d *desk, results []triage.CancelResult, tim
 		ends = append(ends, cancelEnd{ID: r.Acting(), Status: row.Status})
 	}
 	return ends, nil
-}
-
-// cancelDelivery waits until the broker has confirmed the messages.
-func (a *app) cancelDelivery(ctx context.Context, d *desk, sent triage.Sent) string {
-	if len(sent.Rows) == 0 {
-		return deliveryNone
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
-	defer cancel()
-	submitter := submit.New(d.store, nil)
-	for _, row := range sent.Rows {
-		if d.link.State() != broker.StateConnected || submitter.AwaitPublished(ctx, row) != nil {
-			a.notef("the broker does not answer: it is stored that they shall stop, and a running engine passes it on")
-			return deliveryStored
-		}
-	}
-	if d.returned.Load() {
-		a.notef("a message reached no queue: it is stored that they shall stop, and a running engine passes it on")
-		return deliveryStored
-	}
-	return deliveryPublished
-}
-
-func cancelProblem(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return failedErrorf("interrupted: the same command goes on")
-	case store.ClassOf(err) == store.ClassUnknown:
-		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
-	}
-	return err
 }
 
 // cancelLine says what became of one execution.
@@ -284,43 +241,35 @@ func countsText(c triage.CancelCounts) string {
 	return strings.Join(parts, ", ")
 }
 
-func cancelTable(w io.Writer, r *triage.CancelReceipt) error {
+func cancelPage(w *page, r *triage.CancelReceipt) {
 	for _, one := range r.Executions {
-		if len(r.Executions) > fewLetters && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
+		if len(r.Executions) > few && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
 			continue // the counts say it
 		}
-		if err := row(w, cancelLine(one)); err != nil {
-			return err
-		}
+		w.row(cancelLine(one))
 	}
 	text := countsText(r.CancelCounts)
 	if text == "" {
-		return nil
+		return
 	}
-	return row(w, fmt.Sprintf("%s (audit %d)", text, r.Audit))
+	w.rowf("%s (audit %d)", text, r.Audit)
 }
 
-func cancelPlanTable(w io.Writer, plan *triage.CancelPlan) error {
-	if err := row(w, "EXECUTION", "ACTION", "STATUS", "WOULD BE"); err != nil {
-		return err
-	}
-	for _, r := range plan.Executions {
-		if err := row(w, r.Acting(), dash(r.ActionRef), dash(string(r.Was)), r.Outcome); err != nil {
-			return err
-		}
-	}
-	return row(w, "it would be: "+countsText(plan.CancelCounts))
+func cancelPlanPage(w *page, plan *triage.CancelPlan) {
+	table(w, "", plan.Executions,
+		col("EXECUTION", func(r *triage.CancelResult) any { return r.Acting() }),
+		col("ACTION", func(r *triage.CancelResult) any { return dash(r.ActionRef) }),
+		col("STATUS", func(r *triage.CancelResult) any { return dash(string(r.Was)) }),
+		col("WOULD BE", func(r *triage.CancelResult) any { return r.Outcome }))
+	w.row("it would be: " + countsText(plan.CancelCounts))
 }
 
-func endsTable(w io.Writer, ends []cancelEnd) error {
+func endsPage(w *page, ends []cancelEnd) {
 	for _, end := range ends {
 		line := fmt.Sprintf("execution %d: %s", end.ID, end.Status)
 		if end.Status != attune.StatusCancelled {
 			line += " before it was stopped"
 		}
-		if err := row(w, line); err != nil {
-			return err
-		}
+		w.row(line)
 	}
-	return nil
 }

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,7 +31,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	flags.StringVar(&s.filter.Worker, "worker", "", "only this worker, by id or name")
 	flags.DurationVar(&s.filter.MaxAge, "since", 0, "only those requested within this long, such as 1h")
 	s.paramFlags(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusWords(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	words(cmd, "status", statusWords()...)
 }
 
 // paramFlags adds the flags that choose executions of one action.
@@ -49,15 +45,18 @@ func (s *selection) given() bool {
 	return len(s.statuses) > 0 || len(s.params) > 0 || s.ids != "" || s.filter.Action+s.filter.Worker != "" || s.filter.MaxAge != 0
 }
 
-// read makes the filter of the flags.
-func (s *selection) read() (monitor.ExecutionFilter, error) {
+// read makes the filter of the flags, of these statuses unless --status names some.
+func (s *selection) read(statuses ...attune.Status) (monitor.ExecutionFilter, error) {
 	filter := s.filter
 	for _, word := range s.statuses {
 		status, err := attune.ParseStatus(word)
 		if err != nil {
-			return filter, usageErrorf("%w: use one of %s", err, statusWords())
+			return filter, usageErrorf("%w: use one of %s", err, strings.Join(statusWords(), ", "))
 		}
 		filter.Statuses = append(filter.Statuses, status)
+	}
+	if len(filter.Statuses) == 0 {
+		filter.Statuses = statuses
 	}
 	for _, pair := range s.params {
 		name, value, ok := strings.Cut(pair, "=")
@@ -73,17 +72,9 @@ func (s *selection) read() (monitor.ExecutionFilter, error) {
 	if s.ids == "" {
 		return filter, nil
 	}
-	first, last, isRange := strings.Cut(s.ids, "..")
-	if !isRange {
-		last = first
-	}
-	from, err := strconv.ParseInt(first, 10, 64)
-	to, lastErr := strconv.ParseInt(last, 10, 64)
-	if err != nil || lastErr != nil || from < 1 || to < from {
-		return filter, usageErrorf("%q is no range of ids: write it as 1468..1767", s.ids)
-	}
-	filter.MinID, filter.MaxID = from, to
-	return filter, nil
+	var err error
+	filter.MinID, filter.MaxID, err = idRange(s.ids)
+	return filter, err
 }
 
 // someExecutions asks for ids of executions, or for flags that choose them.
@@ -95,24 +86,6 @@ func (s *selection) someExecutions(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s takes ids or flags that choose executions, not both", cmd.Name())
 	}
 	return nil
-}
-
-// statusOr is the filter, of these statuses unless some were named.
-func statusOr(filter monitor.ExecutionFilter, statuses ...attune.Status) monitor.ExecutionFilter {
-	if len(filter.Statuses) == 0 {
-		filter.Statuses = statuses
-	}
-	return filter
-}
-
-// choose finds the executions of a filter, the oldest first.
-func (c *client) choose(ctx context.Context, filter monitor.ExecutionFilter) (*monitor.Chosen, error) {
-	chosen, err := c.monitor().Choose(ctx, filter, maxChosen)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(chosen.IDs)
-	return chosen, nil
 }
 
 // cutText says what a choice has left out; empty when nothing.
@@ -135,14 +108,6 @@ type chosenGroup struct {
 	Last   int64  `json:"last_id"`
 }
 
-// chosenView is what --dry-run prints of executions that were chosen.
-type chosenView struct {
-	*monitor.Chosen
-
-	Groups []chosenGroup `json:"groups"`
-	DryRun bool          `json:"dry_run"`
-}
-
 // groups counts the chosen executions by action and status.
 func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error) {
 	groups := []chosenGroup{}
@@ -161,63 +126,52 @@ func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error)
 	return groups, nil
 }
 
-func groupTable(w io.Writer, groups []chosenGroup) error {
-	if err := row(w, "COUNT", "ACTION", "STATUS", "FIRST", "LAST"); err != nil {
-		return err
-	}
-	for _, g := range groups {
-		if err := row(w, g.Count, g.Action, g.Status, g.First, g.Last); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// confirmChosen shows what was chosen, and asks unless it is only to be shown. It reports
-// whether the act goes on.
-func (a *app) confirmChosen(cmd *cobra.Command, c *client, chosen *monitor.Chosen, verb string, dryRun, yes bool) (bool, error) {
-	groups, err := c.groups(cmd.Context(), chosen.IDs)
+// settleChosen shows what was chosen, and asks unless it is only to be shown. It reports whether the action on them
+// goes on.
+func (c *client) settleChosen(chosen *monitor.Chosen, verb string, flags planFlags) (run bool, err error) {
+	slices.Sort(chosen.IDs)
+	groups, err := c.groups(c.cmd.Context(), chosen.IDs)
 	if err != nil {
 		return false, err
 	}
-	what := count(len(chosen.IDs), "execution")
-	if dryRun || len(chosen.IDs) == 0 {
-		return false, a.print(cmd, chosenView{chosen, groups, dryRun}, func(w io.Writer) error {
+	what, left := count(len(chosen.IDs), "execution"), cutText(chosen)
+	if flags.dryRun || len(chosen.IDs) == 0 {
+		return false, c.show(extended{extended{chosen, "groups", groups}, "dry_run", flags.dryRun}, func(w *page) {
 			if len(chosen.IDs) > 0 {
-				if err := groupTable(w, groups); err != nil {
-					return err
-				}
+				groupTable(w, groups)
 			}
-			if text := cutText(chosen); text != "" {
-				what += "; " + text
+			if left != "" {
+				what += "; " + left
 			}
-			return row(w, what+" to "+verb)
+			w.row(what + " to " + verb)
 		})
 	}
-	if text := cutText(chosen); text != "" {
-		a.notef("%s", text)
+	if left != "" {
+		c.notef("%s", left)
 	}
-	if yes {
-		return true, nil
+	var w page
+	groupTable(&w, groups)
+	want, ask := howMany(len(chosen.IDs))
+	return c.settle(flags, nil, nil, &question{
+		unasked: fmt.Sprintf("%s to %s: --yes does it, --dry-run shows which", what, verb),
+		text:    fmt.Sprintf("%s%s %s? %s: ", &w, verb, what, ask), want: want, nothing: "nothing was done",
+	})
+}
+
+func groupTable(w *page, groups []chosenGroup) {
+	table(w, "", groups,
+		col("COUNT", func(g *chosenGroup) any { return g.Count }),
+		col("ACTION", func(g *chosenGroup) any { return g.Action }),
+		col("STATUS", func(g *chosenGroup) any { return g.Status }),
+		col("FIRST", func(g *chosenGroup) any { return g.First }),
+		col("LAST", func(g *chosenGroup) any { return g.Last }))
+}
+
+// statusWords are the statuses of executions.
+func statusWords() []string {
+	list := make([]string, len(attune.Statuses))
+	for i, status := range attune.Statuses {
+		list[i] = string(status)
 	}
-	in := cmd.InOrStdin()
-	if !interactive(in) {
-		return false, refusedErrorf("%s to %s: --yes does it, --dry-run shows which", what, verb)
-	}
-	if err := groupTable(a.stderr, groups); err != nil {
-		return false, err
-	}
-	want, ask := "y", "y or n"
-	if len(chosen.IDs) > fewLetters {
-		want, ask = strconv.Itoa(len(chosen.IDs)), "type the number"
-	}
-	_, _ = fmt.Fprintf(a.stderr, "%s %s? %s: ", verb, what, ask)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("read the answer: %w", err)
-	}
-	if !strings.EqualFold(strings.TrimSpace(answer), want) {
-		return false, refusedErrorf("nothing was done: the answer is not %s", want)
-	}
-	return true, nil
+	return list
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +13,7 @@ import (
 
 func newExecutionRetryCommand(a *app) *cobra.Command {
 	var chosen selection
-	reason, dryRun, yes := "", false, false
+	reason, flags := "", planFlags{}
 	cmd := &cobra.Command{
 		Use:   "retry ID... | retry --param NAME=VALUE...",
 		Short: "Repeat executions that have ended, each as a new execution that is due at once",
@@ -30,110 +27,64 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 			"  attune-executor execution retry --action shop.bill --since 1h -p tenant=t7 --dry-run",
 		Args: chosen.someExecutions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := executionIDs(args)
+			ids, err := anExecution.ids(args)
 			if err != nil {
 				return err
 			}
-			if !chosen.given() && dryRun {
+			if !chosen.given() && flags.dryRun {
 				return usageErrorf("--dry-run goes with flags that choose executions")
 			}
-			return a.retryExecutions(cmd, ids, &chosen, reason, dryRun, yes)
+			return a.retryExecutions(cmd, ids, &chosen, reason, flags)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show which executions the flags choose and do nothing")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, of executions that flags choose")
+	flags.add(cmd.Flags(), "show which executions the flags choose and do nothing", "do not ask, of executions that flags choose")
 	chosen.flags(cmd)
 	return cmd
 }
 
-func executionIDs(args []string) ([]int64, error) {
-	ids := make([]int64, len(args))
-	for i, text := range args {
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || id < 1 {
-			return nil, usageErrorf("%q is not the id of an execution", text)
-		}
-		ids[i] = id
-	}
-	return ids, nil
-}
-
-// retryView is what `execution retry` prints.
-type retryView struct {
-	Retried  []*triage.RetryReceipt `json:"retried"`
-	Refused  []refusal              `json:"refused"`
-	Delivery string                 `json:"delivery"`
-}
-
-// refusal is an execution that an act left alone, and why.
-type refusal struct {
-	ID    int64  `json:"id"`
-	Error string `json:"error"`
-}
-
-func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selection, reason string, dryRun, yes bool) error {
-	filter, err := selected.read()
+func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selection, reason string, flags planFlags) error {
+	filter, err := selected.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
 	if err != nil {
 		return err
 	}
-	d, err := a.openDesk(cmd, !dryRun)
+	t, err := a.openTriage(cmd, !flags.dryRun)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
+	defer t.close()
 	if selected.given() {
-		chosen, err := d.choose(cmd.Context(), statusOr(filter, attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned))
+		chosen, err := t.monitor().Choose(cmd.Context(), filter, maxChosen)
 		if err != nil {
 			return err
 		}
-		goOn, err := a.confirmChosen(cmd, d.client, chosen, "retry", dryRun, yes)
-		if !goOn || err != nil {
+		run, err := t.settleChosen(chosen, "retry", flags)
+		if !run || err != nil {
 			return err
 		}
 		ids = chosen.IDs
 	}
-	view := retryView{Retried: []*triage.RetryReceipt{}, Refused: []refusal{}}
+	retried, refused, problems := each(cmd.Context(), ids, func(id int64) (*triage.RetryReceipt, error) {
+		return t.RetryExecution(cmd.Context(), id, reason)
+	}, retryProblem)
 	var sent triage.Sent
-	var problems []error
-	for _, id := range ids {
-		receipt, err := d.RetryExecution(cmd.Context(), id, reason)
-		if err == nil {
-			view.Retried = append(view.Retried, receipt)
-			sent.Rows = append(sent.Rows, receipt.Rows...)
-			continue
-		}
-		err = retryProblem(id, err)
-		view.Refused = append(view.Refused, refusal{id, err.Error()})
-		problems = append(problems, err)
-		if store.IsAway(err) || cmd.Context().Err() != nil {
-			break // the others would say the same
-		}
+	for _, receipt := range retried {
+		sent.Rows = append(sent.Rows, receipt.Rows...)
 	}
-	view.Delivery = d.delivery(cmd.Context(), a, sent)
-	if err := a.print(cmd, view, func(w io.Writer) error { return retryTable(w, view) }); err != nil {
+	view := struct {
+		Retried  []*triage.RetryReceipt `json:"retried"`
+		Refused  []refusal              `json:"refused"`
+		Delivery string                 `json:"delivery"`
+	}{retried, refused, t.delivery(cmd.Context(), sent)}
+	err = t.show(view, func(w *page) {
+		for _, r := range retried {
+			w.rowf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed, r.ActionRef, r.Attempt, r.Audit)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	return a.verdict(len(ids), problems)
-}
-
-// verdict is the error of an act on several executions: the one there was, or
-// how many there were once each has been told.
-func (a *app) verdict(asked int, problems []error) error {
-	if len(problems) == 0 {
-		return nil
-	}
-	if asked == 1 {
-		return problems[0]
-	}
-	worst := exitRefused
-	for _, problem := range problems {
-		a.notef("error: %s", oneLine(problem.Error()))
-		if code := a.exitCode(problem); code != exitRefused && worst != exitUnreachable {
-			worst = code
-		}
-	}
-	return &exitError{worst, fmt.Errorf("%d of %s not repeated", len(problems), count(asked, "execution"))}
+	return a.verdict(len(ids), "execution", "repeated", problems)
 }
 
 // retryProblem says why an execution was not repeated, what to do, and by its
@@ -146,22 +97,9 @@ func retryProblem(id int64, err error) error {
 	case errors.Is(err, triage.ErrNotEnded):
 		return refusedErrorf("%w: wait for its end, or end it with `attune-executor execution cancel %d`", err, id)
 	case errors.Is(err, triage.ErrNoExecution):
-		return failedErrorf("there is no execution %d: `attune-executor execution list` shows the newest", id)
-	case store.ClassOf(err) == store.ClassUnknown:
-		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
-	case errors.Is(err, context.Canceled):
+		return anExecution.missing(id)
+	case errors.Is(err, context.Canceled) && store.ClassOf(err) != store.ClassUnknown:
 		return failedErrorf("interrupted before execution %d: the same again is safe", id)
 	}
-	return err
-}
-
-func retryTable(w io.Writer, view retryView) error {
-	for _, r := range view.Retried {
-		line := fmt.Sprintf("execution %d repeats execution %d of %s, attempt %d (audit %d)",
-			r.Execution, r.Failed, r.ActionRef, r.Attempt, r.Audit)
-		if err := row(w, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return unknownOutcome(err)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,24 +14,18 @@ import (
 )
 
 func newInquiryCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "inquiry",
 		Aliases: []string{"inquiries"},
 		Short:   "Look at questions to people, and answer them",
 		Long: "Look at inquiries, the questions that workflows and actions ask people, and answer them. While a question is open\n" +
 			"nothing runs and no slot is held; the workflow goes on from the answer, or when the time to answer is over.",
 		Example: "  attune-executor inquiry list\n  attune-executor inquiry show 7\n  attune-executor inquiry respond 7 -p approved=true",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newInquiryListCommand(a), &cobra.Command{
+	}, newInquiryListCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one inquiry: what is asked, by whom, what the response must look like, and what was answered",
 		Example: "  attune-executor inquiry show 7\n  attune-executor inquiry show 7 -o json | jq .response_schema",
-		Args:    oneArg("the id of an inquiry"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showInquiry(cmd, args[0]) },
-	}, newInquiryRespondCommand(a))
-	return cmd
+	}, anInquiry, (*monitor.Monitor).Inquiry, inquiryPage), newInquiryRespondCommand(a))
 }
 
 func newInquiryListCommand(a *app) *cobra.Command {
@@ -45,15 +38,12 @@ func newInquiryListCommand(a *app) *cobra.Command {
 		Example: "  attune-executor inquiry list\n  attune-executor inquiry list --assigned-to ada --action 'deploy.*'\n" +
 			"  attune-executor inquiry list --status timeout",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if refused {
 				if all || cursor != "" || len(filter.Statuses) > 0 || filter.Execution != 0 || filter.AssignedTo+filter.Action != "" {
 					return usageErrorf("--refused goes with no other filter")
 				}
-				return a.listRefused(cmd)
+				return a.connected((*client).listRefused)(cmd, args)
 			}
 			if all && len(filter.Statuses) > 0 {
 				return usageErrorf("--all and --status exclude each other")
@@ -61,10 +51,10 @@ func newInquiryListCommand(a *app) *cobra.Command {
 			if !all && len(filter.Statuses) == 0 {
 				filter.Statuses = []string{monitor.InquiryPending}
 			}
-			if err := filter.Check(); err != nil {
-				return usageErrorf("%w", err)
+			if err := checkPage(filter.Limit, &filter); err != nil {
+				return err
 			}
-			return a.listInquiries(cmd, filter, cursor)
+			return a.connected(func(c *client, _ []string) error { return c.listInquiries(filter, cursor) })(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -79,105 +69,71 @@ func newInquiryListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) listInquiries(cmd *cobra.Command, filter monitor.InquiryFilter, cursor string) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Inquiries(cmd.Context(), filter, cursor)
+func (c *client) listInquiries(filter monitor.InquiryFilter, cursor string) error {
+	list, err := c.monitor().Inquiries(c.cmd.Context(), filter, cursor)
 	if errors.Is(err, monitor.ErrFilter) {
 		return usageErrorf("%w", err)
 	}
 	if err != nil {
 		return err
 	}
-	page.Faults = nil // --refused lists them
-	return a.print(cmd, page, func(w io.Writer) error {
-		if err := inquiryTable(w, page); err != nil {
-			return err
-		}
+	list.Faults = nil // --refused lists them
+	return c.show(list, func(w *page) {
+		inquiriesPage(w, list)
 		switch {
-		case page.Bounded:
-			return row(w, "the search stopped at its bound; more may match: --cursor "+page.Next+" goes on")
-		case page.Next != "":
-			return row(w, "more: --cursor "+page.Next)
+		case list.Bounded:
+			w.row("the search stopped at its bound; more may match: --cursor " + list.Next + " goes on")
+		case list.Next != "":
+			w.row("more: --cursor " + list.Next)
 		}
-		return nil
 	})
 }
 
 // listRefused lists the newest questions that could not be asked.
-func (a *app) listRefused(cmd *cobra.Command) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Inquiries(cmd.Context(), monitor.InquiryFilter{Limit: 1}, "")
+func (c *client) listRefused([]string) error {
+	list, err := c.monitor().Inquiries(c.cmd.Context(), monitor.InquiryFilter{Limit: 1}, "")
 	if err != nil {
 		return err
 	}
 	view := struct {
 		At     time.Time              `json:"at"`
 		Faults []monitor.InquiryFault `json:"refused"`
-	}{page.At, append([]monitor.InquiryFault{}, page.Faults...)}
-	return a.print(cmd, view, func(w io.Writer) error {
-		if len(view.Faults) == 0 {
-			return row(w, "every question could be asked")
-		}
-		if err := row(w, "EXECUTION", "ACTION", "AGE", "WHY"); err != nil {
-			return err
-		}
-		for _, fault := range view.Faults {
-			if err := row(w, fault.Execution, fault.ActionRef, short(view.At.Sub(fault.At)), fault.Reason); err != nil {
-				return err
-			}
-		}
-		return nil
+	}{list.At, notNil(list.Faults)}
+	return c.show(view, func(w *page) {
+		table(w, "every question could be asked", view.Faults,
+			col("EXECUTION", func(f *monitor.InquiryFault) any { return f.Execution }),
+			col("ACTION", func(f *monitor.InquiryFault) any { return f.ActionRef }),
+			col("AGE", func(f *monitor.InquiryFault) any { return short(view.At.Sub(f.At)) }),
+			col("WHY", func(f *monitor.InquiryFault) any { return f.Reason }))
 	})
 }
 
-func inquiryTable(w io.Writer, page *monitor.InquiryPage) error {
-	if len(page.List) == 0 {
-		plain := page.Filter.Execution == 0 && page.Filter.AssignedTo+page.Filter.Action == "" && onlyOpen(page)
-		switch {
-		case page.From != "":
-			return row(w, "no more inquiries match")
-		case plain:
-			return row(w, "nothing waits for an answer")
-		}
-		return row(w, "no inquiry matches; "+countText(page.Open)+" open")
+func inquiriesPage(w *page, list *monitor.InquiryPage) {
+	open := slices.Equal(list.Filter.Statuses, []string{monitor.InquiryPending}) // then the status says nothing
+	none := "no inquiry matches; " + countText(list.Open) + " open"
+	switch {
+	case list.From != "":
+		none = "no more inquiries match"
+	case open && list.Filter.Execution == 0 && list.Filter.AssignedTo+list.Filter.Action == "":
+		none = "nothing waits for an answer"
 	}
-	cells := [][]string{{"ID", "STATUS", "AGE", "LEFT", "FOR", "ASKED BY", "PROMPT"}}
-	for i := range page.List {
-		one := &page.List[i]
-		cells = append(cells, []string{
-			strconv.FormatInt(one.ID, 10), one.Status, age(one.Age), leftText(one), assigneeText(one), askedBy(one), one.Prompt,
-		})
+	columns := []column[monitor.Inquiry]{
+		col("ID", func(one *monitor.Inquiry) any { return one.ID }),
+		col("STATUS", func(one *monitor.Inquiry) any { return one.Status }),
+		col("AGE", func(one *monitor.Inquiry) any { return age(one.Age) }),
+		col("LEFT", leftText),
+		col("FOR", func(one *monitor.Inquiry) any { return assigneeText(one) }),
+		flexible("ASKED BY", func(one *monitor.Inquiry) any { return askedBy(one) }),
+		flexible("PROMPT", func(one *monitor.Inquiry) any { return one.Prompt }),
 	}
-	if onlyOpen(page) {
-		for i := range cells {
-			cells[i] = slices.Delete(cells[i], 1, 2)
-		}
+	if open {
+		columns = slices.Delete(columns, 1, 2)
 	}
-	last := len(cells[0]) - 1
-	for _, line := range fit(cells, last-1, last) {
-		if err := row(w, line...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// onlyOpen reports that the list is of open inquiries, so that nobody has to be told
-// their status.
-func onlyOpen(page *monitor.InquiryPage) bool {
-	return slices.Equal(page.Filter.Statuses, []string{monitor.InquiryPending})
+	table(w, none, list.List, columns...)
 }
 
 // leftText is for how long an inquiry can be answered.
-func leftText(one *monitor.Inquiry) string {
+func leftText(one *monitor.Inquiry) any {
 	switch {
 	case !one.Open():
 		return "-"
@@ -210,39 +166,7 @@ func askedBy(one *monitor.Inquiry) string {
 	return one.ActionRef
 }
 
-func inquiryID(text string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return 0, usageErrorf("%q is not the id of an inquiry", text)
-	}
-	return id, nil
-}
-
-func noInquiry(id int64) error {
-	return failedErrorf("there is no inquiry %d: `attune-executor inquiry list --all` shows those that there are", id)
-}
-
-func (a *app) showInquiry(cmd *cobra.Command, text string) error {
-	id, err := inquiryID(text)
-	if err != nil {
-		return err
-	}
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	d, err := c.monitor().Inquiry(cmd.Context(), id)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return noInquiry(id)
-	}
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, d, func(w io.Writer) error { return inquiryLines(w, d) })
-}
-
-func inquiryLines(w io.Writer, d *monitor.InquiryDetail) error {
+func inquiryPage(w *page, d *monitor.InquiryDetail) {
 	lines := [][2]string{
 		{"inquiry", strconv.FormatInt(d.ID, 10)},
 		{"status", inquiryStatusText(d)},
@@ -263,31 +187,21 @@ func inquiryLines(w io.Writer, d *monitor.InquiryDetail) error {
 		add("until", d.TimeoutAt.UTC().Format(time.RFC3339))
 	}
 	add("prompt", d.Prompt)
-	for _, line := range lines {
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
-	return inquiryDocuments(w, d)
+	w.facts(lines)
+	inquiryDocuments(w, d)
 }
 
 // inquiryDocuments prints what the response must look like and what was answered.
-func inquiryDocuments(w io.Writer, d *monitor.InquiryDetail) error {
+func inquiryDocuments(w *page, d *monitor.InquiryDetail) {
 	if d.HasSchema {
-		if _, err := fmt.Fprintf(w, "\nThe response must fit:\n%s\n", pretty(d.ResponseSchema)); err != nil {
-			return err
-		}
+		w.document("The response must fit:", d.ResponseSchema)
 	}
 	if d.Status == monitor.InquiryResponded {
-		if _, err := fmt.Fprintf(w, "\nThe response:\n%s\n", pretty(d.Response)); err != nil {
-			return err
-		}
+		w.document("The response:", d.Response)
 	}
 	if d.Open() {
-		_, err := fmt.Fprintf(w, "\n`attune-executor inquiry respond %d` answers it.\n", d.ID)
-		return err
+		w.text(fmt.Sprintf("\n`attune-executor inquiry respond %d` answers it.", d.ID))
 	}
-	return nil
 }
 
 func inquiryStatusText(d *monitor.InquiryDetail) string {

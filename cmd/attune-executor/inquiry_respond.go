@@ -39,7 +39,7 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 			"  attune-executor inquiry respond 7 --answer '{\"approved\": false}' --as ada\n  attune-executor inquiry respond 7 --answer @answer.json",
 		Args: oneArg("the id of an inquiry"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := inquiryID(args[0])
+			id, err := anInquiry.id(args[0])
 			if err != nil {
 				return err
 			}
@@ -58,47 +58,6 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
-	d, err := a.openDesk(cmd, !o.dryRun)
-	if err != nil {
-		return err
-	}
-	defer d.stop()
-	keys, err := secret.NewKeyring(d.cfg.Security.EncryptionKey)
-	if err != nil {
-		return &exitError{exitUsage, err}
-	}
-	operator := d.WithKeyring(keys)
-	order := triage.AnswerOrder{Inquiry: id, As: o.as, Note: o.note}
-	if order.Response, err = a.responseOf(cmd, d, id, o); err != nil {
-		return err
-	}
-	if o.dryRun {
-		plan, err := operator.PlanAnswer(cmd.Context(), order)
-		if err != nil {
-			return answerProblem(id, err)
-		}
-		view := struct {
-			*triage.AnswerPlan
-
-			DryRun bool `json:"dry_run"`
-		}{plan, true}
-		return a.print(cmd, view, func(w io.Writer) error { return row(w, answerText(plan, "would be answered")) })
-	}
-	receipt, err := operator.Answer(cmd.Context(), order)
-	if err != nil {
-		return answerProblem(id, err)
-	}
-	view := struct {
-		*triage.AnswerReceipt
-
-		Delivery string `json:"delivery"`
-	}{receipt, d.delivery(cmd.Context(), a, receipt.Sent)}
-	return a.print(cmd, view, func(w io.Writer) error {
-		return row(w, fmt.Sprintf("%s (audit %d)", answerText(&receipt.AnswerPlan, "answered"), receipt.Audit))
-	})
-}
-
 func answerText(p *triage.AnswerPlan, verb string) string {
 	what := fmt.Sprintf("whoever waits for execution %d of %s goes on", p.Execution, p.ActionRef)
 	if p.Completes {
@@ -113,7 +72,7 @@ func answerProblem(id int64, err error) error {
 	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
 	switch {
 	case errors.Is(err, triage.ErrNoInquiry):
-		return noInquiry(id)
+		return anInquiry.missing(id)
 	case isRefused && refused.Reason == triage.AnswerNotYours:
 		return refusedErrorf("%w: --as LOGIN answers in the name of that identity", err)
 	case isRefused && refused.Reason == triage.AnswerUnfit:
@@ -129,17 +88,17 @@ func answerProblem(id int64, err error) error {
 }
 
 // responseOf makes the response of what was given, or asks a person for it.
-func (a *app) responseOf(cmd *cobra.Command, d *desk, id int64, o *respondOptions) (json.RawMessage, error) {
+func (t *triageClient) responseOf(id int64, o *respondOptions) (json.RawMessage, error) {
 	if o.answer != "" {
-		return readAnswer(o.answer, cmd.InOrStdin())
+		return readAnswer(o.answer, t.cmd.InOrStdin())
 	}
-	in := cmd.InOrStdin()
+	in := t.cmd.InOrStdin()
 	if len(o.params) == 0 && !interactive(in) {
 		return nil, usageErrorf("there is no answer: give it with --answer or -p key=value")
 	}
-	detail, err := d.monitor().Inquiry(cmd.Context(), id)
+	detail, err := t.monitor().Inquiry(t.cmd.Context(), id)
 	if errors.Is(err, monitor.ErrNotFound) {
-		return nil, noInquiry(id)
+		return nil, anInquiry.missing(id)
 	}
 	if err != nil {
 		return nil, err
@@ -150,11 +109,11 @@ func (a *app) responseOf(cmd *cobra.Command, d *desk, id int64, o *respondOption
 	if !detail.Open() { // nobody shall type in vain; the act says why
 		return json.RawMessage(`null`), nil
 	}
-	p := &prompter{in: bufio.NewReader(in), out: a.stderr}
+	p := &prompter{in: bufio.NewReader(in), out: t.stderr}
 	if file, ok := in.(*os.File); ok {
 		p.hidden = func() (string, error) {
 			text, err := term.ReadPassword(int(file.Fd()))
-			_, _ = fmt.Fprintln(a.stderr)
+			_, _ = fmt.Fprintln(t.stderr)
 			return string(text), err
 		}
 	}
@@ -195,4 +154,36 @@ func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 		return nil, usageErrorf(`the answer is not JSON: write a text in quotes, as in --answer '"yes"'`)
 	}
 	return raw, nil
+}
+
+func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
+	t, err := a.openTriage(cmd, !o.dryRun)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	keys, err := secret.NewKeyring(t.cfg.Security.EncryptionKey)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	operator := t.WithKeyring(keys)
+	order := triage.AnswerOrder{Inquiry: id, As: o.as, Note: o.note}
+	if order.Response, err = t.responseOf(id, o); err != nil {
+		return err
+	}
+	if o.dryRun {
+		plan, err := operator.PlanAnswer(cmd.Context(), order)
+		if err != nil {
+			return answerProblem(id, err)
+		}
+		_, err = t.settle(planFlags{dryRun: true}, plan, func(w *page) { w.row(answerText(plan, "would be answered")) }, nil)
+		return err
+	}
+	receipt, err := operator.Answer(cmd.Context(), order)
+	if err != nil {
+		return answerProblem(id, err)
+	}
+	return t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)), func(w *page) {
+		w.rowf("%s (audit %d)", answerText(&receipt.AnswerPlan, "answered"), receipt.Audit)
+	})
 }

@@ -1,10 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -16,96 +15,50 @@ import (
 // itemKind is a kind of item with its list and its details; T is the item, D the details.
 type itemKind[T, D any] struct {
 	name, plural, example string
+	short                 string // "Look at " the plural if empty
 	// make says how to make the first one, where there is none.
-	make   string
-	read   func(m *monitor.Monitor, ctx context.Context, pack, cursor string) (*monitor.ItemPage[T], error)
-	header []any
-	cells  func(one *T) []any
-	show   func(m *monitor.Monitor, ctx context.Context, ref string) (*D, error)
-	detail func(w io.Writer, one *D) error
+	make    string
+	read    func(m *monitor.Monitor, ctx context.Context, pack, cursor string) (*monitor.ItemPage[T], error)
+	columns []column[T]
+	show    func(m *monitor.Monitor, ctx context.Context, ref string) (*D, error)
+	detail  func(w *page, one *D)
 }
 
-func newItemCommand[T, D any](a *app, kind itemKind[T, D]) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     kind.name,
-		Aliases: []string{kind.plural},
-		Short:   "Look at " + kind.plural,
-		Example: fmt.Sprintf("  attune-executor %s list\n  attune-executor %s show %s", kind.name, kind.name, kind.example),
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Command) *cobra.Command {
 	var pack, cursor string
-	list := &cobra.Command{
+	list := reading(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List " + kind.plural + " by ref",
 		Example: fmt.Sprintf("  attune-executor %s list --pack deploy -o json", kind.name),
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer c.store.Close()
-			page, err := kind.read(c.monitor(), cmd.Context(), pack, cursor)
-			if err != nil {
-				return err
-			}
-			return a.print(cmd, page, func(w io.Writer) error { return kind.table(w, page, pack) })
-		},
-	}
-	list.Flags().StringVar(&pack, "pack", "", "only this pack's")
+	}, unchecked, func(c *client, _ []string) (*monitor.ItemPage[T], error) {
+		return kind.read(c.monitor(), c.cmd.Context(), pack, cursor)
+	}, func(w *page, list *monitor.ItemPage[T]) {
+		none := fmt.Sprintf("there is no %s yet: %s", kind.name, kind.make)
+		if pack != "" {
+			none = fmt.Sprintf("no %s matches; without --pack all are listed", kind.name)
+		}
+		table(w, none, list.List, kind.columns...)
+		if list.Next != "" && len(list.List) > 0 {
+			w.row("more: --cursor " + list.Next)
+		}
+	})
+	only := "only this pack's"
 	if kind.name == "pack" {
-		list.Flags().Lookup("pack").Usage = "only this pack"
+		only = "only this pack"
 	}
+	list.Flags().StringVar(&pack, "pack", "", only)
 	list.Flags().StringVar(&cursor, "cursor", "", "go on behind this ref")
-	show := &cobra.Command{
+	return group(&cobra.Command{
+		Use:     kind.name,
+		Aliases: []string{kind.plural},
+		Short:   cmp.Or(kind.short, "Look at "+kind.plural),
+		Example: fmt.Sprintf("  attune-executor %s list\n  attune-executor %s show %s", kind.name, kind.name, kind.example),
+	}, append([]*cobra.Command{list, showingRef(a, &cobra.Command{
 		Use:     "show REF",
 		Short:   "Show everything about one " + kind.name,
 		Example: fmt.Sprintf("  attune-executor %s show %s -o yaml", kind.name, kind.example),
 		Args:    oneArg("a ref, such as " + kind.example),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer c.store.Close()
-			one, err := kind.show(c.monitor(), cmd.Context(), args[0])
-			if errors.Is(err, monitor.ErrNotFound) {
-				return noItemError(kind.name, args[0])
-			}
-			if err != nil {
-				return err
-			}
-			return a.print(cmd, one, func(w io.Writer) error { return kind.detail(w, one) })
-		},
-	}
-	cmd.AddCommand(list, show)
-	return cmd
-}
-
-func noItemError(kind, ref string) error {
-	return failedErrorf("there is no %s %s: `attune-executor %s list` shows them", kind, ref, kind)
-}
-
-func (k itemKind[T, D]) table(w io.Writer, page *monitor.ItemPage[T], pack string) error {
-	switch {
-	case len(page.List) == 0 && pack != "":
-		return row(w, fmt.Sprintf("no %s matches; without --pack all are listed", k.name))
-	case len(page.List) == 0:
-		return row(w, fmt.Sprintf("there is no %s yet: %s", k.name, k.make))
-	}
-	if err := row(w, k.header...); err != nil {
-		return err
-	}
-	for i := range page.List {
-		if err := row(w, k.cells(&page.List[i])...); err != nil {
-			return err
-		}
-	}
-	if page.Next != "" {
-		return row(w, "more: --cursor "+page.Next)
-	}
-	return nil
+	}, kind.name, kind.show, kind.detail)}, more...)...)
 }
 
 // from says where an item comes from: its file without line and column, if that is known.
@@ -129,10 +82,16 @@ func newPackCommand(a *app) *cobra.Command {
 	return newItemCommand(a, itemKind[monitor.PackItem, monitor.PackDetail]{
 		name: "pack", plural: "packs", example: "core",
 		make: "write a folder with a pack.yaml, and apply it: `attune-executor apply FOLDER`",
-		read: (*monitor.Monitor).Packs, show: (*monitor.Monitor).Pack, detail: packDetail,
-		header: []any{"PACK", "LABEL", "VERSION", "ACTIONS", "TRIGGERS", "RULES", "POLICIES", "FROM"},
-		cells: func(p *monitor.PackItem) []any {
-			return []any{p.Ref, p.Label, p.Version, p.Actions, p.Triggers, p.Rules, p.Policies, from(&p.Item)}
+		read: (*monitor.Monitor).Packs, show: (*monitor.Monitor).Pack, detail: packPage,
+		columns: []column[monitor.PackItem]{
+			col("PACK", func(p *monitor.PackItem) any { return p.Ref }),
+			col("LABEL", func(p *monitor.PackItem) any { return p.Label }),
+			col("VERSION", func(p *monitor.PackItem) any { return p.Version }),
+			col("ACTIONS", func(p *monitor.PackItem) any { return p.Actions }),
+			col("TRIGGERS", func(p *monitor.PackItem) any { return p.Triggers }),
+			col("RULES", func(p *monitor.PackItem) any { return p.Rules }),
+			col("POLICIES", func(p *monitor.PackItem) any { return p.Policies }),
+			col("FROM", func(p *monitor.PackItem) any { return from(&p.Item) }),
 		},
 	})
 }
@@ -141,14 +100,19 @@ func newActionCommand(a *app) *cobra.Command {
 	return newItemCommand(a, itemKind[monitor.ActionItem, monitor.ActionDetail]{
 		name: "action", plural: "actions", example: "core.echo",
 		make: "write one below actions/ of a pack, and apply the pack: `attune-executor apply FOLDER`",
-		read: (*monitor.Monitor).Actions, show: (*monitor.Monitor).Action, detail: actionDetail,
-		header: []any{"ACTION", "PACK", "LABEL", "RUNS", "LIMIT", "FROM"},
-		cells: func(one *monitor.ActionItem) []any {
-			limit := "-"
-			if one.Threshold > 0 {
-				limit = fmt.Sprintf("%d at once", one.Threshold)
-			}
-			return []any{one.Ref, one.PackRef, one.Label, runs(one), limit, from(&one.Item)}
+		read: (*monitor.Monitor).Actions, show: (*monitor.Monitor).Action, detail: actionPage,
+		columns: []column[monitor.ActionItem]{
+			col("ACTION", func(one *monitor.ActionItem) any { return one.Ref }),
+			col("PACK", func(one *monitor.ActionItem) any { return one.PackRef }),
+			col("LABEL", func(one *monitor.ActionItem) any { return one.Label }),
+			col("RUNS", func(one *monitor.ActionItem) any { return runs(one) }),
+			col("LIMIT", func(one *monitor.ActionItem) any {
+				if one.Threshold == 0 {
+					return "-"
+				}
+				return fmt.Sprintf("%d at once", one.Threshold)
+			}),
+			col("FROM", func(one *monitor.ActionItem) any { return from(&one.Item) }),
 		},
 	})
 }
@@ -164,10 +128,14 @@ func newTriggerCommand(a *app) *cobra.Command {
 	return newItemCommand(a, itemKind[monitor.TriggerItem, monitor.TriggerDetail]{
 		name: "trigger", plural: "triggers", example: "shop.order_placed",
 		make: "write one below triggers/ of a pack, and apply the pack: `attune-executor apply FOLDER`",
-		read: (*monitor.Monitor).Triggers, show: (*monitor.Monitor).Trigger, detail: triggerDetail,
-		header: []any{"TRIGGER", "PACK", "LABEL", "ENABLED", "RULES", "FROM"},
-		cells: func(one *monitor.TriggerItem) []any {
-			return []any{one.Ref, dash(one.PackRef), one.Label, yesNo(one.Enabled), one.Rules, from(&one.Item)}
+		read: (*monitor.Monitor).Triggers, show: (*monitor.Monitor).Trigger, detail: triggerPage,
+		columns: []column[monitor.TriggerItem]{
+			col("TRIGGER", func(one *monitor.TriggerItem) any { return one.Ref }),
+			col("PACK", func(one *monitor.TriggerItem) any { return dash(one.PackRef) }),
+			col("LABEL", func(one *monitor.TriggerItem) any { return one.Label }),
+			col("ENABLED", func(one *monitor.TriggerItem) any { return yesNo(one.Enabled) }),
+			col("RULES", func(one *monitor.TriggerItem) any { return one.Rules }),
+			col("FROM", func(one *monitor.TriggerItem) any { return from(&one.Item) }),
 		},
 	})
 }
@@ -189,7 +157,7 @@ func about(name string, one *monitor.Item, lines ...[2]string) [][2]string {
 	return append(append(begin, lines...), [2]string{"from", where}, [2]string{"changed", one.Updated.UTC().Format(time.RFC3339)})
 }
 
-func packDetail(w io.Writer, p *monitor.PackDetail) error {
+func packPage(w *page, p *monitor.PackDetail) {
 	standard := ""
 	if p.Standard {
 		standard = "yes"
@@ -205,7 +173,7 @@ func packDetail(w io.Writer, p *monitor.PackDetail) error {
 	for i := range p.Policies {
 		lines = append(lines, [2]string{"policy", p.Policies[i].Ref + ": " + policyState(&p.Policies[i])})
 	}
-	return details(w, append(lines, ruleLines(p.Rules)...), "configuration", p.ConfSchema)
+	w.details(append(lines, ruleLines(p.Rules)...), "configuration", p.ConfSchema)
 }
 
 func ruleLines(rules []monitor.RuleLink) [][2]string {
@@ -220,7 +188,7 @@ func ruleLines(rules []monitor.RuleLink) [][2]string {
 	return lines
 }
 
-func actionDetail(w io.Writer, one *monitor.ActionDetail) error {
+func actionPage(w *page, one *monitor.ActionDetail) {
 	seconds := func(n int64) string {
 		if n == 0 {
 			return ""
@@ -254,7 +222,7 @@ func actionDetail(w io.Writer, one *monitor.ActionDetail) error {
 	for _, ref := range one.Workflows {
 		lines = append(lines, [2]string{"used by", "workflow " + ref})
 	}
-	return details(w, append(lines, ruleLines(one.Rules)...), "parameters", schemaText(one.ParamSchema), "output", schemaText(one.OutSchema))
+	w.details(append(lines, ruleLines(one.Rules)...), "parameters", schemaText(one.ParamSchema), "output", schemaText(one.OutSchema))
 }
 
 // schemaText leaves out a schema that is not there.
@@ -265,11 +233,11 @@ func schemaText(raw []byte) []byte {
 	return raw
 }
 
-func triggerDetail(w io.Writer, one *monitor.TriggerDetail) error {
+func triggerPage(w *page, one *monitor.TriggerDetail) {
 	webhook := ""
 	if one.Webhook {
 		webhook = "yes"
 	}
 	lines := about("trigger", &one.Item, [2]string{"enabled", yesNo(one.Enabled)}, [2]string{"sensor", one.SensorRef}, [2]string{"webhook", webhook})
-	return details(w, append(lines, ruleLines(one.Rules)...), "parameters", schemaText(one.ParamSchema), "payload", schemaText(one.OutSchema))
+	w.details(append(lines, ruleLines(one.Rules)...), "parameters", schemaText(one.ParamSchema), "payload", schemaText(one.OutSchema))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,18 +14,14 @@ import (
 )
 
 func newMigrateCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	var accept bool
+	cmd := group(&cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database schema to this version, or look at it",
 		Long: "Bring the database schema to this version, or look at it. An existing Attune schema is checked and adopted:\n" +
 			"what is there stays as it is, and only what the engine needs is added.",
 		Example: "  attune-executor migrate check\n  attune-executor migrate up",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	var accept bool
-	cmd.PersistentFlags().Duration("wait", 0, "how long to go on trying to get the locks of one migration; 0 is 5m")
-	cmd.AddCommand(
+	},
 		withoutQueues(&cobra.Command{
 			Use: "up", Short: "Apply what is missing", Args: cobra.NoArgs,
 			Long: "Apply what is missing. An existing schema whose work queues are enabled or have leased items is refused, because\n" +
@@ -43,6 +38,7 @@ func newMigrateCommand(a *app) *cobra.Command {
 		withoutQueues(newMigrateCheckCommand(a, &accept), &accept),
 		newMigrateRehearseCommand(a),
 	)
+	cmd.PersistentFlags().Duration("wait", 0, "how long to go on trying to get the locks of one migration; 0 is 5m")
 	return cmd
 }
 
@@ -140,7 +136,7 @@ func (a *app) migrated(
 	}
 	if err != nil {
 		if a.output != "table" && len(out.WorkQueues) > 0 { // a table would repeat what the error says
-			if err := a.print(cmd, out, nil); err != nil {
+			if err := a.write(cmd, out, nil); err != nil {
 				return err
 			}
 		}
@@ -149,29 +145,22 @@ func (a *app) migrated(
 	for _, step := range result.Applied {
 		out.Changed = append(out.Changed, migrationState{Version: step.Version, Name: step.Name, Applied: verb == "applied"})
 	}
-	return a.print(cmd, out, func(w io.Writer) error {
+	return a.write(cmd, out, func(w *page) {
 		if back != nil && back.Result != nil {
-			if err := back.Result.print(w); err != nil {
-				return err
-			}
+			back.Result.lines(w)
 		}
 		if out.Adopted {
-			if err := row(w, "adopted the existing schema "+out.Schema); err != nil {
-				return err
-			}
+			w.row("adopted the existing schema " + out.Schema)
 		}
-		if err := adoptionLines(w, out.WorkQueues, out.Ignored); err != nil {
-			return err
-		}
+		adoptionLines(w, out.WorkQueues, out.Ignored)
 		for _, step := range out.Changed {
-			if err := row(w, fmt.Sprintf("%s %04d", verb, step.Version), step.Name); err != nil {
-				return err
-			}
+			w.row(fmt.Sprintf("%s %04d", verb, step.Version), step.Name)
 		}
 		if len(out.Changed) == 0 {
-			return row(w, fmt.Sprintf("nothing to do: schema %s is at version %d", out.Schema, out.Version))
+			w.rowf("nothing to do: schema %s is at version %d", out.Schema, out.Version)
+			return
 		}
-		return row(w, fmt.Sprintf("schema %s is at version %d", out.Schema, out.Version))
+		w.rowf("schema %s is at version %d", out.Schema, out.Version)
 	})
 }
 
@@ -217,20 +206,12 @@ func (a *app) migrateStatus(cmd *cobra.Command) error {
 		return migrationError(cfg, err)
 	}
 	out := report(state, state.Files)
-	return a.print(cmd, out, func(w io.Writer) error {
-		if err := row(w, "VERSION", "NAME", "APPLIED"); err != nil {
-			return err
-		}
-		for _, file := range out.Files {
-			applied := "no"
-			if file.Applied {
-				applied = "yes " + file.At
-			}
-			if err := row(w, fmt.Sprintf("%04d", file.Version), file.Name, strings.TrimSpace(applied)); err != nil {
-				return err
-			}
-		}
-		return row(w, fmt.Sprintf("schema %s (%s) is at version %d of %d", out.Schema, out.Origin, out.Version, out.Latest))
+	return a.write(cmd, out, func(w *page) {
+		table(w, "", out.Files,
+			col("VERSION", func(f *migrationState) any { return fmt.Sprintf("%04d", f.Version) }),
+			col("NAME", func(f *migrationState) any { return f.Name }),
+			col("APPLIED", func(f *migrationState) any { return strings.TrimSpace(yesNo(f.Applied) + " " + f.At) }))
+		w.rowf("schema %s (%s) is at version %d of %d", out.Schema, out.Origin, out.Version, out.Latest)
 	})
 }
 
@@ -247,7 +228,7 @@ func (a *app) migrateCheck(cmd *cobra.Command, accept bool) error {
 	out := report(plan.State, plan.Pending)
 	out.WouldAdopt, out.Differences, out.RunFirst = plan.WouldAdopt, plan.Differences, plan.Remedies
 	out.WorkQueues, out.Ignored = plan.WorkQueues, plan.Ignored
-	err = a.print(cmd, out, func(w io.Writer) error { return checkTable(w, out) })
+	err = a.write(cmd, out, func(w *page) { migrationPage(w, out) })
 	if err != nil {
 		return err
 	}
@@ -260,30 +241,21 @@ func (a *app) migrateCheck(cmd *cobra.Command, accept bool) error {
 	return nil
 }
 
-func checkTable(w io.Writer, out migrationReport) error {
+func migrationPage(w *page, out migrationReport) {
 	for _, difference := range out.Differences {
-		if err := row(w, "differs: "+difference); err != nil {
-			return err
-		}
+		w.row("differs: " + difference)
 	}
-	if err := adoptionLines(w, out.WorkQueues, out.Ignored); err != nil {
-		return err
-	}
+	adoptionLines(w, out.WorkQueues, out.Ignored)
 	if out.WouldAdopt {
-		if err := row(w, "up would adopt the existing schema "+out.Schema); err != nil {
-			return err
-		}
+		w.row("up would adopt the existing schema " + out.Schema)
 	}
 	if len(out.Files) == 0 {
-		return row(w, fmt.Sprintf("nothing to do: schema %s is at version %d", out.Schema, out.Version))
+		w.rowf("nothing to do: schema %s is at version %d", out.Schema, out.Version)
+		return
 	}
-	if err := row(w, "VERSION", "NAME", "UNDER LOAD", "WHY"); err != nil {
-		return err
-	}
-	for _, file := range out.Files {
-		if err := row(w, fmt.Sprintf("%04d", file.Version), file.Name, file.Safety, file.Why); err != nil {
-			return err
-		}
-	}
-	return nil
+	table(w, "", out.Files,
+		col("VERSION", func(f *migrationState) any { return fmt.Sprintf("%04d", f.Version) }),
+		col("NAME", func(f *migrationState) any { return f.Name }),
+		col("UNDER LOAD", func(f *migrationState) any { return f.Safety }),
+		col("WHY", func(f *migrationState) any { return f.Why }))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -51,25 +50,18 @@ type handBackReport struct {
 
 type handedBack struct{ *handback.Result }
 
-func (h handedBack) print(w io.Writer) error {
-	err := row(w, fmt.Sprintf("handed back %d running and %d waiting executions", h.Active, h.Queued))
-	if err != nil {
-		return err
-	}
+func (h handedBack) lines(w *page) {
+	w.rowf("handed back %d running and %d waiting executions", h.Active, h.Queued)
 	if h.Made > 0 {
-		err = row(w, fmt.Sprintf("made %d executions for items of lists", h.Made))
+		w.rowf("made %d executions for items of lists", h.Made)
 	}
-	if err == nil && h.Split > 0 {
-		err = row(w, fmt.Sprintf("%d messages that held several executions were split", h.Split))
+	if h.Split > 0 {
+		w.rowf("%d messages that held several executions were split", h.Split)
 	}
-	if err == nil && h.Undeliverable > 0 {
-		err = row(w, fmt.Sprintf("%d messages to workers without a queue were dropped", h.Undeliverable))
+	if h.Undeliverable > 0 {
+		w.rowf("%d messages to workers without a queue were dropped", h.Undeliverable)
 	}
-	if err != nil {
-		return err
-	}
-	return row(w, fmt.Sprintf("published %d messages: %d requests, %d ends of workflow tasks, and what the outbox held",
-		h.Published, h.Requested, h.Completed))
+	w.rowf("published %d messages: %d requests, %d ends of workflow tasks, and what the outbox held", h.Published, h.Requested, h.Completed)
 }
 
 func (a *app) migrateDown(cmd *cobra.Command, to int64, yes bool) error {
@@ -128,7 +120,7 @@ func (a *app) survey(cmd *cobra.Command, cfg *config.Config, st *store.Store, la
 	if !last && a.output != "table" {
 		return back, nil
 	}
-	return back, a.print(cmd, back, func(w io.Writer) error { return printSurvey(w, survey) })
+	return back, a.write(cmd, back, func(w *page) { printSurvey(w, survey) })
 }
 
 func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Config, st *store.Store, back *handBackReport) error {
@@ -142,19 +134,14 @@ func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Conf
 	}
 	defer link.Stop()
 	deps := handback.Deps{Store: st, Broker: link}
-	if cfg.MessageQueue.ManagementURL != "" {
-		vhost, err := broker.VHostOf(cfg.MessageQueue.URL)
-		if err != nil {
-			return usageErrorf("%w: correct message_queue.url (%s)", err, cfg.Source("message_queue.url"))
-		}
-		management, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, handBackPatience)
-		if err != nil {
-			return usageErrorf("%w: correct message_queue.management_url (%s)", err, cfg.Source("message_queue.management_url"))
-		}
+	management, _, err := openManagement(cfg, handBackPatience)
+	if err != nil {
+		return err
+	}
+	if management != nil {
 		defer management.Close()
 		deps.Management = management
 	}
-	var err error
 	if deps.Keys, err = secret.NewKeyring(cfg.Security.EncryptionKey); err != nil {
 		return usageErrorf("%w: correct security.encryption_key (%s)", err, cfg.Source("security.encryption_key"))
 	}
@@ -188,9 +175,9 @@ func (a *app) migrateCheckDown(cmd *cobra.Command) error {
 		return migrationError(cfg, err)
 	}
 	if !state.HandsBack(0) {
-		return a.print(cmd, handBackReport{Survey: &handback.Survey{Replicas: []handback.Replica{}, Items: []handback.Item{}}},
-			func(w io.Writer) error {
-				return row(w, fmt.Sprintf("nothing to hand back: schema %s is not an adopted one", state.Schema))
+		return a.write(cmd, handBackReport{Survey: &handback.Survey{Replicas: []handback.Replica{}, Items: []handback.Item{}}},
+			func(w *page) {
+				w.rowf("nothing to hand back: schema %s is not an adopted one", state.Schema)
 			})
 	}
 	if !state.Current() {
@@ -208,36 +195,31 @@ func (a *app) migrateCheckDown(cmd *cobra.Command) error {
 	return err
 }
 
-func printSurvey(w io.Writer, s *handback.Survey) error {
+func printSurvey(w *page, s *handback.Survey) {
 	for _, r := range s.Replicas {
-		if err := row(w, fmt.Sprintf("a replica runs: %s on %s, process %d", r.ID, r.Host, r.PID)); err != nil {
-			return err
-		}
+		w.rowf("a replica runs: %s on %s, process %d", r.ID, r.Host, r.PID)
 	}
-	if err := row(w, fmt.Sprintf("unpublished messages: %d; they are published first", s.Unpublished)); err != nil {
-		return err
-	}
+	w.rowf("unpublished messages: %d; they are published first", s.Unpublished)
 	if len(s.Items) == 0 {
-		return row(w, "the other executor understands everything that is there")
+		w.row("the other executor understands everything that is there")
+		return
 	}
-	if err := row(w, "NOT UNDERSTOOD", "COUNT", "IDS", "THEN"); err != nil {
-		return err
-	}
-	for _, item := range s.Items {
-		ids := make([]string, 0, len(item.IDs)+1)
-		for i, id := range item.IDs {
-			text := strconv.FormatInt(id, 10)
-			if i < len(item.Notes) && item.Notes[i] != "" {
-				text += " (" + item.Notes[i] + ")"
+	table(w, "", s.Items,
+		col("NOT UNDERSTOOD", func(item *handback.Item) any { return item.Kind }),
+		col("COUNT", func(item *handback.Item) any { return item.Count }),
+		col("IDS", func(item *handback.Item) any {
+			ids := make([]string, 0, len(item.IDs)+1)
+			for i, id := range item.IDs {
+				text := strconv.FormatInt(id, 10)
+				if i < len(item.Notes) && item.Notes[i] != "" {
+					text += " (" + item.Notes[i] + ")"
+				}
+				ids = append(ids, text)
 			}
-			ids = append(ids, text)
-		}
-		if int64(len(item.IDs)) < item.Count {
-			ids = append(ids, "…")
-		}
-		if err := row(w, item.Kind, strconv.FormatInt(item.Count, 10), strings.Join(ids, ", "), item.Then); err != nil {
-			return err
-		}
-	}
-	return nil
+			if int64(len(item.IDs)) < item.Count {
+				ids = append(ids, "…")
+			}
+			return strings.Join(ids, ", ")
+		}),
+		col("THEN", func(item *handback.Item) any { return item.Then }))
 }

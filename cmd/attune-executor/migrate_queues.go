@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/migrations"
@@ -24,19 +22,15 @@ const workQueuesWait = "this engine does not dispatch work queues: their items s
 const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues + " to adopt the schema all the same"
 
 // adoptionLines say what an installation has that goes differently after adoption.
-func adoptionLines(w io.Writer, queues []migrations.WorkQueue, ignored migrations.Ignored) error {
+func adoptionLines(w *page, queues []migrations.WorkQueue, ignored migrations.Ignored) {
 	if line := ignored.String(); line != "" {
-		if err := row(w, line); err != nil {
-			return err
-		}
+		w.row(line)
 	}
 	for _, q := range queues {
-		if err := row(w, q.String()); err != nil {
-			return err
-		}
+		w.row(q.String())
 	}
 	if len(queues) == 0 {
-		return nil
+		return
 	}
-	return row(w, workQueuesWait)
+	w.row(workQueuesWait)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -92,4 +93,12 @@ func parseJSON(text string) (any, bool) {
 	}
 	_, err := decoder.Token()
 	return value, errors.Is(err, io.EOF)
+}
+
+// openParams opens the parameter file.
+func openParams(path string, stdin io.Reader) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	return os.Open(path)
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -15,22 +13,24 @@ import (
 )
 
 func newPolicyCommand(a *app) *cobra.Command {
-	cmd := newItemCommand(a, itemKind[monitor.PolicyItem, monitor.PolicyDetail]{
-		name: "policy", plural: "policies", example: "core.limit",
+	return newItemCommand(a, itemKind[monitor.PolicyItem, monitor.PolicyDetail]{
+		name: "policy", plural: "policies", example: "core.limit", short: "Look at policies, the limits of executions, and delete them",
 		make: "describe one in a file, `ref: core.limit`, `action: core.sleep`, `threshold: 2`, and run `attune-executor apply FILE`",
-		read: (*monitor.Monitor).Policies, show: (*monitor.Monitor).Policy, detail: policyDetail,
-		header: []any{"POLICY", "PACK", "ABOUT", "LIMIT", "IN FORCE", "FROM"},
-		cells: func(p *monitor.PolicyItem) []any {
-			inForce := "yes"
-			if p.NewerRef != "" {
-				inForce = "no, " + p.NewerRef + " is newer"
-			}
-			return []any{p.Ref, dash(p.PackRef), policyScope(p), p.Limit, inForce, from(&p.Item)}
+		read: (*monitor.Monitor).Policies, show: (*monitor.Monitor).Policy, detail: policyPage,
+		columns: []column[monitor.PolicyItem]{
+			col("POLICY", func(p *monitor.PolicyItem) any { return p.Ref }),
+			col("PACK", func(p *monitor.PolicyItem) any { return dash(p.PackRef) }),
+			col("ABOUT", func(p *monitor.PolicyItem) any { return policyScope(p) }),
+			col("LIMIT", func(p *monitor.PolicyItem) any { return p.Limit }),
+			col("IN FORCE", func(p *monitor.PolicyItem) any {
+				if p.NewerRef != "" {
+					return "no, " + p.NewerRef + " is newer"
+				}
+				return "yes"
+			}),
+			col("FROM", func(p *monitor.PolicyItem) any { return from(&p.Item) }),
 		},
-	})
-	cmd.Short = "Look at policies, the limits of executions, and delete them"
-	cmd.AddCommand(newPolicyDeleteCommand(a))
-	return cmd
+	}, newPolicyDeleteCommand(a))
 }
 
 func policyScope(p *monitor.PolicyItem) string {
@@ -50,7 +50,7 @@ func policyState(p *monitor.PolicyItem) string {
 	return p.Limit
 }
 
-func policyDetail(w io.Writer, p *monitor.PolicyDetail) error {
+func policyPage(w *page, p *monitor.PolicyDetail) {
 	count := func(n int64) string {
 		if n == 0 {
 			return ""
@@ -80,37 +80,27 @@ func policyDetail(w io.Writer, p *monitor.PolicyDetail) error {
 	if p.MoreScopes {
 		lines = append(lines, [2]string{"used", "there are more groups"})
 	}
-	if err := details(w, lines); err != nil {
-		return err
-	}
+	w.details(lines)
 	if len(p.Queues) == 0 {
-		return row(w, "now", "no execution waits or holds a slot in its queues")
+		w.row("now", "no execution waits or holds a slot in its queues")
+		return
 	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
-	}
-	if err := row(w, "QUEUE", "GROUP", "STATE", "HOLD A SLOT", "WAIT", "OLDEST"); err != nil {
-		return err
-	}
-	for i := range p.Queues {
-		q := &p.Queues[i]
-		oldest := "-"
-		if q.Oldest != nil {
-			oldest = short(p.At.Sub(*q.Oldest))
-		}
-		if err := row(w, q.ActionRef, dash(q.Group), q.State(), q.Active, q.Queued, oldest); err != nil {
-			return err
-		}
-	}
+	w.row()
+	table(w, "", p.Queues,
+		col("QUEUE", func(q *monitor.Queue) any { return q.ActionRef }),
+		col("GROUP", func(q *monitor.Queue) any { return dash(q.Group) }),
+		col("STATE", func(q *monitor.Queue) any { return q.State() }),
+		col("HOLD A SLOT", func(q *monitor.Queue) any { return q.Active }),
+		col("WAIT", func(q *monitor.Queue) any { return q.Queued }),
+		col("OLDEST", func(q *monitor.Queue) any { return ageText(q.Oldest, p.At) }))
 	if p.MoreQueues {
-		return row(w, "more queues: `attune-executor queue list` shows them")
+		w.row("more queues: `attune-executor queue list` shows them")
 	}
-	return nil
 }
 
 func newPolicyDeleteCommand(a *app) *cobra.Command {
 	var reason string
-	var yes, dryRun bool
+	var flags planFlags
 	cmd := &cobra.Command{
 		Use:   "delete REF",
 		Short: "Delete a policy: its limit no longer holds",
@@ -119,74 +109,58 @@ func newPolicyDeleteCommand(a *app) *cobra.Command {
 			"is given.",
 		Example: "  attune-executor policy delete core.limit\n  attune-executor policy delete core.limit --yes --reason 'the disk is replaced'",
 		Args:    oneArg("the ref of a policy, such as core.limit"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.deletePolicy(cmd, catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: operator(), Source: "attune-executor"}, yes, dryRun)
-		},
+		RunE: a.connected(func(c *client, args []string) error {
+			return c.deletePolicy(catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: operator(), Source: "attune-executor"}, flags)
+		}),
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&reason, "reason", "", "why, for the audit")
-	flags.BoolVar(&dryRun, "dry-run", false, "show the policy and its queues, and delete nothing")
-	flags.BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	flags.add(cmd.Flags(), "show the policy and its queues, and delete nothing", "do not ask")
 	return cmd
 }
 
-func (a *app) deletePolicy(cmd *cobra.Command, order catalog.PolicyDeletion, yes, dryRun bool) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	one, err := c.monitor().Policy(cmd.Context(), order.Ref)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return noItemError("policy", order.Ref)
-	}
-	if err != nil {
-		return err
-	}
-	if dryRun {
-		a.notef("a dry run: the policy %s stays", order.Ref)
-		return a.print(cmd, one, func(w io.Writer) error { return policyDetail(w, one) })
-	}
-	if !yes {
-		if err := confirmPolicy(cmd.InOrStdin(), a.stderr, interactive(cmd.InOrStdin()), one); err != nil {
-			return err
-		}
-	}
-	var committed committedMessages
-	receipt, err := catalog.New(c.store, &committed).DeletePolicy(cmd.Context(), order)
-	if errors.Is(err, catalog.ErrNoPolicy) {
-		return noItemError("policy", order.Ref)
-	}
-	if err != nil {
-		return err
-	}
-	c.publish(cmd.Context(), a, &committed)
-	return a.print(cmd, receipt, func(w io.Writer) error {
-		text := fmt.Sprintf("policy %s is deleted (audit %d)", receipt.Ref, receipt.Audit)
-		if receipt.Nudged > 0 {
-			text += fmt.Sprintf("; %s with waiting executions look again", count(receipt.Nudged, "queue"))
-		}
-		return row(w, text)
-	})
-}
-
-// confirmPolicy asks a person to type the policy's ref. Without one it refuses.
-func confirmPolicy(in io.Reader, out io.Writer, person bool, one *monitor.PolicyDetail) error {
+func policyQuestion(one *monitor.PolicyDetail) *question {
 	var wait int
 	for i := range one.Queues {
 		wait += int(one.Queues[i].Queued)
 	}
 	what := fmt.Sprintf("policy %s (%s: %s)", one.Ref, policyScope(&one.PolicyItem), one.Limit)
-	if !person {
-		return refusedErrorf("%s would be deleted, %s in its queues: --yes deletes, --dry-run shows them", what, waiting(wait))
+	return &question{
+		unasked: fmt.Sprintf("%s would be deleted, %s in its queues: --yes deletes, --dry-run shows them", what, waiting(wait)),
+		text:    fmt.Sprintf("delete %s? %s in its queues. type its ref: ", clean(what), waiting(wait)),
+		want:    one.Ref, nothing: "nothing was deleted",
 	}
-	_, _ = fmt.Fprintf(out, "delete %s? %s in its queues. type its ref: ", clean(what), waiting(wait))
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
+}
+
+func (c *client) deletePolicy(order catalog.PolicyDeletion, flags planFlags) error {
+	ctx := c.cmd.Context()
+	one, err := c.monitor().Policy(ctx, order.Ref)
+	if errors.Is(err, monitor.ErrNotFound) {
+		return missingRef("policy", order.Ref)
 	}
-	if strings.TrimSpace(answer) != one.Ref {
-		return refusedErrorf("nothing was deleted: the answer is not %s", one.Ref)
+	if err != nil {
+		return err
 	}
-	return nil
+	if flags.dryRun {
+		c.notef("a dry run: the policy %s stays", order.Ref)
+		return c.show(one, func(w *page) { policyPage(w, one) })
+	}
+	if _, err := c.settle(flags, nil, nil, policyQuestion(one)); err != nil {
+		return err
+	}
+	var committed committedMessages
+	receipt, err := catalog.New(c.store, &committed).DeletePolicy(ctx, order)
+	if errors.Is(err, catalog.ErrNoPolicy) {
+		return missingRef("policy", order.Ref)
+	}
+	if err != nil {
+		return err
+	}
+	c.publish(ctx, &committed)
+	return c.show(receipt, func(w *page) {
+		text := fmt.Sprintf("policy %s is deleted (audit %d)", receipt.Ref, receipt.Audit)
+		if receipt.Nudged > 0 {
+			text += fmt.Sprintf("; %s with waiting executions look again", count(receipt.Nudged, "queue"))
+		}
+		w.row(text)
+	})
 }

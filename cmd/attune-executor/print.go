@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -96,76 +95,4 @@ func steers(r rune) bool { return terminal.Steers(r) && r != '\n' && r != '\t' }
 func needsQuotes(text string) bool {
 	out, err := yaml.Marshal(text)
 	return err != nil || strings.HasPrefix(string(out), `"`) || strings.HasPrefix(string(out), "'")
-}
-
-// row writes the cells of one line of a table. Text from the database is
-// stripped of what could steer the terminal.
-func row(w io.Writer, cells ...any) error {
-	texts := make([]string, len(cells))
-	for i, cell := range cells {
-		texts[i] = clean(fmt.Sprint(cell))
-	}
-	_, err := fmt.Fprintln(w, strings.Join(texts, "\t"))
-	return err
-}
-
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if terminal.Steers(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
-
-// pretty indents a JSON text for people, one line per value.
-func pretty(text []byte) string {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	if !json.Valid(text) || decoder.Decode(&value) != nil {
-		return clean(string(text))
-	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		return clean(string(text))
-	}
-	return terminal.JSON(strings.TrimSuffix(out.String(), "\n"))
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-// short renders a duration with as many digits as people read.
-func short(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0s"
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	default:
-		return d.Round(time.Second).String()
-	}
-}
-
-// oneArg asks for exactly one argument and says what it is.
-func oneArg(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch len(args) {
-		case 0:
-			return fmt.Errorf("%s needs %s", cmd.Name(), what)
-		case 1:
-			return nil
-		}
-		return fmt.Errorf("%s takes one argument, %s, not %d", cmd.Name(), what, len(args))
-	}
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,33 +13,32 @@ import (
 )
 
 func newQueueCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "queue",
 		Aliases: []string{"queues"},
 		Short:   "Look at the queues of actions and act on them",
 		Example: "  attune-executor queue list --blocked\n  attune-executor queue show core.echo",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newQueueListCommand(a), newQueueShowCommand(a))
-	cmd.AddCommand(a.queueActs()...)
-	return cmd
+	}, newQueueListCommand(a), newQueueShowCommand(a),
+		newQueuePauseCommand(a), newQueueResumeCommand(a), newQueueLimitCommand(a), newQueueClearCommand(a), newQueueRepairCommand(a))
 }
 
 func newQueueListCommand(a *app) *cobra.Command {
 	filter := monitor.QueueFilter{}
-	cmd := &cobra.Command{
+	cmd := reading(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List the queues, the busiest first, and the limits they share",
 		Example: "  attune-executor queue list --action core.\n  attune-executor queue list --paused -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
-			return a.listQueues(cmd, filter)
-		},
-	}
+	}, func() error { return checkPage(filter.Limit) }, func(c *client, _ []string) (list queueList, err error) {
+		if list.Queues, err = c.monitor().Queues(c.cmd.Context(), filter); err != nil {
+			return list, err
+		}
+		scopes, err := c.monitor().Scopes(c.cmd.Context(), filter.Text)
+		if err != nil {
+			return list, err
+		}
+		list.List, list.Scopes = notNil(list.List), notNil(scopes.List)
+		return list, nil
+	}, func(w *page, list queueList) { queuesPage(w, list, filter) })
 	flags := cmd.Flags()
 	flags.StringVar(&filter.Text, "action", "", "only queues whose action or group contains this text")
 	flags.BoolVar(&filter.Paused, "paused", false, "only queues that are paused")
@@ -73,96 +70,53 @@ type queueList struct {
 	Scopes []monitor.Scope `json:"shared_limits"`
 }
 
-func (a *app) listQueues(cmd *cobra.Command, filter monitor.QueueFilter) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
+// notNil is a list that is written as [] when it is empty.
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
-	defer c.store.Close()
-	queues, err := c.monitor().Queues(cmd.Context(), filter)
-	if err != nil {
-		return err
-	}
-	scopes, err := c.monitor().Scopes(cmd.Context(), filter.Text)
-	if err != nil {
-		return err
-	}
-	list := queueList{Queues: queues, Scopes: scopes.List}
-	if list.List == nil {
-		list.List = []monitor.Queue{} // an empty list, not null
-	}
-	if list.Scopes == nil {
-		list.Scopes = []monitor.Scope{}
-	}
-	return a.print(cmd, list, func(w io.Writer) error { return queueListTable(w, list, filter) })
+	return list
 }
 
-func queueListTable(w io.Writer, list queueList, filter monitor.QueueFilter) error {
-	if len(list.List) == 0 {
-		text := "no queue exists yet: the first execution of an action makes one"
-		if filter.Text != "" || filter.Paused || filter.Blocked {
-			text = fmt.Sprintf("none of %d queues matches", list.Totals.Queues)
-		}
-		return row(w, text)
+func queuesPage(w *page, list queueList, filter monitor.QueueFilter) {
+	none := "no queue exists yet: the first execution of an action makes one"
+	if filter.Text != "" || filter.Paused || filter.Blocked {
+		none = fmt.Sprintf("none of %d queues matches", list.Totals.Queues)
 	}
-	if err := row(w, "ID", "QUEUE", "QUEUED", "HIGH", "LOW", "ACTIVE", "LIMIT", "FROM", "OLDEST", "STATE"); err != nil {
-		return err
-	}
-	for _, q := range list.List {
-		if err := row(w, q.ID, q.Name(), q.Queued, q.QueuedHigh, q.QueuedLow, q.Active, limitText(q.Limit), dash(q.LimitFrom.String()),
-			ageText(q.Oldest, list.At), q.State()); err != nil {
-			return err
-		}
-	}
+	table(w, none, list.List,
+		col("ID", func(q *monitor.Queue) any { return q.ID }),
+		col("QUEUE", func(q *monitor.Queue) any { return q.Name() }),
+		col("QUEUED", func(q *monitor.Queue) any { return q.Queued }),
+		col("HIGH", func(q *monitor.Queue) any { return q.QueuedHigh }),
+		col("LOW", func(q *monitor.Queue) any { return q.QueuedLow }),
+		col("ACTIVE", func(q *monitor.Queue) any { return q.Active }),
+		col("LIMIT", func(q *monitor.Queue) any {
+			if q.Limit == nil {
+				return "none"
+			}
+			return *q.Limit
+		}),
+		col("FROM", func(q *monitor.Queue) any { return dash(q.LimitFrom.String()) }),
+		col("OLDEST", func(q *monitor.Queue) any { return ageText(q.Oldest, list.At) }),
+		col("STATE", func(q *monitor.Queue) any { return q.State() }))
 	if list.More {
-		if err := row(w, "more: raise --limit"); err != nil {
-			return err
-		}
+		w.row("more: raise --limit")
 	}
-	return scopeTable(w, list.Scopes, list.At)
-}
-
-func scopeTable(w io.Writer, scopes []monitor.Scope, at time.Time) error {
-	if len(scopes) == 0 {
-		return nil
+	if len(list.List) == 0 || len(list.Scopes) == 0 {
+		return
 	}
-	if _, err := fmt.Fprintln(w, "\nlimits that queues share"); err != nil {
-		return err
-	}
-	if err := row(w, "ID", "LIMIT", "POLICY", "STATE", "BLOCKED QUEUES"); err != nil {
-		return err
-	}
-	for _, s := range scopes {
-		state := s.State(at)
-		if s.Kind == string(policy.WideRate) {
-			state = fmt.Sprintf("%d every %s, %s", s.Limit, short(s.Window), state)
-		}
-		if err := row(w, s.ID, s.Name, dash(s.PolicyRef), state, countText(s.Blocking)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func limitText(limit *int64) string {
-	if limit == nil {
-		return "none"
-	}
-	return strconv.FormatInt(*limit, 10)
-}
-
-func countText(c monitor.Count) string {
-	if c.AtLeast {
-		return strconv.FormatInt(c.Value, 10) + "+"
-	}
-	return strconv.FormatInt(c.Value, 10)
-}
-
-func ageText(at *time.Time, now time.Time) string {
-	if at == nil {
-		return "-"
-	}
-	return short(now.Sub(*at))
+	w.text("\nlimits that queues share")
+	table(w, "", list.Scopes,
+		col("ID", func(s *monitor.Scope) any { return s.ID }),
+		col("LIMIT", func(s *monitor.Scope) any { return s.Name }),
+		col("POLICY", func(s *monitor.Scope) any { return dash(s.PolicyRef) }),
+		col("STATE", func(s *monitor.Scope) any {
+			if s.Kind == string(policy.WideRate) {
+				return fmt.Sprintf("%d every %s, %s", s.Limit, short(s.Window), s.State(list.At))
+			}
+			return s.State(list.At)
+		}),
+		col("BLOCKED QUEUES", func(s *monitor.Scope) any { return countText(s.Blocking) }))
 }
 
 func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
@@ -173,7 +127,7 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 		}
 		ref = monitor.QueueRef{ID: id}
 		if id < 1 { // to be told from a queue that is not named by its id
-			return noQueue(id)
+			return aQueue.missing(id)
 		}
 	}
 	c, err := a.connect(cmd)
@@ -185,11 +139,7 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 	if err != nil {
 		return queueError(err, ref)
 	}
-	return a.print(cmd, d, func(w io.Writer) error { return queueTable(w, d) })
-}
-
-func noQueue(id int64) error {
-	return failedErrorf("there is no queue %d: `attune-executor queue list` shows them", id)
+	return c.show(d, func(w *page) { queuePage(w, d) })
 }
 
 // queueError says in one line what was not found.
@@ -210,27 +160,22 @@ func queueError(err error, ref monitor.QueueRef) error {
 		return err
 	}
 	if ref.ID != 0 {
-		return noQueue(ref.ID)
+		return aQueue.missing(ref.ID)
 	}
 	return failedErrorf("%s has no queue for the group %s: `attune-executor queue list --action %s` shows those it has", ref.Action, ref.Group, ref.Action)
 }
 
-func queueTable(w io.Writer, d *monitor.QueueDetail) error {
+func queuePage(w *page, d *monitor.QueueDetail) {
 	for _, section := range d.Sections() {
 		if section.Title != "" {
-			if _, err := fmt.Fprintf(w, "\n%s\n", clean(section.Title)); err != nil {
-				return err
-			}
+			w.text("\n" + clean(section.Title))
 		}
 		for _, cells := range section.Rows {
 			values := make([]any, len(cells))
 			for i, cell := range cells {
 				values[i] = cell
 			}
-			if err := row(w, values...); err != nil {
-				return err
-			}
+			w.row(values...)
 		}
 	}
-	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -13,13 +12,6 @@ import (
 
 	"github.com/attune-go/attune/core/triage"
 )
-
-// queueActs are the commands of `queue` that change something.
-func (a *app) queueActs() []*cobra.Command {
-	return []*cobra.Command{
-		newQueuePauseCommand(a), newQueueResumeCommand(a), newQueueLimitCommand(a), newQueueClearCommand(a), newQueueRepairCommand(a),
-	}
-}
 
 // groupFlag adds --group.
 func groupFlag(cmd *cobra.Command, group *string) {
@@ -36,7 +28,7 @@ func newQueuePauseCommand(a *app) *cobra.Command {
 		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
 			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
 		Args: oneArg("the ref of an action, such as core.echo"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.sayWord(cmd, args[0], order) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
 	}
 	groupFlag(cmd, &order.Group)
 	cmd.Flags().StringVar(&order.Reason, "reason", "", "why, for those who look at the queue")
@@ -50,7 +42,7 @@ func newQueueResumeCommand(a *app) *cobra.Command {
 		Short:   "Admit again from an action's queues, in the order in which they wait",
 		Example: "  attune-executor queue resume core.echo",
 		Args:    oneArg("the ref of an action, such as core.echo"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.sayWord(cmd, args[0], order) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
 	}
 	groupFlag(cmd, &order.Group)
 	return cmd
@@ -78,14 +70,14 @@ func newQueueLimitCommand(a *app) *cobra.Command {
 			order := order
 			if reset {
 				order.Act = triage.Reset
-				return a.sayWord(cmd, args[0], order)
+				return a.changeQueues(cmd, args[0], order)
 			}
 			limit, err := parseLimit(args[1])
 			if err != nil {
 				return err
 			}
 			order.Limit = limit
-			return a.sayWord(cmd, args[0], order)
+			return a.changeQueues(cmd, args[0], order)
 		},
 	}
 	cmd.SetFlagErrorFunc(negativeLimit)
@@ -141,26 +133,18 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// wordView is a receipt with the way of its messages.
-type wordView struct {
-	*triage.WordReceipt
-
-	Delivery string `json:"delivery"`
-}
-
-func (a *app) sayWord(cmd *cobra.Command, ref string, order triage.Order) error {
-	d, err := a.openDesk(cmd, order.Act != triage.Pause)
+func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Order) error {
+	t, err := a.openTriage(cmd, order.Act != triage.Pause)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
+	defer t.close()
 	order.Action = ref
-	receipt, err := d.Say(cmd.Context(), order)
+	receipt, err := t.Say(cmd.Context(), order)
 	if err != nil {
-		return d.actError(cmd.Context(), ref, err)
+		return t.actionError(cmd.Context(), ref, err)
 	}
-	view := wordView{WordReceipt: receipt, Delivery: d.delivery(cmd.Context(), a, receipt.Sent)}
-	return a.print(cmd, view, func(w io.Writer) error { return wordTable(w, receipt) })
+	return t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)), func(w *page) { queueReceiptPage(w, receipt) })
 }
 
 // nothingSaid is what there is to tell of an action without a queue.
@@ -168,35 +152,37 @@ var nothingSaid = map[triage.Act]string{
 	triage.Resume: "nothing is paused in", triage.Reset: "no queue has another limit in",
 }
 
-func wordTable(w io.Writer, receipt *triage.WordReceipt) error {
+func queueReceiptPage(w *page, receipt *triage.WordReceipt) {
 	if len(receipt.Queues) == 0 {
-		return row(w, fmt.Sprintf("%s %s: there is no queue yet (audit %d)", nothingSaid[receipt.Act], receipt.Target, receipt.Audit))
+		w.rowf("%s %s: there is no queue yet (audit %d)", nothingSaid[receipt.Act], receipt.Target, receipt.Audit)
+		return
 	}
-	if err := row(w, "QUEUE", "GROUP", "STATE", "LIMIT", "ACTIVE", "WAITING", "CHANGED"); err != nil {
-		return err
-	}
-	for _, q := range receipt.Queues {
-		state, limit, changed := "open", "none", "no"
-		if q.After.Paused {
-			state = "paused"
-		}
-		if q.After.Limit != nil {
-			limit = strconv.Itoa(*q.After.Limit)
-		}
-		switch {
-		case q.ReasonChanged():
-			changed = "reason"
-		case q.Changed:
-			changed = "yes"
-		}
-		if err := row(w, q.ID, dash(q.Group), state, limit, q.Active, q.Waiting, changed); err != nil {
-			return err
-		}
-	}
+	type change = triage.QueueWord
+	table(w, "", receipt.Queues,
+		col("QUEUE", func(q *change) any { return q.ID }),
+		col("GROUP", func(q *change) any { return dash(q.Group) }),
+		col("STATE", func(q *change) any {
+			if q.After.Paused {
+				return "paused"
+			}
+			return "open"
+		}),
+		col("LIMIT", func(q *change) any {
+			if q.After.Limit == nil {
+				return "none"
+			}
+			return *q.After.Limit
+		}),
+		col("ACTIVE", func(q *change) any { return q.Active }),
+		col("WAITING", func(q *change) any { return q.Waiting }),
+		col("CHANGED", func(q *change) any {
+			if q.ReasonChanged() {
+				return "reason"
+			}
+			return yesNo(q.Changed)
+		}))
 	if hidden := receipt.Changed + receipt.Already - len(receipt.Queues); hidden > 0 {
-		if err := row(w, fmt.Sprintf("and %d more", hidden)); err != nil {
-			return err
-		}
+		w.rowf("and %d more", hidden)
 	}
 	line := fmt.Sprintf("%s %s: %d changed, %d so already", receipt.Act, receipt.Action, receipt.Changed, receipt.Already)
 	if receipt.ReasonChanged > 0 {
@@ -208,35 +194,27 @@ func wordTable(w io.Writer, receipt *triage.WordReceipt) error {
 	case receipt.WithRoom > 1:
 		line += fmt.Sprintf(", %d queues have room now", receipt.WithRoom)
 	}
-	return row(w, fmt.Sprintf("%s (audit %d)", line, receipt.Audit))
-}
-
-// repairView is a receipt with the way of its messages.
-type repairView struct {
-	*triage.RepairReceipt
-
-	Delivery string `json:"delivery"`
+	w.rowf("%s (audit %d)", line, receipt.Audit)
 }
 
 func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
-	d, err := a.openDesk(cmd, !dryRun)
+	t, err := a.openTriage(cmd, !dryRun)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	act := d.Repair
+	defer t.close()
+	act := t.Repair
 	if dryRun {
-		act = d.PlanRepair
+		act = t.PlanRepair
 	}
 	receipt, err := act(cmd.Context(), ref)
 	if receipt == nil {
-		return d.actError(cmd.Context(), ref, err)
+		return t.actionError(cmd.Context(), ref, err)
 	}
-	view := repairView{RepairReceipt: receipt, Delivery: d.delivery(cmd.Context(), a, receipt.Sent)}
-	printErr := a.print(cmd, view, func(w io.Writer) error { return repairTable(w, receipt) })
+	printErr := t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)), func(w *page) { repairPage(w, receipt) })
 	switch {
 	case err != nil:
-		return d.actError(cmd.Context(), ref, err)
+		return t.actionError(cmd.Context(), ref, err)
 	case printErr != nil:
 		return printErr
 	case dryRun && len(receipt.Remains) > 0:
@@ -247,7 +225,7 @@ func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
 	return nil
 }
 
-func repairTable(w io.Writer, r *triage.RepairReceipt) error {
+func repairPage(w *page, r *triage.RepairReceipt) {
 	for _, group := range []struct {
 		title  string
 		drifts []triage.Drift
@@ -256,11 +234,9 @@ func repairTable(w io.Writer, r *triage.RepairReceipt) error {
 			continue
 		}
 		for _, drift := range group.drifts {
-			if err := row(w, group.title, drift); err != nil {
-				return err
-			}
+			w.row(group.title, drift)
 		}
 	}
-	return row(w, fmt.Sprintf("%d found, %d repaired, %d remain, in %s",
-		len(r.Found), len(r.Repaired), len(r.Remains), short(time.Duration(r.Seconds*float64(time.Second)))))
+	w.rowf("%d found, %d repaired, %d remain, in %s",
+		len(r.Found), len(r.Repaired), len(r.Remains), short(time.Duration(r.Seconds*float64(time.Second))))
 }

@@ -1,33 +1,15 @@
 package main
 
 import (
-	"bufio"
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 )
-
-// clearOptions are the flags of `queue clear`.
-type clearOptions struct {
-	group     string
-	olderThan time.Duration
-	dryRun    bool
-	yes       bool
-	chosen    selection
-}
 
 func newQueueClearCommand(a *app) *cobra.Command {
 	options := &clearOptions{}
@@ -44,8 +26,7 @@ func newQueueClearCommand(a *app) *cobra.Command {
 	groupFlag(cmd, &options.group)
 	flags := cmd.Flags()
 	flags.DurationVar(&options.olderThan, "older-than", 0, "only who has waited for this long, such as 1h")
-	flags.BoolVar(&options.dryRun, "dry-run", false, "show who would be cancelled and do nothing")
-	flags.BoolVar(&options.yes, "yes", false, "do not ask")
+	options.plan.add(flags, "show who would be cancelled and do nothing", "do not ask")
 	options.chosen.paramFlags(cmd)
 	return cmd
 }
@@ -58,18 +39,17 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 	if err != nil {
 		return err
 	}
-	d, err := a.openDesk(cmd, !options.dryRun)
+	t, err := a.openTriage(cmd, !options.plan.dryRun)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer t.close()
+	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	order := triage.ClearOrder{Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan}
 	if options.chosen.given() {
 		filter.Action, filter.Statuses = ref, []attune.Status{attune.StatusRequested}
-		chosen, err := d.monitor().Choose(ctx, filter, monitor.ChoiceBound)
+		chosen, err := t.monitor().Choose(ctx, filter, monitor.ChoiceBound)
 		if err != nil {
 			return err
 		}
@@ -78,100 +58,64 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 		}
 		order.Only = chosen.IDs
 	}
-	plan, err := d.PlanClear(ctx, order)
+	plan, err := t.PlanClear(ctx, order)
 	if err != nil {
-		return d.actError(ctx, ref, err)
+		return t.actionError(ctx, ref, err)
 	}
-	if options.dryRun {
-		return a.print(cmd, planView{plan, true}, func(w io.Writer) error { return clearPlanTable(w, plan) })
+	run, err := t.settle(options.plan, plan, func(w *page) { clearPlanPage(w, plan) }, clearQuestion(plan))
+	if !run || err != nil {
+		return err
 	}
-	if !options.yes && plan.Waiting > 0 {
-		in := cmd.InOrStdin()
-		if err := confirmClear(in, a.stderr, interactive(in), plan); err != nil {
-			return err
-		}
-	}
-	receipt, err := d.Clear(ctx, plan)
-	view := clearView{ClearReceipt: receipt, Delivery: d.delivery(ctx, a, receipt.Sent)}
-	printErr := a.print(cmd, view, func(w io.Writer) error { return clearTable(w, receipt) })
+	receipt, err := t.Clear(ctx, plan)
+	printErr := t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) { clearPage(w, receipt) })
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "execution"))
 	case err != nil:
-		return d.actError(ctx, ref, err)
+		return t.actionError(ctx, ref, err)
 	}
 	return printErr
 }
 
-// planView is a plan that is not run.
-type planView struct {
-	*triage.ClearPlan
-
-	DryRun bool `json:"dry_run"`
-}
-
-// clearView is a receipt with the way of its messages.
-type clearView struct {
-	*triage.ClearReceipt
-
-	Delivery string `json:"delivery"`
-}
-
-// interactive reports whether a person can be asked.
-func interactive(in io.Reader) bool {
-	file, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-// confirmClear asks a person to type the action's name. Without one it refuses.
-func confirmClear(in io.Reader, out io.Writer, person bool, plan *triage.ClearPlan) error {
-	if !person {
-		return refusedErrorf("%s in the queues of %s: --yes cancels, --dry-run shows who", waiting(plan.Waiting), plan.Action)
+// clearQuestion asks for the action's name; nil: nothing waits.
+func clearQuestion(plan *triage.ClearPlan) *question {
+	if plan.Waiting == 0 {
+		return nil
 	}
 	where := plan.Action
 	if plan.Group != "" {
 		where += " " + clean(plan.Group)
 	}
-	_, _ = fmt.Fprintf(out, "clear %s waiting in %s? type the action's name: ", count(plan.Waiting, "execution"), where)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
+	return &question{
+		unasked: fmt.Sprintf("%s in the queues of %s: --yes cancels, --dry-run shows who", waiting(plan.Waiting), plan.Action),
+		text:    fmt.Sprintf("clear %s waiting in %s? type the action's name: ", count(plan.Waiting, "execution"), where),
+		want:    plan.Action, nothing: "nothing was cancelled",
 	}
-	if strings.TrimSpace(answer) != plan.Action {
-		return refusedErrorf("nothing was cancelled: the answer is not %s", plan.Action)
-	}
-	return nil
 }
 
-func waiting(n int) string {
-	if n == 1 {
-		return "1 execution waits"
-	}
-	return fmt.Sprintf("%d executions wait", n)
-}
-
-func clearPlanTable(w io.Writer, plan *triage.ClearPlan) error {
+func clearPlanPage(w *page, plan *triage.ClearPlan) {
 	if plan.Waiting == 0 {
-		return row(w, "nothing waits in "+triage.Target{Action: plan.Action, Group: plan.Group}.String())
+		w.row("nothing waits in " + triage.Target{Action: plan.Action, Group: plan.Group}.String())
+		return
 	}
-	if err := row(w, "QUEUE", "GROUP", "WAITING", "OLDEST"); err != nil {
-		return err
-	}
-	for _, q := range plan.Queues {
-		oldest := "-"
-		if !q.Oldest.IsZero() {
-			oldest = short(plan.At.Sub(q.Oldest))
-		}
-		if err := row(w, q.ID, dash(q.Group), q.Waiting, oldest); err != nil {
-			return err
-		}
-	}
-	return row(w, count(plan.Waiting, "execution")+" would be cancelled")
+	type cleared = triage.Line
+	table(w, "", plan.Queues,
+		col("QUEUE", func(q *cleared) any { return q.ID }),
+		col("GROUP", func(q *cleared) any { return dash(q.Group) }),
+		col("WAITING", func(q *cleared) any { return q.Waiting }),
+		col("OLDEST", func(q *cleared) any {
+			if q.Oldest.IsZero() {
+				return "-"
+			}
+			return short(plan.At.Sub(q.Oldest))
+		}))
+	w.row(count(plan.Waiting, "execution") + " would be cancelled")
 }
 
-func clearTable(w io.Writer, r *triage.ClearReceipt) error {
+func clearPage(w *page, r *triage.ClearReceipt) {
 	if r.Planned == 0 {
-		return row(w, fmt.Sprintf("nothing waits in %s (audit %d)", r.Target, r.Audit))
+		w.rowf("nothing waits in %s (audit %d)", r.Target, r.Audit)
+		return
 	}
 	line := fmt.Sprintf("clear %s: %d planned, %d cancelled, %d already gone", r.Target, r.Planned, r.Cancelled, r.AlreadyGone)
 	if r.Left > 0 {
@@ -180,5 +124,13 @@ func clearTable(w io.Writer, r *triage.ClearReceipt) error {
 	if r.Cancelled > 0 {
 		line += fmt.Sprintf(", executions %d to %d", r.First, r.Last)
 	}
-	return row(w, fmt.Sprintf("%s, in %s (audit %d)", line, short(time.Duration(r.Seconds*float64(time.Second))), r.Audit))
+	w.rowf("%s, in %s (audit %d)", line, short(time.Duration(r.Seconds*float64(time.Second))), r.Audit)
+}
+
+// clearOptions are the flags of `queue clear`.
+type clearOptions struct {
+	group     string
+	olderThan time.Duration
+	plan      planFlags
+	chosen    selection
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -59,7 +58,7 @@ func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
 		AdoptedSeconds: report.Adopted.Seconds(), HandedBackSeconds: report.HandedBack.Seconds(), Outcomes: report.Outcomes,
 	}
 	failed := len(report.Failed())
-	printed := a.print(cmd, out, func(w io.Writer) error {
+	printed := a.write(cmd, out, func(w *page) {
 		for _, o := range out.Outcomes {
 			mark, name := "ok", ""
 			if !o.OK {
@@ -68,12 +67,10 @@ func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
 			if o.ID != 0 {
 				name = fmt.Sprintf("execution %d", o.ID)
 			}
-			if err := row(w, name, o.What, o.Got, mark); err != nil {
-				return err
-			}
+			w.row(name, o.What, o.Got, mark)
 		}
-		return row(w, fmt.Sprintf("adopted in %.1f s, handed back in %.1f s; %d of %d as they should be",
-			out.AdoptedSeconds, out.HandedBackSeconds, len(out.Outcomes)-failed, len(out.Outcomes)))
+		w.rowf("adopted in %.1f s, handed back in %.1f s; %d of %d as they should be",
+			out.AdoptedSeconds, out.HandedBackSeconds, len(out.Outcomes)-failed, len(out.Outcomes))
 	})
 	if err := errors.Join(err, printed); err != nil {
 		return err

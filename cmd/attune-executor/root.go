@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"net"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/terminal"
@@ -170,9 +166,9 @@ func newRootCommand(a *app) *cobra.Command {
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default info for serve and worker, else warn)")
 	flags.StringVar(&a.logFormat, "log-format", "auto", "auto, json or text")
 	flags.StringVarP(&a.output, "output", "o", "table", "table, json or yaml")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"auto", "json", "text"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	words(root, "output", "table", "json", "yaml")
+	words(root, "log-format", "auto", "json", "text")
+	words(root, "log-level", "debug", "info", "warn", "error")
 	root.AddCommand(
 		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
 		newRunCommand(a), newExecutionCommand(a), newWorkflowCommand(a), newQueueCommand(a), newDeadLettersCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
@@ -194,111 +190,72 @@ func (a *app) logger(level string) (*slog.Logger, error) {
 	return logger, nil
 }
 
-// withNames adds the names of the process to every line of a log, if they were set.
-func withNames(logger *slog.Logger, cfg *config.Config) *slog.Logger {
-	names := cfg.Names()
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		logger = logger.With(name, names[name])
-	}
-	return logger
+// group makes a command that only has commands.
+func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
-// load reads the configuration. Where nothing names a database and a private
-// stack runs in the current folder, that stack is used and said so.
-func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, error) {
-	cfg, err := config.Load(a.configPath, a.environ)
-	if err != nil {
-		return nil, &exitError{exitUsage, err}
-	}
-	for _, warning := range cfg.Warnings {
-		logger.WarnContext(ctx, "Configuration", "warning", warning)
-	}
-	stack := a.privateStack(ctx, cfg)
-	if stack == nil {
-		return cfg, nil
-	}
-	cfg, err = config.Load(a.configPath, append(slices.Clone(a.environ), stack...))
-	if err != nil {
-		return nil, &exitError{exitUsage, err}
-	}
-	if devstack.FirstUse(stackDirDefault, os.Getppid()) {
-		a.notef("using the private stack in %s", stackDirDefault)
-	}
-	return cfg, nil
-}
-
-// privateStack returns the variables of the running stack of the current folder
-// unless the configuration names servers.
-func (a *app) privateStack(ctx context.Context, cfg *config.Config) []string {
-	if cfg.Source("database.url") != "default" || cfg.Source("message_queue.url") != "default" {
-		return nil
-	}
-	return devstack.Variables(ctx, stackDirDefault)
-}
-
-// client is what commands that look at or change the database work with.
-type client struct {
-	cfg    *config.Config
-	logger *slog.Logger
-	store  *store.Store
-}
-
-// connect opens the store for a client command; the caller closes it.
-func (a *app) connect(cmd *cobra.Command) (*client, error) {
-	logger, err := a.logger("warn")
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := a.load(cmd.Context(), logger)
-	if err != nil {
-		return nil, err
-	}
-	st, err := openStore(cmd.Context(), cfg, store.Config{
-		MaxConnections: min(cfg.Database.MaxConnections, 4), ApplicationName: cmd.CommandPath(),
-	}, logger)
-	if err != nil {
-		return nil, err
-	}
-	return &client{cfg, logger, st}, nil
-}
-
-// openStore opens the database of the configuration and makes sure that it
-// answers.
-func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
-	want.URL, want.Schema, want.ConnectTimeout = cfg.Database.URL, cfg.Database.Schema, cfg.Database.ConnectTimeout
-	want.IdleTimeout, want.LogStatements = cfg.Database.IdleTimeout, cfg.Database.LogStatements
-	want.ApplicationName = cfg.Named(want.ApplicationName)
-	st, err := store.Open(ctx, want, logger)
-	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Errorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))}
-	}
-	if err := st.Ping(ctx); err != nil {
-		st.Close()
-		return nil, unreachable(cfg, err)
-	}
-	return st, nil
-}
-
-// unreachable says which database does not answer, or lets nobody in, and what
-// to do. The reason is one: drivers list every attempt on every address.
-func unreachable(cfg *config.Config, err error) error {
-	source := cfg.Source("database.url")
-	what, advice := "does not answer", "start it, or correct database.url ("+source+")"
-	if source == "default" {
-		advice = "name yours in database.url, or start a private one with `attune-executor stack up`"
-	}
-	if state, answer := sqlState(err); answer != nil {
-		err = answer
-		switch {
-		case state == "53300":
-			what, advice = "has no connection left", "raise its max_connections, or lower database.max_connections of the programs that use it"
-		case !strings.HasPrefix(state, "57"): // 57: it starts or stops
-			what, advice = "refused the connection", "correct database.url ("+source+")"
+// reading makes a command print what it reads from the database. check looks at its flags before that.
+func reading[V any](a *app, cmd *cobra.Command, check func() error, read func(c *client, args []string) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	run := a.connected(func(c *client, args []string) error {
+		value, err := read(c, args)
+		if err != nil {
+			return err
 		}
-	} else if network, ok := errors.AsType[*net.OpError](err); ok {
-		err = network
-	} else if name, ok := errors.AsType[*net.DNSError](err); ok {
-		err = name
+		return c.show(value, func(w *page) { text(w, value) })
+	})
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
 	}
-	return &exitError{exitUnreachable, fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice)}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// showing makes a command `show ID` print one thing of a kind.
+func showing[V any](a *app, cmd *cobra.Command, k kind, read func(m *monitor.Monitor, ctx context.Context, id int64) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	var id int64
+	what, _, _ := strings.Cut(k.what, ",")
+	cmd.Args = oneArg("the id of " + what)
+	cmd.PreRunE = func(_ *cobra.Command, args []string) (err error) {
+		id, err = k.id(args[0])
+		return err
+	}
+	return reading(a, cmd, unchecked, func(c *client, _ []string) (V, error) {
+		value, err := read(c.monitor(), c.cmd.Context(), id)
+		if errors.Is(err, monitor.ErrNotFound) {
+			err = k.missing(id)
+		}
+		return value, err
+	}, text)
+}
+
+func unchecked() error { return nil }
+
+// showingRef makes a command `show REF` print one thing of a kind.
+func showingRef[V any](a *app, cmd *cobra.Command, kind string, read func(m *monitor.Monitor, ctx context.Context, ref string) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	return reading(a, cmd, unchecked, func(c *client, args []string) (V, error) {
+		value, err := read(c.monitor(), c.cmd.Context(), args[0])
+		if errors.Is(err, monitor.ErrNotFound) {
+			err = missingRef(kind, args[0])
+		}
+		return value, err
+	}, text)
+}
+
+// missingRef says that there is no thing of this name.
+func missingRef(kind, ref string) error {
+	return failedErrorf("there is no %s %s: `attune-executor %s list` shows them", kind, ref, kind)
 }

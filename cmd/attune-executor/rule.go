@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -13,214 +11,118 @@ import (
 )
 
 func newEnforcementCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "enforcement",
-		Aliases: []string{"enforcements"},
-		Short:   "Look at enforcements: the rules that events have fired",
-		Example: "  attune-executor enforcement list --status disabled\n  attune-executor enforcement show 42",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	filter, cursor := monitor.EnforcementFilter{}, int64(0)
-	list := &cobra.Command{
+	list := reading(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List enforcements, the newest first",
 		Example: "  attune-executor enforcement list --status disabled --rule shop.deliver -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
-			if err := filter.Check(); err != nil {
-				return usageErrorf("%w", err)
-			}
-			return a.listEnforcements(cmd, filter, cursor)
-		},
-	}
+	}, func() error { return checkPage(filter.Limit, &filter) }, func(c *client, _ []string) (*monitor.EnforcementPage, error) {
+		return c.monitor().Enforcements(c.cmd.Context(), filter, cursor)
+	}, enforcementsPage)
 	flags := list.Flags()
 	flags.StringVar(&filter.Rule, "rule", "", "only those of this rule")
 	flags.StringVar(&filter.Status, "status", "", "only those that are created, processed or disabled")
 	flags.Int64Var(&filter.Event, "event", 0, "only those of this event")
-	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
-	flags.Int64Var(&cursor, "cursor", 0, "go on below this id")
-	_ = list.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(monitor.EnforcementStatuses, cobra.ShellCompDirectiveNoFileComp))
-	show := &cobra.Command{
+	pageFlags(flags, &filter.Limit, &cursor)
+	words(list, "status", monitor.EnforcementStatuses...)
+	return group(&cobra.Command{
+		Use:     "enforcement",
+		Aliases: []string{"enforcements"},
+		Short:   "Look at enforcements: the rules that events have fired",
+		Example: "  attune-executor enforcement list --status disabled\n  attune-executor enforcement show 42",
+	}, list, showing(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show an enforcement, with its parameters and its execution",
 		Example: "  attune-executor enforcement show 42 -o yaml",
-		Args:    oneArg("the id of an enforcement"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showEnforcement(cmd, args[0]) },
-	}
-	cmd.AddCommand(list, show)
-	return cmd
+	}, anEnforcement, (*monitor.Monitor).Enforcement, enforcementPage))
 }
 
-func (a *app) listEnforcements(cmd *cobra.Command, filter monitor.EnforcementFilter, cursor int64) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Enforcements(cmd.Context(), filter, cursor)
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, page, func(w io.Writer) error {
-		if len(page.List) == 0 {
-			if err := row(w, "no enforcement matches"); err != nil {
-				return err
+func enforcementsPage(w *page, list *monitor.EnforcementPage) {
+	table(w, "no enforcement matches", list.List,
+		col("ID", func(one *monitor.Enforcement) any { return one.ID }),
+		col("RULE", func(one *monitor.Enforcement) any { return one.RuleRef }),
+		col("EVENT", func(one *monitor.Enforcement) any { return one.Event }),
+		col("STATUS", func(one *monitor.Enforcement) any { return one.Status }),
+		col("AGE", func(one *monitor.Enforcement) any { return short(list.At.Sub(one.Created)) }),
+		col("EXECUTION", func(one *monitor.Enforcement) any {
+			if one.Execution == 0 {
+				return "-"
 			}
-		} else if err := row(w, "ID", "RULE", "EVENT", "STATUS", "AGE", "EXECUTION", "NOTE"); err != nil {
-			return err
-		}
-		for i := range page.List {
-			one := &page.List[i]
-			execution := "-"
-			if one.Execution != 0 {
-				execution = fmt.Sprintf("%d %s", one.Execution, one.ExecutionStatus)
-			}
-			if err := row(w, one.ID, one.RuleRef, one.Event, one.Status, short(page.At.Sub(one.Created)), execution, dash(one.Error)); err != nil {
-				return err
-			}
-		}
-		return more(w, page.Next, page.Bounded)
-	})
+			return fmt.Sprintf("%d %s", one.Execution, one.ExecutionStatus)
+		}),
+		col("NOTE", func(one *monitor.Enforcement) any { return dash(one.Error) }))
+	w.more(list.Next, list.Bounded)
 }
 
-func (a *app) showEnforcement(cmd *cobra.Command, arg string) error {
-	id, err := numberArg(arg, "enforcement")
-	if err != nil {
-		return err
+func enforcementPage(w *page, one *monitor.EnforcementDetail) {
+	resolved, execution := "", ""
+	if one.ResolvedAt != nil {
+		resolved = one.ResolvedAt.UTC().Format(time.RFC3339)
 	}
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
+	if one.Execution != 0 {
+		execution = fmt.Sprintf("%d (%s), %s", one.Execution, one.ActionRef, one.ExecutionStatus)
 	}
-	defer c.store.Close()
-	one, err := c.monitor().Enforcement(cmd.Context(), id)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return failedErrorf("there is no enforcement %d: `attune-executor enforcement list` shows the newest", id)
-	}
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, one, func(w io.Writer) error {
-		resolved, execution := "", ""
-		if one.ResolvedAt != nil {
-			resolved = one.ResolvedAt.UTC().Format(time.RFC3339)
-		}
-		if one.Execution != 0 {
-			execution = fmt.Sprintf("%d (%s), %s", one.Execution, one.ActionRef, one.ExecutionStatus)
-		}
-		return details(w, [][2]string{
-			{"enforcement", strconv.FormatInt(one.ID, 10)},
-			{"rule", one.RuleRef},
-			{"trigger", one.TriggerRef},
-			{"event", strconv.FormatInt(one.Event, 10)},
-			{"status", one.Status},
-			{"error", one.Error},
-			{"note", one.Note},
-			{"matched", one.Matched},
-			{"now", one.Now},
-			{"created", one.Created.UTC().Format(time.RFC3339)},
-			{"resolved", resolved},
-			{"execution", execution},
-		}, "conditions", one.Conditions, "parameters", one.Config)
-	})
-}
-
-// details writes lines that are not empty, and then pieces of JSON by name.
-func details(w io.Writer, lines [][2]string, pieces ...any) error {
-	for _, line := range lines {
-		if line[1] == "" {
-			continue
-		}
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
-	for i := 0; i+1 < len(pieces); i += 2 {
-		raw := fmt.Appendf(nil, "%s", pieces[i+1])
-		if len(raw) == 0 || string(raw) == "{}" || string(raw) == "[]" {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "%s\n%s\n", pieces[i], indent(pretty(raw))); err != nil {
-			return err
-		}
-	}
-	return nil
+	w.details([][2]string{
+		{"enforcement", strconv.FormatInt(one.ID, 10)},
+		{"rule", one.RuleRef},
+		{"trigger", one.TriggerRef},
+		{"event", strconv.FormatInt(one.Event, 10)},
+		{"status", one.Status},
+		{"error", one.Error},
+		{"note", one.Note},
+		{"matched", one.Matched},
+		{"now", one.Now},
+		{"created", one.Created.UTC().Format(time.RFC3339)},
+		{"resolved", resolved},
+		{"execution", execution},
+	}, "conditions", one.Conditions, "parameters", one.Config)
 }
 
 func newRuleCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "rule",
-		Aliases: []string{"rules"},
-		Short:   "Look at rules, and at what their firings came to",
-		Example: "  attune-executor rule list --trigger shop.order_placed\n  attune-executor rule show shop.deliver",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var trigger, cursor string
-	list := &cobra.Command{
+	list := reading(a, &cobra.Command{
 		Use:   "list",
 		Short: "List rules, with how often they fired lately and how often they could not be carried out",
 		Long: "List rules, with how often they fired lately and how often they could not be carried out, each among their newest\n" +
 			strconv.Itoa(monitor.RecentFirings) + " firings.",
 		Example: "  attune-executor rule list --trigger shop.order_placed -o json",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listRules(cmd, trigger, cursor) },
-	}
+	}, unchecked, func(c *client, _ []string) (*monitor.RulePage, error) {
+		return c.monitor().Rules(c.cmd.Context(), trigger, cursor)
+	}, func(w *page, list *monitor.RulePage) {
+		none := "no rule matches"
+		if trigger == "" && cursor == "" {
+			none = "there is no rule yet: write one below rules/ of a pack, and apply the pack: `attune-executor apply FOLDER`"
+		}
+		rulesPage(w, list, none)
+	})
 	list.Flags().StringVar(&trigger, "trigger", "", "only rules of this trigger")
 	list.Flags().StringVar(&cursor, "cursor", "", "go on behind this ref")
-	show := &cobra.Command{
+	return group(&cobra.Command{
+		Use:     "rule",
+		Aliases: []string{"rules"},
+		Short:   "Look at rules, and at what their firings came to",
+		Example: "  attune-executor rule list --trigger shop.order_placed\n  attune-executor rule show shop.deliver",
+	}, list, showingRef(a, &cobra.Command{
 		Use:     "show REF",
 		Short:   "Show a rule, with its conditions and parameters",
 		Example: "  attune-executor rule show shop.deliver",
 		Args:    oneArg("the ref of a rule, such as shop.deliver"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showRule(cmd, args[0]) },
-	}
-	cmd.AddCommand(list, show)
-	return cmd
+	}, "rule", (*monitor.Monitor).Rule, rulePage))
 }
 
-func (a *app) listRules(cmd *cobra.Command, trigger, cursor string) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
+func rulesPage(w *page, list *monitor.RulePage, none string) {
+	table(w, none, list.List,
+		col("RULE", func(one *monitor.Rule) any { return one.Ref }),
+		col("TRIGGER", func(one *monitor.Rule) any { return one.TriggerRef }),
+		col("ACTION", func(one *monitor.Rule) any { return one.ActionRef }),
+		col("ENABLED", func(one *monitor.Rule) any { return yesNo(one.Enabled) }),
+		col("LAST FIRED", func(one *monitor.Rule) any { return lastFired(one, list.At) }),
+		col("FIRED", func(one *monitor.Rule) any { return firings(one) }),
+		col("DISABLED", func(one *monitor.Rule) any { return one.Disabled }),
+		col("NOTE", func(one *monitor.Rule) any { return dash(one.Note) }))
+	if list.Next != "" {
+		w.row("more: --cursor " + list.Next)
 	}
-	defer c.store.Close()
-	page, err := c.monitor().Rules(cmd.Context(), trigger, cursor)
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, page, func(w io.Writer) error {
-		if len(page.List) == 0 {
-			if trigger == "" && cursor == "" {
-				return row(w, "there is no rule yet: write one below rules/ of a pack, and apply the pack: `attune-executor apply FOLDER`")
-			}
-			return row(w, "no rule matches")
-		}
-		if err := row(w, "RULE", "TRIGGER", "ACTION", "ENABLED", "LAST FIRED", "FIRED", "DISABLED", "NOTE"); err != nil {
-			return err
-		}
-		for i := range page.List {
-			one := &page.List[i]
-			if err := row(w, one.Ref, one.TriggerRef, one.ActionRef, yesNo(one.Enabled), lastFired(one, page.At), firings(one), one.Disabled, dash(one.Note)); err != nil {
-				return err
-			}
-		}
-		if page.Next != "" {
-			return row(w, "more: --cursor "+page.Next)
-		}
-		return nil
-	})
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
 }
 
 func lastFired(one *monitor.Rule, at time.Time) string {
@@ -237,33 +139,19 @@ func firings(one *monitor.Rule) string {
 	return strconv.Itoa(one.Fired)
 }
 
-func (a *app) showRule(cmd *cobra.Command, ref string) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	one, err := c.monitor().Rule(cmd.Context(), ref)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return failedErrorf("there is no rule %s: `attune-executor rule list` shows them", ref)
-	}
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, one, func(w io.Writer) error {
-		return details(w, [][2]string{
-			{"rule", one.Ref},
-			{"label", one.Label},
-			{"description", one.Description},
-			{"pack", one.PackRef},
-			{"trigger", one.TriggerRef},
-			{"action", one.ActionRef},
-			{"enabled", yesNo(one.Enabled)},
-			{"note", one.Note},
-			{"owner", one.Owner},
-			{"last fired", lastFired(&one.Rule, one.At)},
-			{"fired", fmt.Sprintf("%s, %d of them could not be carried out", firings(&one.Rule), one.Disabled)},
-			{"changed", one.Updated.UTC().Format(time.RFC3339)},
-		}, "conditions", one.Conditions, "parameters", one.Params)
-	})
+func rulePage(w *page, one *monitor.RuleDetail) {
+	w.details([][2]string{
+		{"rule", one.Ref},
+		{"label", one.Label},
+		{"description", one.Description},
+		{"pack", one.PackRef},
+		{"trigger", one.TriggerRef},
+		{"action", one.ActionRef},
+		{"enabled", yesNo(one.Enabled)},
+		{"note", one.Note},
+		{"owner", one.Owner},
+		{"last fired", lastFired(&one.Rule, one.At)},
+		{"fired", fmt.Sprintf("%s, %d of them could not be carried out", firings(&one.Rule), one.Disabled)},
+		{"changed", one.Updated.UTC().Format(time.RFC3339)},
+	}, "conditions", one.Conditions, "parameters", one.Params)
 }

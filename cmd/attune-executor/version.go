@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -49,8 +48,8 @@ func newVersionCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info := readBuildInfo()
-			return a.print(cmd, info, func(w io.Writer) error {
-				return row(w, "attune-executor "+info.Version, "commit "+info.Commit, info.Go, info.OS+"/"+info.Arch)
+			return a.write(cmd, info, func(w *page) {
+				w.row("attune-executor "+info.Version, "commit "+info.Commit, info.Go, info.OS+"/"+info.Arch)
 			})
 		},
 	}

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -10,43 +11,95 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/triage"
 )
 
 func newWorkersCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "workers",
 		Short:   "Look at the workers, and take them out of service",
 		Example: "  attune-executor workers list\n  attune-executor workers show worker-node-01\n  attune-executor workers drain worker-node-01 --yes --wait",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		&cobra.Command{
+	},
+		reading(a, &cobra.Command{
 			Use:     "list",
 			Short:   "List the workers with their heartbeat, load, queue and health",
 			Example: "  attune-executor workers list -o json",
-			Args:    cobra.NoArgs,
-			RunE:    func(cmd *cobra.Command, _ []string) error { return a.listWorkers(cmd) },
-		},
-		&cobra.Command{
+		}, unchecked, (*client).workers, workersPage),
+		reading(a, &cobra.Command{
 			Use:     "show WORKER",
 			Short:   "Show one worker, by id or name",
 			Example: "  attune-executor workers show worker-node-01",
 			Args:    oneArg("the id or name of a worker"),
-			RunE:    func(cmd *cobra.Command, args []string) error { return a.showWorker(cmd, args[0]) },
-		},
+		}, unchecked, (*client).worker, workerPage),
+		a.workerAction(triage.CordonWorker, "Hand nothing more to a worker; what it has goes on",
+			"Hand nothing more to a worker until it is uncordoned. What it has goes on, begun or not. A restart of the worker does\n"+
+				"not end it. When the command has ended with 0, no execution is handed to the worker any more.",
+			"  attune-executor workers cordon worker-node-01 --reason 'its disk is full'"),
+		a.workerAction(triage.UncordonWorker, "Hand work to a worker again, after a cordon or a drain", "",
+			"  attune-executor workers uncordon worker-node-01"),
+		a.workerAction(triage.DrainWorker, "Empty a worker: nothing new, what runs ends, the rest goes to others",
+			"Hand nothing more to a worker, and give what it has not begun to other workers; what runs there goes on to its end.\n"+
+				"Of workers that do not refuse outdated hand-overs nothing is taken away: they end what they have. Asks first, unless\n"+
+				"--yes is given.",
+			"  attune-executor workers drain worker-node-01 --yes --wait --timeout 10m\n"+
+				"  attune-executor workers drain worker-node-01 --dry-run"),
+		a.workerAction(triage.ForgetWorker, "Remove a worker that is gone, with its queues",
+			"Remove the row of a worker that is inactive or sends no heartbeats, its queues and the routes of its dead letters. It is\n"+
+				"refused while anything runs there, was handed to it, or lies in its queue of hand-overs. A worker that starts again\n"+
+				"later under its name is a new one. Asks first, unless --yes is given.",
+			"  attune-executor workers forget worker-node-01 --yes"),
 	)
-	cmd.AddCommand(a.workerActs()...)
-	return cmd
 }
 
-func (a *app) workers(cmd *cobra.Command) (*monitor.Workers, error) {
-	c, err := a.connect(cmd)
+// workersView are the workers that there are.
+type workersView struct {
+	*monitor.Workers
+
+	views []workerView
+}
+
+// MarshalJSON encodes the list alone.
+func (v workersView) MarshalJSON() ([]byte, error) { return json.Marshal(v.views) }
+
+func (c *client) workers([]string) (workersView, error) {
+	all, err := c.monitor().Workers(c.cmd.Context())
 	if err != nil {
-		return nil, err
+		return workersView{}, err
 	}
-	defer c.store.Close()
-	return c.monitor().Workers(cmd.Context())
+	views := make([]workerView, len(all.List))
+	for i, worker := range all.List {
+		views[i] = viewWorker(worker, all)
+	}
+	return workersView{all, views}, nil
+}
+
+func (c *client) worker(args []string) (workerView, error) {
+	all, err := c.workers(args)
+	for _, v := range all.views {
+		if v.Name == args[0] || strconv.FormatInt(v.ID, 10) == args[0] {
+			return v, nil
+		}
+	}
+	return workerView{}, cmp.Or(err, noWorker(args[0]))
+}
+
+func noWorker(which string) error {
+	return failedErrorf("there is no worker %s: `attune-executor workers list` shows them", which)
+}
+
+func workersPage(w *page, all workersView) {
+	table(w, "", all.views,
+		col("ID", func(v *workerView) any { return v.ID }),
+		col("NAME", func(v *workerView) any { return v.Name }),
+		col("HEALTH", func(v *workerView) any { return v.Health }),
+		col("HEARTBEAT", func(v *workerView) any { return v.age() }),
+		col("LOAD", func(v *workerView) any { return v.load() }),
+		col("QUEUE", func(v *workerView) any { return v.queue() }),
+		col("RUNTIMES", func(v *workerView) any { return dash(strings.Join(v.Runtimes, ",")) }),
+		col("NOTE", func(v *workerView) any { return v.note(all.At) }))
+	if all.More {
+		w.row("there are more than can be listed")
+	}
 }
 
 // workerView is a worker with the verdict on it.
@@ -132,46 +185,6 @@ func (v workerView) queue() string {
 	}
 }
 
-func (a *app) listWorkers(cmd *cobra.Command) error {
-	all, err := a.workers(cmd)
-	if err != nil {
-		return err
-	}
-	views := make([]workerView, 0, len(all.List))
-	for _, worker := range all.List {
-		views = append(views, viewWorker(worker, all))
-	}
-	return a.print(cmd, views, func(w io.Writer) error {
-		if err := row(w, "ID", "NAME", "HEALTH", "HEARTBEAT", "LOAD", "QUEUE", "RUNTIMES", "NOTE"); err != nil {
-			return err
-		}
-		for _, v := range views {
-			if err := row(w, v.ID, v.Name, v.Health, v.age(), v.load(), v.queue(), dash(strings.Join(v.Runtimes, ",")), v.note(all.At)); err != nil {
-				return err
-			}
-		}
-		if all.More {
-			return row(w, "there are more than can be listed")
-		}
-		return nil
-	})
-}
-
-func (a *app) showWorker(cmd *cobra.Command, which string) error {
-	all, err := a.workers(cmd)
-	if err != nil {
-		return err
-	}
-	for _, worker := range all.List {
-		if worker.Name != which && strconv.FormatInt(worker.ID, 10) != which {
-			continue
-		}
-		v := viewWorker(worker, all)
-		return a.print(cmd, v, func(w io.Writer) error { return workerTable(w, v) })
-	}
-	return failedErrorf("there is no worker %s: `attune-executor workers list` shows them", which)
-}
-
 // probeLines say what the engine saw when it last looked.
 func (v workerView) probeLines() [][2]string {
 	p := v.Probe
@@ -221,7 +234,7 @@ func (v workerView) probeLines() [][2]string {
 	return lines
 }
 
-func workerTable(w io.Writer, v workerView) error {
+func workerPage(w *page, v workerView) {
 	lines := [][2]string{
 		{"worker", fmt.Sprintf("%d %s", v.ID, v.Name)},
 		{"health", string(v.Health)},
@@ -243,10 +256,5 @@ func workerTable(w io.Writer, v workerView) error {
 	if v.Cordoned {
 		lines = append(lines, [2]string{"cordoned", dash(v.CordonReason)})
 	}
-	for _, line := range lines {
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	w.facts(lines)
 }

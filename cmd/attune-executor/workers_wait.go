@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/triage"
 )
@@ -23,16 +20,9 @@ const (
 	drainTell = 15 * time.Second
 )
 
-// drainedView is a receipt with how long it took.
-type drainedView struct {
-	*triage.WorkerReceipt
-
-	Seconds float64 `json:"waited_seconds"`
-}
-
 // awaitDrained waits until nothing is at a worker, and says how it goes.
-func (a *app) awaitDrained(cmd *cobra.Command, d *desk, receipt *triage.WorkerReceipt, timeout time.Duration) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+func (t *triageClient) awaitDrained(receipt *triage.WorkerReceipt, timeout time.Duration) error {
+	ctx, stop := signal.NotifyContext(t.cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -40,9 +30,9 @@ func (a *app) awaitDrained(cmd *cobra.Command, d *desk, receipt *triage.WorkerRe
 		defer cancel()
 	}
 	begin := time.Now()
-	progress := drainProgress{app: a, begin: begin}
+	progress := drainProgress{app: t.app, begin: begin}
 	for {
-		now, err := d.WorkerNow(ctx, triage.WorkerOrder{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
+		now, err := t.WorkerNow(ctx, triage.WorkerOrder{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
 		switch {
 		case ctx.Err() != nil:
 			return drainGivenUp(ctx, receipt, timeout)
@@ -53,9 +43,8 @@ func (a *app) awaitDrained(cmd *cobra.Command, d *desk, receipt *triage.WorkerRe
 		}
 		receipt.After = *now
 		if now.Empty() {
-			view := drainedView{receipt, time.Since(begin).Seconds()}
-			return a.print(cmd, view, func(w io.Writer) error {
-				return row(w, fmt.Sprintf("worker %s has drained: nothing is there any more, after %s", now.Name, short(time.Since(begin))))
+			return t.show(extended{receipt, "waited_seconds", time.Since(begin).Seconds()}, func(w *page) {
+				w.rowf("worker %s has drained: nothing is there any more, after %s", now.Name, short(time.Since(begin)))
 			})
 		}
 		if !now.Cordoned {

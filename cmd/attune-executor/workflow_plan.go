@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,50 +19,37 @@ type taskFate struct {
 	Would  string `json:"would_be"`
 }
 
-// workflowCancelView is the plan of a cancellation, task by task.
-type workflowCancelView struct {
-	*triage.CancelPlan
-
-	Tasks  []taskFate `json:"tasks"`
-	DryRun bool       `json:"dry_run"`
-}
-
 // planWorkflowCancel shows what would become of a workflow, of its tasks, and of what
 // runs below them, and does nothing.
 func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOptions) error {
 	if options.wait || options.timeout != 0 {
 		return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
 	}
-	d, err := a.openDesk(cmd, false)
+	t, err := a.openTriage(cmd, false)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	plan, err := d.PlanCancel(cmd.Context(), triage.CancelOrder{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
+	defer t.close()
+	plan, err := t.PlanCancel(cmd.Context(), triage.CancelOrder{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
 	if err != nil {
-		return cancelProblem(cmd.Context(), err)
+		return cancelError(cmd.Context(), err)
 	}
-	view := workflowCancelView{CancelPlan: plan, Tasks: []taskFate{}, DryRun: true}
-	if detail, err := d.monitor().Workflow(cmd.Context(), id); err == nil { // one that was not begun has no tasks
-		view.Tasks = fates(detail, plan)
+	tasks := []taskFate{}
+	if detail, err := t.monitor().Workflow(cmd.Context(), id); err == nil { // one that was not begun has no tasks
+		tasks = fates(detail, plan)
 	}
-	return a.print(cmd, view, func(w io.Writer) error {
-		if err := cancelPlanTable(w, plan); err != nil || len(view.Tasks) == 0 {
-			return err
+	_, err = t.settle(options.flags, extended{plan, "tasks", tasks}, func(w *page) {
+		cancelPlanPage(w, plan)
+		if len(tasks) == 0 {
+			return
 		}
-		if _, err := fmt.Fprintln(w); err != nil {
-			return err
-		}
-		if err := row(w, "TASK", "STATUS", "WOULD BE"); err != nil {
-			return err
-		}
-		for _, fate := range view.Tasks {
-			if err := row(w, fate.Task, fate.Status, fate.Would); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+		w.row()
+		table(w, "", tasks,
+			col("TASK", func(one *taskFate) any { return one.Task }),
+			col("STATUS", func(one *taskFate) any { return one.Status }),
+			col("WOULD BE", func(one *taskFate) any { return one.Would }))
+	}, nil)
+	return err
 }
 
 // fates says of every task what would become of it.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ type workflowShow struct {
 
 func newWorkflowShowCommand(a *app) *cobra.Command {
 	options := workflowShow{}
+	var id int64
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one workflow: where its tasks are and why, its variables, what was decided",
@@ -28,7 +28,7 @@ func newWorkflowShowCommand(a *app) *cobra.Command {
 		Example: "  attune-executor workflow show 42\n  attune-executor workflow show 42 --graph --log\n" +
 			"  attune-executor workflow show 42 --dot | dot -Tsvg > 42.svg",
 		Args: oneArg("the id of a workflow"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			switch {
 			case options.graph && options.dot:
 				return usageErrorf("--graph and --dot exclude each other")
@@ -37,8 +37,10 @@ func newWorkflowShowCommand(a *app) *cobra.Command {
 			case (options.ascii || options.width > 0) && !options.graph:
 				return usageErrorf("--ascii and --width need --graph")
 			}
-			return a.showWorkflow(cmd, args[0], options)
+			id, err = aWorkflow.id(args[0])
+			return err
 		},
+		RunE: a.connected(func(c *client, _ []string) error { return c.showWorkflow(id, options) }),
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&options.graph, "graph", false, "draw the tasks")
@@ -57,38 +59,6 @@ type workflowView struct {
 	DOT     string `json:"dot,omitempty"`
 }
 
-func (a *app) showWorkflow(cmd *cobra.Command, text string, options workflowShow) error {
-	id, err := workflowID(text)
-	if err != nil {
-		return err
-	}
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	d, err := c.monitor().Workflow(cmd.Context(), id)
-	if err != nil {
-		return workflowError(id, err)
-	}
-	view, drawn := workflowView{WorkflowDetail: d}, true
-	if options.graph {
-		view.Drawing, drawn = d.Draw(a.columns(options.width), options.ascii)
-	}
-	if options.dot {
-		view.DOT, drawn = d.DOT()
-	}
-	if !drawn {
-		return failedErrorf("workflow %d cannot be drawn: %s", id, d.Unreadable)
-	}
-	return a.print(cmd, view, func(w io.Writer) error {
-		if options.dot {
-			return lines(w, view.DOT)
-		}
-		return workflowTable(w, d, view.Drawing, options)
-	})
-}
-
 // columns is how wide the terminal is.
 func (a *app) columns(wanted int) int {
 	for _, setting := range a.environ {
@@ -99,53 +69,28 @@ func (a *app) columns(wanted int) int {
 	return max(wanted, 0)
 }
 
-// lines writes a text of many lines, without what could steer the terminal.
-func lines(w io.Writer, text string) error {
-	for line := range strings.Lines(text) {
-		if _, err := fmt.Fprintln(w, clean(strings.TrimSuffix(line, "\n"))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func workflowTable(w io.Writer, d *monitor.WorkflowDetail, drawing string, options workflowShow) error {
-	for _, fact := range workflowFacts(d) {
-		if err := row(w, fact[0], fact[1]); err != nil {
-			return err
-		}
-	}
-	section := func(title string, write func() error) error {
-		if _, err := fmt.Fprintln(w, "\n"+title); err != nil {
-			return err
-		}
-		return write()
-	}
+func workflowPage(w *page, d *monitor.WorkflowDetail, drawing string, options workflowShow) {
+	w.facts(workflowFacts(d))
 	if len(d.Variables) > 0 && string(d.Variables) != "{}" {
-		if err := section("variables", func() error { return lines(w, pretty(d.Variables)+"\n") }); err != nil {
-			return err
-		}
+		w.text("\nvariables")
+		w.lines(pretty(d.Variables))
 	}
-	show, title := func() error { return workflowTasks(w, d) }, "tasks"
 	if options.graph {
-		show, title = func() error { return lines(w, drawing) }, "graph"
-	}
-	if err := section(title, show); err != nil {
-		return err
+		w.text("\ngraph")
+		w.lines(drawing)
+	} else {
+		w.text("\ntasks")
+		workflowTasks(w, d)
 	}
 	if !options.log {
-		return nil
+		return
 	}
-	return section("log", func() error {
-		for _, decision := range d.Log {
-			for _, line := range decision.Lines {
-				if err := row(w, "  "+decision.At.Format(time.RFC3339), decision.Version, line); err != nil {
-					return err
-				}
-			}
+	w.text("\nlog")
+	for _, decision := range d.Log {
+		for _, line := range decision.Lines {
+			w.row("  "+decision.At.Format(time.RFC3339), decision.Version, line)
 		}
-		return nil
-	})
+	}
 }
 
 func workflowFacts(d *monitor.WorkflowDetail) [][2]string {
@@ -175,22 +120,18 @@ func workflowFacts(d *monitor.WorkflowDetail) [][2]string {
 	}
 	if d.FinishedAt != nil {
 		add("ended", at(*d.FinishedAt, d.At))
-		add("took", workflowTook(&d.Workflow))
+		add("took", spanText(d.StartedAt, d.FinishedAt))
 	} else if d.Deadline != nil {
 		add("deadline", dueText(*d.Deadline, d.At))
 	}
-	if d.Error != "" {
-		add("error", d.Error)
-	}
+	add("error", d.Error)
 	return facts
 }
 
 // workflowTasks lists the tasks; below one over a list, the items that have not
 // ended or not succeeded.
-func workflowTasks(w io.Writer, d *monitor.WorkflowDetail) error {
-	if err := row(w, "  TASK", "STATUS", "EXECUTION", "ATTEMPTS", "TOOK", "WHY"); err != nil {
-		return err
-	}
+func workflowTasks(w *page, d *monitor.WorkflowDetail) {
+	w.row("  TASK", "STATUS", "EXECUTION", "ATTEMPTS", "TOOK", "WHY")
 	for i := range d.List {
 		task := &d.List[i]
 		name, execution, attempts := "  "+task.Name, "-", "-"
@@ -207,16 +148,11 @@ func workflowTasks(w io.Writer, d *monitor.WorkflowDetail) error {
 			execution = strconv.FormatInt(task.Children[0].Execution, 10)
 		}
 		took := spanText(task.StartedAt, task.FinishedAt)
-		if err := row(w, name, taskStatus(task), execution, attempts, took, dash(cut(task.Why, 80))); err != nil {
-			return err
-		}
+		w.row(name, taskStatus(task), execution, attempts, took, dash(cut(task.Why, 80)))
 		if many {
-			if err := workflowItems(w, task, d.At); err != nil {
-				return err
-			}
+			workflowItems(w, task, d.At)
 		}
 	}
-	return nil
 }
 
 // taskStatus is where a task is, with the statuses of its only child while it runs.
@@ -227,7 +163,7 @@ func taskStatus(task *monitor.WorkflowTask) string {
 	return task.Says
 }
 
-func workflowItems(w io.Writer, task *monitor.WorkflowTask, now time.Time) error {
+func workflowItems(w *page, task *monitor.WorkflowTask, now time.Time) {
 	for i := range task.Children {
 		child := &task.Children[i]
 		if child.Index == nil || child.Status == "completed" {
@@ -241,14 +177,30 @@ func workflowItems(w io.Writer, task *monitor.WorkflowTask, now time.Time) error
 			why = "is repeated " + dueText(*child.Due, now)
 		}
 		took := spanText(child.StartedAt, child.FinishedAt)
-		err := row(w, fmt.Sprintf("    [%d]", *child.Index), child.Status, child.Execution, child.Attempt, took, dash(cut(why, 80)))
-		if err != nil {
-			return err
-		}
+		w.row(fmt.Sprintf("    [%d]", *child.Index), child.Status, child.Execution, child.Attempt, took, dash(cut(why, 80)))
 	}
-	return nil
 }
 
-func spanText(from, to *time.Time) string {
-	return tookText(monitor.Execution{StartedAt: from, FinishedAt: to})
+func (c *client) showWorkflow(id int64, options workflowShow) error {
+	d, err := c.monitor().Workflow(c.cmd.Context(), id)
+	if err != nil {
+		return workflowError(id, err)
+	}
+	view, drawn := workflowView{WorkflowDetail: d}, true
+	if options.graph {
+		view.Drawing, drawn = d.Draw(c.columns(options.width), options.ascii)
+	}
+	if options.dot {
+		view.DOT, drawn = d.DOT()
+	}
+	if !drawn {
+		return failedErrorf("workflow %d cannot be drawn: %s", id, d.Unreadable)
+	}
+	return c.show(view, func(w *page) {
+		if options.dot {
+			w.lines(view.DOT)
+			return
+		}
+		workflowPage(w, d, view.Drawing, options)
+	})
 }
