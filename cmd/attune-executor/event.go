@@ -1,13 +1,27 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 func newEventCommand(a *app) *cobra.Command {
@@ -108,4 +122,256 @@ func eventPage(w *page, d *monitor.EventDetail) {
 	if d.More && len(d.Rules) > 0 {
 		w.row("the trigger has more rules")
 	}
+}
+
+// emitOptions are the flags of `emit`.
+type emitOptions struct {
+	payload     string
+	payloadFile string
+	rule        string
+	wait        bool
+	timeout     time.Duration
+}
+
+func newEmitCommand(a *app) *cobra.Command {
+	options := &emitOptions{}
+	cmd := &cobra.Command{
+		Use:   "emit TRIGGER",
+		Short: "Emit an event of a trigger",
+		Long: "Emit an event of a trigger, which fires the rules whose conditions its payload meets. The payload must fit what the\n" +
+			"trigger promises (its out_schema). With --wait the rules that it fires are listed once their executions have ended;\n" +
+			"the exit code is 0 only if all of them completed.",
+		Example: "  attune-executor emit shop.order_placed --payload '{\"order\": 7}' --wait\n" +
+			"  attune-executor emit shop.order_placed --payload-file order.yaml --rule shop.deliver",
+		Args: oneArg("the ref of a trigger, such as shop.order_placed"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.emit(cmd, args[0], options) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&options.payload, "payload", "", "the payload as JSON; @FILE reads it from a file, @- from standard input")
+	flags.StringVar(&options.payloadFile, "payload-file", "", "a YAML or JSON file with the payload, - for the standard input")
+	flags.StringVar(&options.rule, "rule", "", "the only rule that it may fire")
+	flags.BoolVar(&options.wait, "wait", false, "wait until what it fires has ended")
+	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	return cmd
+}
+
+// readPayload takes the payload from the flag or the file.
+func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
+	name, isFile := strings.CutPrefix(o.payload, "@")
+	switch {
+	case o.payload != "" && o.payloadFile != "":
+		return nil, usageErrorf("--payload and --payload-file exclude each other")
+	case isFile && name == "":
+		return nil, usageErrorf("--payload @ names no file: write @FILE, or @- for the standard input")
+	case isFile:
+		return readPayloadFile(name, stdin)
+	case o.payload != "":
+		if _, ok := parseJSON(o.payload); !ok {
+			return nil, usageErrorf("--payload is not JSON: quote it, such as '{\"order\": 7}'")
+		}
+		return json.RawMessage(o.payload), nil
+	case o.payloadFile == "":
+		return nil, nil
+	}
+	return readPayloadFile(o.payloadFile, stdin)
+}
+
+func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
+	file, err := openParams(name, stdin)
+	if err != nil {
+		return nil, usageErrorf("read the payload: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	raw, err := readBounded(name, file)
+	if err != nil {
+		return nil, err
+	}
+	if json.Valid(raw) {
+		return bytes.TrimSpace(raw), nil // with all digits of its numbers
+	}
+	var value any
+	if err := yaml.Unmarshal(raw, &value); err != nil {
+		return nil, usageErrorf("%s is neither YAML nor JSON: %w", name, err)
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, usageErrorf("%s cannot be written as JSON: %w", name, err)
+	}
+	return encoded, nil
+}
+
+// emitResult is what `emit` prints.
+type emitResult struct {
+	ID      int64  `json:"id"`
+	Trigger string `json:"trigger"`
+	// Matches counts the rules that it fires, as they are now.
+	Matches int                   `json:"matches"`
+	Note    string                `json:"note,omitempty"`
+	Rules   []monitor.RuleVerdict `json:"rules"`
+}
+
+func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) error {
+	if options.timeout != 0 && !options.wait {
+		return usageErrorf("--timeout needs --wait")
+	}
+	payload, err := options.readPayload(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	c, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.store.Close()
+	done, err := c.emitEvent(cmd.Context(), submit.Event{
+		TriggerRef: trigger, Payload: payload, RuleRef: options.rule, Execution: emittingExecution(),
+	})
+	if err != nil {
+		return err
+	}
+	if options.wait {
+		return a.awaitEvent(cmd, c, done, options.timeout)
+	}
+	detail, err := c.monitor().EventDetail(cmd.Context(), done.ID)
+	if err != nil {
+		return err
+	}
+	return a.write(cmd, emitted(done, detail), func(w *page) {
+		w.rowf("event %d emitted: %s; look with `attune-executor event show %d`", done.ID, matchWords(done, detail), done.ID)
+	})
+}
+
+// emittingExecution is the execution whose action runs this command, 0 if none does.
+func emittingExecution() int64 {
+	id, err := strconv.ParseInt(os.Getenv("ATTUNE_EXEC_ID"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+func emitted(done submit.Emitted, detail *monitor.EventDetail) emitResult {
+	return emitResult{ID: done.ID, Trigger: done.TriggerRef, Matches: len(firing(detail)), Note: detail.Note, Rules: detail.Rules}
+}
+
+// firing are the rules that an event fires or has fired.
+func firing(detail *monitor.EventDetail) []monitor.RuleVerdict {
+	var list []monitor.RuleVerdict
+	for _, one := range detail.Rules {
+		if slices.Contains([]string{monitor.VerdictFired, monitor.VerdictDisabled, monitor.VerdictWaiting}, one.Verdict) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+func matchWords(done submit.Emitted, detail *monitor.EventDetail) string {
+	switch matches := len(firing(detail)); {
+	case !done.Enabled:
+		return fmt.Sprintf("trigger %s is disabled and fires no rule", done.TriggerRef)
+	case len(detail.Rules) == 0:
+		return fmt.Sprintf("trigger %s has no rules", done.TriggerRef)
+	default:
+		return fmt.Sprintf("%d of %d rules match", matches, len(detail.Rules))
+	}
+}
+
+// emitEvent stores the event, with a publisher of its own.
+func (c *client) emitEvent(ctx context.Context, event submit.Event) (submit.Emitted, error) {
+	publisher, err := c.openPublisher(ctx, "attune-executor emit")
+	if err != nil {
+		return submit.Emitted{}, err
+	}
+	defer publisher.close()
+	submitter, err := c.submitter(publisher)
+	if err != nil {
+		return submit.Emitted{}, err
+	}
+	done, err := submitter.EmitEvent(ctx, event)
+	if err != nil {
+		return done, emitError(err)
+	}
+	err = c.awaitPublished(ctx, done.OutboxID)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		c.notef("the broker %s does not answer: event %d is stored and will be published by a running engine",
+			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
+	case publisher.returned.Load():
+		c.notef("no engine has run on this broker yet: event %d is stored and fires its rules when one does", done.ID)
+	default:
+		c.noteNoEngine(ctx, c, fmt.Sprintf("Event %d is stored and fires its rules when one runs.", done.ID))
+	}
+	return done, nil
+}
+
+// emitError gives errors of an event their exit codes and what to do.
+func emitError(err error) error {
+	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
+	_, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
+	_, isMismatch := errors.AsType[*submit.RuleMismatchError](err)
+	switch {
+	case isUnknown && unknown.Nearest == "":
+		return failedErrorf("%w: a trigger is there once its pack is applied", err)
+	case isUnknown:
+		return failedErrorf("%w", err)
+	case isInvalid, errors.Is(err, submit.ErrPayload):
+		return usageErrorf("%w", err)
+	case isMismatch:
+		return failedErrorf("%w: `attune-executor rule list` shows them", err)
+	case store.ClassOf(err) == store.ClassUnknown:
+		return failedErrorf("%w: whether it was emitted is unknown, look with `attune-executor event list`", err)
+	}
+	return err
+}
+
+// awaitEvent waits until what the event has fired has ended, and prints it.
+func (a *app) awaitEvent(cmd *cobra.Command, c *client, done submit.Emitted, timeout time.Duration) error {
+	ctx := cmd.Context()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	view := c.monitor()
+	for {
+		detail, err := view.EventDetail(ctx, done.ID)
+		if err == nil && detail.Matched != nil && allEnded(detail) {
+			if err := a.write(cmd, emitted(done, detail), func(w *page) { eventPage(w, detail) }); err != nil {
+				return err
+			}
+			return failures(detail)
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if ctx.Err() != nil || !supervise.Sleep(ctx, 100*time.Millisecond) {
+			return failedErrorf("what event %d fires has not ended yet: it goes on, look with `attune-executor event show %d`", done.ID, done.ID)
+		}
+	}
+}
+
+func allEnded(detail *monitor.EventDetail) bool {
+	for _, one := range detail.Rules {
+		if one.Verdict != monitor.VerdictFired {
+			continue
+		}
+		status, err := attune.ParseStatus(one.Enforcement.ExecutionStatus)
+		if one.Enforcement.Execution == 0 || err != nil || !status.Terminal() {
+			return false
+		}
+	}
+	return true
+}
+
+// failures is an error if something that the event fired did not complete.
+func failures(detail *monitor.EventDetail) error {
+	for _, one := range detail.Rules {
+		switch {
+		case one.Verdict == monitor.VerdictDisabled:
+			return failedErrorf("rule %s could not be carried out: %s", one.RuleRef, one.Why)
+		case one.Verdict == monitor.VerdictFired && one.Enforcement.ExecutionStatus != string(attune.StatusCompleted):
+			return failedErrorf("rule %s: %s: look with `attune-executor execution show %d`", one.RuleRef, one.Why, one.Enforcement.Execution)
+		}
+	}
+	return nil
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -97,4 +99,198 @@ func workflowError(id int64, err error) error {
 		return refusedErrorf("%w: nothing is to be changed", ended)
 	}
 	return unknownOutcome(err)
+}
+
+// workflowShow are the flags of `workflow show`.
+type workflowShow struct {
+	graph, dot, log, ascii bool
+	width                  int
+}
+
+func newWorkflowShowCommand(a *app) *cobra.Command {
+	options := workflowShow{}
+	var id int64
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one workflow: where its tasks are and why, its variables, what was decided",
+		Long: "Show one workflow, known by the id of its execution. --graph draws its tasks, --dot writes them in the language of\n" +
+			"Graphviz; both show where the tasks are now.",
+		Example: "  attune-executor workflow show 42\n  attune-executor workflow show 42 --graph --log\n" +
+			"  attune-executor workflow show 42 --dot | dot -Tsvg > 42.svg",
+		Args: oneArg("the id of a workflow"),
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			switch {
+			case options.graph && options.dot:
+				return usageErrorf("--graph and --dot exclude each other")
+			case options.width < 0:
+				return usageErrorf("--width must not be negative")
+			case (options.ascii || options.width > 0) && !options.graph:
+				return usageErrorf("--ascii and --width need --graph")
+			}
+			id, err = aWorkflow.id(args[0])
+			return err
+		},
+		RunE: a.connected(func(c *client, _ []string) error { return c.showWorkflow(id, options) }),
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&options.graph, "graph", false, "draw the tasks")
+	flags.BoolVar(&options.dot, "dot", false, "write the tasks in the language of Graphviz, and nothing else")
+	flags.BoolVar(&options.log, "log", false, "what was decided, and why")
+	flags.BoolVar(&options.ascii, "ascii", false, "draw without the signs that not every terminal has")
+	flags.IntVar(&options.width, "width", 0, "how many columns the drawing may have (default $COLUMNS, else 80)")
+	return cmd
+}
+
+// workflowView is a workflow with its drawing.
+type workflowView struct {
+	*monitor.WorkflowDetail
+
+	Drawing string `json:"drawing,omitempty"`
+	DOT     string `json:"dot,omitempty"`
+}
+
+// columns is how wide the terminal is.
+func (a *app) columns(wanted int) int {
+	for _, setting := range a.environ {
+		if text, ok := strings.CutPrefix(setting, "COLUMNS="); ok && wanted == 0 {
+			wanted, _ = strconv.Atoi(text) // what is no number leaves it to the default
+		}
+	}
+	return max(wanted, 0)
+}
+
+func workflowPage(w *page, d *monitor.WorkflowDetail, drawing string, options workflowShow) {
+	w.facts(workflowFacts(d))
+	if len(d.Variables) > 0 && string(d.Variables) != "{}" {
+		w.text("\nvariables")
+		w.lines(pretty(d.Variables))
+	}
+	if options.graph {
+		w.text("\ngraph")
+		w.lines(drawing)
+	} else {
+		w.text("\ntasks")
+		workflowTasks(w, d)
+	}
+	if !options.log {
+		return
+	}
+	w.text("\nlog")
+	for _, decision := range d.Log {
+		for _, line := range decision.Lines {
+			w.row("  "+decision.At.Format(time.RFC3339), decision.Version, line)
+		}
+	}
+}
+
+func workflowFacts(d *monitor.WorkflowDetail) [][2]string {
+	facts := [][2]string{
+		{"workflow", strconv.FormatInt(d.Execution, 10)},
+		{"action", d.ActionRef},
+		{"status", workflowStatus(&d.Workflow)},
+	}
+	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
+	if d.Paused && d.PauseReason != "" && d.FinishedAt == nil {
+		add("paused", d.PauseReason)
+	}
+	if d.PausedAbove != 0 {
+		add("paused with", fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` has both go on", d.PausedAbove, d.PausedAbove))
+	}
+	if d.Unreadable == "" {
+		add("tasks", tasksText(&d.Workflow)+" have ended")
+	} else {
+		add("unreadable", d.Unreadable)
+	}
+	if d.Within != nil {
+		add("within", fmt.Sprintf("task %s of workflow %d", d.Within.Task, d.Within.Execution))
+	}
+	add("requested", at(d.Created, d.At))
+	if d.StartedAt != nil {
+		add("begun", at(*d.StartedAt, d.At))
+	}
+	if d.FinishedAt != nil {
+		add("ended", at(*d.FinishedAt, d.At))
+		add("took", spanText(d.StartedAt, d.FinishedAt))
+	} else if d.Deadline != nil {
+		add("deadline", dueText(*d.Deadline, d.At))
+	}
+	add("error", d.Error)
+	return facts
+}
+
+// workflowTasks lists the tasks; below one over a list, the items that have not
+// ended or not succeeded.
+func workflowTasks(w *page, d *monitor.WorkflowDetail) {
+	w.row("  TASK", "STATUS", "EXECUTION", "ATTEMPTS", "TOOK", "WHY")
+	for i := range d.List {
+		task := &d.List[i]
+		name, execution, attempts := "  "+task.Name, "-", "-"
+		if task.Within != "" {
+			name = "    " + task.Name
+		}
+		if task.Attempts > 0 {
+			attempts = strconv.FormatInt(task.Attempts, 10)
+		}
+		many := task.Made > 1 || len(task.Children) == 1 && task.Children[0].Index != nil
+		if many {
+			execution = fmt.Sprintf("%d of them", task.Made)
+		} else if len(task.Children) == 1 {
+			execution = strconv.FormatInt(task.Children[0].Execution, 10)
+		}
+		took := spanText(task.StartedAt, task.FinishedAt)
+		w.row(name, taskStatus(task), execution, attempts, took, dash(cut(task.Why, 80)))
+		if many {
+			workflowItems(w, task, d.At)
+		}
+	}
+}
+
+// taskStatus is where a task is, with the statuses of its only child while it runs.
+func taskStatus(task *monitor.WorkflowTask) string {
+	if task.Status == "running" && len(task.Children) == 1 && task.Children[0].Index == nil && task.Children[0].Status != "running" {
+		return task.Says + ", " + task.Children[0].Status
+	}
+	return task.Says
+}
+
+func workflowItems(w *page, task *monitor.WorkflowTask, now time.Time) {
+	for i := range task.Children {
+		child := &task.Children[i]
+		if child.Index == nil || child.Status == "completed" {
+			continue
+		}
+		why := child.Error
+		switch {
+		case child.Inquiry != 0:
+			why = fmt.Sprintf("waits for the answer to inquiry %d", child.Inquiry)
+		case child.Due != nil:
+			why = "is repeated " + dueText(*child.Due, now)
+		}
+		took := spanText(child.StartedAt, child.FinishedAt)
+		w.row(fmt.Sprintf("    [%d]", *child.Index), child.Status, child.Execution, child.Attempt, took, dash(cut(why, 80)))
+	}
+}
+
+func (c *client) showWorkflow(id int64, options workflowShow) error {
+	d, err := c.monitor().Workflow(c.cmd.Context(), id)
+	if err != nil {
+		return workflowError(id, err)
+	}
+	view, drawn := workflowView{WorkflowDetail: d}, true
+	if options.graph {
+		view.Drawing, drawn = d.Draw(c.columns(options.width), options.ascii)
+	}
+	if options.dot {
+		view.DOT, drawn = d.DOT()
+	}
+	if !drawn {
+		return failedErrorf("workflow %d cannot be drawn: %s", id, d.Unreadable)
+	}
+	return c.show(view, func(w *page) {
+		if options.dot {
+			w.lines(view.DOT)
+			return
+		}
+		workflowPage(w, d, view.Drawing, options)
+	})
 }
