@@ -260,3 +260,26 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
+
+// within is a context that ends after a while; 0 is without end.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// tellStored says what becomes of a thing, such as an execution that begins, if the broker did not confirm its
+// message or no engine is there for it.
+func (c *client) tellStored(ctx context.Context, p *publisher, published error, what, then string) {
+	switch {
+	case published != nil && ctx.Err() == nil:
+		c.notef("the broker %s does not answer: %s is stored and will be published by a running engine", config.MaskURL(c.cfg.MessageQueue.URL), what)
+	case p.returned.Load():
+		c.notef("no engine has run on this broker yet: %s is stored and %s when one does", what, then)
+	default:
+		if gone, err := c.monitor().EngineGone(ctx); err == nil && gone {
+			c.notef("%s %s is stored and %s when one runs.", monitor.NoEngine, strings.ToUpper(what[:1])+what[1:], then)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
-	}, aDeadLetter, (*monitor.Monitor).Letter, letterPage),
+	}, aDeadLetter, reader((*monitor.Monitor).Letter), letterPage),
 		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a), newDLQExportCommand(a), newDLQStatsCommand(a))
 }
 
@@ -110,45 +109,52 @@ func (v *lettersView) none() string {
 
 func letterPage(w *page, d *monitor.LedgerDetail) {
 	now := d.Reading.At
-	lines := [][2]string{
-		{"dead letter", strconv.FormatInt(d.ID, 10)},
-		{"what", fmt.Sprintf("%s (%s), %s", d.What, d.Type, count(int(d.Size), "byte"))},
-		{"died", diedText(d, now)},
-		{"stored", agoText(d.LedgerEntry.At, now)},
-		{"sent to", dash(d.Exchange) + " with the key " + dash(d.RoutingKey)},
-		{"message", dash(d.MessageID)},
+	ago := func(at *time.Time) string {
+		if at == nil {
+			return ""
+		}
+		return ", " + agoText(*at, now)
 	}
-	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
-	add("correlation", d.CorrelationID)
+	w.row("dead letter", d.ID)
+	w.row("what", fmt.Sprintf("%s (%s), %s", d.What, d.Type, count(int(d.Size), "byte")))
+	w.row("died", d.Reason+" in "+dash(d.Queue)+ago(d.Died))
+	w.row("stored", agoText(d.LedgerEntry.At, now))
+	w.row("sent to", dash(d.Exchange)+" with the key "+dash(d.RoutingKey))
+	w.row("message", dash(d.MessageID))
+	w.fact("correlation", d.CorrelationID)
 	if d.LedgerEntry.Execution != nil {
-		add("execution", executionThen(d))
-		add("now", executionNow(d.ExecutionNow))
+		w.row("execution", executionThen(d))
+		w.row("now", executionNow(d.ExecutionNow))
 	}
 	if d.WorkerID != nil {
-		add("worker", strings.TrimSpace(idText(d.WorkerID)+" "+d.WorkerName))
+		w.row("worker", strings.TrimSpace(idText(d.WorkerID)+" "+d.WorkerName))
 	}
 	if d.Open() {
-		add("decision", "none: it waits for a person")
+		w.row("decision", "none: it waits for a person")
 	} else {
-		decided := d.Decision + " by " + dash(d.DecidedBy)
-		if d.DecidedAt != nil {
-			decided += ", " + agoText(*d.DecidedAt, now)
+		w.row("decision", d.Decision+" by "+dash(d.DecidedBy)+ago(d.DecidedAt))
+	}
+	w.fact("because", d.Detail)
+	requeue := map[string]string{monitor.RequeueRepeats: "repeats the execution", monitor.RequeueSends: "sends the message again"}
+	w.row("requeue", cmp.Or(requeue[d.Verdict.Requeue], "is refused")+": "+d.Verdict.Why)
+	w.row("advice", adviceText(d))
+	for _, document := range []struct {
+		name string
+		text json.RawMessage
+	}{{"deaths", d.XDeath}, {"headers", d.Headers}, {"evidence", d.Evidence}} {
+		if string(document.text) != "null" {
+			w.document(document.name, document.text)
 		}
-		add("decision", decided)
 	}
-	add("because", d.Detail)
-	add("requeue", requeueText(d.Verdict)+": "+d.Verdict.Why)
-	add("advice", adviceText(d))
-	w.facts(lines)
-	letterDocuments(w, d)
-}
-
-func diedText(d *monitor.LedgerDetail, now time.Time) string {
-	text := d.Reason + " in " + dash(d.Queue)
-	if d.Died != nil {
-		text += ", " + agoText(*d.Died, now)
+	title := "body"
+	if d.Body.Cut {
+		title += fmt.Sprintf(", its beginning (%d bytes in all: `attune-executor dlq export` has them)", d.Size)
 	}
-	return text
+	if d.Body.Format == "empty" {
+		w.row("\nthe body is empty")
+	} else {
+		w.text("\n" + title + "\n" + strings.TrimRight(bodyText(d.Body), "\n"))
+	}
 }
 
 func executionThen(d *monitor.LedgerDetail) string {
@@ -179,56 +185,20 @@ func executionNow(x *monitor.LetterExecution) string {
 	return text
 }
 
-func requeueText(v monitor.LetterVerdict) string {
-	switch v.Requeue {
-	case monitor.RequeueRepeats:
-		return "repeats the execution"
-	case monitor.RequeueSends:
-		return "sends the message again"
-	default:
-		return "is refused"
-	}
-}
-
 func adviceText(d *monitor.LedgerDetail) string {
-	id := d.ID
-	switch d.Verdict.Advice {
-	case monitor.AdviseRequeue:
-		return fmt.Sprintf("requeue it: `attune-executor dlq requeue %d`", id)
-	case monitor.AdviseDiscard:
-		if !d.Open() {
-			return "nothing to do"
-		}
-		return fmt.Sprintf("discard it: `attune-executor dlq discard %d`", id)
-	case monitor.AdviseExport:
+	switch {
+	case d.Verdict.Advice == monitor.AdviseRequeue:
+		return fmt.Sprintf("requeue it: `attune-executor dlq requeue %d`", d.ID)
+	case d.Verdict.Advice == monitor.AdviseDiscard && d.Open():
+		return fmt.Sprintf("discard it: `attune-executor dlq discard %d`", d.ID)
+	case d.Verdict.Advice == monitor.AdviseExport:
 		return "keep a copy (`attune-executor dlq export`), then discard it"
-	case monitor.AdviseWait:
+	case d.Verdict.Advice == monitor.AdviseWait:
 		return "wait: the engine is about to decide"
-	case monitor.AdviseRetry:
+	case d.Verdict.Advice == monitor.AdviseRetry:
 		return fmt.Sprintf("if it is to run again: `attune-executor execution retry %d`", d.ExecutionNow.RepeatedBy)
-	default:
-		return "nothing to do"
 	}
-}
-
-func letterDocuments(w *page, d *monitor.LedgerDetail) {
-	for _, document := range []struct {
-		name string
-		text json.RawMessage
-	}{{"deaths", d.XDeath}, {"headers", d.Headers}, {"evidence", d.Evidence}} {
-		if string(document.text) != "null" {
-			w.document(document.name, document.text)
-		}
-	}
-	if d.Body.Format == "empty" {
-		w.row("\nthe body is empty")
-		return
-	}
-	title := "body"
-	if d.Body.Cut {
-		title += fmt.Sprintf(", its beginning (%d bytes in all: `attune-executor dlq export` has them)", d.Size)
-	}
-	w.text("\n" + title + "\n" + strings.TrimRight(bodyText(d.Body), "\n"))
+	return "nothing to do"
 }
 
 // maxDump is how many bytes of a binary body are shown.

@@ -58,34 +58,27 @@ func (a *app) requeueLetters(cmd *cobra.Command, args []string, reason string, y
 		return err
 	}
 	defer t.close()
-	look, requeue := t.monitor(), t.RequeueIfUseful // what it is of no use for may have changed since it was looked at
+	requeue := t.RequeueIfUseful // what it is of no use for may have changed since it was looked at
 	if yes {
 		requeue = t.Requeue
 	}
-	done, refused, problems := each(cmd.Context(), ids, func(id int64) (*triage.RequeueReceipt, error) {
-		if err := useless(cmd.Context(), look, id, yes); err != nil {
-			return nil, err
-		}
-		return requeue(cmd.Context(), id, reason)
-	}, letterProblem)
-	var sent triage.Sent
-	for _, receipt := range done {
-		sent.Rows = append(sent.Rows, receipt.Rows...)
-	}
-	view := struct {
-		Done     []*triage.RequeueReceipt `json:"done"`
-		Refused  []refusal                `json:"refused"`
-		Delivery string                   `json:"delivery"`
-	}{done, refused, t.delivery(cmd.Context(), sent)}
-	err = t.show(view, func(w *page) {
-		for _, r := range done {
-			w.row(requeuedText(r))
-		}
+	return runEach(t, ids, eachAction[*triage.RequeueReceipt]{
+		what: "dead letter", done: "requeued", field: "done", problem: letterProblem,
+		run: func(id int64) (*triage.RequeueReceipt, error) {
+			if err := useless(cmd.Context(), t.monitor(), id, yes); err != nil {
+				return nil, err
+			}
+			return requeue(cmd.Context(), id, reason)
+		},
+		line: func(r *triage.RequeueReceipt) string {
+			if r.Repeated != nil {
+				return fmt.Sprintf("dead letter %d: execution %d repeats execution %d of %s, attempt %d (audit %d)",
+					r.Letter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt, r.Audit)
+			}
+			return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.Letter, r.Exchange, r.RoutingKey, r.Audit)
+		},
+		sent: func(r *triage.RequeueReceipt) triage.Sent { return r.Sent },
 	})
-	if err != nil {
-		return err
-	}
-	return a.verdict(len(args), "dead letter", "requeued", problems)
 }
 
 // useless refuses a requeue that can be done and is of no use.
@@ -106,14 +99,6 @@ func useless(ctx context.Context, look *monitor.Monitor, id int64, yes bool) err
 	return refusedErrorf("dead letter %d: %s: --yes requeues it all the same", id, letter.Verdict.Why)
 }
 
-func requeuedText(r *triage.RequeueReceipt) string {
-	if r.Repeated != nil {
-		return fmt.Sprintf("dead letter %d: execution %d repeats execution %d of %s, attempt %d (audit %d)",
-			r.Letter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt, r.Audit)
-	}
-	return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.Letter, r.Exchange, r.RoutingKey, r.Audit)
-}
-
 func (a *app) discardLetters(cmd *cobra.Command, args []string, reason string) error {
 	ids, err := aDeadLetter.ids(args)
 	if err != nil {
@@ -124,22 +109,13 @@ func (a *app) discardLetters(cmd *cobra.Command, args []string, reason string) e
 		return err
 	}
 	defer t.close()
-	done, refused, problems := each(cmd.Context(), ids, func(id int64) (*triage.DiscardReceipt, error) {
-		return t.Discard(cmd.Context(), id, reason)
-	}, letterProblem)
-	view := struct {
-		Done    []*triage.DiscardReceipt `json:"done"`
-		Refused []refusal                `json:"refused"`
-	}{done, refused}
-	err = t.show(view, func(w *page) {
-		for _, r := range done {
-			w.rowf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)
-		}
+	return runEach(t, ids, eachAction[*triage.DiscardReceipt]{
+		what: "dead letter", done: "discarded", field: "done", problem: letterProblem,
+		run: func(id int64) (*triage.DiscardReceipt, error) { return t.Discard(cmd.Context(), id, reason) },
+		line: func(r *triage.DiscardReceipt) string {
+			return fmt.Sprintf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)
+		},
 	})
-	if err != nil {
-		return err
-	}
-	return a.verdict(len(args), "dead letter", "discarded", problems)
 }
 
 // letterProblem says why nothing was done about a letter, what to do, and by its

@@ -17,7 +17,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -46,7 +45,7 @@ func newEventCommand(a *app) *cobra.Command {
 		Long: "Show an event, and for every rule of its trigger whether it fired and why not. What has fired is on record; why the\n" +
 			"others have not is judged by the rules as they are now.",
 		Example: "  attune-executor event show 42",
-	}, anEvent, (*monitor.Monitor).EventDetail, eventPage))
+	}, anEvent, reader((*monitor.Monitor).EventDetail), eventPage))
 }
 
 func eventsPage(w *page, list *monitor.EventPage) {
@@ -291,16 +290,7 @@ func (c *client) emitEvent(ctx context.Context, event submit.Event) (submit.Emit
 	if err != nil {
 		return done, emitError(err)
 	}
-	err = c.awaitPublished(ctx, done.OutboxID)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		c.notef("the broker %s does not answer: event %d is stored and will be published by a running engine",
-			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
-	case publisher.returned.Load():
-		c.notef("no engine has run on this broker yet: event %d is stored and fires its rules when one does", done.ID)
-	default:
-		c.noteNoEngine(ctx, c, fmt.Sprintf("Event %d is stored and fires its rules when one runs.", done.ID))
-	}
+	c.tellStored(ctx, publisher, c.awaitPublished(ctx, done.OutboxID), fmt.Sprintf("event %d", done.ID), "fires its rules")
 	return done, nil
 }
 
@@ -326,12 +316,8 @@ func emitError(err error) error {
 
 // awaitEvent waits until what the event has fired has ended, and prints it.
 func (a *app) awaitEvent(cmd *cobra.Command, c *client, done submit.Emitted, timeout time.Duration) error {
-	ctx := cmd.Context()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
+	ctx, cancel := within(cmd.Context(), timeout)
+	defer cancel()
 	view := c.monitor()
 	for {
 		detail, err := view.EventDetail(ctx, done.ID)

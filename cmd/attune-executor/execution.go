@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,45 +29,15 @@ func newExecutionCommand(a *app) *cobra.Command {
 		Long: "Says in sentences why an execution waits: its place, the limit and who set it, who holds the slots, what else\n" +
 			"keeps it, and when it will probably start. Of one that does not wait it says what it does instead.",
 		Example: "  attune-executor execution why 42\n  attune-executor execution why 42 -o json",
-	}, anExecution, (*monitor.Monitor).Why, func(w *page, why *monitor.Why) {
+	}, anExecution, reader((*monitor.Monitor).Why), func(w *page, why *monitor.Why) {
 		for _, line := range why.Lines {
 			w.row(line)
 		}
-	}), newExecutionRetryCommand(a), newExecutionCancelCommand(a), newExecutionShowCommand(a))
-}
-
-func newExecutionShowCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	}), newExecutionRetryCommand(a), newExecutionCancelCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one execution: where it stands, its attempts, its timeline and its result",
 		Example: "  attune-executor execution show 42 -o json",
-		Args:    oneArg("the id of an execution"),
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := anExecution.id(args[0])
-		if err != nil {
-			return err
-		}
-		c, err := a.connect(cmd)
-		if err != nil {
-			return err
-		}
-		defer c.store.Close()
-		e, err := c.monitor().Execution(cmd.Context(), id)
-		if errors.Is(err, monitor.ErrNotFound) {
-			return anExecution.missing(id)
-		}
-		if err != nil {
-			return err
-		}
-		attempts, err := c.history(cmd.Context(), e)
-		if err != nil {
-			return err
-		}
-		view := executionView{ExecutionDetail: e, history: attempts, Config: document(e.Config), Result: document(e.Result)}
-		return c.show(view, func(w *page) { executionPage(w, e, attempts) })
-	}
-	return cmd
+	}, anExecution, (*client).execution, executionPage))
 }
 
 func newExecutionListCommand(a *app) *cobra.Command {
@@ -153,38 +122,38 @@ func document(text string) json.RawMessage {
 	return quoted
 }
 
-func executionPage(w *page, e *monitor.ExecutionDetail, attempts history) {
-	lines := [][2]string{
-		{"execution", strconv.FormatInt(e.ID, 10)},
-		{"action", e.ActionRef},
-		{"status", e.Status},
-		{"worker", workerText(e.Execution)},
-		{"requested", e.Created.Format(time.RFC3339) + ", " + short(e.At.Sub(e.Created)) + " ago"},
-	}
-	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
-	add("work queue", e.WorkQueue)
+func executionPage(w *page, v executionView) {
+	e := v.ExecutionDetail
+	w.row("execution", e.ID)
+	w.row("action", e.ActionRef)
+	w.row("status", e.Status)
+	w.row("worker", workerText(e.Execution))
+	w.row("requested", e.Created.Format(time.RFC3339)+", "+short(e.At.Sub(e.Created))+" ago")
+	w.fact("work queue", e.WorkQueue)
 	if e.StartedAt != nil {
-		add("waited", short(e.StartedAt.Sub(e.Created)))
-		end := e.At
-		if e.FinishedAt != nil {
-			end = *e.FinishedAt
-		}
-		add("ran", short(end.Sub(*e.StartedAt)))
+		w.row("waited", spanText(&e.Created, e.StartedAt))
+		w.row("ran", spanText(e.StartedAt, cmp.Or(e.FinishedAt, &e.At)))
 	}
-	if e.Parent != nil {
-		add("parent", strconv.FormatInt(*e.Parent, 10))
-	}
-	lines = append(lines, attempts.lines(e.At)...)
+	w.fact("parent", opt(e.Parent))
+	w.facts(v.lines(e.At))
 	if e.Children.Value > 0 {
-		add("children", strconv.FormatInt(e.Children.Value, 10))
+		w.row("children", e.Children.Value)
 	}
 	if e.Waiting != nil {
-		add("waiting", waitingText(e.Waiting, e.At))
+		w.row("waiting", waitingText(e.Waiting, e.At))
 	}
-	add("reason", e.Reason)
-	w.facts(lines)
-	attempts.table(w, e.At)
-	timelineTable(w, e)
+	w.fact("reason", e.Reason)
+	v.history.table(w, e.At)
+	if e.TimelineKnown {
+		w.text("\ntimeline")
+		for _, step := range e.Timeline {
+			worker := ""
+			if step.Worker != nil {
+				worker = fmt.Sprintf("worker %d", *step.Worker)
+			}
+			w.row("  +"+short(step.At.Sub(e.Created)), cmp.Or(step.Status, strings.Join(step.Changed, ", ")+" changed"), worker)
+		}
+	}
 	w.document("parameters", []byte(e.Config))
 	w.document("result", []byte(e.Result))
 }
@@ -198,24 +167,6 @@ func waitingText(waiting *monitor.Waiting, now time.Time) string {
 		text += ", paused"
 	}
 	return text
-}
-
-func timelineTable(w *page, e *monitor.ExecutionDetail) {
-	if !e.TimelineKnown {
-		return
-	}
-	w.text("\ntimeline")
-	for _, step := range e.Timeline {
-		what := step.Status
-		if what == "" {
-			what = strings.Join(step.Changed, ", ") + " changed"
-		}
-		worker := ""
-		if step.Worker != nil {
-			worker = fmt.Sprintf("worker %d", *step.Worker)
-		}
-		w.row("  +"+short(step.At.Sub(e.Created)), what, worker)
-	}
 }
 
 // retryPolicy is the policy by which a running engine with this configuration
@@ -244,26 +195,29 @@ type history struct {
 	self     monitor.Attempt
 }
 
-func (c *client) history(ctx context.Context, e *monitor.ExecutionDetail) (history, error) {
-	attempts, err := c.monitor().Attempts(ctx, e.ID)
+func (c *client) execution(ctx context.Context, id int64) (view executionView, err error) {
+	e, err := c.monitor().Execution(ctx, id)
 	if err != nil {
-		return history{}, err
+		return view, err
 	}
-	h := history{Attempts: attempts}
-	for _, attempt := range attempts {
-		if attempt.ID == e.ID {
+	view = executionView{ExecutionDetail: e, Config: document(e.Config), Result: document(e.Result)}
+	h := &view.history
+	if h.Attempts, err = c.monitor().Attempts(ctx, id); err != nil {
+		return view, err
+	}
+	for _, attempt := range h.Attempts {
+		if attempt.ID == id {
 			h.self = attempt
 		}
 	}
 	if h.self.RepeatedBy != nil || !unsuccessful(attune.Status(e.Status)) {
-		return h, nil
+		return view, nil
 	}
-	next, err := c.monitor().Repetition(ctx, e.ID, retryPolicy(c.cfg))
-	if err != nil {
-		return history{}, err
+	next, err := c.monitor().Repetition(ctx, id, retryPolicy(c.cfg))
+	if err == nil {
+		h.expected, h.NotRepeated = next.Expected, next.Why
 	}
-	h.expected, h.NotRepeated = next.Expected, next.Why
-	return h, nil
+	return view, err
 }
 
 // lines are the facts of one execution's place among its attempts.

@@ -172,11 +172,8 @@ func cancelVerdict(r *triage.CancelReceipt) error {
 
 // awaitStops waits for the ends of what was asked to stop.
 func (t *triageClient) awaitStops(ctx context.Context, results []triage.CancelResult, timeout time.Duration) ([]cancelEnd, error) {
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
 	submitter := submit.New(t.store, nil)
 	var ends []cancelEnd
 	for _, r := range results {
@@ -330,27 +327,14 @@ func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selecti
 		}
 		ids = chosen.IDs
 	}
-	retried, refused, problems := each(cmd.Context(), ids, func(id int64) (*triage.RetryReceipt, error) {
-		return t.RetryExecution(cmd.Context(), id, reason)
-	}, retryProblem)
-	var sent triage.Sent
-	for _, receipt := range retried {
-		sent.Rows = append(sent.Rows, receipt.Rows...)
-	}
-	view := struct {
-		Retried  []*triage.RetryReceipt `json:"retried"`
-		Refused  []refusal              `json:"refused"`
-		Delivery string                 `json:"delivery"`
-	}{retried, refused, t.delivery(cmd.Context(), sent)}
-	err = t.show(view, func(w *page) {
-		for _, r := range retried {
-			w.rowf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed, r.ActionRef, r.Attempt, r.Audit)
-		}
+	return runEach(t, ids, eachAction[*triage.RetryReceipt]{
+		what: "execution", done: "repeated", field: "retried", problem: retryProblem,
+		run: func(id int64) (*triage.RetryReceipt, error) { return t.RetryExecution(cmd.Context(), id, reason) },
+		line: func(r *triage.RetryReceipt) string {
+			return fmt.Sprintf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed, r.ActionRef, r.Attempt, r.Audit)
+		},
+		sent: func(r *triage.RetryReceipt) triage.Sent { return r.Sent },
 	})
-	if err != nil {
-		return err
-	}
-	return a.verdict(len(ids), "execution", "repeated", problems)
 }
 
 // retryProblem says why an execution was not repeated, what to do, and by its

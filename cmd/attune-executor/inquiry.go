@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ func newInquiryCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one inquiry: what is asked, by whom, what the response must look like, and what was answered",
 		Example: "  attune-executor inquiry show 7\n  attune-executor inquiry show 7 -o json | jq .response_schema",
-	}, anInquiry, (*monitor.Monitor).Inquiry, inquiryPage), newInquiryRespondCommand(a))
+	}, anInquiry, reader((*monitor.Monitor).Inquiry), inquiryPage), newInquiryRespondCommand(a))
 }
 
 func newInquiryListCommand(a *app) *cobra.Command {
@@ -167,32 +168,23 @@ func askedBy(one *monitor.Inquiry) string {
 }
 
 func inquiryPage(w *page, d *monitor.InquiryDetail) {
-	lines := [][2]string{
-		{"inquiry", strconv.FormatInt(d.ID, 10)},
-		{"status", inquiryStatusText(d)},
-		{"asked by", fmt.Sprintf("%s, execution %d (%s)", askedBy(&d.Inquiry), d.Execution, d.ExecutionStatus)},
+	status, until := d.Status, cmp.Or(optTime(d.TimeoutAt), "no limit")
+	if d.RespondedAt != nil {
+		status = fmt.Sprintf("%s by %s, %s", d.Status, dash(d.Responder), agoText(*d.RespondedAt, d.Reading.At))
 	}
-	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
+	if d.TimeoutAt != nil && d.Left != nil {
+		until += ", " + short(*d.Left) + " left"
+	}
+	w.row("inquiry", d.ID)
+	w.row("status", status)
+	w.row("asked by", fmt.Sprintf("%s, execution %d (%s)", askedBy(&d.Inquiry), d.Execution, d.ExecutionStatus))
 	if d.Workflow != nil {
-		add("workflow", fmt.Sprintf("%s, execution %d (%s)", d.WorkflowRef, *d.Workflow, d.WorkflowStatus))
+		w.row("workflow", fmt.Sprintf("%s, execution %d (%s)", d.WorkflowRef, *d.Workflow, d.WorkflowStatus))
 	}
-	add("for", assigneeText(&d.Inquiry))
-	add("asked", agoText(d.Created, d.Reading.At))
-	switch {
-	case d.TimeoutAt == nil:
-		add("until", "no limit")
-	case d.Left != nil:
-		add("until", fmt.Sprintf("%s, %s left", d.TimeoutAt.UTC().Format(time.RFC3339), short(*d.Left)))
-	default:
-		add("until", d.TimeoutAt.UTC().Format(time.RFC3339))
-	}
-	add("prompt", d.Prompt)
-	w.facts(lines)
-	inquiryDocuments(w, d)
-}
-
-// inquiryDocuments prints what the response must look like and what was answered.
-func inquiryDocuments(w *page, d *monitor.InquiryDetail) {
+	w.row("for", assigneeText(&d.Inquiry))
+	w.row("asked", agoText(d.Created, d.Reading.At))
+	w.row("until", until)
+	w.row("prompt", d.Prompt)
 	if d.HasSchema {
 		w.document("The response must fit:", d.ResponseSchema)
 	}
@@ -202,11 +194,4 @@ func inquiryDocuments(w *page, d *monitor.InquiryDetail) {
 	if d.Open() {
 		w.text(fmt.Sprintf("\n`attune-executor inquiry respond %d` answers it.", d.ID))
 	}
-}
-
-func inquiryStatusText(d *monitor.InquiryDetail) string {
-	if d.RespondedAt == nil {
-		return d.Status
-	}
-	return fmt.Sprintf("%s by %s, %s", d.Status, dash(d.Responder), agoText(*d.RespondedAt, d.Reading.At))
 }

@@ -140,89 +140,97 @@ func newTriggerCommand(a *app) *cobra.Command {
 	})
 }
 
-// about are the lines that every item begins with.
-func about(name string, one *monitor.Item, lines ...[2]string) [][2]string {
-	label := one.Label
-	if label == one.Ref {
-		label = ""
+// about are the facts that every item begins with; source those that it ends with.
+func about(w *page, name string, one *monitor.Item) {
+	w.row(name, one.Ref)
+	if one.Label != one.Ref {
+		w.fact("label", one.Label)
 	}
-	begin := [][2]string{{name, one.Ref}, {"label", label}, {"description", one.Description}}
+	w.fact("description", one.Description)
 	if name != "pack" {
-		begin = append(begin, [2]string{"pack", one.PackRef})
+		w.fact("pack", one.PackRef)
 	}
-	where := from(one)
-	if one.File != "" {
-		where = one.File
-	}
-	return append(append(begin, lines...), [2]string{"from", where}, [2]string{"changed", one.Updated.UTC().Format(time.RFC3339)})
+}
+
+func source(w *page, one *monitor.Item) {
+	w.row("from", cmp.Or(one.File, from(one)))
+	w.row("changed", one.Updated.UTC().Format(time.RFC3339))
 }
 
 func packPage(w *page, p *monitor.PackDetail) {
-	standard := ""
-	if p.Standard {
-		standard = "yes"
-	}
-	lines := about("pack", &p.Item, [2]string{"version", p.Version}, [2]string{"standard", standard},
-		[2]string{"tags", strings.Join(p.Tags, ", ")}, [2]string{"depends on", strings.Join(p.Dependencies, ", ")})
+	about(w, "pack", &p.Item)
+	w.fact("version", p.Version)
+	w.fact("standard", onlyYes(p.Standard))
+	w.fact("tags", strings.Join(p.Tags, ", "))
+	w.fact("depends on", strings.Join(p.Dependencies, ", "))
+	source(w, &p.Item)
 	for i := range p.Actions {
-		lines = append(lines, [2]string{"action", p.Actions[i].Ref})
+		w.row("action", p.Actions[i].Ref)
 	}
 	for i := range p.Triggers {
-		lines = append(lines, [2]string{"trigger", p.Triggers[i].Ref})
+		w.row("trigger", p.Triggers[i].Ref)
 	}
 	for i := range p.Policies {
-		lines = append(lines, [2]string{"policy", p.Policies[i].Ref + ": " + policyState(&p.Policies[i])})
+		w.row("policy", p.Policies[i].Ref+": "+policyState(&p.Policies[i]))
 	}
-	w.details(append(lines, ruleLines(p.Rules)...), "configuration", p.ConfSchema)
+	ruleLinks(w, p.Rules)
+	w.details(nil, "configuration", p.ConfSchema)
 }
 
-func ruleLines(rules []monitor.RuleLink) [][2]string {
-	var lines [][2]string
+func onlyYes(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return ""
+}
+
+func ruleLinks(w *page, rules []monitor.RuleLink) {
 	for _, one := range rules {
 		text := fmt.Sprintf("%s: %s → %s", one.Ref, one.TriggerRef, one.ActionRef)
 		if !one.Enabled {
 			text += " (disabled)"
 		}
-		lines = append(lines, [2]string{"rule", text})
+		w.row("rule", text)
 	}
-	return lines
 }
 
 func actionPage(w *page, one *monitor.ActionDetail) {
-	seconds := func(n int64) string {
-		if n == 0 {
-			return ""
+	seconds := func(name string, n int64) {
+		if n != 0 {
+			w.row(name, short(time.Duration(n)*time.Second))
 		}
-		return short(time.Duration(n) * time.Second)
 	}
-	format := func(raw []byte) string {
+	document := func(name string, raw []byte) {
 		if text := string(raw); text != "{}" && text != "[]" && text != "null" {
-			return text
+			w.fact(name, text)
 		}
-		return ""
 	}
-	retries := ""
+	about(w, "action", &one.Item)
+	w.fact("runs", strings.TrimSpace(runs(&one.ActionItem)+" "+one.RuntimeVersion))
+	w.fact("entry point", one.EntryPoint)
+	if one.WorkflowRef == "" {
+		w.row("delivered", one.ParameterFormat+" by "+one.ParameterDelivery)
+	}
+	w.fact("output", one.OutputFormat)
+	seconds("timeout", one.TimeoutSeconds)
+	seconds("pick-up", one.ScheduledTimeoutSeconds)
 	if one.MaxRetries > 0 {
-		retries = fmt.Sprint(one.MaxRetries)
+		w.row("retries", one.MaxRetries)
 	}
-	delivered := one.ParameterFormat + " by " + one.ParameterDelivery
-	if one.WorkflowRef != "" {
-		delivered = ""
-	}
-	lines := about("action", &one.Item,
-		[2]string{"runs", strings.TrimSpace(runs(&one.ActionItem) + " " + one.RuntimeVersion)}, [2]string{"entry point", one.EntryPoint},
-		[2]string{"delivered", delivered}, [2]string{"output", one.OutputFormat},
-		[2]string{"timeout", seconds(one.TimeoutSeconds)}, [2]string{"pick-up", seconds(one.ScheduledTimeoutSeconds)},
-		[2]string{"retries", retries}, [2]string{"needs", format(one.RequiredRuntimes)}, [2]string{"selector", format(one.Selector)},
-		[2]string{"tolerations", format(one.Tolerations)}, [2]string{"affinity", format(one.Affinity)},
-		[2]string{"now", fmt.Sprintf("%d hold a slot, %d wait: `attune-executor queue show %s`", one.Holds.Active, one.Holds.Queued, one.Ref)})
+	document("needs", one.RequiredRuntimes)
+	document("selector", one.Selector)
+	document("tolerations", one.Tolerations)
+	document("affinity", one.Affinity)
+	w.row("now", fmt.Sprintf("%d hold a slot, %d wait: `attune-executor queue show %s`", one.Holds.Active, one.Holds.Queued, one.Ref))
+	source(w, &one.Item)
 	for _, policy := range one.Policies {
-		lines = append(lines, [2]string{"policy", fmt.Sprintf("%s (%s): %s", policy.Ref, policy.Scope, policy.Title())})
+		w.row("policy", fmt.Sprintf("%s (%s): %s", policy.Ref, policy.Scope, policy.Title()))
 	}
 	for _, ref := range one.Workflows {
-		lines = append(lines, [2]string{"used by", "workflow " + ref})
+		w.row("used by", "workflow "+ref)
 	}
-	w.details(append(lines, ruleLines(one.Rules)...), "parameters", schemaText(one.ParamSchema), "output", schemaText(one.OutSchema))
+	ruleLinks(w, one.Rules)
+	w.details(nil, "parameters", schemaText(one.ParamSchema), "output", schemaText(one.OutSchema))
 }
 
 // schemaText leaves out a schema that is not there.
@@ -234,10 +242,11 @@ func schemaText(raw []byte) []byte {
 }
 
 func triggerPage(w *page, one *monitor.TriggerDetail) {
-	webhook := ""
-	if one.Webhook {
-		webhook = "yes"
-	}
-	lines := about("trigger", &one.Item, [2]string{"enabled", yesNo(one.Enabled)}, [2]string{"sensor", one.SensorRef}, [2]string{"webhook", webhook})
-	w.details(append(lines, ruleLines(one.Rules)...), "parameters", schemaText(one.ParamSchema), "payload", schemaText(one.OutSchema))
+	about(w, "trigger", &one.Item)
+	w.row("enabled", yesNo(one.Enabled))
+	w.fact("sensor", one.SensorRef)
+	w.fact("webhook", onlyYes(one.Webhook))
+	source(w, &one.Item)
+	ruleLinks(w, one.Rules)
+	w.details(nil, "parameters", schemaText(one.ParamSchema), "payload", schemaText(one.OutSchema))
 }

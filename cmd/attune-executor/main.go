@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/terminal"
@@ -196,74 +195,4 @@ func (a *app) logger(level string) (*slog.Logger, error) {
 		return nil, &exitError{exitUsage, err}
 	}
 	return logger, nil
-}
-
-// group makes a command that only has commands.
-func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(commands...)
-	return cmd
-}
-
-// reading makes a command print what it reads from the database. check looks at its flags before that.
-func reading[V any](a *app, cmd *cobra.Command, check func() error, read func(c *client, args []string) (V, error),
-	text func(w *page, value V),
-) *cobra.Command {
-	run := a.connected(func(c *client, args []string) error {
-		value, err := read(c, args)
-		if err != nil {
-			return err
-		}
-		return c.show(value, func(w *page) { text(w, value) })
-	})
-	if cmd.Args == nil {
-		cmd.Args = cobra.NoArgs
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := check(); err != nil {
-			return err
-		}
-		return run(cmd, args)
-	}
-	return cmd
-}
-
-// showing makes a command `show ID` print one thing of a kind.
-func showing[V any](a *app, cmd *cobra.Command, k kind, read func(m *monitor.Monitor, ctx context.Context, id int64) (V, error),
-	text func(w *page, value V),
-) *cobra.Command {
-	var id int64
-	what, _, _ := strings.Cut(k.what, ",")
-	cmd.Args = oneArg("the id of " + what)
-	cmd.PreRunE = func(_ *cobra.Command, args []string) (err error) {
-		id, err = k.id(args[0])
-		return err
-	}
-	return reading(a, cmd, unchecked, func(c *client, _ []string) (V, error) {
-		value, err := read(c.monitor(), c.cmd.Context(), id)
-		if errors.Is(err, monitor.ErrNotFound) {
-			err = k.missing(id)
-		}
-		return value, err
-	}, text)
-}
-
-func unchecked() error { return nil }
-
-// showingRef makes a command `show REF` print one thing of a kind.
-func showingRef[V any](a *app, cmd *cobra.Command, kind string, read func(m *monitor.Monitor, ctx context.Context, ref string) (V, error),
-	text func(w *page, value V),
-) *cobra.Command {
-	return reading(a, cmd, unchecked, func(c *client, args []string) (V, error) {
-		value, err := read(c.monitor(), c.cmd.Context(), args[0])
-		if errors.Is(err, monitor.ErrNotFound) {
-			err = missingRef(kind, args[0])
-		}
-		return value, err
-	}, text)
-}
-
-// missingRef says that there is no thing of this name.
-func missingRef(kind, ref string) error {
-	return failedErrorf("there is no %s %s: `attune-executor %s list` shows them", kind, ref, kind)
 }

@@ -51,36 +51,34 @@ func policyState(p *monitor.PolicyItem) string {
 }
 
 func policyPage(w *page, p *monitor.PolicyDetail) {
-	count := func(n int64) string {
-		if n == 0 {
-			return ""
-		}
-		return fmt.Sprint(n)
+	about(w, "policy", &p.Item)
+	w.row("about", policyScope(&p.PolicyItem))
+	w.fact("kind", p.Kind)
+	w.fact("limit", policyState(&p.PolicyItem))
+	w.fact("method", p.Method)
+	w.fact("groups", strings.Join(p.Parameters, ", "))
+	if p.MaxQueueLength != 0 {
+		w.row("queue length", p.MaxQueueLength)
 	}
-	timeout, adaptive := "", ""
 	if p.QueueTimeoutSeconds > 0 {
-		timeout = short(time.Duration(p.QueueTimeoutSeconds) * time.Second)
+		w.row("queue timeout", short(time.Duration(p.QueueTimeoutSeconds)*time.Second))
 	}
+	w.fact("retries at", p.RetryPlace)
 	if p.AdaptiveMin > 0 {
-		adaptive = fmt.Sprintf("from %d to %d", p.AdaptiveMin, p.Threshold)
+		adaptive := fmt.Sprintf("from %d to %d", p.AdaptiveMin, p.Threshold)
 		if p.AdaptiveLatencyMS > 0 {
 			adaptive += fmt.Sprintf(", runs above %s count as bad", short(time.Duration(p.AdaptiveLatencyMS)*time.Millisecond))
 		}
+		w.row("adaptive", adaptive)
 	}
-	lines := about("policy", &p.Item, [2]string{"about", policyScope(&p.PolicyItem)}, [2]string{"kind", p.Kind}, [2]string{"limit", policyState(&p.PolicyItem)},
-		[2]string{"method", p.Method}, [2]string{"groups", strings.Join(p.Parameters, ", ")}, [2]string{"queue length", count(p.MaxQueueLength)},
-		[2]string{"queue timeout", timeout}, [2]string{"retries at", p.RetryPlace}, [2]string{"adaptive", adaptive}, [2]string{"tags", strings.Join(p.Tags, ", ")})
+	w.fact("tags", strings.Join(p.Tags, ", "))
+	source(w, &p.Item)
 	for _, scope := range p.Scopes {
-		text := scope.State(p.At)
-		if scope.Group != "" {
-			text += " " + scope.Group
-		}
-		lines = append(lines, [2]string{"used", text})
+		w.row("used", strings.TrimSpace(scope.State(p.At)+" "+scope.Group))
 	}
 	if p.MoreScopes {
-		lines = append(lines, [2]string{"used", "there are more groups"})
+		w.row("used", "there are more groups")
 	}
-	w.details(lines)
 	if len(p.Queues) == 0 {
 		w.row("now", "no execution waits or holds a slot in its queues")
 		return

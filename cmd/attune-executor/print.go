@@ -133,12 +133,17 @@ func (p *page) document(title string, raw []byte) {
 	}
 }
 
+// fact adds a line with a name and its value, if it has one.
+func (p *page) fact(name, value string) {
+	if value != "" {
+		p.row(name, value)
+	}
+}
+
 // facts adds a line for each name that has a value.
 func (p *page) facts(facts [][2]string) {
 	for _, fact := range facts {
-		if fact[1] != "" {
-			p.row(fact[0], fact[1])
-		}
+		p.fact(fact[0], fact[1])
 	}
 }
 

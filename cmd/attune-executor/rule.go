@@ -34,7 +34,7 @@ func newEnforcementCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show an enforcement, with its parameters and its execution",
 		Example: "  attune-executor enforcement show 42 -o yaml",
-	}, anEnforcement, (*monitor.Monitor).Enforcement, enforcementPage))
+	}, anEnforcement, reader((*monitor.Monitor).Enforcement), enforcementPage))
 }
 
 func enforcementsPage(w *page, list *monitor.EnforcementPage) {

@@ -102,16 +102,7 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	if err != nil {
 		return runError(err)
 	}
-	err = c.awaitPublished(asking, done.OutboxID)
-	switch {
-	case err != nil && asking.Err() == nil:
-		a.notef("the broker %s does not answer: execution %d is stored and will be published by a running engine",
-			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
-	case publisher.returned.Load():
-		a.notef("no engine has run on this broker yet: execution %d is stored and begins when one does", done.ID)
-	default:
-		a.noteNoEngine(ctx, c, fmt.Sprintf("Execution %d is stored and begins when one runs.", done.ID))
-	}
+	c.tellStored(asking, publisher, c.awaitPublished(asking, done.OutboxID), fmt.Sprintf("execution %d", done.ID), "begins")
 	if ref == inquiry.Action {
 		a.tellHowToAnswer(ctx, c, done.ID)
 	}
@@ -122,14 +113,6 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 		})
 	}
 	return a.awaitEnd(ctx, cmd, c, submitter, done, options.timeout)
-}
-
-// noteNoEngine says that no replica of the engine is alive, and what becomes of what was
-// stored. It says nothing if one is alive or that cannot be read.
-func (a *app) noteNoEngine(ctx context.Context, c *client, stored string) {
-	if gone, err := c.monitor().EngineGone(ctx); err == nil && gone {
-		a.notef("%s %s", monitor.NoEngine, stored)
-	}
 }
 
 // requestPatience is how long a request that is under way may still take once
@@ -288,11 +271,8 @@ type runResult struct {
 // awaitEnd prints the end of the last attempt and fails unless it completed. An
 // interrupt, which ends the context, ends no more than the wait.
 func (a *app) awaitEnd(ctx context.Context, cmd *cobra.Command, c *client, submitter *submit.Submitter, done submit.Requested, timeout time.Duration) error {
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
 	end, attempts, err := a.followEnd(ctx, c, submitter, done.ID)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return failedErrorf("execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",

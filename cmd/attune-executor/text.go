@@ -74,12 +74,7 @@ func age(d time.Duration) string {
 	}
 }
 
-func idText(id *int64) string {
-	if id == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*id, 10)
-}
+func idText(id *int64) string { return dash(opt(id)) }
 
 func countText(c monitor.Count) string {
 	if c.AtLeast {
@@ -126,4 +121,28 @@ func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "
 
 func agoText(at, now time.Time) string {
 	return at.UTC().Format(time.RFC3339) + ", " + age(now.Sub(at)) + " ago"
+}
+
+// opt is the value that a pointer points to, empty without one.
+func opt[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
+}
+
+// optTime is a time, empty without one.
+func optTime(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// withReason adds a reason to a text, if there is one.
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+	return text + ": " + reason
 }

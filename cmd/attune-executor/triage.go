@@ -199,25 +199,6 @@ type refusal struct {
 	Error string `json:"error"`
 }
 
-// each acts on one thing after the other, until the database is away. problem says why one was refused.
-func each[R any](ctx context.Context, ids []int64, run func(id int64) (R, error), problem func(id int64, err error) error,
-) (receipts []R, refused []refusal, problems []error) {
-	receipts, refused = []R{}, []refusal{}
-	for _, id := range ids {
-		receipt, err := run(id)
-		if err == nil {
-			receipts = append(receipts, receipt)
-			continue
-		}
-		err = problem(id, err)
-		refused, problems = append(refused, refusal{id, err.Error()}), append(problems, err)
-		if store.IsAway(err) || ctx.Err() != nil {
-			break // the others would say the same
-		}
-	}
-	return receipts, refused, problems
-}
-
 // verdict is the error of a command about several things: the one there was, or how many there were once each has
 // been told.
 func (a *app) verdict(asked int, what, done string, problems []error) error {
@@ -262,4 +243,47 @@ func unknownOutcome(err error) error {
 		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
 	}
 	return err
+}
+
+// eachAction is an action on several things, one after the other.
+type eachAction[R any] struct {
+	what, done string // such as "dead letter" and "requeued"
+	field      string // the name of the receipts in JSON
+	run        func(id int64) (R, error)
+	problem    func(id int64, err error) error // says why one was refused
+	line       func(receipt R) string
+	sent       func(receipt R) triage.Sent // nil: nothing is sent
+}
+
+// runEach acts until the database is away, and prints the receipts and what was refused.
+func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
+	ctx, receipts, refused, problems, sent := t.cmd.Context(), []R{}, []refusal{}, []error(nil), triage.Sent{}
+	for _, id := range ids {
+		receipt, err := e.run(id)
+		if err == nil {
+			receipts = append(receipts, receipt)
+			if e.sent != nil {
+				sent.Rows = append(sent.Rows, e.sent(receipt).Rows...)
+			}
+			continue
+		}
+		err = e.problem(id, err)
+		refused, problems = append(refused, refusal{id, err.Error()}), append(problems, err)
+		if store.IsAway(err) || ctx.Err() != nil {
+			break // the others would say the same
+		}
+	}
+	var view any = extended{map[string]any{e.field: receipts}, "refused", refused}
+	if e.sent != nil {
+		view = delivered(view, t.delivery(ctx, sent))
+	}
+	err := t.show(view, func(w *page) {
+		for _, receipt := range receipts {
+			w.row(e.line(receipt))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return t.verdict(len(ids), e.what, e.done, problems)
 }

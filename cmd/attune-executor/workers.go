@@ -126,13 +126,7 @@ func (v workerView) age() string {
 }
 
 func (v workerView) load() string {
-	number := func(n *int64) string {
-		if n == nil {
-			return "?"
-		}
-		return strconv.FormatInt(*n, 10)
-	}
-	return number(v.Assigned) + "/" + number(v.Capacity)
+	return cmp.Or(opt(v.Assigned), "?") + "/" + cmp.Or(opt(v.Capacity), "?")
 }
 
 // note says why a worker that is there is given nothing.
@@ -148,13 +142,7 @@ func (v workerView) note(at time.Time) string {
 		return "nobody consumes its queue"
 	case monitor.WorkerDraining:
 		return "takes no more work"
-	default:
-		return v.skew()
 	}
-}
-
-// skew says when the worker's clock is far off.
-func (v workerView) skew() string {
 	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= skewTold {
 		return "-"
 	}
@@ -185,25 +173,19 @@ func (v workerView) queue() string {
 	}
 }
 
-// probeLines say what the engine saw when it last looked.
-func (v workerView) probeLines() [][2]string {
-	p := v.Probe
+// probePage says what the engine saw when it last looked.
+func probePage(w *page, p *monitor.WorkerProbe) {
 	if p == nil {
-		return [][2]string{{"looked at", "never"}}
-	}
-	verdict := p.Verdict + " since " + p.Since.Format(time.RFC3339)
-	if p.Reason != "" {
-		verdict += ": " + p.Reason
-	}
-	health := p.Health
-	if p.HealthReason != "" {
-		health += ": " + p.HealthReason
+		w.fact("looked at", "never")
+		return
 	}
 	looked := p.At.Format(time.RFC3339)
 	if !p.Valid {
 		looked += ", too long ago to count"
 	}
-	lines := [][2]string{{"looked at", looked}, {"verdict", verdict}, {"state", health}}
+	w.fact("looked at", looked)
+	w.fact("verdict", withReason(p.Verdict+" since "+p.Since.Format(time.RFC3339), p.Reason))
+	w.fact("state", withReason(p.Health, p.HealthReason))
 	if p.QueueExists != nil {
 		queue := "does not exist"
 		if *p.QueueExists && p.Ready != nil && p.Consumers != nil {
@@ -212,49 +194,42 @@ func (v workerView) probeLines() [][2]string {
 		if p.RTT != nil {
 			queue += ", told in " + p.RTT.Round(100*time.Microsecond).String()
 		}
-		lines = append(lines, [2]string{"queue", queue})
+		w.fact("queue", queue)
 	}
 	if p.Oldest != nil {
-		lines = append(lines, [2]string{"unstarted", "since " + p.Oldest.Format(time.RFC3339)})
+		w.fact("unstarted", "since "+p.Oldest.Format(time.RFC3339))
 	}
 	if p.EndpointRTT != nil {
-		text := "answers in " + p.EndpointRTT.Round(100*time.Microsecond).String()
-		if p.EndpointError != "" {
-			text = p.EndpointError
-		}
-		lines = append(lines, [2]string{"endpoint", text})
+		w.fact("endpoint", cmp.Or(p.EndpointError, "answers in "+p.EndpointRTT.Round(100*time.Microsecond).String()))
 	}
-	if p.Skew != nil {
-		text := "as the database's"
-		if p.Skew.Abs() >= time.Second {
-			text = ahead(*p.Skew) + " the database's"
-		}
-		lines = append(lines, [2]string{"clock", text})
+	switch {
+	case p.Skew == nil:
+	case p.Skew.Abs() >= time.Second:
+		w.fact("clock", ahead(*p.Skew)+" the database's")
+	default:
+		w.fact("clock", "as the database's")
 	}
-	return lines
 }
 
 func workerPage(w *page, v workerView) {
-	lines := [][2]string{
-		{"worker", fmt.Sprintf("%d %s", v.ID, v.Name)},
-		{"health", string(v.Health)},
-		{"status", v.Status},
-		{"heartbeat", v.age() + " ago"},
-		{"load", v.load()},
-		{"host", dash(v.Host)},
-		{"runtimes", dash(strings.Join(v.Runtimes, ", "))},
-		{"version", dash(v.Version)},
-		{"registered", v.Created.Format(time.RFC3339)},
+	beat := "never"
+	if v.HeartbeatAge != nil {
+		beat = v.age() + " ago"
 	}
-	if v.HeartbeatAge == nil {
-		lines[3][1] = "never"
-	}
-	lines = append(lines, v.probeLines()...)
+	w.row("worker", fmt.Sprintf("%d %s", v.ID, v.Name))
+	w.row("health", v.Health)
+	w.row("status", v.Status)
+	w.row("heartbeat", beat)
+	w.row("load", v.load())
+	w.row("host", dash(v.Host))
+	w.row("runtimes", dash(strings.Join(v.Runtimes, ", ")))
+	w.row("version", dash(v.Version))
+	w.row("registered", v.Created.Format(time.RFC3339))
+	probePage(w, v.Probe)
 	if v.SuspectSince != nil {
-		lines = append(lines, [2]string{"suspect", "since " + v.SuspectSince.Format(time.RFC3339) + ": " + dash(v.SuspectReason)})
+		w.row("suspect", "since "+v.SuspectSince.Format(time.RFC3339)+": "+dash(v.SuspectReason))
 	}
 	if v.Cordoned {
-		lines = append(lines, [2]string{"cordoned", dash(v.CordonReason)})
+		w.row("cordoned", dash(v.CordonReason))
 	}
-	w.facts(lines)
 }

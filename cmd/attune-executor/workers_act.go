@@ -155,11 +155,8 @@ const (
 func (t *triageClient) awaitDrained(receipt *triage.WorkerReceipt, timeout time.Duration) error {
 	ctx, stop := signal.NotifyContext(t.cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
 	begin := time.Now()
 	progress := drainProgress{app: t.app, begin: begin}
 	for {

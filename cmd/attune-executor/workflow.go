@@ -160,7 +160,7 @@ func (a *app) columns(wanted int) int {
 }
 
 func workflowPage(w *page, d *monitor.WorkflowDetail, drawing string, options workflowShow) {
-	w.facts(workflowFacts(d))
+	workflowFacts(w, d)
 	if len(d.Variables) > 0 && string(d.Variables) != "{}" {
 		w.text("\nvariables")
 		w.lines(pretty(d.Variables))
@@ -183,39 +183,34 @@ func workflowPage(w *page, d *monitor.WorkflowDetail, drawing string, options wo
 	}
 }
 
-func workflowFacts(d *monitor.WorkflowDetail) [][2]string {
-	facts := [][2]string{
-		{"workflow", strconv.FormatInt(d.Execution, 10)},
-		{"action", d.ActionRef},
-		{"status", workflowStatus(&d.Workflow)},
-	}
-	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
-	if d.Paused && d.PauseReason != "" && d.FinishedAt == nil {
-		add("paused", d.PauseReason)
+func workflowFacts(w *page, d *monitor.WorkflowDetail) {
+	w.row("workflow", d.Execution)
+	w.row("action", d.ActionRef)
+	w.row("status", workflowStatus(&d.Workflow))
+	if d.Paused && d.FinishedAt == nil {
+		w.fact("paused", d.PauseReason)
 	}
 	if d.PausedAbove != 0 {
-		add("paused with", fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` has both go on", d.PausedAbove, d.PausedAbove))
+		w.row("paused with", fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` has both go on", d.PausedAbove, d.PausedAbove))
 	}
 	if d.Unreadable == "" {
-		add("tasks", tasksText(&d.Workflow)+" have ended")
-	} else {
-		add("unreadable", d.Unreadable)
+		w.row("tasks", tasksText(&d.Workflow)+" have ended")
 	}
+	w.fact("unreadable", d.Unreadable)
 	if d.Within != nil {
-		add("within", fmt.Sprintf("task %s of workflow %d", d.Within.Task, d.Within.Execution))
+		w.row("within", fmt.Sprintf("task %s of workflow %d", d.Within.Task, d.Within.Execution))
 	}
-	add("requested", at(d.Created, d.At))
+	w.row("requested", at(d.Created, d.At))
 	if d.StartedAt != nil {
-		add("begun", at(*d.StartedAt, d.At))
+		w.row("begun", at(*d.StartedAt, d.At))
 	}
 	if d.FinishedAt != nil {
-		add("ended", at(*d.FinishedAt, d.At))
-		add("took", spanText(d.StartedAt, d.FinishedAt))
+		w.row("ended", at(*d.FinishedAt, d.At))
+		w.row("took", spanText(d.StartedAt, d.FinishedAt))
 	} else if d.Deadline != nil {
-		add("deadline", dueText(*d.Deadline, d.At))
+		w.row("deadline", dueText(*d.Deadline, d.At))
 	}
-	add("error", d.Error)
-	return facts
+	w.fact("error", d.Error)
 }
 
 // workflowTasks lists the tasks; below one over a list, the items that have not

@@ -1,23 +1,93 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/bounds"
-	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/monitor"
 )
+
+// group makes a command that only has commands.
+func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// reading makes a command print what it reads from the database. check looks at its flags before that.
+func reading[V any](a *app, cmd *cobra.Command, check func() error, read func(c *client, args []string) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	run := a.connected(func(c *client, args []string) error {
+		value, err := read(c, args)
+		if err != nil {
+			return err
+		}
+		return c.show(value, func(w *page) { text(w, value) })
+	})
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// showing makes a command `show ID` print one thing of a kind.
+func showing[V any](a *app, cmd *cobra.Command, k kind, read func(c *client, ctx context.Context, id int64) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	var id int64
+	what, _, _ := strings.Cut(k.what, ",")
+	cmd.Args = oneArg("the id of " + what)
+	cmd.PreRunE = func(_ *cobra.Command, args []string) (err error) {
+		id, err = k.id(args[0])
+		return err
+	}
+	return reading(a, cmd, unchecked, func(c *client, _ []string) (V, error) {
+		value, err := read(c, c.cmd.Context(), id)
+		if errors.Is(err, monitor.ErrNotFound) {
+			err = k.missing(id)
+		}
+		return value, err
+	}, text)
+}
+
+// reader makes a reading of the monitor one of a client.
+func reader[V any](read func(m *monitor.Monitor, ctx context.Context, id int64) (V, error)) func(*client, context.Context, int64) (V, error) {
+	return func(c *client, ctx context.Context, id int64) (V, error) { return read(c.monitor(), ctx, id) }
+}
+
+func unchecked() error { return nil }
+
+// showingRef makes a command `show REF` print one thing of a kind.
+func showingRef[V any](a *app, cmd *cobra.Command, kind string, read func(m *monitor.Monitor, ctx context.Context, ref string) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	return reading(a, cmd, unchecked, func(c *client, args []string) (V, error) {
+		value, err := read(c.monitor(), c.cmd.Context(), args[0])
+		if errors.Is(err, monitor.ErrNotFound) {
+			err = missingRef(kind, args[0])
+		}
+		return value, err
+	}, text)
+}
+
+// missingRef says that there is no thing of this name.
+func missingRef(kind, ref string) error {
+	return failedErrorf("there is no %s %s: `attune-executor %s list` shows them", kind, ref, kind)
+}
 
 // oneArg asks for exactly one argument and says what it is.
 func oneArg(what string) cobra.PositionalArgs {
@@ -154,93 +224,4 @@ func idRange(text string) (from, to int64, err error) {
 		return 0, 0, usageErrorf("%q is no range of ids: write it as 1468..1767", text)
 	}
 	return from, to, nil
-}
-
-// readParams reads the parameter file, if there is one.
-func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
-	for _, pair := range options.params {
-		if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSuffix(key, ":") == "" {
-			return nil, usageErrorf("parameter %q has no key: write -p key=value", pair)
-		}
-	}
-	params := map[string]any{}
-	if options.paramsFile == "" {
-		return params, nil
-	}
-	file, err := openParams(options.paramsFile, stdin)
-	if err != nil {
-		return nil, usageErrorf("read the parameters: %w", err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	raw, err := readBounded(options.paramsFile, file)
-	if err != nil {
-		return nil, err
-	}
-	err = yaml.NewDecoder(bytes.NewReader(raw)).Decode(&params) // YAML includes JSON
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, usageErrorf("%s is not a mapping of parameters in YAML or JSON: %w", options.paramsFile, err)
-	}
-	if params == nil {
-		params = map[string]any{}
-	}
-	return params, nil
-}
-
-// readBounded reads a file that is no larger than a value may be.
-func readBounded(name string, file io.Reader) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(file, bounds.Bytes+1))
-	switch {
-	case err != nil:
-		return nil, usageErrorf("read %s: %w", name, err)
-	case len(raw) > bounds.Bytes:
-		return nil, usageErrorf("%s is larger than %d bytes (%d MiB), the most that is read: pass large data by reference", name, bounds.Bytes, bounds.Bytes>>20)
-	}
-	return raw, nil
-}
-
-// addPairs adds the -p parameters. What a value means depends on the type that
-// the action's schema gives the parameter.
-func addPairs(params map[string]any, pairs []string, paramSchema []byte) error {
-	declared, err := schema.Parse(paramSchema)
-	if err != nil {
-		return failedErrorf("the action's schema of parameters: %w", err)
-	}
-	for _, pair := range pairs {
-		key, value, _ := strings.Cut(pair, "=")
-		if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
-			parsed, ok := parseJSON(value)
-			if !ok {
-				return usageErrorf("parameter %s: %q is not JSON: write -p %s=value for a text", name, value, name)
-			}
-			params[name] = parsed
-			continue
-		}
-		params[key] = value
-		if declared.Type(key) != "string" {
-			if parsed, ok := parseJSON(value); ok {
-				params[key] = parsed
-			}
-		}
-	}
-	return nil
-}
-
-// parseJSON reads exactly one JSON value; numbers keep their digits.
-func parseJSON(text string) (any, bool) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	if decoder.Decode(&value) != nil {
-		return nil, false
-	}
-	_, err := decoder.Token()
-	return value, errors.Is(err, io.EOF)
-}
-
-// openParams opens the parameter file.
-func openParams(path string, stdin io.Reader) (io.ReadCloser, error) {
-	if path == "-" {
-		return io.NopCloser(stdin), nil
-	}
-	return os.Open(path)
 }
