@@ -55,22 +55,20 @@ func (c *client) listAlerts(history bool) error {
 		c.notef("%s", all.Note)
 	}
 	return c.show(all, func(w *page) {
-		lines := [][6]any{}
-		for _, one := range slices.Concat(all.Open, all.Recent) {
-			if !one.Behind {
-				lines = append(lines, [6]any{one.Severity, stateText(&one), short(all.At.Sub(one.Since)), one.Rule, one.Summary, dash(one.Hint)})
-			}
-		}
-		for _, one := range all.Others {
-			lines = append(lines, [6]any{one.Level, "holds", ageText(one.Since, all.At), "-", one.Text, dash(one.Hint)})
-		}
-		if len(all.Open)+len(all.Recent)+len(all.Others) == 0 {
+		list := slices.Concat(all.Open, all.Recent)
+		if len(list)+len(all.Others) == 0 {
 			w.row("nothing needs attention")
 			return
 		}
 		w.row("SEVERITY", "STATE", "SINCE", "RULE", "SUMMARY", "HINT")
-		for _, line := range lines {
-			w.row(line[:]...)
+		for i := range list {
+			if one := &list[i]; !one.Behind {
+				since := short(all.At.Sub(one.Since))
+				w.row(one.Severity, stateText(one), since, one.Rule, one.Summary, dash(one.Hint))
+			}
+		}
+		for _, one := range all.Others {
+			w.row(one.Level, "holds", ageText(one.Since, all.At), "-", one.Text, dash(one.Hint))
 		}
 	})
 }

@@ -130,20 +130,21 @@ func (c *client) confirmPrune(catalogue *catalog.Catalog, request catalog.Reques
 		return nil, err
 	}
 	doomed := []catalog.Name{}
-	var words []string
+	var names []string
 	for _, change := range result.Changes {
 		if change.How == catalog.Deleted {
 			doomed = append(doomed, catalog.Name{Kind: change.Kind, Ref: change.Ref})
-			words = append(words, string(change.Kind)+" "+change.Ref)
+			names = append(names, string(change.Kind)+" "+change.Ref)
 		}
 	}
 	if len(doomed) == 0 {
 		return doomed, nil
 	}
-	what, list := count(len(doomed), "item"), clean(strings.Join(words, ", "))
+	what, list := count(len(doomed), "item"), clean(strings.Join(names, ", "))
 	_, err = c.settle(planFlags{yes: yes}, nil, nil, &question{
 		unasked: fmt.Sprintf("%s would be deleted (%s): --yes deletes, --dry-run shows the difference", what, list),
-		text:    fmt.Sprintf("delete %s (%s)? type how many: ", what, list), want: strconv.Itoa(len(doomed)), nothing: "nothing was applied",
+		text:    fmt.Sprintf("delete %s (%s)? type how many: ", what, list), want: strconv.Itoa(len(doomed)),
+		nothing: "nothing was applied",
 	})
 	return doomed, err
 }
@@ -164,10 +165,7 @@ func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyO
 
 // refuseFiles reports every mistake, as data too if that was asked for.
 func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options applyOptions, mistakes []pack.Mistake) error {
-	out := applied{
-		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Warnings: []string{},
-		NotApplied: append([]string{}, files.Skipped...),
-	}
+	out := newApplied(files, options)
 	for _, warning := range files.Warnings {
 		out.Warnings = append(out.Warnings, warning.String())
 		a.notef("warning: %s", clean(warning.String()))
@@ -182,13 +180,18 @@ func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options apply
 	return usageErrorf("%s: nothing was applied", count(len(mistakes), "mistake"))
 }
 
-func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options applyOptions, result catalog.Result) error {
-	out := applied{
+func newApplied(files catalog.Files, options applyOptions) applied {
+	return applied{
 		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Mistakes: []fileMistake{}, Warnings: []string{},
-		NotApplied: append([]string{}, files.Skipped...), Nudged: result.Nudged, Kept: result.Kept,
-		New: result.Count(catalog.Added), Changed: result.Count(catalog.Changed), Unchanged: result.Count(catalog.Unchanged),
-		Deleted: result.Count(catalog.Deleted),
+		NotApplied: append([]string{}, files.Skipped...),
 	}
+}
+
+func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options applyOptions, result catalog.Result) error {
+	out := newApplied(files, options)
+	out.Nudged, out.Kept = result.Nudged, result.Kept
+	out.New, out.Changed = result.Count(catalog.Added), result.Count(catalog.Changed)
+	out.Unchanged, out.Deleted = result.Count(catalog.Unchanged), result.Count(catalog.Deleted)
 	for _, warning := range slices.Concat(files.Warnings, result.Warnings) {
 		out.Warnings = append(out.Warnings, "warning: "+warning.String())
 	}

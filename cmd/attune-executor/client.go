@@ -184,7 +184,8 @@ func openManagement(cfg *config.Config, timeout time.Duration) (*broker.Manageme
 	}
 	management, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, timeout)
 	if err != nil {
-		return nil, "", usageErrorf("%w: correct message_queue.management_url (%s)", err, cfg.Source("message_queue.management_url"))
+		source := cfg.Source("message_queue.management_url")
+		return nil, "", usageErrorf("%w: correct message_queue.management_url (%s)", err, source)
 	}
 	return management, vhost, nil
 }
@@ -274,7 +275,8 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 func (c *client) tellStored(ctx context.Context, p *publisher, published error, what, then string) {
 	switch {
 	case published != nil && ctx.Err() == nil:
-		c.notef("the broker %s does not answer: %s is stored and will be published by a running engine", config.MaskURL(c.cfg.MessageQueue.URL), what)
+		c.notef("the broker %s does not answer: %s is stored and will be published by a running engine",
+			config.MaskURL(c.cfg.MessageQueue.URL), what)
 	case p.returned.Load():
 		c.notef("no engine has run on this broker yet: %s is stored and %s when one does", what, then)
 	default:

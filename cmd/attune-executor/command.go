@@ -65,14 +65,16 @@ func showing[V any](a *app, cmd *cobra.Command, k kind, read func(c *client, ctx
 }
 
 // reader makes a reading of the monitor one of a client.
-func reader[V any](read func(m *monitor.Monitor, ctx context.Context, id int64) (V, error)) func(*client, context.Context, int64) (V, error) {
+func reader[V any](read func(m *monitor.Monitor, ctx context.Context, id int64) (V, error),
+) func(*client, context.Context, int64) (V, error) {
 	return func(c *client, ctx context.Context, id int64) (V, error) { return read(c.monitor(), ctx, id) }
 }
 
 func unchecked() error { return nil }
 
 // showingRef makes a command `show REF` print one thing of a kind.
-func showingRef[V any](a *app, cmd *cobra.Command, kind string, read func(m *monitor.Monitor, ctx context.Context, ref string) (V, error),
+func showingRef[V any](a *app, cmd *cobra.Command, kind string,
+	read func(m *monitor.Monitor, ctx context.Context, ref string) (V, error),
 	text func(w *page, value V),
 ) *cobra.Command {
 	return reading(a, cmd, unchecked, func(c *client, args []string) (V, error) {
@@ -109,8 +111,11 @@ type kind struct {
 }
 
 var (
-	anExecution   = kind{what: "an execution", hint: "`attune-executor execution list` shows the newest"}
-	aWorkflow     = kind{what: "a workflow, which is that of its execution", hint: "`attune-executor workflow list` shows the newest"}
+	anExecution = kind{what: "an execution", hint: "`attune-executor execution list` shows the newest"}
+	aWorkflow   = kind{
+		what: "a workflow, which is that of its execution",
+		hint: "`attune-executor workflow list` shows the newest",
+	}
 	aDeadLetter   = kind{what: "a dead letter", hint: "`attune-executor dlq list` shows the newest"}
 	anInquiry     = kind{what: "an inquiry", hint: "`attune-executor inquiry list --all` shows those that there are"}
 	aQueue        = kind{what: "a queue", hint: "`attune-executor queue list` shows them"}

@@ -28,7 +28,8 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
 	}, aDeadLetter, reader((*monitor.Monitor).Letter), letterPage),
-		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a), newDLQExportCommand(a), newDLQStatsCommand(a))
+		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a),
+		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
 
 // letterFlags adds the filters that list, discard-all and export share.
@@ -92,7 +93,8 @@ func lettersPage(w *page, list *lettersView) {
 // none says why there is nothing to list.
 func (v *lettersView) none() string {
 	f := v.Filter
-	chooses := f.Action+f.Reason+f.Worker+f.Type != "" || f.Execution != 0 || f.MaxAge != 0 || f.MinAge != 0 || len(f.Decisions) > 0
+	chooses := f.Action+f.Reason+f.Worker+f.Type != "" || f.Execution != 0 || f.MaxAge != 0 || f.MinAge != 0 ||
+		len(f.Decisions) > 0
 	switch {
 	case v.From != 0:
 		return "no more dead letters match"
@@ -135,8 +137,14 @@ func letterPage(w *page, d *monitor.LedgerDetail) {
 		w.row("decision", d.Decision+" by "+dash(d.DecidedBy)+ago(d.DecidedAt))
 	}
 	w.fact("because", d.Detail)
-	requeue := map[string]string{monitor.RequeueRepeats: "repeats the execution", monitor.RequeueSends: "sends the message again"}
-	w.row("requeue", cmp.Or(requeue[d.Verdict.Requeue], "is refused")+": "+d.Verdict.Why)
+	requeue := "is refused"
+	switch d.Verdict.Requeue {
+	case monitor.RequeueRepeats:
+		requeue = "repeats the execution"
+	case monitor.RequeueSends:
+		requeue = "sends the message again"
+	}
+	w.row("requeue", requeue+": "+d.Verdict.Why)
 	w.row("advice", adviceText(d))
 	for _, document := range []struct {
 		name string

@@ -207,8 +207,9 @@ func discardQuestion(plan *triage.DiscardPlan) *question {
 	what := count(plan.Letters, "dead letter")
 	want, ask := howMany(plan.Letters)
 	return &question{
-		unasked: what + " would be discarded: --yes does it, --dry-run shows which", text: fmt.Sprintf("%sdiscard %s? %s: ", &w, what, ask),
-		want: want, nothing: "nothing was discarded",
+		unasked: what + " would be discarded: --yes does it, --dry-run shows which",
+		text:    fmt.Sprintf("%sdiscard %s? %s: ", &w, what, ask),
+		want:    want, nothing: "nothing was discarded",
 	}
 }
 
@@ -323,8 +324,9 @@ func takeQuestion(plan *triage.TakePlan) *question {
 		return nil
 	}
 	return &question{
-		unasked: fmt.Sprintf("%s would be taken from %s: --yes does it, --dry-run shows more", count(plan.Bound, "message"), plan.Queue),
-		text:    takePlanText(plan) + "\ntake them? y or n: ", want: "y", nothing: "nothing was taken",
+		unasked: fmt.Sprintf("%s would be taken from %s: --yes does it, --dry-run shows more",
+			count(plan.Bound, "message"), plan.Queue),
+		text: takePlanText(plan) + "\ntake them? y or n: ", want: "y", nothing: "nothing was taken",
 	}
 }
 

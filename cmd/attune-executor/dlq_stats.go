@@ -159,19 +159,22 @@ func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.Le
 	}
 	columns := []column[tally]{col(title, func(t *tally) any { return cut(clean(cmp.Or(t.WorkerName, t.Name)), 22) })}
 	if by != "cause" {
-		columns = append(columns, col("LETTERS", func(t *tally) any { return t.Letters }), col("OPEN", func(t *tally) any { return t.Open }))
+		columns = append(columns, col("LETTERS", func(t *tally) any { return t.Letters }),
+			col("OPEN", func(t *tally) any { return t.Open }))
 	}
 	if by != "reason" {
-		columns = append(columns, col("LOST", func(t *tally) any { return t.Lost }), col("MEAN AGE", func(t *tally) any {
-			if t.MeanAge == nil {
-				return "-"
-			}
-			return age(*t.MeanAge)
-		}))
+		columns = append(columns, col("LOST", func(t *tally) any { return t.Lost }),
+			col("MEAN AGE", func(t *tally) any {
+				if t.MeanAge == nil {
+					return "-"
+				}
+				return age(*t.MeanAge)
+			}))
 	}
 	columns = append(columns, col("NEWEST", func(t *tally) any { return age(s.At.Sub(t.Newest)) }))
 	if by != "cause" {
-		columns = append(columns, flexible("DECIDED", func(t *tally) any { return parts(t.Decisions, monitor.DecisionOpen) }))
+		columns = append(columns,
+			flexible("DECIDED", func(t *tally) any { return parts(t.Decisions, monitor.DecisionOpen) }))
 	}
 	if by != "reason" {
 		columns = append(columns, flexible("OUTCOME", func(t *tally) any { return parts(t.Outcomes, "") }))

@@ -151,7 +151,8 @@ func executionPage(w *page, v executionView) {
 			if step.Worker != nil {
 				worker = fmt.Sprintf("worker %d", *step.Worker)
 			}
-			w.row("  +"+short(step.At.Sub(e.Created)), cmp.Or(step.Status, strings.Join(step.Changed, ", ")+" changed"), worker)
+			w.row("  +"+short(step.At.Sub(e.Created)),
+				cmp.Or(step.Status, strings.Join(step.Changed, ", ")+" changed"), worker)
 		}
 	}
 	w.document("parameters", []byte(e.Config))

@@ -58,7 +58,8 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
 	flags.BoolVar(&options.wait, "wait", false, "wait until they have ended")
 	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
-	options.flags.add(flags, "show what would become of them and do nothing", "do not ask, of executions that flags choose")
+	options.flags.add(flags, "show what would become of them and do nothing",
+		"do not ask, of executions that flags choose")
 	options.chosen.flags(cmd)
 	return cmd
 }
@@ -102,7 +103,8 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 		return err
 	}
 	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelOrder: order})
-	delivery := t.deliver(ctx, receipt.Sent, "the broker does not answer: it is stored that they shall stop, and a running engine passes it on",
+	delivery := t.deliver(ctx, receipt.Sent,
+		"the broker does not answer: it is stored that they shall stop, and a running engine passes it on",
 		"a message reached no queue: it is stored that they shall stop, and a running engine passes it on")
 	view := cancelView{CancelReceipt: receipt, Delivery: delivery}
 	if err != nil {
@@ -148,7 +150,15 @@ func (t *triageClient) reportCancel(ctx context.Context, view cancelView, option
 		view.Ends, waited = t.awaitStops(ctx, view.Executions, options.timeout)
 	}
 	if !people || len(view.Ends) > 0 {
-		if err := t.show(view, func(w *page) { endsPage(w, view.Ends) }); err != nil {
+		if err := t.show(view, func(w *page) {
+			for _, end := range view.Ends {
+				line := fmt.Sprintf("execution %d: %s", end.ID, end.Status)
+				if end.Status != attune.StatusCancelled {
+					line += " before it was stopped"
+				}
+				w.row(line)
+			}
+		}); err != nil {
 			return err
 		}
 	}
@@ -171,7 +181,8 @@ func cancelVerdict(r *triage.CancelReceipt) error {
 }
 
 // awaitStops waits for the ends of what was asked to stop.
-func (t *triageClient) awaitStops(ctx context.Context, results []triage.CancelResult, timeout time.Duration) ([]cancelEnd, error) {
+func (t *triageClient) awaitStops(ctx context.Context, results []triage.CancelResult,
+	timeout time.Duration) ([]cancelEnd, error) {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()
 	submitter := submit.New(t.store, nil)
@@ -248,11 +259,9 @@ func cancelPage(w *page, r *triage.CancelReceipt) {
 		}
 		w.row(cancelLine(one))
 	}
-	text := countsText(r.CancelCounts)
-	if text == "" {
-		return
+	if text := countsText(r.CancelCounts); text != "" {
+		w.rowf("%s (audit %d)", text, r.Audit)
 	}
-	w.rowf("%s (audit %d)", text, r.Audit)
 }
 
 func cancelPlanPage(w *page, plan *triage.CancelPlan) {
@@ -262,16 +271,6 @@ func cancelPlanPage(w *page, plan *triage.CancelPlan) {
 		col("STATUS", func(r *triage.CancelResult) any { return dash(string(r.Was)) }),
 		col("WOULD BE", func(r *triage.CancelResult) any { return r.Outcome }))
 	w.row("it would be: " + countsText(plan.CancelCounts))
-}
-
-func endsPage(w *page, ends []cancelEnd) {
-	for _, end := range ends {
-		line := fmt.Sprintf("execution %d: %s", end.ID, end.Status)
-		if end.Status != attune.StatusCancelled {
-			line += " before it was stopped"
-		}
-		w.row(line)
-	}
 }
 
 func newExecutionRetryCommand(a *app) *cobra.Command {
@@ -301,12 +300,14 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
-	flags.add(cmd.Flags(), "show which executions the flags choose and do nothing", "do not ask, of executions that flags choose")
+	flags.add(cmd.Flags(), "show which executions the flags choose and do nothing",
+		"do not ask, of executions that flags choose")
 	chosen.flags(cmd)
 	return cmd
 }
 
-func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selection, reason string, flags planFlags) error {
+func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selection, reason string,
+	flags planFlags) error {
 	filter, err := selected.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
 	if err != nil {
 		return err
@@ -331,7 +332,8 @@ func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selecti
 		what: "execution", done: "repeated", field: "retried", problem: retryProblem,
 		run: func(id int64) (*triage.RetryReceipt, error) { return t.RetryExecution(cmd.Context(), id, reason) },
 		line: func(r *triage.RetryReceipt) string {
-			return fmt.Sprintf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed, r.ActionRef, r.Attempt, r.Audit)
+			return fmt.Sprintf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed,
+				r.ActionRef, r.Attempt, r.Audit)
 		},
 		sent: func(r *triage.RetryReceipt) triage.Sent { return r.Sent },
 	})

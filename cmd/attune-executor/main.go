@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/terminal"
 )
@@ -104,6 +105,8 @@ func (a *app) exitCode(err error) int {
 		return coded.code
 	case !a.running:
 		return exitUsage
+	case errors.Is(err, supervise.ErrEnded):
+		return exitRefused
 	}
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassUnable:

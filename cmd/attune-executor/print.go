@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -22,14 +23,11 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 	out := cmd.OutOrStdout()
 	switch a.output {
 	case "json":
-		var text strings.Builder
-		encoder := json.NewEncoder(&text)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(value); err != nil {
+		text, err := encodeJSON(value, "  ")
+		if err != nil {
 			return err
 		}
-		_, err := io.WriteString(out, terminal.JSON(text.String()))
+		_, err = io.WriteString(out, terminal.JSON(text)+"\n")
 		return err
 	case "yaml":
 		return writeYAML(out, value)
@@ -190,7 +188,7 @@ func table[T any](p *page, none string, list []T, columns ...column[T]) {
 		p.row(none)
 		return
 	}
-	lines := make([][]any, len(list)+1)
+	lines := make([][]string, len(list)+1)
 	for _, c := range columns {
 		lines[0] = append(lines[0], c.title)
 		for i := range list {
@@ -199,7 +197,7 @@ func table[T any](p *page, none string, list []T, columns ...column[T]) {
 	}
 	fit(lines, columns)
 	for _, line := range lines {
-		p.row(line...)
+		p.text(strings.Join(line, "\t"))
 	}
 }
 
@@ -207,11 +205,11 @@ func table[T any](p *page, none string, list []T, columns ...column[T]) {
 const tableWidth = 80
 
 // fit cuts the flexible columns, so that a line of the table is no wider than tableWidth.
-func fit[T any](lines [][]any, columns []column[T]) {
+func fit[T any](lines [][]string, columns []column[T]) {
 	widest, left, flexible := make([]int, len(columns)), tableWidth-2*(len(columns)-1), []int(nil)
 	for i, c := range columns {
 		for _, line := range lines {
-			widest[i] = max(widest[i], len([]rune(line[i].(string))))
+			widest[i] = max(widest[i], utf8.RuneCountInString(line[i]))
 		}
 		if c.flexible {
 			flexible = append(flexible, i)
@@ -227,7 +225,7 @@ func fit[T any](lines [][]any, columns []column[T]) {
 		share = min(widest[i], share)
 		left -= share
 		for _, line := range lines {
-			line[i] = cut(line[i].(string), share)
+			line[i] = cut(line[i], share)
 		}
 	}
 }
@@ -251,4 +249,14 @@ func (p *page) details(lines [][2]string, pieces ...any) {
 			p.text(fmt.Sprintf("%s\n%s", pieces[i], indent(pretty(raw))))
 		}
 	}
+}
+
+// encodeJSON is a value as JSON for people, who read no HTML.
+func encodeJSON(value any, indent string) (string, error) {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	err := encoder.Encode(value)
+	return strings.TrimSuffix(text.String(), "\n"), err
 }

@@ -102,7 +102,8 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	if err != nil {
 		return runError(err)
 	}
-	c.tellStored(asking, publisher, c.awaitPublished(asking, done.OutboxID), fmt.Sprintf("execution %d", done.ID), "begins")
+	c.tellStored(asking, publisher, c.awaitPublished(asking, done.OutboxID), fmt.Sprintf("execution %d", done.ID),
+		"begins")
 	if ref == inquiry.Action {
 		a.tellHowToAnswer(ctx, c, done.ID)
 	}
@@ -211,7 +212,8 @@ func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 }
 
 // encodeParams makes the parameters what the action asks for.
-func (c *client) encodeParams(ctx context.Context, ref string, params map[string]any, pairs []string) (json.RawMessage, error) {
+func (c *client) encodeParams(ctx context.Context, ref string, params map[string]any, pairs []string) (json.RawMessage,
+	error) {
 	submitter, err := c.submitter(nil)
 	if err != nil {
 		return nil, err
@@ -296,17 +298,7 @@ func (a *app) awaitEnd(ctx context.Context, cmd *cobra.Command, c *client, submi
 	if end.ID != done.ID {
 		out.Original = done.ID
 	}
-	if err := a.printEnd(cmd, out, took); err != nil {
-		return err
-	}
-	if !end.Status.Succeeded() {
-		return failedErrorf("execution %d %s%s: %s", end.ID, end.Status, because(end.Result), adviceAfter(end))
-	}
-	return nil
-}
-
-func (a *app) printEnd(cmd *cobra.Command, out runResult, took time.Duration) error {
-	return a.write(cmd, out, func(w *page) {
+	if err := a.write(cmd, out, func(w *page) {
 		line := fmt.Sprintf("execution %d %s in %s", out.ID, out.Status, short(took))
 		if out.Worker != nil {
 			line += fmt.Sprintf(" on worker %d", *out.Worker)
@@ -318,7 +310,13 @@ func (a *app) printEnd(cmd *cobra.Command, out runResult, took time.Duration) er
 		if len(out.Result) > 0 {
 			w.text(pretty(out.Result))
 		}
-	})
+	}); err != nil {
+		return err
+	}
+	if !end.Status.Succeeded() {
+		return failedErrorf("execution %d %s%s: %s", end.ID, end.Status, because(end.Result), adviceAfter(end))
+	}
+	return nil
 }
 
 // noWorkers is the error that the engine writes when it cannot place an

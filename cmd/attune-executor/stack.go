@@ -28,23 +28,26 @@ type stackOptions struct {
 // newStackCommand is `stack`: private servers for development.
 func newStackCommand() *cobra.Command {
 	o := &stackOptions{}
-	up := stackCommand("up", "Start the servers and leave them running", "attune-executor stack up --dir .attune/stack", func(cmd *cobra.Command) error {
-		stack, err := devstack.Up(cmd.Context(), devstack.Config{Dir: o.dir, Detached: true, Durable: !o.fast, StatsInterval: o.stats})
-		if err != nil {
-			return err
-		}
-		return printStack(cmd, stack)
-	})
+	up := stackCommand("up", "Start the servers and leave them running",
+		"attune-executor stack up --dir .attune/stack", func(cmd *cobra.Command) error {
+			stack, err := devstack.Up(cmd.Context(),
+				devstack.Config{Dir: o.dir, Detached: true, Durable: !o.fast, StatsInterval: o.stats})
+			if err != nil {
+				return err
+			}
+			return printStack(cmd, stack)
+		})
 	up.Flags().BoolVar(&o.fast, "fast", false, "never wait for the disk; what is stored is lost when the machine stops")
 	up.Flags().DurationVar(&o.stats, "stats-interval", 0, "how often the broker refreshes its statistics (0: every 5s)")
-	down := stackCommand("down", "Stop the servers; the data stays", "attune-executor stack down --dir .attune/stack", func(cmd *cobra.Command) error {
-		return o.end(cmd, "stop", "stopped", func(stack *devstack.Stack) error {
-			if o.wipe {
-				return stack.Reset(cmd.Context())
-			}
-			return stack.Down(cmd.Context(), o.hard)
+	down := stackCommand("down", "Stop the servers; the data stays", "attune-executor stack down --dir .attune/stack",
+		func(cmd *cobra.Command) error {
+			return o.end(cmd, "stop", "stopped", func(stack *devstack.Stack) error {
+				if o.wipe {
+					return stack.Reset(cmd.Context())
+				}
+				return stack.Down(cmd.Context(), o.hard)
+			})
 		})
-	})
 	down.Flags().BoolVar(&o.hard, "hard", false, "stop at once instead of in order (the broker takes six seconds)")
 	down.Flags().BoolVar(&o.wipe, "wipe", false, "stop at once and remove the data")
 	cmd := group(&cobra.Command{
@@ -54,18 +57,22 @@ func newStackCommand() *cobra.Command {
 			"It works as root or not and touches no server of the machine. One folder is one stack, however often it is started.",
 		Example: "  attune-executor stack up\n  eval \"$(attune-executor stack env)\"\n  attune-executor serve",
 	}, up, down,
-		stackCommand("status", "Show what runs, where, and its logs; fails unless both servers run", "attune-executor stack status -o json", o.status),
-		stackCommand("env", "Print export lines that point the other commands to the stack", "eval \"$(attune-executor stack env)\"", func(cmd *cobra.Command) error {
-			stack, err := o.started(cmd)
-			if err != nil {
+		stackCommand("status", "Show what runs, where, and its logs; fails unless both servers run",
+			"attune-executor stack status -o json", o.status),
+		stackCommand("env", "Print export lines that point the other commands to the stack",
+			"eval \"$(attune-executor stack env)\"", func(cmd *cobra.Command) error {
+				stack, err := o.started(cmd)
+				if err != nil {
+					return err
+				}
+				_, err = io.WriteString(cmd.OutOrStdout(), stack.Env())
 				return err
-			}
-			_, err = io.WriteString(cmd.OutOrStdout(), stack.Env())
-			return err
-		}),
-		stackCommand("reset", "Stop the servers at once and remove everything they stored", "attune-executor stack reset --dir .attune/stack", func(cmd *cobra.Command) error {
-			return o.end(cmd, "reset", "removed", func(stack *devstack.Stack) error { return stack.Reset(cmd.Context()) })
-		}))
+			}),
+		stackCommand("reset", "Stop the servers at once and remove everything they stored",
+			"attune-executor stack reset --dir .attune/stack", func(cmd *cobra.Command) error {
+				return o.end(cmd, "reset", "removed",
+					func(stack *devstack.Stack) error { return stack.Reset(cmd.Context()) })
+			}))
 	cmd.PersistentFlags().StringVar(&o.dir, "dir", stackDirDefault, "folder of the stack")
 	return cmd
 }

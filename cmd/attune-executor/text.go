@@ -29,14 +29,11 @@ func pretty(text []byte) string {
 	if !json.Valid(text) || decoder.Decode(&value) != nil {
 		return clean(string(text))
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
+	out, err := encodeJSON(value, "  ")
+	if err != nil {
 		return clean(string(text))
 	}
-	return terminal.JSON(strings.TrimSuffix(out.String(), "\n"))
+	return terminal.JSON(out)
 }
 
 func dash(text string) string {

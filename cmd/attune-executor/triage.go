@@ -2,9 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -145,19 +144,12 @@ type extended struct {
 
 // MarshalJSON encodes the object and the field.
 func (e extended) MarshalJSON() ([]byte, error) {
-	var object, field bytes.Buffer
-	for out, value := range map[*bytes.Buffer]any{&object: e.object, &field: map[string]any{e.name: e.value}} {
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(value); err != nil {
-			return nil, err
-		}
+	object, err := encodeJSON(e.object, "")
+	field, fieldErr := encodeJSON(map[string]any{e.name: e.value}, "")
+	if err := cmp.Or(err, fieldErr); err != nil {
+		return nil, err
 	}
-	head := bytes.TrimSuffix(bytes.TrimSpace(object.Bytes()), []byte("}"))
-	if len(head) > 1 {
-		head = append(head, ',')
-	}
-	return append(head, field.Bytes()[1:]...), nil
+	return []byte(strings.TrimSuffix(object, "}") + "," + field[1:]), nil
 }
 
 // delivered is a receipt with the way of its messages.
@@ -172,8 +164,9 @@ const (
 
 // delivery waits until the broker has confirmed the messages of a receipt, for publishTimeout at most.
 func (t *triageClient) delivery(ctx context.Context, sent triage.Sent) string {
-	return t.deliver(ctx, sent, fmt.Sprintf("the broker %s does not answer: what follows from this is stored and will be published by a running engine",
-		config.MaskURL(t.cfg.MessageQueue.URL)), "no engine has run on this broker yet: what follows from this is stored until one does")
+	away := "the broker %s does not answer: what follows from this is stored and will be published by a running engine"
+	return t.deliver(ctx, sent, fmt.Sprintf(away, config.MaskURL(t.cfg.MessageQueue.URL)),
+		"no engine has run on this broker yet: what follows from this is stored until one does")
 }
 
 // deliver says away where the broker does not answer, and unrouted where a message reached no queue.
