@@ -53,11 +53,11 @@ adopt: install build ## rehearse the adoption of an existing installation on pri
 
 .PHONY: race
 race: ## every test with -race on the shared test servers, which stay for the next run
-	@go test -race ./...
+	@go test -race ./... && go -C bench test -race ./...
 
 .PHONY: test-short
 test-short: ## quick tests without -race, on the shared test servers, which stay for the next run
-	@go test -short ./...
+	@go test -short ./... && go -C bench test -short ./...
 
 .PHONY: test-stack-down
 test-stack-down: build ## stop the shared test servers and remove their data
@@ -69,7 +69,8 @@ install: ## install PostgreSQL, RabbitMQ and a C compiler where they are missing
 
 .PHONY: lint
 lint: ## golangci-lint with .ci/golangci.yml, and govulncheck where its database can be reached
-	@$(golangci) run --config .ci/golangci.yml ./...
+	@tool=$(golangci) && "$$tool" run --config .ci/golangci.yml ./... && \
+		cd bench && "$$tool" run --config ../.ci/golangci.yml ./...
 	@sh .ci/vulnerabilities.sh $(govulncheck)
 
 .PHONY: format
@@ -86,14 +87,17 @@ verify: ## fail unless generated code and go.mod are current
 	@sh .ci/verify.sh
 
 .PHONY: bench
-bench: install build ## executions a second and latencies on private servers; BENCH_FLAGS goes to the command
+bench: install build-bench ## executions a second and latencies on private servers; BENCH_FLAGS goes to bin/attune-bench
 	@before=$$([ -z "$(BENCH_BEFORE)" ] || sh .ci/before.sh $(BENCH_BEFORE)) && \
-		river=$$(sh .ci/river.sh) && \
-		bin/attune-executor bench $${before:+--before "$$before"} $${river:+--river "$$river"} $(BENCH_FLAGS)
+		bin/attune-bench $${before:+--before "$$before"} --river $(BENCH_FLAGS)
 
 .PHONY: bench-dashboard
-bench-dashboard: install build ## what the dashboard's readings cost a database of 1,000,000 executions, in two minutes
-	@bin/attune-executor bench --dashboard $(BENCH_FLAGS)
+bench-dashboard: install build-bench ## what the dashboard reads from 1,000,000 executions, and its cost, in two minutes
+	@bin/attune-bench --dashboard $(BENCH_FLAGS)
+
+.PHONY: build-bench
+build-bench: ## build bin/attune-bench, which only measures
+	@go -C bench build $(vcs) -o ../bin/attune-bench .
 
 .PHONY: chaos
 chaos: install build ## the long courses of all tests, which make test has in short: every death at every moment, servers killed, the demo

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 seconds=${FUZZ_SECONDS:-10}
 targets=0
 # shellcheck disable=SC2013 # names of folders hold no blanks
-for file in $(grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' core cmd tui migrations 2>/dev/null | sort); do
+for file in $(grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' core cmd tui migrations docs 2>/dev/null | sort); do
 	for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file"); do
 		targets=$((targets + 1))
 		echo "== $target in $(dirname "$file")"

@@ -29,7 +29,7 @@ finish() {
 	rm -rf "$own"
 	exit "$code"
 }
-go build -o "$dir/draw" ./tui/picture/draw
+go build -o "$dir/draw" ./docs/pictures/draw
 bin/attune-executor stack down --wipe --dir "$dir/demo" >/dev/null 2>&1 || true # of a run that was killed
 # In a terminal, because the incident is left to people there.
 tmux -S "$socket" -f /dev/null new-session -d -s demo -x 140 -y 40 -c "$root" \

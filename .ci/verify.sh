@@ -22,9 +22,11 @@ if [ "$before" != "$after" ]; then
 	rm -f .attune/sums.before
 	exit 1
 fi
-go mod verify >/dev/null
-go mod tidy -diff >/dev/null || {
-	echo "go.mod is not tidy: run 'go mod tidy'" >&2
-	exit 1
-}
+for module in . bench; do
+	go -C "$module" mod verify >/dev/null
+	go -C "$module" mod tidy -diff >/dev/null || {
+		echo "$module/go.mod is not tidy: run 'go -C $module mod tidy'" >&2
+		exit 1
+	}
+done
 echo "generated code is current"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs govulncheck, whose path is the argument, over every package. It fails when code
+# Runs govulncheck, whose path is the argument, over every package of the product. It fails when code
 # calls something that is known to be vulnerable. Where the database of vulnerabilities
 # cannot be reached it says that nothing was checked, and that is no failure.
 #   GOVULNDB  another database, for example file:///srv/vulndb

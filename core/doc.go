@@ -7,7 +7,7 @@
 // where an arrow says so. layers_test.go holds the same as a table and prints
 // the reason of a rule that is broken.
 //
-//	L0   attune bounds supervise telemetry terminal spread; batch → supervise
+//	L0   attune bounds phrase supervise telemetry terminal spread; batch → supervise
 //	     words, bounds, life cycles, logs, metrics, safe text, shares of work and its batches; no I/O
 //	L1   message expr schema policy placement retrypolicy workflow pack config token
 //	     rules without I/O; time is passed in
@@ -18,9 +18,10 @@
 //	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,
 //	     recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
-//	L5a  monitor triage catalog submit doctor handback
+//	L5a  monitor triage catalog submit handback; explain → monitor; alerting → monitor,
+//	     explain; doctor → monitor, explain, alerting
 //	     what people and programs ask and may do
-//	L5b  engine → api, gauge, alerting; worker
+//	L5b  engine → api, gauge; worker
 //	     the running parts
 //	L6   cmd/*, tui/*, devstack, bench, demo; proof, which is tests only
 //	     programs and tools
@@ -54,6 +55,8 @@
 //	the state of a workflow         workflow (rules), advancement (rows)
 //	a dead letter                   deadletter
 //	a number on the dashboard       monitor; an operator's action: triage
+//	why something waits             explain
+//	a measure and an alert rule     alerting
 //	what must hold                  doctor
 //	a setting                       config
 //	how deep and large a value is   bounds

@@ -21,7 +21,8 @@ const module = "github.com/attune-go/attune/"
 // of lower layers; within its own only what siblings lists.
 var layers = map[string]int{
 	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0, "spread": 0,
-	"batch": 0,
+	"phrase": 0,
+	"batch":  0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
@@ -33,8 +34,8 @@ var layers = map[string]int{
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"retention": 40, "recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
-	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
-	"engine": 55, "api": 55, "worker": 55, "gauge": 55, "alerting": 55,
+	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
+	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
 	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
 	"installation": 60,
 }
@@ -54,10 +55,11 @@ var siblings = map[string][]string{
 	"recovery":     {"scheduler", "admission"},
 	"deadletter":   {"scheduler", "admission"},
 	"liveness":     {"scheduler", "admission"},
-	"doctor":       {"monitor"},                  // it judges what monitor reads
-	"engine":       {"api", "gauge", "alerting"}, // the engine starts and stops its own HTTP listener, gauges and alerts
-	"bench":        {"devstack"},
-	"demo":         {"devstack", "bench"},
+	"explain":      {"monitor"},
+	"alerting":     {"monitor", "explain"},
+	"doctor":       {"monitor", "explain", "alerting"}, // it judges what they read
+	"engine":       {"api", "gauge"},                   // the engine starts and stops its own HTTP listener and gauges
+	"demo":         {"devstack"},
 	"testkit":      {"devstack", "installation"},
 }
 
@@ -75,7 +77,7 @@ var whyLayer = map[int]string{
 }
 
 // dashboard is all that tui may import of core.
-var dashboard = []string{"monitor", "triage", "attune", "config", "terminal"}
+var dashboard = []string{"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "attune", "config", "terminal"}
 
 // edges are the third-party modules that only some folders may import.
 var edges = []struct {
@@ -86,13 +88,14 @@ var edges = []struct {
 	{
 		"github.com/jackc/pgx/",
 		[]string{
-			"core/store", "migrations", "core/testkit", "core/devstack", "core/bench", "core/outbox", "core/doctor", "core/installation",
+			"core/store", "migrations", "core/testkit", "core/devstack", "core/outbox", "core/doctor",
+			"core/installation", "bench",
 		},
 		"SQL goes through the store, which classifies errors and repeats transactions (for no row, compare with sql.ErrNoRows)",
 	},
 	{
 		"github.com/rabbitmq/amqp091-go",
-		[]string{"core/broker", "core/testkit", "core/bench", "core/installation"},
+		[]string{"core/broker", "core/testkit", "core/installation"},
 		"messages go through the broker package, which confirms, reconnects and has deadlines",
 	},
 	{
@@ -102,7 +105,7 @@ var edges = []struct {
 	},
 	{
 		"github.com/charmbracelet/",
-		[]string{"tui", "cmd/attune-tui"},
+		[]string{"tui", "cmd/attune-tui", "docs/pictures"},
 		"the terminal is the dashboard's business",
 	},
 	{
@@ -122,7 +125,7 @@ var edges = []struct {
 	},
 	{
 		"github.com/stretchr/testify",
-		[]string{"core/testkit", "core/supervise/supervisetest"},
+		[]string{"core/testkit", "core/supervise/supervisetest", "core/monitor/monitortest"},
 		"assertions belong to tests",
 	},
 }
@@ -192,6 +195,13 @@ func TestLayersRefuse(t *testing.T) {
 		{"cmd/attune-tui", module + "cmd/attune-tui/internal/start", false, false},
 		{"cmd/attune-tui", module + "cmd/attune-executor", false, true},
 		{"cmd/attune-executor", "github.com/jackc/pgx/v5", false, true},
+		{"bench/datapath", module + "core/scheduler", false, false},
+		{"bench/datapath", module + "core/testkit", false, true},
+		{"bench/datapath", module + "tui/theme", false, true},
+		{"bench", module + "bench/datapath", false, false},
+		{"core/bench", module + "bench/datapath", false, true},
+		{"cmd/attune-executor", module + "bench/datapath", false, true},
+		{"docs/pictures/draw", module + "tui/theme", false, false},
 	} {
 		problem := judge(source{folder: c.folder, test: c.test}, c.imports)
 		require.Equal(t, c.refused, problem != "", "%s importing %s: %s", c.folder, c.imports, problem)
@@ -220,6 +230,11 @@ func judge(file source, imported string) string {
 			return ""
 		}
 		return "a program is never a library"
+	case top == "bench":
+		if within(file.folder, "bench") {
+			return ""
+		}
+		return "what only measures is no part of the product"
 	case top == "tui":
 		return judgeTUI(file.folder)
 	case top == "migrations":
@@ -262,14 +277,14 @@ func judgeEdge(file source, imported string) string {
 }
 
 func judgeTUI(folder string) string {
-	if within(folder, "tui") || within(folder, "cmd/attune-tui") {
+	if within(folder, "tui") || within(folder, "cmd/attune-tui") || within(folder, "docs/pictures") {
 		return ""
 	}
 	return "nothing below the dashboard may know it"
 }
 
 func judgeMigrations(folder string) string {
-	if within(folder, "cmd") || within(folder, "migrations") {
+	if within(folder, "cmd") || within(folder, "bench") || within(folder, "migrations") {
 		return ""
 	}
 	if pkg := corePackage(folder); pkg != "" && layers[pkg] >= layers["store"] {
@@ -284,8 +299,8 @@ func judgeCore(folder, target string) string {
 		if slices.Contains(dashboard, target) {
 			return ""
 		}
-		return "the dashboard reads through monitor and acts through triage (allowed: " + strings.Join(dashboard, ", ") + ")"
-	case within(folder, "cmd"):
+		return "the dashboard reads through monitor, explain and alerting and acts through triage (allowed: " + strings.Join(dashboard, ", ") + ")"
+	case within(folder, "cmd"), within(folder, "bench"):
 		return ""
 	case within(folder, "migrations"):
 		return "the schema depends on nothing of ours"
@@ -322,13 +337,13 @@ func within(folder, parent string) bool {
 	return folder == parent || strings.HasPrefix(folder, parent+"/")
 }
 
-// sources parses the import clauses of every Go file of the module.
+// sources parses the import clauses of every Go file of the product and of what measures and draws it.
 func sources(t *testing.T) []source {
 	t.Helper()
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	var found []source
-	for _, top := range []string{"core", "cmd", "tui", "migrations"} {
+	for _, top := range []string{"core", "cmd", "tui", "migrations", "bench", "docs"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case os.IsNotExist(err):

@@ -8,7 +8,6 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/monitor"
 )
 
 // outputPrometheus is the further output format of `alerts rules`.
@@ -49,7 +48,7 @@ func (c *client) listAlerts(history bool) error {
 		return err
 	}
 	if !history {
-		all.Recent = []monitor.Alert{}
+		all.Recent = []alerting.Alert{}
 	}
 	if c.output == "table" && all.Note != "" {
 		c.notef("%s", all.Note)
@@ -73,7 +72,7 @@ func (c *client) listAlerts(history bool) error {
 	})
 }
 
-func stateText(one *monitor.Alert) string {
+func stateText(one *alerting.Alert) string {
 	switch {
 	case one.Cleared != nil && one.Fired != nil:
 		return "cleared after " + short(one.Cleared.Sub(*one.Fired))
@@ -97,8 +96,8 @@ func (a *app) alertRules(cmd *cobra.Command) error {
 		_, err = cmd.OutOrStdout().Write(file)
 		return err
 	}
-	rules := monitor.DescribeRules(cfg.Alerts)
-	type rule = monitor.AlertRule
+	rules := alerting.DescribeRules(cfg.Alerts)
+	type rule = alerting.AlertRule
 	return a.write(cmd, rules, func(w *page) {
 		table(w, "", rules,
 			col("RULE", func(one *rule) any { return one.Name }),
@@ -107,6 +106,6 @@ func (a *app) alertRules(cmd *cobra.Command) error {
 			col("CONDITION", func(one *rule) any { return one.Limit }),
 			col("FOR", func(one *rule) any { return short(one.For) }),
 			col("TARGET", func(one *rule) any { return dash(one.Target) }),
-			col("ENABLED", func(one *rule) any { return yesNo(one.State != monitor.RuleDisabled) }))
+			col("ENABLED", func(one *rule) any { return yesNo(one.State != alerting.RuleDisabled) }))
 	})
 }

@@ -18,9 +18,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
@@ -114,12 +116,12 @@ func (a *app) connected(run func(c *client, args []string) error) func(*cobra.Co
 func (c *client) show(value any, text func(w *page)) error { return c.write(c.cmd, value, text) }
 
 // monitor makes the read side for people.
-func (c *client) monitor() *monitor.Monitor {
-	return monitor.New(monitor.Config{
+func (c *client) monitor() *alerting.Reader {
+	return alerting.NewReader(monitor.New(monitor.Config{
 		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
-		Alerts: c.cfg.Alerts, SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
-	}, monitor.Deps{Store: c.store})
+		SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
+	}, monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
 }
 
 // openStore opens the database of the configuration and makes sure that it
@@ -281,7 +283,7 @@ func (c *client) tellStored(ctx context.Context, p *publisher, published error, 
 		c.notef("no engine has run on this broker yet: %s is stored and %s when one does", what, then)
 	default:
 		if gone, err := c.monitor().EngineGone(ctx); err == nil && gone {
-			c.notef("%s %s is stored and %s when one runs.", monitor.NoEngine, strings.ToUpper(what[:1])+what[1:], then)
+			c.notef("%s %s is stored and %s when one runs.", explain.NoEngine, strings.ToUpper(what[:1])+what[1:], then)
 		}
 	}
 }

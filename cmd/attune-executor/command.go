@@ -67,7 +67,7 @@ func showing[V any](a *app, cmd *cobra.Command, k kind, read func(c *client, ctx
 // reader makes a reading of the monitor one of a client.
 func reader[V any](read func(m *monitor.Monitor, ctx context.Context, id int64) (V, error),
 ) func(*client, context.Context, int64) (V, error) {
-	return func(c *client, ctx context.Context, id int64) (V, error) { return read(c.monitor(), ctx, id) }
+	return func(c *client, ctx context.Context, id int64) (V, error) { return read(c.monitor().Monitor, ctx, id) }
 }
 
 func unchecked() error { return nil }
@@ -78,7 +78,7 @@ func showingRef[V any](a *app, cmd *cobra.Command, kind string,
 	text func(w *page, value V),
 ) *cobra.Command {
 	return reading(a, cmd, unchecked, func(c *client, args []string) (V, error) {
-		value, err := read(c.monitor(), c.cmd.Context(), args[0])
+		value, err := read(c.monitor().Monitor, c.cmd.Context(), args[0])
 		if errors.Is(err, monitor.ErrNotFound) {
 			err = missingRef(kind, args[0])
 		}

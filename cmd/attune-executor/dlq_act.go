@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
@@ -82,7 +83,7 @@ func (a *app) requeueLetters(cmd *cobra.Command, args []string, reason string, y
 }
 
 // useless refuses a requeue that can be done and is of no use.
-func useless(ctx context.Context, look *monitor.Monitor, id int64, yes bool) error {
+func useless(ctx context.Context, look *alerting.Reader, id int64, yes bool) error {
 	if yes {
 		return nil
 	}

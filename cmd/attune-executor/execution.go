@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/retrypolicy"
 )
@@ -29,7 +30,9 @@ func newExecutionCommand(a *app) *cobra.Command {
 		Long: "Says in sentences why an execution waits: its place, the limit and who set it, who holds the slots, what else\n" +
 			"keeps it, and when it will probably start. Of one that does not wait it says what it does instead.",
 		Example: "  attune-executor execution why 42\n  attune-executor execution why 42 -o json",
-	}, anExecution, reader((*monitor.Monitor).Why), func(w *page, why *monitor.Why) {
+	}, anExecution, func(c *client, ctx context.Context, id int64) (*explain.Why, error) {
+		return c.monitor().Why(ctx, id)
+	}, func(w *page, why *explain.Why) {
 		for _, line := range why.Lines {
 			w.row(line)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -390,7 +391,7 @@ const maxTries = 5
 // confirmed.
 func (p *prompter) ask(prompt string, schema json.RawMessage) (json.RawMessage, error) {
 	p.printf("%s\n", clean(prompt))
-	form := monitor.NewAnswerForm(schema)
+	form := inquiry.NewAnswerForm(schema)
 	texts := map[string]string{}
 	for i := range form.Fields {
 		field := &form.Fields[i]
@@ -426,7 +427,7 @@ func problemsText(problems map[string]string) string {
 
 // field asks for one value until it fits. An empty line takes the default, or leaves
 // out what is not required.
-func (p *prompter) field(f *monitor.AnswerField) (string, error) {
+func (p *prompter) field(f *inquiry.AnswerField) (string, error) {
 	for range maxTries {
 		p.printf("%s: ", label(f))
 		read := p.line
@@ -449,7 +450,7 @@ func (p *prompter) field(f *monitor.AnswerField) (string, error) {
 }
 
 // label is the name of a field and what it takes.
-func label(f *monitor.AnswerField) string {
+func label(f *inquiry.AnswerField) string {
 	takes := f.Words
 	switch {
 	case f.Default != "":

@@ -33,7 +33,7 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Comman
 		Short:   "List " + kind.plural + " by ref",
 		Example: fmt.Sprintf("  attune-executor %s list --pack deploy -o json", kind.name),
 	}, unchecked, func(c *client, _ []string) (*monitor.ItemPage[T], error) {
-		return kind.read(c.monitor(), c.cmd.Context(), pack, cursor)
+		return kind.read(c.monitor().Monitor, c.cmd.Context(), pack, cursor)
 	}, func(w *page, list *monitor.ItemPage[T]) {
 		none := fmt.Sprintf("there is no %s yet: %s", kind.name, kind.make)
 		if pack != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/triage"
@@ -125,12 +126,12 @@ func queuesPage(w *page, list queueList, filter monitor.QueueFilter) {
 }
 
 func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
-	ref := monitor.QueueRef{Action: which, Group: group}
+	ref := explain.QueueRef{Action: which, Group: group}
 	if id, err := strconv.ParseInt(which, 10, 64); err == nil {
 		if group != "" {
 			return usageErrorf("the id of a queue names its group already: leave out --group")
 		}
-		ref = monitor.QueueRef{ID: id}
+		ref = explain.QueueRef{ID: id}
 		if id < 1 { // to be told from a queue that is not named by its id
 			return aQueue.missing(id)
 		}
@@ -148,7 +149,7 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 }
 
 // queueError says in one line what was not found.
-func queueError(err error, ref monitor.QueueRef) error {
+func queueError(err error, ref explain.QueueRef) error {
 	if unknown, ok := errors.AsType[*monitor.UnknownActionError](err); ok {
 		return failedErrorf("%s", unknown.Error())
 	}
@@ -170,7 +171,7 @@ func queueError(err error, ref monitor.QueueRef) error {
 	return failedErrorf("%s has no queue for the group %s: `attune-executor queue list --action %s` shows those it has", ref.Action, ref.Group, ref.Action)
 }
 
-func queuePage(w *page, d *monitor.QueueDetail) {
+func queuePage(w *page, d *explain.QueueDetail) {
 	for _, section := range d.Sections() {
 		if section.Title != "" {
 			w.text("\n" + clean(section.Title))

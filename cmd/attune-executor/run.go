@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/inquiry"
@@ -401,7 +402,7 @@ func (a *app) awaitRepetition(ctx context.Context, c *client, id int64) (*monito
 }
 
 // attemptOf reads one attempt; if that fails, all that is known of it is its id.
-func attemptOf(ctx context.Context, mon *monitor.Monitor, id int64) *monitor.Attempt {
+func attemptOf(ctx context.Context, mon *alerting.Reader, id int64) *monitor.Attempt {
 	attempts, _ := mon.Attempts(ctx, id) // the id is enough to go on
 	for i := range attempts {
 		if attempts[i].ID == id {

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -196,7 +197,7 @@ func probePage(w *page, p *monitor.WorkerProbe) {
 	if p.QueueExists != nil {
 		queue := "does not exist"
 		if *p.QueueExists && p.Ready != nil && p.Consumers != nil {
-			queue = fmt.Sprintf("%d waiting, %s", *p.Ready, monitor.Plural(*p.Consumers, "consumer", "consumers"))
+			queue = fmt.Sprintf("%d waiting, %s", *p.Ready, phrase.Plural(*p.Consumers, "consumer", "consumers"))
 		}
 		if p.RTT != nil {
 			queue += ", told in " + p.RTT.Round(100*time.Microsecond).String()

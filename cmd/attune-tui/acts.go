@@ -10,9 +10,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
@@ -35,7 +36,7 @@ const (
 
 // openActs prepares acting: sessions of its own that may write, opened by the
 // first act. It waits for nothing.
-func openActs(ctx context.Context, i *installation, reader *monitor.Monitor) (*operator.Operator, func(), error) {
+func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*operator.Operator, func(), error) {
 	cfg := i.cfg
 	keys, err := secret.NewKeyring(cfg.Security.EncryptionKey)
 	if err != nil {
@@ -59,7 +60,7 @@ func openActs(ctx context.Context, i *installation, reader *monitor.Monitor) (*o
 		}
 		return desk.With(link), link.Stop, nil
 	}
-	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain}, desk, reader), st.Close, nil
+	return operator.New(operator.Config{WithBroker: withBroker, Explain: meaningOf}, desk, reader), st.Close, nil
 }
 
 // stateFolder is a folder for what the dashboard keeps; empty where none is known.
@@ -74,9 +75,9 @@ func stateFolder(name string) string {
 	return filepath.Join(home, ".local", "state", "attune", name)
 }
 
-// explain says of an error what it means for what was asked for. Of a plan that was not
+// meaningOf says of an error what it means for what was asked for. Of a plan that was not
 // made the dashboard says that nothing was changed.
-func explain(err error, ran bool) error {
+func meaningOf(err error, ran bool) error {
 	switch class := store.ClassOf(err); {
 	case class == store.ClassUnknown && ran:
 		return fmt.Errorf("whether it was done is unknown, L shows what is recorded and the same again is safe: %w", err)
@@ -84,7 +85,7 @@ func explain(err error, ran bool) error {
 		return fmt.Errorf("the database does not answer, nothing more was done: %w", err)
 	case class == store.ClassUnreachable, class == store.ClassUnknown:
 		text := "the database does not answer"
-		if cause := monitor.Cause(err); cause != "" {
+		if cause := explain.Cause(err); cause != "" {
 			text += ": it " + cause
 		}
 		return &awayError{text: text, err: err}

@@ -18,8 +18,8 @@ func TestAnErrorOfTheDatabaseIsSaidInAFewWords(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	away := fmt.Errorf("plan a pause: acquire connection: %w", pool.Ping(testkit.Context(t)))
-	require.Regexp(t, `^the database does not answer: it refuses connections`, explain(away, false).Error())
-	require.NotContains(t, explain(away, false).Error(), "acquire")
-	require.ErrorIs(t, explain(away, false), away)
-	require.ErrorContains(t, explain(away, true), "nothing more was done")
+	require.Regexp(t, `^the database does not answer: it refuses connections`, meaningOf(away, false).Error())
+	require.NotContains(t, meaningOf(away, false).Error(), "acquire")
+	require.ErrorIs(t, meaningOf(away, false), away)
+	require.ErrorContains(t, meaningOf(away, true), "nothing more was done")
 }

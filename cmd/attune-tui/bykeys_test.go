@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/act"
@@ -22,7 +23,7 @@ import (
 func menusOfOne() []act.Menu {
 	return []act.Menu{
 		act.ForExecution(&monitor.Execution{}), act.ForTask(&monitor.WorkflowTask{}, &monitor.WorkflowChild{}), act.ForQueue(&monitor.Queue{}),
-		act.ForWorker(&monitor.Worker{}, time.Time{}, 0), act.ForWorkflow(&monitor.Workflow{}), act.ForInquiry(&monitor.InquiryDetail{}, &monitor.AnswerForm{}),
+		act.ForWorker(&monitor.Worker{}, time.Time{}, 0), act.ForWorkflow(&monitor.Workflow{}), act.ForInquiry(&monitor.InquiryDetail{}, &inquiry.AnswerForm{}),
 		act.ForLetter(&monitor.LedgerEntry{}, 0),
 	}
 }
@@ -30,7 +31,7 @@ func menusOfOne() []act.Menu {
 func menusOfMany() []act.Menu {
 	return []act.Menu{
 		act.ForMarkedExecutions(nil), act.ForMarkedQueues(nil), act.ForMarkedWorkers(nil), act.ForMarkedWorkflows(nil), act.ForMarkedLetters(nil),
-		act.ForMarkedInquiries(nil, act.ForInquiry(&monitor.InquiryDetail{}, &monitor.AnswerForm{})),
+		act.ForMarkedInquiries(nil, act.ForInquiry(&monitor.InquiryDetail{}, &inquiry.AnswerForm{})),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,8 +49,12 @@ func TestWhatIsTakenOutArrives(t *testing.T) {
 	require.Equal(t, "attune-executor workers show worker-a", x.call("show-buffer"))
 	x.press("e", "j")
 	x.shows("2 rows")
-	x.press(":", "bundle", "Enter")
-	x.shows("files,")
+	named := filepath.Join(state, "attune", "exports", "named.csv")
+	x.press(":", "export "+named, "Enter")
+	testkit.Eventually(t, func() bool {
+		about, err := os.Stat(named)
+		return err == nil && about.Size() > 0 // it is empty until it is whole
+	}, 60*time.Second, "the named file")
 	files, err := filepath.Glob(filepath.Join(state, "attune", "exports", "*"))
 	require.NoError(t, err)
 	require.Len(t, files, 2)

@@ -19,6 +19,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/cmd/attune-tui/internal/quickstart"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/retrypolicy"
@@ -131,7 +132,7 @@ func write(to io.Writer, text []byte) error {
 }
 
 // open prepares the sources. It waits for neither.
-func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), error) {
+func open(ctx context.Context, cfg *config.Config) (*alerting.Reader, func(), error) {
 	st, err := store.Open(ctx, storeConfig(cfg), nil)
 	if err != nil {
 		return nil, nil, err
@@ -146,11 +147,11 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 		closeBroker()
 		st.Close()
 	}
-	return monitor.New(monitor.Config{
+	return alerting.NewReader(monitor.New(monitor.Config{
 		HeartbeatEvery: cfg.Executor.HeartbeatInterval, StaleAfter: cfg.Executor.StaleAfter(), QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout, Alerts: cfg.Alerts,
+		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout,
 		SilentReplicas: cfg.Retention.SilentReplicas, ActionRetries: retrypolicy.ActionRetries(cfg.Executor.Retry.HonourActionMaxRetries),
-	}, deps), closeAll, nil
+	}, deps), cfg.Alerts, nil), closeAll, nil
 }
 
 func storeConfig(cfg *config.Config) store.Config {

@@ -30,7 +30,7 @@ asked about, run, and answered with a receipt. It starts and stays usable while 
 .SH FILES
 .TP
 .I $XDG_CONFIG_HOME/attune/tui.yaml
-Contexts, look, keys, commands and bookmarks; below
+Contexts, look, keys and bookmarks; below
 .I ~/.config
 where the variable is not set.
 .TP

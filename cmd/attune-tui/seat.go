@@ -160,9 +160,9 @@ func (s *seat) shown(first *app.Installation) options {
 	o.app.ReadOnly, o.app.Acts, o.app.Close = first.ReadOnly, first.Acts, first.Close
 	o.app.Origin = first.Origin
 	o.app.Contexts, o.app.Connect = s.file.Names(), s.connect
-	o.app.Keys, o.app.Commands, o.app.Environ = s.file.Keymap, s.file.Commands, s.environ
+	o.app.Keys, o.app.Environ = s.file.Keymap, s.environ
 	o.app.Bookmarks = s.file.Bookmarks
-	o.app.Exports, o.app.Version = stateFolder("exports"), version()
+	o.app.Exports = stateFolder("exports")
 	o.app.Clipboard = clipboard(os.Stdout, carry.WithinOf(s.environ))
 	if seen := stateFolder("hints-seen"); seen != "" && o.snapshot == "" {
 		o.app.Hints, o.app.HintsEnded = !s.file.NoHints && !exists(seen), func() error { return remember(seen) }

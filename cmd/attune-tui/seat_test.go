@@ -187,23 +187,16 @@ func TestAContextIsShownByItsName(t *testing.T) {
 	x.shows("the context prod-eu is read_only")
 }
 
-func TestACommandOfTheOperatorRunsInPlaceOfTheDashboard(t *testing.T) {
+func TestKeysAndBookmarksOfTheOperatorWork(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	testkit.Worker(t, testkit.OpenStore(t, url), "worker-c")
-	file := settingsFile(t, "commands:\n  greet:\n    key: F\n    scope: workers\n    shell: echo hello $ATTUNE_NAME of $ATTUNE_CONTEXT\n"+
-		"keys:\n  help: f1\n  pause: [f5]\nbookmarks:\n  mine: {view: workers, filter: worker-c, key: m}\n")
+	file := settingsFile(t, "keys:\n  help: f1\n  pause: [f5]\nbookmarks:\n  mine: {view: workers, filter: worker-c, key: m}\n")
 	x := openTerminalIn(t, []string{file, "ATTUNE__DATABASE__URL=" + url, nobody[1]})
 	x.shows("ATTUNE")
 	x.press("'", "m")
 	x.shows("▶")
 	x.shows("worker-c")
-	x.press("F")
-	x.shows("hello worker-c of ")
-	x.shows("Enter goes back to the dashboard.")
-	x.press("Enter")
-	x.hides("Enter goes back")
-	x.shows("WORKER")
 	x.press("F5")
 	x.shows("FROZEN")
 }

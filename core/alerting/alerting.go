@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -20,14 +19,14 @@ const Interval = 10 * time.Second
 // lock is the name of the lock that one replica at a time holds while it judges.
 const lock = "alerts"
 
-// Measurer reads what rules watch; *monitor.Monitor is one.
+// Measurer reads what rules watch; *monitor.Watcher is one.
 type Measurer interface {
-	Measure(ctx context.Context) (*monitor.Measures, error)
+	Measure(ctx context.Context) (*Measures, error)
 }
 
 // Config says what is evaluated and how often.
 type Config struct {
-	Rules monitor.Rules
+	Rules Rules
 	// Interval between two evaluations. Default Interval.
 	Interval time.Duration
 }
@@ -47,7 +46,7 @@ type Deps struct {
 type Loop struct {
 	*supervise.Loop
 
-	rules   monitor.Rules
+	rules   Rules
 	store   *store.Store
 	view    Measurer
 	logger  *slog.Logger
@@ -64,7 +63,7 @@ func New(cfg Config, deps Deps) *Loop {
 		deps.Registry.MustRegister(l.metrics)
 	}
 	l.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: monitor.AlertLoop, Interval: cfg.Interval, Timeout: 20 * time.Second, MaxBackoff: 15 * time.Second, Jitter: 0.1,
+		Name: AlertLoop, Interval: cfg.Interval, Timeout: 20 * time.Second, MaxBackoff: 15 * time.Second, Jitter: 0.1,
 		Tick: l.Tick, Logger: deps.Logger, Metrics: deps.Metrics,
 	})
 	return l
@@ -107,32 +106,29 @@ type changes struct {
 	cleared []store.ClearAlertsRow
 }
 
-// keySeparator is between rule and target where they make one text.
-const keySeparator = "\x1f"
-
 // keyOf names the alert of a condition.
-func keyOf(c monitor.Condition) string { return c.Rule + keySeparator + plain(c.Target) }
+func keyOf(c Condition) string { return key(c.Rule, plain(c.Target)) }
 
 // openBound is how many open alerts are looked at in one evaluation; what is beyond
 // is ended by later ones.
 const openBound = 20_000
 
 // write brings the table in line with what holds.
-func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *monitor.Measures) (changed changes, err error) {
+func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *Measures) (changed changes, err error) {
 	open, err := tx.OpenAlerts(ctx, openBound)
 	if err != nil {
 		return changed, fmt.Errorf("read the open alerts: %w", err)
 	}
 	opened := make(map[string]bool, len(open))
 	for _, row := range open {
-		opened[row.Rule+keySeparator+row.Target] = true
+		opened[key(row.Rule, row.Target)] = true
 	}
-	all := monitor.JudgeAll(l.rules, measured)
+	all := JudgeAll(l.rules, measured)
 	holds := make(map[string]bool, len(all)) // also what is too much for its rule to raise
 	for _, c := range all {
 		holds[keyOf(c)] = true
 	}
-	p := raising(monitor.Cut(all, func(c monitor.Condition) bool { return opened[keyOf(c)] }))
+	p := raising(Cut(all, func(c Condition) bool { return opened[keyOf(c)] }))
 	if len(p.Rules) > 0 {
 		raised, err := tx.RaiseAlerts(ctx, p)
 		if err != nil {
@@ -152,7 +148,7 @@ func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *monitor.Measur
 }
 
 // raising are the rows of conditions.
-func raising(conditions []monitor.Condition) (p store.RaiseAlertsParams) {
+func raising(conditions []Condition) (p store.RaiseAlertsParams) {
 	raises := make(map[string]bool, len(conditions))
 	for _, c := range conditions {
 		target, key := plain(c.Target), keyOf(c)
@@ -170,13 +166,13 @@ func raising(conditions []monitor.Condition) (p store.RaiseAlertsParams) {
 
 // end clears what holds no more. What is not known to hold no more stays.
 func (l *Loop) end(
-	ctx context.Context, tx *store.Tx, measured *monitor.Measures, holds map[string]bool, open []store.OpenAlertsRow,
+	ctx context.Context, tx *store.Tx, measured *Measures, holds map[string]bool, open []store.OpenAlertsRow,
 ) ([]store.ClearAlertsRow, error) {
 	var fired, pending []int64
 	for _, row := range open {
 		rule := l.rules[row.Rule]
 		watched := rule != nil && rule.Enabled
-		if holds[row.Rule+keySeparator+row.Target] || watched && !measured.Known(rule.Measure) {
+		if holds[key(row.Rule, row.Target)] || watched && !measured.Known(rule.Measure) {
 			continue
 		}
 		if row.Fired {
@@ -207,7 +203,7 @@ func plain(text string) string { return strings.ToValidUTF8(strings.ReplaceAll(t
 func (l *Loop) tell(ctx context.Context, changed changes) {
 	for _, row := range changed.fired {
 		level := slog.LevelWarn
-		if row.Severity == string(monitor.LevelInfo) {
+		if row.Severity == string(LevelInfo) {
 			level = slog.LevelInfo
 		}
 		l.logger.Log(ctx, level, "Alert fires", "rule", row.Rule, "target", row.Target, "severity", row.Severity,

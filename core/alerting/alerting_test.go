@@ -75,13 +75,13 @@ func (p *fakeProbe) Alarms(context.Context) ([]string, bool, error) {
 
 // edited is a monitor whose measures a test changes.
 type edited struct {
-	*monitor.Monitor
+	*alerting.Reader
 
-	edit func(*monitor.Measures)
+	edit func(*alerting.Measures)
 }
 
-func (e *edited) Measure(ctx context.Context) (*monitor.Measures, error) {
-	m, err := e.Monitor.Measure(ctx)
+func (e *edited) Measure(ctx context.Context) (*alerting.Measures, error) {
+	m, err := e.Reader.Measure(ctx)
 	if err == nil && e.edit != nil {
 		e.edit(m)
 	}
@@ -98,21 +98,21 @@ type bundle struct {
 }
 
 // setup makes a loop over rules that need not hold for long.
-func setup(t *testing.T, rules monitor.Rules) *bundle {
+func setup(t *testing.T, rules alerting.Rules) *bundle {
 	t.Helper()
 	return setupOn(t, testkit.Store(t), rules)
 }
 
-func setupOn(t *testing.T, st *store.Store, rules monitor.Rules) *bundle {
+func setupOn(t *testing.T, st *store.Store, rules alerting.Rules) *bundle {
 	t.Helper()
 	b := &bundle{t: t, store: st, probe: &fakeProbe{}, log: &bytes.Buffer{}}
-	b.view = &edited{Monitor: monitor.New(monitor.Config{Alerts: rules, MaxQueued: 10_000}, monitor.Deps{Store: b.store, Probe: b.probe})}
+	b.view = &edited{Reader: alerting.NewReader(monitor.New(monitor.Config{MaxQueued: 10_000}, monitor.Deps{Store: b.store}), rules, b.probe)}
 	b.loop = b.another(rules)
 	return b
 }
 
 // another makes a further replica's loop.
-func (b *bundle) another(rules monitor.Rules) *alerting.Loop {
+func (b *bundle) another(rules alerting.Rules) *alerting.Loop {
 	return alerting.New(alerting.Config{Rules: rules}, alerting.Deps{
 		Store: b.store, View: b.view, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 	})
@@ -120,7 +120,7 @@ func (b *bundle) another(rules monitor.Rules) *alerting.Loop {
 
 // shortened are the built-in rules, all enabled, with every wait shortened to at most
 // a millisecond.
-func shortened() monitor.Rules {
+func shortened() alerting.Rules {
 	rules := config.Default().Alerts
 	for _, rule := range rules {
 		rule.Enabled = true
@@ -253,7 +253,7 @@ func TestThreeReplicasRaiseOneAlert(t *testing.T) {
 // TestAConditionThatDoesNotLastLeavesNothing: for is the only hysteresis.
 func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
 	t.Parallel()
-	b := setup(t, monitor.Rules{"slow": {Enabled: true, Measure: "dead_letter_depth", Above: 1, For: time.Hour, Severity: "warning"}})
+	b := setup(t, alerting.Rules{"slow": {Enabled: true, Measure: "dead_letter_depth", Above: 1, For: time.Hour, Severity: "warning"}})
 	b.letters(2)
 	b.tick()
 	b.tick()
@@ -276,7 +276,7 @@ func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
 // that is switched off or taken away ends what it has raised.
 func TestRulesOfUsers(t *testing.T) {
 	t.Parallel()
-	rules := monitor.Rules{"mail_wait": {
+	rules := alerting.Rules{"mail_wait": {
 		Enabled: true, Measure: "queue_length", Above: 5, Severity: "critical", Target: "demo.mail", Summary: "mail: {target} has {value} of {limit}",
 	}}
 	b := setup(t, rules)
@@ -285,7 +285,7 @@ func TestRulesOfUsers(t *testing.T) {
 	}
 	b.tick()
 	require.Equal(t, "mail: demo.mail has 9 of 5", testkitText(t, b.store, `select summary from alert`))
-	require.NoError(t, b.another(monitor.Rules{}).Tick(t.Context()))
+	require.NoError(t, b.another(alerting.Rules{}).Tick(t.Context()))
 	require.Equal(t, "cleared", b.state("mail_wait", "demo.mail"))
 }
 
@@ -307,7 +307,7 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	require.Equal(t, "active_workers", a.Open[0].Measure)
 	require.Equal(t, "0", a.Open[0].Shown)
 	require.EqualValues(t, 1, a.Open[0].Times)
-	require.Equal(t, 1, a.Firing(monitor.LevelCritical))
+	require.Equal(t, 1, a.Firing(alerting.LevelCritical))
 	behind := map[string]bool{}
 	states := map[string]string{}
 	for _, one := range a.Open {
@@ -323,7 +323,7 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	o, err := b.view.Overview(t.Context())
 	require.NoError(t, err)
 	var texts []string
-	for _, f := range monitor.Attention(o, nil, nil) {
+	for _, f := range alerting.Attention(o, nil, nil) {
 		texts = append(texts, string(f.Level)+" "+f.Text)
 	}
 	require.Equal(t, []string{"critical 0 workers take work", "warning 11 dead letters wait"}, texts, "the dashboard shows the alerts")

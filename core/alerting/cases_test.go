@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -162,10 +162,10 @@ var cases = map[string]alertCase{
 	},
 	"dlq_growth": { // how it is measured over minutes is tested where it is
 		make: func(b *bundle) {
-			b.view.edit = func(m *monitor.Measures) { m.Samples["dead_letters_growth"] = []monitor.Sample{{Value: 1}} }
+			b.view.edit = func(m *alerting.Measures) { m.Samples["dead_letters_growth"] = []alerting.Sample{{Value: 1}} }
 		},
 		undo: func(b *bundle) {
-			b.view.edit = func(m *monitor.Measures) { m.Samples["dead_letters_growth"] = []monitor.Sample{{Value: 0}} }
+			b.view.edit = func(m *alerting.Measures) { m.Samples["dead_letters_growth"] = []alerting.Sample{{Value: 0}} }
 		},
 	},
 	"dlq_routes_lost": {
@@ -243,13 +243,13 @@ var cases = map[string]alertCase{
 	"queue_growth": { // how it is measured over minutes is tested where it is
 		target: "demo.sleep",
 		make: func(b *bundle) {
-			b.view.edit = func(m *monitor.Measures) {
-				m.Samples["queue_growth"] = []monitor.Sample{{Target: "demo.sleep", Value: 1001}}
+			b.view.edit = func(m *alerting.Measures) {
+				m.Samples["queue_growth"] = []alerting.Sample{{Target: "demo.sleep", Value: 1001}}
 			}
 		},
 		undo: func(b *bundle) {
-			b.view.edit = func(m *monitor.Measures) {
-				m.Samples["queue_growth"] = []monitor.Sample{{Target: "demo.sleep", Value: 1000}}
+			b.view.edit = func(m *alerting.Measures) {
+				m.Samples["queue_growth"] = []alerting.Sample{{Target: "demo.sleep", Value: 1000}}
 			}
 		},
 	},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -44,10 +43,10 @@ var timeoutCauses = []string{"scheduled_timeout", "action_timeout", "dead_letter
 
 // metrics shows the newest snapshot; a scrape touches no database.
 type metrics struct {
-	rules monitor.Rules
+	rules Rules
 
 	mu       sync.Mutex
-	measured *monitor.Measures // guarded by mu, as is what follows
+	measured *Measures // guarded by mu, as is what follows
 	at       time.Time
 	firing   map[[2]string]float64
 	lost     map[[2]string]float64
@@ -57,7 +56,7 @@ type metrics struct {
 	marked bool
 }
 
-func newMetrics(rules monitor.Rules) *metrics {
+func newMetrics(rules Rules) *metrics {
 	m := &metrics{rules: rules, lost: map[[2]string]float64{}}
 	for _, cause := range timeoutCauses {
 		m.lost[[2]string{cause, "failed"}] = 0 // a rate needs a beginning
@@ -66,7 +65,7 @@ func newMetrics(rules monitor.Rules) *metrics {
 }
 
 // read takes over a snapshot, and counts what has happened since the last.
-func (m *metrics) read(ctx context.Context, st *store.Store, measured *monitor.Measures) error {
+func (m *metrics) read(ctx context.Context, st *store.Store, measured *Measures) error {
 	rows, err := st.CountFiring(ctx)
 	if err != nil {
 		return fmt.Errorf("count the alerts that fire: %w", err)
@@ -141,9 +140,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func collectMeasure(out chan<- prometheus.Metric, name string, samples []monitor.Sample) {
+func collectMeasure(out chan<- prometheus.Metric, name string, samples []Sample) {
 	sorted := slices.Clone(samples)
-	slices.SortStableFunc(sorted, func(a, b monitor.Sample) int { return cmp.Compare(b.Value, a.Value) })
+	slices.SortStableFunc(sorted, func(a, b Sample) int { return cmp.Compare(b.Value, a.Value) })
 	seen := map[string]bool{}
 	for _, s := range sorted {
 		target := plain(s.Target)

@@ -2,7 +2,6 @@ package alerting
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,16 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/monitor"
 )
 
 // RulesFile is the rules as a rules file of Prometheus: enabled rules only, the
 // worst first.
-func RulesFile(rules monitor.Rules) ([]byte, error) {
+func RulesFile(rules Rules) ([]byte, error) {
 	names := slices.Sorted(maps.Keys(rules))
-	order := []string{"critical", "warning", "info"}
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Compare(slices.Index(order, rules[a].Severity), slices.Index(order, rules[b].Severity))
+		return Level(rules[a].Severity).rank() - Level(rules[b].Severity).rank()
 	})
 	group := rulesGroup{Name: "attune", Rules: []promRule{}}
 	for _, name := range names {

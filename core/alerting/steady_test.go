@@ -19,14 +19,14 @@ import (
 // hold, whatever the order of values; one that ends makes room for another.
 func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 	t.Parallel()
-	b := setup(t, monitor.Rules{"deep": {Enabled: true, Measure: "queue_length", Above: 10, Severity: "warning"}})
-	const targets = monitor.VerdictsPerRule + 50
+	b := setup(t, alerting.Rules{"deep": {Enabled: true, Measure: "queue_length", Above: 10, Severity: "warning"}})
+	const targets = alerting.VerdictsPerRule + 50
 	value := func(i, round int) float64 { return float64(100 + (i*37+round*53)%targets) }
 	round := 0
-	b.view.edit = func(m *monitor.Measures) {
+	b.view.edit = func(m *alerting.Measures) {
 		m.Samples["queue_length"] = nil
 		for i := range targets {
-			m.Samples["queue_length"] = append(m.Samples["queue_length"], monitor.Sample{Target: fmt.Sprintf("q%d", i), Value: value(i, round)})
+			m.Samples["queue_length"] = append(m.Samples["queue_length"], alerting.Sample{Target: fmt.Sprintf("q%d", i), Value: value(i, round)})
 		}
 	}
 	ids := func() string {
@@ -34,17 +34,17 @@ func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 	}
 	b.tick()
 	first := ids()
-	require.Equal(t, monitor.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert`))
+	require.Equal(t, alerting.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert`))
 	for round = 1; round <= 3; round++ {
 		b.tick()
 		require.Equal(t, first, ids())
 	}
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from alert where cleared is not null`))
-	require.Equal(t, monitor.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert where seen > since`), "all have their newest values")
+	require.Equal(t, alerting.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert where seen > since`), "all have their newest values")
 
 	var ended string
 	all := b.view.edit
-	b.view.edit = func(m *monitor.Measures) {
+	b.view.edit = func(m *alerting.Measures) {
 		all(m)
 		for i := range m.Samples["queue_length"] {
 			if m.Samples["queue_length"][i].Target == ended {
@@ -57,7 +57,7 @@ func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 	b.tick()
 	require.Equal(t, "cleared", b.state("deep", ended))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from alert where cleared is not null`))
-	require.Equal(t, monitor.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert where cleared is null`))
+	require.Equal(t, alerting.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert where cleared is null`))
 }
 
 // TestMeasuringHoldsNoTransaction: one connection is enough, also for what is read
@@ -70,8 +70,8 @@ func TestMeasuringHoldsNoTransaction(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	rules := shortened()
-	view := &edited{Monitor: monitor.New(monitor.Config{Alerts: rules}, monitor.Deps{Store: st, Probe: &fakeProbe{}})}
-	view.edit = func(*monitor.Measures) {
+	view := &edited{Reader: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), rules, &fakeProbe{})}
+	view.edit = func(*alerting.Measures) {
 		n := 0
 		require.NoError(t, st.Pool().QueryRow(ctx, `select count(*) from pg_locks where locktype = 'advisory' and database =
 			(select oid from pg_database where datname = current_database())`).Scan(&n))
@@ -92,7 +92,7 @@ func TestAnOlderSnapshotTakesNothingBack(t *testing.T) {
 	b.tick()
 	require.Equal(t, "firing", b.state("dlq_depth_warning", ""))
 	other := b.another(rules)
-	b.view.edit = func(*monitor.Measures) { // this replica has measured and is late
+	b.view.edit = func(*alerting.Measures) { // this replica has measured and is late
 		b.view.edit = nil
 		b.noLetters()
 		require.NoError(t, other.Tick(t.Context()))

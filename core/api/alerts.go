@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 )
 
 // alerts lists the open alerts, those of late, and the rules.
@@ -17,7 +17,7 @@ func (s *Server) alerts(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !history {
-		all.Recent = []monitor.Alert{}
+		all.Recent = []alerting.Alert{}
 	}
 	return all, nil
 }

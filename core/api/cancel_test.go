@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
@@ -71,7 +72,7 @@ func TestPublishedTokensCancel(t *testing.T) {
 	deps.Signer = token.New([]byte(secret))
 	handler := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
-		View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}), Acts: triage.New(triage.Config{}, st, nil),
+		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), Acts: triage.New(triage.Config{}, st, nil),
 	}).Handler()
 	testkit.Exec(t, st, `insert into identity (id, login) values (7, 'ann')`)
 	action := testkit.Action(t, st, "demo.sleep")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
@@ -41,7 +42,7 @@ func TestEventsAreEmitted(t *testing.T) {
 	st := testkit.Store(t)
 	eventOf(t, st)
 	server := api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}), Ready: readyNow,
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), Ready: readyNow,
 	})
 	server.Emits(submit.New(st, nil))
 	handler := server.Handler()

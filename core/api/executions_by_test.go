@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/telemetry"
@@ -72,7 +73,7 @@ func TestTheCookieOfALoginReadsOnly(t *testing.T) {
 	deps.Signer = token.New([]byte(jwtSecret))
 	server := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
-		View:       monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
+		View:       alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 		TokensFile: tokenFile(t, "eve read "+hash("reads")+"\n"),
 	})
 	require.NoError(t, server.Start(t.Context()))

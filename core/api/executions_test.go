@@ -14,6 +14,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
@@ -37,7 +38,7 @@ func signed(st *store.Store) http.Handler {
 	published.Signer = token.New([]byte(jwtSecret))
 	return api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: published,
-		View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
+		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 	}).Handler()
 }
 
@@ -162,7 +163,7 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 			deps.Signer = token.New([]byte(secret))
 			server := api.New("127.0.0.1:0", api.Deps{
 				Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
-				View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
+				View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 			})
 			require.NoError(t, server.Start(t.Context()))
 			t.Cleanup(server.Stop)
@@ -486,7 +487,7 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 	deps.Signer = signer
 	server := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
-		View:       monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
+		View:       alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 		TokensFile: tokenFile(t, "eve read "+hash("reads")+"\nbot submit "+hash("submits")+"\n"),
 	})
 	require.NoError(t, server.Start(t.Context()))
@@ -545,7 +546,7 @@ func TestPublishedTokensReadQueueStatistics(t *testing.T) {
 	deps.Signer = token.New([]byte(jwtSecret))
 	server := api.New("0.0.0.0:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
-		View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}), TokensFile: tokenFile(t, "eve read "+hash("reads")+"\n"),
+		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), TokensFile: tokenFile(t, "eve read "+hash("reads")+"\n"),
 	})
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)

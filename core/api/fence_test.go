@@ -24,6 +24,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
@@ -163,7 +164,7 @@ func everything(t testing.TB) http.Handler {
 	testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep"))
 	testkit.Exec(t, st, `insert into trigger (ref, label) values ('demo.door', 'x')`)
 	server := api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 		Acts: triage.New(triage.Config{}, st, nil), Published: publishedOver(st),
 		Ready: func(context.Context) []api.Check { return nil },
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
@@ -196,7 +197,7 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 func handlerOver(t *testing.T, st *store.Store) http.Handler {
 	t.Helper()
 	return api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 		Acts: triage.New(triage.Config{}, st, nil), Ready: readyNow, Published: publishedOver(st),
 	}).Handler()
 }

@@ -11,20 +11,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 )
 
-// View is what the server reads for people; *monitor.Monitor is one.
+// View is what the server reads for people; *monitor.Watcher is one.
 type View interface {
-	Why(ctx context.Context, id int64) (*monitor.Why, error)
+	Why(ctx context.Context, id int64) (*explain.Why, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
-	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
+	QueueDetail(ctx context.Context, ref explain.QueueRef) (*explain.QueueDetail, error)
 	QueueStats(ctx context.Context, ref string) (*monitor.QueueStats, error)
 	Scopes(ctx context.Context, action string) (*monitor.Scopes, error)
 	Replicas(ctx context.Context) (*monitor.Replicas, error)
-	Alerts(ctx context.Context) (*monitor.Alerts, error)
+	Alerts(ctx context.Context) (*alerting.Alerts, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
@@ -261,7 +263,7 @@ func (s *Server) queue(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.deps.View.QueueDetail(r.Context(), monitor.QueueRef{ID: id})
+	return s.deps.View.QueueDetail(r.Context(), explain.QueueRef{ID: id})
 }
 
 func (s *Server) queueStats(r *http.Request) (any, error) {

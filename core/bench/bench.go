@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-go/attune/core/bench/datapath"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
@@ -37,16 +36,16 @@ type Config struct {
 	Workflow string `json:",omitempty"`
 }
 
-// The profiles that goals are about.
+// The profiles for which there are goals.
 const (
-	profileFlood = "flood, no limit"
-	profileMany  = "flood, 100 actions, limit 5"
-	profileTen   = "flood, one action, limit 10"
-	profileFive  = "flood, one action, limit 5"
-	profilePaced = "paced 200/s, no limit"
+	ProfileFlood = "flood, no limit"
+	ProfileMany  = "flood, 100 actions, limit 5"
+	ProfileTen   = "flood, one action, limit 10"
+	ProfileFive  = "flood, one action, limit 5"
+	ProfilePaced = "paced 200/s, no limit"
 )
 
-// Profiles are the measurements that `make bench` makes.
+// Profiles are the standard measurements.
 func Profiles() []Config {
 	base := Config{Replicas: 1, Workers: 2, Concurrency: 50}
 	with := func(change func(*Config)) Config {
@@ -55,17 +54,17 @@ func Profiles() []Config {
 		return c
 	}
 	return []Config{
-		with(func(c *Config) { c.Profile, c.Executions, c.Actions = profileFlood, 10_000, 10 }),
+		with(func(c *Config) { c.Profile, c.Executions, c.Actions = ProfileFlood, 10_000, 10 }),
 		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = profileMany, 10_000, 100, 5
+			c.Profile, c.Executions, c.Actions, c.Limit = ProfileMany, 10_000, 100, 5
 		}),
 		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = profileTen, 5_000, 1, 10
+			c.Profile, c.Executions, c.Actions, c.Limit = ProfileTen, 5_000, 1, 10
 		}),
 		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = profileFive, 3_000, 1, 5
+			c.Profile, c.Executions, c.Actions, c.Limit = ProfileFive, 3_000, 1, 5
 		}),
-		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Rate = profilePaced, 2_000, 10, 200 }),
+		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Rate = ProfilePaced, 2_000, 10, 200 }),
 		with(func(c *Config) {
 			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, 10 at a time", 1_000, 1, 10, List
 		}),
@@ -253,14 +252,14 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	begun, busy := time.Now(), datapath.MachineTime()
+	begun, busy := time.Now(), MachineTime()
 	if err := m.send(ctx); err != nil {
 		return Report{}, err
 	}
 	if err := m.await(ctx); err != nil {
 		return Report{}, err
 	}
-	took, worked := time.Since(begun), datapath.MachineTime()-busy
+	took, worked := time.Since(begun), MachineTime()-busy
 	supervise.Sleep(ctx, statisticsDelay)
 	after, err := m.counters(ctx)
 	if err != nil {

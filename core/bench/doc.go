@@ -6,4 +6,7 @@
 // the wire and the rows. Latencies are read from the rows, by the database's
 // clock. Every report carries the settings it was measured with; figures of
 // different machines or runs are not comparable.
+//
+// It is what an operator runs (attune-executor bench). What compares the engine with
+// yardsticks is in the module github.com/attune-go/attune/bench.
 package bench

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -15,7 +16,7 @@ type AlertRule struct {
 	// Watch this rule.
 	Enabled bool `koanf:"enabled"`
 	// What is measured.
-	Measure string `koanf:"measure" oneof:"action_failures active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age idle_slots installation_faults leaked_slots loop_silence other_executors outbox_age partitions_missing paused_wait queue_fill queue_growth queue_length queue_paused replica_problems replica_silence replicas retry_rate rule_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured work_queue_items worker_queue_depth workers_deactivated workers_missing"`
+	Measure string `koanf:"measure"`
 	// The value above which the alert is raised (seconds for ages and waits, a share of 1 for ratios).
 	Above float64 `koanf:"above" range:"0..1000000000000"`
 	// The value below which the alert is raised, instead of above; 0 leaves it to above.
@@ -45,7 +46,26 @@ const (
 	UnitPerMinute Unit = "per minute"
 )
 
-// Measure is something that alert rules can watch.
+// Servers is a set of the servers that a measure is read from.
+type Servers int
+
+// The servers.
+const (
+	FromDatabase Servers = 1 << iota
+	FromBroker
+)
+
+// MeasuresFrom names the measures that are read from a server, also if they need the other one too.
+func MeasuresFrom(server Servers) (names []string) {
+	for _, m := range Measures() {
+		if m.From&server != 0 {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// Measure is something that alert rules can watch: this is its only declaration. Package alerting reads it.
 type Measure struct {
 	Name string
 	Unit Unit
@@ -55,8 +75,13 @@ type Measure struct {
 	About, Why string
 	// Summary and Hint are the words of alerts, with the placeholders of a rule.
 	Summary, Hint string
-	// View is the view of the dashboard that shows more.
-	View string
+	// View is the view of the dashboard that shows more, and Filter what narrows it: {target} stands for the
+	// target, {action} for the action of a queue.
+	View, Filter string
+	// From are the servers that must answer for the measure to be known.
+	From Servers
+	// Like is the measure that tells of the same thing; of alerts about one thing only the worst is shown.
+	Like string
 	// Series is the PromQL that selects the values, with %s for the matchers of a
 	// target; empty for the series that every measure has. Label is the label that
 	// names the target.
@@ -80,6 +105,15 @@ func Measures() []Measure {
 	list := slices.Clone(measures)
 	slices.SortFunc(list, func(a, b Measure) int { return strings.Compare(a.Name, b.Name) })
 	return list
+}
+
+// Subject is what the measure is about: measures about one thing have the same.
+func (m Measure) Subject() string { return cmp.Or(m.Like, m.Name) }
+
+// FilterOf narrows the view of the measure to a target.
+func (m Measure) FilterOf(target string) string {
+	action, _, _ := strings.Cut(target, " ")
+	return strings.NewReplacer("{target}", target, "{action}", action).Replace(m.Filter)
 }
 
 // label is the name of the label of targets in the series of a measure.

@@ -193,6 +193,9 @@ func describeRules(t *testing.T, out *strings.Builder, comments map[string]strin
 		comment := comments["AlertRule."+field.Name]
 		require.NotEmpty(t, comment)
 		allowed := strings.ReplaceAll(field.Tag.Get("oneof"), " ", ", ")
+		if field.Name == "Measure" {
+			allowed = measureNames()
+		}
 		if limits := field.Tag.Get("range"); limits != "" {
 			allowed = strings.Replace(limits, "..", " to ", 1)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/core/monitor"
@@ -38,7 +39,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, d.writePast(ctx))
 	require.Regexp(t, `^filling the charts with a made-up last hour `, out.String())
-	m := monitor.New(monitor.Config{}, monitor.Deps{Store: d.store})
+	m := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: d.store}), nil, nil)
 
 	past, err := m.Past(ctx)
 	require.NoError(t, err)
@@ -112,7 +113,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	}
 	overview, err := m.Overview(ctx)
 	require.NoError(t, err)
-	for _, finding := range monitor.Attention(overview, nil, nil) {
+	for _, finding := range alerting.Attention(overview, nil, nil) {
 		require.NotRegexp(t, "workflow|question|letter|fail", finding.Text)
 	}
 	violations, err := doctor.Invariants(ctx, d.store.Pool())

@@ -350,14 +350,8 @@ func (s *Stack) KillBroker(ctx context.Context) error {
 	return s.locked(ctx, func() error { return s.stopBroker(ctx, syscall.SIGKILL, time.Second) })
 }
 
-// StopBroker shuts RabbitMQ down in order; connections are told. It takes about
-// six seconds.
-func (s *Stack) StopBroker(ctx context.Context) error {
-	return s.locked(ctx, func() error { return s.stopBroker(ctx, syscall.SIGTERM, StopTimeoutDefault) })
-}
-
-// StartBroker starts RabbitMQ again after KillBroker or StopBroker, on the same
-// ports, and returns when it answers.
+// StartBroker starts RabbitMQ again after KillBroker, on the same ports, and
+// returns when it answers.
 func (s *Stack) StartBroker(ctx context.Context) error {
 	return s.locked(ctx, func() error {
 		_, err := s.ensureBroker(ctx)

@@ -11,15 +11,11 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addAlerts adds what raises alerts, and has the view measure by this replica's
-// connections.
-func (e *Engine) addAlerts(view *monitor.Monitor, metrics *supervise.Metrics) {
-	probe := &prober{engine: e}
-	view.Watch(probe, e.cfg.Alerts)
+// addAlerts adds what raises alerts; it ends the probe too.
+func (e *Engine) addAlerts(view *alerting.Reader, probe *prober, metrics *supervise.Metrics) {
 	alerts := alerting.New(alerting.Config{Rules: e.cfg.Alerts}, alerting.Deps{
 		Store: e.query, View: view, Logger: e.logger, Registry: e.registry, Metrics: metrics,
 	})

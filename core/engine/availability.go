@@ -3,16 +3,16 @@ package engine
 import (
 	"time"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/supervise"
 )
 
 // guards adds the loops that watch over workers, dead letters, alerts and what is
 // kept, each to the services and to the loops whose ticks are shown.
-func (e *Engine) guards(view *monitor.Monitor, metrics *supervise.Metrics) {
+func (e *Engine) guards(view *alerting.Reader, probe *prober, metrics *supervise.Metrics) {
 	e.addDeadLetters(metrics)
 	e.addLiveness(metrics)
-	e.addAlerts(view, metrics)
+	e.addAlerts(view, probe, metrics)
 	e.addRetention(metrics)
 	e.addInquiries(metrics)
 	e.addEvents(metrics)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/attune-go/attune/core/advancement"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/cancellation"
@@ -189,7 +190,8 @@ func (e *Engine) assemble(version string) {
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
-	view := e.monitor()
+	probe := &prober{engine: e}
+	view := e.monitor(probe)
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)
 	e.loops["queue gauges"], e.loops["outbox"] = gauges.Loop, e.relay.Sweep()
@@ -225,7 +227,7 @@ func (e *Engine) assemble(version string) {
 		e.loops["timeouts"] = rescuer.Loop
 		e.services.Add("timeouts", rescuer)
 	}
-	e.guards(view, loopMetrics)
+	e.guards(view, probe, loopMetrics)
 }
 
 // newHotPath makes the lanes with its consumers.
@@ -239,13 +241,14 @@ func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
 	return h
 }
 
-// monitor makes the read side of HTTP and of the metrics of queues.
-func (e *Engine) monitor() *monitor.Monitor {
-	return monitor.New(monitor.Config{
+// monitor makes the read side of HTTP and of the metrics, which measures by the connections of this
+// replica.
+func (e *Engine) monitor(probe *prober) *alerting.Reader {
+	return alerting.NewReader(monitor.New(monitor.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, SilentReplicas: e.cfg.Retention.SilentReplicas,
 		ActionRetries: retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
-	}, monitor.Deps{Store: e.query})
+	}, monitor.Deps{Store: e.query}), e.cfg.Alerts, probe)
 }
 
 // stepConfig is what the steps of a batch depend on.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/message"
@@ -66,7 +67,7 @@ func TestAReplicaReportsItself(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	e := b.engine(t, listening)
-	view := monitor.New(monitor.Config{}, monitor.Deps{Store: b.store})
+	view := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil)
 	var mine monitor.Replica
 	reporting := []string{"recovery", "replica", "outbox", "retention", "timeouts"}
 	testkit.Eventually(t, func() bool {
@@ -197,7 +198,7 @@ func TestReadinessSaysWhichServerIsAway(t *testing.T) {
 		require.NoError(t, stack.StartPostgres(testkit.Context(t)))
 		well()
 		testkit.Eventually(t, func() bool {
-			all, err := monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}).Replicas(testkit.Context(t))
+			all, err := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil).Replicas(testkit.Context(t))
 			return err == nil && all.Total == 1 && !all.List[0].Late && all.List[0].Details.DatabaseAway != nil
 		}, 30*time.Second, "the reports go on, and tell of the outage")
 	})

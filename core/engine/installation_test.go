@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
@@ -156,7 +157,7 @@ func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
 	a.held(t, "worker_affinity", "does not exist", "SQLSTATE 42703",
 		"run the version of attune-executor that fits the schema")
 
-	view := monitor.New(monitor.Config{}, monitor.Deps{Store: a.store})
+	view := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: a.store}), nil, nil)
 	testkit.Eventually(t, func() bool {
 		all, err := view.Replicas(testkit.Context(t))
 		return err == nil && all.Total == 1 && strings.Contains(strings.Join(all.List[0].Problems, " "), "worker_affinity")

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -90,7 +90,7 @@ func (e *Engine) otherExecutors(ctx context.Context, management *broker.Manageme
 	if management != nil {
 		listed, _ = management.Consumers(ctx) // without it the number tells
 	}
-	return monitor.OtherExecutors(ctx, e.broker, listed, len(replicas))
+	return alerting.OtherExecutors(ctx, e.broker, listed, len(replicas))
 }
 
 // newManagement is a client of the management API, nil where none is configured.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/engine"
@@ -86,8 +87,8 @@ func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 	require.Equal(t, before, sum(), "traffic")
 
 	// The alert of the running engine names the queue.
-	view := monitor.New(monitor.Config{}, monitor.Deps{Store: st})
-	var fired monitor.Alert
+	view := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)
+	var fired alerting.Alert
 	testkit.Eventually(t, func() bool {
 		alerts, err := view.Alerts(ctx)
 		require.NoError(t, err)

@@ -73,7 +73,7 @@ func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []waitedSoFar,
 		return nil, false, fmt.Errorf("read how long those in queue %d have waited: %w", q.ID, err)
 	}
 	for _, age := range rows {
-		list = append(list, waitedSoFar{since: seconds(age), weight: 1})
+		list = append(list, waitedSoFar{since: Seconds(age), weight: 1})
 	}
 	return list, false, nil
 }
@@ -94,13 +94,13 @@ func probeWaits(ctx context.Context, tx *store.Tx, q *Queue) ([]waitedSoFar, err
 	}
 	list := make([]waitedSoFar, len(rows))
 	for i, r := range rows {
-		list[i] = waitedSoFar{lane: r.Lane, since: seconds(r.Age), weight: stands[r.Lane]}
+		list[i] = waitedSoFar{lane: r.Lane, since: Seconds(r.Age), weight: stands[r.Lane]}
 	}
 	return list, nil
 }
 
-// readAges makes the histogram of a queue's waiters.
-func readAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
+// ReadAges makes the histogram of a queue's waiters.
+func ReadAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
 	ages := newAges()
 	list, estimated, err := readWaits(ctx, tx, q)
 	if err != nil || len(list) == 0 {

@@ -14,7 +14,7 @@ import (
 func (m *Monitor) Answers(ctx context.Context, source string) error {
 	if source == SourceDatabase {
 		var r Reading
-		return m.database(ctx, "whether the database answers", &r, func(context.Context, *store.Tx, shape) error { return nil })
+		return m.Read(ctx, "whether the database answers", &r, func(context.Context, *store.Tx, Shape) error { return nil })
 	}
 	if m.deps.Broker == nil {
 		return errNoSource

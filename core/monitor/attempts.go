@@ -48,16 +48,16 @@ type Attempt struct {
 // the newest 500 are listed.
 func (m *Monitor) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	var list []Attempt
-	err := m.database(ctx, "attempts of execution "+strconv.FormatInt(id, 10), &Reading{},
-		func(ctx context.Context, tx *store.Tx, s shape) (err error) {
+	err := m.Read(ctx, "attempts of execution "+strconv.FormatInt(id, 10), &Reading{},
+		func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
 			list, err = readAttempts(ctx, tx, s, id)
 			return err
 		})
 	return list, err
 }
 
-func readAttempts(ctx context.Context, tx *store.Tx, s shape, id int64) ([]Attempt, error) {
-	recorded, err := recordsRepetitions(ctx, tx, s)
+func readAttempts(ctx context.Context, tx *store.Tx, s Shape, id int64) ([]Attempt, error) {
+	recorded, err := RecordsRepetitions(ctx, tx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func readAttempts(ctx context.Context, tx *store.Tx, s shape, id int64) ([]Attem
 	return link(list), nil
 }
 
-func recordsRepetitions(ctx context.Context, tx *store.Tx, s shape) (bool, error) {
-	if !s.ours {
+func RecordsRepetitions(ctx context.Context, tx *store.Tx, s Shape) (bool, error) {
+	if !s.Ours {
 		return false, nil
 	}
 	recorded, err := tx.ViewAttemptTables(ctx)
@@ -159,9 +159,9 @@ type Repetition struct {
 // engine with this policy. One that does not exist is ErrNotFound.
 func (m *Monitor) Repetition(ctx context.Context, id int64, policy retrypolicy.Config) (*Repetition, error) {
 	answer := &Repetition{}
-	err := m.database(ctx, "repetition of execution "+strconv.FormatInt(id, 10), &answer.Reading,
-		func(ctx context.Context, tx *store.Tx, s shape) error {
-			recorded, err := recordsRepetitions(ctx, tx, s)
+	err := m.Read(ctx, "repetition of execution "+strconv.FormatInt(id, 10), &answer.Reading,
+		func(ctx context.Context, tx *store.Tx, s Shape) error {
+			recorded, err := RecordsRepetitions(ctx, tx, s)
 			if err != nil {
 				return err
 			}

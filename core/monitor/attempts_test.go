@@ -7,39 +7,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/retrypolicy"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
-
-// repeat ends an execution and repeats it as the engine does.
-func (b *testBundle) repeat(t *testing.T, id int64, reason string, delay time.Duration, by *string) int64 {
-	t.Helper()
-	rows, err := b.store.RepeatExecutions(t.Context(), store.RepeatExecutionsParams{
-		Failed: []int64{id}, Reasons: []string{reason}, Delays: []float64{delay.Seconds()}, RequestedBy: by,
-	})
-	require.NoError(t, err)
-	require.Len(t, rows, 1)
-	return rows[0].ID
-}
-
-func (b *testBundle) fail(t *testing.T, id int64, result string) {
-	t.Helper()
-	testkit.Exec(t, b.store, `update execution set status = 'failed', started_at = now(), result = $2::jsonb where id = $1`, id, result)
-}
 
 func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	worker := testkit.Worker(t, b.store, "w-1")
-	first := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.sleep"),
+	worker := testkit.Worker(t, b.Store, "w-1")
+	first := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.sleep"),
 		func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }).ID
-	b.fail(t, first, `{"error": "not this", "message": "exit 1"}`)
-	second := b.repeat(t, first, "action_failure", 0, nil)
-	b.fail(t, second, `{"message": "only a message"}`)
+	b.Fail(t, first, `{"error": "not this", "message": "exit 1"}`)
+	second := b.Repeat(t, first, "action_failure", 0, nil)
+	b.Fail(t, second, `{"message": "only a message"}`)
 	ann := "ann"
-	third := b.repeat(t, second, "manual_retry", time.Hour, &ann)
-	testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"))
+	third := b.Repeat(t, second, "manual_retry", time.Hour, &ann)
+	testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.other"))
 
 	for _, id := range []int64{first, second, third} {
 		list, err := b.Attempts(t.Context(), id)
@@ -65,13 +49,13 @@ func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
 		require.WithinDuration(t, time.Now().Add(time.Hour), *list[2].Due, time.Minute)
 		require.NotNil(t, list[0].FinishedAt)
 	}
-	testkit.Exec(t, b.store, `update execution_retry set waiting = false where execution = $1`, third)
+	testkit.Exec(t, b.Store, `update execution_retry set waiting = false where execution = $1`, third)
 	list, err := b.Attempts(t.Context(), first)
 	require.NoError(t, err)
 	require.Nil(t, list[2].Due, "its time has come")
 
 	// The first is deleted: the others still know each other.
-	testkit.Exec(t, b.store, `delete from execution where id = $1`, first)
+	testkit.Exec(t, b.Store, `delete from execution where id = $1`, first)
 	list, err = b.Attempts(t.Context(), third)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
@@ -90,19 +74,19 @@ func TestAttemptsOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, nil)
-			action := testkit.Action(t, b.store, "demo.sleep")
-			first := testkit.Execution(t, b.store, action, status(attune.StatusFailed)).ID
+			action := testkit.Action(t, b.Store, "demo.sleep")
+			first := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed)).ID
 			again := func(count int32) int64 {
 				reason := "transient_error"
-				return testkit.Execution(t, b.store, action, status(attune.StatusTimeout), func(e *testkit.ExecutionRow) {
+				return testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusTimeout), func(e *testkit.ExecutionRow) {
 					e.OriginalExecution, e.RetryCount, e.RetryReason = &first, count, &reason
 					e.Result = map[string]string{"error": "it broke"}
 				}).ID
 			}
 			second, third, uncounted := again(1), again(2), again(0)
 			if !ours {
-				testkit.Exec(t, b.store, `drop table execution_retry, execution_history cascade`)
-				testkit.Exec(t, b.store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade`)
+				testkit.Exec(t, b.Store, `drop table execution_retry, execution_history cascade`)
+				testkit.Exec(t, b.Store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade`)
 			}
 			for _, id := range []int64{first, third} {
 				list, err := b.Attempts(t.Context(), id)
@@ -134,30 +118,30 @@ func TestRepetitionSaysWhatFollows(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	once := testkit.Action(t, b.store, "demo.once", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
-	id := testkit.Execution(t, b.store, once).ID
+	once := testkit.Action(t, b.Store, "demo.once", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
+	id := testkit.Execution(t, b.Store, once).ID
 	require.Equal(t, "it has not ended: it is requested", ask(id).Why)
-	b.fail(t, id, `{"error": "exit 1"}`)
+	b.Fail(t, id, `{"error": "exit 1"}`)
 	require.True(t, ask(id).Expected)
-	again := b.repeat(t, id, "action_failure", 0, nil)
+	again := b.Repeat(t, id, "action_failure", 0, nil)
 	require.Equal(t, again, *ask(id).By)
 	require.False(t, ask(id).Expected)
-	b.fail(t, again, `{"error": "exit 1"}`)
+	b.Fail(t, again, `{"error": "exit 1"}`)
 	require.Equal(t, "no repetition is left: it is attempt 2, and 1 repetitions are allowed", ask(again).Why)
 
 	own := int32(2)
-	id = testkit.Execution(t, b.store, once, func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &own, 1 }).ID
-	b.fail(t, id, `{}`)
+	id = testkit.Execution(t, b.Store, once, func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &own, 1 }).ID
+	b.Fail(t, id, `{}`)
 	require.True(t, ask(id).Expected, "its own limit goes before that of its action")
-	testkit.Exec(t, b.store, `insert into execution_cancel (execution) values ($1)`, id)
+	testkit.Exec(t, b.Store, `insert into execution_cancel (execution) values ($1)`, id)
 	require.Equal(t, "somebody asked for its end", ask(id).Why)
 
-	task := testkit.Execution(t, b.store, once, func(e *testkit.ExecutionRow) { e.WorkflowTask = map[string]string{"task_name": "a"} }).ID
-	b.fail(t, task, `{}`)
+	task := testkit.Execution(t, b.Store, once, func(e *testkit.ExecutionRow) { e.WorkflowTask = map[string]string{"task_name": "a"} }).ID
+	b.Fail(t, task, `{}`)
 	require.Contains(t, ask(task).Why, "its workflow repeats it")
 
-	lost := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.none")).ID
-	testkit.Exec(t, b.store, `update execution set status = 'failed',
+	lost := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.none")).ID
+	testkit.Exec(t, b.Store, `update execution set status = 'failed',
 		result = '{"error": "not picked up", "failed_by": "execution_timeout_monitor"}' where id = $1`, lost)
 	require.True(t, ask(lost).Expected, "nobody has started it")
 

@@ -61,7 +61,7 @@ type AuditEntry struct {
 // newest. On a schema that records none the list is empty and Recorded is false.
 func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
 	a := &Audit{From: below, List: []AuditEntry{}}
-	err := m.database(ctx, "the acts of operators", &a.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err := m.Read(ctx, "the acts of operators", &a.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		shape, err := tx.AuditShape(ctx)
 		if err != nil {
 			return fmt.Errorf("read whether acts are recorded: %w", err)
@@ -74,7 +74,7 @@ func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
 			a.ReadOnly = "the login " + shape.Login + " may not write here: INSERT on operator_audit and UPDATE on execution are not granted to it"
 		}
 		if a.Current {
-			origin, err := tx.AuditOrigin(ctx, replicaAlive.Seconds())
+			origin, err := tx.AuditOrigin(ctx, ReplicaAlive.Seconds())
 			if err != nil {
 				return fmt.Errorf("read whose schema it is: %w", err)
 			}

@@ -56,9 +56,9 @@ type Busiest struct {
 // the schema does not record queues the list is empty.
 func (m *Monitor) Busiest(ctx context.Context) (*Busiest, error) {
 	out := &Busiest{}
-	err := m.database(ctx, "the busiest actions", &out.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "the busiest actions", &out.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		out.List = nil // the transaction may be repeated
-		if !s.shared {
+		if !s.Shared {
 			return nil
 		}
 		rows, err := tx.ViewBusiest(ctx, BusiestActions)
@@ -114,7 +114,7 @@ func readLoads(ctx context.Context, tx *store.Tx, queues []Queue, at map[int64]*
 		if i >= AgedQueues || q.Queued == 0 {
 			continue
 		}
-		ages, err := readAges(ctx, tx, q)
+		ages, err := ReadAges(ctx, tx, q)
 		if err != nil {
 			return err
 		}

@@ -99,16 +99,16 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 	starting := false // a replica of the engine
 	var rows []Check
 	reads.Go(func() {
-		failed[1] = m.database(ctx, "checks", &c.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		failed[1] = m.Read(ctx, "checks", &c.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 			var err error
 			if workers, err = tx.CheckWorkerIDs(ctx, WorkerLimit); err != nil {
 				return fmt.Errorf("list the ids of workers: %w", err)
 			}
-			replicas, err := m.readReplicas(ctx, tx, s, c.At)
+			replicas, err := m.ReadReplicas(ctx, tx, s, c.At)
 			if err != nil {
 				return err
 			}
-			starting = replicas != nil && slices.ContainsFunc(replicas.List, func(r Replica) bool { return r.starting(c.At) })
+			starting = replicas != nil && slices.ContainsFunc(replicas.List, func(r Replica) bool { return r.Starting(c.At) })
 			rows, err = m.checkRows(ctx, tx, s)
 			return err
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -26,8 +27,8 @@ const (
 )
 
 // checkRows looks whether rows agree. The numbers are those of one transaction.
-func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s shape) ([]Check, error) {
-	if !s.ours {
+func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check, error) {
+	if !s.Ours {
 		return publishedRows(ctx, tx)
 	}
 	slots, leaked, err := checkSlotRows(ctx, tx)
@@ -57,7 +58,7 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s shape) ([]Check
 		names, work = append(names, row.Name), work+row.Assigned
 	}
 	list = append(list, verdict(checkStaleWork, names, Check{
-		Text: Plural(work, "execution is", "executions are") + " at " + countOf(names, "worker") + ", silent for more than " + span(m.cfg.StaleAfter),
+		Text: phrase.Plural(work, "execution is", "executions are") + " at " + countOf(names, "worker") + ", silent for more than " + phrase.Span(m.cfg.StaleAfter),
 		Fix:  "the engine ends or repeats them when it takes the worker for lost; a worker that comes back reports its own", View: "workers", Filter: first(names),
 	}, "no execution is at a worker that is silent"))
 	stats, err := tx.CheckQueueStats(ctx)
@@ -90,11 +91,11 @@ func checkSlotRows(ctx context.Context, tx *store.Tx) (slots, leaked Check, err 
 		Fix:  "a replica gives it back within a minute; A repair on the queue does it now", View: "queues", Filter: action,
 	}, "no execution that has ended holds a slot")
 	if row.Counted == row.Held {
-		slots = Check{Name: checkSlots, Status: CheckOK, Text: Plural(row.Counted, "slot", "slots") + " counted, as many held"}
+		slots = Check{Name: checkSlots, Status: CheckOK, Text: phrase.Plural(row.Counted, "slot", "slots") + " counted, as many held"}
 		return slots, leaked, nil
 	}
 	slots = verdict(checkSlots, []string{"slots"}, Check{
-		Text: "the queues count " + Plural(row.Counted, "slot", "slots") + ", " + Plural(row.Held, "execution holds", "executions hold") + " one",
+		Text: "the queues count " + phrase.Plural(row.Counted, "slot", "slots") + ", " + phrase.Plural(row.Held, "execution holds", "executions hold") + " one",
 		Fix:  "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
 	}, "")
 	return slots, leaked, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -27,12 +28,12 @@ func TestChecksFindRowsThatDisagree(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{wiring: declared()})
 	ctx := testkit.Context(t)
-	action := testkit.Action(t, b.store, "demo.echo")
-	state := testkit.State(t, b.store, action, 4, func(r *testkit.StateRow) { r.Active = 2 })
+	action := testkit.Action(t, b.Store, "demo.echo")
+	state := testkit.State(t, b.Store, action, 4, func(r *testkit.StateRow) { r.Active = 2 })
 	holding := func(r *testkit.ExecutionRow) { r.AdmissionState = &state.ID }
-	testkit.Execution(t, b.store, action, status(attune.StatusRunning), holding)
-	testkit.Execution(t, b.store, action, status(attune.StatusCompleted), holding)
-	worker := testkit.Worker(t, b.store, "silent")
+	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning), holding)
+	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), holding)
+	worker := testkit.Worker(t, b.Store, "silent")
 	checks, err := b.Checks(ctx)
 	require.NoError(t, err)
 	found := named(checks)
@@ -44,11 +45,11 @@ func TestChecksFindRowsThatDisagree(t *testing.T) {
 	require.Equal(t, CheckProblem, found[checkOrphans].Status, "worker 7 has no row here")
 	require.False(t, checks.At.IsZero())
 
-	testkit.Exec(t, b.store, "update execution set finished_at = now() - interval '1 hour' where status = 'completed'")
-	testkit.Exec(t, b.store, "update execution_admission_state set active_count = 5")
-	testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Age = time.Hour })
-	testkit.Exec(t, b.store, "update worker set last_heartbeat = now() - interval '1 hour', heartbeat_seen = now() - interval '1 hour'")
-	testkit.Exec(t, b.store, "insert into worker_load (worker, assigned) values ($1, 3) on conflict (worker) do update set assigned = 3", worker.ID)
+	testkit.Exec(t, b.Store, "update execution set finished_at = now() - interval '1 hour' where status = 'completed'")
+	testkit.Exec(t, b.Store, "update execution_admission_state set active_count = 5")
+	testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Age = time.Hour })
+	testkit.Exec(t, b.Store, "update worker set last_heartbeat = now() - interval '1 hour', heartbeat_seen = now() - interval '1 hour'")
+	testkit.Exec(t, b.Store, "insert into worker_load (worker, assigned) values ($1, 3) on conflict (worker) do update set assigned = 3", worker.ID)
 	checks, err = b.Checks(ctx)
 	require.NoError(t, err)
 	found = named(checks)

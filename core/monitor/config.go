@@ -14,8 +14,8 @@ const (
 	WorkerLimit       = 500
 	// MaxDocument bounds each JSON text of one execution, in bytes.
 	MaxDocument = 64 << 10
-	// topRows is how many queues and workers the overview shows.
-	topRows = 8
+	// TopRows is how many queues and workers the overview shows.
+	TopRows = 8
 	// scanBound is how many rows a filtered search looks at before it stops.
 	scanBound = 10_000
 	// statusBound is the same for each status, whose rows an index finds.

@@ -28,7 +28,7 @@ const (
 func (m *Monitor) DeadLetters(ctx context.Context) (*DeadLetters, error) {
 	d := &DeadLetters{}
 	asked := m.askBroker(ctx)
-	databaseErr := m.database(ctx, "dead letters", &d.Reading, d.ledger)
+	databaseErr := m.Read(ctx, "dead letters", &d.Reading, d.ledger)
 	b := <-asked
 	d.Sources = append(d.Sources, b.broker.Sources...)
 	if q, ok := b.broker.Queue(DeadLetterQueue); ok {
@@ -58,7 +58,7 @@ func (m *Monitor) askBroker(ctx context.Context) <-chan brokerAnswer {
 	return asked
 }
 
-func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) (err error) {
+func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err error) {
 	if !s.ledger {
 		return nil
 	}

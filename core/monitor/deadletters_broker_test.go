@@ -13,7 +13,7 @@ import (
 func TestWithoutALedgerThereIsNone(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	testkit.Exec(t, b.store, `drop table dead_letter cascade`)
+	testkit.Exec(t, b.Store, `drop table dead_letter cascade`)
 	d, err := b.DeadLetters(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, d.Ledger)
@@ -23,7 +23,7 @@ func TestWithoutALedgerThereIsNone(t *testing.T) {
 func TestTheOperatorWhoActsIsNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	lock, err := b.store.LockSession(t.Context(), deadletter.LockName(DeadLetterQueue), "attune-tui bob@desk")
+	lock, err := b.Store.LockSession(t.Context(), deadletter.LockName(DeadLetterQueue), "attune-tui bob@desk")
 	require.NoError(t, err)
 	d, err := b.DeadLetters(t.Context())
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func (m *Monitor) exportSome(ctx context.Context, list []LedgerEntry, each func(
 		ids = append(ids, next.ID)
 	}
 	var letters []wholeLetter
-	err := m.database(ctx, "dead letters", &Reading{}, func(ctx context.Context, tx *store.Tx, _ shape) (err error) {
+	err := m.Read(ctx, "dead letters", &Reading{}, func(ctx context.Context, tx *store.Tx, _ Shape) (err error) {
 		letters, err = readWholeLetters(ctx, tx, ids, math.MaxInt32)
 		return err
 	})

@@ -20,7 +20,7 @@ const maxLetterBody = 256 << 10
 // and the verdict on it. One that does not exist is ErrNotFound.
 func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 	d := &LedgerDetail{}
-	err := m.database(ctx, "dead letter "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "dead letter "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		if !s.ledger {
 			return ErrUnmigrated
 		}
@@ -52,7 +52,7 @@ func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 
 // Letters reads the letters with these ids, the newest first, as lists show them.
 func (m *Monitor) Letters(ctx context.Context, ids []int64) (list []LedgerEntry, err error) {
-	err = m.database(ctx, "dead letters", &Reading{}, func(ctx context.Context, tx *store.Tx, s shape) (err error) {
+	err = m.Read(ctx, "dead letters", &Reading{}, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
 		if !s.ledger {
 			return ErrUnmigrated
 		}

@@ -70,7 +70,7 @@ func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, curso
 	if err := filter.Check(); err != nil {
 		return page, err
 	}
-	err := m.database(ctx, "dead letters", &page.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "dead letters", &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		if !s.ledger {
 			return ErrUnmigrated
 		}
@@ -215,7 +215,7 @@ func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry,
 }
 
 // judgeLeases advises against repeating executions whose item of work another has by now.
-func judgeLeases(ctx context.Context, tx *store.Tx, s shape, list []LedgerEntry) error {
+func judgeLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry) error {
 	var ids []int64
 	for i := range list {
 		if v := &list[i].Verdict; v.Requeue == RequeueRepeats && v.Advice == AdviseRequeue {

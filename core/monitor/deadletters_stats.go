@@ -37,7 +37,7 @@ func (m *Monitor) LedgerStats(ctx context.Context, window time.Duration) (*Ledge
 		l.Unit = "day"
 	}
 	asked := m.askBroker(ctx)
-	err := m.database(ctx, "dead letters", &l.Reading, l.read)
+	err := m.Read(ctx, "dead letters", &l.Reading, l.read)
 	b := <-asked
 	if q, ok := b.broker.Queue(DeadLetterQueue); ok {
 		l.Queue = &q
@@ -48,7 +48,7 @@ func (m *Monitor) LedgerStats(ctx context.Context, window time.Duration) (*Ledge
 	return l, err
 }
 
-func (l *LedgerStats) read(ctx context.Context, tx *store.Tx, s shape) error {
+func (l *LedgerStats) read(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.ledger {
 		return ErrUnmigrated
 	}

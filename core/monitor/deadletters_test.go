@@ -14,43 +14,9 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/testkit"
 )
-
-// letterRow is a row of the ledger; what is empty is NULL.
-type letterRow struct {
-	kind, key, exchange, queue, reason, action, decision, by string
-	execution, worker                                        int64
-	attempt                                                  int
-	age                                                      time.Duration
-	body                                                     []byte
-	evidence, headers                                        string
-}
-
-// letter stores a letter: a dispatch to worker 7 that expired, unless change says
-// otherwise.
-func (b *testBundle) letter(t *testing.T, change ...func(*letterRow)) int64 {
-	t.Helper()
-	r := letterRow{
-		kind: message.TypeExecutionRequested, key: message.DispatchKey(7), exchange: message.ExchangeExecutions,
-		queue: "worker.7.executions", reason: "expired", worker: 7, attempt: 1, body: []byte(`{"message_type":"ExecutionRequested"}`),
-	}
-	for _, c := range change {
-		c(&r)
-	}
-	var id int64
-	err := b.store.Pool().QueryRow(t.Context(), `
-		INSERT INTO dead_letter (fingerprint, message_type, routing_key, exchange, queue, reason, action_ref, decision, decided_by, decided_at,
-			execution, worker, attempt, created, died, body, evidence, headers)
-		VALUES (gen_random_uuid()::text, nullif($1, ''), nullif($2, ''), nullif($3, ''), nullif($4, ''), nullif($5, ''), nullif($6, ''),
-			nullif($7, ''), nullif($8, ''), CASE WHEN $7 <> '' THEN now() END, nullif($9::bigint, 0), nullif($10::bigint, 0), nullif($11::int, 0),
-			now() - make_interval(secs => $12), now() - make_interval(secs => $12) - interval '2 seconds', $13, nullif($14, '')::jsonb, nullif($15, '')::jsonb)
-		RETURNING id`,
-		r.kind, r.key, r.exchange, r.queue, r.reason, r.action, r.decision, r.by, r.execution, r.worker, r.attempt, r.age.Seconds(), r.body,
-		r.evidence, r.headers).Scan(&id)
-	require.NoError(t, err)
-	return id
-}
 
 func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {
 	t.Helper()
@@ -68,15 +34,17 @@ func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {
 func TestEveryFilterKeepsWhatItSays(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := testkit.Worker(t, b.store, "far-away")
-	old := b.letter(t, func(r *letterRow) { r.age = 3 * time.Hour; r.decision, r.by = "purged", "ann" })
-	failed := b.letter(t, func(r *letterRow) { r.decision, r.by = "failed", "dead_letter_handler" })
-	rejected := b.letter(t, func(r *letterRow) { r.reason, r.decision = "rejected", "stale" })
-	acts := b.letter(t, func(r *letterRow) { r.action, r.decision = "core.http_request", "stale" })
-	away := b.letter(t, func(r *letterRow) { r.worker, r.decision = w.ID, "stale" })
-	event := b.letter(t, func(r *letterRow) { r.kind, r.key, r.decision = message.TypeEventCreated, "event.created", "stale" })
-	about := b.letter(t, func(r *letterRow) { r.execution, r.decision = 4711, "stale" })
-	open := b.letter(t)
+	w := testkit.Worker(t, b.Store, "far-away")
+	old := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Age = 3 * time.Hour; r.Decision, r.By = "purged", "ann" })
+	failed := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Decision, r.By = "failed", "dead_letter_handler" })
+	rejected := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Reason, r.Decision = "rejected", "stale" })
+	acts := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Decision = "core.http_request", "stale" })
+	away := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Worker, r.Decision = w.ID, "stale" })
+	event := b.AddLetter(t, func(r *monitortest.LetterRow) {
+		r.Kind, r.Key, r.Decision = message.TypeEventCreated, "event.created", "stale"
+	})
+	about := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Execution, r.Decision = 4711, "stale" })
+	open := b.AddLetter(t)
 	all := []int64{open, about, event, away, acts, rejected, failed, old}
 
 	for name, c := range map[string]struct {
@@ -122,7 +90,7 @@ func TestEveryFilterKeepsWhatItSays(t *testing.T) {
 func TestLettersAreReadByTheirIDs(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	first, _, third := b.letter(t), b.letter(t), b.letter(t)
+	first, _, third := b.AddLetter(t), b.AddLetter(t), b.AddLetter(t)
 	require.ElementsMatch(t, []int64{first, third}, b.listed(t, DeadLetterFilter{IDs: []int64{first, third, 1 << 40}, Reason: "never", Limit: 1}))
 }
 
@@ -133,7 +101,7 @@ func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
 	b := setup(t, nil)
 	var want, got []int64
 	for range 25 {
-		want = append([]int64{b.letter(t)}, want...)
+		want = append([]int64{b.AddLetter(t)}, want...)
 	}
 	cursor := int64(0)
 	for page := 0; ; page++ {
@@ -146,8 +114,8 @@ func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
 			require.Equal(t, 3, page)
 			break
 		}
-		b.letter(t) // newer than all: on none of the pages that follow
-		testkit.Exec(t, b.store, `update dead_letter set decision = 'stale' where id = $1`, got[0])
+		b.AddLetter(t) // newer than all: on none of the pages that follow
+		testkit.Exec(t, b.Store, `update dead_letter set decision = 'stale' where id = $1`, got[0])
 	}
 	require.Equal(t, want, got)
 }
@@ -157,8 +125,8 @@ func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
 func TestASearchStopsAtItsBound(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	deep := b.letter(t, func(r *letterRow) { r.reason = "rejected" })
-	testkit.Exec(t, b.store, `insert into dead_letter (reason, decision) select 'expired', 'stale' from generate_series(1, $1)`, scanBound+5)
+	deep := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Reason = "rejected" })
+	testkit.Exec(t, b.Store, `insert into dead_letter (reason, decision) select 'expired', 'stale' from generate_series(1, $1)`, scanBound+5)
 	page, err := b.LedgerList(t.Context(), DeadLetterFilter{Reason: "rejected"}, 0)
 	require.NoError(t, err)
 	require.Empty(t, page.List)
@@ -175,15 +143,15 @@ func TestASearchStopsAtItsBound(t *testing.T) {
 func TestALetterShowsWhatItIsAbout(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	e := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
-	testkit.Exec(t, b.store, `update execution set status = 'failed', result = '{"message": "Worker queue TTL expired"}' where id = $1`, e.ID)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+	testkit.Exec(t, b.Store, `update execution set status = 'failed', result = '{"message": "Worker queue TTL expired"}' where id = $1`, e.ID)
 	envelope := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: e.ID, WorkerID: 7}, time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
-	id := b.letter(t, func(r *letterRow) {
-		r.execution, r.body, r.decision, r.by = e.ID, body, "failed", "dead_letter_handler"
-		r.evidence, r.headers = `{"execution": {"status": "scheduled"}}`, `{"x": "y"}`
+	id := b.AddLetter(t, func(r *monitortest.LetterRow) {
+		r.Execution, r.Body, r.Decision, r.By = e.ID, body, "failed", "dead_letter_handler"
+		r.Evidence, r.Headers = `{"execution": {"status": "scheduled"}}`, `{"x": "y"}`
 	})
 
 	d, err := b.Letter(t.Context(), id)
@@ -206,14 +174,14 @@ func TestALetterShowsWhatItIsAbout(t *testing.T) {
 	for format, hostile := range map[string][]byte{
 		"text": []byte("\x1b[2J no JSON"), "binary": {0xff, 0x00, 0x1b}, "empty": {},
 	} {
-		d, err = b.Letter(t.Context(), b.letter(t, func(r *letterRow) { r.key, r.body = "event.created", hostile }))
+		d, err = b.Letter(t.Context(), b.AddLetter(t, func(r *monitortest.LetterRow) { r.Key, r.Body = "event.created", hostile }))
 		require.NoError(t, err, format)
 		require.Equal(t, format, d.Body.Format)
 		require.Equal(t, AdviseExport, d.Verdict.Advice, format)
 	}
 	long := append(bytes.Repeat([]byte("é"), maxLetterBody/2-1), 'x')
 	long = append(long, bytes.Repeat([]byte("é"), 10)...) // the cut divides a character
-	d, err = b.Letter(t.Context(), b.letter(t, func(r *letterRow) { r.body = long }))
+	d, err = b.Letter(t.Context(), b.AddLetter(t, func(r *monitortest.LetterRow) { r.Body = long }))
 	require.NoError(t, err)
 	require.True(t, d.Body.Cut)
 	require.Equal(t, "text", d.Body.Format)
@@ -304,12 +272,12 @@ func TestVerdicts(t *testing.T) {
 func TestStatisticsCountBothTables(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 3}}}})
-	w := testkit.Worker(t, b.store, "w-1")
-	b.letter(t, func(r *letterRow) { r.action, r.age = "a.old", 30*time.Hour })
-	b.letter(t, func(r *letterRow) { r.action, r.worker, r.decision = "a.one", w.ID, "failed" })
-	b.letter(t, func(r *letterRow) { r.action, r.worker, r.age = "a.one", w.ID, 10*time.Minute })
-	b.letter(t, func(r *letterRow) { r.action, r.reason, r.age = "a.two", "rejected", 2*time.Hour })
-	testkit.Exec(t, b.store, `insert into lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds, at) values
+	w := testkit.Worker(t, b.Store, "w-1")
+	b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Age = "a.old", 30*time.Hour })
+	b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Worker, r.Decision = "a.one", w.ID, "failed" })
+	b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Worker, r.Age = "a.one", w.ID, 10*time.Minute })
+	b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Reason, r.Age = "a.two", "rejected", 2*time.Hour })
+	testkit.Exec(t, b.Store, `insert into lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds, at) values
 		('scheduled_timeout', 'failed', 1, 1, 'a.one', $1, 10, now()), ('scheduled_timeout', 'failed', 2, 1, 'a.one', $1, 20, now()),
 		('scheduled_timeout', 'moved', 3, 1, 'a.two', 99, 60, now()), ('worker_gone', 'abandoned', 4, 1, 'a.two', $1, NULL, now()),
 		('worker_gone', 'abandoned', 5, 1, 'a.two', $1, 7, now() - interval '30 hours')`, w.ID)
@@ -371,9 +339,9 @@ func TestAnExportHoldsEverything(t *testing.T) {
 		bytes.Repeat([]byte("x"), exportBytes/2+1),
 	}
 	for _, body := range bodies {
-		b.letter(t, func(r *letterRow) { r.body = body })
+		b.AddLetter(t, func(r *monitortest.LetterRow) { r.Body = body })
 	}
-	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`, exportPage+1)
+	testkit.Exec(t, b.Store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`, exportPage+1)
 	var got [][]byte
 	ids := map[int64]bool{}
 	n, err := b.ExportLetters(t.Context(), DeadLetterFilter{}, 0, func(x *ExportedLetter) error {
@@ -412,9 +380,9 @@ func TestAnExportHoldsEverything(t *testing.T) {
 func TestTheDeskShowsWhoWaitsFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Consumers: 1}}}})
-	waits := b.letter(t, func(r *letterRow) { r.age = 26 * time.Hour })
-	older := b.letter(t, func(r *letterRow) { r.decision, r.by = "failed", "dead_letter_handler" })
-	newer := b.letter(t, func(r *letterRow) { r.decision, r.by = "retried", "dead_letter_handler" })
+	waits := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Age = 26 * time.Hour })
+	older := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Decision, r.By = "failed", "dead_letter_handler" })
+	newer := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Decision, r.By = "retried", "dead_letter_handler" })
 	d, err := b.DeadLetters(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, Count{Value: 1}, d.Ledger.Open)

@@ -41,7 +41,7 @@ func (m *Monitor) Enforcements(ctx context.Context, filter EnforcementFilter, cu
 	if err := filter.Check(); err != nil {
 		return page, err
 	}
-	err := m.database(ctx, "enforcements", &page.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err := m.Read(ctx, "enforcements", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		if err := eventsThere(ctx, tx); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ type EnforcementDetail struct {
 // Enforcement reads one enforcement, ErrNotFound if there is none.
 func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail, error) {
 	d := &EnforcementDetail{}
-	err := m.database(ctx, "an enforcement", &d.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err := m.Read(ctx, "an enforcement", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		if err := eventsThere(ctx, tx); err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (d *EnforcementDetail) verdicts(row store.ViewEnforcementPayloadRow) (match
 // gave, of one trigger if it is named.
 func (m *Monitor) Rules(ctx context.Context, trigger, cursor string) (*RulePage, error) {
 	page := &RulePage{List: []Rule{}}
-	err := m.database(ctx, "rules", &page.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err := m.Read(ctx, "rules", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		rows, err := tx.ViewRules(ctx, store.ViewRulesParams{Recent: RecentFirings, After: cursor, Trigger: trigger, Page: pageOfRules})
 		if err != nil {
 			return fmt.Errorf("read a page of rules: %w", err)
@@ -178,7 +178,7 @@ func (m *Monitor) Rule(ctx context.Context, ref string) (*RuleDetail, error) {
 	if ref == "" {
 		return d, errors.New("a rule has a ref")
 	}
-	err := m.database(ctx, "a rule", &d.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err := m.Read(ctx, "a rule", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		rows, err := tx.ViewRules(ctx, store.ViewRulesParams{Recent: RecentFirings, Ref: ref, Page: 1})
 		if err != nil {
 			return fmt.Errorf("read rule %s: %w", ref, err)

@@ -36,7 +36,7 @@ func eventsThere(ctx context.Context, tx *store.Tx) error {
 func (m *Monitor) Events(ctx context.Context, filter EventFilter, cursor int64) (*EventPage, error) {
 	page := &EventPage{List: []Event{}}
 	before, limit := cmp.Or(cursor, math.MaxInt64), cmp.Or(filter.Limit, DefaultPage)
-	err := m.database(ctx, "events", &page.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err := m.Read(ctx, "events", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		if err := eventsThere(ctx, tx); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (m *Monitor) Events(ctx context.Context, filter EventFilter, cursor int64) 
 // that have not fired are judged as they are now.
 func (m *Monitor) EventDetail(ctx context.Context, id int64) (*EventDetail, error) {
 	d := &EventDetail{Rules: []RuleVerdict{}}
-	err := m.database(ctx, "an event", &d.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err := m.Read(ctx, "an event", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		if err := eventsThere(ctx, tx); err != nil {
 			return err
 		}

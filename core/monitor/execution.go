@@ -7,45 +7,38 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 )
 
 // ErrNotFound is returned for an execution that does not exist.
 var ErrNotFound = errors.New("not found")
 
-// Execution reads everything about one execution. One that does not exist is
+// ReadExecution reads everything about one execution but why it waits. One that does not exist is
 // ErrNotFound.
-func (m *Monitor) Execution(ctx context.Context, id int64) (*ExecutionDetail, error) {
-	d := &ExecutionDetail{}
-	err := m.database(ctx, "execution "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		rows, err := readExecutions(ctx, tx, s, []int64{id})
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 {
-			return ErrNotFound
-		}
-		d.Execution = rows[0]
-		if err := d.rest(ctx, tx, s); err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		if err := d.redact(ctx, tx); err != nil {
-			return err
-		}
-		if err := d.timeline(ctx, tx, s); err != nil {
-			return err
-		}
-		if d.WorkQueue, err = leaseLine(ctx, tx, s, id); err != nil {
-			return err
-		}
-		return m.waiting(ctx, tx, s, d)
-	})
-	return d, err
+func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, d *ExecutionDetail) error {
+	rows, err := ReadExecutions(ctx, tx, s, []int64{id})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return ErrNotFound
+	}
+	d.Execution = rows[0]
+	if err := d.rest(ctx, tx, s); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if err := d.redact(ctx, tx); err != nil {
+		return err
+	}
+	if err := d.timeline(ctx, tx, s); err != nil {
+		return err
+	}
+	d.WorkQueue, err = LeaseLine(ctx, tx, s, id)
+	return err
 }
 
-func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s shape) error {
-	if !s.ours {
+func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape) error {
+	if !s.Ours {
 		r, err := tx.MonitorPublishedRest(ctx, MaxDocument, d.ID)
 		if err != nil {
 			return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
@@ -67,7 +60,7 @@ func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s shape) error
 // children is a count that the query stops at a thousand.
 func children(n int64) Count { return Count{Value: n, AtLeast: n >= 1000} }
 
-func (d *ExecutionDetail) timeline(ctx context.Context, tx *store.Tx, s shape) error {
+func (d *ExecutionDetail) timeline(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.history {
 		return nil
 	}
@@ -83,18 +76,5 @@ func (d *ExecutionDetail) timeline(ctx context.Context, tx *store.Tx, s shape) e
 		}
 		d.Timeline = append(d.Timeline, step)
 	}
-	return nil
-}
-
-// waiting reads the place in line, with all that Why says of it.
-func (m *Monitor) waiting(ctx context.Context, tx *store.Tx, s shape, d *ExecutionDetail) error {
-	if !s.shared || d.Status != string(attune.StatusRequested) {
-		return nil
-	}
-	w := &Why{Reading: Reading{At: d.At}}
-	if err := m.why(ctx, tx, s, d.ID, w); err != nil {
-		return err
-	}
-	d.Waiting, d.Why = w.Waiting, w.Lines
 	return nil
 }

@@ -19,13 +19,13 @@ import (
 // on beyond what was looked at, where that is known.
 func (m *Monitor) Executions(ctx context.Context, filter ExecutionFilter, cursor int64) (*Executions, error) {
 	x := &Executions{Filter: filter, From: cursor}
-	err := m.database(ctx, "executions", &x.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "executions", &x.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		page, err := findExecutions(ctx, tx, s, filter, cursor)
 		if err != nil {
 			return err
 		}
 		x.Bounded, x.Next, x.Looked = page.bounded, page.next, page.looked
-		if x.List, err = readExecutions(ctx, tx, s, page.ids); err == nil && filter.WithParams {
+		if x.List, err = ReadExecutions(ctx, tx, s, page.ids); err == nil && filter.WithParams {
 			err = readParams(ctx, tx, x.List)
 		}
 		if filter.Oldest {
@@ -48,7 +48,7 @@ type idPage struct {
 // findExecutions finds a page for each alternative of the filter and makes one page
 // of them. Where one of them stopped early, the page ends there: below it rows of
 // that alternative would be missing.
-func findExecutions(ctx context.Context, tx *store.Tx, s shape, filter ExecutionFilter, cursor int64) (*idPage, error) {
+func findExecutions(ctx context.Context, tx *store.Tx, s Shape, filter ExecutionFilter, cursor int64) (*idPage, error) {
 	all := &idPage{}
 	for _, f := range append([]ExecutionFilter{filter}, filter.Or...) {
 		f.Limit, f.Oldest, f.windowed = filter.Limit, filter.Oldest, filter.windowed || f.windowed
@@ -93,7 +93,7 @@ func inOrder(oldest bool, ids []int64) []int64 {
 }
 
 // findPage finds the page of one alternative, for which it looks at scan rows.
-func findPage(ctx context.Context, tx *store.Tx, s shape, filter ExecutionFilter, cursor, scan int64) (*idPage, error) {
+func findPage(ctx context.Context, tx *store.Tx, s Shape, filter ExecutionFilter, cursor, scan int64) (*idPage, error) {
 	search, err := newSearch(ctx, tx, s, filter, cursor)
 	if err != nil || search == nil {
 		return &idPage{}, err
@@ -109,7 +109,7 @@ func findPage(ctx context.Context, tx *store.Tx, s shape, filter ExecutionFilter
 
 // search is a filter made ready for the database.
 type search struct {
-	shape           shape
+	shape           Shape
 	ended, live     []string
 	pattern         string
 	worker, parent  int64
@@ -128,7 +128,7 @@ type search struct {
 }
 
 // newSearch resolves names and times. It is nil when nothing can match.
-func newSearch(ctx context.Context, tx *store.Tx, s shape, f ExecutionFilter, cursor int64) (*search, error) {
+func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor int64) (*search, error) {
 	q := &search{shape: s, pattern: pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
 	q.windowed = f.windowed || len(f.Params) > 0
 	if q.before <= 0 || q.rising {
@@ -204,7 +204,7 @@ func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]i
 		return tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{
 			Parent: q.parent, Before: q.before, Floor: q.floor, Statuses: q.allowed(), Rising: q.rising, Page: q.page,
 		})
-	case !q.shape.ours:
+	case !q.shape.Ours:
 		arg := store.MonitorPublishedIDsParams{
 			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Statuses: q.allowed(), Page: q.page,
 		}
@@ -291,7 +291,7 @@ func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
 		page.next = page.ids[len(page.ids)-1]
 		return nil
 	}
-	byIndex := q.parent != 0 || q.shape.ours && len(q.statusesAllowed) > 0
+	byIndex := q.parent != 0 || q.shape.Ours && len(q.statusesAllowed) > 0
 	if q.windowed && q.stopped == 0 {
 		return nil
 	}
@@ -325,11 +325,11 @@ func (q *search) filtered() bool {
 	return q.pattern != "" || q.worker != 0 || len(q.statusesAllowed) > 0 || q.sift != nil
 }
 
-func readExecutions(ctx context.Context, tx *store.Tx, s shape, ids []int64) ([]Execution, error) {
+func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]Execution, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if !s.ours {
+	if !s.Ours {
 		return readPublishedExecutions(ctx, tx, ids)
 	}
 	rows, err := tx.MonitorExecutionsByID(ctx, ids)

@@ -14,7 +14,7 @@ import (
 // reasonScan is how many of the newest that failed, timed out and were abandoned are
 // asked why, and reasonRows how many reasons are told apart.
 const (
-	reasonScan = 200
+	ReasonScan = 200
 	reasonRows = 8
 )
 
@@ -26,13 +26,12 @@ type FailReason struct {
 	Count  int64  `json:"count"`
 }
 
-func readFailReasons(ctx context.Context, tx *store.Tx, floor int64, o *Overview) error {
-	rows, err := tx.MonitorFailReasons(ctx, reasonScan, floor)
+func readFailReasons(ctx context.Context, tx *store.Tx, floor int64) ([]FailReason, error) {
+	rows, err := tx.MonitorFailReasons(ctx, ReasonScan, floor)
 	if err != nil {
-		return fmt.Errorf("ask why executions failed: %w", err)
+		return nil, fmt.Errorf("ask why executions failed: %w", err)
 	}
-	o.Recent.Reasons = failReasons(rows)
-	return nil
+	return failReasons(rows), nil
 }
 
 // failReasons puts together what differs by numbers only, the most frequent first; the
@@ -40,7 +39,7 @@ func readFailReasons(ctx context.Context, tx *store.Tx, floor int64, o *Overview
 func failReasons(rows []store.MonitorFailReasonsRow) []FailReason {
 	counts := map[string]int64{}
 	for _, r := range rows {
-		counts[cmp.Or(alike(r.Reason), alike(r.Status))] += r.N
+		counts[cmp.Or(Alike(r.Reason), Alike(r.Status))] += r.N
 	}
 	list := make([]FailReason, 0, len(counts))
 	for reason, n := range counts {
@@ -61,9 +60,9 @@ func failReasons(rows []store.MonitorFailReasonsRow) []FailReason {
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// alike is what reasons have in common that name an id, a time or an exit code: their
+// Alike is what reasons have in common that name an id, a time or an exit code: their
 // first line, without numbers.
-func alike(reason string) string {
+func Alike(reason string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(reason), "\n")
 	return numbers.ReplaceAllString(line, "#")
 }

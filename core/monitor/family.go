@@ -74,7 +74,7 @@ type Family struct {
 // does not exist is ErrNotFound. What the schema does not record is left empty.
 func (m *Monitor) Family(ctx context.Context, id int64) (*Family, error) {
 	f := &Family{ID: id}
-	err := m.database(ctx, "family of execution "+strconv.FormatInt(id, 10), &f.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "family of execution "+strconv.FormatInt(id, 10), &f.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		top, err := ancestor(ctx, tx, s, id)
 		if err != nil {
 			return err
@@ -160,10 +160,10 @@ func (f *Family) Of(id int64) *Relative {
 }
 
 // ancestor finds the execution above all others.
-func ancestor(ctx context.Context, tx *store.Tx, s shape, id int64) (*Execution, error) {
+func ancestor(ctx context.Context, tx *store.Tx, s Shape, id int64) (*Execution, error) {
 	var top *Execution
 	for range maxAncestors {
-		rows, err := readExecutions(ctx, tx, s, []int64{id})
+		rows, err := ReadExecutions(ctx, tx, s, []int64{id})
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +184,7 @@ func ancestor(ctx context.Context, tx *store.Tx, s shape, id int64) (*Execution,
 
 // grow reads the tree level by level, so that what is cut is what is deepest. The
 // line of the execution itself is followed first.
-func (f *Family) grow(ctx context.Context, tx *store.Tx, s shape, top *Execution) error {
+func (f *Family) grow(ctx context.Context, tx *store.Tx, s Shape, top *Execution) error {
 	below := map[int64][]Execution{}
 	more := map[int64]bool{}
 	level, asked, found := []int64{top.ID}, 0, 1
@@ -203,7 +203,7 @@ func (f *Family) grow(ctx context.Context, tx *store.Tx, s shape, top *Execution
 			if len(ids) > maxBrood {
 				more[parent], ids = true, ids[:maxBrood]
 			}
-			rows, err := readExecutions(ctx, tx, s, ids)
+			rows, err := ReadExecutions(ctx, tx, s, ids)
 			if err != nil {
 				return err
 			}
@@ -229,8 +229,8 @@ func (f *Family) list(x *Execution, below map[int64][]Execution, more map[int64]
 }
 
 // rest reads what is not an execution.
-func (f *Family) rest(ctx context.Context, tx *store.Tx, s shape) error {
-	if !s.ours {
+func (f *Family) rest(ctx context.Context, tx *store.Tx, s Shape) error {
+	if !s.Ours {
 		return nil
 	}
 	if s.ledger {

@@ -11,15 +11,15 @@ import (
 func TestAFamilyIsTheWholeTreeWithWhatBelongsToTheExecution(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.flow")
+	action := testkit.Action(t, b.Store, "demo.flow")
 	birth := func(parent *int64) int64 {
-		return testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Parent = parent }).ID
+		return testkit.Execution(t, b.Store, action, func(e *testkit.ExecutionRow) { e.Parent = parent }).ID
 	}
 	top := birth(nil)
 	first, second := birth(&top), birth(&top)
 	leaf := birth(&second)
-	b.fail(t, leaf, `{"error": "exit 1"}`)
-	again := b.repeat(t, leaf, "action_failure", 0, nil)
+	b.Fail(t, leaf, `{"error": "exit 1"}`)
+	again := b.Repeat(t, leaf, "action_failure", 0, nil)
 
 	for _, id := range []int64{top, second, leaf} {
 		f, err := b.Family(t.Context(), id)
@@ -46,9 +46,9 @@ func TestAFamilyIsTheWholeTreeWithWhatBelongsToTheExecution(t *testing.T) {
 func TestALargeFamilyIsCutAndSaysSo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.flow")
-	top := testkit.Execution(t, b.store, action).ID
-	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, parent)
+	action := testkit.Action(t, b.Store, "demo.flow")
+	top := testkit.Execution(t, b.Store, action).ID
+	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, parent)
 		select action, action_ref, 'requested', id from execution, generate_series(1, $2) where id = $1`, top, maxBrood+10)
 	f, err := b.Family(t.Context(), top)
 	require.NoError(t, err)
@@ -60,15 +60,15 @@ func TestALargeFamilyIsCutAndSaysSo(t *testing.T) {
 func TestAFamilyNamesItsTasksAndWhatOperatorsDid(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.flow")
-	top := testkit.Execution(t, b.store, action).ID
-	task := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
+	action := testkit.Action(t, b.Store, "demo.flow")
+	top := testkit.Execution(t, b.Store, action).ID
+	task := testkit.Execution(t, b.Store, action, func(e *testkit.ExecutionRow) {
 		e.Parent, e.WorkflowTask = &top, map[string]any{"task_name": "fetch", "task_index": 3}
 	}).ID
-	b.fail(t, task, `{"error": "exit 1"}`)
-	again := b.repeat(t, task, "action_failure", 0, nil)
+	b.Fail(t, task, `{"error": "exit 1"}`)
+	again := b.Repeat(t, task, "action_failure", 0, nil)
 	act := func(kind, action string, id int64) {
-		testkit.Exec(t, b.store, `insert into operator_audit (actor, source, action, target_type, target_id, target) values ('ada@here', 'test', $1, $2, $3, 'it')`, action, kind, id)
+		testkit.Exec(t, b.Store, `insert into operator_audit (actor, source, action, target_type, target_id, target) values ('ada@here', 'test', $1, $2, $3, 'it')`, action, kind, id)
 	}
 	act("execution", "execution.cancel", task)
 	act("execution", "execution.retry", again)
@@ -88,7 +88,7 @@ func TestAFamilyNamesItsTasksAndWhatOperatorsDid(t *testing.T) {
 	require.Equal(t, task, *f.Acts[1].TargetID)
 	require.Equal(t, "ada@here", f.Acts[1].Actor)
 
-	testkit.Exec(t, b.store, `alter table operator_audit rename to elsewhere`)
+	testkit.Exec(t, b.Store, `alter table operator_audit rename to elsewhere`)
 	f, err = b.Family(t.Context(), task)
 	require.NoError(t, err)
 	require.Nil(t, f.Acts, "where acts are not recorded nobody knows of any")

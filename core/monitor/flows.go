@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -26,9 +27,9 @@ type Flows struct {
 // flowBound is where counting paused and failed workflows and questions stops.
 const flowBound = 500
 
-// readFlows counts what waits for somebody; nil where the schema does not record it.
-func readFlows(ctx context.Context, tx *store.Tx, s shape, floor int64) (*Flows, error) {
-	err := recordsWorkflows(ctx, tx, s)
+// ReadFlows counts what waits for somebody; nil where the schema does not record it.
+func ReadFlows(ctx context.Context, tx *store.Tx, s Shape, floor int64) (*Flows, error) {
+	err := RecordsWorkflows(ctx, tx, s)
 	if err == nil {
 		err = inquiriesThere(ctx, tx)
 	}
@@ -53,43 +54,9 @@ func readFlows(ctx context.Context, tx *store.Tx, s shape, floor int64) (*Flows,
 	}, nil
 }
 
-// findings says what of it needs attention.
-func (f *Flows) findings(at time.Time) []Finding {
-	if f == nil {
-		return nil
-	}
-	var found []Finding
-	if f.Failed.Value > 0 {
-		found = append(found, Finding{
-			Level: LevelWarning, Text: f.Failed.words("workflow has failed", "workflows have failed"), Target: "workflows",
-			Hint: "of what was requested in the last " + span(f.Window), Filter: "status:failed,timeout,abandoned",
-		})
-	}
-	if f.Inquiries.Value > 0 {
-		one := Finding{
-			Level: LevelInfo, Text: f.Inquiries.words("question waits for a person", "questions wait for people"), Target: "inquiries",
-			Hint: "the oldest for " + span(f.Oldest), Filter: "status:pending",
-		}
-		since := at.Add(-f.Oldest)
-		one.Since = &since
-		if f.Late.Value > 0 {
-			one.Level = LevelWarning
-			one.Hint += "; " + f.Late.words("has", "have") + " used up most of the time"
-		}
-		found = append(found, one)
-	}
-	if f.Paused.Value > 0 {
-		found = append(found, Finding{
-			Level: LevelInfo, Text: f.Paused.words("workflow is paused", "workflows are paused"), Target: "workflows",
-			Hint: "nothing more is started in them until they are resumed", Filter: "status:" + WorkflowPaused,
-		})
-	}
-	return found
-}
-
-// words writes the count before a word.
-func (c Count) words(one, many string) string {
-	text := Plural(c.Value, one, many)
+// Words writes the count before a word.
+func (c Count) Words(one, many string) string {
+	text := phrase.Plural(c.Value, one, many)
 	if c.AtLeast {
 		return "at least " + text
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -44,24 +45,24 @@ type Holders struct {
 	Incomplete bool  `json:"incomplete,omitempty"`
 }
 
-// found is a holder before its details are read.
-type found struct {
-	id    int64
-	since time.Time
+// Found is a holder before its details are read.
+type Found struct {
+	Id    int64
+	Since time.Time
 }
 
-// queueHolders reads the oldest holders of a queue.
-func (m *Monitor) queueHolders(ctx context.Context, tx *store.Tx, q *Queue, at time.Time) (*Holders, error) {
+// QueueHolders reads the oldest holders of a queue.
+func (m *Monitor) QueueHolders(ctx context.Context, tx *store.Tx, q *Queue, at time.Time) (*Holders, error) {
 	h := &Holders{Active: q.Active}
 	rows, err := tx.ViewQueueHolders(ctx, q.ID, holderCount)
 	if err != nil {
 		return nil, fmt.Errorf("read the holders of queue %d: %w", q.ID, err)
 	}
-	list := make([]found, len(rows))
+	list := make([]Found, len(rows))
 	for i, r := range rows {
-		list[i] = found{r.ID, r.Since}
+		list[i] = Found{Id: r.ID, Since: r.Since}
 	}
-	return h, m.fillHolders(ctx, tx, h, list, at)
+	return h, m.FillHolders(ctx, tx, h, list, at)
 }
 
 // anchors lists the executions at the heads of a queue's lanes: before them
@@ -87,23 +88,23 @@ func (m *Monitor) scopeHolders(ctx context.Context, tx *store.Tx, scope *Scope, 
 	if err != nil {
 		return nil, fmt.Errorf("read the holders of shared limit %d: %w", scope.ID, err)
 	}
-	list := make([]found, len(rows))
+	list := make([]Found, len(rows))
 	for i, r := range rows {
-		list[i] = found{r.ID, r.Since}
+		list[i] = Found{Id: r.ID, Since: r.Since}
 	}
 	h := &Holders{Active: scope.Active}
-	return h, m.fillHolders(ctx, tx, h, list, at)
+	return h, m.FillHolders(ctx, tx, h, list, at)
 }
 
-// fillHolders reads the details of the oldest holders.
-func (m *Monitor) fillHolders(ctx context.Context, tx *store.Tx, h *Holders, list []found, at time.Time) error {
+// FillHolders reads the details of the oldest holders.
+func (m *Monitor) FillHolders(ctx context.Context, tx *store.Tx, h *Holders, list []Found, at time.Time) error {
 	h.Found = int64(len(list))
 	h.Incomplete = h.Found < h.Active
-	slices.SortFunc(list, func(a, b found) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(list, func(a, b Found) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Id, b.Id)) })
 	list = list[:min(len(list), holderRows)]
 	ids := make([]int64, len(list))
 	for i, one := range list {
-		ids[i] = one.id
+		ids[i] = one.Id
 	}
 	if len(ids) == 0 {
 		return nil
@@ -117,8 +118,8 @@ func (m *Monitor) fillHolders(ctx context.Context, tx *store.Tx, h *Holders, lis
 		byID[r.ID] = r
 	}
 	for _, one := range list {
-		if r, ok := byID[one.id]; ok {
-			h.List = append(h.List, m.holderOf(r, one.since, at))
+		if r, ok := byID[one.Id]; ok {
+			h.List = append(h.List, m.holderOf(r, one.Since, at))
 		}
 	}
 	return nil
@@ -142,3 +143,24 @@ func (m *Monitor) holderOf(r store.ViewHoldersRow, since, at time.Time) Holder {
 }
 
 func yes(b *bool) bool { return b != nil && *b }
+
+// Lasted says for how long the slot has been held.
+func (h Holder) Lasted(at time.Time) time.Duration { return max(at.Sub(h.Since), 0) }
+
+// Keeper reads the shared limit that keeps the head of a queue and who holds
+// its slots, if one does.
+func (m *Monitor) Keeper(ctx context.Context, tx *store.Tx, q *Queue, at time.Time) (*Scope, *Holders, error) {
+	if q.BlockedScope == nil {
+		return nil, nil, nil
+	}
+	list, err := scopesByID(ctx, tx, []int64{*q.BlockedScope}, at)
+	if err != nil || len(list) == 0 {
+		return nil, nil, err
+	}
+	scope := &list[0]
+	if !policy.WideKind(scope.Kind).Slots() {
+		return scope, nil, nil
+	}
+	holders, err := m.scopeHolders(ctx, tx, scope, at)
+	return scope, holders, err
+}

@@ -34,7 +34,7 @@ func (m *Monitor) Inquiries(ctx context.Context, filter InquiryFilter, cursor st
 	if err != nil {
 		return page, err
 	}
-	err = m.database(ctx, "inquiries", &page.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err = m.Read(ctx, "inquiries", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		if err := inquiriesThere(ctx, tx); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func inquiryOf(r *Reading, row *store.ViewInquiriesRow) Inquiry {
 // Inquiry reads everything about one inquiry; ErrNotFound if there is none.
 func (m *Monitor) Inquiry(ctx context.Context, id int64) (*InquiryDetail, error) {
 	d := &InquiryDetail{}
-	err := m.database(ctx, "an inquiry", &d.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+	err := m.Read(ctx, "an inquiry", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		if err := inquiriesThere(ctx, tx); err != nil {
 			return err
 		}

@@ -8,61 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
-
-// inquiryRow is an inquiry as a test writes it; what is empty is NULL.
-type inquiryRow struct {
-	execution                              int64
-	status, prompt, form, response, answer string
-	assigned                               int64
-	age, timeout                           time.Duration // timeout counts from the creation
-}
-
-func (b *testBundle) inquiry(t *testing.T, r inquiryRow) int64 {
-	t.Helper()
-	return int64(testkit.Count(t, b.store, `
-		INSERT INTO inquiry (execution, status, prompt, response_schema, response, responder, assigned_to, created, timeout_at, responded_at, settled)
-		VALUES ($1, coalesce(nullif($2, ''), 'pending')::inquiry_status_enum, coalesce(nullif($3, ''), 'go on?'), nullif($4, '')::jsonb, nullif($5, '')::jsonb,
-			nullif($6, ''), nullif($7::bigint, 0), now() - make_interval(secs => $8),
-			CASE WHEN $9::float8 > 0 THEN now() - make_interval(secs => $8) + make_interval(secs => $9::float8) END,
-			CASE WHEN $2 = 'responded' THEN now() END, $2 <> '')
-		RETURNING id`,
-		r.execution, r.status, r.prompt, r.form, r.response, r.answer, r.assigned, r.age.Seconds(), r.timeout.Seconds()))
-}
-
-// inquiries makes one of each kind in a workflow, and returns the executions and
-// inquiries by name.
-func (b *testBundle) inquiries(t *testing.T) (executions, ids map[string]int64) {
-	t.Helper()
-	ask, act, flow := testkit.Action(t, b.store, "pk.ask"), testkit.Action(t, b.store, "pk.act"), testkit.Action(t, b.store, "pk.deploy")
-	ada := int64(testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`))
-	workflow := testkit.Execution(t, b.store, flow, status(attune.StatusRunning)).ID
-	child := func(action testkit.ActionRow, s attune.Status, result any) int64 {
-		return testkit.Execution(t, b.store, action, status(s), func(e *testkit.ExecutionRow) {
-			e.Parent, e.Result, e.WorkflowTask = &workflow, result, map[string]any{"task_name": "approve"}
-		}).ID
-	}
-	executions = map[string]int64{
-		"workflow": workflow, "task": child(ask, attune.StatusRunning, nil),
-		"result":   child(act, attune.StatusCompleted, map[string]any{"data": map[string]any{"__inquiry": map[string]any{"prompt": "go on?"}}}),
-		"answered": child(ask, attune.StatusCompleted, nil), "expired": child(ask, attune.StatusTimeout, nil),
-		"alone": testkit.Execution(t, b.store, ask, status(attune.StatusRunning)).ID,
-	}
-	ids = map[string]int64{
-		"task":    b.inquiry(t, inquiryRow{execution: executions["task"], assigned: ada, age: time.Hour, timeout: 2 * time.Hour, prompt: "deploy?"}),
-		"result":  b.inquiry(t, inquiryRow{execution: executions["result"], age: time.Minute}),
-		"alone":   b.inquiry(t, inquiryRow{execution: executions["alone"]}),
-		"expired": b.inquiry(t, inquiryRow{execution: executions["expired"], status: "timeout", timeout: time.Minute}),
-		"answered": b.inquiry(t, inquiryRow{
-			execution: executions["answered"], status: "responded", answer: "ada",
-			form: `{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`, response: `{"user": "x", "token": "hidden"}`,
-		}),
-	}
-	return executions, ids
-}
 
 func (b *testBundle) asked(t *testing.T, f InquiryFilter) []int64 {
 	t.Helper()
@@ -79,7 +27,7 @@ func (b *testBundle) asked(t *testing.T, f InquiryFilter) []int64 {
 func TestInquiriesAreListedOpenOnesFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	executions, ids := b.inquiries(t)
+	executions, ids := b.AddInquiries(t)
 	all := []int64{ids["task"], ids["result"], ids["alone"], ids["answered"], ids["expired"]}
 	require.Equal(t, all, b.asked(t, InquiryFilter{}))
 	require.Equal(t, all[:3], b.asked(t, InquiryFilter{Statuses: []string{"pending"}}))
@@ -120,7 +68,7 @@ func TestInquiriesAreListedOpenOnesFirst(t *testing.T) {
 func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	_, ids := b.inquiries(t)
+	_, ids := b.AddInquiries(t)
 	ada, err := b.Inquiry(t.Context(), ids["task"])
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
@@ -167,7 +115,7 @@ func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 			require.Equal(t, want, got, "%s in pages of %d", name, limit)
 		}
 	}
-	testkit.Exec(t, b.store, `update inquiry set created = now() - interval '2 days' where id = any($1)`, []int64{ids["alone"], ids["task"]})
+	testkit.Exec(t, b.Store, `update inquiry set created = now() - interval '2 days' where id = any($1)`, []int64{ids["alone"], ids["task"]})
 	require.Equal(t, []int64{ids["task"], ids["alone"], ids["expired"]}, b.asked(t, InquiryFilter{Trouble: true}), "little time is left, or it waits for days")
 	_, err = b.Inquiries(t.Context(), InquiryFilter{Or: []InquiryFilter{{Statuses: []string{"open"}}}}, "")
 	require.ErrorIs(t, err, ErrFilter)
@@ -176,8 +124,8 @@ func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 func TestAnInquirySaysWhoAsksAndForHowLong(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	executions, ids := b.inquiries(t)
-	testkit.Exec(t, b.store, `INSERT INTO inquiry_fault (execution, reason) VALUES ($1, 'the question is malformed')`, executions["workflow"])
+	executions, ids := b.AddInquiries(t)
+	testkit.Exec(t, b.Store, `INSERT INTO inquiry_fault (execution, reason) VALUES ($1, 'the question is malformed')`, executions["workflow"])
 	task, err := b.Inquiry(t.Context(), ids["task"])
 	require.NoError(t, err)
 	require.Equal(t, "deploy?", task.Prompt)
@@ -213,10 +161,10 @@ func TestAnInquirySaysWhoAsksAndForHowLong(t *testing.T) {
 func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	testkit.Exec(t, b.store, `WITH e AS (INSERT INTO execution (action_ref, status) SELECT 'pk.old', 'completed' FROM generate_series(1, 20000) RETURNING id)
+	testkit.Exec(t, b.Store, `WITH e AS (INSERT INTO execution (action_ref, status) SELECT 'pk.old', 'completed' FROM generate_series(1, 20000) RETURNING id)
 		INSERT INTO inquiry (execution, prompt, status, settled) SELECT id, 'old', 'timeout', true FROM e`)
-	b.inquiries(t)
-	testkit.Exec(t, b.store, `ANALYZE inquiry, execution`)
+	b.AddInquiries(t)
+	testkit.Exec(t, b.Store, `ANALYZE inquiry, execution`)
 	none := []string{}
 	p := store.ViewInquiryIDsParams{
 		Statuses: none, Scan: 5000, Page: 50, Before: 1 << 62, Ids: []int64{}, Assignees: []int64{}, NotAssignees: []int64{},
@@ -231,7 +179,7 @@ func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
 	} {
 		p := p
 		change(&p)
-		rows, err := b.store.Pool().Query(t.Context(), "EXPLAIN "+store.ViewInquiryIDs,
+		rows, err := b.Store.Pool().Query(t.Context(), "EXPLAIN "+store.ViewInquiryIDs,
 			p.Open, p.Execution, p.After, p.Scan, p.Before, p.Statuses, p.AssignedTo, p.Pattern,
 			p.Ids, p.Assignees, p.NotAssignees, p.Assigned, p.MaxAge, p.MinAge, p.MaxLeft, p.MinLeft, p.Trouble, p.Patience, p.Worded,
 			p.Prompts, p.NotPrompts, p.Tasks, p.NotTasks, p.Match, p.Unmatch, p.Texts, p.NotTexts, p.Page)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/inquiry"
 )
 
 // The statuses of inquiries.
@@ -181,3 +183,6 @@ type InquiryDetail struct {
 	Response json.RawMessage `json:"response"`
 	Updated  time.Time       `json:"updated"`
 }
+
+// Form is what a person is asked for.
+func (d *InquiryDetail) Form() *inquiry.AnswerForm { return inquiry.NewAnswerForm(d.ResponseSchema) }

@@ -28,8 +28,8 @@ func listItems[R, T any](
 	ctx context.Context, m *Monitor, what, pack, cursor string, read itemReader[R], one func(R) T, ref func(R) string,
 ) (*ItemPage[T], error) {
 	page := &ItemPage[T]{}
-	err := m.database(ctx, what, &page.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		if !s.shared {
+	err := m.Read(ctx, what, &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Shared {
 			return ErrUnmigrated
 		}
 		rows, err := read(ctx, tx, "", pack, cursor)
@@ -53,8 +53,8 @@ func showItem[R any](
 	ctx context.Context, m *Monitor, what, ref string, reading *Reading, read itemReader[R],
 	rest func(ctx context.Context, tx *store.Tx, row R) error,
 ) error {
-	return m.database(ctx, what+" "+ref, reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		if !s.shared {
+	return m.Read(ctx, what+" "+ref, reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Shared {
 			return ErrUnmigrated
 		}
 		if ref == "" {
@@ -177,7 +177,7 @@ func (m *Monitor) Policy(ctx context.Context, ref string) (*PolicyDetail, error)
 				return fmt.Errorf("find the queues of policy %s: %w", ref, err)
 			}
 			d.MoreQueues = len(ids) > policyQueues
-			if d.Queues, err = m.queuesByID(ctx, tx, ids[:min(len(ids), policyQueues)]); err != nil {
+			if d.Queues, err = m.QueuesByID(ctx, tx, ids[:min(len(ids), policyQueues)]); err != nil {
 				return err
 			}
 			if ids, err = tx.ViewPolicyScopeIDs(ctx, r.ID, policyQueues+1); err != nil {
@@ -201,11 +201,11 @@ func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error)
 			d.TimeoutSeconds, d.ScheduledTimeoutSeconds = int64(r.TimeoutSeconds), int64(r.ScheduledTimeoutSeconds)
 			d.MaxRetries, d.RuntimeVersion, d.RequiredRuntimes = int64(r.MaxRetries), r.RuntimeVersion, r.RequiredWorkerRuntimes
 			d.Selector, d.Tolerations, d.Affinity = r.WorkerSelector, r.WorkerTolerations, r.WorkerAffinity
-			p, err := readPolicies(ctx, tx, r.ID, r.PackID, r.ParamSchema)
+			p, err := ReadPolicies(ctx, tx, r.ID, r.PackID, r.ParamSchema)
 			if err != nil {
 				return err
 			}
-			if d.Policies, err = p.lines(ctx, tx, nil, nil, d.At); err != nil {
+			if d.Policies, err = p.Lines(ctx, tx, nil, nil, d.At); err != nil {
 				return err
 			}
 			totals, err := tx.ViewActionTotals(ctx, r.ID)

@@ -65,12 +65,12 @@ func (m *Monitor) QueueLine(ctx context.Context, ask LineAsk) (*Line, error) {
 	if rows == 0 {
 		rows = LinePage
 	}
-	err := m.database(ctx, "the line of queue "+strconv.FormatInt(ask.Queue, 10), &l.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "the line of queue "+strconv.FormatInt(ask.Queue, 10), &l.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		*l = Line{Reading: l.Reading, Queue: ask.Queue, End: ask.End} // the transaction may be repeated
-		if !s.shared {
+		if !s.Shared {
 			return ErrUnmigrated
 		}
-		queues, err := m.queuesByID(ctx, tx, []int64{ask.Queue})
+		queues, err := m.QueuesByID(ctx, tx, []int64{ask.Queue})
 		if err != nil {
 			return err
 		}

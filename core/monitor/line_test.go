@@ -15,16 +15,16 @@ import (
 func TestTheLineIsInTheOrderInWhichItIsLetIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	worker := testkit.Worker(t, b.store, "w")
-	state, holders, normal := b.line(t, action, 1, 1, 3, worker.ID)
-	low, high := b.enqueue(t, action, state, -1), b.enqueue(t, action, state, 1)
-	testkit.Exec(t, b.store, `update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
-	testkit.Exec(t, b.store, `insert into identity (login) values ('alice')`)
-	testkit.Exec(t, b.store, `update execution set executor = (select id from identity where login = 'alice') where id = $1`, high)
-	testkit.Exec(t, b.store, `update execution set original_execution = $2 where id = $1`, normal[0], holders[0])
-	testkit.Exec(t, b.store, `update execution set parent = $2, workflow_task = '{"task_name": "fetch"}' where id = $1`, normal[1], holders[0])
-	testkit.Exec(t, b.store, `with n as (insert into enforcement (rule_ref, trigger_ref, payload) values ('nightly.start', 'core.timer', '{}') returning id)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	worker := testkit.Worker(t, b.Store, "w")
+	state, holders, normal := b.Line(t, action, 1, 1, 3, worker.ID)
+	low, high := b.Enqueue(t, action, state, -1), b.Enqueue(t, action, state, 1)
+	testkit.Exec(t, b.Store, `update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
+	testkit.Exec(t, b.Store, `insert into identity (login) values ('alice')`)
+	testkit.Exec(t, b.Store, `update execution set executor = (select id from identity where login = 'alice') where id = $1`, high)
+	testkit.Exec(t, b.Store, `update execution set original_execution = $2 where id = $1`, normal[0], holders[0])
+	testkit.Exec(t, b.Store, `update execution set parent = $2, workflow_task = '{"task_name": "fetch"}' where id = $1`, normal[1], holders[0])
+	testkit.Exec(t, b.Store, `with n as (insert into enforcement (rule_ref, trigger_ref, payload) values ('nightly.start', 'core.timer', '{}') returning id)
 		update execution set enforcement = n.id from n where execution.id = $1`, normal[2])
 
 	l, err := b.QueueLine(t.Context(), LineAsk{Queue: state})
@@ -67,26 +67,17 @@ func ids(l *Line) []int64 {
 	return out
 }
 
-// passed writes what a queue let in during the last two hours: one every 30 seconds,
-// each after it had waited for ten minutes.
-func (b *testBundle) passed(t *testing.T, action testkit.ActionRow, n int, config string) {
-	t.Helper()
-	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, config, created, updated, admitted_at, started_at, finished_at)
-		select $1, $2, 'completed', $4::jsonb, at - interval '10 minutes', at, at, at, at
-		from generate_series(1, $3::int) i, lateral (select now() - make_interval(secs => 30.0 * ($3::int - i))) a (at)`, action.ID, action.Ref, n, config)
-}
-
 // TestThePastOfAQueueIsTheRowsOfItsExecutions: who has left and who waits still are
 // both counted, at every minute of the hour.
 func TestThePastOfAQueueIsTheRowsOfItsExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	b.passed(t, action, 240, `{}`)
-	state := testkit.State(t, b.store, action, 1, func(r *testkit.StateRow) { r.Queued = 3 })
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	b.Passed(t, action, 240, `{}`)
+	state := testkit.State(t, b.Store, action, 1, func(r *testkit.StateRow) { r.Queued = 3 })
 	for range 3 { // they joined two minutes ago
-		e := b.enqueue(t, action, state.ID, 0)
-		testkit.Exec(t, b.store, `update execution set created = now() - interval '2 minutes' where id = $1`, e)
+		e := b.Enqueue(t, action, state.ID, 0)
+		testkit.Exec(t, b.Store, `update execution set created = now() - interval '2 minutes' where id = $1`, e)
 	}
 	for _, id := range []int64{state.ID, 0} {
 		p, err := b.QueuesPast(t.Context(), id)
@@ -109,11 +100,11 @@ func TestThePastOfAQueueIsTheRowsOfItsExecutions(t *testing.T) {
 func TestThePastOfABusyQueueIsEstimated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at)
 		select $1, $2, 'completed', at - interval '5 minutes', at, at, at, at
 		from generate_series(1, 20000) i, lateral (select now() - make_interval(secs => 7200.0 * (1 - i / 20000.0))) a (at)`, action.ID, action.Ref)
-	state := testkit.State(t, b.store, action, 1)
+	state := testkit.State(t, b.Store, action, 1)
 	p, err := b.QueuesPast(t.Context(), state.ID)
 	require.NoError(t, err)
 	past := p.List[0]
@@ -123,11 +114,11 @@ func TestThePastOfABusyQueueIsEstimated(t *testing.T) {
 	require.Zero(t, past.Minutes[59].Depth)
 
 	// Where few looks are made of many that waited shortly, no minute falls between.
-	quick := testkit.Action(t, b.store, "demo.quick")
-	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at)
+	quick := testkit.Action(t, b.Store, "demo.quick")
+	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at)
 		select $1, $2, 'completed', at - interval '3 seconds', at, at, at, at
 		from generate_series(1, 40000) i, lateral (select now() - make_interval(secs => 7200.0 * (1 - i / 40000.0))) a (at)`, quick.ID, quick.Ref)
-	testkit.State(t, b.store, quick, 1, func(r *testkit.StateRow) { r.Active = 1 })
+	testkit.State(t, b.Store, quick, 1, func(r *testkit.StateRow) { r.Active = 1 })
 	p, err = b.QueuesPast(t.Context(), 0)
 	require.NoError(t, err)
 	for _, minute := range p.List[0].Minutes[2:57] {
@@ -140,13 +131,13 @@ func TestThePastOfABusyQueueIsEstimated(t *testing.T) {
 func TestThePastOfAGroupIsItsOwn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	policy := testkit.Policy(t, b.store, action, 1)
-	testkit.Exec(t, b.store, `update policy set parameters = '{tenant}' where id = $1`, policy.ID)
-	b.passed(t, action, 240, `{"tenant": "acme"}`)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	policy := testkit.Policy(t, b.Store, action, 1)
+	testkit.Exec(t, b.Store, `update policy set parameters = '{tenant}' where id = $1`, policy.ID)
+	b.Passed(t, action, 240, `{"tenant": "acme"}`)
 	group := func(tenant string) testkit.StateRow {
-		s := testkit.State(t, b.store, action, 1)
-		testkit.Exec(t, b.store, `update execution_admission_state set group_key = $2 where id = $1`, s.ID, `{"tenant":"`+tenant+`"}`)
+		s := testkit.State(t, b.Store, action, 1)
+		testkit.Exec(t, b.Store, `update execution_admission_state set group_key = $2 where id = $1`, s.ID, `{"tenant":"`+tenant+`"}`)
 		return s
 	}
 	acme, zeta := group("acme"), group("zeta")
@@ -158,34 +149,17 @@ func TestThePastOfAGroupIsItsOwn(t *testing.T) {
 	require.Zero(t, p.List[0].Minutes[10].Depth)
 }
 
-// TestWaitsOfALineHavePercentiles.
-func TestWaitsOfALineHavePercentiles(t *testing.T) {
-	t.Parallel()
-	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	worker := testkit.Worker(t, b.store, "w")
-	state, _, waiters := b.line(t, action, 1, 1, 4, worker.ID)
-	testkit.Exec(t, b.store, `update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = $1`, waiters[0])
-	w := mustDetail(t, b, state).Ages.Waited
-	require.EqualValues(t, 4, w.Count)
-	require.InDelta(t, 120, w.P50.Seconds(), 30)
-	require.InDelta(t, 3600, w.Max.Seconds(), 30)
-	p := weigh([]waitedSoFar{{since: time.Second, weight: 98}, {since: time.Hour, weight: 2}})
-	require.Equal(t, time.Second, p.P95)
-	require.Equal(t, time.Hour, p.P99)
-}
-
 // TestPlacesOfAPublishedSchemaAreUnknown and not an error of SQL.
 func TestPlacesOfAPublishedSchemaAreUnknown(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	worker := testkit.Worker(t, b.store, "w")
-	testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &worker.ID })
-	testkit.Exec(t, b.store, `drop table worker_load, admission_blocked, admission_scope, engine_replica, worker_history cascade`)
-	testkit.Exec(t, b.store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade,
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	worker := testkit.Worker(t, b.Store, "w")
+	testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &worker.ID })
+	testkit.Exec(t, b.Store, `drop table worker_load, admission_blocked, admission_scope, engine_replica, worker_history cascade`)
+	testkit.Exec(t, b.Store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade,
 		drop column attempt cascade, drop column admitted_at cascade, drop column priority cascade`)
-	testkit.Exec(t, b.store, `update worker set created = now() - interval '1 hour'`)
+	testkit.Exec(t, b.Store, `update worker set created = now() - interval '1 hour'`)
 	_, err := b.QueueLine(t.Context(), LineAsk{Queue: 1})
 	require.ErrorIs(t, err, ErrUnmigrated)
 	p, err := b.QueuesPast(t.Context(), 0)
@@ -200,4 +174,11 @@ func TestPlacesOfAPublishedSchemaAreUnknown(t *testing.T) {
 	require.Len(t, d.Running, 1)
 	require.Equal(t, BeatUnknown, d.Beats[58], "nobody wrote it down")
 	require.Equal(t, BeatAlive, d.Beats[59])
+}
+
+func TestWaitsCountForThoseThatTheyStandFor(t *testing.T) {
+	t.Parallel()
+	p := weigh([]waitedSoFar{{since: time.Second, weight: 98}, {since: time.Hour, weight: 2}})
+	require.Equal(t, time.Second, p.P95)
+	require.Equal(t, time.Hour, p.P99)
 }

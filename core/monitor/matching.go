@@ -19,7 +19,7 @@ type Matching struct {
 // them, up to MatchBound. Where the search stops at its bound there are at least as many.
 func (m *Monitor) Matching(ctx context.Context, filter ExecutionFilter) (*Matching, error) {
 	n := &Matching{}
-	err := m.database(ctx, "executions", &n.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "executions", &n.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		filter.Limit = MatchBound
 		page, err := findExecutions(ctx, tx, s, filter, 0)
 		if err != nil {

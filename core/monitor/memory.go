@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// memory is since when this program has found what nobody writes down the beginning
+// Memory is since when this program has found what nobody writes down the beginning
 // of. What is no longer found is forgotten.
-type memory struct {
+type Memory struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// hold remembers what was found at a time, of all whose key begins so, and says since
+// Hold remembers what was found at a time, of all whose key begins so, and says since
 // when each was.
-func (m *memory) hold(prefix string, found []string, at time.Time) []time.Time {
+func (m *Memory) Hold(prefix string, found []string, at time.Time) []time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	kept, begun := map[string]time.Time{}, make([]time.Time, len(found))
@@ -43,7 +43,7 @@ func (m *Monitor) holdChecks(list []Check, at time.Time) {
 			found = append(found, list[i].Name)
 		}
 	}
-	begun := m.memory.hold("check\x1f", found, at)
+	begun := m.memory.Hold("check\x1f", found, at)
 	for i := range list {
 		if list[i].Status.wrong() {
 			list[i].Seen, begun = &begun[0], begun[1:]

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -17,8 +16,6 @@ type Deps struct {
 	Store *store.Store
 	// Broker reads the message broker's management interface.
 	Broker BrokerReader
-	// Probe asks the broker what alert rules watch; nil leaves that out.
-	Probe Prober
 }
 
 // Config adjusts what counts as unwell.
@@ -45,8 +42,6 @@ type Config struct {
 	// SilentReplicas is how long a replica that fell silent is listed; zero means 15
 	// minutes.
 	SilentReplicas time.Duration
-	// Alerts are the alert rules; nil means the built-in ones.
-	Alerts Rules
 }
 
 // Monitor reads. Its methods may be used by many goroutines.
@@ -56,19 +51,15 @@ type Monitor struct {
 
 	mu sync.Mutex
 	// shape is what the schema offers, asked again after shapeTTL; guarded by mu.
-	shape   shape
+	shape   Shape
 	shapeAt time.Time
-	// letterDepths and queueDepths are how many dead letters and executions waited in
-	// the last minutes.
-	letterDepths, queueDepths depths
-
-	memory memory
+	memory  Memory
 }
 
-// shape is what a schema offers beyond what Attune publishes. shared says that ours
+// Shape is what a schema offers beyond what Attune publishes. shared says that ours
 // includes limits shared by queues and the table of slots, workQueues that ours includes
 // the work queues of an existing installation.
-type shape struct{ ours, shared, history, ledger, workQueues bool }
+type Shape struct{ Ours, Shared, history, ledger, workQueues bool }
 
 // shapeTTL is how long the shape of the schema is believed, so that a migration
 // under a running dashboard shows within a minute.
@@ -82,21 +73,18 @@ func New(cfg Config, deps Deps) *Monitor {
 	if cfg.HeartbeatEvery <= 0 {
 		cfg.HeartbeatEvery = cfg.StaleAfter / 3
 	}
-	if cfg.Alerts == nil {
-		cfg.Alerts = config.Default().Alerts
-	}
 	return &Monitor{cfg: cfg, deps: deps}
 }
 
-// Watch has the monitor measure by a probe and judge by these rules. It must be
-// called before the first reading.
-func (m *Monitor) Watch(probe Prober, rules Rules) { m.deps.Probe, m.cfg.Alerts = probe, rules }
+// Config is what the monitor was made with, with its defaults.
+func (m *Monitor) Config() Config { return m.cfg }
 
-func (m *Monitor) rules() Rules { return m.cfg.Alerts }
+// Deps is what the monitor reads from.
+func (m *Monitor) Deps() Deps { return m.deps }
 
-// database runs fn in one read-only transaction, so that all numbers of a
+// Read runs fn in one read-only transaction, so that all numbers of a
 // reading agree, and records when it was and how long it took.
-func (m *Monitor) database(ctx context.Context, name string, r *Reading, fn func(ctx context.Context, tx *store.Tx, s shape) error) error {
+func (m *Monitor) Read(ctx context.Context, name string, r *Reading, fn func(ctx context.Context, tx *store.Tx, s Shape) error) error {
 	source, err := timed(SourceDatabase, func() error {
 		if m.deps.Store == nil {
 			return errNoSource
@@ -115,23 +103,23 @@ func (m *Monitor) database(ctx context.Context, name string, r *Reading, fn func
 }
 
 // look takes the database's time and, now and then, the shape of the schema.
-func (m *Monitor) look(ctx context.Context, tx *store.Tx) (shape, time.Time, error) {
+func (m *Monitor) look(ctx context.Context, tx *store.Tx) (Shape, time.Time, error) {
 	m.mu.Lock()
 	known, asked := m.shape, m.shapeAt
 	m.mu.Unlock()
 	if !asked.IsZero() && time.Since(asked) < shapeTTL {
 		at, err := tx.MonitorNow(ctx)
 		if err != nil {
-			return shape{}, time.Time{}, fmt.Errorf("read the database's time: %w", err)
+			return Shape{}, time.Time{}, fmt.Errorf("read the database's time: %w", err)
 		}
 		return known, at, nil
 	}
 	row, err := tx.MonitorSchema(ctx)
 	if err != nil {
-		return shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
+		return Shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
 	}
-	s := shape{
-		ours: row.Ours, shared: row.Ours && row.Shared, history: row.History, ledger: row.Ledger,
+	s := Shape{
+		Ours: row.Ours, Shared: row.Ours && row.Shared, history: row.History, ledger: row.Ledger,
 		workQueues: row.Ours && row.WorkQueues,
 	}
 	m.mu.Lock()
@@ -180,3 +168,5 @@ func pattern(s string, within bool) string {
 	}
 	return out
 }
+
+func Seconds(n float64) time.Duration { return max(time.Duration(n*float64(time.Second)), 0) }

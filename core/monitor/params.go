@@ -154,7 +154,7 @@ func (m *Monitor) Choose(ctx context.Context, filter ExecutionFilter, most int) 
 	c := &Chosen{IDs: []int64{}}
 	filter.windowed = true
 	filter.Limit = min(most, paramBound)
-	err := m.database(ctx, "executions", &c.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "executions", &c.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		for cursor := int64(0); ; {
 			page, err := findExecutions(ctx, tx, s, filter, cursor)
 			if err != nil {

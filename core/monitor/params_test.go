@@ -119,8 +119,8 @@ func TestASecretParameterIsNeverMatched(t *testing.T) {
 func TestAChoiceByParametersIsWhole(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "shop.bill")
-	tenants(t, b.store, action.ID, 7_000)
+	action := testkit.Action(t, b.Store, "shop.bill")
+	tenants(t, b.Store, action.ID, 7_000)
 	f := ExecutionFilter{
 		Statuses: []attune.Status{attune.StatusRequested}, Match: []string{"^shop.bill$"}, Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}},
 	}
@@ -149,7 +149,7 @@ func TestAChoiceStopsAtItsBound(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "fill more than a choice looks at")
 	b := setup(t, nil)
-	tenants(t, b.store, testkit.Action(t, b.store, "shop.bill").ID, ChoiceBound+10)
+	tenants(t, b.Store, testkit.Action(t, b.Store, "shop.bill").ID, ChoiceBound+10)
 	chosen, err := b.Choose(t.Context(), ExecutionFilter{Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}}, ChoiceBound)
 	require.NoError(t, err)
 	require.True(t, chosen.Bounded)

@@ -80,7 +80,7 @@ func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 		})
 	})
 	reads.Go(func() {
-		failed[1] = m.database(ctx, "the last hour", &p.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		failed[1] = m.Read(ctx, "the last hour", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 			p.Minutes, p.Estimated, p.Letters = nil, false, false // the transaction may be repeated
 			return p.read(ctx, tx, s)
 		})
@@ -94,8 +94,8 @@ func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 	return p, nil
 }
 
-func (p *Past) read(ctx context.Context, tx *store.Tx, s shape) error {
-	if !s.ours {
+func (p *Past) read(ctx context.Context, tx *store.Tx, s Shape) error {
+	if !s.Ours {
 		return nil
 	}
 	const minutes = int(PastSpan / time.Minute)

@@ -10,15 +10,6 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// ended writes executions that ended evenly over the last so many minutes.
-func (b *testBundle) ended(t *testing.T, action testkit.ActionRow, n int, status string, minutes int) {
-	t.Helper()
-	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, started_at, finished_at)
-		select $1, $2, $3::text::execution_status_enum, at, at, at, at
-		from generate_series(1, $4::int) i, lateral (select now() - make_interval(secs => 60.0 * $5::int * (1 - i::float8 / ($4::int + 1)))) a (at)`,
-		action.ID, action.Ref, status, n, minutes)
-}
-
 func total(p *Past) (done, failed, letters float64) {
 	for _, m := range p.Minutes {
 		done, failed, letters = done+m.Done, failed+m.Failed, letters+m.Letters
@@ -39,11 +30,11 @@ func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 	require.Zero(t, done)
 	require.Len(t, p.Depth, 1, "the broker's own record of the dead-letter queue")
 
-	action := testkit.Action(t, b.store, "demo.echo")
-	b.ended(t, action, 500, "completed", 300)
-	b.ended(t, action, 600, "completed", 59)
-	b.ended(t, action, 118, "failed", 59)
-	testkit.Exec(t, b.store, `insert into dead_letter (fingerprint, queue, routing_key, exchange, body, created)
+	action := testkit.Action(t, b.Store, "demo.echo")
+	b.Ended(t, action, 500, "completed", 300)
+	b.Ended(t, action, 600, "completed", 59)
+	b.Ended(t, action, 118, "failed", 59)
+	testkit.Exec(t, b.Store, `insert into dead_letter (fingerprint, queue, routing_key, exchange, body, created)
 		select 'f' || i, 'q', 'k', 'x', '', now() - make_interval(mins => i) from generate_series(0, 90) i`)
 	p, err = b.Past(ctx)
 	require.NoError(t, err)
@@ -62,7 +53,7 @@ func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 func TestThePastSaysHowManyDeadLettersWaited(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})
-	testkit.Exec(t, b.store, `insert into dead_letter (fingerprint, queue, decision, created, decided_at)
+	testkit.Exec(t, b.Store, `insert into dead_letter (fingerprint, queue, decision, created, decided_at)
 		select 'a' || i, 'q', null, now() - interval '3 hours', null::timestamptz from generate_series(1, 2) i
 		union all
 		select 'b' || i, 'q', 'requeued', now() - interval '90 minutes', now() - interval '40.5 minutes' from generate_series(1, 5) i
@@ -85,8 +76,8 @@ func TestThePastSaysHowManyDeadLettersWaited(t *testing.T) {
 func TestMoreThanCanBeReadIsEstimated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})
-	action := testkit.Action(t, b.store, "demo.echo")
-	b.ended(t, action, 40_000, "completed", 59)
+	action := testkit.Action(t, b.Store, "demo.echo")
+	b.Ended(t, action, 40_000, "completed", 59)
 	p, err := b.Past(testkit.Context(t))
 	require.NoError(t, err)
 	require.True(t, p.Estimated)

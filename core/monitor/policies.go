@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -40,38 +41,38 @@ type PolicyLine struct {
 	// Text says the same in words.
 	Text string `json:"text"`
 
-	counter *Scope // of a shared limit, where its group is known
+	Counter *Scope `json:"-"` // of a shared limit, where its group is known
 }
 
-// shared reports whether executions of other queues count here as well.
-func (l PolicyLine) shared(q *Queue) bool {
+// Shared reports whether executions of other queues count here as well.
+func (l PolicyLine) Shared(q *Queue) bool {
 	return l.Scope != policy.ScopeAction.String() || l.Group != q.Group
 }
 
-// policies is everything that limits the executions of one action.
-type policies struct {
-	limits  policy.Limits
+// Policies is everything that limits the executions of one action.
+type Policies struct {
+	Limits  policy.Limits
 	rows    map[int64]store.ViewPoliciesRow
 	packRef string
 	schema  []byte
-	changed time.Time // when one of them changed last
+	Changed time.Time // when one of them changed last
 }
 
-func readPolicies(ctx context.Context, tx *store.Tx, actionID, packID int64, schema []byte) (*policies, error) {
+func ReadPolicies(ctx context.Context, tx *store.Tx, actionID, packID int64, schema []byte) (*Policies, error) {
 	rows, err := tx.ViewPolicies(ctx, packID, actionID, policyBound)
 	if err != nil {
 		return nil, fmt.Errorf("read the policies of action %d: %w", actionID, err)
 	}
-	p := &policies{rows: make(map[int64]store.ViewPoliciesRow, len(rows)), schema: schema}
+	p := &Policies{rows: make(map[int64]store.ViewPoliciesRow, len(rows)), schema: schema}
 	list := make([]policy.Policy, len(rows))
 	for i, r := range rows {
 		p.rows[r.ID], p.packRef = r, r.PackRef
-		if r.Updated.After(p.changed) {
-			p.changed = r.Updated
+		if r.Updated.After(p.Changed) {
+			p.Changed = r.Updated
 		}
 		list[i] = policyOf(r)
 	}
-	p.limits = policy.Compose(packID, list)
+	p.Limits = policy.Compose(packID, list)
 	return p, nil
 }
 
@@ -95,28 +96,28 @@ func policyOf(r store.ViewPoliciesRow) policy.Policy {
 	return p
 }
 
-// lines describes every limit in force with what is used of it now. params are
+// Lines describes every limit in force with what is used of it now. params are
 // the parameters with their defaults; nil when the group is not known, and then
 // limits with groups show no use. q is nil where the action has no queue yet.
-func (p *policies) lines(ctx context.Context, tx *store.Tx, q *Queue, params map[string]any, at time.Time) ([]PolicyLine, error) {
+func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map[string]any, at time.Time) ([]PolicyLine, error) {
 	var out []PolicyLine
-	if p.limits.Queue.PolicyRef != "" || (q != nil && q.LimitFrom.Kind == LimitOverride) {
+	if p.Limits.Queue.PolicyRef != "" || (q != nil && q.LimitFrom.Kind == LimitOverride) {
 		out = append(out, p.queueLine(q))
 	}
 	scopes, err := p.scopes(ctx, tx, params, at)
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range p.limits.Wide {
+	for _, w := range p.Limits.Wide {
 		out = append(out, p.wideLine(w, params, scopes, at))
 	}
 	return out, nil
 }
 
 // scopes reads the counters of the shared limits, by kind and key.
-func (p *policies) scopes(ctx context.Context, tx *store.Tx, params map[string]any, at time.Time) (map[[2]string]Scope, error) {
+func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]any, at time.Time) (map[[2]string]Scope, error) {
 	var kinds, keys []string
-	for _, w := range p.limits.Wide {
+	for _, w := range p.Limits.Wide {
 		if len(w.Parameters) == 0 || params != nil {
 			kinds, keys = append(kinds, string(w.Kind)), append(keys, w.Key(params))
 		}
@@ -143,8 +144,8 @@ func (p *policies) scopes(ctx context.Context, tx *store.Tx, params map[string]a
 	return out, nil
 }
 
-func (p *policies) queueLine(q *Queue) PolicyLine {
-	limit := p.limits.Queue
+func (p *Policies) queueLine(q *Queue) PolicyLine {
+	limit := p.Limits.Queue
 	line := PolicyLine{
 		Ref: limit.PolicyRef, Kind: string(policy.KindConcurrency), Scope: policy.ScopeAction.String(),
 		Threshold: int64(limit.Max), Method: string(limit.Method), Parameters: limit.Parameters,
@@ -173,7 +174,7 @@ func (p *policies) queueLine(q *Queue) PolicyLine {
 	return line
 }
 
-func (p *policies) wideLine(w policy.Wide, params map[string]any, scopes map[[2]string]Scope, at time.Time) PolicyLine {
+func (p *Policies) wideLine(w policy.Wide, params map[string]any, scopes map[[2]string]Scope, at time.Time) PolicyLine {
 	r := p.rows[w.PolicyID]
 	line := PolicyLine{
 		Ref: w.PolicyRef, Kind: r.Kind, Scope: r.Scope, Threshold: int64(w.Max), Method: string(w.Method), Window: w.Window,
@@ -196,7 +197,7 @@ func (p *policies) wideLine(w policy.Wide, params map[string]any, scopes map[[2]
 			WindowSeconds: r.WindowSeconds, Burst: r.Burst, MaxConcurrent: int32(min(w.Max, 1<<31-1)),
 		}, at)
 	}
-	line.counter = &scope
+	line.Counter = &scope
 	line.Full, line.NextStart, line.Text = scope.Full(), scope.NextStart, scope.State(at)
 	switch {
 	case w.Kind.Slots():
@@ -215,12 +216,12 @@ func (l PolicyLine) Title() string {
 	text := fmt.Sprintf("at most %d at once", l.Threshold)
 	switch policy.Kind(l.Kind) {
 	case policy.KindRate:
-		text = fmt.Sprintf("at most %s every %s", Plural(l.Threshold, "start", "starts"), span(l.Window))
+		text = fmt.Sprintf("at most %s every %s", phrase.Plural(l.Threshold, "start", "starts"), phrase.Span(l.Window))
 		if l.Burst > 1 {
 			text += fmt.Sprintf(", %d together", l.Burst)
 		}
 	case policy.KindQuota:
-		text = fmt.Sprintf("at most %s per period of %s", Plural(l.Threshold, "start", "starts"), span(l.Window))
+		text = fmt.Sprintf("at most %s per period of %s", phrase.Plural(l.Threshold, "start", "starts"), phrase.Span(l.Window))
 	}
 	if len(l.Parameters) > 0 {
 		text += " for each " + strings.Join(l.Parameters, ", ")

@@ -51,9 +51,9 @@ func (w Worker) HealthInForce() (health, reason string) {
 	return w.Probe.Health, w.Probe.HealthReason
 }
 
-// readProbes reads what was seen of workers; none where the schema has no place
+// ReadProbes reads what was seen of workers; none where the schema has no place
 // for it.
-func readProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*WorkerProbe, error) {
+func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*WorkerProbe, error) {
 	recorded, err := tx.MonitorProbeTable(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for what was seen of workers: %w", err)

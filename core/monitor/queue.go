@@ -48,7 +48,7 @@ type Queue struct {
 	BlockedScope *int64 `json:"blocked_scope,omitempty"`
 
 	lanes  [3]lane // high, normal, low
-	packID int64
+	PackID int64   `json:"-"`
 }
 
 // lane is one of the three lines of a queue.
@@ -193,4 +193,12 @@ func (w Waiting) Position() (place int64, about bool) {
 		return max(w.About, w.Ahead.Value) + 1, true
 	}
 	return w.Ahead.Value + 1, false
+}
+
+// ActionTotals is what all queues of an action hold together.
+type ActionTotals struct {
+	// Groups is how many groups have a queue.
+	Groups int64 `json:"groups"`
+	Queued int64 `json:"queued"`
+	Active int64 `json:"active"`
 }

@@ -52,9 +52,9 @@ type QueueMinute struct {
 // attempt that was kept back before it joined counts as waiting all the while.
 func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error) {
 	p := &QueuesPast{}
-	err := m.database(ctx, "the last hour of queues", &p.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "the last hour of queues", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		p.List = nil // the transaction may be repeated
-		if !s.shared {
+		if !s.Shared {
 			return nil
 		}
 		ids, looks := []int64{id}, int64(leftLooks)
@@ -65,7 +65,7 @@ func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error)
 			}
 			looks = leftLooksShort
 		}
-		queues, err := m.queuesByID(ctx, tx, ids)
+		queues, err := m.QueuesByID(ctx, tx, ids)
 		if err != nil {
 			return err
 		}
@@ -155,14 +155,14 @@ func minuteOf(list []left, waits []waitedSoFar, now, then time.Time) QueueMinute
 
 // readLeft reads what left the queue within the hour.
 func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks int64) ([]left, error) {
-	p := &policies{}
+	p := &Policies{}
 	before := time.Duration(0)
 	if q.Group != "" {
-		a, err := action(ctx, tx, "", q.ActionID)
+		a, err := FindAction(ctx, tx, "", q.ActionID)
 		if err != nil {
 			return nil, err
 		}
-		if p, err = readPolicies(ctx, tx, a.ID, a.PackID, a.ParamSchema); err != nil {
+		if p, err = ReadPolicies(ctx, tx, a.ID, a.PackID, a.ParamSchema); err != nil {
 			return nil, err
 		}
 		before = PastSpan // the groups of an action do not move at one pace
@@ -172,7 +172,7 @@ func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks i
 	}
 	rows, err := tx.ViewLeft(ctx, store.ViewLeftParams{
 		ActionID: q.ActionID, Below: behind(q), Seconds: (PastSpan + min(before, mostBefore)).Seconds(), Looks: looks, Per: leftPer,
-		WithConfig: q.Group != "", Cut: configCut,
+		WithConfig: q.Group != "", Cut: ConfigCut,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read what left queue %d within the hour: %w", q.ID, err)

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
@@ -16,17 +17,17 @@ func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, erro
 		limit = DefaultQueueLimit
 	}
 	q := &Queues{}
-	err := m.database(ctx, "queues", &q.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "queues", &q.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		var err error
-		q.List, q.Totals, q.More, err = m.readQueues(ctx, tx, s, filter, limit)
+		q.List, q.Totals, q.More, err = m.ReadQueues(ctx, tx, s, filter, limit)
 		return err
 	})
 	return q, err
 }
 
-func (m *Monitor) readQueues(ctx context.Context, tx *store.Tx, s shape, filter QueueFilter, limit int) ([]Queue, QueueTotals, bool, error) {
+func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter QueueFilter, limit int) ([]Queue, QueueTotals, bool, error) {
 	read, sum := m.listQueues, readOwnTotals
-	if !s.shared {
+	if !s.Shared {
 		read, sum = readPublishedQueues, readPublishedTotals
 	}
 	list, err := read(ctx, tx, filter, int64(limit)+1)
@@ -47,11 +48,11 @@ func (m *Monitor) listQueues(ctx context.Context, tx *store.Tx, filter QueueFilt
 	if err != nil {
 		return nil, err
 	}
-	return m.queuesByID(ctx, tx, ids)
+	return m.QueuesByID(ctx, tx, ids)
 }
 
-// queuesByID reads queues with the heads of their lanes, the busiest first.
-func (m *Monitor) queuesByID(ctx context.Context, tx *store.Tx, ids []int64) ([]Queue, error) {
+// QueuesByID reads queues with the heads of their lanes, the busiest first.
+func (m *Monitor) QueuesByID(ctx context.Context, tx *store.Tx, ids []int64) ([]Queue, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -81,7 +82,7 @@ func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
 		Queued: int64(r.QueuedCount), QueuedHigh: int64(r.QueuedHigh), QueuedLow: int64(r.QueuedLow),
 		Active: int64(r.ActiveCount), Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued,
 		Paused: r.Paused, PauseReason: text(r.PauseReason), PausedBy: text(r.PausedBy), PausedAt: r.PausedAt, ResumedAt: r.ResumedAt,
-		LimitFrom: limitSource(r), QueueTimeout: m.cfg.QueueTimeout, packID: r.PackID,
+		LimitFrom: limitSource(r), QueueTimeout: m.cfg.QueueTimeout, PackID: r.PackID,
 	}
 	q.lanes = [3]lane{
 		{number: 1, queued: q.QueuedHigh, head: r.HeadHigh, next: r.NextQueueOrder},
@@ -174,4 +175,51 @@ func readPublishedQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, 
 func readPublishedTotals(ctx context.Context, tx *store.Tx) (QueueTotals, error) {
 	t, err := tx.MonitorPublishedTotals(ctx)
 	return QueueTotals{Queues: t.Queues, Busy: t.Busy, Queued: t.Queued, Active: t.Active, Slots: t.Slots, Completed: t.Completed}, err
+}
+
+// aheadBound is where counting those who wait before an execution stops.
+const aheadBound = 10_000
+
+// ReadPlace counts who goes before a waiter: the higher lanes have counters,
+// its own is counted up to a bound.
+func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order int64, since time.Time) (*Waiting, error) {
+	waiting := &Waiting{
+		Queue: q.Name(), Lane: laneName(number), Since: since, Of: q.Queued, Active: q.Active, Limit: q.Limit, Paused: q.Paused,
+	}
+	own, higher := lane{head: math.MinInt64, next: order}, int64(0)
+	for _, l := range q.lanes {
+		switch {
+		case l.number > number:
+			higher += max(l.queued, 0)
+		case l.number == number:
+			own = l
+		}
+	}
+	n, err := tx.ViewAhead(ctx, store.ViewAheadParams{State: q.ID, Lane: number, Head: own.head, Place: order, Bound: aheadBound})
+	if err != nil {
+		return nil, fmt.Errorf("count who waits before place %d of queue %d: %w", order, q.ID, err)
+	}
+	waiting.Ahead = Count{Value: higher + n, AtLeast: n >= aheadBound}
+	if waiting.Ahead.AtLeast {
+		waiting.About = higher + max(estimate(own, order), n)
+	}
+	if q.QueueTimeout > 0 && !q.Paused {
+		from := since
+		if q.ResumedAt != nil && q.ResumedAt.After(from) {
+			from = *q.ResumedAt
+		}
+		expires := from.Add(q.QueueTimeout)
+		waiting.Expires = &expires
+	}
+	return waiting, nil
+}
+
+// estimate guesses how many wait before a place of a lane: the lane's waiters
+// spread evenly over the places that were given.
+func estimate(l lane, order int64) int64 {
+	places := l.next - l.head
+	if places <= 0 || order <= l.head {
+		return 0
+	}
+	return int64(float64(l.queued) * float64(order-l.head) / float64(places))
 }

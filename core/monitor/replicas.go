@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/gate"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -25,14 +26,21 @@ const startPatience = 10 * time.Second
 // silentReplicas is how long a replica that fell silent is listed by default.
 const silentReplicas = 15 * time.Minute
 
+const (
+	// ReplicaAlive is how long ago a replica that lives was seen at most.
+	ReplicaAlive = 30 * time.Second
+	// ReplicaLate is how long a replica has been silent that has missed a report.
+	ReplicaLate = 10 * time.Second
+)
+
 // replicaBound is how many replicas are read at most.
 const replicaBound = 200
 
 // StateVanished is the state of a replica that fell silent without a goodbye.
 const StateVanished = "vanished"
 
-// stateDisconnected is the state of a replica without a connection to the broker.
-const stateDisconnected = "disconnected"
+// StateDisconnected is the state of a replica without a connection to the broker.
+const StateDisconnected = "disconnected"
 
 // Replicas is the list of the engine's replicas, the oldest first.
 type Replicas struct {
@@ -125,8 +133,8 @@ type ReplicaLoop struct {
 // is empty.
 func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 	r := &Replicas{}
-	err := m.database(ctx, "replicas", &r.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		read, err := m.readReplicas(ctx, tx, s, r.At)
+	err := m.Read(ctx, "replicas", &r.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		read, err := m.ReadReplicas(ctx, tx, s, r.At)
 		if read != nil {
 			read.Reading = r.Reading
 			*r = *read
@@ -140,20 +148,20 @@ func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 // replicas that is unknown, and the answer is false.
 func (m *Monitor) EngineGone(ctx context.Context) (gone bool, err error) {
 	var r Reading
-	err = m.database(ctx, "replicas", &r, func(ctx context.Context, tx *store.Tx, s shape) error {
-		if !s.shared {
+	err = m.Read(ctx, "replicas", &r, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Shared {
 			return nil
 		}
-		last, err := tx.ViewReplicas(ctx, replicaAlive.Seconds())
+		last, err := tx.ViewReplicas(ctx, ReplicaAlive.Seconds())
 		gone = err == nil && last.Alive == 0
 		return err
 	})
 	return gone, err
 }
 
-// readReplicas is nil where the schema has no replicas.
-func (m *Monitor) readReplicas(ctx context.Context, tx *store.Tx, s shape, now time.Time) (*Replicas, error) {
-	if !s.shared { // then the schema is older than the table, or not ours
+// ReadReplicas is nil where the schema has no replicas.
+func (m *Monitor) ReadReplicas(ctx context.Context, tx *store.Tx, s Shape, now time.Time) (*Replicas, error) {
+	if !s.Shared { // then the schema is older than the table, or not ours
 		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
 	}
 	rows, err := tx.ListReplicas(ctx, cmp.Or(m.cfg.SilentReplicas, silentReplicas).Seconds(), replicaBound)
@@ -181,22 +189,22 @@ func (m *Monitor) readReplicas(ctx context.Context, tx *store.Tx, s shape, now t
 	if len(rows) > 0 {
 		return r, nil
 	}
-	last, err := tx.ViewReplicas(ctx, replicaAlive.Seconds())
+	last, err := tx.ViewReplicas(ctx, ReplicaAlive.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("find the last report of a replica: %w", err)
 	}
 	if last.Silent >= 0 {
-		r.LastSeen = new(now.Add(-seconds(last.Silent)))
+		r.LastSeen = new(now.Add(-Seconds(last.Silent)))
 	}
 	return r, nil
 }
 
 // judge says what is wrong.
 func (r *Replica) judge() {
-	r.Late = r.Age > replicaLate
+	r.Late = r.Age > ReplicaLate
 	r.Problems = []string{}
 	if r.Late {
-		r.Problems = append(r.Problems, "silent for "+span(r.Age))
+		r.Problems = append(r.Problems, "silent for "+phrase.Span(r.Age))
 	}
 	if !r.Alive() {
 		return // what it said last is worth nothing any more
@@ -204,35 +212,35 @@ func (r *Replica) judge() {
 	for _, fault := range r.Details.Installation {
 		r.Problems = append(r.Problems, "installation at fault: "+fault.String())
 	}
-	r.Problems = append(r.Problems, r.troubles()...)
-	for _, name := range r.silentLoops() {
-		r.Problems = append(r.Problems, fmt.Sprintf("loop %s is silent for %s", name, span(r.Silence(name))))
+	r.Problems = append(r.Problems, r.Troubles()...)
+	for _, name := range r.SilentLoops() {
+		r.Problems = append(r.Problems, fmt.Sprintf("loop %s is silent for %s", name, phrase.Span(r.Silence(name))))
 	}
 }
 
 // Alive reports whether it has reported itself within the last 30 seconds.
-func (r *Replica) Alive() bool { return r.State != StateVanished && r.Age <= replicaAlive }
+func (r *Replica) Alive() bool { return r.State != StateVanished && r.Age <= ReplicaAlive }
 
-// starting reports whether it has just started: the broker has not counted its consumers,
+// Starting reports whether it has just started: the broker has not counted its consumers,
 // and its loops may not have reported yet.
-func (r *Replica) starting(at time.Time) bool {
+func (r *Replica) Starting(at time.Time) bool {
 	return r.Alive() && at.Sub(r.Started) < startGrace && !r.Details.Clock.IsZero()
 }
 
 // recreatedFor is for how long a queue that was gone is told of.
 const recreatedFor = 10 * time.Minute
 
-// troubles is what is wrong with its connections and its batch.
-func (r *Replica) troubles() (list []string) {
+// Troubles is what is wrong with its connections and its batch.
+func (r *Replica) Troubles() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	now := r.Details.Clock.Add(r.Age)
 	starting := r.LastSeen.Sub(r.Started) < startPatience
 	for _, link := range r.Details.Connections {
 		switch {
 		case link.Blocked:
-			add("the broker blocks it since %s (%s)", span(now.Sub(link.Since)), link.Reason)
+			add("the broker blocks it since %s (%s)", phrase.Span(now.Sub(link.Since)), link.Reason)
 		case !link.Up && !starting:
-			add("no %s connection to the broker since %s", link.Purpose, span(now.Sub(link.Since)))
+			add("no %s connection to the broker since %s", link.Purpose, phrase.Span(now.Sub(link.Since)))
 		}
 	}
 	held := len(r.Details.Installation) > 0 // which is told by itself
@@ -241,17 +249,17 @@ func (r *Replica) troubles() (list []string) {
 	}
 	for _, one := range r.Details.Recreated {
 		if age := now.Sub(one.At); age < recreatedFor {
-			add("queue %s was gone and was declared again %s ago (%s); its messages are sent again from the database", one.Queue, span(age), one.Cause)
+			add("queue %s was gone and was declared again %s ago (%s); its messages are sent again from the database", one.Queue, phrase.Span(age), one.Cause)
 		}
 	}
 	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > BatchPatience {
-		add("its batch is under way for %s", span(now.Sub(*since)))
+		add("its batch is under way for %s", phrase.Span(now.Sub(*since)))
 	}
 	return list
 }
 
-// silentLoops names the loops that have been silent for longer than they may.
-func (r *Replica) silentLoops() (names []string) {
+// SilentLoops names the loops that have been silent for longer than they may.
+func (r *Replica) SilentLoops() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
 		if r.Silence(name) > r.Details.Loops[name].Patience {
 			names = append(names, name)

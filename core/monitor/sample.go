@@ -18,25 +18,25 @@ const (
 	// sampleRows how many admitted executions are taken from them.
 	sampleScan = 1_000
 	sampleRows = 1_000
-	// configCut is the size in bytes above which parameters are not opened to
+	// ConfigCut is the size in bytes above which parameters are not opened to
 	// tell an execution's group.
-	configCut = 16 << 10
+	ConfigCut = 16 << 10
 )
 
-// admitted is an execution that took a slot of a queue.
-type admitted struct {
+// Admitted is an execution that took a slot of a queue.
+type Admitted struct {
 	id                    int64
-	created, at           time.Time
-	startedAt, finishedAt *time.Time
+	created, At           time.Time
+	StartedAt, FinishedAt *time.Time
 	holds                 bool
 }
 
-// sample reads the executions that were admitted last by a queue, the newest
+// ReadSample reads the executions that were admitted last by a queue, the newest
 // first, and those of all queues of the action. In a queue of groups the group
 // of each is told from its parameters.
-func sample(ctx context.Context, tx *store.Tx, q *Queue, p *policies) (own, all []admitted, err error) {
+func ReadSample(ctx context.Context, tx *store.Tx, q *Queue, p *Policies) (own, all []Admitted, err error) {
 	rows, err := tx.ViewSample(ctx, store.ViewSampleParams{
-		Belows: anchors(q, true), WithConfig: q.Group != "", Cut: configCut, ActionID: q.ActionID, Scan: sampleScan,
+		Belows: anchors(q, true), WithConfig: q.Group != "", Cut: ConfigCut, ActionID: q.ActionID, Scan: sampleScan,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("read what queue %d admitted lately: %w", q.ID, err)
@@ -47,8 +47,8 @@ func sample(ctx context.Context, tx *store.Tx, q *Queue, p *policies) (own, all 
 			continue
 		}
 		seen[r.ID] = true
-		one := admitted{
-			id: r.ID, created: r.Created, at: *r.AdmittedAt, startedAt: r.StartedAt, finishedAt: r.FinishedAt,
+		one := Admitted{
+			id: r.ID, created: r.Created, At: *r.AdmittedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 			holds: r.HeldState != 0,
 		}
 		all = append(all, one)
@@ -59,22 +59,22 @@ func sample(ctx context.Context, tx *store.Tx, q *Queue, p *policies) (own, all 
 	return newest(own), newest(all), nil
 }
 
-func newest(list []admitted) []admitted {
-	slices.SortFunc(list, func(a, b admitted) int { return cmp.Compare(b.id, a.id) })
+func newest(list []Admitted) []Admitted {
+	slices.SortFunc(list, func(a, b Admitted) int { return cmp.Compare(b.id, a.id) })
 	return list[:min(len(list), sampleRows)]
 }
 
 // belongs tells whether an execution was one of the queue. A holder names its
 // queue; what has ended is told by the group that its parameters make.
-func belongs(r store.ViewSampleRow, q *Queue, p *policies) bool {
+func belongs(r store.ViewSampleRow, q *Queue, p *Policies) bool {
 	if r.HeldState != 0 {
 		return r.HeldState == q.ID
 	}
-	grouped := len(p.limits.Queue.Parameters) > 0
+	grouped := len(p.Limits.Queue.Parameters) > 0
 	if q.Group == "" || !grouped {
 		return (q.Group == "") == !grouped
 	}
-	key, _ := policy.GroupKey(p.limits.Queue.Parameters, policy.WithDefaults(r.Config, p.schema))
+	key, _ := policy.GroupKey(p.Limits.Queue.Parameters, policy.WithDefaults(r.Config, p.schema))
 	return key == q.Group
 }
 
@@ -116,19 +116,19 @@ type Timing struct {
 	To     *time.Time `json:"to"`
 }
 
-func timing(list []admitted) Timing {
+func TimingOf(list []Admitted) Timing {
 	t := Timing{Sample: int64(len(list))}
 	var waits, runs []time.Duration
 	for _, e := range list {
-		waits = append(waits, max(e.at.Sub(e.created), 0))
-		if e.startedAt != nil && e.finishedAt != nil {
-			runs = append(runs, max(e.finishedAt.Sub(*e.startedAt), 0))
+		waits = append(waits, max(e.At.Sub(e.created), 0))
+		if e.StartedAt != nil && e.FinishedAt != nil {
+			runs = append(runs, max(e.FinishedAt.Sub(*e.StartedAt), 0))
 		}
-		if t.From == nil || e.at.Before(*t.From) {
-			t.From = &e.at
+		if t.From == nil || e.At.Before(*t.From) {
+			t.From = &e.At
 		}
-		if t.To == nil || e.at.After(*t.To) {
-			t.To = &e.at
+		if t.To == nil || e.At.After(*t.To) {
+			t.To = &e.At
 		}
 	}
 	t.Wait, t.Run = percentiles(waits), percentiles(runs)

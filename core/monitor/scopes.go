@@ -1,11 +1,13 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -41,7 +43,7 @@ type Scope struct {
 	Blocking Count `json:"blocking"`
 
 	key string
-	due time.Time // of a rate: when the next evenly spaced start is due
+	Due time.Time `json:"-"` // of a rate: when the next evenly spaced start is due
 }
 
 // Scopes is the list of shared limits.
@@ -65,9 +67,9 @@ func (s Scope) State(at time.Time) string {
 	case policy.WideKind(s.Kind).Slots():
 		return fmt.Sprintf("%d of %d in %s", s.Active, s.Limit, s.Name)
 	case s.Kind == string(policy.WideQuota) && s.Used != nil:
-		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used, Plural(s.Limit, "start", "starts"), span(s.Window), clock(*s.Resets, at))
+		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used, phrase.Plural(s.Limit, "start", "starts"), phrase.Span(s.Window), phrase.Clock(*s.Resets, at))
 	case s.NextStart != nil:
-		return "next start " + clock(*s.NextStart, at)
+		return "next start " + phrase.Clock(*s.NextStart, at)
 	default:
 		return "a start is allowed now"
 	}
@@ -78,8 +80,8 @@ func (s Scope) State(at time.Time) string {
 // none the list is empty.
 func (m *Monitor) Scopes(ctx context.Context, action string) (*Scopes, error) {
 	out := &Scopes{}
-	err := m.database(ctx, "shared limits", &out.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		if !s.shared {
+	err := m.Read(ctx, "shared limits", &out.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if !s.Shared {
 			return nil
 		}
 		ids, err := tx.ViewScopeIDs(ctx, pattern(action, true), ScopeLimit+1)
@@ -120,14 +122,14 @@ func scopeOf(r store.ViewScopesRow, at time.Time) Scope {
 	}
 	switch policy.WideKind(r.Kind) {
 	case policy.WidePack:
-		s.Name = "pack " + orElse(r.PackRef, base)
+		s.Name = "pack " + cmp.Or(r.PackRef, base)
 	case policy.WideGlobal:
 		s.Name = "all actions"
 	case policy.WideRate:
-		s.Name = "rate " + orElse(r.PolicyRef, base)
+		s.Name = "rate " + cmp.Or(r.PolicyRef, base)
 		readRate(&s, r, at)
 	case policy.WideQuota:
-		s.Name = "quota " + orElse(r.PolicyRef, base)
+		s.Name = "quota " + cmp.Or(r.PolicyRef, base)
 		readQuota(&s, r, at)
 	}
 	if group != "" {
@@ -145,8 +147,8 @@ func readRate(s *Scope, r store.ViewScopesRow, at time.Time) {
 		return
 	}
 	rate := policy.Rate{Max: int(s.Limit), Window: s.Window, Burst: int(s.Burst)}
-	s.due = rate.Due(at, *r.NextAt)
-	ready := rate.Ready(s.due)
+	s.Due = rate.Due(at, *r.NextAt)
+	ready := rate.Ready(s.Due)
 	if ready.After(at) {
 		s.NextStart = &ready
 	}
@@ -162,11 +164,4 @@ func readQuota(s *Scope, r store.ViewScopesRow, at time.Time) {
 	if used >= s.Limit {
 		s.NextStart = &reset
 	}
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

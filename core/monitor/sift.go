@@ -82,7 +82,7 @@ func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter
 	if f.reasoned() {
 		wide.scan = min(wide.scan, reasonBound)
 	}
-	if len(q.statusesAllowed) > 0 && q.shape.ours && q.parent == 0 {
+	if len(q.statusesAllowed) > 0 && q.shape.Ours && q.parent == 0 {
 		wide.scan = min(wide.scan, statusBound)
 	}
 	if q.windowed { // the rows are looked at here, so that where that stopped is known

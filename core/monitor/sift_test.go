@@ -11,17 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/testkit"
 )
 
 // crowd makes executions of every kind and returns them as a list shows them.
 func crowd(t *testing.T, b *testBundle) []Execution {
 	t.Helper()
-	actions := []testkit.ActionRow{testkit.Action(t, b.store, "demo.echo"), testkit.Action(t, b.store, "etl.load"), testkit.Action(t, b.store, "etl.unload")}
-	workers := []testkit.WorkerRow{testkit.Worker(t, b.store, "worker-1"), testkit.Worker(t, b.store, "worker-2")}
+	actions := []testkit.ActionRow{testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "etl.load"), testkit.Action(t, b.Store, "etl.unload")}
+	workers := []testkit.WorkerRow{testkit.Worker(t, b.Store, "worker-1"), testkit.Worker(t, b.Store, "worker-2")}
 	for i := range 60 {
 		s := attune.Statuses[i%len(attune.Statuses)]
-		e := testkit.Execution(t, b.store, actions[i%3], status(s), aged(time.Duration(60-i)*time.Minute), func(r *testkit.ExecutionRow) {
+		e := testkit.Execution(t, b.Store, actions[i%3], monitortest.Status(s), monitortest.Aged(time.Duration(60-i)*time.Minute), func(r *testkit.ExecutionRow) {
 			r.RetryCount = int32(i % 5)
 			r.Result = map[string]string{"message": []string{"expired in its queue", "exit status 1"}[i%2]}
 			if i%4 != 0 {
@@ -30,7 +31,7 @@ func crowd(t *testing.T, b *testBundle) []Execution {
 		})
 
 		if i%7 == 0 && i > 0 {
-			testkit.Exec(t, b.store, `update execution set parent = id - 1 where id = $1`, e.ID)
+			testkit.Exec(t, b.Store, `update execution set parent = id - 1 where id = $1`, e.ID)
 		}
 	}
 	all, err := b.Executions(t.Context(), ExecutionFilter{}, 0)
@@ -138,9 +139,9 @@ func TestAFilteredListIsWhatEveryRowSays(t *testing.T) {
 func TestASearchThatStopsGoesOnBelow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	testkit.Exec(t, b.store, `alter table execution disable trigger user`)
-	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, retry_count, finished_at)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	testkit.Exec(t, b.Store, `alter table execution disable trigger user`)
+	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, retry_count, finished_at)
 		select $1, 'demo.sleep', 'completed', case when g % 9000 = 0 then 3 else 0 end, now() from generate_series(1, 27000) g`, action.ID)
 	for name, f := range map[string]ExecutionFilter{
 		"all": {MinTries: 2}, "ended": {MinTries: 2, Statuses: []attune.Status{attune.StatusCompleted}},

@@ -3,6 +3,8 @@ package monitor
 import (
 	"cmp"
 	"time"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // Judgement is the one judgement of a worker: its heartbeats, the consumers of its
@@ -76,7 +78,7 @@ func (w Worker) silence(at time.Time, staleAfter time.Duration) string {
 	if w.Heartbeat == nil {
 		return "never sent a heartbeat"
 	}
-	return "silent for " + since(*w.Heartbeat, at) + ", limit " + span(staleAfter)
+	return "silent for " + phrase.Since(*w.Heartbeat, at) + ", limit " + phrase.Span(staleAfter)
 }
 
 // startGrace is how long observations may be older than the start of a worker or of a
@@ -117,23 +119,8 @@ func (w Worker) Missed(at time.Time, every time.Duration) int64 {
 	return max(0, int64(at.Sub(*w.Heartbeat)/every))
 }
 
-// Judged is the state of the workers by all that is known of them: what the database
-// says, and b, what the broker says of their queues; nil where it does not answer.
-func (o *Overview) Judged(b *Broker) (WorkerTotals, []Worker) {
-	all := o.everyWorker
-	if all == nil {
-		all = o.WorkerList
-	}
-	if b == nil || int64(len(all)) != o.Workers.Total {
-		return o.Workers, o.WorkerList
-	}
-	queues := b.workerQueues()
-	judge := func(w *Worker) WorkerHealth { return w.Judge(o.At, o.StaleAfter, queues[w.ID]).Health }
-	return sumWorkers(all, judge), unwellFirst(all, judge)
-}
-
-// workerQueues are the queues of workers, by the worker.
-func (b *Broker) workerQueues() map[int64]*BrokerQueue {
+// WorkerQueues are the queues of workers, by the worker.
+func (b *Broker) WorkerQueues() map[int64]*BrokerQueue {
 	if b == nil {
 		return nil
 	}

@@ -85,13 +85,13 @@ func TestRegisteredIsOfTheNewestProcess(t *testing.T) {
 	b := setup(t, nil)
 	ctx := testkit.Context(t)
 	for _, name := range []string{"again", "foreign"} {
-		_, err := b.store.EnrolWorker(ctx, store.EnrolWorkerParams{
+		_, err := b.Store.EnrolWorker(ctx, store.EnrolWorkerParams{
 			Name: name, WorkerType: store.WorkerTypeEnumLocal, Capabilities: []byte("{}"), Incarnation: uuid.New(),
 		})
 		require.NoError(t, err)
 	}
-	testkit.Exec(t, b.store, "update worker set created = now() - interval '1 hour'")
-	testkit.Exec(t, b.store, `update worker set capabilities = '{"registered_at": "soon"}' where name = 'foreign'`)
+	testkit.Exec(t, b.Store, "update worker set created = now() - interval '1 hour'")
+	testkit.Exec(t, b.Store, `update worker set capabilities = '{"registered_at": "soon"}' where name = 'foreign'`)
 	all, err := b.Workers(ctx)
 	require.NoError(t, err)
 	since := map[string]float64{}
@@ -102,30 +102,13 @@ func TestRegisteredIsOfTheNewestProcess(t *testing.T) {
 	require.InDelta(t, 3600, since["foreign"], 10)
 }
 
-func TestTheOverviewCountsWorkersAsTheBrokerSeesThem(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	fresh := now.Add(-time.Second)
-	o := &Overview{Reading: Reading{At: now}, StaleAfter: time.Minute}
-	for id := range int64(topRows + 3) {
-		o.everyWorker = append(o.everyWorker, Worker{ID: id + 1, Status: "active", Heartbeat: &fresh})
-	}
-	o.Workers = sumWorkers(o.everyWorker, func(*Worker) WorkerHealth { return WorkerActive })
-	b := &Broker{Queues: []BrokerQueue{{Name: WorkerQueue(topRows + 2)}, {Name: WorkerQueue(1), Consumers: 1}}}
-	totals, list := o.Judged(b)
-	require.Equal(t, WorkerTotals{Total: topRows + 3, Active: topRows + 2, Deaf: 1}, totals)
-	require.Equal(t, int64(topRows+2), list[0].ID, "the unwell come first, beyond those that the database alone would show")
-	totals, _ = o.Judged(nil)
-	require.Equal(t, int64(topRows+3), totals.Active)
-}
-
 func TestEveryWorkerIsInOneCount(t *testing.T) {
 	t.Parallel()
 	var list []Worker
 	for id := range int64(len(healthOrder)) * 2 {
 		list = append(list, Worker{ID: id, Assigned: new(int64(1)), Capacity: new(int64(2))})
 	}
-	totals := sumWorkers(list, func(w *Worker) WorkerHealth { return healthOrder[w.ID%int64(len(healthOrder))] })
+	totals := SumWorkers(list, func(w *Worker) WorkerHealth { return healthOrder[w.ID%int64(len(healthOrder))] })
 	counts := totals.Active + totals.Busy + totals.Cordoned + totals.Suspect + totals.Deaf + totals.Unhealthy + totals.Degraded + totals.Stale + totals.Inactive
 	require.Equal(t, totals.Total, counts)
 	require.Equal(t, int64(6), totals.Working())

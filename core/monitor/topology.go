@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // The checks of the wiring.
@@ -252,7 +253,7 @@ func (w *wiring) expiry() Check {
 			Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + drops[0] + " and its like",
 		}
 	}
-	return Check{Name: checkTTL, Status: CheckOK, Text: Plural(limited, "queue with a time to live has", "queues with a time to live have") + " a dead-letter exchange"}
+	return Check{Name: checkTTL, Status: CheckOK, Text: phrase.Plural(limited, "queue with a time to live has", "queues with a time to live have") + " a dead-letter exchange"}
 }
 
 // letters: dead letters have a queue, and somebody takes them.
@@ -279,7 +280,7 @@ func (w *wiring) letters() Check {
 		c.Status, c.Text = CheckWarning, q.Name+" has a time to live or a length: letters that nobody took in time are deleted"
 		c.Fix = "take the setting away; handled letters are in the ledger, and only the waiting ones are in the queue"
 	default:
-		c.Status, c.Text = CheckOK, q.Name+": "+Plural(*q.Consumers, "consumer", "consumers")+", no time to live, no length"
+		c.Status, c.Text = CheckOK, q.Name+": "+phrase.Plural(*q.Consumers, "consumer", "consumers")+", no time to live, no length"
 	}
 	return c
 }
@@ -310,7 +311,7 @@ func (w *wiring) orphans(workers []int64) Check {
 	default:
 		return Check{
 			Name: checkOrphans, Status: CheckProblem, Objects: names, View: "broker", Filter: "orphan",
-			Text: countOf(names, "queue") + " of workers without a row, where " + Plural(waiting, "message waits", "messages wait") + " for nobody",
+			Text: countOf(names, "queue") + " of workers without a row, where " + phrase.Plural(waiting, "message waits", "messages wait") + " for nobody",
 			Fix:  "leave hand-overs to their time to live, which brings them back through the dead letters; then delete the queues",
 		}
 	}

@@ -29,6 +29,9 @@ type Reading struct {
 	Sources []Source  `json:"sources"`
 }
 
+// ReadAt is the database's time of the reading.
+func (r Reading) ReadAt() time.Time { return r.At }
+
 // Source returns the state of the named source, and false if the result was
 // not read from it.
 func (r Reading) Source(name string) (Source, bool) {
@@ -45,37 +48,6 @@ type Count struct {
 	Value int64 `json:"value"`
 	// AtLeast is true when counting stopped at a bound.
 	AtLeast bool `json:"at_least,omitempty"`
-}
-
-// Overview is the state of the whole installation on one page.
-type Overview struct {
-	Reading
-	// Live counts unfinished executions by status.
-	Live Live `json:"live"`
-	// Recent counts executions requested within Window by how they ended.
-	Recent Recent      `json:"recent"`
-	Queues QueueTotals `json:"queues"`
-	// Top holds the queues with the most waiting executions.
-	Top     []Queue      `json:"top"`
-	Workers WorkerTotals `json:"workers"`
-	// StaleAfter is the heartbeat age beyond which a worker counts as stale.
-	StaleAfter time.Duration `json:"stale_after_ns"`
-	// WorkerList holds the workers, the unwell first.
-	WorkerList []Worker `json:"worker_list"`
-	// Replicas are the engine's; nil where the schema has none.
-	Replicas *Replicas `json:"replicas"`
-	// Alerts are the open alerts; nil where the schema has none.
-	Alerts *Alerts `json:"alerts,omitempty"`
-	// Flows is what of workflows and questions somebody has to look at; nil where the
-	// schema does not record it.
-	Flows *Flows `json:"flows,omitempty"`
-	// WorkQueues are those in which items wait, which the engine does not dispatch.
-	WorkQueues []WorkQueue `json:"work_queues,omitempty"`
-
-	rules Rules // what Attention judges by
-	floor int64 // the smallest id requested within the recent window
-
-	everyWorker []Worker // what Judged judges
 }
 
 // Live counts executions that have not ended, by status.

@@ -84,7 +84,7 @@ const (
 // not exist has executions perhaps, and nothing else.
 func (m *Monitor) Worker(ctx context.Context, id int64) (*WorkerDetail, error) {
 	d := &WorkerDetail{}
-	err := m.database(ctx, "worker "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "worker "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		*d = WorkerDetail{Reading: d.Reading, ID: id} // the transaction may be repeated
 		if err := d.readRuns(ctx, tx, s); err != nil {
 			return err
@@ -108,9 +108,9 @@ func (m *Monitor) Worker(ctx context.Context, id int64) (*WorkerDetail, error) {
 	return d, err
 }
 
-func (d *WorkerDetail) readRuns(ctx context.Context, tx *store.Tx, s shape) error {
+func (d *WorkerDetail) readRuns(ctx context.Context, tx *store.Tx, s Shape) error {
 	read := d.readOwnRuns
-	if !s.shared {
+	if !s.Shared {
 		read = d.readPublishedRuns
 	}
 	if err := read(ctx, tx); err != nil {

@@ -19,19 +19,19 @@ func name(id int64) string { return strconv.FormatInt(id, 10) }
 func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	worker, other := testkit.Worker(t, b.store, "w"), testkit.Worker(t, b.store, "other")
-	_, holders, _ := b.line(t, action, 2, 2, 1, worker.ID)
-	b.load(t, worker.ID, 3) // one more than there are: then both ends are looked at
-	testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &other.ID })
-	testkit.Exec(t, b.store, `delete from worker_history`)
-	testkit.Exec(t, b.store, `update worker set created = now() - interval '6 hours' where id = $1`, worker.ID)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	worker, other := testkit.Worker(t, b.Store, "w"), testkit.Worker(t, b.Store, "other")
+	_, holders, _ := b.Line(t, action, 2, 2, 1, worker.ID)
+	b.Load(t, worker.ID, 3) // one more than there are: then both ends are looked at
+	testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &other.ID })
+	testkit.Exec(t, b.Store, `delete from worker_history`)
+	testkit.Exec(t, b.Store, `update worker set created = now() - interval '6 hours' where id = $1`, worker.ID)
 	change := func(ago time.Duration, field, was, is string) {
-		testkit.Exec(t, b.store, `insert into worker_history (time, operation, entity_id, changed_fields, old_values, new_values)
+		testkit.Exec(t, b.Store, `insert into worker_history (time, operation, entity_id, changed_fields, old_values, new_values)
 			values (now() - make_interval(secs => $2), 'UPDATE', $1, array[$3::text], jsonb_build_object($3::text, $4::text), jsonb_build_object($3::text, $5::text))`,
 			worker.ID, ago.Seconds(), field, was, is)
 	}
-	testkit.Exec(t, b.store, `insert into worker_history (time, operation, entity_id, changed_fields, new_values)
+	testkit.Exec(t, b.Store, `insert into worker_history (time, operation, entity_id, changed_fields, new_values)
 		values (now() - interval '6 hours', 'INSERT', $1, '{name,status}', '{"status": "inactive"}')`, worker.ID)
 	change(6*time.Hour-time.Second, "status", "inactive", "active") // as workers begin: that is no flap
 	change(5*time.Hour, "status", "active", "inactive")
@@ -61,7 +61,7 @@ func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 	require.Equal(t, BeatAlive, d.Beats[26])
 	require.Equal(t, BeatAlive, d.Beats[59])
 
-	testkit.Exec(t, b.store, `update worker set last_heartbeat = now() - interval '270 seconds', heartbeat_seen = now() - interval '270 seconds' where id = $1`, worker.ID)
+	testkit.Exec(t, b.Store, `update worker set last_heartbeat = now() - interval '270 seconds', heartbeat_seen = now() - interval '270 seconds' where id = $1`, worker.ID)
 	d, err = b.Worker(t.Context(), worker.ID)
 	require.NoError(t, err)
 	require.Equal(t, []Beat{BeatAlive, BeatSilent, BeatSilent, BeatSilent, BeatSilent}, d.Beats[55:])
@@ -94,10 +94,10 @@ func TestBeatsFollowTheRecord(t *testing.T) {
 func TestThePastOfWorkersIsTheRowsOfWhatRanThere(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	action := testkit.Action(t, b.store, "demo.sleep")
-	worker := testkit.Worker(t, b.store, "w")
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	worker := testkit.Worker(t, b.Store, "w")
 	run := func(from, to time.Duration, status string) {
-		testkit.Exec(t, b.store, `insert into execution (action, action_ref, worker, status, created, updated, started_at, finished_at)
+		testkit.Exec(t, b.Store, `insert into execution (action, action_ref, worker, status, created, updated, started_at, finished_at)
 			select $1, $2, $3, $4::text::execution_status_enum, f, f, f, case when $6 >= 0 then now() - make_interval(secs => $6) end
 			from (select now() - make_interval(secs => $5)) x (f)`,
 			action.ID, action.Ref, worker.ID, status, from.Seconds(), to.Seconds())

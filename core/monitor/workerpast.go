@@ -73,9 +73,9 @@ func (w *WorkerPast) PerMinute(minutes int) float64 {
 // an hour ago, so a run that began long before the others may be missed once it ended.
 func (m *Monitor) WorkersPast(ctx context.Context) (*WorkersPast, error) {
 	p := &WorkersPast{}
-	err := m.database(ctx, "the last hour of workers", &p.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "the last hour of workers", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		p.List, p.Estimated = nil, false // the transaction may be repeated
-		if !s.ours {
+		if !s.Ours {
 			return nil
 		}
 		rows, err := tx.PastRuns(ctx, runLooks, runPer, runScan)

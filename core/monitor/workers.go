@@ -14,18 +14,18 @@ import (
 // Sensors are left out: they take no executions.
 func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
 	w := &Workers{StaleAfter: m.cfg.StaleAfter, HeartbeatEvery: m.cfg.HeartbeatEvery}
-	err := m.database(ctx, "workers", &w.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+	err := m.Read(ctx, "workers", &w.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		var err error
-		w.List, w.More, err = readWorkers(ctx, tx, s)
+		w.List, w.More, err = ReadWorkers(ctx, tx, s)
 		return err
 	})
-	w.Totals = sumWorkers(w.List, m.judgeAt(w.At))
+	w.Totals = SumWorkers(w.List, m.JudgeAt(w.At))
 	return w, err
 }
 
-func readWorkers(ctx context.Context, tx *store.Tx, s shape) ([]Worker, bool, error) {
+func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, error) {
 	read := readOwnWorkers
-	if !s.ours {
+	if !s.Ours {
 		read = readPublishedWorkers
 	}
 	list, err := read(ctx, tx)
@@ -44,7 +44,7 @@ func readOwnWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
 	for i, r := range rows {
 		ids[i] = r.ID
 	}
-	probes, err := readProbes(ctx, tx, ids)
+	probes, err := ReadProbes(ctx, tx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +113,12 @@ func runtimes(document string) []string {
 	return names
 }
 
-// judgeAt judges by what the database alone says.
-func (m *Monitor) judgeAt(at time.Time) func(*Worker) WorkerHealth {
+// JudgeAt judges by what the database alone says.
+func (m *Monitor) JudgeAt(at time.Time) func(*Worker) WorkerHealth {
 	return func(w *Worker) WorkerHealth { return w.Health(at, m.cfg.StaleAfter) }
 }
 
-func sumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
+func SumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
 	var t WorkerTotals
 	for i := range list {
 		w := &list[i]
@@ -164,11 +164,11 @@ var healthOrder = []WorkerHealth{
 	WorkerStale, WorkerDeaf, WorkerSuspect, WorkerUnhealthy, WorkerDegraded, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive,
 }
 
-// unwellFirst picks the workers that the overview shows.
-func unwellFirst(list []Worker, judge func(*Worker) WorkerHealth) []Worker {
+// UnwellFirst picks the workers that the overview shows.
+func UnwellFirst(list []Worker, judge func(*Worker) WorkerHealth) []Worker {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b Worker) int {
 		return slices.Index(healthOrder, judge(&a)) - slices.Index(healthOrder, judge(&b))
 	})
-	return sorted[:min(len(sorted), topRows)]
+	return sorted[:min(len(sorted), TopRows)]
 }

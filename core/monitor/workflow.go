@@ -183,22 +183,16 @@ type WorkflowAsk struct {
 // for. One that does not exist is ErrNotFound, one that is no workflow a
 // *NoWorkflowError.
 func (m *Monitor) Workflow(ctx context.Context, execution int64) (*WorkflowDetail, error) {
-	return m.readWorkflow(ctx, WorkflowAsk{Execution: execution}, nil)
+	return m.ReadWorkflow(ctx, WorkflowAsk{Execution: execution}, nil)
 }
 
-// WorkflowTree reads the same, of one task more children if that is asked for, and
-// says besides what the workflow waits for.
-func (m *Monitor) WorkflowTree(ctx context.Context, ask WorkflowAsk) (*WorkflowDetail, error) {
-	return m.readWorkflow(ctx, ask, m.whyWorkflow)
-}
-
-// readWorkflow reads one workflow, and what else is asked for in the same transaction.
-func (m *Monitor) readWorkflow(ctx context.Context, ask WorkflowAsk,
-	more func(ctx context.Context, tx *store.Tx, s shape, d *WorkflowDetail) error,
+// ReadWorkflow reads one workflow, and what else is asked for in the same transaction.
+func (m *Monitor) ReadWorkflow(ctx context.Context, ask WorkflowAsk,
+	more func(ctx context.Context, tx *store.Tx, s Shape, d *WorkflowDetail) error,
 ) (*WorkflowDetail, error) {
 	d, execution := &WorkflowDetail{}, ask.Execution
-	err := m.database(ctx, "workflow "+strconv.FormatInt(execution, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		if err := recordsWorkflows(ctx, tx, s); err != nil {
+	err := m.Read(ctx, "workflow "+strconv.FormatInt(execution, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if err := RecordsWorkflows(ctx, tx, s); err != nil {
 			return err
 		}
 		row, err := tx.ViewWorkflow(ctx, MaxDocument, execution)

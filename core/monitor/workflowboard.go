@@ -36,8 +36,8 @@ func (m *Monitor) WorkflowBoard(ctx context.Context, filter WorkflowFilter, belo
 	if err := filter.Check(); err != nil {
 		return b, err
 	}
-	err := m.database(ctx, "workflows", &b.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		if err := recordsWorkflows(ctx, tx, s); err != nil {
+	err := m.Read(ctx, "workflows", &b.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if err := RecordsWorkflows(ctx, tx, s); err != nil {
 			return err
 		}
 		open := &Workflows{Filter: filter}

@@ -65,8 +65,8 @@ func (m *Monitor) Workflows(ctx context.Context, filter WorkflowFilter, cursor i
 	if err := filter.Check(); err != nil {
 		return x, err
 	}
-	err := m.database(ctx, "workflows", &x.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		if err := recordsWorkflows(ctx, tx, s); err != nil {
+	err := m.Read(ctx, "workflows", &x.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if err := RecordsWorkflows(ctx, tx, s); err != nil {
 			return err
 		}
 		return x.read(ctx, tx, part{open: filter.allLive()})
@@ -74,9 +74,9 @@ func (m *Monitor) Workflows(ctx context.Context, filter WorkflowFilter, cursor i
 	return x, err
 }
 
-// recordsWorkflows is ErrUnmigrated where it is not recorded how far workflows are.
-func recordsWorkflows(ctx context.Context, tx *store.Tx, s shape) error {
-	if !s.ours {
+// RecordsWorkflows is ErrUnmigrated where it is not recorded how far workflows are.
+func RecordsWorkflows(ctx context.Context, tx *store.Tx, s Shape) error {
+	if !s.Ours {
 		return ErrUnmigrated
 	}
 	recorded, err := tx.ViewWorkflowTables(ctx)

@@ -10,82 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/workflow"
 )
 
-const deliver = `
-version: 1
-vars: {order: null}
-tasks:
-  - {name: reserve, action: shop.reserve, next: [{when: succeeded(), do: [pay, label]}, {when: failed(), do: tell}]}
-  - {name: pay, action: core.ask, next: [{do: ship}]}
-  - {name: label, action: shop.label, retry: {count: 3}, next: [{do: ship}]}
-  - {name: ship, action: shop.ship, join: all, with_items: "{{ [1, 2] }}"}
-  - {name: tell, action: core.echo}
-output_map: {order: "{{ workflow.order }}"}
-`
-
-// begun is a workflow that was made for a test.
-type begun struct {
-	execution, id int64
-	definition    *workflow.Definition
-}
-
-// workflow makes a workflow that was begun, with the state that an engine keeps.
-func (b *testBundle) workflow(t *testing.T, ref, content string, state *workflow.State, options ...func(*testkit.ExecutionRow)) begun {
-	t.Helper()
-	d, mistakes, _ := workflow.Parse("w", []byte(content))
-	require.Empty(t, mistakes)
-	graph, err := d.TaskGraph()
-	require.NoError(t, err)
-	kept, err := workflow.MarshalState(state)
-	require.NoError(t, err)
-	action := testkit.Action(t, b.store, ref)
-	e := testkit.Execution(t, b.store, action, append([]func(*testkit.ExecutionRow){status(attune.StatusRunning)}, options...)...)
-	rows, err := b.store.Pool().Query(t.Context(), `
-		with d as (
-			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
-			select $2, a.pack, a.pack_ref, 'w', '1', '{}' from action a where a.id = $1
-			on conflict (ref) do update set label = 'w' returning id)
-		insert into workflow_execution (execution, workflow_def, task_graph, state, variables, status, paused, version,
-			current_tasks, completed_tasks, failed_tasks, skipped_tasks)
-		select $3, d.id, $4, $5, $6, 'running', $7, 4, $8, $9, $10, $11 from d returning id`,
-		action.ID, ref, e.ID, graph, kept, map[string]any{"order": 7, "token": map[string]any{"$attune_secret": true, "redacted": true}},
-		state.Paused, orNone(state.Lists(d).Current), orNone(state.Lists(d).Completed), orNone(state.Lists(d).Failed), orNone(state.Lists(d).Skipped))
-	require.NoError(t, err)
-	defer rows.Close()
-	require.True(t, rows.Next())
-	made := begun{execution: e.ID, definition: d}
-	require.NoError(t, rows.Scan(&made.id))
-	return made
-}
-
-func orNone(names []string) []string {
-	if names == nil {
-		return []string{}
-	}
-	return names
-}
-
-// child makes the execution of a task, or of an item of its list.
-func (b *testBundle) child(t *testing.T, of begun, task string, index int, s attune.Status, options ...func(*testkit.ExecutionRow)) int64 {
-	t.Helper()
-	action := testkit.Action(t, b.store, fmt.Sprintf("shop.%s%d_%d", task, of.id, index))
-	options = append([]func(*testkit.ExecutionRow){status(s), func(r *testkit.ExecutionRow) {
-		r.Parent, r.WorkflowTask = &of.execution, map[string]any{"workflow_execution": of.id, "task_name": task}
-	}}, options...)
-	e := testkit.Execution(t, b.store, action, options...)
-	testkit.Exec(t, b.store, `insert into workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
-		values ($1, $2, nullif($3, -1), $4)`, of.id, task, index, e.ID)
-	return e.ID
-}
-
 func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
 		Status: attune.StatusRunning,
 		Tasks: map[string]*workflow.TaskState{
 			"reserve": {Status: workflow.TaskCompleted, Total: 1, Next: 1, Succeeded: 1},
@@ -95,13 +29,13 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 			"tell":    {Status: workflow.TaskSkipped, Why: "reserve has not led to it"},
 		},
 	})
-	reserve := b.child(t, w, "reserve", -1, attune.StatusCompleted)
-	pay := b.child(t, w, "pay", -1, attune.StatusRunning)
-	b.child(t, w, "label", -1, attune.StatusCompleted, func(r *testkit.ExecutionRow) { r.RetryCount = 2 })
-	testkit.Exec(t, b.store, `insert into inquiry (execution, prompt) values ($1, 'How?')`, pay)
-	testkit.Exec(t, b.store, `insert into workflow_log (workflow_execution, version, lines) values ($1, 1, '{"begins"}'), ($1, 2, '{}'), ($1, 3, '{"a", "b"}')`, w.id)
+	reserve := b.AddChild(t, w, "reserve", -1, attune.StatusCompleted)
+	pay := b.AddChild(t, w, "pay", -1, attune.StatusRunning)
+	b.AddChild(t, w, "label", -1, attune.StatusCompleted, func(r *testkit.ExecutionRow) { r.RetryCount = 2 })
+	testkit.Exec(t, b.Store, `insert into inquiry (execution, prompt) values ($1, 'How?')`, pay)
+	testkit.Exec(t, b.Store, `insert into workflow_log (workflow_execution, version, lines) values ($1, 1, '{"begins"}'), ($1, 2, '{}'), ($1, 3, '{"a", "b"}')`, w.ID)
 
-	d, err := b.Workflow(t.Context(), w.execution)
+	d, err := b.Workflow(t.Context(), w.Execution)
 	require.NoError(t, err)
 	require.Equal(t, "shop.deliver", d.ActionRef)
 	require.Equal(t, WorkflowCounts{Total: 5, Completed: 2, Skipped: 1}, d.Tasks)
@@ -146,16 +80,16 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
 		Status: attune.StatusRunning,
 		Tasks:  map[string]*workflow.TaskState{"pay": {Status: workflow.TaskFailed, Total: 1, Next: 1, Failed: 1}},
 	})
-	pay := b.child(t, w, "pay", -1, attune.StatusCompleted)
-	testkit.Exec(t, b.store, `insert into inquiry_fault (execution, reason) values ($1, 'the question is malformed: prompt must be a text')`, pay)
-	outer := b.workflow(t, "shop.outer", deliver, &workflow.State{Status: attune.StatusRunning, Paused: true})
-	testkit.Exec(t, b.store, `update execution set parent = $1, workflow_task = '{"task_name": "inner"}' where id = $2`, outer.execution, w.execution)
+	pay := b.AddChild(t, w, "pay", -1, attune.StatusCompleted)
+	testkit.Exec(t, b.Store, `insert into inquiry_fault (execution, reason) values ($1, 'the question is malformed: prompt must be a text')`, pay)
+	outer := b.AddWorkflow(t, "shop.outer", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Paused: true})
+	testkit.Exec(t, b.Store, `update execution set parent = $1, workflow_task = '{"task_name": "inner"}' where id = $2`, outer.Execution, w.Execution)
 
-	d, err := b.Workflow(t.Context(), w.execution)
+	d, err := b.Workflow(t.Context(), w.Execution)
 	require.NoError(t, err)
 	for _, task := range d.List {
 		if task.Name == "pay" {
@@ -163,7 +97,7 @@ func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
 		}
 	}
 	require.False(t, d.Paused)
-	require.Equal(t, outer.execution, d.PausedAbove)
+	require.Equal(t, outer.Execution, d.PausedAbove)
 	page, err := b.Workflows(t.Context(), WorkflowFilter{Paused: true}, 0)
 	require.NoError(t, err)
 	require.Len(t, page.List, 2, "it is listed as one that starts nothing")
@@ -172,23 +106,23 @@ func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
 func TestWorkflowShowsOfAListWhatMatters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.workflow(t, "shop.many", "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}]", &workflow.State{
+	w := b.AddWorkflow(t, "shop.many", "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}]", &workflow.State{
 		Status: attune.StatusRunning,
 		Tasks: map[string]*workflow.TaskState{
 			"each": {Status: workflow.TaskRunning, Total: 1000, Next: 33, Open: 2, Succeeded: 30, Failed: 1},
 		},
 	})
 	for i := range 30 {
-		b.child(t, w, "each", i, attune.StatusCompleted)
+		b.AddChild(t, w, "each", i, attune.StatusCompleted)
 	}
-	b.child(t, w, "each", 30, attune.StatusFailed, func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "out of paper"} })
-	due := b.child(t, w, "each", 31, attune.StatusRequested, func(r *testkit.ExecutionRow) { r.RetryCount = 1 })
-	b.child(t, w, "each", 32, attune.StatusRunning)
-	failed := b.child(t, w, "other", -1, attune.StatusFailed)
-	testkit.Exec(t, b.store, `insert into execution_retry (execution, failed, reason, due, waiting) values ($1, $2, 'action_failure', now() + interval '1 hour', true)`,
+	b.AddChild(t, w, "each", 30, attune.StatusFailed, func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "out of paper"} })
+	due := b.AddChild(t, w, "each", 31, attune.StatusRequested, func(r *testkit.ExecutionRow) { r.RetryCount = 1 })
+	b.AddChild(t, w, "each", 32, attune.StatusRunning)
+	failed := b.AddChild(t, w, "other", -1, attune.StatusFailed)
+	testkit.Exec(t, b.Store, `insert into execution_retry (execution, failed, reason, due, waiting) values ($1, $2, 'action_failure', now() + interval '1 hour', true)`,
 		due, failed)
 
-	d, err := b.Workflow(t.Context(), w.execution)
+	d, err := b.Workflow(t.Context(), w.Execution)
 	require.NoError(t, err)
 	require.Len(t, d.List, 2, "a task that the definition does not know is shown as well")
 	each := d.List[0]
@@ -213,17 +147,17 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 	running := func() *workflow.TaskState {
 		return &workflow.TaskState{Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1}
 	}
-	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{Status: attune.StatusCancelled, Tasks: map[string]*workflow.TaskState{
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{Status: attune.StatusCancelled, Tasks: map[string]*workflow.TaskState{
 		"reserve": running(), "pay": running(), "label": running(), "tell": running(), "ship": {Status: workflow.TaskRunning, Total: 2, Next: 1, Open: 1},
 	}})
 	for task, s := range map[string]attune.Status{
 		"reserve": attune.StatusCompleted, "pay": attune.StatusCancelled, "label": attune.StatusTimeout, "tell": attune.StatusRunning,
 	} {
-		b.child(t, w, task, -1, s)
+		b.AddChild(t, w, task, -1, s)
 	}
-	b.child(t, w, "ship", 0, attune.StatusCompleted)
+	b.AddChild(t, w, "ship", 0, attune.StatusCompleted)
 	statuses := func() map[string]string {
-		d, err := b.Workflow(t.Context(), w.execution)
+		d, err := b.Workflow(t.Context(), w.Execution)
 		require.NoError(t, err)
 		found := map[string]string{}
 		for _, task := range d.List {
@@ -232,7 +166,7 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 		return found
 	}
 	require.Equal(t, "running", statuses()["pay"], "an engine has still to decide")
-	testkit.Exec(t, b.store, `update workflow_execution set open = false, status = 'cancelled' where id = $1`, w.id)
+	testkit.Exec(t, b.Store, `update workflow_execution set open = false, status = 'cancelled' where id = $1`, w.ID)
 	require.Equal(t, map[string]string{
 		"reserve": "completed", "pay": "cancelled", "label": "timeout", "tell": "running", "ship": "cancelled 1/2",
 	}, statuses())
@@ -242,14 +176,14 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 func TestWorkflowSaysWhatIsNone(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
-	child := b.child(t, w, "pay", -1, attune.StatusRunning)
-	alone := testkit.Execution(t, b.store, testkit.Action(t, b.store, "shop.alone")).ID
-	waiting := testkit.Action(t, b.store, "shop.waiting")
-	testkit.Exec(t, b.store, `update action set workflow_def = (select max(id) from workflow_definition) where id = $1`, waiting.ID)
-	later := testkit.Execution(t, b.store, waiting).ID
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	child := b.AddChild(t, w, "pay", -1, attune.StatusRunning)
+	alone := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "shop.alone")).ID
+	waiting := testkit.Action(t, b.Store, "shop.waiting")
+	testkit.Exec(t, b.Store, `update action set workflow_def = (select max(id) from workflow_definition) where id = $1`, waiting.ID)
+	later := testkit.Execution(t, b.Store, waiting).ID
 	for id, want := range map[int64]string{
-		child: fmt.Sprintf("is no workflow but task pay of workflow %d", w.execution),
+		child: fmt.Sprintf("is no workflow but task pay of workflow %d", w.Execution),
 		alone: "(shop.alone) is no workflow",
 		later: "(shop.waiting) is a workflow that was not begun: it is requested",
 	} {
@@ -266,17 +200,17 @@ func TestWorkflowSaysWhatIsNone(t *testing.T) {
 func TestWorkflowOfAnotherEngine(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
-	testkit.Exec(t, b.store, `update workflow_execution set state = null, task_graph = task_graph - 'workflow', completed_tasks = '{reserve}', current_tasks = '{pay}' where id = $1`, w.id)
-	d, err := b.Workflow(t.Context(), w.execution)
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.Store, `update workflow_execution set state = null, task_graph = task_graph - 'workflow', completed_tasks = '{reserve}', current_tasks = '{pay}' where id = $1`, w.ID)
+	d, err := b.Workflow(t.Context(), w.Execution)
 	require.NoError(t, err)
 	drawing, ok := d.Draw(0, true)
 	require.True(t, ok)
 	require.Regexp(t, `\+ reserve +completed`, drawing)
 	require.Regexp(t, `\* pay +running`, drawing)
 
-	testkit.Exec(t, b.store, `update workflow_execution set task_graph = '{"nodes": 7}' where id = $1`, w.id)
-	d, err = b.Workflow(t.Context(), w.execution)
+	testkit.Exec(t, b.Store, `update workflow_execution set task_graph = '{"nodes": 7}' where id = $1`, w.ID)
+	d, err = b.Workflow(t.Context(), w.Execution)
 	require.NoError(t, err)
 	require.NotEmpty(t, d.Unreadable)
 	_, ok = d.Draw(0, true)
@@ -294,12 +228,12 @@ func TestWorkflowsArePagedAndFiltered(t *testing.T) {
 		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 3, Tasks: map[string]*workflow.TaskState{
 			"reserve": {Status: workflow.TaskCompleted}, "pay": {Status: workflow.TaskRunning},
 		}}
-		w := b.workflow(t, fmt.Sprintf("shop.w%d", i), deliver, state, aged(time.Duration(10-i)*time.Minute))
+		w := b.AddWorkflow(t, fmt.Sprintf("shop.w%d", i), monitortest.Deliver, state, monitortest.Aged(time.Duration(10-i)*time.Minute))
 		if i < 2 {
-			testkit.Exec(t, b.store, `update execution set status = 'failed' where id = $1`, w.execution)
-			testkit.Exec(t, b.store, `update workflow_execution set status = 'failed', open = false, error_message = 'pay failed' where id = $1`, w.id)
+			testkit.Exec(t, b.Store, `update execution set status = 'failed' where id = $1`, w.Execution)
+			testkit.Exec(t, b.Store, `update workflow_execution set status = 'failed', open = false, error_message = 'pay failed' where id = $1`, w.ID)
 		}
-		ids = append(ids, w.execution)
+		ids = append(ids, w.Execution)
 	}
 	listed := func(filter WorkflowFilter, cursor int64) (list []int64, next int64) {
 		page, err := b.Workflows(t.Context(), filter, cursor)
@@ -342,14 +276,14 @@ func TestWorkflowsArePagedAndFiltered(t *testing.T) {
 func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
-	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated)
-		select e.action, e.action_ref, 'completed', now(), now() from execution e, generate_series(1, 6000) where e.id = $1`, w.execution)
-	testkit.Exec(t, b.store, `insert into workflow_execution (execution, workflow_def, task_graph, status, open)
-		select e.id, w.workflow_def, w.task_graph, 'completed', false from execution e, workflow_execution w where w.id = $1 and e.id > $2`, w.id, w.execution)
-	testkit.Exec(t, b.store, `insert into workflow_task_dispatch (workflow_execution, task_name, execution_id, settled)
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated)
+		select e.action, e.action_ref, 'completed', now(), now() from execution e, generate_series(1, 6000) where e.id = $1`, w.Execution)
+	testkit.Exec(t, b.Store, `insert into workflow_execution (execution, workflow_def, task_graph, status, open)
+		select e.id, w.workflow_def, w.task_graph, 'completed', false from execution e, workflow_execution w where w.id = $1 and e.id > $2`, w.ID, w.Execution)
+	testkit.Exec(t, b.Store, `insert into workflow_task_dispatch (workflow_execution, task_name, execution_id, settled)
 		select x.id, t.name, x.execution, true from workflow_execution x, (values ('a'), ('b')) t (name)`)
-	testkit.Exec(t, b.store, `insert into workflow_log (workflow_execution, version, lines) select x.id, v, '{x}' from workflow_execution x, generate_series(1, 2) v`)
+	testkit.Exec(t, b.Store, `insert into workflow_log (workflow_execution, version, lines) select x.id, v, '{x}' from workflow_execution x, generate_series(1, 2) v`)
 	page := func(f WorkflowFilter, of part) []any {
 		p := f.params()
 		return []any{
@@ -359,7 +293,7 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 	}
 	tables := []string{"execution", "workflow_execution", "workflow_task_dispatch", "workflow_log"}
 	for _, table := range tables {
-		testkit.Exec(t, b.store, `vacuum analyze `+table)
+		testkit.Exec(t, b.Store, `vacuum analyze `+table)
 	}
 	for name, query := range map[string]struct {
 		sql  string
@@ -367,18 +301,18 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 	}{
 		"ViewWorkflowPage":      {store.ViewWorkflowPage, page(WorkflowFilter{}, part{})},
 		"ViewWorkflowPage open": {store.ViewWorkflowPage, page(WorkflowFilter{Statuses: []string{"running", WorkflowPaused}, Paused: true, Match: []string{"x"}}, part{open: true})},
-		"ViewWorkflowPage ids":  {store.ViewWorkflowPage, page(WorkflowFilter{IDs: []int64{w.execution, 7}}, part{})},
+		"ViewWorkflowPage ids":  {store.ViewWorkflowPage, page(WorkflowFilter{IDs: []int64{w.Execution, 7}}, part{})},
 		"ViewWorkflowEdge":      {store.ViewWorkflowEdge, []any{int64(1) << 60, 0, 200}},
-		"ViewWorkflow":          {store.ViewWorkflow, []any{1000, w.execution}},
-		"ViewWorkflowOf":        {store.ViewWorkflowOf, []any{w.execution}},
-		"ViewWorkflowTasks":     {store.ViewWorkflowTasks, []any{w.id, 100}},
+		"ViewWorkflow":          {store.ViewWorkflow, []any{1000, w.Execution}},
+		"ViewWorkflowOf":        {store.ViewWorkflowOf, []any{w.Execution}},
+		"ViewWorkflowTasks":     {store.ViewWorkflowTasks, []any{w.ID, 100}},
 		"ViewWorkflowPage bad":  {store.ViewWorkflowPage, page(WorkflowFilter{Trouble: true, Tasks: []string{"x"}, Errors: []string{"x"}}, part{ended: true})},
-		"ViewWorkflowChildren":  {store.ViewWorkflowChildren, []any{w.id, 100, "a", 100, 10}},
-		"ViewWorkflowTrouble":   {store.ViewWorkflowTrouble, []any{100, w.execution}},
-		"ViewWorkflowLog":       {store.ViewWorkflowLog, []any{w.id, 100}},
-		"LockActWorkflow":       {store.LockActWorkflow, []any{w.execution}},
+		"ViewWorkflowChildren":  {store.ViewWorkflowChildren, []any{w.ID, 100, "a", 100, 10}},
+		"ViewWorkflowTrouble":   {store.ViewWorkflowTrouble, []any{100, w.Execution}},
+		"ViewWorkflowLog":       {store.ViewWorkflowLog, []any{w.ID, 100}},
+		"LockActWorkflow":       {store.LockActWorkflow, []any{w.Execution}},
 	} {
-		rows, err := b.store.Pool().Query(t.Context(), "explain "+query.sql, query.args...)
+		rows, err := b.Store.Pool().Query(t.Context(), "explain "+query.sql, query.args...)
 		require.NoError(t, err, name)
 		var plan strings.Builder
 		for rows.Next() {

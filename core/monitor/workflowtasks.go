@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -175,7 +176,7 @@ func (w *WorkflowTask) define(t *workflow.Task) {
 
 // retryWords says how the children of a task are repeated.
 func retryWords(r *workflow.Retry) string {
-	text := "up to " + Plural(int64(r.Count), "time", "times")
+	text := "up to " + phrase.Plural(int64(r.Count), "time", "times")
 	if r.Delay > 0 {
 		text += ", after " + r.Delay.String()
 		if r.Backoff != workflow.BackoffConstant && r.Backoff != "" {
@@ -233,19 +234,11 @@ func (w *WorkflowTask) explain(t *workflow.Task, states map[string]*workflow.Tas
 				w.Why = fmt.Sprintf("waits for the answer to inquiry %d", child.Inquiry)
 				return
 			case child.Due != nil:
-				w.Why = "is repeated " + in(child.Due.Sub(now)) + ", attempt " + strconv.FormatInt(child.Attempt, 10)
+				w.Why = "is repeated " + phrase.In(child.Due.Sub(now)) + ", attempt " + strconv.FormatInt(child.Attempt, 10)
 			}
 		}
 	default:
 	}
-}
-
-// in says when something is due.
-func in(d time.Duration) string {
-	if d <= time.Second {
-		return "now"
-	}
-	return "in " + d.Round(time.Second).String()
 }
 
 // waitsFor names what a join has and what may still come.

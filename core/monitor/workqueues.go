@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -26,9 +27,9 @@ const (
 	workQueueItems = 10_000 // items counted of each
 )
 
-// readWorkQueues reads the work queues in which items wait; none where the schema has
+// ReadWorkQueues reads the work queues in which items wait; none where the schema has
 // no work queues, or is not adopted: another executor may dispatch them there.
-func readWorkQueues(ctx context.Context, tx *store.Tx, s shape) ([]WorkQueue, error) {
+func ReadWorkQueues(ctx context.Context, tx *store.Tx, s Shape) ([]WorkQueue, error) {
 	if !s.workQueues {
 		return nil, nil
 	}
@@ -53,8 +54,8 @@ type WorkQueues struct {
 // WorkQueues reads the work queues in which items wait, by name, 100 at most.
 func (m *Monitor) WorkQueues(ctx context.Context) (*WorkQueues, error) {
 	w := &WorkQueues{}
-	err := m.database(ctx, "work queues", &w.Reading, func(ctx context.Context, tx *store.Tx, s shape) (err error) {
-		w.List, err = readWorkQueues(ctx, tx, s)
+	err := m.Read(ctx, "work queues", &w.Reading, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
+		w.List, err = ReadWorkQueues(ctx, tx, s)
 		return err
 	})
 	return w, err
@@ -63,7 +64,7 @@ func (m *Monitor) WorkQueues(ctx context.Context) (*WorkQueues, error) {
 // Words says how many items wait in all of them, and for how long the oldest does.
 func (w *WorkQueues) Words() string {
 	items, oldest := SumWorkQueues(w.List)
-	return items.words("item waits", "items wait") + " in " + Plural(len(w.List), "work queue", "work queues") + ", the oldest for " + since(oldest, w.At)
+	return items.Words("item waits", "items wait") + " in " + phrase.Plural(len(w.List), "work queue", "work queues") + ", the oldest for " + phrase.Since(oldest, w.At)
 }
 
 // Items counts the waiting and the leased items of the queue.
@@ -73,11 +74,11 @@ func (q WorkQueue) Items() Count {
 
 // Words says how many items wait and for how long the oldest does.
 func (q WorkQueue) Words(at time.Time) string {
-	text := q.Waiting.words("item waits", "items wait")
+	text := q.Waiting.Words("item waits", "items wait")
 	if q.Leased.Value > 0 {
-		text += ", " + q.Leased.words("is leased", "are leased")
+		text += ", " + q.Leased.Words("is leased", "are leased")
 	}
-	return text + ", the oldest for " + since(q.Oldest, at)
+	return text + ", the oldest for " + phrase.Since(q.Oldest, at)
 }
 
 // SumWorkQueues counts the items of all queues and finds the oldest; zero without any.
@@ -92,18 +93,9 @@ func SumWorkQueues(list []WorkQueue) (items Count, oldest time.Time) {
 	return items, oldest
 }
 
-// workQueues takes over the items that wait in work queues.
-func (m *Measures) workQueues(list []WorkQueue) {
-	m.know("work_queue_items")
-	for i := range list {
-		q := &list[i]
-		m.add("work_queue_items", Sample{Target: q.Ref, Value: float64(q.Items().Value), Detail: q.Words(m.At), Since: &q.Oldest})
-	}
-}
-
-// leaseLine says of an execution that a work queue has leased items to it, which its
+// LeaseLine says of an execution that a work queue has leased items to it, which its
 // end does not settle; empty of any other. It is a look-up by a unique index.
-func leaseLine(ctx context.Context, tx *store.Tx, s shape, id int64) (string, error) {
+func LeaseLine(ctx context.Context, tx *store.Tx, s Shape, id int64) (string, error) {
 	if !s.workQueues {
 		return "", nil
 	}
@@ -115,5 +107,5 @@ func leaseLine(ctx context.Context, tx *store.Tx, s shape, id int64) (string, er
 		return "", nil
 	}
 	return fmt.Sprintf("Work queue %s dispatched it with %s. This engine does not settle them: they stay leased when it ends.",
-		rows[0].Ref, Plural(rows[0].Items, "item", "items")), nil
+		rows[0].Ref, phrase.Plural(rows[0].Items, "item", "items")), nil
 }

@@ -73,13 +73,6 @@ func VHostName(t testing.TB, amqpURL string) string {
 	return strings.TrimPrefix(parsed.Path, "/")
 }
 
-// BrokerURL is the AMQP URL of the shared broker's default virtual host, for
-// tests that look but change nothing.
-func BrokerURL(t testing.TB) string {
-	t.Helper()
-	return sharedServers(t).amqp
-}
-
 // ManagementURL is the URL of the shared broker's management plugin,
 // credentials included.
 func ManagementURL(t testing.TB) string {

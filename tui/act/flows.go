@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -72,14 +74,14 @@ func ForWorkflow(w *monitor.Workflow) Menu {
 // ForTask is what may be done with one child of a workflow.
 func ForTask(t *monitor.WorkflowTask, c *monitor.WorkflowChild) Menu {
 	menu := ForExecution(&monitor.Execution{ID: c.Execution, ActionRef: c.ActionRef, Status: c.Status})
-	menu.Target.Name = "task " + monitor.ChildName(t, c) + ", execution " + strconv.FormatInt(c.Execution, 10)
+	menu.Target.Name = "task " + explain.ChildName(t, c) + ", execution " + strconv.FormatInt(c.Execution, 10)
 	menu.Items[0].Kind = RetryTask
 	return menu
 }
 
 // ForInquiry is what may be done with a question. The form is what its answer has to
 // look like.
-func ForInquiry(d *monitor.InquiryDetail, form *monitor.AnswerForm) Menu {
+func ForInquiry(d *monitor.InquiryDetail, form *inquiry.AnswerForm) Menu {
 	answer := Item{Kind: AnswerInquiry, Key: "a", Label: "answer", Help: "the first answer counts", About: d.Prompt}
 	switch d.Status {
 	case monitor.InquiryPending:
@@ -105,7 +107,7 @@ func ForInquiry(d *monitor.InquiryDetail, form *monitor.AnswerForm) Menu {
 	}
 }
 
-func answerField(f *monitor.AnswerField) Field {
+func answerField(f *inquiry.AnswerField) Field {
 	hint := f.Words
 	if f.Required {
 		hint += "; required"

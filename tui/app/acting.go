@@ -64,9 +64,8 @@ type dialog struct {
 	own   []screen.Relation
 	// offers are what can be taken out of the dashboard.
 	offers []offer
-	// table is what columns are chosen for, ticks are the statuses of a filter.
+	// table is what columns are chosen for.
 	table *widget.Table
-	ticks ticks
 }
 
 // keys names the keys that work in the dialog now.
@@ -178,8 +177,6 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 		m.runningKey(action)
 	case keymap.InColumns:
 		m.columnsKey(action)
-	case keymap.InStatuses:
-		return m.statusesKey(action)
 	case keymap.InRelated:
 		return m.relatedKey(action, msg)
 	case keymap.InCarry:
@@ -488,10 +485,10 @@ func (m *Model) closeDialog() tea.Cmd {
 // drop takes the dialog off the screen and shows what was read meanwhile.
 func (m *Model) drop() {
 	m.dialog = dialog{}
-	for _, feed := range screen.Feeds {
-		if result, ok := m.held[feed]; ok {
-			delete(m.held, feed)
-			m.apply(feed, result)
+	for _, f := range feeds {
+		if result, ok := m.held[f.name]; ok {
+			delete(m.held, f.name)
+			m.apply(f.name, result)
 		}
 	}
 }

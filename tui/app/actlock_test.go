@@ -62,8 +62,11 @@ func TestEveryViewThatNamesTheActKeyHasRowsToActUpon(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
 	for _, view := range keymap.Scopes {
-		action, _ := keymap.Lookup(view, "A")
+		action, _ := keymap.BuiltIn.Lookup(view, "A")
 		_, can := b.screens[view].(screen.Actionable)
+		if rows, listed := b.screens[view].(interface{ Actable() bool }); listed {
+			can = rows.Actable()
+		}
 		require.Equal(t, action == keymap.Act, can, view)
 	}
 }
@@ -83,7 +86,7 @@ func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 			require.Len(t, item.Key, 1)
 			require.False(t, seen[item.Key], "%s %s", view, item.Key)
 			seen[item.Key] = true
-			action, _ := keymap.Lookup(keymap.InMenu, item.Key)
+			action, _ := keymap.BuiltIn.Lookup(keymap.InMenu, item.Key)
 			require.Equal(t, keymap.None, action, "%s of %s is taken", item.Key, item.Label)
 		}
 	}
@@ -207,7 +210,7 @@ func TestWhyAnExecutionWaitsCanBeReadInFull(t *testing.T) {
 	s := sample()
 	s.detail = waitingDetail(s.overview.Reading)
 	b := started(t, s, 80, 24)
-	b.run(b.effect(screen.Effect{Open: keymap.InExecution, Execution: 884294}))
+	b.run(b.effect(screen.OpenExecution(884294)))
 	require.Contains(t, b.View(), "W shows all")
 	b.press("W")
 	require.Contains(t, b.View(), "884101 core.http_request running on worker-python-01")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -59,7 +60,7 @@ func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
 	b := started(t, source, 140, 40)
 	found := b.env.Findings()
 	require.Len(t, found, 4)
-	require.Equal(t, monitor.LevelCritical, found[0].Level)
+	require.Equal(t, alerting.LevelCritical, found[0].Level)
 	require.Equal(t, "dead letters growing: +3 in 5m", found[0].Text)
 	require.Equal(t, "core.http_request", found[1].Filter)
 	require.WithinDuration(t, frozen.Add(-4*time.Minute), *found[1].Since, time.Second)
@@ -160,7 +161,7 @@ func TestAlertsShowHowTheirValuesGo(t *testing.T) {
 	b := started(t, source, 140, 40)
 	for i := range 10 {
 		one := *b.source.overview.Alerts
-		one.Open = append([]monitor.Alert(nil), one.Open...)
+		one.Open = append([]alerting.Alert(nil), one.Open...)
 		one.Open[1].Target, one.Open[1].Value = "not.among.the.top", float64(100*(i+1))
 		o := *b.source.overview
 		o.Alerts = &one
@@ -178,9 +179,9 @@ func TestTrendsOfAlertsBeginBeforeTheDashboard(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	one := *source.alerts
-	one.Open = []monitor.Alert{
-		{Rule: "worker_heartbeat", Target: "worker-node-02", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Measure: "heartbeat_age", Of: "worker", View: "workers", Value: 600, Since: *ago(9 * time.Minute)},
-		{Rule: "queue_head_wait", Target: "core.http_request", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Measure: "head_wait", Of: "queue", View: "queues", Value: 842, Since: *ago(4 * time.Minute)},
+	one.Open = []alerting.Alert{
+		{Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Measure: "heartbeat_age", Of: "worker", View: "workers", Value: 600, Since: *ago(9 * time.Minute)},
+		{Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Measure: "head_wait", Of: "queue", View: "queues", Value: 842, Since: *ago(4 * time.Minute)},
 	}
 	past := monitor.QueuePast{ID: source.overview.Top[0].ID}
 	for i := range 60 {
@@ -216,9 +217,9 @@ func dead() *fakeSource {
 	overview.Alerts = sampleAlerts(overview.Reading)
 	overview.Alerts.Evaluated = false
 	judged.Evaluated, judged.Judged = false, true
-	judged.Open = []monitor.Alert{
-		{Rule: "no_replica", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview"},
-		{Rule: "dead_letters_lost", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "only a full look finds this", Since: frozen, View: "broker"},
+	judged.Open = []alerting.Alert{
+		{Rule: "no_replica", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview"},
+		{Rule: "dead_letters_lost", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "only a full look finds this", Since: frozen, View: "broker"},
 	}
 	source.overview, source.alerts = &overview, &judged
 	return source
@@ -278,7 +279,7 @@ func TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem(t *testing.T) {
 func calm() *fakeSource {
 	source := sample()
 	overview := *source.overview
-	overview.Alerts = &monitor.Alerts{Reading: overview.Reading, Evaluated: true, EvaluatedAt: &frozen}
+	overview.Alerts = &alerting.Alerts{Reading: overview.Reading, Evaluated: true, EvaluatedAt: &frozen}
 	overview.WorkerList = []monitor.Worker{{ID: 3, Name: "w3", Status: "active", Heartbeat: &frozen, Assigned: ptr(1), Capacity: ptr(4)}}
 	overview.Workers = monitor.WorkerTotals{Total: 1, Active: 1}
 	source.overview, source.alerts = &overview, overview.Alerts
@@ -339,10 +340,10 @@ func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
 	for i := range source.overview.Replicas.List {
 		source.overview.Replicas.List[i].State = "disconnected"
 	}
-	source.alerts.Open = []monitor.Alert{
-		{Rule: "no_active_workers", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "0 workers take work", Hint: "start or uncordon a worker", Since: frozen, View: "workers"},
-		{Rule: "leaked_slot", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Summary: "a slot has leaked", Since: frozen, View: "queues"},
-		{Rule: "replica_unwell", Target: "5e0f3c1a", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Summary: "engine replica 5e0f3c1a: no publish connection to the broker since 5s", Since: frozen, View: "overview"},
+	source.alerts.Open = []alerting.Alert{
+		{Rule: "no_active_workers", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "0 workers take work", Hint: "start or uncordon a worker", Since: frozen, View: "workers"},
+		{Rule: "leaked_slot", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Summary: "a slot has leaked", Since: frozen, View: "queues"},
+		{Rule: "replica_unwell", Target: "5e0f3c1a", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Summary: "engine replica 5e0f3c1a: no publish connection to the broker since 5s", Since: frozen, View: "overview"},
 	}
 	source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("refused")}
 	b := started(t, source, 140, 40)
@@ -370,8 +371,8 @@ func TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame(t *testing.T) {
 	source := calm()
 	source.overview.Flows = &monitor.Flows{Failed: monitor.Count{Value: 2}, Window: 15 * time.Minute}
 	for i := range 6 {
-		source.alerts.Open = append(source.alerts.Open, monitor.Alert{
-			Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: monitor.LevelWarning, State: monitor.AlertFiring, Summary: "waits", Since: frozen,
+		source.alerts.Open = append(source.alerts.Open, alerting.Alert{
+			Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning, State: alerting.AlertFiring, Summary: "waits", Since: frozen,
 			View: "queues", Of: "queue", Measure: "head_wait",
 		})
 	}

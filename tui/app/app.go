@@ -26,7 +26,6 @@ import (
 	"github.com/attune-go/attune/tui/screen/overview"
 	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/screen/queues"
-	"github.com/attune-go/attune/tui/screen/record"
 	"github.com/attune-go/attune/tui/screen/worker"
 	"github.com/attune-go/attune/tui/screen/workers"
 	"github.com/attune-go/attune/tui/screen/workflows"
@@ -70,12 +69,8 @@ type Options struct {
 	Close func()
 	// Keys is the key map; nil means that of the program.
 	Keys *keymap.Map
-	// Commands are the operator's own; their keys are in Keys. Environ is the
-	// environment they run in, Exec what gives them the terminal, nil means that of
-	// Bubble Tea.
-	Commands []settings.Command
-	Environ  []string
-	Exec     func(tea.ExecCommand, tea.ExecCallback) tea.Cmd
+	// Environ is the environment of the program; its HOME stands for ~ in file names.
+	Environ []string
 	// Bookmarks are views as they were arranged; SaveBookmark keeps a further one,
 	// and may write a file. Nil keeps none.
 	Bookmarks    []settings.Bookmark
@@ -83,9 +78,9 @@ type Options struct {
 	// Clipboard puts a text into the clipboard of the terminal. It writes to the
 	// terminal, at once and from a goroutine of its own. Nil says that there is none.
 	Clipboard func(text string) error
-	// Exports is the folder for exports that are given no name, and for bundles; empty
-	// where none is known. Version is that of the program.
-	Exports, Version string
+	// Exports is the folder for exports that are given no name; empty where none is
+	// known.
+	Exports string
 	// Hints shows for a minute which keys matter in the open view. HintsEnded is called
 	// when that has ended, and may write a file; nil remembers nothing.
 	Hints      bool
@@ -107,9 +102,6 @@ func (o Options) withDefaults() Options {
 		o.After = func(d time.Duration, msg tea.Msg) tea.Cmd {
 			return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 		}
-	}
-	if o.Exec == nil {
-		o.Exec = tea.Exec
 	}
 	if o.Keys == nil {
 		o.Keys = keymap.BuiltIn
@@ -136,7 +128,6 @@ const (
 	palettePrompt
 	helpPrompt
 	bookmarkPrompt
-	commandPrompt
 	searchPrompt
 )
 
@@ -153,7 +144,6 @@ type Model struct {
 	queue      *queue.Queue
 	executions *executions.Executions
 	xray       *xray.Xray
-	record     *record.Record
 	worker     *worker.Worker
 	workerList *workers.Workers
 	execution  *execution.Execution
@@ -214,8 +204,6 @@ type Model struct {
 	// clicked is the line that was clicked last, and when.
 	clicked   int
 	clickedAt time.Time
-	// asked is the command of the operator that waits for an answer.
-	asked     *askedCommand
 	bookmarks []settings.Bookmark
 	// takes counts the wishes to mark all of a list, of which the last one counts.
 	takes    int
@@ -288,13 +276,13 @@ func (m *Model) furnish() {
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
 	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
 	m.letter = deadletters.NewMessage(env, m.letters)
-	m.xray, m.record = xray.New(env), record.New(env)
+	m.xray = xray.New(env)
 	m.worker, m.workerList = worker.New(env), workers.New(env)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: m.workerList, keymap.InWorker: m.worker, keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
-		keymap.InLog: m.operations, keymap.InXray: m.xray, keymap.InRecord: m.record,
+		keymap.InLog: m.operations, keymap.InXray: m.xray,
 	}
 }
 

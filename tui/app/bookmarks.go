@@ -17,24 +17,16 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// seatCommands are those of what the operator has set up: bookmarks and commands.
-func (m *Model) seatCommands() []command {
-	var saved, own []string
+// bookmarkCommands keep and open bookmarks.
+func (m *Model) bookmarkCommands() []command {
+	var saved []string
 	for _, b := range m.bookmarks {
 		saved = append(saved, b.Name)
-	}
-	for i := range m.opts.Commands {
-		if c := &m.opts.Commands[i]; slices.Contains(c.Scopes, keymap.Everywhere) || slices.Contains(c.Scopes, m.view) {
-			own = append(own, c.Name)
-		}
 	}
 	commands := []command{{palette.Entry{Name: "bookmark", Arg: "NAME [LETTER]", Help: "keep the view as it is arranged"}, m.keepBookmark}}
 	if len(saved) > 0 {
 		entry := palette.Entry{Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark", Args: list(saved...)}
 		commands = append(commands, command{entry, m.openNamed})
-	}
-	if len(own) > 0 {
-		commands = append(commands, command{palette.Entry{Name: "run", Arg: "NAME", Help: "run a command of yours", Args: list(own...)}, m.runNamed})
 	}
 	return commands
 }
@@ -52,15 +44,6 @@ func (m *Model) openNamed(name string) (tea.Cmd, error) {
 		}
 	}
 	return nil, fmt.Errorf("there is no bookmark %q", name)
-}
-
-func (m *Model) runNamed(name string) (tea.Cmd, error) {
-	for i := range m.opts.Commands {
-		if m.opts.Commands[i].Name == name {
-			return m.startCommand(&m.opts.Commands[i]), nil
-		}
-	}
-	return nil, fmt.Errorf("there is no command %q", name)
 }
 
 // openBookmarks asks for the letter of a bookmark.

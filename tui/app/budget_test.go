@@ -111,7 +111,7 @@ func TestWithBothServersDownTheFirstFrameSaysSo(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{}
-	for _, feed := range screen.Feeds {
+	for _, feed := range feedNames() {
 		source.fail[feed] = errors.New("connection refused")
 	}
 	for _, view := range Views {
@@ -144,7 +144,7 @@ func BenchmarkFirstFrame(b *testing.B) {
 	t := &testing.T{}
 	down := sample()
 	down.fail = map[screen.Feed]error{}
-	for _, feed := range screen.Feeds {
+	for _, feed := range feedNames() {
 		down.fail[feed] = errors.New("connection refused")
 	}
 	for name, source := range map[string]*fakeSource{"up": sample(), "down": down} {

@@ -1,14 +1,11 @@
 package app
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -44,7 +41,7 @@ func carrying(t *testing.T, source *fakeSource, change ...func(*Options)) (*bund
 	t.Helper()
 	c, folder := &clip{}, filepath.Join(t.TempDir(), "exports")
 	b := started(t, source, 140, 40, append([]func(*Options){func(o *Options) {
-		o.Clipboard, o.Exports, o.Version, o.Environ = c.put, folder, "v1.2.3", []string{"HOME=" + filepath.Dir(folder)}
+		o.Clipboard, o.Exports, o.Environ = c.put, folder, []string{"HOME=" + filepath.Dir(folder)}
 		o.Origin = Origin{Database: "postgresql://u:***@db/attune", Schema: "attune", Queues: "https://mq:15671/#/queues/%2Fattune/"}
 	}}, change...)...)
 	return b, c, folder
@@ -340,74 +337,6 @@ func TestExportNamesItsFileAndWritesOverNothing(t *testing.T) {
 	require.Equal(t, 2, strings.Count(read(t, path+"2"), "\n"), "marked rows only, as JSON")
 }
 
-func TestABundleHoldsTheMomentWithoutSecrets(t *testing.T) {
-	t.Parallel()
-	b, _, folder := carrying(t, sample())
-	b.open(keymap.InExecution)
-	b.press("U")
-	require.Contains(t, b.View(), "Bearer abc")
-	b.press(":")
-	b.typed("bundle")
-	b.press("enter")
-	files, err := filepath.Glob(filepath.Join(folder, "*.tar.gz"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	require.Contains(t, strings.ReplaceAll(strings.Join(b.frame(), ""), " ", ""), "secretsmasked")
-	parts := unpack(t, files[0])
-	for _, name := range []string{"README.txt", "frame.txt", "about.json", "view.jsonl", "operations.jsonl", "overview.json", "broker.json", "checks.json", "alerts.json"} {
-		require.Contains(t, parts, name)
-	}
-	for name, text := range parts {
-		require.NotContains(t, text, "Bearer abc", name)
-		if strings.HasSuffix(name, ".json") {
-			require.True(t, json.Valid([]byte(text)), name)
-		}
-	}
-	var a about
-	require.NoError(t, json.Unmarshal([]byte(parts["about.json"]), &a))
-	require.Equal(t, "v1.2.3", a.Dashboard)
-	require.Equal(t, "884301", a.Shown)
-	require.NotEmpty(t, a.Feeds)
-	require.Contains(t, parts["frame.txt"], "Executions › 884301")
-}
-
-func TestABundleSaysWhatCouldNotBeRead(t *testing.T) {
-	t.Parallel()
-	b, _, folder := carrying(t, sample(), func(o *Options) { o.View = keymap.InQueues })
-	b.source.fail = map[screen.Feed]error{screen.FeedChecks: errors.New("connection refused"), screen.FeedAlerts: errors.New("connection refused")}
-	b.press(" ", " ", ":")
-	b.typed("bundle " + folder + "/b.tar.gz")
-	b.press("enter")
-	require.Contains(t, b.View(), "The checks could not be made")
-	parts := unpack(t, folder+"/b.tar.gz")
-	require.NotContains(t, parts, "checks.json")
-	require.Contains(t, parts["README.txt"], "The alerts could not be read: connection refused")
-	require.Equal(t, 2, strings.Count(parts["marked.jsonl"], "\n"))
-	require.Equal(t, 7, strings.Count(parts["view.jsonl"], "\n"))
-}
-
-func unpack(t *testing.T, path string) map[string]string {
-	t.Helper()
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = file.Close() })
-	packed, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	archive := tar.NewReader(packed)
-	parts := map[string]string{}
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return parts
-		}
-		require.NoError(t, err)
-		body, err := io.ReadAll(archive)
-		require.NoError(t, err)
-		_, name, _ := strings.Cut(header.Name, "/")
-		parts[name] = string(body)
-	}
-}
-
 func TestGoldenFramesOfTakingOut(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {140, 40}} {
@@ -464,9 +393,8 @@ func TestMarksThatAreNotListedAreTakenOutToo(t *testing.T) {
 	gone := len(b.source.list) - 5
 	b.source.list = b.source.list[:gone]
 	b.press("esc", ":")
-	b.typed("bundle " + folder + "/b.tar.gz")
+	b.typed("export " + folder + "/left.jsonl")
 	b.press("enter")
-	parts := unpack(t, folder+"/b.tar.gz")
-	require.Equal(t, gone, strings.Count(parts["marked.jsonl"], "\n"))
-	require.Contains(t, parts["README.txt"], "5 of the marked rows are gone")
+	require.Equal(t, gone, strings.Count(read(t, folder+"/left.jsonl"), "\n"))
+	require.Contains(t, b.View(), "5 of the marked rows are gone")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
@@ -39,7 +40,7 @@ func TestASmallOverviewIsTheListOfWhatNeedsAttention(t *testing.T) {
 	b.press("j", "enter")
 	require.EqualValues(t, "queues", b.view)
 	calm := sample()
-	calm.overview = &monitor.Overview{Reading: calm.overview.Reading}
+	calm.overview = &alerting.Overview{Reading: calm.overview.Reading}
 	calm.broker = &monitor.Broker{Reading: calm.broker.Reading}
 	require.NotContains(t, started(t, calm, 60, 15).View(), "THROUGHPUT")
 }

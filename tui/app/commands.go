@@ -37,8 +37,8 @@ var viewAliases = map[screen.View][]string{
 func (m *Model) commands() []command {
 	list := m.viewCommands()
 	list = append(list, m.openCommands()...)
-	list = append(list, m.seatCommands()...)
-	list = append(list, m.carryCommands()...)
+	list = append(list, m.bookmarkCommands()...)
+	list = append(list, m.exportCommand())
 	return append(list, m.otherCommands()...)
 }
 
@@ -141,10 +141,11 @@ func (m *Model) knownQueues() []monitor.Queue {
 func (m *Model) openQueue(arg string) (tea.Cmd, error) {
 	for _, q := range m.knownQueues() {
 		if screen.QueueName(&q) == arg || q.Name() == arg || q.ActionRef == arg && q.Group == "" {
-			return m.effect(screen.Effect{Open: keymap.InQueue, Queue: q.ID}), nil
+			return m.effect(screen.OpenQueue(q.ID)), nil
 		}
 	}
-	return m.effect(screen.Effect{Open: keymap.InQueues, Filter: arg, Note: "Not among the queues that were read: these have it in their name."}), nil
+	m.say("Not among the queues that were read: these have it in their name.")
+	return m.open(screen.Nav{View: keymap.InQueues, Filter: arg}), nil
 }
 
 // executionIDs lists executions that were read.
@@ -163,7 +164,7 @@ func (m *Model) openExecution(arg string) (tea.Cmd, error) {
 	if err != nil || id < 1 {
 		return nil, fmt.Errorf("%q is not the number of an execution", arg)
 	}
-	return m.effect(screen.Effect{Open: keymap.InExecution, Execution: id}), nil
+	return m.effect(screen.OpenExecution(id)), nil
 }
 
 func (m *Model) knownWorkers() []monitor.Worker {
@@ -190,7 +191,8 @@ func (m *Model) openWorker(arg string) (tea.Cmd, error) {
 			return m.effect(screen.OpenWorker(w.ID)), nil
 		}
 	}
-	return m.effect(screen.Effect{Open: keymap.InWorkers, Filter: arg, Note: "Not among the workers that were read: these have it in their name."}), nil
+	m.say("Not among the workers that were read: these have it in their name.")
+	return m.open(screen.Nav{View: keymap.InWorkers, Filter: arg}), nil
 }
 
 // since puts an age into the filter of the executions, in place of the one there.
@@ -209,7 +211,7 @@ func (m *Model) since(arg string) (tea.Cmd, error) {
 	if err := m.executions.SetFilter(text); err != nil {
 		return nil, err
 	}
-	if from.view == keymap.InExecutions {
+	if from.View == keymap.InExecutions {
 		return m.resume(), nil
 	}
 	return m.leaveFor(from, keymap.InExecutions), nil

@@ -101,7 +101,7 @@ func TestAContextThatIsDownCanBeTurnedToAndLeft(t *testing.T) {
 	b, other, closed := twoInstallations(t, &fakeActs{})
 	down := errors.New("dial tcp 10.0.0.1:5432: connection refused")
 	other.source.fail = map[screen.Feed]error{}
-	for _, feed := range screen.Feeds {
+	for _, feed := range feedNames() {
 		other.source.fail[feed] = down
 	}
 	b.run(b.switchTo("staging"))

@@ -70,7 +70,7 @@ func (m *Model) overlay(body []string) []string {
 // dialogBox draws the dialog in at most w cells and h lines.
 func (m *Model) dialogBox(w, h int) []string {
 	d, th := &m.dialog, m.env.Theme
-	if d.scope == keymap.InMenu || d.scope == keymap.InColumns || d.scope == keymap.InStatuses || d.scope == keymap.InRelated || d.scope == keymap.InCarry { // as narrow as it can be, so that the rows stay in sight
+	if d.scope == keymap.InMenu || d.scope == keymap.InColumns || d.scope == keymap.InRelated || d.scope == keymap.InCarry { // as narrow as it can be, so that the rows stay in sight
 		w = min(w, max(d.list.Width(), widget.Width(m.dialogTitle())+4, widget.Width(d.note)+2)+4)
 	}
 	inner, room := w-4, h-2
@@ -82,7 +82,7 @@ func (m *Model) dialogBox(w, h int) []string {
 		if d.note != "" {
 			lines = append(lines, "", th.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(d.note), inner)))
 		}
-	case keymap.InColumns, keymap.InStatuses:
+	case keymap.InColumns:
 		lines = d.list.Lines(inner, room, th)
 	case keymap.InForm:
 		lines = m.formLines(inner, room)
@@ -113,8 +113,6 @@ func (m *Model) dialogTitle() string {
 		return widget.Clean(d.title)
 	case keymap.InColumns:
 		return "Columns"
-	case keymap.InStatuses:
-		return "Statuses"
 	case keymap.InMenu:
 		return widget.Clean(d.menu.Target.Name)
 	case keymap.InForm:

@@ -6,6 +6,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -15,13 +16,13 @@ func TestAnEmptyViewSaysHowItIsFilled(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	reading := source.overview.Reading
-	source.overview = &monitor.Overview{Reading: reading, Live: monitor.Live{}, Alerts: &monitor.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At}}
+	source.overview = &alerting.Overview{Reading: reading, Live: monitor.Live{}, Alerts: &alerting.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At}}
 	source.broker = &monitor.Broker{Reading: source.broker.Reading, Node: source.broker.Node}
 	source.queues = &monitor.Queues{Reading: reading}
 	source.workers = &monitor.Workers{Reading: reading}
 	source.list = nil
 	source.dead.Ledger.Recent, source.dead.Queue.Ready, source.dead.Queue.Consumers = nil, 0, 1
-	source.alerts = &monitor.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At, Rules: []monitor.AlertRule{{Name: "no_replica", State: monitor.RuleQuiet}}}
+	source.alerts = &alerting.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At, Rules: []alerting.AlertRule{{Name: "no_replica", State: alerting.RuleQuiet}}}
 	source.checks = &monitor.Checks{Reading: reading}
 	source.audit = &monitor.Audit{Reading: reading}
 	source.flows = fakeFlows{board: &monitor.WorkflowBoard{Reading: reading}, page: &monitor.InquiryPage{Reading: reading}}

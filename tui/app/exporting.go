@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/palette"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/operations"
 	"github.com/attune-go/attune/tui/widget"
@@ -176,6 +177,43 @@ func (h *haul) each(ctx context.Context, add func(value any) error) (note string
 	return h.note, nil
 }
 
+// exportCommand writes what the view has to a file that is named.
+func (m *Model) exportCommand() command {
+	entry := palette.Entry{
+		Name: "export", Arg: "[FILE]", Key: m.keyOf(keymap.Export),
+		Help: "write the marked rows, or all that match; .csv makes CSV",
+	}
+	return command{entry, m.exportTo}
+}
+
+// exportTo writes the view to a file. A relative name is one in the folder in which the dashboard was started, and
+// ~ is the folder of the user. Without a name the file goes where the key puts it.
+func (m *Model) exportTo(name string) (tea.Cmd, error) {
+	h, ok := m.haul()
+	if !ok {
+		return nil, errors.New("there is nothing here to export")
+	}
+	if name == "" {
+		path, problem := m.exportPath(h.name, ".jsonl")
+		if problem != "" {
+			return nil, errors.New(problem)
+		}
+		return m.export(h, path), nil
+	}
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		for _, entry := range m.opts.Environ {
+			if home, ok := strings.CutPrefix(entry, "HOME="); ok {
+				name = filepath.Join(home, rest)
+			}
+		}
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, fmt.Errorf("%q names no file: %w", name, err)
+	}
+	return m.export(h, path), nil
+}
+
 // openExport opens the menu of the forms in which the view can be written.
 func (m *Model) openExport() {
 	if m.tooSmall() {
@@ -251,19 +289,13 @@ func (m *Model) exportPath(name, ending string) (path, problem string) {
 	return filepath.Join(m.opts.Exports, base[:min(len(base), 100)]+"-"+m.env.Now.UTC().Format("20060102T150405Z")+ending), ""
 }
 
-// export writes a file beside the dashboard. It counts as under way, so that leaving
+// export writes a file beside the dashboard, as an operation of the log. It counts as under way, so that leaving
 // asks first, and reports when it is written.
 func (m *Model) export(h *haul, path string) tea.Cmd {
-	return m.write(h.name, h.what, func(ctx context.Context, progress *act.Progress) (*act.Receipt, error) {
-		return writeHaul(ctx, h, path, progress)
-	})
-}
-
-// write runs what writes a file as an operation of the log.
-func (m *Model) write(title, what string, work func(ctx context.Context, progress *act.Progress) (*act.Receipt, error)) tea.Cmd {
 	m.lastOperation++
 	op := &act.Operation{
-		ID: m.lastOperation, Order: act.Order{Kind: kindExport, Target: act.Target{Name: what}}, Title: "export of " + title, State: act.Running,
+		ID: m.lastOperation, Order: act.Order{Kind: kindExport, Target: act.Target{Name: h.what}},
+		Title: "export of " + h.name, State: act.Running,
 		Began: m.env.Clock, Ran: m.env.Clock, Progress: &act.Progress{},
 	}
 	m.remember(op)
@@ -281,7 +313,7 @@ func (m *Model) write(title, what string, work func(ctx context.Context, progres
 				msg = runMsg{op: op, err: fmt.Errorf("the export failed: %v", fault)}
 			}
 		}()
-		receipt, err := work(ctx, op.Progress)
+		receipt, err := writeHaul(ctx, h, path, op.Progress)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("stopped after %s", exportTime)
 		}

@@ -16,7 +16,7 @@ import (
 func silent() *fakeSource {
 	s := sample()
 	s.fail = map[screen.Feed]error{}
-	for _, feed := range screen.Feeds {
+	for _, feed := range feedNames() {
 		s.fail[feed] = errors.New("dial tcp 127.0.0.1:5432: connection refused")
 	}
 	return s

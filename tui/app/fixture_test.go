@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -32,16 +34,16 @@ func ptr(n int64) *int64 { return new(n) }
 // fakeSource answers with fixed data, or with an error, or not at all.
 type fakeSource struct {
 	mu        sync.Mutex
-	overview  *monitor.Overview
+	overview  *alerting.Overview
 	broker    *monitor.Broker
 	queues    *monitor.Queues
-	queue     *monitor.QueueDetail
+	queue     *explain.QueueDetail
 	list      []monitor.Execution
 	detail    *monitor.ExecutionDetail
 	workers   *monitor.Workers
 	dead      *monitor.DeadLetters
 	audit     *monitor.Audit
-	alerts    *monitor.Alerts
+	alerts    *alerting.Alerts
 	flows     fakeFlows
 	checks    *monitor.Checks
 	past      *monitor.Past
@@ -96,7 +98,7 @@ func (f *fakeSource) count(feed screen.Feed) int {
 	return f.calls[feed]
 }
 
-func (f *fakeSource) Overview(ctx context.Context) (*monitor.Overview, error) {
+func (f *fakeSource) Overview(ctx context.Context) (*alerting.Overview, error) {
 	return f.overview, f.answer(ctx, screen.FeedOverview)
 }
 
@@ -108,7 +110,7 @@ func (f *fakeSource) Queues(ctx context.Context, _ monitor.QueueFilter) (*monito
 	return f.queues, f.answer(ctx, screen.FeedQueues)
 }
 
-func (f *fakeSource) QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error) {
+func (f *fakeSource) QueueDetail(ctx context.Context, ref explain.QueueRef) (*explain.QueueDetail, error) {
 	err := f.answer(ctx, screen.FeedQueue)
 	if f.queue == nil {
 		return nil, errors.Join(err, monitor.ErrNotFound)
@@ -178,7 +180,7 @@ func (f *fakeSource) DeadLetters(ctx context.Context) (*monitor.DeadLetters, err
 	return f.dead, f.answer(ctx, screen.FeedDeadLetters)
 }
 
-func (f *fakeSource) Alerts(ctx context.Context) (*monitor.Alerts, error) {
+func (f *fakeSource) Alerts(ctx context.Context) (*alerting.Alerts, error) {
 	return f.alerts, f.answer(ctx, screen.FeedAlerts)
 }
 
@@ -364,7 +366,7 @@ func sample() *fakeSource {
 	workerTotals := monitor.WorkerTotals{Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 15, Capacity: 24}
 	deadQueue := monitor.BrokerQueue{Name: monitor.DeadLetterQueue, Ready: 37, Consumers: 1, State: "running"}
 	return &fakeSource{
-		overview: &monitor.Overview{
+		overview: &alerting.Overview{
 			Reading: reading, StaleAfter: 90 * time.Second,
 			Live: monitor.Live{
 				Requested: monitor.Count{Value: 1204, AtLeast: true}, Scheduled: monitor.Count{Value: 11},
@@ -403,39 +405,39 @@ func sample() *fakeSource {
 }
 
 // sampleAlerts is what is wrong, and what was.
-func sampleAlerts(reading monitor.Reading) *monitor.Alerts {
+func sampleAlerts(reading monitor.Reading) *alerting.Alerts {
 	ago := func(d time.Duration) time.Time { return frozen.Add(-d) }
 	at := func(d time.Duration) *time.Time { return new(ago(d)) }
-	rules := monitor.DescribeRules(config.Default().Alerts)
-	return &monitor.Alerts{
+	rules := alerting.DescribeRules(config.Default().Alerts)
+	return &alerting.Alerts{
 		Reading: reading, Evaluated: true, EvaluatedAt: at(3 * time.Second), Rules: rules,
-		Open: []monitor.Alert{
+		Open: []alerting.Alert{
 			{
-				ID: 3, Rule: "dlq_growth", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "dead letters growing: +3 in 5m",
+				ID: 3, Rule: "dlq_growth", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "dead letters growing: +3 in 5m",
 				Hint: "30 in attune.dlx.queue, 7 in the ledger for a person", Value: 3, Since: ago(11 * time.Minute), Fired: at(6 * time.Minute),
 				Seen: ago(3 * time.Second), View: "dlq", Times: 1, Measure: "dead_letters_growth", Shown: "3",
 			},
 			{
-				ID: 2, Rule: "queue_head_wait", Target: "core.http_request", Severity: monitor.LevelWarning, State: monitor.AlertFiring,
+				ID: 2, Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
 				Summary: "core.http_request head waits 14m2s", Hint: "612 deep, 4 of 4 slots used", Value: 842, Since: ago(4 * time.Minute),
 				Fired: at(4 * time.Minute), Seen: ago(3 * time.Second), View: "queues", Filter: "core.http_request",
 				Times: 2, Measure: "head_wait", Of: "queue", Shown: "14m2s",
 			},
 			{
-				ID: 4, Rule: "retry_rate", Severity: monitor.LevelWarning, State: monitor.AlertPending, Summary: "22 % of executions are repetitions",
+				ID: 4, Rule: "retry_rate", Severity: alerting.LevelWarning, State: alerting.AlertPending, Summary: "22 % of executions are repetitions",
 				Hint: "1100 of 5000 requested in 15m", Value: 0.22, Since: ago(20 * time.Second), Seen: ago(3 * time.Second), View: "executions",
 				Measure: "retry_rate", Shown: "22 %",
 			},
 		},
-		Recent: []monitor.Alert{
+		Recent: []alerting.Alert{
 			{
-				ID: 1, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: monitor.LevelWarning, State: monitor.AlertCleared,
+				ID: 1, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning, State: alerting.AlertCleared,
 				Summary: "worker-node-02 heartbeat stale for 2m5s", Hint: "limit 1m30s, owns 6 executions", Value: 125, Since: ago(2 * time.Hour),
 				Fired: at(2 * time.Hour), Cleared: at(118 * time.Minute), Seen: ago(118 * time.Minute), View: "workers", Filter: "worker-node-02",
 				Times: 2, Measure: "heartbeat_age", Of: "worker", Shown: "2m5s",
 			},
 			{
-				ID: 5, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: monitor.LevelWarning, State: monitor.AlertCleared,
+				ID: 5, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning, State: alerting.AlertCleared,
 				Summary: "worker-node-02 heartbeat stale for 1m40s", Value: 100, Since: ago(138 * time.Minute), Fired: at(138 * time.Minute),
 				Cleared: at(137 * time.Minute), Seen: ago(137 * time.Minute), View: "workers", Times: 2, Measure: "heartbeat_age", Of: "worker", Shown: "1m40s",
 			},
@@ -496,7 +498,7 @@ func policyLimit(ref string, n int64) monitor.LimitSource {
 	return monitor.LimitSource{Kind: monitor.LimitPolicy, Policy: ref, Threshold: &n}
 }
 
-func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *monitor.QueueDetail {
+func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *explain.QueueDetail {
 	q.Limit = ptr(2)
 	q.QueuedHigh, q.QueuedLow, q.MaxQueued, q.QueueTimeout = 3, 20, ptr(10_000), time.Hour
 	rate, age := 2.0, 3*time.Second
@@ -507,7 +509,7 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *monitor.QueueD
 			Health: monitor.WorkerActive, HeartbeatAge: &age,
 		}
 	}
-	return &monitor.QueueDetail{
+	return &explain.QueueDetail{
 		Reading: reading, Queue: q, Exists: true,
 		Groups:  []monitor.Queue{{ID: 43, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1, Limit: ptr(1)}},
 		Holders: &monitor.Holders{Active: 1, Found: 1, List: []monitor.Holder{holder(884100, "worker-node-02")}},
@@ -525,8 +527,8 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *monitor.QueueD
 			Classes: []int64{0, 3, 20, 97, 0, 0}, Bounds: monitor.AgeBounds,
 			Waited: &monitor.Percentiles{Count: 120, P50: 2 * time.Minute, P90: 3 * time.Minute, P95: 3 * time.Minute, Max: 3*time.Minute + 12*time.Second},
 		},
-		Drain:   monitor.Drain{PerMinute: &rate, Basis: "30 executions ended in the last 15m", Ended: 30, Period: 15 * time.Minute},
-		Empties: monitor.Expected{At: ago(-time.Hour), Basis: "place 120 at 2 a minute"},
+		Drain:   explain.Drain{PerMinute: &rate, Basis: "30 executions ended in the last 15m", Ended: 30, Period: 15 * time.Minute},
+		Empties: explain.Expected{At: ago(-time.Hour), Basis: "place 120 at 2 a minute"},
 	}
 }
 
@@ -613,14 +615,14 @@ func sampleDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 func empty() *fakeSource {
 	reading := monitor.Reading{At: frozen}
 	return &fakeSource{
-		overview: &monitor.Overview{Reading: reading, Recent: monitor.Recent{Window: 15 * time.Minute}},
+		overview: &alerting.Overview{Reading: reading, Recent: monitor.Recent{Window: 15 * time.Minute}},
 		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading}, workers: &monitor.Workers{Reading: reading},
 		dead:  &monitor.DeadLetters{Reading: reading, QueueMissing: true},
 		audit: &monitor.Audit{Reading: reading, Recorded: true, Current: true}, checks: &monitor.Checks{Reading: reading},
 		flows: noFlows(reading), fakePlaces: noPlaces(reading),
-		alerts: &monitor.Alerts{
+		alerts: &alerting.Alerts{
 			Reading: reading, Note: "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask.",
-			Rules: monitor.DescribeRules(config.Default().Alerts),
+			Rules: alerting.DescribeRules(config.Default().Alerts),
 		},
 	}
 }
@@ -684,4 +686,13 @@ func huge(rows int) *fakeSource {
 		s.workers.List = append(s.workers.List, monitor.Worker{ID: id, Name: fmt.Sprintf("worker-%d", id), Status: "active", Heartbeat: ago(time.Second), Assigned: ptr(id), Capacity: ptr(8)})
 	}
 	return s
+}
+
+// feedNames are the names of all feeds.
+func feedNames() []screen.Feed {
+	names := make([]screen.Feed, len(feeds))
+	for i, f := range feeds {
+		names[i] = f.name
+	}
+	return names
 }

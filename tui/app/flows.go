@@ -1,36 +1,14 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
-
-// flowReader binds the reads of workflows and inquiries to what their screens ask for
-// now.
-func (m *Model) flowReader(feed screen.Feed) func(ctx context.Context) (any, error) {
-	r := m.source
-	switch feed {
-	case screen.FeedWorkflows:
-		filter, below := m.workflows.Query(), m.workflows.Below()
-		return func(ctx context.Context) (any, error) { return settle(r.WorkflowBoard(ctx, filter, below)) }
-	case screen.FeedWorkflow:
-		ask := m.workflows.Ask()
-		return func(ctx context.Context) (any, error) { return settle(r.WorkflowTree(ctx, ask)) }
-	case screen.FeedInquiries:
-		filter, cursor := m.inquiries.Query(), m.inquiries.From()
-		return func(ctx context.Context) (any, error) { return settle(r.Inquiries(ctx, filter, cursor)) }
-	default:
-		id := m.inquiries.Subject()
-		return func(ctx context.Context) (any, error) { return settle(r.Inquiry(ctx, id)) }
-	}
-}
 
 // follow reads what is under the cursor when that is something else than was read
 // last. Nothing that is under way is given up for it: who runs down a list asks for
@@ -46,16 +24,6 @@ func (m *Model) follow(failed error) tea.Cmd {
 		return nil
 	}
 	return m.restart(feed)
-}
-
-// openFlow turns the views of workflows and inquiries to what an effect names.
-func (m *Model) openFlow(effect screen.Effect) {
-	if effect.Open == keymap.InWorkflows && effect.Workflow != 0 {
-		m.workflows.Show(effect.Workflow)
-	}
-	if effect.Open == keymap.InInquiries && effect.Inquiry != 0 {
-		m.inquiries.Show(effect.Inquiry)
-	}
 }
 
 // workflowIDs lists the workflows that were read.
@@ -74,7 +42,7 @@ func (m *Model) openWorkflow(arg string) (tea.Cmd, error) {
 	if err != nil || id < 1 {
 		return nil, fmt.Errorf("%q is not the execution of a workflow", arg)
 	}
-	return m.effect(screen.Effect{Open: keymap.InWorkflows, Workflow: id}), nil
+	return m.effect(screen.OpenWorkflow(id)), nil
 }
 
 // inquiryIDs lists the inquiries that were read.
@@ -93,7 +61,7 @@ func (m *Model) openInquiry(arg string) (tea.Cmd, error) {
 	if err != nil || id < 1 {
 		return nil, fmt.Errorf("%q is not the number of an inquiry", arg)
 	}
-	return m.effect(screen.Effect{Open: keymap.InInquiries, Inquiry: id}), nil
+	return m.effect(screen.OpenInquiry(id)), nil
 }
 
 // inquiryBadge counts the questions that wait.

@@ -28,15 +28,11 @@ func (b *bundle) open(view screen.View) {
 	b.t.Helper()
 	if view == keymap.InExecution {
 		b.press("3")
-		b.run(b.effect(screen.Effect{Open: view, Execution: 884301}))
+		b.run(b.effect(screen.OpenOne(view, 884301)))
 		return
 	}
 	if view == keymap.InXray {
-		b.run(b.effect(screen.Effect{Open: view, Execution: 884301}))
-		return
-	}
-	if view == keymap.InRecord {
-		b.run(b.effect(screen.OpenRecordID(screen.RecordEnforcement, 55120)))
+		b.run(b.effect(screen.OpenOne(view, 884301)))
 		return
 	}
 	if view == keymap.InWorker {
@@ -46,7 +42,7 @@ func (b *bundle) open(view screen.View) {
 	}
 	if view == keymap.InQueue {
 		b.press("2")
-		b.run(b.effect(screen.Effect{Open: view, Queue: 44}))
+		b.run(b.effect(screen.OpenOne(view, 44)))
 		return
 	}
 	b.run(b.goTo(view))
@@ -131,7 +127,7 @@ func TestGoldenFrames(t *testing.T) {
 			source := sample()
 			source.detail = waitingDetail(source.overview.Reading)
 			b := started(t, source, size[0], size[1])
-			b.run(b.effect(screen.Effect{Open: keymap.InExecution, Execution: 884294}))
+			b.run(b.effect(screen.OpenExecution(884294)))
 			requireGolden(t, name, b.View())
 		})
 	}
@@ -191,7 +187,7 @@ func TestEveryFrameFitsTheWindow(t *testing.T) {
 		"nothing read": func() *fakeSource {
 			s := sample()
 			s.fail = map[screen.Feed]error{}
-			for _, feed := range screen.Feeds {
+			for _, feed := range feedNames() {
 				s.fail[feed] = errors.New("\x1b[31mconnection refused\n" + strings.Repeat("x", 500))
 			}
 			return s

@@ -6,7 +6,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 )
 
@@ -14,22 +13,9 @@ import (
 // is shown is frozen.
 const probeEvery = 5 * time.Second
 
-// probedSource is the source that a feed tells of when it is not read, by its name for
-// the monitor; empty for feeds that tell of none.
-func probedSource(feed screen.Feed) string {
-	switch feed {
-	case screen.FeedOverview:
-		return monitor.SourceDatabase
-	case screen.FeedBroker:
-		return monitor.SourceBroker
-	default:
-		return ""
-	}
-}
-
 // probeLater arms the next look whether the source of a feed is there.
 func (m *Model) probeLater(feed screen.Feed) tea.Cmd {
-	if probedSource(feed) == "" {
+	if !feedNamed[feed].probed {
 		return nil
 	}
 	delay := max(m.delay(feed, m.env.Data.Fresh(feed)), probeEvery)
@@ -38,8 +24,8 @@ func (m *Model) probeLater(feed screen.Feed) tea.Cmd {
 
 // probe looks whether the source of a feed is there, and reads nothing.
 func (m *Model) probe(feed screen.Feed) tea.Cmd {
-	c, source := m.chain(feed), probedSource(feed)
-	if c.busy || source == "" {
+	c, source := m.chain(feed), feedNamed[feed].source
+	if c.busy || !feedNamed[feed].probed {
 		return nil
 	}
 	read := m.source.Answers

@@ -35,9 +35,9 @@ var helpLayouts = []struct {
 	width   int
 	columns [][]string
 }{
-	{128, [][]string{{keymap.GroupMove}, {keymap.GroupRows}, {keymap.GroupView}, {keymap.GroupActs, keymap.GroupOwn}}},
-	{96, [][]string{{keymap.GroupMove, keymap.GroupOwn}, {keymap.GroupRows, keymap.GroupActs}, {keymap.GroupView}}},
-	{72, [][]string{{keymap.GroupMove, keymap.GroupActs, keymap.GroupOwn}, {keymap.GroupRows, keymap.GroupView}}},
+	{128, [][]string{{keymap.GroupMove}, {keymap.GroupRows}, {keymap.GroupView}, {keymap.GroupActs}}},
+	{96, [][]string{{keymap.GroupMove}, {keymap.GroupRows, keymap.GroupActs}, {keymap.GroupView}}},
+	{72, [][]string{{keymap.GroupMove, keymap.GroupActs}, {keymap.GroupRows, keymap.GroupView}}},
 	{0, [][]string{keymap.Groups}},
 }
 

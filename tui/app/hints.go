@@ -29,7 +29,7 @@ var hintsOf = map[screen.View][]hint{
 	keymap.InOverview:    {{keymap.Open, "opens the row"}, {keymap.NextPane, "next section"}, {keymap.Queues, "queues (1–9: views)"}},
 	keymap.InQueues:      {{keymap.Open, "opens the queue"}, {keymap.Act, "pauses or limits it"}, {keymap.Problems, "only problems"}, {keymap.Filter, "filters"}},
 	keymap.InQueue:       {{keymap.Open, "opens the execution"}, {keymap.Act, "acts on it"}, {keymap.Back, "back"}, {keymap.Filter, "searches"}},
-	keymap.InExecutions:  {{keymap.Open, "opens the execution"}, {keymap.Statuses, "by status"}, {keymap.Requeue, "repeats it"}, {keymap.Filter, "filters"}},
+	keymap.InExecutions:  {{keymap.Open, "opens the execution"}, {keymap.Problems, "only problems"}, {keymap.Requeue, "repeats it"}, {keymap.Filter, "filters"}},
 	keymap.InExecution:   {{keymap.Why, "why it waits"}, {keymap.Related, "related things"}, {keymap.Back, "back"}},
 	keymap.InWorkers:     {{keymap.Open, "opens the worker"}, {keymap.Act, "cordons or drains it"}, {keymap.Problems, "only problems"}, {keymap.Filter, "filters"}},
 	keymap.InWorker:      {{keymap.NextPane, "next section"}, {keymap.Act, "acts on it"}, {keymap.Back, "back"}, {keymap.Filter, "searches"}},
@@ -37,7 +37,7 @@ var hintsOf = map[screen.View][]hint{
 	keymap.InLetter:      {{keymap.Requeue, "requeues it"}, {keymap.Discard, "discards it"}, {keymap.Back, "back"}, {keymap.NextPane, "next section"}, {keymap.Filter, "searches"}},
 	keymap.InWorkflows:   {{keymap.NextPane, "its tasks"}, {keymap.Why, "why it waits"}, {keymap.Open, "opens it"}},
 	keymap.InAlerts:      {{keymap.Open, "what it is about"}, {keymap.Acknowledge, "acknowledges"}, {keymap.Mute, "mutes for 15m"}},
-	keymap.InInquiries:   {{keymap.Act, "answers it"}, {keymap.Open, "opens what asks"}, {keymap.Statuses, "by status"}, {keymap.Filter, "filters"}},
+	keymap.InInquiries:   {{keymap.Act, "answers it"}, {keymap.Open, "opens what asks"}, {keymap.Problems, "only problems"}, {keymap.Filter, "filters"}},
 	keymap.InBroker:      {{keymap.Open, "what it belongs to"}, {keymap.Problems, "only problems"}, {keymap.Filter, "filters"}},
 }
 

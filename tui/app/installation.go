@@ -165,8 +165,8 @@ func closing(to *Installation) tea.Cmd {
 // What its operators did stays in its log for when it is shown again.
 func (m *Model) leaveInstallation() {
 	m.closeDialog()
-	for _, feed := range screen.Feeds {
-		m.stop(feed)
+	for _, f := range feeds {
+		m.stop(f.name)
 	}
 	for op := range m.underWay { // it will report while another installation is shown
 		op.Title = m.opts.Context + " › " + op.Title
@@ -176,7 +176,7 @@ func (m *Model) leaveInstallation() {
 	}
 	m.sessions[m.opts.Context] = m.env.Session
 	m.view = m.topView()
-	m.prompt, m.inputErr, m.help, m.pending, m.asked = noPrompt, "", false, "", nil
+	m.prompt, m.inputErr, m.help, m.pending = noPrompt, "", false, ""
 	m.input.Blur()
 	m.paused, m.skew, m.synced = false, 0, false
 }
@@ -188,8 +188,8 @@ func (m *Model) topView() screen.View {
 		return m.view
 	}
 	for _, p := range slices.Backward(m.trail) {
-		if slices.Contains(Views, p.view) {
-			return p.view
+		if slices.Contains(Views, p.View) {
+			return p.View
 		}
 	}
 	return keymap.InOverview

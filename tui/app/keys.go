@@ -87,8 +87,6 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 		return m.helpSearchKey(msg)
 	case bookmarkPrompt:
 		return m.bookmarkKey(name)
-	case commandPrompt:
-		return m.commandKey(name)
 	case searchPrompt:
 		return m.searchKey(msg)
 	}
@@ -168,9 +166,6 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Columns:
 		m.openColumns()
 		return nil
-	case keymap.Statuses:
-		m.openStatuses()
-		return nil
 	default:
 		return m.doLive(action)
 	}
@@ -215,9 +210,6 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 		m.openBookmarks()
 		return nil
 	default:
-		if c := m.commandOf(action); c != nil {
-			return m.startCommand(c)
-		}
 		if action == keymap.Unmark {
 			m.takes++ // what is being read to be marked no longer is
 		}
@@ -239,7 +231,7 @@ func (m *Model) openTree() tea.Cmd {
 		m.say("This is about no one execution, so there is no tree to show; enter and o lead on.")
 		return nil
 	}
-	return m.effect(screen.Effect{Open: keymap.InXray, Execution: thing.Execution})
+	return m.effect(screen.OpenTree(thing.Execution))
 }
 
 // effect does what a screen asked for.
@@ -254,47 +246,37 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Take {
 		cmd = tea.Batch(cmd, m.take())
 	}
-	if effect.Open == "" {
+	if effect.Open.View == "" {
 		return cmd
 	}
-	if m.screens[effect.Open] == nil { // a finding may name one that only a newer dashboard has
+	return tea.Batch(cmd, m.open(effect.Open))
+}
+
+// open opens a place from the present one.
+func (m *Model) open(to screen.Nav) tea.Cmd {
+	view := m.screens[to.View]
+	if view == nil { // a finding may name one that only a newer dashboard has
 		m.say("This dashboard has no view for that.")
-		return cmd
+		return nil
 	}
 	from := m.here()
-	if effect.Open == keymap.InExecution {
-		m.execution.Show(effect.Execution)
+	if s, ok := view.(screen.Showing); ok && to.Shown != "" {
+		s.Show(to.Shown)
 	}
-	if effect.Open == keymap.InQueue {
-		m.queue.Show(effect.Queue)
-	}
-	if effect.Open == keymap.InWorker {
-		m.worker.Show(effect.Worker)
-	}
-	if effect.Open == keymap.InLetter {
-		m.letter.Opened(effect.Letter)
-	}
-	if effect.Open == keymap.InXray {
-		m.xray.Show(effect.Execution)
-	}
-	if effect.Open == keymap.InRecord {
-		m.record.Show(effect.Record)
-	}
-	m.openFlow(effect)
-	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {
-		if err := m.rearrange(effect.Open, func() error { return f.SetFilter(effect.Filter) }); err != nil {
+	if f, ok := view.(screen.Filterable); ok && to.Filter != "" {
+		if err := m.rearrange(to.View, func() error { return f.SetFilter(to.Filter) }); err != nil {
 			m.say(err.Error())
 		}
-		m.led[effect.Open] = f.Filter()
+		m.led[to.View] = f.Filter()
 	}
-	if t := m.tableOf(effect.Open); t != nil && effect.Row != "" {
-		t.Seek(effect.Row)
+	if t := m.tableOf(to.View); t != nil && to.Row != "" {
+		t.Seek(to.Row)
 	}
-	if effect.Open == m.view && m.here().same(from) {
+	if to.View == m.view && m.here().same(from) {
 		return nil
 	}
 	m.hideSecrets()
-	return m.leaveFor(from, effect.Open)
+	return m.leaveFor(from, to.View)
 }
 
 func (m *Model) nextTheme() tea.Cmd {

@@ -32,7 +32,7 @@ func quits(t *testing.T, b *bundle, key string) bool {
 func TestEveryBindingDoesSomethingWithoutHarm(t *testing.T) {
 	t.Parallel()
 	for _, view := range keymap.Scopes {
-		for _, binding := range keymap.For(view) {
+		for _, binding := range keymap.BuiltIn.For(view) {
 			for _, key := range binding.Keys {
 				b := started(t, sample(), 100, 30)
 				b.open(view)
@@ -352,7 +352,7 @@ func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	s := empty()
 	s.fail = map[screen.Feed]error{}
-	for _, feed := range screen.Feeds {
+	for _, feed := range feedNames() {
 		s.fail[feed] = os.ErrDeadlineExceeded
 	}
 	shot, err := Take(t.Context(), s, Options{Theme: theme.Options{Plain: true}}, "", 80, 24)

@@ -22,35 +22,6 @@ func (b *bundle) filtered(text string) {
 	b.press("enter")
 }
 
-func TestStatusesAreChosenFromAList(t *testing.T) {
-	t.Parallel()
-	b := started(t, sample(), 100, 30)
-	b.press("3")
-	b.filtered(`action:"core.http request" !worker:7 status:failed`)
-	b.press("f")
-	require.Equal(t, keymap.InStatuses, b.dialog.scope)
-	require.Contains(t, b.View(), "[x] failed")
-	require.Contains(t, b.View(), "[ ] requested   1\u2009204+", "those that are counted anyway say how many")
-	b.press(" ", "j", " ", "enter")
-	require.Equal(t, `action:"core.http request" !worker:7 status:requested,scheduling,failed`, b.executions.Filter(), "the rest stays as it was typed")
-	require.Len(t, b.source.filters[len(b.source.filters)-1].Statuses, 3)
-	b.press("f", "n", "esc")
-	require.Contains(t, b.executions.Filter(), "status:", "what is left changes nothing")
-	b.press("f", "n", "enter")
-	require.Equal(t, `action:"core.http request" !worker:7`, b.executions.Filter())
-	b.filtered("| parent:none")
-	b.press("f", " ", "enter")
-	require.Equal(t, `action:"core.http request" !worker:7 status:requested | parent:none status:requested`, b.executions.Filter())
-	for view, status := range map[string]string{"6": "status:requested", "8": "status:pending"} {
-		b.press(view, "f", " ", "enter")
-		list, ok := b.screen().(screen.Queryable)
-		require.True(t, ok, view)
-		require.Equal(t, status, list.Filter(), view)
-	}
-	b.press("1", "f")
-	require.Empty(t, b.dialog.scope)
-}
-
 func TestSinceLeavesTheRestOfTheFilterAsItWasTyped(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)

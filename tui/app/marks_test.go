@@ -107,7 +107,7 @@ func TestEveryListWithColumnsHasATable(t *testing.T) {
 	b := setup(t, sample())
 	for _, scope := range keymap.Scopes {
 		for _, key := range []string{"c", " "} {
-			if action, _ := keymap.Lookup(scope, key); action == keymap.Columns || action == keymap.Mark {
+			if action, _ := keymap.BuiltIn.Lookup(scope, key); action == keymap.Columns || action == keymap.Mark {
 				require.Implements(t, (*screen.Tabular)(nil), b.screens[scope], "%s %s", scope, key)
 			}
 		}

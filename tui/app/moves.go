@@ -2,10 +2,7 @@ package app
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -14,70 +11,6 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
-
-// RecordReader reads what leads from one thing to another; *monitor.Monitor is one.
-type RecordReader interface {
-	Family(ctx context.Context, id int64) (*monitor.Family, error)
-	Enforcement(ctx context.Context, id int64) (*monitor.EnforcementDetail, error)
-	EventDetail(ctx context.Context, id int64) (*monitor.EventDetail, error)
-	Rule(ctx context.Context, ref string) (*monitor.RuleDetail, error)
-}
-
-// readFamily reads what the execution in sight has to do with.
-func (m *Model) readFamily() func(ctx context.Context) (any, error) {
-	r, id := m.source, m.execution.ID()
-	switch m.view {
-	case keymap.InXray:
-		id = m.xray.ID()
-	case keymap.InExecutions:
-		id = m.executions.Subject()
-	}
-	return func(ctx context.Context) (any, error) { return settle(r.Family(ctx, id)) }
-}
-
-// readRecord reads the record in sight.
-func (m *Model) readRecord() func(ctx context.Context) (any, error) {
-	r, ref := m.source, m.record.Ref()
-	return func(ctx context.Context) (any, error) { return settle(recordOf(ctx, r, ref)) }
-}
-
-func recordOf(ctx context.Context, r RecordReader, ref screen.RecordRef) (*screen.Record, error) {
-	var body any
-	var reading monitor.Reading
-	id, err := strconv.ParseInt(ref.Name, 10, 64)
-	if ref.Kind != screen.RecordRule && err != nil {
-		return nil, fmt.Errorf("%q is not the number of a record", ref.Name)
-	}
-	switch ref.Kind {
-	case screen.RecordEnforcement:
-		d, err := r.Enforcement(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		body, reading = d.Enforcement, d.Reading
-	case screen.RecordEvent:
-		d, err := r.EventDetail(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		reading, d.Reading = d.Reading, monitor.Reading{}
-		body = d
-	case screen.RecordRule:
-		d, err := r.Rule(ctx, ref.Name)
-		if err != nil {
-			return nil, err
-		}
-		reading, d.Reading = d.Reading, monitor.Reading{}
-		body = d
-	default:
-		return nil, fmt.Errorf("unknown kind of record %q", ref.Kind)
-	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("write %s %s: %w", ref.Kind, ref.Name, err)
-	}
-	return &screen.Record{RecordRef: ref, At: reading.At, Body: text}, nil
-}
 
 // openRelated opens the menu of what the row has to do with. One letter chooses.
 func (m *Model) openRelated() tea.Cmd {

@@ -66,15 +66,6 @@ func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
 		"q": func(b *bundle) { require.Equal(t, keymap.InQueues, b.view) },
 		"w": func(b *bundle) { require.Equal(t, keymap.InWorker, b.view) },
 		"f": func(b *bundle) { require.Equal(t, keymap.InXray, b.view) },
-		"e": func(b *bundle) {
-			require.Equal(t, screen.RecordRef{Kind: screen.RecordEnforcement, Name: "55120"}, b.record.Ref())
-		},
-		"v": func(b *bundle) {
-			require.Equal(t, screen.RecordRef{Kind: screen.RecordEvent, Name: "9007"}, b.record.Ref())
-		},
-		"u": func(b *bundle) {
-			require.Equal(t, screen.RecordRef{Kind: screen.RecordRule, Name: "nightly.start"}, b.record.Ref())
-		},
 		"d": func(b *bundle) {
 			require.Equal(t, keymap.InLetter, b.view)
 			require.Equal(t, int64(71), b.letter.ID())
@@ -88,6 +79,22 @@ func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
 		b.press("esc")
 		require.Equal(t, keymap.InExecution, b.view, key)
 		require.Equal(t, int64(884301), b.execution.ID(), key)
+	}
+}
+
+// The rule, the event and the enforcement behind an execution have no view: choosing one names the command that shows
+// it.
+func TestWhatHasNoViewIsNamedWithItsCommand(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.open(keymap.InExecution)
+	for key, want := range map[string]string{"e": "enforcement show 55120", "v": "event show 9007", "u": "rule show nightly.start"} {
+		b.press("o")
+		require.Contains(t, b.View(), "nightly.start")
+		b.press(key)
+		require.Empty(t, b.dialog.scope, key)
+		require.Equal(t, keymap.InExecution, b.view, key)
+		require.Contains(t, b.View(), "attune-executor "+want+" shows it")
 	}
 }
 
@@ -112,9 +119,8 @@ func TestOfARowMoreIsReadWhileTheMenuIsOpen(t *testing.T) {
 	b.answers(held)
 	require.Contains(t, b.View(), "nightly.start")
 	b.press("u")
-	require.Equal(t, keymap.InRecord, b.view)
+	require.Contains(t, b.View(), "rule show nightly.start")
 
-	b.press("3")
 	b.source.fail = map[screen.Feed]error{screen.FeedFamily: errors.New("connection refused")}
 	b.press("o")
 	require.Contains(t, b.View(), "more cannot be read: connection refused")
@@ -154,24 +160,6 @@ func TestXrayIsATreeThatOpensItsRows(t *testing.T) {
 	b.press("esc")
 	require.Equal(t, keymap.InXray, b.view)
 	require.Equal(t, int64(884301), b.xray.ID())
-}
-
-func TestARecordOpensWhatItNames(t *testing.T) {
-	t.Parallel()
-	b := started(t, sample(), 80, 24)
-	b.run(b.effect(screen.OpenRecordID(screen.RecordEnforcement, 55120)))
-	require.Contains(t, b.View(), `"rule_ref": "nightly.start"`)
-	b.press("/")
-	b.typed(`"execution"`)
-	b.press("enter", "enter")
-	require.Equal(t, keymap.InExecution, b.view)
-	require.Equal(t, int64(884301), b.execution.ID())
-	b.press("esc", "o", "v")
-	require.Equal(t, screen.RecordRef{Kind: screen.RecordEvent, Name: "9007"}, b.record.Ref())
-	b.press("esc", "gg", "enter")
-	require.Contains(t, b.View(), "names nothing")
-	b.run(b.effect(screen.OpenRecordID(screen.RecordEnforcement, 1)))
-	require.Contains(t, b.View(), "cannot be read: not found")
 }
 
 func TestTheFamilyIsReadLessOften(t *testing.T) {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -17,26 +16,6 @@ func (f *fakeSource) Family(ctx context.Context, id int64) (*monitor.Family, err
 	family := *f.family
 	family.ID = id
 	return &family, err
-}
-
-func (f *fakeSource) Enforcement(ctx context.Context, id int64) (*monitor.EnforcementDetail, error) {
-	err := f.answer(ctx, screen.FeedRecord)
-	if f.family == nil || f.family.Enforcement == nil || f.family.Enforcement.ID != id {
-		return nil, errors.Join(err, monitor.ErrNotFound)
-	}
-	return &monitor.EnforcementDetail{Reading: f.overview.Reading, Enforcement: *f.family.Enforcement}, err
-}
-
-func (f *fakeSource) EventDetail(ctx context.Context, id int64) (*monitor.EventDetail, error) {
-	d := &monitor.EventDetail{}
-	d.ID = id
-	return d, f.answer(ctx, screen.FeedRecord)
-}
-
-func (f *fakeSource) Rule(ctx context.Context, ref string) (*monitor.RuleDetail, error) {
-	d := &monitor.RuleDetail{}
-	d.Ref = ref
-	return d, f.answer(ctx, screen.FeedRecord)
 }
 
 // sampleFamily is what execution 884301 has to do with.

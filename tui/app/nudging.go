@@ -6,8 +6,6 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
-
-	"github.com/attune-go/attune/tui/screen"
 )
 
 // nudgeEvery is what happens within is told at once, and how often a nudge brings a
@@ -22,9 +20,6 @@ type Nudger interface {
 
 // nudgeMsg says that something has changed in an installation.
 type nudgeMsg struct{ of *place }
-
-// nudgedFeeds are read sooner when executions or workflows have changed.
-var nudgedFeeds = []screen.Feed{screen.FeedExecutions, screen.FeedExecution, screen.FeedWorkflows, screen.FeedWorkflow}
 
 // listen has the source of the installation that is shown tell of changes until it is
 // left. Where nothing is told polls are all there is.
@@ -87,9 +82,10 @@ func (m *Model) nudged(msg nudgeMsg) tea.Cmd {
 		return cmds[0]
 	}
 	visible := m.visible()
-	for _, feed := range nudgedFeeds {
+	for _, f := range feeds {
+		feed := f.name
 		c, fresh := m.chain(feed), m.env.Data.Fresh(feed)
-		if !slices.Contains(visible, feed) || c.busy || fresh.Err != nil || fresh.At.IsZero() {
+		if !f.nudged || !slices.Contains(visible, feed) || c.busy || fresh.Err != nil || fresh.At.IsZero() {
 			continue
 		}
 		rest := max(nudgeEvery, m.refreshEvery/4, 2*fresh.Took) - m.env.Clock.Sub(fresh.At)

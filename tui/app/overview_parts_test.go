@@ -8,7 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -65,10 +65,10 @@ func TestWhatNeedsAttentionUsesTheHeight(t *testing.T) {
 	source := sample()
 	source.overview.WorkerList = append(source.overview.WorkerList, source.overview.WorkerList[:3]...)
 	for _, c := range []struct{ findings, shown, hints int }{{1, 1, 1}, {4, 4, 4}, {9, 9, 0}, {40, 9, 0}} {
-		source.overview.Alerts = &monitor.Alerts{Evaluated: true, EvaluatedAt: &frozen}
+		source.overview.Alerts = &alerting.Alerts{Evaluated: true, EvaluatedAt: &frozen}
 		for i := range c.findings {
-			source.overview.Alerts.Open = append(source.overview.Alerts.Open, monitor.Alert{
-				Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: monitor.LevelWarning, State: monitor.AlertFiring,
+			source.overview.Alerts.Open = append(source.overview.Alerts.Open, alerting.Alert{
+				Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning, State: alerting.AlertFiring,
 				Summary: fmt.Sprintf("finding number %d", i), Hint: fmt.Sprintf("hint number %d", i), Since: frozen, Fired: &frozen,
 			})
 		}
@@ -101,10 +101,10 @@ func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			t.Parallel()
 			source := sample()
-			source.overview.Alerts, source.overview.WorkerList = &monitor.Alerts{Evaluated: true, EvaluatedAt: &frozen}, nil
+			source.overview.Alerts, source.overview.WorkerList = &alerting.Alerts{Evaluated: true, EvaluatedAt: &frozen}, nil
 			for i := range 40 {
-				source.overview.Alerts.Open = append(source.overview.Alerts.Open, monitor.Alert{
-					Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: monitor.LevelWarning, State: monitor.AlertFiring,
+				source.overview.Alerts.Open = append(source.overview.Alerts.Open, alerting.Alert{
+					Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning, State: alerting.AlertFiring,
 					Summary: fmt.Sprintf("finding number %d", i), Since: frozen, Fired: &frozen,
 				})
 			}

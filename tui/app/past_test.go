@@ -151,7 +151,7 @@ func TestAfterAnOutageOnlyWhatHappenedIsDrawn(t *testing.T) {
 	b.now = b.now.Add(10 * time.Minute)
 	b.dates()
 	b.source.fail = map[screen.Feed]error{}
-	for _, feed := range screen.Feeds {
+	for _, feed := range feedNames() {
 		if feed != screen.FeedBroker && feed != screen.FeedPast {
 			b.source.fail[feed] = errors.New("down")
 		}

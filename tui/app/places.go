@@ -14,13 +14,11 @@ import (
 // spot is where the operator is, or was: the view, what it shows, its filter and
 // order, and the row under the cursor.
 type spot struct {
-	view   screen.View
-	shown  string
-	filter string
-	order  screen.Order
+	screen.Nav
+
+	order screen.Order
 	// problems is true where only what means trouble was listed.
 	problems bool
-	key      string
 	// label is the place in the way that leads on from it.
 	label string
 }
@@ -38,12 +36,12 @@ const (
 
 // here is where the operator is now.
 func (m *Model) here() spot {
-	p := spot{view: m.view, label: m.lastCrumb()}
+	p := spot{Nav: screen.Nav{View: m.view}, label: m.lastCrumb()}
 	if s, ok := m.screen().(screen.Showing); ok {
-		p.shown = s.Shown()
+		p.Shown = s.Shown()
 	}
 	if f, ok := m.screen().(screen.Filterable); ok {
-		p.filter = f.Filter()
+		p.Filter = f.Filter()
 	}
 	if s, ok := m.screen().(screen.Sortable); ok {
 		p.order = s.Order()
@@ -52,14 +50,14 @@ func (m *Model) here() spot {
 		p.problems = s.Problems()
 	}
 	if t := m.table(); t != nil && !t.AtTop() {
-		p.key = t.Key()
+		p.Row = t.Key()
 	}
 	return p
 }
 
 // same reports whether both show the same thing in the same view.
 func (p spot) same(other spot) bool {
-	return p.view == other.view && p.shown == other.shown && p.filter == other.filter
+	return p.View == other.View && p.Shown == other.Shown && p.Filter == other.Filter
 }
 
 // leaveFor turns from a place to a view that is opened from there, whose content is in
@@ -118,13 +116,13 @@ func (m *Model) travel(n int) tea.Cmd {
 // restore turns to a place as it was left.
 func (m *Model) restore(p spot) tea.Cmd {
 	m.hideSecrets()
-	m.view = p.view
+	m.view = p.View
 	s := m.screen()
-	if shows, ok := s.(screen.Showing); ok && p.shown != "" {
-		shows.ShowAgain(p.shown)
+	if shows, ok := s.(screen.Showing); ok && p.Shown != shows.Shown() {
+		shows.Show(p.Shown)
 	}
-	if f, ok := s.(screen.Filterable); ok && f.Filter() != p.filter {
-		if err := f.SetFilter(p.filter); err != nil {
+	if f, ok := s.(screen.Filterable); ok && f.Filter() != p.Filter {
+		if err := f.SetFilter(p.Filter); err != nil {
 			m.say(err.Error())
 		}
 	}
@@ -132,8 +130,8 @@ func (m *Model) restore(p spot) tea.Cmd {
 		sorts.SetOrder(p.order)
 	}
 	trouble := m.onlyTrouble(s, p.problems)
-	if t := m.table(); t != nil && p.key != "" && t.Key() != p.key {
-		t.Seek(p.key)
+	if t := m.table(); t != nil && p.Row != "" && t.Key() != p.Row {
+		t.Seek(p.Row)
 	}
 	return tea.Batch(trouble, m.resume())
 }
@@ -175,7 +173,7 @@ func (m *Model) crumbs(left string, w int) string {
 	if !isTab(m.view) {
 		for from > 0 {
 			from--
-			if isTab(m.trail[from].view) {
+			if isTab(m.trail[from].View) {
 				break
 			}
 		}

@@ -9,25 +9,26 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
 
 // Reader is where the dashboard reads from; *monitor.Monitor is one.
 type Reader interface {
-	Overview(ctx context.Context) (*monitor.Overview, error)
+	Overview(ctx context.Context) (*alerting.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
-	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
+	QueueDetail(ctx context.Context, ref explain.QueueRef) (*explain.QueueDetail, error)
 	Matching(ctx context.Context, filter monitor.ExecutionFilter) (*monitor.Matching, error)
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
 	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
-	Alerts(ctx context.Context) (*monitor.Alerts, error)
-	RecordReader
+	Alerts(ctx context.Context) (*alerting.Alerts, error)
+	Family(ctx context.Context, id int64) (*monitor.Family, error)
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
 	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error)
 	WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error)
@@ -41,7 +42,21 @@ type Reader interface {
 	Past(ctx context.Context) (*monitor.Past, error)
 	// Answers asks a source, as monitor names them, whether it is there.
 	Answers(ctx context.Context, source string) error
-	PlaceReader
+	QueueLine(ctx context.Context, ask monitor.LineAsk) (*monitor.Line, error)
+	QueuesPast(ctx context.Context, id int64) (*monitor.QueuesPast, error)
+	Worker(ctx context.Context, id int64) (*monitor.WorkerDetail, error)
+	WorkersPast(ctx context.Context) (*monitor.WorkersPast, error)
+}
+
+// readMissed reads what happened while nobody could look.
+func (m *Model) readMissed() tea.Cmd {
+	cmd := m.restart(screen.FeedPast)
+	for _, feed := range []screen.Feed{screen.FeedQueuesPast, screen.FeedWorkersPast} {
+		if slices.Contains(m.screen().Feeds(), feed) {
+			cmd = tea.Batch(cmd, m.restart(feed))
+		}
+	}
+	return cmd
 }
 
 // The pace of polling.
@@ -52,19 +67,6 @@ const (
 	fetchTimeout = 1500 * time.Millisecond
 	// LongestRead is what a read is given at most.
 	LongestRead = 12 * time.Second
-	// brokerEvery is how often the management interface is asked at most; its
-	// own numbers are no fresher.
-	brokerEvery = 5 * time.Second
-	// judgeEvery is how often the rules of alerts are evaluated here while no replica
-	// does that and their view is closed.
-	judgeEvery = 5 * time.Second
-	// auditEvery is how often it is looked whether acting is allowed, unless the
-	// log is open.
-	auditEvery = 15 * time.Second
-	// checksEvery is how often the wiring and the rows are checked.
-	checksEvery = 30 * time.Second
-	// familyEvery is how often it is read at most what an execution has to do with.
-	familyEvery = 5 * time.Second
 	// blurFactor stretches the interval while the terminal is not in focus.
 	blurFactor = 5
 	minRefresh = 500 * time.Millisecond
@@ -115,35 +117,24 @@ type dueMsg struct {
 
 // visible lists the feeds that the open view needs.
 func (m *Model) visible() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedOverview, screen.FeedBroker, screen.FeedPast}
+	var visible []screen.Feed
 	add := func(feed screen.Feed) {
-		if !slices.Contains(feeds, feed) {
-			feeds = append(feeds, feed)
+		if !slices.Contains(visible, feed) {
+			visible = append(visible, feed)
+		}
+	}
+	for _, f := range feeds {
+		if f.always(m) {
+			add(f.name)
 		}
 	}
 	for _, feed := range m.screen().Feeds() {
 		add(feed)
 	}
-	if m.background(screen.FeedAudit) {
-		add(screen.FeedAudit)
-	}
 	if m.env.Data.Unevaluated() {
 		add(screen.FeedAlerts)
 	}
-	return feeds
-}
-
-// background reports whether a feed is polled whatever is open. The audit is
-// where acting is possible at all: it says whether it is allowed here.
-func (m *Model) background(feed screen.Feed) bool {
-	switch feed {
-	case screen.FeedOverview, screen.FeedBroker, screen.FeedPast:
-		return true
-	case screen.FeedAudit:
-		return m.opts.Acts != nil && m.opts.ReadOnly == ""
-	default:
-		return false
-	}
+	return visible
 }
 
 // restart begins the chain of a feed anew: what was under way is cancelled, and
@@ -178,11 +169,11 @@ func (m *Model) chain(feed screen.Feed) *chain {
 func (m *Model) resume() tea.Cmd {
 	visible := m.visible()
 	var cmds []tea.Cmd
-	for _, feed := range screen.Feeds {
-		if !slices.Contains(visible, feed) {
-			m.stop(feed)
-		} else if !m.background(feed) || m.chain(feed).gen == 0 || slices.Contains(m.screen().Feeds(), feed) {
-			cmds = append(cmds, m.restart(feed))
+	for _, f := range feeds {
+		if !slices.Contains(visible, f.name) {
+			m.stop(f.name)
+		} else if !f.always(m) || m.chain(f.name).gen == 0 || slices.Contains(m.screen().Feeds(), f.name) {
+			cmds = append(cmds, m.restart(f.name))
 		}
 	}
 	return tea.Batch(cmds...)
@@ -192,7 +183,7 @@ func (m *Model) resume() tea.Cmd {
 func (m *Model) refresh() tea.Cmd {
 	var cmds []tea.Cmd
 	for _, feed := range m.visible() {
-		if fresh := m.env.Data.Fresh(feed); m.isPast(feed) && fresh.Err == nil && !fresh.At.IsZero() {
+		if fresh := m.env.Data.Fresh(feed); feedNamed[feed].once(m) && fresh.Err == nil && !fresh.At.IsZero() {
 			continue // what has passed does not change
 		}
 		cmds = append(cmds, m.restart(feed))
@@ -207,7 +198,7 @@ func (m *Model) fetch(feed screen.Feed, once bool) tea.Cmd {
 	if c.busy {
 		return nil
 	}
-	read := m.reader(feed)
+	read := feedNamed[feed].read(m)
 	ctx, cancel := context.WithTimeout(m.ctx, c.patience())
 	c.busy, c.once, c.probe, c.cancel = true, once, false, cancel
 	gen, clock := c.gen, m.opts.Clock
@@ -220,80 +211,6 @@ func (m *Model) fetch(feed screen.Feed, once bool) tea.Cmd {
 		}
 		return snapMsg{feed: feed, gen: gen, result: result, err: err, took: clock().Sub(start)}
 	}
-}
-
-// reader binds the read of a feed to what the screens ask for now.
-func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) {
-	r := m.source
-	switch feed {
-	case screen.FeedOverview:
-		return func(ctx context.Context) (any, error) { return settle(r.Overview(ctx)) }
-	case screen.FeedBroker:
-		return func(ctx context.Context) (any, error) { return settle(r.Broker(ctx)) }
-	case screen.FeedQueues:
-		filter := m.queues.Wanted()
-		return func(ctx context.Context) (any, error) { return settle(r.Queues(ctx, filter)) }
-	case screen.FeedQueue:
-		ref := monitor.QueueRef{ID: m.shownQueue().Queue}
-		return func(ctx context.Context) (any, error) { return settle(r.QueueDetail(ctx, ref)) }
-	case screen.FeedExecutions:
-		filter, cursor := m.executions.Query(), m.executions.Cursor()
-		return func(ctx context.Context) (any, error) { return settle(r.Executions(ctx, filter, cursor)) }
-	case screen.FeedMatches:
-		filter, asked := m.executions.Query(), m.executions.Asked()
-		return func(ctx context.Context) (any, error) {
-			n, err := settled(r.Matching(ctx, filter))
-			if err != nil {
-				return nil, err
-			}
-			return &screen.Matches{Matching: n, Asked: asked}, nil
-		}
-	case screen.FeedExecution:
-		id := m.execution.ID()
-		return func(ctx context.Context) (any, error) { return settle(r.Execution(ctx, id)) }
-	case screen.FeedWorkers:
-		return func(ctx context.Context) (any, error) { return settle(r.Workers(ctx)) }
-	case screen.FeedDeadLetters, screen.FeedLetter, screen.FeedLedger, screen.FeedRoute:
-		return m.letterReader(feed)
-	case screen.FeedAlerts:
-		return func(ctx context.Context) (any, error) { return settle(r.Alerts(ctx)) }
-	case screen.FeedWorkflows, screen.FeedWorkflow, screen.FeedInquiries, screen.FeedInquiry:
-		return m.flowReader(feed)
-	case screen.FeedPast:
-		return func(ctx context.Context) (any, error) { return settle(r.Past(ctx)) }
-	case screen.FeedLine, screen.FeedGlance, screen.FeedWorker, screen.FeedQueuesPast, screen.FeedWorkersPast:
-		return m.placeReader(feed)
-	case screen.FeedChecks:
-		return func(ctx context.Context) (any, error) { return settle(r.Checks(ctx)) }
-	case screen.FeedFamily:
-		return m.readFamily()
-	case screen.FeedRecord:
-		return m.readRecord()
-	case screen.FeedAudit:
-		below := m.actsBelow()
-		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx, below)) }
-	default:
-		return func(context.Context) (any, error) { return nil, fmt.Errorf("unknown feed %q", feed) }
-	}
-}
-
-// actsBelow is where acts are read from: only the log goes further than the newest.
-func (m *Model) actsBelow() int64 {
-	if m.view != keymap.InLog {
-		return 0
-	}
-	return m.operations.Below()
-}
-
-// settle turns a typed nil into a plain one, so that an answer can be tested.
-func settle[T any](result *T, err error) (any, error) {
-	if result == nil {
-		if err == nil {
-			err = errors.New("no answer")
-		}
-		return nil, err
-	}
-	return result, err
 }
 
 // snapshot takes over the answer of a read and arms the next poll.
@@ -318,7 +235,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		m.failed(fresh, msg.err, c.patience())
 	} else {
 		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
-		m.synchronise(msg.result, msg.took)
+		m.synchronise(feedNamed[msg.feed].readAt(msg.result), msg.took)
 		if m.dialog.scope != "" {
 			m.held[msg.feed] = msg.result
 		} else {
@@ -340,7 +257,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	if msg.feed == screen.FeedOverview && m.brokerOverdue() {
 		missed = tea.Batch(missed, m.restart(screen.FeedBroker))
 	}
-	if c.once || m.isPast(msg.feed) && msg.err == nil {
+	if c.once || feedNamed[msg.feed].once(m) && msg.err == nil {
 		return missed // the polls extend what has passed
 	}
 	delay := m.delay(msg.feed, fresh)
@@ -350,7 +267,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 
 // apply shows what was read.
 func (m *Model) apply(feed screen.Feed, result any) {
-	m.env.Data.Apply(result, m.env.Now)
+	feedNamed[feed].put(m.env.Data, result, m.env.Now)
 	m.env.Locked = m.actingLock()
 	for _, s := range m.screens {
 		s.Changed(feed)
@@ -365,57 +282,12 @@ func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration
 	fresh.Fails++
 }
 
-// synchronise sets the database's clock by an answer that carries its time.
-func (m *Model) synchronise(result any, took time.Duration) {
-	if at := readAt(result); !at.IsZero() {
+// synchronise sets the database's clock by the time that an answer carries, if any.
+func (m *Model) synchronise(at time.Time, took time.Duration) {
+	if !at.IsZero() {
 		m.skew = at.Add(took / 2).Sub(m.env.Clock)
 		m.synced = true
 		m.tick()
-	}
-}
-
-func readAt(result any) time.Time {
-	switch r := result.(type) {
-	case *monitor.Overview:
-		return r.At
-	case *monitor.LedgerDetail:
-		return r.Reading.At
-	case *monitor.LedgerPage:
-		return r.At
-	case *monitor.Queues:
-		return r.At
-	case *monitor.QueueDetail:
-		return r.At
-	case *monitor.Executions:
-		return r.At
-	case *monitor.ExecutionDetail:
-		return r.At
-	case *monitor.Workers:
-		return r.At
-	case *monitor.DeadLetters:
-		return r.At
-	case *monitor.Audit:
-		return r.At
-	case *monitor.Alerts:
-		return r.At
-	case *monitor.Family:
-		return r.At
-	case *screen.Record:
-		return r.At
-	case *monitor.WorkflowBoard:
-		return r.At
-	case *monitor.WorkflowDetail:
-		return r.At
-	case *monitor.InquiryPage:
-		return r.At
-	case *monitor.InquiryDetail:
-		return r.At
-	case *monitor.Checks:
-		return r.At
-	case *monitor.Past:
-		return r.At
-	default:
-		return placeReadAt(result)
 	}
 }
 
@@ -442,23 +314,7 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	if fresh.Fails > 0 {
 		return min(maxBackoff, time.Second<<min(fresh.Fails, 5))
 	}
-	every := m.refreshEvery
-	if feed == screen.FeedBroker {
-		every = max(every, brokerEvery)
-	}
-	if feed == screen.FeedAudit && m.view != keymap.InLog {
-		every = max(every, auditEvery)
-	}
-	if feed == screen.FeedAlerts && m.view != keymap.InAlerts {
-		every = max(every, judgeEvery)
-	}
-	if feed == screen.FeedChecks || feed == screen.FeedRoute || feed == screen.FeedMatches {
-		every = max(every, checksEvery)
-	}
-	if feed == screen.FeedFamily {
-		every = max(every, familyEvery)
-	}
-	every = max(every, m.placeEvery(feed))
+	every := max(m.refreshEvery, feedNamed[feed].every(m))
 	if m.blurred {
 		every *= blurFactor
 	}
@@ -489,8 +345,8 @@ func (m *Model) setPaused(paused bool) tea.Cmd {
 	if !paused {
 		return m.refresh()
 	}
-	for _, feed := range screen.Feeds {
-		m.stop(feed)
+	for _, f := range feeds {
+		m.stop(f.name)
 	}
 	return tea.Batch(m.probeLater(screen.FeedOverview), m.probeLater(screen.FeedBroker))
 }

@@ -206,7 +206,7 @@ func TestWithoutAnySourceItSaysSoAndStaysUsable(t *testing.T) {
 	t.Parallel()
 	s := empty()
 	s.fail = map[screen.Feed]error{}
-	for _, feed := range screen.Feeds {
+	for _, feed := range feedNames() {
 		s.fail[feed] = errors.New("connection refused")
 	}
 	b := started(t, s, 80, 24)

@@ -16,7 +16,7 @@ var related = map[screen.View][]string{
 }
 
 // TestLettersOfRelatedThingsAreUnambiguous: in each menu every letter leads to one
-// thing, and every line either leads somewhere or says why not.
+// thing, and every line leads somewhere, says what shows it, or says why not.
 func TestLettersOfRelatedThingsAreUnambiguous(t *testing.T) {
 	t.Parallel()
 	for view, keys := range related {
@@ -30,7 +30,7 @@ func TestLettersOfRelatedThingsAreUnambiguous(t *testing.T) {
 		for _, r := range b.dialog.relations {
 			require.Empty(t, seen[r.Key], "%s: %s and %s", view, seen[r.Key], r.Label)
 			seen[r.Key] = r.Label
-			require.True(t, r.Not != "" || r.To.Open != "", "%s: %s leads nowhere and says nothing", view, r.Label)
+			require.True(t, r.Not != "" || r.To.Open.View != "" || r.To.Note != "", "%s: %s leads nowhere and says nothing", view, r.Label)
 		}
 		for _, w := range []int{60, 80, 140} {
 			b.width, b.height = w, 24
@@ -54,9 +54,13 @@ func TestEveryRelationLeadsToItsView(t *testing.T) {
 			c.press(keys...)
 			c.press("o", r.Key)
 			require.Empty(t, c.dialog.scope, "%s: %s", view, r.Label)
-			require.Equal(t, r.To.Open, c.view, "%s: %s", view, r.Label)
-			if f, ok := c.screen().(screen.Filterable); ok && r.To.Filter != "" {
-				require.Equal(t, r.To.Filter, f.Filter(), "%s: %s: %s", view, r.Label, c.toast)
+			if r.To.Open.View == "" {
+				require.Equal(t, r.To.Note, c.toast, "%s: %s", view, r.Label)
+				continue
+			}
+			require.Equal(t, r.To.Open.View, c.view, "%s: %s", view, r.Label)
+			if f, ok := c.screen().(screen.Filterable); ok && r.To.Open.Filter != "" {
+				require.Equal(t, r.To.Open.Filter, f.Filter(), "%s: %s: %s", view, r.Label, c.toast)
 			}
 		}
 	}

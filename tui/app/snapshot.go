@@ -77,13 +77,13 @@ func (m *Model) showThing(name string) error {
 	}
 	switch id, err := strconv.ParseInt(name, 10, 64); {
 	case err == nil && id > 0:
-		s.ShowAgain(name)
+		s.Show(name)
 		return nil
 	case m.view == keymap.InQueue:
 		m.readOnce([]screen.Feed{screen.FeedQueues})
 		for _, q := range m.knownQueues() {
 			if screen.QueueName(&q) == name || q.Name() == name {
-				s.ShowAgain(strconv.FormatInt(q.ID, 10))
+				s.Show(strconv.FormatInt(q.ID, 10))
 				return nil
 			}
 		}
@@ -91,7 +91,7 @@ func (m *Model) showThing(name string) error {
 		m.readOnce([]screen.Feed{screen.FeedWorkers})
 		for _, w := range m.knownWorkers() {
 			if w.Name == name {
-				s.ShowAgain(strconv.FormatInt(w.ID, 10))
+				s.Show(strconv.FormatInt(w.ID, 10))
 				return nil
 			}
 		}

@@ -66,14 +66,6 @@ func (t *taken) read(ctx context.Context, all whole) error {
 	return err
 }
 
-// settled is settle with the type kept.
-func settled[T any](result *T, err error) (*T, error) {
-	if _, err := settle(result, err); err != nil {
-		return nil, err
-	}
-	return result, nil
-}
-
 // marked marks what was read, unless the list asks something else by now or the
 // operator has taken the marks away.
 func (m *Model) marked(msg takenMsg) tea.Cmd {

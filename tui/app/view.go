@@ -6,6 +6,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -174,9 +176,9 @@ func (m *Model) alarms() string {
 	found, muted := e.Loud(e.Findings())
 	for _, f := range found {
 		switch f.Level {
-		case monitor.LevelCritical:
+		case alerting.LevelCritical:
 			critical++
-		case monitor.LevelWarning:
+		case alerting.LevelWarning:
 			warning++
 		}
 	}
@@ -263,7 +265,7 @@ func (m *Model) alertBadge() string {
 	found, _ := m.env.Loud(m.env.Findings())
 	n := 0
 	for _, f := range found {
-		if f.Level != monitor.LevelInfo {
+		if f.Level != alerting.LevelInfo {
 			n++
 		}
 	}
@@ -330,8 +332,6 @@ func (m *Model) messageLine() string {
 		return " sort by  " + m.sortChoices() + "   esc keeps"
 	case m.prompt == bookmarkPrompt:
 		return m.bookmarkLine()
-	case m.prompt == commandPrompt:
-		return m.commandLine()
 	case m.toast != "" && e.Clock.Sub(m.toastAt) < toastTime:
 		return " " + widget.Clean(m.toast)
 	}
@@ -370,7 +370,7 @@ func (m *Model) trouble() string {
 			continue
 		}
 		what := "down"
-		if cause := monitor.Cause(fresh.Err); cause != "" {
+		if cause := explain.Cause(fresh.Err); cause != "" {
 			what = widget.Clean(cause)
 		}
 		parts = append(parts, s.name+" "+what+" since "+fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")+": "+widget.Clean(fresh.Err.Error()))

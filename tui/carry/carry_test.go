@@ -1,19 +1,15 @@
 package carry
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -158,32 +154,6 @@ func TestAFileThatIsLeftSaysThatItIsNotWhole(t *testing.T) {
 	require.NoFileExists(t, path+"2.part")
 }
 
-func TestAnArchiveHoldsItsParts(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "b.tar.gz")
-	at := time.Date(2026, 11, 21, 2, 19, 4, 0, time.UTC)
-	size, err := Archive(path, "b", at, []Part{{"view.jsonl", "{}\n"}, {"README.txt", "what this is\n"}})
-	require.NoError(t, err)
-	about, err := os.Stat(path)
-	require.NoError(t, err)
-	require.Equal(t, size, about.Size())
-	require.Equal(t, fs.FileMode(0o600), about.Mode().Perm())
-	file, err := os.Open(path)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = file.Close() })
-	packed, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	archive := tar.NewReader(packed)
-	first, err := archive.Next()
-	require.NoError(t, err)
-	require.Equal(t, "b/view.jsonl", first.Name)
-	body, err := io.ReadAll(archive)
-	require.NoError(t, err)
-	require.Equal(t, "{}\n", string(body))
-	_, err = Archive(path, "b", at, nil)
-	require.ErrorContains(t, err, "exists")
-}
-
 func TestALineForAShellKeepsEachArgument(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
@@ -202,6 +172,6 @@ func TestALineForAShellKeepsEachArgument(t *testing.T) {
 func TestAQueryNamesNoPassword(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `psql "$ATTUNE__DATABASE__URL" -x -c 'SELECT * FROM attune.rule WHERE ref = '\''it'\'''\''s'\'''`,
-		Query("attune", "rule", "ref = "+Literal("it's")))
+		Query("attune", "rule", "ref = 'it''s'"))
 	require.Equal(t, "text\nwith lines", Plain("te\x1bxt\nwith\u202e lines"))
 }

@@ -1,5 +1,5 @@
 // Package carry takes things out of the dashboard: through the terminal into the
-// clipboard, into a file, or into one archive.
+// clipboard, or into a file.
 //
 // What leaves is masked as on the screen and inert: a control character or one that
 // turns the direction of text is written as an escape where the form has one, and

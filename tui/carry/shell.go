@@ -50,8 +50,3 @@ func Query(schema, table, where string) string {
 	}
 	return `psql "$ATTUNE__DATABASE__URL" -x -c ` + shellWord("SELECT * FROM "+table+" WHERE "+where)
 }
-
-// Literal is a text as SQL writes it.
-func Literal(text string) string {
-	return "'" + strings.ReplaceAll(strings.ReplaceAll(text, "\x00", ""), "'", "''") + "'"
-}

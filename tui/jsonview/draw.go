@@ -416,24 +416,3 @@ func (v *View) hidden(i int32) bool {
 	}
 	return false
 }
-
-// Member is a value of the outermost object.
-type Member struct{ Path, Text string }
-
-// Members lists the plain values of the outermost object that are not masked.
-func (v *View) Members() []Member {
-	var out []Member
-	for i := range v.doc.lines {
-		l := &v.doc.lines[i]
-		if l.depth != 1 || l.key == l.keyEnd || l.is(opens|closes|empty|long) || l.is(secret) {
-			continue
-		}
-		text := v.doc.text[l.val:l.valEnd]
-		var said string
-		if json.Unmarshal([]byte(text), &said) == nil {
-			text = said
-		}
-		out = append(out, Member{v.doc.path(int32(i)), text})
-	}
-	return out
-}

@@ -13,11 +13,10 @@ const (
 	InHelp     Scope = "help"
 	InRelated  Scope = "related"
 	InCarry    Scope = "carry"
-	InStatuses Scope = "statuses"
 )
 
 // DialogScopes lists every stage of a dialog.
-var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns, InHelp, InRelated, InCarry, InStatuses}
+var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns, InHelp, InRelated, InCarry}
 
 // GroupDialog is the group of the keys of dialogs.
 const GroupDialog = "DIALOG"
@@ -25,15 +24,11 @@ const GroupDialog = "DIALOG"
 // Dialogs is the key map of dialogs. Enter alone never confirms: it presses the
 // button in focus, which is the one that cancels.
 var Dialogs = []Binding{
-	{RowDown, []string{"j", "down"}, "j ↓", "", "next line", GroupDialog, []Scope{InMenu, InColumns, InRelated, InStatuses}, 0, false},
-	{RowUp, []string{"k", "up"}, "k ↑", "", "line before", GroupDialog, []Scope{InMenu, InColumns, InRelated, InStatuses}, 0, false},
+	{RowDown, []string{"j", "down"}, "j ↓", "", "next line", GroupDialog, []Scope{InMenu, InColumns, InRelated}, 0, false},
+	{RowUp, []string{"k", "up"}, "k ↑", "", "line before", GroupDialog, []Scope{InMenu, InColumns, InRelated}, 0, false},
 	{RowDown, []string{"down", "tab"}, "↓", "", "next line", GroupDialog, []Scope{InCarry}, 0, false},
 	{RowUp, []string{"up", "shift+tab"}, "↑", "", "line before", GroupDialog, []Scope{InCarry}, 0, false},
 	{Choose, []string{" "}, "space", "on or off", "turn the column on or off", GroupDialog, []Scope{InColumns}, 1, false},
-	{Mark, []string{" "}, "space", "on or off", "tick the status, or take the tick away", GroupDialog, []Scope{InStatuses}, 1, false},
-	{Choose, []string{"enter"}, "enter", "filter by them", "filter by what is ticked", GroupDialog, []Scope{InStatuses}, 2, false},
-	{No, []string{"n"}, "n", "none", "take all ticks away", GroupDialog, []Scope{InStatuses}, 3, false},
-	{Back, []string{"esc", "q", "f"}, "esc", "close", "leave the filter as it is", GroupDialog, []Scope{InStatuses}, 10, false},
 	{Yes, []string{"a"}, "a", "all", "turn all columns on", GroupDialog, []Scope{InColumns}, 2, false},
 	{Back, []string{"esc"}, "esc", "close", "turn to nothing", GroupDialog, []Scope{InRelated}, 10, false},
 	{Back, []string{"esc", "q", "enter", "c"}, "esc enter", "close", "close the columns", GroupDialog, []Scope{InColumns}, 10, false},

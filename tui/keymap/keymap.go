@@ -35,7 +35,6 @@ const (
 	NextPane    Action = "next-pane"
 	PrevPane    Action = "previous-pane"
 	Filter      Action = "filter"
-	Statuses    Action = "statuses"
 	Sort        Action = "sort"
 	Problems    Action = "problems"
 	Preview     Action = "preview"
@@ -97,11 +96,10 @@ const (
 	InBroker      Scope = "broker"
 	InLog         Scope = "log"
 	InXray        Scope = "xray"
-	InRecord      Scope = "record"
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog, InXray, InRecord}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog, InXray}
 
 // The groups that help shows a binding in.
 const (
@@ -109,11 +107,10 @@ const (
 	GroupRows = "ROWS"
 	GroupView = "VIEW"
 	GroupActs = "ACTS"
-	GroupOwn  = "YOURS" // what the operator has added
 )
 
 // Groups are the groups in the order of the help.
-var Groups = []string{GroupMove, GroupRows, GroupView, GroupActs, GroupOwn}
+var Groups = []string{GroupMove, GroupRows, GroupView, GroupActs}
 
 // Binding ties keys to an action.
 type Binding struct {
@@ -136,7 +133,7 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog, InXray, InRecord}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog, InXray}
 
 // actScopes are the views whose rows can be acted upon.
 var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InInquiries, InXray}
@@ -153,8 +150,8 @@ var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWo
 // foldScopes are the views with something to fold, sideScopes those in which
 // something is to the left and the right.
 var (
-	foldScopes = []Scope{InWorkflows, InExecution, InXray, InRecord, InLetter}
-	sideScopes = append([]Scope{InExecution, InLetter, InXray, InRecord}, tableScopes...)
+	foldScopes = []Scope{InWorkflows, InExecution, InXray, InLetter}
+	sideScopes = append([]Scope{InExecution, InLetter, InXray}, tableScopes...)
 )
 
 // Table is the whole key map.
@@ -196,8 +193,7 @@ var Table = append([]Binding{
 
 	{Acknowledge, []string{"i"}, "i", "ack", "acknowledge in this session; again takes it back", GroupRows, []Scope{InAlerts}, 2, false},
 	{Mute, []string{"m"}, "m", "mute", "mute for 15 minutes in this session; again takes it back", GroupRows, []Scope{InAlerts}, 3, false},
-	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InAlerts, InExecution, InRecord, InLetter, InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InWorkflows, InInquiries, InBroker, InLog}, 3, false},
-	{Statuses, []string{"f"}, "f", "status", "choose statuses for the filter", GroupView, []Scope{InExecutions, InWorkflows, InInquiries}, 4, false},
+	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InAlerts, InExecution, InLetter, InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InWorkflows, InInquiries, InBroker, InLog}, 3, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Freeze, []string{"p"}, "p", "freeze", "freeze what is shown, and thaw it; whether the servers are up is still watched", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},

@@ -48,15 +48,15 @@ func TestUpperCaseIsKeptForMovesThatAreStandard(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	t.Parallel()
-	action, prefix := Lookup(InQueues, "g")
+	action, prefix := BuiltIn.Lookup(InQueues, "g")
 	require.Equal(t, None, action)
 	require.True(t, prefix)
-	action, prefix = Lookup(InQueues, "gg")
+	action, prefix = BuiltIn.Lookup(InQueues, "gg")
 	require.Equal(t, Top, action)
 	require.False(t, prefix)
-	action, _ = Lookup(InQueues, "s")
+	action, _ = BuiltIn.Lookup(InQueues, "s")
 	require.Equal(t, Sort, action)
-	action, prefix = Lookup(InExecution, "s")
+	action, prefix = BuiltIn.Lookup(InExecution, "s")
 	require.Equal(t, None, action, "sort does not work inside one execution")
 	require.False(t, prefix)
 }
@@ -64,7 +64,7 @@ func TestLookup(t *testing.T) {
 func TestBottomLineNamesAtMostNine(t *testing.T) {
 	t.Parallel()
 	for _, scope := range Scopes {
-		line := BottomLine(scope, true)
+		line := BuiltIn.BottomLine(scope, true)
 		require.LessOrEqual(t, len(line), 9, scope)
 		require.NotEmpty(t, line, scope)
 		for i := 1; i < len(line); i++ {
@@ -76,17 +76,17 @@ func TestBottomLineNamesAtMostNine(t *testing.T) {
 
 func TestKeysThatActAreNamedOnlyWhereActingIsAllowed(t *testing.T) {
 	t.Parallel()
-	for _, b := range BottomLine(InQueues, false) {
+	for _, b := range BuiltIn.BottomLine(InQueues, false) {
 		require.False(t, b.Acts, b.Action)
 	}
-	require.Equal(t, Act, BottomLine(InQueues, true)[1].Action, "it is among the first")
+	require.Equal(t, Act, BuiltIn.BottomLine(InQueues, true)[1].Action, "it is among the first")
 }
 
 func TestInADialogOneKeyHasOneMeaning(t *testing.T) {
 	t.Parallel()
 	for _, scope := range DialogScopes {
 		meaning := map[string]Action{}
-		for _, b := range For(scope) {
+		for _, b := range BuiltIn.For(scope) {
 			require.Equal(t, GroupDialog, b.Group, "only its own keys work: %s", b.Action)
 			for _, key := range b.Keys {
 				require.NotContains(t, meaning, key, "%s in %s", key, scope)
@@ -105,12 +105,12 @@ func TestInADialogOneKeyHasOneMeaning(t *testing.T) {
 
 func TestTheKeyThatConfirmsIsNotTheOneThatActs(t *testing.T) {
 	t.Parallel()
-	action, _ := Lookup(InConfirm, "A")
+	action, _ := BuiltIn.Lookup(InConfirm, "A")
 	require.Equal(t, None, action)
-	action, _ = Lookup(InQueues, "y")
+	action, _ = BuiltIn.Lookup(InQueues, "y")
 	require.NotEqual(t, Act, action)
-	action, _ = Lookup(InConfirm, "y")
+	action, _ = BuiltIn.Lookup(InConfirm, "y")
 	require.Equal(t, Yes, action)
-	action, _ = Lookup(InTyping, "y")
+	action, _ = BuiltIn.Lookup(InTyping, "y")
 	require.Equal(t, None, action, "it is a letter there")
 }

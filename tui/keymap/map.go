@@ -21,12 +21,11 @@ type Change struct {
 	Keys   []string
 }
 
-// New makes a map with other keys for some actions and further bindings, under
-// the rules that the program's own table is held to: one key has one meaning
+// New makes a map with other keys for some actions, under the rules that the program's own table is held to: one key has one meaning
 // everywhere, no key hides one that is typed as two, and keys that act are
 // neither those that confirm nor on a control key. The dialogs keep their keys.
-func New(changes []Change, added []Binding) (*Map, error) {
-	m := &Map{table: slices.Concat(Table, added), dialogs: Dialogs}
+func New(changes []Change) (*Map, error) {
+	m := &Map{table: slices.Clone(Table), dialogs: Dialogs}
 	for _, c := range changes {
 		if slices.Contains(fixed, c.Action) {
 			return nil, problem(string(c.Action)+" keeps its keys, so that there is always a way out", c.Action)
@@ -180,12 +179,3 @@ func (m *Map) BottomLine(scope Scope, acting bool) []Binding {
 	}
 	return append(out[:maxBottom-1:maxBottom-1], out[len(out)-1])
 }
-
-// Lookup is that of the program's table.
-func Lookup(scope Scope, key string) (action Action, prefix bool) { return BuiltIn.Lookup(scope, key) }
-
-// For is that of the program's table.
-func For(scope Scope) []Binding { return BuiltIn.For(scope) }
-
-// BottomLine is that of the program's table.
-func BottomLine(scope Scope, acting bool) []Binding { return BuiltIn.BottomLine(scope, acting) }

@@ -8,7 +8,7 @@ import (
 
 func TestAnActionCanHaveOtherKeys(t *testing.T) {
 	t.Parallel()
-	m, err := New([]Change{{Freeze, []string{"f5", "ctrl+p"}}, {Slower, []string{"p"}}}, nil)
+	m, err := New([]Change{{Freeze, []string{"f5", "ctrl+p"}}, {Slower, []string{"p"}}})
 	require.NoError(t, err)
 	action, _ := m.Lookup(InQueues, "f5")
 	require.Equal(t, Freeze, action)
@@ -19,37 +19,31 @@ func TestAnActionCanHaveOtherKeys(t *testing.T) {
 	b, ok := m.Of(Freeze)
 	require.True(t, ok)
 	require.Equal(t, "f5 ^p", b.Show)
-	action, _ = Lookup(InQueues, "p")
+	action, _ = BuiltIn.Lookup(InQueues, "p")
 	require.Equal(t, Freeze, action, "the table of the program is as it was")
 }
 
 func TestChangedKeysAreHeldToTheSameRules(t *testing.T) {
 	t.Parallel()
-	command := func(key string) []Binding {
-		return []Binding{{Action: "command:logs", Keys: []string{key}, Scopes: []Scope{InWorkers}}}
-	}
 	for name, test := range map[string]struct {
 		changes []Change
-		added   []Binding
 		want    string
 	}{
-		"taken":             {[]Change{{Freeze, []string{"r"}}}, nil, "the key r would mean both freeze and refresh"},
-		"taken elsewhere":   {nil, command("W"), "the key W would mean both why and command:logs"},
-		"hides a sequence":  {[]Change{{Freeze, []string{"g"}}}, nil, "the key g of freeze hides gg of top"},
-		"hidden":            {[]Change{{Freeze, []string{"rr"}}}, nil, "the key r of refresh hides rr of freeze"},
-		"confirms":          {[]Change{{Act, []string{"y"}}}, nil, "act cannot be on y: what acts is never on a key of the question"},
-		"enter confirms":    {[]Change{{Open, []string{"f2"}}, {Act, []string{"enter"}}}, nil, "act cannot be on enter"},
-		"control":           {[]Change{{Act, []string{"ctrl+a"}}}, nil, "act cannot be on ^a: what acts is never on a control key"},
-		"no way out":        {[]Change{{Back, []string{"b"}}}, nil, "back keeps its keys"},
-		"not an action":     {[]Change{{"dance", []string{"f2"}}}, nil, "dance is not an action"},
-		"two commands":      {nil, append(command("f3"), Binding{Action: "command:x", Keys: []string{"f3"}, Scopes: []Scope{InQueues}}), "f3 would mean both"},
-		"the way out taken": {nil, command("esc"), "the key esc would mean both back and command:logs"},
+		"taken":             {[]Change{{Freeze, []string{"r"}}}, "the key r would mean both freeze and refresh"},
+		"taken elsewhere":   {[]Change{{Acknowledge, []string{"W"}}}, "the key W would mean both why and acknowledge"},
+		"hides a sequence":  {[]Change{{Freeze, []string{"g"}}}, "the key g of freeze hides gg of top"},
+		"hidden":            {[]Change{{Freeze, []string{"rr"}}}, "the key r of refresh hides rr of freeze"},
+		"confirms":          {[]Change{{Act, []string{"y"}}}, "act cannot be on y: what acts is never on a key of the question"},
+		"enter confirms":    {[]Change{{Open, []string{"f2"}}, {Act, []string{"enter"}}}, "act cannot be on enter"},
+		"control":           {[]Change{{Act, []string{"ctrl+a"}}}, "act cannot be on ^a: what acts is never on a control key"},
+		"no way out":        {[]Change{{Back, []string{"b"}}}, "back keeps its keys"},
+		"not an action":     {[]Change{{"dance", []string{"f2"}}}, "dance is not an action"},
+		"two changes":       {[]Change{{Freeze, []string{"f3"}}, {Mute, []string{"f3"}}}, "f3 would mean both"},
+		"the way out taken": {[]Change{{Mute, []string{"esc"}}}, "the key esc would mean both back and mute"},
 	} {
-		_, err := New(test.changes, test.added)
+		_, err := New(test.changes)
 		require.ErrorContains(t, err, test.want, name)
 	}
-	_, err := New(nil, command("f3"))
-	require.NoError(t, err)
 }
 
 func TestKeysAreReadAsPeopleWriteThem(t *testing.T) {

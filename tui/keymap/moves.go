@@ -19,13 +19,13 @@ const (
 )
 
 // documentScopes are the views that show a document.
-var documentScopes = []Scope{InExecution, InRecord, InLetter}
+var documentScopes = []Scope{InExecution, InLetter}
 
 // searchScopes are those that are searched and not filtered.
 var searchScopes = append([]Scope{InQueue, InWorker}, documentScopes...)
 
 // rowScopes are the views whose row, or what they show, has to do with others.
-var rowScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InXray, InRecord, InAlerts, InDeadLetters, InLetter, InWorkflows, InInquiries, InBroker}
+var rowScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InXray, InAlerts, InDeadLetters, InLetter, InWorkflows, InInquiries, InBroker}
 
 // xrayScopes are the views whose row may stand in a tree of executions.
 var xrayScopes = []Scope{InOverview, InQueue, InExecutions, InExecution, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
@@ -156,14 +157,14 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, e
 	if err != nil {
 		return nil, err
 	}
-	facts := monitor.RetryFacts{Execution: &detail.Execution, Attempts: attempts}
+	facts := explain.RetryFacts{Execution: &detail.Execution, Attempts: attempts}
 	if order.Kind != act.RetryTask { // of which its workflow says more
 		if facts.Parent, err = o.parent(ctx, detail.Parent); err != nil {
 			return nil, err
 		}
 	}
-	judged := monitor.JudgeRetry(facts)
-	plan.Nothing = monitor.Refusal(judged)
+	judged := explain.JudgeRetry(facts)
+	plan.Nothing = explain.Refusal(judged)
 	plan.Lines = []act.Line{
 		line(act.Plain, "%s ended as %s; %s so far.", detail.ActionRef, detail.Status, counted(len(attempts), "attempt", "attempts")),
 	}
@@ -174,7 +175,7 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, e
 		line(act.Plain, "A new execution with the same parameters is requested at once; it joins its queue like any other."),
 		line(act.Note, "This one stays as it is. The limit of retries binds the engine, not people."))
 	for _, c := range judged {
-		if c.Standing == monitor.RetryMinded {
+		if c.Standing == explain.RetryMinded {
 			plan.Lines = append(plan.Lines, line(act.Warn, "%s", sentence(c.Text)))
 		}
 	}

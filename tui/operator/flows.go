@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
@@ -233,7 +234,7 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order) (*act.Plan, 
 	}
 	response, problems := form.Compose(texts)
 	for name := range texts {
-		if !slices.ContainsFunc(form.Fields, func(f monitor.AnswerField) bool { return f.Name == name }) {
+		if !slices.ContainsFunc(form.Fields, func(f inquiry.AnswerField) bool { return f.Name == name }) {
 			problems = map[string]string{"": "it does not ask for " + name} // it would be left out
 		}
 	}
@@ -282,7 +283,7 @@ func follows(p *triage.AnswerPlan, d *monitor.InquiryDetail) string {
 
 // refusal tells of an answer that was refused: beside the field that it is about, or
 // as the reason why there is nothing to do.
-func refusal(plan *act.Plan, form *monitor.AnswerForm, err error) error {
+func refusal(plan *act.Plan, form *inquiry.AnswerForm, err error) error {
 	if errors.Is(err, triage.ErrNoInquiry) {
 		plan.Nothing = err.Error()
 		return nil

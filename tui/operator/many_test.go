@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/testkit"
@@ -122,7 +123,7 @@ func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 	targets := b.ended(12)
 	desk := func(name string) *operator.Operator {
 		return operator.New(operator.Config{Pace: time.Microsecond}, triage.New(triage.Config{Actor: name}, b.store, nil),
-			monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}))
+			alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil))
 	}
 	results := make(chan *act.Receipt, 2)
 	for _, name := range []string{"ann", "bob"} {

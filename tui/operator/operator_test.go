@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
@@ -42,7 +43,7 @@ func setup(t *testing.T, change ...func(*operator.Config)) *bundle {
 		c(&cfg)
 	}
 	desk := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui"}, st, nil)
-	return &bundle{operator.New(cfg, desk, monitor.New(monitor.Config{}, monitor.Deps{Store: st})), t, st}
+	return &bundle{operator.New(cfg, desk, alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)), t, st}
 }
 
 // waiting makes an action of which one execution holds the slot and the others
@@ -64,7 +65,7 @@ func (b *bundle) waiting(ref string, n int) (action testkit.ActionRow, ids []int
 // queue is the menu of an action's queue as the dashboard would show it.
 func (b *bundle) queue(action testkit.ActionRow) act.Menu {
 	b.t.Helper()
-	read := monitor.New(monitor.Config{}, monitor.Deps{Store: b.store})
+	read := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil)
 	list, err := read.Queues(b.t.Context(), monitor.QueueFilter{})
 	require.NoError(b.t, err)
 	for i := range list.List {

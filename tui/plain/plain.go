@@ -17,18 +17,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Reader is where the changes are read; *monitor.Monitor is one.
+// Reader is where the changes are read; *monitor.Watcher is one.
 type Reader interface {
-	Overview(ctx context.Context) (*monitor.Overview, error)
+	Overview(ctx context.Context) (*alerting.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
-	Alerts(ctx context.Context) (*monitor.Alerts, error)
+	Alerts(ctx context.Context) (*alerting.Alerts, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 }
 
@@ -119,12 +120,12 @@ func write(out io.Writer, lines []Line, asJSON bool) error {
 
 // answers is what one look has found. What could not be read has its error.
 type answers struct {
-	overview  answer[*monitor.Overview]
+	overview  answer[*alerting.Overview]
 	broker    answer[*monitor.Broker]
 	queues    answer[*monitor.Queues]
 	workers   answer[*monitor.Workers]
 	letters   answer[*monitor.DeadLetters]
-	alerts    answer[*monitor.Alerts]
+	alerts    answer[*alerting.Alerts]
 	inquiries answer[*monitor.InquiryPage]
 }
 
@@ -148,12 +149,12 @@ func look(ctx context.Context, r Reader, timeout time.Duration) *answers {
 	defer cancel()
 	var a answers
 	var group sync.WaitGroup
-	ask(&group, &a.overview, func() (*monitor.Overview, error) { return r.Overview(ctx) })
+	ask(&group, &a.overview, func() (*alerting.Overview, error) { return r.Overview(ctx) })
 	ask(&group, &a.broker, func() (*monitor.Broker, error) { return r.Broker(ctx) })
 	ask(&group, &a.queues, func() (*monitor.Queues, error) { return r.Queues(ctx, monitor.QueueFilter{}) })
 	ask(&group, &a.workers, func() (*monitor.Workers, error) { return r.Workers(ctx) })
 	ask(&group, &a.letters, func() (*monitor.DeadLetters, error) { return r.DeadLetters(ctx) })
-	ask(&group, &a.alerts, func() (*monitor.Alerts, error) { return r.Alerts(ctx) })
+	ask(&group, &a.alerts, func() (*alerting.Alerts, error) { return r.Alerts(ctx) })
 	ask(&group, &a.inquiries, func() (*monitor.InquiryPage, error) {
 		return r.Inquiries(ctx, monitor.InquiryFilter{Statuses: []string{monitor.InquiryPending}, Limit: maxOpen}, "")
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -28,7 +29,7 @@ type fakeSource struct {
 	looks int
 }
 
-func (f *fakeSource) Overview(context.Context) (*monitor.Overview, error) {
+func (f *fakeSource) Overview(context.Context) (*alerting.Overview, error) {
 	return f.a.overview.value, f.a.overview.err
 }
 
@@ -52,7 +53,7 @@ func (f *fakeSource) DeadLetters(context.Context) (*monitor.DeadLetters, error) 
 	return f.a.letters.value, f.a.letters.err
 }
 
-func (f *fakeSource) Alerts(context.Context) (*monitor.Alerts, error) {
+func (f *fakeSource) Alerts(context.Context) (*alerting.Alerts, error) {
 	return f.a.alerts.value, f.a.alerts.err
 }
 
@@ -65,7 +66,7 @@ func well() *answers {
 	beat, limit := start, int64(2)
 	reading := monitor.Reading{At: start}
 	return &answers{
-		overview: answer[*monitor.Overview]{value: &monitor.Overview{Reading: reading}},
+		overview: answer[*alerting.Overview]{value: &alerting.Overview{Reading: reading}},
 		broker:   answer[*monitor.Broker]{value: &monitor.Broker{}},
 		queues: answer[*monitor.Queues]{value: &monitor.Queues{Reading: reading, List: []monitor.Queue{
 			{ActionRef: "etl.load", Limit: &limit, Active: 1}, {ActionRef: "core.echo", Active: 3, Queued: 1},
@@ -75,7 +76,7 @@ func well() *answers {
 			List: []monitor.Worker{{Name: "a", Status: "active", Heartbeat: &beat}, {Name: "b", Status: "active", Heartbeat: &beat}},
 		}},
 		letters:   answer[*monitor.DeadLetters]{value: &monitor.DeadLetters{Queue: &monitor.BrokerQueue{}, Ledger: &monitor.Ledger{}}},
-		alerts:    answer[*monitor.Alerts]{value: &monitor.Alerts{Reading: reading}},
+		alerts:    answer[*alerting.Alerts]{value: &alerting.Alerts{Reading: reading}},
 		inquiries: answer[*monitor.InquiryPage]{value: &monitor.InquiryPage{Reading: reading}},
 	}
 }
@@ -115,10 +116,10 @@ func TestEveryChangeIsALine(t *testing.T) {
 	t.Parallel()
 	bad := well()
 	old := start.Add(-time.Hour)
-	bad.alerts.value.Open = []monitor.Alert{
-		{Rule: "worker.heartbeat", Target: "b", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Summary: "no heartbeat for 1h"},
-		{Rule: "not.yet", State: monitor.AlertPending},
-		{Rule: "less.bad", State: monitor.AlertFiring, Behind: true},
+	bad.alerts.value.Open = []alerting.Alert{
+		{Rule: "worker.heartbeat", Target: "b", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Summary: "no heartbeat for 1h"},
+		{Rule: "not.yet", State: alerting.AlertPending},
+		{Rule: "less.bad", State: alerting.AlertFiring, Behind: true},
 	}
 	bad.workers.value.List[1].Heartbeat = &old
 	bad.queues.value.List[0].Active, bad.queues.value.List[0].Queued = 2, 5

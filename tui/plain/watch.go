@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -118,10 +119,10 @@ func (w *watch) compare(kind string, before, now map[string]string, whole bool, 
 	return now
 }
 
-func (w *watch) takeAlerts(a *monitor.Alerts) {
+func (w *watch) takeAlerts(a *alerting.Alerts) {
 	now := map[string]string{}
 	for _, one := range a.Open {
-		if one.State != monitor.AlertFiring || one.Behind {
+		if one.State != alerting.AlertFiring || one.Behind {
 			continue
 		}
 		name := one.Rule

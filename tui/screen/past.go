@@ -7,9 +7,9 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// takePast takes the last hour over. The minutes that were read stay while only the
+// PutPast takes the last hour over. The minutes that were read stay while only the
 // broker answers.
-func (d *Data) takePast(p *monitor.Past) {
+func (d *Data) PutPast(p *monitor.Past) {
 	for _, one := range p.Depth {
 		d.History.Backfill(SeriesDead, one.At, float64(one.Ready))
 	}

@@ -3,7 +3,7 @@ package screen
 import (
 	"time"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 )
 
 // MuteTime is how long a muted alert stays out of the way.
@@ -55,7 +55,7 @@ func (q *Quiet) Mute(key string, clock time.Time) bool {
 
 // Loud are the findings that count: neither muted nor explained by another. It tells
 // how many are muted too.
-func (e *Env) Loud(found []monitor.Finding) (loud []monitor.Finding, muted int) {
+func (e *Env) Loud(found []alerting.Finding) (loud []alerting.Finding, muted int) {
 	for i := range found {
 		if f := &found[i]; f.Cause != "" {
 			continue

@@ -1,11 +1,10 @@
 package screen
 
 import (
-	"encoding/json"
 	"strconv"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -34,56 +33,55 @@ type Relation struct {
 	To Effect
 }
 
-// RecordKind names a kind of record.
-type RecordKind string
-
-// The kinds of records that have no view of their own.
-const (
-	RecordEnforcement RecordKind = "enforcement"
-	RecordEvent       RecordKind = "event"
-	RecordRule        RecordKind = "rule"
-)
-
-// RecordRef names a record.
-type RecordRef struct {
-	Kind RecordKind `json:"kind"`
-	Name string     `json:"name"`
+// Number is the number that Shown names; zero where it names none.
+func Number(shown string) int64 {
+	id, err := strconv.ParseInt(shown, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
 }
 
-// Record is a record as it was read.
-type Record struct {
-	RecordRef
+// Open turns to a view as it was left.
+func Open(view View) Effect { return Effect{Handled: true, Open: Nav{View: view}} }
 
-	At   time.Time       `json:"at"`
-	Body json.RawMessage `json:"body"`
+// OpenOne turns to one thing in a view that shows one out of many.
+func OpenOne(view View, id int64) Effect {
+	return Effect{Handled: true, Open: Nav{View: view, Shown: strconv.FormatInt(id, 10)}}
 }
 
-// OpenExecution turns to an execution, and OpenRecord to a record.
-func OpenExecution(id int64) Effect {
-	return Effect{Handled: true, Open: keymap.InExecution, Execution: id}
-}
+// OpenExecution turns to an execution.
+func OpenExecution(id int64) Effect { return OpenOne(keymap.InExecution, id) }
 
-// OpenLetter turns to a letter of the ledger.
-func OpenLetter(id int64) Effect {
-	return Effect{Handled: true, Open: keymap.InLetter, Letter: id}
-}
-
-// OpenList turns to a list with a filter in place.
-func OpenList(view View, filter string) Effect {
-	return Effect{Handled: true, Open: view, Filter: filter}
-}
-
-// OpenRecord turns to a record.
-func OpenRecord(kind RecordKind, name string) Effect {
-	return Effect{Handled: true, Open: keymap.InRecord, Record: RecordRef{kind, name}}
-}
+// OpenQueue turns to a queue.
+func OpenQueue(id int64) Effect { return OpenOne(keymap.InQueue, id) }
 
 // OpenWorker turns to a worker.
-func OpenWorker(id int64) Effect {
-	return Effect{Handled: true, Open: keymap.InWorker, Worker: id}
+func OpenWorker(id int64) Effect { return OpenOne(keymap.InWorker, id) }
+
+// OpenTree turns to the tree of executions that one stands in.
+func OpenTree(id int64) Effect { return OpenOne(keymap.InXray, id) }
+
+// OpenWorkflow turns to the workflow that an execution runs for.
+func OpenWorkflow(execution int64) Effect { return OpenOne(keymap.InWorkflows, execution) }
+
+// OpenInquiry turns to a question.
+func OpenInquiry(id int64) Effect { return OpenOne(keymap.InInquiries, id) }
+
+// OpenLetter turns to a letter of the ledger.
+func OpenLetter(id int64) Effect { return OpenOne(keymap.InLetter, id) }
+
+// OpenList turns to a list with a filter in place; an empty one leaves the filter.
+func OpenList(view View, filter string) Effect {
+	return Effect{Handled: true, Open: Nav{View: view, Filter: filter}}
 }
 
-// OpenRecordID turns to a record by its number.
-func OpenRecordID(kind RecordKind, id int64) Effect {
-	return OpenRecord(kind, strconv.FormatInt(id, 10))
+// OpenRow turns to a row of a list.
+func OpenRow(view View, key string) Effect {
+	return Effect{Handled: true, Open: Nav{View: view, Row: key}}
+}
+
+// ShownBy says which command of attune-executor shows what no view does.
+func ShownBy(command, name string) Effect {
+	return Effect{Handled: true, Note: carry.Shell("attune-executor", command, "show", name) + " shows it"}
 }

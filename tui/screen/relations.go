@@ -14,10 +14,10 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	id := strconv.FormatInt(x.ID, 10)
 	list := []Relation{
 		parentOf(x, f),
-		{Key: "c", Label: "children", Help: "what it has started", To: Effect{Handled: true, Open: keymap.InExecutions, Filter: "parent:" + id}},
-		{Key: "q", Label: "queue", Help: x.ActionRef, To: Effect{Handled: true, Open: keymap.InQueues, Filter: x.ActionRef}},
+		{Key: "c", Label: "children", Help: "what it has started", To: OpenList(keymap.InExecutions, "parent:"+id)},
+		{Key: "q", Label: "queue", Help: x.ActionRef, To: OpenList(keymap.InQueues, x.ActionRef)},
 		{Key: "w", Label: "worker", Not: "it was handed to none"},
-		{Key: "f", Label: "workflow", Help: "the tree that it is in", To: Effect{Handled: true, Open: keymap.InXray, Execution: x.ID}},
+		{Key: "f", Label: "workflow", Help: "the tree that it is in", To: OpenTree(x.ID)},
 	}
 	if x.WorkerID != nil {
 		list[3] = Relation{
@@ -73,15 +73,15 @@ func recorded(f *monitor.Family) []Relation {
 		letter = Relation{Key: "d", Label: "dead letter", Help: strconv.FormatInt(l.ID, 10) + "  " + l.Reason + "  " + l.Decision, To: OpenLetter(l.ID)}
 	}
 	if c := f.Enforcement; c != nil {
-		cause = Relation{Key: "e", Label: "enforcement", Help: strconv.FormatInt(c.ID, 10) + "  " + c.Status, To: OpenRecordID(RecordEnforcement, c.ID)}
-		rule = Relation{Key: "u", Label: "rule", Help: c.RuleRef, To: OpenRecord(RecordRule, c.RuleRef)}
+		cause = Relation{Key: "e", Label: "enforcement", Help: strconv.FormatInt(c.ID, 10) + "  " + c.Status, To: ShownBy("enforcement", strconv.FormatInt(c.ID, 10))}
+		rule = Relation{Key: "u", Label: "rule", Help: c.RuleRef, To: ShownBy("rule", c.RuleRef)}
 		if c.Event != 0 {
-			event = Relation{Key: "v", Label: "event", Help: strconv.FormatInt(c.Event, 10) + "  " + c.TriggerRef, To: OpenRecordID(RecordEvent, c.Event)}
+			event = Relation{Key: "v", Label: "event", Help: strconv.FormatInt(c.Event, 10) + "  " + c.TriggerRef, To: ShownBy("event", strconv.FormatInt(c.Event, 10))}
 		}
 	}
 	if len(f.Inquiries) > 0 {
 		at := f.Inquiries[0]
-		inquiry = Relation{Key: "i", Label: "inquiry", Help: strconv.FormatInt(at, 10), To: Effect{Handled: true, Open: keymap.InInquiries, Inquiry: at}}
+		inquiry = Relation{Key: "i", Label: "inquiry", Help: strconv.FormatInt(at, 10), To: OpenInquiry(at)}
 	}
 	return []Relation{letter, cause, event, rule, inquiry}
 }
@@ -111,7 +111,7 @@ func retries(x *monitor.Execution, f *monitor.Family) []Relation {
 // ActionRelations is what the queues of an action have to do with.
 func ActionRelations(ref string) []Relation {
 	to := func(filter string) Effect {
-		return Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + ref + filter}
+		return OpenList(keymap.InExecutions, "action:"+ref+filter)
 	}
 	return []Relation{
 		{Key: "x", Label: "executions", Help: "all of its action", To: to("")},
@@ -124,12 +124,12 @@ func ActionRelations(ref string) []Relation {
 func WorkerRelations(id int64) []Relation {
 	worker := "worker:" + strconv.FormatInt(id, 10)
 	to := func(filter string) Effect {
-		return Effect{Handled: true, Open: keymap.InExecutions, Filter: filter}
+		return OpenList(keymap.InExecutions, filter)
 	}
 	return []Relation{
 		{Key: "x", Label: "executions", Help: "all of it", To: to(worker)},
 		{Key: "n", Label: "unfinished", Help: "what it has now", To: to(worker + " status:scheduled,running,canceling")},
 		{Key: "f", Label: "failed", Help: "what went wrong on it", To: to(worker + " status:failed,timeout,abandoned")},
-		{Key: "d", Label: "dead letters", Help: "the view of dead letters", To: Effect{Handled: true, Open: keymap.InDeadLetters}},
+		{Key: "d", Label: "dead letters", Help: "the view of dead letters", To: Open(keymap.InDeadLetters)},
 	}
 }

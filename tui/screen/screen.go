@@ -9,6 +9,8 @@ package screen
 import (
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
@@ -34,7 +36,6 @@ const (
 	FeedAudit       Feed = "audit"
 	FeedAlerts      Feed = "alerts"
 	FeedFamily      Feed = "family"
-	FeedRecord      Feed = "record"
 	FeedWorkflows   Feed = "workflows"
 	FeedWorkflow    Feed = "workflow"
 	FeedInquiries   Feed = "inquiries"
@@ -55,9 +56,6 @@ const (
 	FeedQueuesPast  Feed = "queues-past"
 	FeedWorkersPast Feed = "workers-past"
 )
-
-// Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLedger, FeedRoute, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast, FeedMatches}
 
 // Matches is how many executions a filter matches, and which question of the list that
 // answers.
@@ -122,9 +120,10 @@ type Searchable interface {
 
 // Showing is a screen that shows one thing out of many, such as one execution.
 type Showing interface {
-	// Shown names it, and ShowAgain turns back to it.
+	// Shown names it, and Show turns to another, to its beginning. A name that means
+	// nothing here turns to none.
 	Shown() string
-	ShowAgain(name string)
+	Show(name string)
 }
 
 // Revealing is a screen that can show secrets. They are masked again when it is
@@ -148,29 +147,20 @@ type Taker interface {
 	Asked() int
 }
 
+// Nav is a place in the dashboard.
+type Nav struct {
+	View View
+	// Shown names what is shown there, where the view is Showing; empty leaves that to it.
+	Shown string
+	// Filter is put in place there, and Row is the key of the row to go to, unless they are
+	// empty.
+	Filter, Row string
+}
+
 // Effect is what an action asks of the root model. The zero value asks nothing.
 type Effect struct {
-	// Open names a view to go to.
-	Open View
-	// Execution is what to open in the view of one execution.
-	Execution int64
-	// Queue is what to open in the view of one queue.
-	Queue int64
-	// Worker is what to open in the view of one worker.
-	Worker int64
-	// Workflow is what to open in the view of workflows, by its execution.
-	Workflow int64
-	// Inquiry is what to open in the view of inquiries.
-	Inquiry int64
-	// Letter is the letter of the ledger to open in the view of one; zero opens the one
-	// under the cursor of the list.
-	Letter int64
-	// Record is what to open in the view of one record.
-	Record RecordRef
-	// Filter is put in place in the opened view when Open is set.
-	Filter string
-	// Row is the key of the row to go to in the opened view.
-	Row string
+	// Open is the place to go to, none while it names no view.
+	Open Nav
 	// Refetch asks for new data of a feed at once.
 	Refetch Feed
 	// Take asks to mark every row that the filter matches now, not only those that
@@ -217,17 +207,17 @@ func (e *Env) Since(at time.Time) time.Duration { return e.Now.Sub(at) }
 
 // Data is what was read last.
 type Data struct {
-	Overview    *monitor.Overview        `json:"overview,omitempty"`
+	Overview    *alerting.Overview       `json:"overview,omitempty"`
 	Broker      *monitor.Broker          `json:"broker,omitempty"`
 	Queues      *monitor.Queues          `json:"queues,omitempty"`
-	Queue       *monitor.QueueDetail     `json:"queue,omitempty"`
+	Queue       *explain.QueueDetail     `json:"queue,omitempty"`
 	Executions  *monitor.Executions      `json:"executions,omitempty"`
 	Execution   *monitor.ExecutionDetail `json:"execution,omitempty"`
 	Matches     *Matches                 `json:"matches,omitempty"`
 	Workers     *monitor.Workers         `json:"workers,omitempty"`
 	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
 	Audit       *monitor.Audit           `json:"audit,omitempty"`
-	Alerts      *monitor.Alerts          `json:"alerts,omitempty"`
+	Alerts      *alerting.Alerts         `json:"alerts,omitempty"`
 	Workflows   *monitor.WorkflowBoard   `json:"workflows,omitempty"`
 	Workflow    *monitor.WorkflowDetail  `json:"workflow,omitempty"`
 	Inquiries   *monitor.InquiryPage     `json:"inquiries,omitempty"`
@@ -238,7 +228,6 @@ type Data struct {
 	Route       *monitor.Route           `json:"route,omitempty"`
 	Past        *monitor.Past            `json:"past,omitempty"`
 	Family      *monitor.Family          `json:"family,omitempty"`
-	Record      *Record                  `json:"record,omitempty"`
 	Line        *monitor.Line            `json:"line,omitempty"`
 	Glance      *Glance                  `json:"glance,omitempty"`
 	Worker      *monitor.WorkerDetail    `json:"worker,omitempty"`

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -32,7 +34,7 @@ func WorkerSeries(id int64) string { return "worker " + strconv.FormatInt(id, 10
 
 // AlertSeries names the course of what an alert is about. Of dead letters and of queues
 // it is known from before the alert, and from before the dashboard began.
-func (d *Data) AlertSeries(a *monitor.Alert) string {
+func (d *Data) AlertSeries(a *alerting.Alert) string {
 	switch a.Measure {
 	case "dead_letter_depth", "dead_letters_growth":
 		return SeriesDead
@@ -51,100 +53,54 @@ func (d *Data) AlertSeries(a *monitor.Alert) string {
 	return alertSeries(a)
 }
 
-func alertSeries(a *monitor.Alert) string { return "alert " + AlertKey(a.Rule, a.Target) }
+func alertSeries(a *alerting.Alert) string { return "alert " + AlertKey(a.Rule, a.Target) }
 
 // ageing are the measures that grow by a second each second for as long as their
 // alerts last, so that their course is known without having been seen.
 var ageing = []string{"heartbeat_age", "replica_silence", "loop_silence", "outbox_age", "stuck_seconds"}
 
-// Apply puts what was read into the store and extends the trends; now dates
-// what carries no database time of its own. It reports false for a value it
-// does not know.
-func (d *Data) Apply(result any, now time.Time) bool {
-	switch r := result.(type) {
-	case *monitor.Overview:
-		d.Overview = r
-		d.History.Record(SeriesDone, r.At, float64(r.Queues.Completed))
-		d.History.Record(SeriesQueued, r.At, float64(r.Queues.Queued))
-		d.recordQueues(r.At, r.Top)
-		d.recordWorkers(r.At, r.WorkerList)
-		if r.Alerts != nil && r.Alerts.Evaluated {
-			d.recordAlerts(r.At, r.Alerts)
-		}
-	case *monitor.Broker:
-		d.Broker = r
-		if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
-			d.History.Record(SeriesDead, now, float64(q.Ready))
-		}
-	case *Matches:
-		d.Matches = r
-	case *monitor.Queues:
-		d.Queues = r
-		d.recordQueues(r.At, r.List)
-	case *monitor.Workers:
-		d.Workers = r
-		d.recordWorkers(r.At, r.List)
-	case *monitor.Alerts:
-		d.Alerts = r
-		d.recordAlerts(r.At, r)
-	case *monitor.Past:
-		d.takePast(r)
-	case *monitor.QueueDetail:
-		d.Queue = r
-		d.recordQueues(r.At, []monitor.Queue{r.Queue})
-	case *monitor.QueuesPast:
-		d.QueuesPast = r
-		d.seedQueues(r)
-	case *monitor.WorkersPast:
-		d.WorkersPast = r
-		d.seedWorkers(r)
-	default:
-		return d.put(result)
+// PutOverview stores the overview and extends the trends with it.
+func (d *Data) PutOverview(r *alerting.Overview) {
+	d.Overview = r
+	d.History.Record(SeriesDone, r.At, float64(r.Queues.Completed))
+	d.History.Record(SeriesQueued, r.At, float64(r.Queues.Queued))
+	d.recordQueues(r.At, r.Top)
+	d.recordWorkers(r.At, r.WorkerList)
+	if r.Alerts != nil && r.Alerts.Evaluated {
+		d.recordAlerts(r.At, r.Alerts)
 	}
-	return true
 }
 
-// put puts into the store what no trend is made of.
-func (d *Data) put(result any) bool {
-	switch r := result.(type) {
-	case *monitor.Line:
-		d.Line = r
-	case *Glance:
-		d.Glance = r
-	case *monitor.WorkerDetail:
-		d.Worker = r
-	case *monitor.Executions:
-		d.Executions = r
-	case *monitor.ExecutionDetail:
-		d.Execution = r
-	case *monitor.DeadLetters:
-		d.DeadLetters = r
-	case *monitor.Checks:
-		d.Checks = r
-	case *monitor.Audit:
-		d.Audit = r
-	case *monitor.WorkflowBoard:
-		d.Workflows = r
-	case *monitor.WorkflowDetail:
-		d.Workflow = r
-	case *monitor.InquiryPage:
-		d.Inquiries = r
-	case *monitor.InquiryDetail:
-		d.Inquiry = r
-	case *monitor.LedgerDetail:
-		d.Letter = r
-	case *monitor.LedgerPage:
-		d.LedgerPage = r
-	case *monitor.Route:
-		d.Route = r
-	case *monitor.Family:
-		d.Family = r
-	case *Record:
-		d.Record = r
-	default:
-		return false
+// PutBroker stores what the broker says, which carries no time of the database.
+func (d *Data) PutBroker(r *monitor.Broker, now time.Time) {
+	d.Broker = r
+	if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
+		d.History.Record(SeriesDead, now, float64(q.Ready))
 	}
-	return true
+}
+
+// PutQueues stores the queues and extends their trends.
+func (d *Data) PutQueues(r *monitor.Queues) {
+	d.Queues = r
+	d.recordQueues(r.At, r.List)
+}
+
+// PutQueue stores one queue and extends its trends.
+func (d *Data) PutQueue(r *explain.QueueDetail) {
+	d.Queue = r
+	d.recordQueues(r.At, []monitor.Queue{r.Queue})
+}
+
+// PutWorkers stores the workers and extends their trends.
+func (d *Data) PutWorkers(r *monitor.Workers) {
+	d.Workers = r
+	d.recordWorkers(r.At, r.List)
+}
+
+// PutAlerts stores the alerts and extends the course of what they are about.
+func (d *Data) PutAlerts(r *alerting.Alerts) {
+	d.Alerts = r
+	d.recordAlerts(r.At, r)
 }
 
 func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {
@@ -159,8 +115,9 @@ func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {
 	}
 }
 
-// seedQueues begins the trends of queues with the last hour.
-func (d *Data) seedQueues(p *monitor.QueuesPast) {
+// PutQueuesPast begins the trends of queues with the last hour.
+func (d *Data) PutQueuesPast(p *monitor.QueuesPast) {
+	d.QueuesPast = p
 	for i := range p.List {
 		for _, minute := range p.List[i].Minutes {
 			d.History.Backfill(QueueSeries(p.List[i].ID), minute.At, minute.Depth)
@@ -169,9 +126,10 @@ func (d *Data) seedQueues(p *monitor.QueuesPast) {
 	}
 }
 
-// seedWorkers begins the trends of workers with the last hour, and fills what no poll
+// PutWorkersPast begins the trends of workers with the last hour, and fills what no poll
 // has seen since.
-func (d *Data) seedWorkers(p *monitor.WorkersPast) {
+func (d *Data) PutWorkersPast(p *monitor.WorkersPast) {
+	d.WorkersPast = p
 	for i := range p.List {
 		for _, minute := range p.List[i].Minutes {
 			d.History.Backfill(WorkerSeries(p.List[i].ID), minute.At, minute.Slots)
@@ -188,7 +146,7 @@ func (d *Data) recordWorkers(at time.Time, list []monitor.Worker) {
 }
 
 // recordAlerts keeps the values of what is open, so that it is seen whether they grow.
-func (d *Data) recordAlerts(at time.Time, a *monitor.Alerts) {
+func (d *Data) recordAlerts(at time.Time, a *alerting.Alerts) {
 	for i := range a.Open {
 		one := &a.Open[i]
 		if one.NotEvaluated {
@@ -222,8 +180,8 @@ func (d *Data) StaleAfter() time.Duration {
 
 // Findings is what needs attention, the worst first; a source that cannot be
 // reached comes before everything, and what follows from that behind it.
-func (e *Env) Findings() []monitor.Finding {
-	var found []monitor.Finding
+func (e *Env) Findings() []alerting.Finding {
+	var found []alerting.Finding
 	broker := -1
 	for _, source := range []struct {
 		feed Feed
@@ -234,15 +192,15 @@ func (e *Env) Findings() []monitor.Finding {
 			if source.feed == FeedBroker {
 				broker = len(found)
 			}
-			found = append(found, monitor.Finding{
-				Level: monitor.LevelCritical, Target: string("overview"),
-				Text: source.name + " " + cmp.Or(monitor.Cause(f.Err), "cannot be read"), Since: &since, Hint: f.Err.Error(),
+			found = append(found, alerting.Finding{
+				Level: alerting.LevelCritical, Target: string("overview"),
+				Text: source.name + " " + cmp.Or(explain.Cause(f.Err), "cannot be read"), Since: &since, Hint: f.Err.Error(),
 			})
 		}
 	}
 	found = append(found, e.Data.judge(e.Heard())...)
 	if e.Data.Overview.CutOff() {
-		return monitor.FoldBroker(found, broker)
+		return alerting.FoldBroker(found, broker)
 	}
 	return found
 }
@@ -276,7 +234,7 @@ const judgedWithin = time.Minute
 
 // judged is the overview with the alerts that were evaluated here while no replica does
 // that, so that every view says the same.
-func (d *Data) judged() *monitor.Overview {
+func (d *Data) judged() *alerting.Overview {
 	a := d.Alerts
 	if !d.Unevaluated() || a == nil || !a.Judged || d.Overview.At.Sub(a.At) > judgedWithin {
 		return d.Overview
@@ -289,17 +247,17 @@ func (d *Data) judged() *monitor.Overview {
 // attention is the last judgement with what it was made of: a frame asks for it several
 // times, and it changes only with what is read.
 type attention struct {
-	overview *monitor.Overview
-	alerts   *monitor.Alerts
+	overview *alerting.Overview
+	alerts   *alerting.Alerts
 	broker   *monitor.Broker
 	growth   int64
 	grown    bool
 	made     bool
-	found    []monitor.Finding
+	found    []alerting.Finding
 }
 
-// judge is monitor.Attention of what was read last.
-func (d *Data) judge(heard *monitor.Broker) []monitor.Finding {
+// judge is alerting.Attention of what was read last.
+func (d *Data) judge(heard *monitor.Broker) []alerting.Finding {
 	a := attention{overview: d.Overview, alerts: d.Alerts, broker: heard, made: true}
 	a.growth, a.grown = d.History.Change(SeriesDead, 5*time.Minute)
 	if last := d.attention; last.overview == a.overview && last.alerts == a.alerts && last.broker == a.broker &&
@@ -310,7 +268,7 @@ func (d *Data) judge(heard *monitor.Broker) []monitor.Finding {
 	if a.grown {
 		growth = &a.growth
 	}
-	a.found = monitor.Attention(d.judged(), heard, growth)
+	a.found = alerting.Attention(d.judged(), heard, growth)
 	d.attention = a
 	return a.found
 }

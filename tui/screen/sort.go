@@ -42,34 +42,6 @@ func (o Order) Arrow(descending bool) string {
 	return "↑"
 }
 
-// Sorted is the order of a list. A screen embeds it, sets the order with Sort and
-// puts its rows in that order itself.
-type Sorted struct {
-	keys  []string
-	order Order
-}
-
-// NewSorted makes an order by the first of the columns.
-func NewSorted(keys ...string) Sorted { return Sorted{keys: keys} }
-
-// SortKeys lists the columns to choose from.
-func (s *Sorted) SortKeys() []string { return s.keys }
-
-// Order is the order in place.
-func (s *Sorted) Order() Order { return s.order }
-
-// SortKey is the column in place.
-func (s *Sorted) SortKey() string { return s.keys[s.order.Column] }
-
-// Sort puts another order in place and reports whether there is such a column.
-func (s *Sorted) Sort(order Order) bool {
-	if order.Column < 0 || order.Column >= len(s.keys) {
-		return false
-	}
-	s.order = order
-	return true
-}
-
 // Troubled is a screen that can leave out what means no trouble, which the action
 // Problems turns on and off.
 type Troubled interface {

@@ -161,13 +161,6 @@ func (s *Settings) read(r *reader, root *yaml.Node) {
 			r.entries(node, "contexts", func(key, value *yaml.Node) { s.readContext(r, key, value) })
 		},
 		"keys": func(node *yaml.Node) { s.readKeys(r, node) },
-		"commands": func(node *yaml.Node) {
-			r.entries(node, "commands", func(key, value *yaml.Node) {
-				c := r.readCommand(key, value)
-				s.Commands = append(s.Commands, c)
-				s.keysAt[c.Action()] = c.At
-			})
-		},
 		"bookmarks": func(node *yaml.Node) {
 			r.entries(node, "bookmarks", func(key, value *yaml.Node) { s.addBookmark(r, key, r.readBookmark(key, value)) })
 		},

@@ -1,6 +1,6 @@
 // Package settings reads what an operator has set up for the dashboard:
 // $XDG_CONFIG_HOME/attune/tui.yaml, with the installations that it can be turned
-// to, how it looks, and the keys, commands and bookmarks of its operator.
+// to, how it looks, and the keys and bookmarks of its operator.
 //
 // The file is read strictly. A key that is not known, a value of another type
 // and a key that stands twice are errors with the file and the line, and with
@@ -41,11 +41,10 @@ type Settings struct {
 	NoHints bool
 	// Contexts are in the order of the file.
 	Contexts []Context
-	// Keys are the actions that have other keys, Commands what has a key besides.
-	// Keymap is what comes of both, nil where nothing is changed.
-	Keys     []keymap.Change
-	Commands []Command
-	Keymap   *keymap.Map
+	// Keys are the actions that have other keys. Keymap is the key map with these
+	// changes, nil where there are none.
+	Keys   []keymap.Change
+	Keymap *keymap.Map
 	// Bookmarks are those of the file and those that were saved.
 	Bookmarks []Bookmark
 	// Warnings are the lines that the operator should see once.

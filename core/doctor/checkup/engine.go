@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/core/monitor"
@@ -160,7 +161,7 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 	if v.wires != nil {
 		listed = v.wires.consumers
 	}
-	others, err := monitor.OtherExecutors(ctx, v.Broker, listed, len(v.alive()))
+	others, err := alerting.OtherExecutors(ctx, v.Broker, listed, len(v.alive()))
 	switch {
 	case err != nil:
 		return Finding{}, err

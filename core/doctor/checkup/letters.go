@@ -8,6 +8,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // lookLetters asks whether a dead letter of each routing key would be kept. A
@@ -50,8 +51,8 @@ func lookLetters(ctx context.Context, v *visit) (Finding, error) {
 		found = found.with("no replica handles them: message_queue.rabbitmq.dead_letter.enabled is false")
 	}
 	if queue.Ready > 0 {
-		found = found.with(monitor.Plural(queue.Ready, "letter waits", "letters wait") + " in " + message.QueueDeadLetter + ", " +
-			monitor.Plural(queue.Consumers, "consumer", "consumers"))
+		found = found.with(phrase.Plural(queue.Ready, "letter waits", "letters wait") + " in " + message.QueueDeadLetter + ", " +
+			phrase.Plural(queue.Consumers, "consumer", "consumers"))
 	}
 	return found, nil
 }

@@ -7,10 +7,13 @@
 package alerts
 
 import (
+	"cmp"
 	"strings"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -18,68 +21,166 @@ import (
 
 // Alerts is the view.
 type Alerts struct {
-	env *screen.Env
-	screen.Filtered
-	screen.Sorted
+	*list.List[row]
 
-	table, past *widget.Table
-	rows        []row
-	keys        []string
-	cleared     clearedRows
-	problems    bool
-	// brief leaves out what stands below the list.
-	brief bool
+	env     *screen.Env
+	past    *widget.Table
+	cleared clearedRows
 	// onPast is true while what was cleared has the focus.
 	onPast bool
-	// first and pastFirst are the lines of the body on which the lists begin.
+	// first and pastFirst are the lines of the body on which the lists were last drawn.
 	first, pastFirst int
-}
-
-var columns = []widget.Column{
-	{Title: "", Width: 1},
-	{Title: "LEVEL", Width: 9},
-	{Title: "RULE", Width: 20, Middle: true},
-	{Title: "DETAIL", Width: 34, Grow: true},
-	{Title: "SINCE", Width: 6, Right: true},
-	{Title: "SEEN", Width: 4, Right: true},
-	{Title: "TARGET", Width: 24, Middle: true, Priority: 1},
-	{Title: "TREND", Width: trendWidth, Priority: 2},
 }
 
 // trendWidth is the room of a trend, whose span is trendSpan.
 const trendWidth = 8
 
+var fields = []list.Field[row]{
+	{
+		Column: widget.Column{Width: 1},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			look, _ := r.look(e)
+			return widget.Cell{Text: look.Glyph, Role: look.Role}
+		},
+	},
+	{
+		Term: filter.Field{
+			Name: "rule", Kind: filter.Text, Help: "its rule, or the name of a check; a star stands for anything",
+		},
+		Texts: list.Text(ruleOf), Offer: true,
+	},
+	{
+		Column: widget.Column{Title: "LEVEL", Width: 9},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			look, word := r.look(e)
+			return widget.Cell{Text: word, Role: look.Role}
+		},
+		Term: filter.Field{
+			Name: "level", Kind: filter.Word, Help: "how bad it is",
+			Values: []string{"critical", "warning", "info", "pending", "explained", "check"},
+		},
+		Texts: list.Text(func(r *row) string {
+			if r.check != nil {
+				return "check"
+			}
+			return r.class()
+		}),
+		By: list.By[row]{Digit: 1, Name: "level", Compare: list.Least((*row).rank)},
+	},
+	{
+		Column: widget.Column{Title: "RULE", Width: 20, Middle: true}, Cell: list.Plain(ruleOf),
+		By: list.By[row]{Digit: 3, Name: "rule", Up: true, Compare: list.Least(ruleOf)},
+	},
+	{
+		Column: widget.Column{Title: "DETAIL", Width: 34, Grow: true},
+		Cell:   list.Plain(func(r *row) string { return r.text }),
+	},
+	{
+		Column: widget.Column{Title: "SINCE", Width: 6, Right: true},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.since(e)} },
+		By: list.By[row]{Digit: 2, Name: "since", Compare: func(e *screen.Env, x, y *row) int {
+			return cmp.Compare(y.age(e), x.age(e))
+		}},
+	},
+	{
+		Column: widget.Column{Title: "SEEN", Width: 4, Right: true},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			switch {
+			case r.alert == nil:
+				return widget.Cell{Text: "-"}
+			case r.alert.Times > 0:
+				return widget.Cell{Text: e.Num(r.alert.Times)}
+			}
+			return widget.Cell{Text: widget.Unknown}
+		},
+		By: list.By[row]{Digit: 5, Name: "seen", Compare: list.Most((*row).times)},
+	},
+	{
+		Column: widget.Column{Title: "TARGET", Width: 24, Middle: true, Priority: 1},
+		Cell:   list.Dim(func(r *row) string { return r.target }),
+		Term:   filter.Field{Name: "target", Kind: filter.Within, Help: "what it is about"},
+		Texts: func(_ *screen.Env, r *row) []string {
+			if r.check != nil {
+				return r.check.Objects
+			}
+			return []string{r.target}
+		},
+		By: list.By[row]{Digit: 4, Name: "target", Up: true, Compare: list.Least(func(r *row) string { return r.target })},
+	},
+	{
+		Column: widget.Column{Title: "TREND", Width: trendWidth, Priority: 2},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			if r.alert == nil {
+				return widget.Cell{Text: "-"}
+			}
+			look, _ := r.look(e)
+			return widget.Cell{Text: e.Spark(e.Data.AlertSeries(r.alert), trendSpan, trendWidth), Role: look.Role}
+		},
+	},
+	{
+		Term: filter.Field{Name: "measure", Kind: filter.Text, Help: "what is measured"},
+		Texts: func(_ *screen.Env, r *row) []string {
+			if r.alert == nil {
+				return nil
+			}
+			return []string{r.alert.Measure}
+		},
+		Offer: true,
+	},
+	{
+		Term:  filter.Field{Name: "view", Kind: filter.Text, Help: "the view that it leads to"},
+		Texts: list.Text(func(r *row) string { return string(r.open().Open.View) }), Offer: true,
+	},
+	{
+		Term: filter.Field{
+			Name: "state", Kind: filter.Word, Values: []string{"open", "acked", "muted", "cleared"},
+			Help: "whether it lasts, and what was done about it here",
+		},
+		Texts: func(e *screen.Env, r *row) []string { return []string{r.state(e)} },
+	},
+	{
+		Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "since when it lasts"},
+		Number: func(e *screen.Env, r *row) (float64, bool) { return r.age(e).Seconds(), r.alert != nil },
+	},
+	{
+		Term:   filter.Field{Name: "seen", Kind: filter.Number, Help: "how often it fired within a day"},
+		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(r.times()), r.times() > 0 },
+	},
+}
+
+func ruleOf(r *row) string { return r.rule }
+
 // New makes the view.
 func New(env *screen.Env) *Alerts {
-	v := &Alerts{
-		env: env, table: widget.NewTable(columns), past: widget.NewTable(clearedColumns), Filtered: screen.NewFiltered(fields),
-		Sorted: screen.NewSorted(sortKeys...),
-	}
+	v := &Alerts{env: env, past: widget.NewTable(clearedColumns)}
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InAlerts, Title: "Alerts", One: "alert", Many: "alerts",
+		Feed:  screen.FeedAlerts,
+		On:    []screen.Feed{screen.FeedChecks, screen.FeedOverview, screen.FeedBroker},
+		Needs: v.needs, Behind: v.behind,
+		Read: func() bool { return env.Data.Alerts != nil }, Rows: v.rows, Fields: fields, Known: v.known,
+		Any:     func(r *row) []string { return []string{r.rule, r.text, r.target} },
+		Key:     func(r *row) string { return r.key },
+		Trouble: v.troubles,
+		After:   v.gatherCleared,
+		Thing:   thing,
+	})
 	v.past.Focus(false)
 	return v
 }
 
-// Table is the list, with its marks and columns.
-func (v *Alerts) Table() *widget.Table { return v.table }
-
-// Problems reports whether only what means trouble is listed.
-func (v *Alerts) Problems() bool { return v.problems }
-
-// View is the name of the screen.
-func (v *Alerts) View() screen.View { return keymap.InAlerts }
-
-// Feeds is what the view needs polled: the letters too while an alert is about them,
-// since they say where they came from.
-func (v *Alerts) Feeds() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedAlerts, screen.FeedChecks, screen.FeedQueuesPast}
+// needs are the checks, and the letters too while an alert is about them, since they say where
+// they came from.
+func (v *Alerts) needs() []screen.Feed {
+	feeds := []screen.Feed{screen.FeedChecks, screen.FeedQueuesPast}
 	if v.aboutLetters() {
 		feeds = append(feeds, screen.FeedDeadLetters)
 	}
 	return feeds
 }
 
-// Behind names the letters when an alert is about them and they were not read yet.
-func (v *Alerts) Behind() screen.Feed {
+// behind names the letters when an alert is about them and they were not read yet.
+func (v *Alerts) behind() screen.Feed {
 	d := v.env.Data
 	if v.aboutLetters() && d.DeadLetters == nil && d.Fresh(screen.FeedDeadLetters).Err == nil {
 		return screen.FeedDeadLetters
@@ -111,17 +212,17 @@ func (v *Alerts) Title() (left, right string) {
 	if v.env.Data.Alerts == nil {
 		return "Alerts", ""
 	}
-	order := "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column != byRule && v.Order().Column != byTarget)
-	parts := append([]string{screen.ListTitle(order, v.problems, v.Filter())}, v.counts()...)
+	parts := append([]string{v.Arranged()}, v.counts()...)
 	return "Alerts", strings.Join(parts, " · ") + v.env.Mark(screen.FeedAlerts)
 }
 
 // counts says how much there is of each level.
 func (v *Alerts) counts() []string {
 	by := map[string]int64{}
-	for i := range v.rows {
-		class := v.rows[i].class()
-		if v.env.Quiet.MutedFor(v.rows[i].key, v.env.Clock) > 0 {
+	for i := range v.Listed() {
+		r := &v.Listed()[i]
+		class := r.class()
+		if v.env.Quiet.MutedFor(r.key, v.env.Clock) > 0 {
 			class = "muted"
 		}
 		by[class]++
@@ -138,25 +239,9 @@ func (v *Alerts) counts() []string {
 	return parts
 }
 
-// SetFilter keeps the alerts that pass, of what was cleared too.
-func (v *Alerts) SetFilter(text string) error {
-	if err := v.SetQuery(text); err != nil {
-		return err
-	}
-	v.gather(true)
-	return nil
-}
-
-// SetOrder orders the list.
-func (v *Alerts) SetOrder(order screen.Order) {
-	if v.Sort(order) {
-		v.gather(true)
-	}
-}
-
 // Select puts the cursor on a line of the body.
 func (v *Alerts) Select(line int) bool {
-	if v.table.Select(line - v.first - 1) {
+	if v.Table().Select(line - v.first - 1) {
 		v.focus(false)
 		return true
 	}
@@ -169,7 +254,7 @@ func (v *Alerts) Select(line int) bool {
 
 func (v *Alerts) focus(past bool) {
 	v.onPast = past && v.cleared.Len() > 0
-	v.table.Focus(!v.onPast)
+	v.Table().Focus(!v.onPast)
 	v.past.Focus(v.onPast)
 }
 
@@ -180,28 +265,13 @@ func (v *Alerts) Leave() bool {
 	return was
 }
 
-// Changed takes over new data.
-func (v *Alerts) Changed(feed screen.Feed) {
-	switch feed {
-	case screen.FeedAlerts, screen.FeedChecks, screen.FeedOverview, screen.FeedBroker:
-		v.gather(false)
-	}
-}
-
 // Do carries out an action.
 func (v *Alerts) Do(action keymap.Action) screen.Effect {
-	at := v.focused()
-	if screen.MoveTable(at, action) {
-		return screen.Effect{Handled: true}
-	}
 	switch action {
 	case keymap.NextPane, keymap.PrevPane:
 		v.focus(!v.onPast)
-	case keymap.Problems:
-		v.problems = !v.problems
-		v.gather(true)
 	case keymap.Preview:
-		v.brief = !v.brief
+		v.SetPreviewed(!v.Previewed())
 		v.focus(false)
 	case keymap.Acknowledge, keymap.Mute:
 		return v.quiet(action)
@@ -211,26 +281,21 @@ func (v *Alerts) Do(action keymap.Action) screen.Effect {
 		}
 		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
 	default:
-		return screen.Effect{}
+		if v.onPast && screen.MoveTable(v.past, action) {
+			return screen.Effect{Handled: true}
+		}
+		return v.List.Do(action)
 	}
 	return screen.Effect{Handled: true}
 }
 
-func (v *Alerts) focused() *widget.Table {
-	if v.onPast {
-		return v.past
-	}
-	return v.table
-}
-
 // current is the row under the cursor, or nil.
 func (v *Alerts) current() *row {
-	list := v.rows
-	if v.onPast {
-		list = v.cleared.rows
+	if !v.onPast {
+		return v.Current()
 	}
-	if at := v.focused().Cursor(); at >= 0 && at < len(list) {
-		return &list[at]
+	if at := v.past.Cursor(); at >= 0 && at < len(v.cleared.rows) {
+		return &v.cleared.rows[at]
 	}
 	return nil
 }
@@ -253,47 +318,19 @@ func (v *Alerts) quiet(action keymap.Action) screen.Effect {
 	default:
 		note = "Heard again."
 	}
-	v.gather(true)
+	v.Rebuild(true)
 	return screen.Effect{Handled: true, Note: note}
-}
-
-// Len is the number of rows.
-func (v *Alerts) Len() int { return len(v.rows) }
-
-// Key identifies a row.
-func (v *Alerts) Key(i int) string { return v.rows[i].key }
-
-// Cells are the texts of a row.
-func (v *Alerts) Cells(i int, into []widget.Cell) []widget.Cell {
-	e, r := v.env, &v.rows[i]
-	look, word := v.look(r)
-	since, seen, trend := "-", "-", "-"
-	if a := r.alert; a != nil {
-		since, seen = widget.Age(e.Since(a.Since)), widget.Unknown
-		if a.Times > 0 {
-			seen = e.Num(a.Times)
-		}
-		trend = e.Spark(e.Data.AlertSeries(a), trendSpan, trendWidth)
-	}
-	if c := r.check; c != nil && c.Seen != nil { // it may be so for longer than anybody has looked
-		since = ">" + widget.Age(e.Since(*c.Seen))
-	}
-	return append(into,
-		widget.Cell{Text: look.Glyph, Role: look.Role}, widget.Cell{Text: word, Role: look.Role}, widget.Cell{Text: r.rule}, widget.Cell{Text: r.text},
-		widget.Cell{Text: since}, widget.Cell{Text: seen}, widget.Cell{Text: r.target, Role: theme.Dim}, widget.Cell{Text: trend, Role: look.Role},
-	)
 }
 
 // look is how the level of a row looks, and the word for it: what was done about it
 // here goes before how bad it is, which the sign says too.
-func (v *Alerts) look(r *row) (look theme.State, word string) {
-	e := v.env
+func (r *row) look(e *screen.Env) (look theme.State, word string) {
 	if r.check != nil {
 		return e.CheckLook(r.check.Status), "check"
 	}
 	look = e.Theme.Of(levelState(r.alert.Severity))
 	word = levelWords[r.alert.Severity]
-	if r.alert.State == monitor.AlertPending {
+	if r.alert.State == alerting.AlertPending {
 		look.Role, word = theme.Dim, "pending"
 	}
 	if r.cause != "" {
@@ -308,21 +345,11 @@ func (v *Alerts) look(r *row) (look theme.State, word string) {
 	return look, word
 }
 
-var levelWords = map[monitor.Level]string{monitor.LevelCritical: "crit", monitor.LevelWarning: "warn", monitor.LevelInfo: "info"}
+var levelWords = map[alerting.Level]string{alerting.LevelCritical: "crit", alerting.LevelWarning: "warn", alerting.LevelInfo: "info"}
 
-func levelState(level monitor.Level) string {
-	if level == monitor.LevelInfo {
+func levelState(level alerting.Level) string {
+	if level == alerting.LevelInfo {
 		return "idle"
 	}
 	return string(level)
 }
-
-var (
-	_ screen.Screen     = (*Alerts)(nil)
-	_ screen.Selectable = (*Alerts)(nil)
-	_ screen.Queryable  = (*Alerts)(nil)
-	_ screen.Sortable   = (*Alerts)(nil)
-	_ screen.Related    = (*Alerts)(nil)
-	_ screen.Follower   = (*Alerts)(nil)
-	_ screen.Leaver     = (*Alerts)(nil)
-)

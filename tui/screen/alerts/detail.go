@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -22,7 +22,7 @@ func (v *Alerts) details(w, h int) []string {
 		return v.ofCheck(r, w, h)
 	}
 	e, a := v.env, r.alert
-	look, _ := v.look(r)
+	look, _ := r.look(v.env)
 	title := strings.TrimSpace(a.Rule + " " + a.Target)
 	if r.found {
 		title = widget.Clean(a.Summary)
@@ -64,7 +64,7 @@ func (v *Alerts) labelled(label, text string, w int) []string {
 	return lines
 }
 
-func (v *Alerts) rule(name string) *monitor.AlertRule {
+func (v *Alerts) rule(name string) *alerting.AlertRule {
 	rules := v.env.Data.Alerts.Rules
 	for i := range rules {
 		if rules[i].Name == name {
@@ -75,7 +75,7 @@ func (v *Alerts) rule(name string) *monitor.AlertRule {
 }
 
 // value is what was measured last, how it went, and where the threshold is.
-func (v *Alerts) value(a *monitor.Alert, rule *monitor.AlertRule, w int) string {
+func (v *Alerts) value(a *alerting.Alert, rule *alerting.AlertRule, w int) string {
 	e := v.env
 	text := widget.Clean(a.Shown)
 	if text == "" {
@@ -96,7 +96,7 @@ func (v *Alerts) value(a *monitor.Alert, rule *monitor.AlertRule, w int) string 
 }
 
 // span says since when an alert is there, and until when it was.
-func (v *Alerts) span(a *monitor.Alert) string {
+func (v *Alerts) span(a *alerting.Alert) string {
 	since := string(a.Severity) + " since " + a.Since.UTC().Format("15:04:05Z")
 	if v.env.Since(a.Since).Hours() > 20 {
 		since = string(a.Severity) + " since " + a.Since.UTC().Format("2006-01-02 15:04:05Z")

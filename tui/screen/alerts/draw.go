@@ -3,7 +3,7 @@ package alerts
 import (
 	"time"
 
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -26,7 +26,7 @@ func (v *Alerts) Render(w, h int) []string {
 	blocks = append(blocks, v.checkBlock(w, checks)...)
 	recent := v.pastBlock(w, past)
 	room := max(2, rest-len(blocks)-len(recent))
-	lines = append(lines, v.list(a, w, min(room, max(len(v.rows)+2, 3)))...)
+	lines = append(lines, v.list(a, w, min(room, max(v.Len()+2, 3)))...)
 	lines = append(lines, blocks...)
 	if len(recent) > 0 {
 		v.pastFirst = len(lines) + 1
@@ -37,7 +37,7 @@ func (v *Alerts) Render(w, h int) []string {
 // share says how many lines the blocks below the list may take of those that are
 // left. The list keeps the larger part of a small window.
 func (v *Alerts) share(w, rest int) (details, checks, past int) {
-	if v.brief {
+	if !v.Previewed() {
 		return 0, 0, 0
 	}
 	if rest >= 12 {
@@ -60,12 +60,12 @@ func (v *Alerts) share(w, rest int) (details, checks, past int) {
 }
 
 // list is the table, or why there is nothing in it.
-func (v *Alerts) list(a *monitor.Alerts, w, h int) []string {
+func (v *Alerts) list(a *alerting.Alerts, w, h int) []string {
 	e := v.env
-	if len(v.rows) > 0 {
-		return widget.Fit(v.table.Lines(w, h, e.Theme), w, h)
+	if v.Len() > 0 {
+		return widget.Fit(v.Table().Lines(w, h, e.Theme), w, h)
 	}
-	if v.Filter() != "" || v.problems {
+	if v.Filter() != "" || v.Problems() {
 		return widget.Fit([]string{"", " " + e.Paint(theme.Dim, "Nothing that is open matches; esc clears the filter, z shows all.")}, w, h)
 	}
 	text := " " + e.Paint(theme.Dim, "Nothing that could be looked at needs attention.")
@@ -78,15 +78,15 @@ func (v *Alerts) list(a *monitor.Alerts, w, h int) []string {
 }
 
 // evaluation is the line about who watches.
-func (v *Alerts) evaluation(a *monitor.Alerts, w int) []string {
+func (v *Alerts) evaluation(a *alerting.Alerts, w int) []string {
 	e := v.env
 	if a.Evaluated && a.EvaluatedAt != nil {
 		unknown, quiet := 0, 0
 		for _, rule := range a.Rules {
 			switch rule.State {
-			case monitor.RuleUnknown:
+			case alerting.RuleUnknown:
 				unknown++
-			case monitor.RuleQuiet:
+			case alerting.RuleQuiet:
 				quiet++
 			}
 		}

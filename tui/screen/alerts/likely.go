@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -14,7 +15,7 @@ import (
 
 // likely is what probably lies behind an alert, by what else was read; without that,
 // what the rule means.
-func (v *Alerts) likely(a *monitor.Alert, rule *monitor.AlertRule) string {
+func (v *Alerts) likely(a *alerting.Alert, rule *alerting.AlertRule) string {
 	why := ""
 	switch {
 	case strings.HasPrefix(a.Measure, letterMeasures):
@@ -186,7 +187,7 @@ var tries = map[screen.View]string{
 	keymap.InBroker:      "enter shows the broker's queues and how they are wired",
 }
 
-func (v *Alerts) try(a *monitor.Alert) string {
+func (v *Alerts) try(a *alerting.Alert) string {
 	text := tries[screen.View(a.View)]
 	if w, at := v.worker(a.Target); a.Of == "worker" && w != nil {
 		switch v.env.Judge(w, at).Health {

@@ -28,16 +28,16 @@ func (v *Alerts) Relations() (title string, list []screen.Relation, ok bool) {
 	case "queue":
 		queue = screen.Relation{Key: "q", Label: "queue", Help: name, To: screen.OpenList(keymap.InQueues, action)}
 		executions = screen.Relation{Key: "x", Label: "executions", Help: "of " + action, To: screen.OpenList(keymap.InExecutions, "action:"+action)}
-		letters.Help, letters.To.Filter = "of "+action, "action:"+action
+		letters.Help, letters.To.Open.Filter = "of "+action, "action:"+action
 	case "worker":
 		quoted := filter.Quote(name)
 		worker = screen.Relation{Key: "w", Label: "worker", Help: name, To: screen.OpenList(keymap.InWorkers, quoted)}
 		executions = screen.Relation{Key: "x", Label: "executions", Help: "given to " + name, To: screen.OpenList(keymap.InExecutions, "worker:"+quoted)}
-		letters.Help, letters.To.Filter = "on their way to "+name, "from:"+quoted
+		letters.Help, letters.To.Open.Filter = "on their way to "+name, "from:"+quoted
 	}
 	opens := r.open()
 	return r.rule, []screen.Relation{
-		{Key: "t", Label: "target", Help: strings.TrimSpace(string(opens.Open) + "  " + opens.Filter), To: opens},
+		{Key: "t", Label: "target", Help: strings.TrimSpace(string(opens.Open.View) + "  " + opens.Open.Filter), To: opens},
 		queue, worker, executions, letters,
 		{Key: "m", Label: "broker", Help: "queues and wiring, " + monitor.DeadLetterQueue + " among them", To: screen.OpenList(keymap.InBroker, "")},
 	}, true

@@ -3,9 +3,9 @@ package alerts
 import (
 	"cmp"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
@@ -19,7 +19,7 @@ type row struct {
 	key, rule, target, text string
 
 	// One of these is set.
-	alert *monitor.Alert
+	alert *alerting.Alert
 	check *monitor.Check
 	// found is true of what no rule has raised: the dashboard found it.
 	found bool
@@ -28,9 +28,9 @@ type row struct {
 }
 
 // foundRow is a finding that no rule has raised.
-func foundRow(f *monitor.Finding, at time.Time) row {
-	a := &monitor.Alert{
-		Severity: f.Level, State: monitor.AlertFiring, Summary: f.Text, Hint: f.Hint, Since: at, View: f.Target, Filter: f.Filter,
+func foundRow(f *alerting.Finding, at time.Time) row {
+	a := &alerting.Alert{
+		Severity: f.Level, State: alerting.AlertFiring, Summary: f.Text, Hint: f.Hint, Since: at, View: f.Target, Filter: f.Filter,
 	}
 	if f.Since != nil {
 		a.Since = *f.Since
@@ -38,7 +38,7 @@ func foundRow(f *monitor.Finding, at time.Time) row {
 	return row{key: "found\x1f" + f.Text, rule: "-", text: f.Text, alert: a, found: true, target: cmp.Or(f.Filter, "-")}
 }
 
-func alertRow(a *monitor.Alert) row {
+func alertRow(a *alerting.Alert) row {
 	r := row{key: screen.AlertKey(a.Rule, a.Target), rule: a.Rule, text: a.Summary, alert: a, target: a.Target}
 	switch {
 	case a.Of != "":
@@ -76,7 +76,7 @@ func (r *row) class() string {
 		return "checks"
 	case r.cause != "":
 		return "explained"
-	case r.alert.State == monitor.AlertPending:
+	case r.alert.State == alerting.AlertPending:
 		return "pending"
 	default:
 		return string(r.alert.Severity)
@@ -86,56 +86,29 @@ func (r *row) class() string {
 // open turns to what the row is about.
 func (r *row) open() screen.Effect {
 	if r.check != nil {
-		return screen.Effect{Handled: true, Open: screen.View(cmp.Or(r.check.View, string(keymap.InBroker))), Filter: r.check.Filter}
+		return screen.OpenList(screen.View(cmp.Or(r.check.View, string(keymap.InBroker))), r.check.Filter)
 	}
-	return screen.Effect{Handled: true, Open: screen.View(r.alert.View), Filter: r.alert.Filter}
+	return screen.OpenList(screen.View(r.alert.View), r.alert.Filter)
 }
 
-// What the list can be sorted by.
-const (
-	byLevel = iota
-	bySince
-	byRule
-	byTarget
-	bySeen
-)
-
-var sortKeys = []string{"level", "since", "rule", "target", "seen"}
-
-// gather makes the rows anew: what is open, then the checks that failed. Alerts
-// behind a worse one about the same are left out. Nothing moves while the operator
-// reads, unless it was asked for.
-func (v *Alerts) gather(asked bool) {
+// rows are what is open, then the checks that failed. Alerts behind a worse one about the same
+// are left out.
+func (v *Alerts) rows() []row {
 	a := v.env.Data.Alerts
-	if a == nil {
-		return
-	}
 	var rows []row
-	add := func(r row) {
-		if v.Matches(asking{v, &r}) && v.troubles(&r) {
-			rows = append(rows, r)
-		}
-	}
 	causes := map[string]string{}
 	for _, f := range v.env.Findings() {
 		if causes[screen.AlertKey(f.Rule, f.About)] = f.Cause; f.Rule == "" {
-			add(foundRow(&f, a.At))
+			rows = append(rows, foundRow(&f, a.At))
 		}
 	}
 	for i := range a.Open {
 		if r := alertRow(&a.Open[i]); !a.Open[i].Behind {
 			r.cause = causes[r.key]
-			add(r)
+			rows = append(rows, r)
 		}
 	}
-	rows = append(rows, v.failedChecks()...)
-	old := v.keys
-	if asked {
-		old = nil
-	}
-	v.rows, v.keys = screen.Arrange(v.env, rows, old, v.compare, func(r *row) string { return r.key })
-	v.table.SetRows(v)
-	v.gatherCleared(a)
+	return append(rows, v.failedChecks()...)
 }
 
 // failedChecks are the checks that found something, the worst first.
@@ -149,9 +122,7 @@ func (v *Alerts) failedChecks() []row {
 		if s := c.List[i].Status; s != monitor.CheckProblem && s != monitor.CheckWarning {
 			continue
 		}
-		if r := checkRow(&c.List[i]); v.Matches(asking{v, &r}) {
-			rows = append(rows, r)
-		}
+		rows = append(rows, checkRow(&c.List[i]))
 	}
 	return rows
 }
@@ -160,25 +131,8 @@ func (v *Alerts) failedChecks() []row {
 // matters, and was neither acknowledged nor muted.
 func (v *Alerts) troubles(r *row) bool {
 	e := v.env
-	return !v.problems || r.alert.State == monitor.AlertFiring && r.alert.Severity != monitor.LevelInfo &&
+	return r.check != nil || r.alert.State == alerting.AlertFiring && r.alert.Severity != alerting.LevelInfo &&
 		!e.Quiet.Acked(r.key) && e.Quiet.MutedFor(r.key, e.Clock) == 0
-}
-
-func (v *Alerts) compare(x, y *row) int {
-	var c int
-	switch v.Order().Column {
-	case bySince:
-		c = cmp.Compare(v.age(y), v.age(x))
-	case byRule:
-		c = strings.Compare(x.rule, y.rule)
-	case byTarget:
-		c = strings.Compare(x.target, y.target)
-	case bySeen:
-		c = cmp.Compare(y.times(), x.times())
-	default:
-		c = x.rank() - y.rank()
-	}
-	return v.Order().Apply(c)
 }
 
 // rank orders rows by how bad they are: what fires before the checks, and those
@@ -188,11 +142,11 @@ func (r *row) rank() int {
 		return 2 + r.check.Status.Worst()
 	}
 	switch {
-	case r.alert.State == monitor.AlertPending, r.cause != "":
+	case r.alert.State == alerting.AlertPending, r.cause != "":
 		return 5
-	case r.alert.Severity == monitor.LevelCritical:
+	case r.alert.Severity == alerting.LevelCritical:
 		return 0
-	case r.alert.Severity == monitor.LevelWarning:
+	case r.alert.Severity == alerting.LevelWarning:
 		return 1
 	default:
 		return 4
@@ -207,14 +161,39 @@ func (r *row) times() int64 {
 }
 
 // age is since when a row is there; of a check it is since when it was seen.
-func (v *Alerts) age(r *row) time.Duration {
+func (r *row) age(e *screen.Env) time.Duration {
 	switch {
 	case r.alert == nil && r.check.Seen == nil:
 		return 0
 	case r.alert == nil:
-		return v.env.Since(*r.check.Seen)
+		return e.Since(*r.check.Seen)
 	}
-	return v.env.Since(r.alert.Since)
+	return e.Since(r.alert.Since)
+}
+
+// since is that in words: a check may have failed for longer than anybody has looked.
+func (r *row) since(e *screen.Env) string {
+	switch {
+	case r.alert == nil && r.check.Seen == nil:
+		return "-"
+	case r.alert == nil:
+		return ">" + widget.Age(r.age(e))
+	}
+	return widget.Age(r.age(e))
+}
+
+// state is whether it lasts, and what was done about it here.
+func (r *row) state(e *screen.Env) string {
+	switch {
+	case r.alert != nil && r.alert.Cleared != nil:
+		return "cleared"
+	case e.Quiet.MutedFor(r.key, e.Clock) > 0:
+		return "muted"
+	case e.Quiet.Acked(r.key):
+		return "acked"
+	default:
+		return "open"
+	}
 }
 
 // clearedRows are the alerts that have ended, the newest first.
@@ -233,10 +212,12 @@ var clearedColumns = []widget.Column{
 	{Title: "", Width: 18, Priority: 1},
 }
 
-func (v *Alerts) gatherCleared(a *monitor.Alerts) {
+// gatherCleared lists what has ended and passes the filter.
+func (v *Alerts) gatherCleared() {
+	a := v.env.Data.Alerts
 	v.cleared = clearedRows{env: v.env}
 	for i := range a.Recent {
-		if r := alertRow(&a.Recent[i]); v.Matches(asking{v, &r}) {
+		if r := alertRow(&a.Recent[i]); v.Matches(&r) {
 			v.cleared.rows = append(v.cleared.rows, r)
 			v.cleared.nth = append(v.cleared.nth, nthOfDay(a.Recent, i))
 		}
@@ -247,7 +228,7 @@ func (v *Alerts) gatherCleared(a *monitor.Alerts) {
 
 // nthOfDay is which time an alert fired on its day, as far as those before it are
 // known.
-func nthOfDay(list []monitor.Alert, at int) int {
+func nthOfDay(list []alerting.Alert, at int) int {
 	n, one := 1, &list[at]
 	for i := range list {
 		other := &list[i]

@@ -6,9 +6,8 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Thing is the alert or the check of a row.
-func (v *Alerts) Thing(at int) screen.Thing {
-	r := v.rows[at]
+// thing is the alert or the check of a row.
+func thing(r *row) screen.Thing {
 	if r.check != nil {
 		return screen.Thing{Name: "check " + r.check.Name, ID: r.check.Name, Value: *r.check, Command: []string{"doctor"}}
 	}
@@ -16,10 +15,10 @@ func (v *Alerts) Thing(at int) screen.Thing {
 		return screen.Thing{Name: "finding", ID: r.text, Value: *r.alert, Command: []string{"alerts", "list"}}
 	}
 	name := strings.TrimSuffix(r.alert.Rule+" "+r.alert.Target, " ")
-	thing := screen.Numbered("alert", r.alert.ID, "", "alert", *r.alert)
-	thing.Name, thing.Command = "alert "+name, []string{"alerts", "list"}
+	t := screen.Numbered("alert", r.alert.ID, "", "alert", *r.alert)
+	t.Name, t.Command = "alert "+name, []string{"alerts", "list"}
 	if r.alert.ID == 0 { // judged by the dashboard itself, which writes none
-		thing.ID, thing.Table = name, ""
+		t.ID, t.Table = name, ""
 	}
-	return thing
+	return t
 }

@@ -8,157 +8,273 @@ package brokerqueues
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// The columns a list can be sorted by, in the order of the picker.
-const (
-	byProblem = iota
-	byReady
-	byUnacked
-	byConsumers
-	byIn
-	byOut
-	byName
-)
-
-var sortKeys = []string{"problem", "ready", "unacked", "consumers", "in", "out", "name"}
-
 // Broker is the view.
 type Broker struct {
-	env   *screen.Env
-	table *widget.Table
-	rows  []row
-	keys  []string
-	screen.Filtered
-	screen.Sorted
+	*list.List[row]
 
-	problems bool
-	preview  bool
-	first    int
+	env *screen.Env
 }
 
 // row is a queue with whose it is and what is wrong with it.
 type row struct {
 	monitor.BrokerQueue
+
 	worker string // its worker's name; empty for none
 	orphan bool   // of a worker that has no row
 	state  string // as the theme knows it
 	note   string
 }
 
-var columns = []widget.Column{
-	{Title: "", Width: 1},
-	{Title: "QUEUE", Width: 24, Grow: true, Middle: true},
-	{Title: "READY", Width: 8, Right: true, Watch: true},
-	{Title: "UNACK", Width: 6, Right: true, Watch: true},
-	{Title: "CONS", Width: 4, Right: true, Watch: true},
-	{Title: "IN/s", Width: 6, Right: true, Priority: 3},
-	{Title: "OUT/s", Width: 6, Right: true, Priority: 3},
-	{Title: "TYPE", Width: 7, Priority: 6},
-	{Title: "TTL", Width: 4, Right: true, Priority: 4},
-	{Title: "DLX", Width: 10, Priority: 5},
-	{Title: "MAX", Width: 6, Right: true, Priority: 7},
-	{Title: "POLICY", Width: 10, Priority: 8},
-	{Title: "WORKER", Width: 14, Middle: true, Priority: 2},
-	{Title: "NOTE", Width: 24, Priority: 9},
+// states are how queues are judged: the word for filters, and how bad that is.
+var states = map[string]struct {
+	word string
+	rank int
+}{
+	"failed": {"problem", 0}, "warning": {"warning", 1}, "scheduled": {"uncounted", 2}, "active": {"active", 2}, "idle": {"idle", 3},
+}
+
+var fields = []list.Field[row]{
+	{
+		Column: widget.Column{Width: 1},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			look := e.Theme.Of(r.state)
+			return widget.Cell{Text: look.Glyph, Role: look.Role}
+		},
+	},
+	{
+		Column: widget.Column{Title: "QUEUE", Width: 24, Grow: true, Middle: true},
+		Cell:   list.Plain(named),
+		Term:   filter.Field{Name: "queue", Kind: filter.Text, Help: "its name; a star stands for anything"},
+		Texts:  list.Text(named), Offer: true,
+		By: list.By[row]{Digit: 7, Name: "name", Up: true, Compare: list.Least(named)},
+	},
+	{
+		Term: filter.Field{
+			Name: "state", Kind: filter.Word, Help: "how it is judged",
+			Values: []string{"problem", "warning", "uncounted", "active", "idle"},
+		},
+		Texts: list.Text(func(r *row) string { return states[r.state].word }),
+		By: list.By[row]{Digit: 1, Name: "problem", Compare: func(_ *screen.Env, a, b *row) int {
+			return cmp.Or(cmp.Compare(states[a.state].rank, states[b.state].rank),
+				monitor.ComparePressing(&a.BrokerQueue, &b.BrokerQueue))
+		}},
+	},
+	{
+		Term: filter.Field{
+			Name: "worker", Kind: filter.Text, Values: []string{"none", "orphan"}, Help: "whose it is",
+		},
+		Texts: list.Text(owner), Offer: true,
+	},
+	count("READY", 8, 0, "ready", "messages that wait", 2, func(r *row) int64 { return r.Ready }),
+	count("UNACK", 6, 0, "unacked", "messages that were given and not acknowledged", 3, func(r *row) int64 { return r.Unacked }),
+	consumers(count("CONS", 4, 0, "consumers", "how many take from it", 4, func(r *row) int64 { return r.Consumers })),
+	speed("IN/s", "in", "messages that come, a second", 5, func(r *row) *float64 { return r.Published }),
+	speed("OUT/s", "out", "messages that go, a second", 6, func(r *row) *float64 { return r.Delivered }),
+	{
+		Column: widget.Column{Title: "TYPE", Width: 7, Priority: 6},
+		Cell:   list.Dim(kind),
+		Term:   filter.Field{Name: "type", Kind: filter.Text, Help: "classic, quorum or stream"},
+		Texts:  list.Text(kind), Offer: true,
+	},
+	{
+		Column: widget.Column{Title: "TTL", Width: 4, Right: true, Priority: 4},
+		Cell:   list.Plain(func(r *row) string { return short(r.TTL) }),
+		Term:   filter.Field{Name: "ttl", Kind: filter.Age, Help: "after how long its messages expire"},
+		Number: func(_ *screen.Env, r *row) (float64, bool) {
+			if r.TTL == nil {
+				return 0, false
+			}
+			return r.TTL.Seconds(), true
+		},
+	},
+	{
+		Column: widget.Column{Title: "DLX", Width: 10, Priority: 5},
+		Cell:   list.Plain(func(r *row) string { return exchange(r.DeadLetterExchange, "-") }),
+		Term: filter.Field{
+			Name: "dlx", Kind: filter.Text, Values: []string{"none"}, Help: "where its dead letters go",
+		},
+		Texts: list.Text(func(r *row) string { return exchange(r.DeadLetterExchange, "none") }), Offer: true,
+	},
+	{
+		Column: widget.Column{Title: "MAX", Width: 6, Right: true, Priority: 7},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: limit(e, r)} },
+		Term:   filter.Field{Name: "max", Kind: filter.Number, Help: "how many messages it holds at most"},
+		Number: func(_ *screen.Env, r *row) (float64, bool) {
+			if r.MaxLength == nil {
+				return 0, false
+			}
+			return float64(*r.MaxLength), true
+		},
+	},
+	{
+		Column: widget.Column{Title: "POLICY", Width: 10, Priority: 8},
+		Cell:   list.Dim(func(r *row) string { return cmp.Or(strings.Join(policies(r), "+"), "-") }),
+		Term: filter.Field{
+			Name: "policy", Kind: filter.Text, Values: []string{"none"}, Help: "the policy that is in force",
+		},
+		Texts: func(_ *screen.Env, r *row) []string {
+			if in := policies(r); len(in) > 0 {
+				return in
+			}
+			return []string{"none"}
+		},
+		Offer: true,
+	},
+	{
+		Column: widget.Column{Title: "WORKER", Width: 14, Middle: true, Priority: 2},
+		Cell: func(_ *screen.Env, r *row) widget.Cell {
+			if r.orphan {
+				return widget.Cell{Text: "no row", Role: theme.Bad}
+			}
+			return widget.Cell{Text: r.worker}
+		},
+	},
+	{
+		Column: widget.Column{Title: "NOTE", Width: 24, Priority: 9},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: r.note, Role: e.Theme.Of(r.state).Role}
+		},
+		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
+		Texts: list.Text(func(r *row) string { return r.note }),
+	},
+}
+
+// count is a number of messages or consumers, which is unknown until it was counted.
+func count(title string, width, priority int, term, help string, digit int, of func(*row) int64) list.Field[row] {
+	return list.Field[row]{
+		Column: widget.Column{Title: title, Width: width, Right: true, Watch: true, Priority: priority},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: e.BrokerNum(r.BrokerQueue, of(r))}
+		},
+		Term:   filter.Field{Name: term, Kind: filter.Number, Help: help},
+		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(of(r)), !r.Uncounted },
+		By:     list.By[row]{Digit: digit, Name: term, Compare: list.Most(of)},
+	}
+}
+
+// consumers paints the number where messages wait and nobody takes them.
+func consumers(f list.Field[row]) list.Field[row] {
+	plain := f.Cell
+	f.Cell = func(e *screen.Env, r *row) widget.Cell {
+		return e.Worry(plain(e, r).Text, r.Consumers == 0 && r.Ready > 0 && !r.Uncounted)
+	}
+	return f
+}
+
+// speed is a rate, which the broker may not know.
+func speed(title, term, help string, digit int, of func(*row) *float64) list.Field[row] {
+	return list.Field[row]{
+		Column: widget.Column{Title: title, Width: 6, Right: true, Priority: 3},
+		Cell:   list.Plain(func(r *row) string { return rate(of(r)) }),
+		Term:   filter.Field{Name: term, Kind: filter.Number, Help: help},
+		Number: func(_ *screen.Env, r *row) (float64, bool) {
+			if of(r) == nil {
+				return 0, false
+			}
+			return *of(r), true
+		},
+		By: list.By[row]{Digit: digit, Name: term, Compare: list.Most(func(r *row) float64 {
+			if of(r) == nil {
+				return -1
+			}
+			return *of(r)
+		})},
+	}
+}
+
+func named(r *row) string { return r.BrokerQueue.Name }
+func kind(r *row) string  { return r.Type }
+
+// owner is whose a queue is, in a word of filters.
+func owner(r *row) string {
+	if r.orphan {
+		return "orphan"
+	}
+	return cmp.Or(r.worker, "none")
+}
+
+func rate(perSecond *float64) string {
+	switch {
+	case perSecond == nil:
+		return widget.Unknown
+	case *perSecond >= 100:
+		return strconv.FormatFloat(*perSecond, 'f', 0, 64)
+	default:
+		return strconv.FormatFloat(*perSecond, 'f', 1, 64)
+	}
+}
+
+func short(d *time.Duration) string {
+	if d == nil {
+		return "-"
+	}
+	return widget.Short(*d)
+}
+
+func exchange(name *string, none string) string {
+	if name == nil {
+		return none
+	}
+	return cmp.Or(*name, "(default)")
+}
+
+func policies(r *row) []string {
+	return slices.DeleteFunc([]string{r.Policy, r.OperatorPolicy}, func(name string) bool { return name == "" })
+}
+
+func limit(e *screen.Env, r *row) string {
+	switch {
+	case r.MaxLength != nil:
+		return e.Num(*r.MaxLength)
+	case r.MaxBytes != nil:
+		return widget.Bytes(*r.MaxBytes)
+	default:
+		return "-"
+	}
 }
 
 // New makes the view.
 func New(env *screen.Env) *Broker {
-	return &Broker{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields), Sorted: screen.NewSorted(sortKeys...)}
-}
-
-// Problems reports whether only what means trouble is listed.
-func (v *Broker) Problems() bool { return v.problems }
-
-// View is the name of the screen.
-func (v *Broker) View() screen.View { return keymap.InBroker }
-
-// Feeds is what the view needs polled: the broker first, which it is drawn from.
-func (v *Broker) Feeds() []screen.Feed {
-	return []screen.Feed{screen.FeedBroker, screen.FeedChecks, screen.FeedWorkers}
-}
-
-// Table is the list, with its columns.
-func (v *Broker) Table() *widget.Table { return v.table }
-
-// Name is what people call a row.
-func (v *Broker) Name(i int) string { return v.rows[i].BrokerQueue.Name }
-
-// Title is the text of the title rule.
-func (v *Broker) Title() (left, right string) {
-	right = screen.ListTitle("sort "+v.SortKey()+v.Order().Arrow(v.Order().Column != byName), v.problems, v.Filter())
-	if b := v.env.Data.Broker; b != nil {
-		right += " · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedBroker)
-	}
-	return "Broker", right
-}
-
-// SetFilter keeps the queues that pass.
-func (v *Broker) SetFilter(text string) error {
-	if err := v.SetQuery(text); err != nil {
-		return err
-	}
-	v.rebuild(true)
-	return nil
-}
-
-// SetOrder orders the list.
-func (v *Broker) SetOrder(order screen.Order) {
-	if v.Sort(order) {
-		v.rebuild(true)
-	}
-}
-
-// Select puts the cursor on a line of the body.
-func (v *Broker) Select(line int) bool { return v.table.Select(line - v.first - 1) }
-
-// Changed takes over new data.
-func (v *Broker) Changed(feed screen.Feed) {
-	switch feed {
-	case screen.FeedBroker, screen.FeedChecks, screen.FeedWorkers:
-		v.rebuild(false)
-	}
-}
-
-// Do carries out an action.
-func (v *Broker) Do(action keymap.Action) screen.Effect {
-	if screen.MoveTable(v.table, action) {
-		return screen.Effect{Handled: true}
-	}
-	switch action {
-	case keymap.Problems:
-		v.problems = !v.problems
-		v.rebuild(true)
-	case keymap.Preview:
-		v.preview = !v.preview
-	case keymap.Open:
-		return v.open()
-	default:
-		return screen.Effect{}
-	}
-	return screen.Effect{Handled: true}
+	v := &Broker{env: env}
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InBroker, Title: "Broker", One: "queue", Many: "message broker",
+		Feed: screen.FeedBroker, On: []screen.Feed{screen.FeedChecks, screen.FeedWorkers},
+		Needs: func() []screen.Feed { return []screen.Feed{screen.FeedChecks, screen.FeedWorkers} },
+		Read:  func() bool { return env.Data.Broker != nil }, Rows: v.rows, Fields: fields,
+		Any: func(r *row) []string {
+			return []string{r.BrokerQueue.Name, r.Type, r.Policy, r.OperatorPolicy, r.worker, r.note}
+		},
+		Key:     named,
+		Tie:     func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
+		Trouble: func(r *row) bool { return r.state == "failed" || r.state == "warning" },
+		Head:    v.head, Foot: v.foot, Preview: v.preview, Nothing: v.nothing,
+		Open: open, Relations: relations,
+		Thing: func(r *row) screen.Thing { return screen.BrokerQueueThing(r.BrokerQueue) },
+	})
+	return v
 }
 
 // open goes to what the queue is for.
-func (v *Broker) open() screen.Effect {
-	at := v.table.Cursor()
-	if at < 0 {
-		return screen.Effect{}
-	}
-	r := v.rows[at]
+func open(r *row) screen.Effect {
 	switch {
-	case r.BrokerQueue.Name == monitor.DeadLetterQueue:
-		return screen.Effect{Handled: true, Open: keymap.InDeadLetters}
+	case named(r) == monitor.DeadLetterQueue:
+		return screen.Open(keymap.InDeadLetters)
 	case r.worker != "":
-		return screen.Effect{Handled: true, Open: keymap.InWorkers, Filter: r.worker}
+		return screen.OpenList(keymap.InWorkers, r.worker)
 	case r.orphan:
 		return screen.Effect{Handled: true, Note: "The worker of this queue has no row."}
 	default:
@@ -166,28 +282,16 @@ func (v *Broker) open() screen.Effect {
 	}
 }
 
-// rebuild filters and sorts. Unless the operator asked for it, rows keep their
-// order while somebody reads.
-func (v *Broker) rebuild(asked bool) {
-	b := v.env.Data.Broker
-	if b == nil {
-		return
-	}
+// rows are the queues that the broker has, judged.
+func (v *Broker) rows() []row {
+	queues := v.env.Data.Broker.Queues
 	workers, known := v.workers()
 	wrong := v.wrong()
-	rows := make([]row, 0, len(b.Queues))
-	for i := range b.Queues {
-		r := judge(&b.Queues[i], workers, known, wrong)
-		if v.matches(&r) {
-			rows = append(rows, r)
-		}
+	rows := make([]row, len(queues))
+	for i := range queues {
+		rows[i] = judge(&queues[i], workers, known, wrong)
 	}
-	old := v.keys
-	if asked {
-		old = nil
-	}
-	v.rows, v.keys = screen.Arrange(v.env, rows, old, v.compare, func(r *row) string { return r.BrokerQueue.Name })
-	v.table.SetRows(v)
+	return rows
 }
 
 // workers are the names of the workers by their ids; known is false while there may
@@ -261,71 +365,30 @@ func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong m
 	return r
 }
 
-func (v *Broker) matches(r *row) bool {
-	if v.problems && r.state != "failed" && r.state != "warning" {
-		return false
-	}
-	return v.Matches(asked{r})
-}
-
-func (v *Broker) compare(a, b *row) int {
-	var c int
-	switch v.Order().Column {
-	case byProblem:
-		c = cmp.Or(cmp.Compare(severity(a.state), severity(b.state)), monitor.ComparePressing(&a.BrokerQueue, &b.BrokerQueue))
-	case byReady:
-		c = cmp.Compare(b.Ready, a.Ready)
-	case byUnacked:
-		c = cmp.Compare(b.Unacked, a.Unacked)
-	case byConsumers:
-		c = cmp.Compare(b.Consumers, a.Consumers)
-	case byIn:
-		c = compareRate(a.Published, b.Published)
-	case byOut:
-		c = compareRate(a.Delivered, b.Delivered)
-	case byName:
-		return v.Order().Apply(cmp.Compare(a.BrokerQueue.Name, b.BrokerQueue.Name))
-	}
-	if c != 0 {
-		return v.Order().Apply(c)
-	}
-	return cmp.Compare(a.BrokerQueue.Name, b.BrokerQueue.Name)
-}
-
-func severity(state string) int {
-	switch state {
-	case "failed":
-		return 0
-	case "warning":
-		return 1
-	case "idle":
-		return 3
-	default:
-		return 2
-	}
-}
-
-// compareRate orders the highest first and what is not known last.
-func compareRate(a, b *float64) int {
-	of := func(rate *float64) float64 {
-		if rate == nil {
-			return -1
+// relations is what a queue has to do with.
+func relations(r *row) (title string, related []screen.Relation) {
+	name := filter.Quote(named(r))
+	worker := screen.Relation{Key: "w", Label: "worker", Not: "it is no queue of a worker"}
+	executions := screen.Relation{Key: "x", Label: "executions", Not: "it is no queue of a worker"}
+	switch {
+	case r.orphan:
+		worker.Not, executions.Not = "its worker has no row", "its worker has no row"
+	case r.worker != "":
+		quoted := filter.Quote(r.worker)
+		worker = screen.Relation{Key: "w", Label: "worker", Help: r.worker, To: screen.OpenList(keymap.InWorkers, quoted)}
+		executions = screen.Relation{
+			Key: "x", Label: "executions", Help: "given to " + r.worker,
+			To: screen.OpenList(keymap.InExecutions, "worker:"+quoted),
 		}
-		return *rate
 	}
-	return cmp.Compare(of(b), of(a))
+	letters := screen.Relation{
+		Key: "d", Label: "dead letters", Help: "that died in it", To: screen.OpenList(keymap.InDeadLetters, "queue:"+name),
+	}
+	if named(r) == monitor.DeadLetterQueue {
+		letters.Help, letters.To.Open.Filter = "that it holds, or held", ""
+	}
+	return named(r), []screen.Relation{
+		worker, executions, letters,
+		{Key: "n", Label: "alerts", Help: "that are about it", To: screen.OpenList(keymap.InAlerts, name)},
+	}
 }
-
-// Len is the number of rows.
-func (v *Broker) Len() int { return len(v.rows) }
-
-// Key identifies a row.
-func (v *Broker) Key(i int) string { return v.keys[i] }
-
-var (
-	_ screen.Screen     = (*Broker)(nil)
-	_ screen.Queryable  = (*Broker)(nil)
-	_ screen.Sortable   = (*Broker)(nil)
-	_ screen.Selectable = (*Broker)(nil)
-	_ screen.Tabular    = (*Broker)(nil)
-)

@@ -1,9 +1,9 @@
 package brokerqueues
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
@@ -11,114 +11,10 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Cells are the texts of a row.
-func (v *Broker) Cells(i int, into []widget.Cell) []widget.Cell {
-	e, r := v.env, &v.rows[i]
-	look := e.Theme.Of(r.state)
-	worker := widget.Cell{Text: r.worker}
-	if r.orphan {
-		worker = widget.Cell{Text: "no row", Role: theme.Bad}
-	}
-	return append(into,
-		widget.Cell{Text: look.Glyph, Role: look.Role},
-		widget.Cell{Text: r.BrokerQueue.Name},
-		widget.Cell{Text: e.BrokerNum(r.BrokerQueue, r.Ready)},
-		widget.Cell{Text: e.BrokerNum(r.BrokerQueue, r.Unacked)},
-		e.Worry(e.BrokerNum(r.BrokerQueue, r.Consumers), r.Consumers == 0 && r.Ready > 0 && !r.Uncounted),
-		widget.Cell{Text: rate(r.Published)},
-		widget.Cell{Text: rate(r.Delivered)},
-		widget.Cell{Text: r.Type, Role: theme.Dim},
-		widget.Cell{Text: short(r.TTL)},
-		widget.Cell{Text: exchange(r.DeadLetterExchange)},
-		widget.Cell{Text: v.limit(r.BrokerQueue)},
-		widget.Cell{Text: policy(r.BrokerQueue), Role: theme.Dim},
-		worker,
-		widget.Cell{Text: r.note, Role: look.Role},
-	)
-}
-
-func rate(perSecond *float64) string {
-	switch {
-	case perSecond == nil:
-		return widget.Unknown
-	case *perSecond >= 100:
-		return strconv.FormatFloat(*perSecond, 'f', 0, 64)
-	default:
-		return strconv.FormatFloat(*perSecond, 'f', 1, 64)
-	}
-}
-
-func short(d *time.Duration) string {
-	if d == nil {
-		return "-"
-	}
-	return widget.Short(*d)
-}
-
-func exchange(name *string) string {
-	switch {
-	case name == nil:
-		return "-"
-	case *name == "":
-		return "(default)"
-	default:
-		return *name
-	}
-}
-
-func policy(q monitor.BrokerQueue) string {
-	switch {
-	case q.Policy != "" && q.OperatorPolicy != "":
-		return q.Policy + "+" + q.OperatorPolicy
-	case q.Policy != "":
-		return q.Policy
-	case q.OperatorPolicy != "":
-		return q.OperatorPolicy
-	default:
-		return "-"
-	}
-}
-
-func (v *Broker) limit(q monitor.BrokerQueue) string {
-	switch {
-	case q.MaxLength != nil:
-		return v.env.Num(*q.MaxLength)
-	case q.MaxBytes != nil:
-		return widget.Bytes(*q.MaxBytes)
-	default:
-		return "-"
-	}
-}
-
-// Render draws the view.
-func (v *Broker) Render(w, h int) []string {
-	e, b := v.env, v.env.Data.Broker
-	if b == nil {
-		return e.Missing(screen.FeedBroker, "the message broker", w)
-	}
-	lines := v.head(b, w)
-	v.first = len(lines)
-	ph := screen.PreviewHeight(w, h, v.preview)
-	foot := []string(nil)
-	if ph == 0 {
-		foot = e.CheckSummary(w, "topology.")
-	}
-	room := max(2, h-len(lines)-ph-len(foot))
-	if len(v.rows) == 0 {
-		lines = append(lines, widget.Fit(v.empty(b), w, room)...)
-	} else {
-		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
-	}
-	if ph > 0 {
-		lines = append(lines, v.previewLines(w, ph)...)
-	}
-	return append(lines, foot...)
-}
-
 // head is the broker as a whole: which it is, what it holds, and what keeps
 // publishers waiting.
-func (v *Broker) head(b *monitor.Broker, w int) []string {
-	e, mark := v.env, v.env.Mark(screen.FeedBroker)
+func (v *Broker) head(w int) []string {
+	e, b, mark := v.env, v.env.Data.Broker, v.env.Mark(screen.FeedBroker)
 	var ready, unacked int64
 	uncounted := 0
 	for i := range b.Queues {
@@ -198,27 +94,38 @@ func bytes(n *int64) string {
 	return widget.Bytes(*n)
 }
 
-func (v *Broker) empty(b *monitor.Broker) []string {
+// foot sums up the checks of the wiring, which the preview has in full.
+func (v *Broker) foot(w int) []string {
+	if v.Previews(w, v.env.Height) > 0 {
+		return nil
+	}
+	return v.env.CheckSummary(w, "topology.")
+}
+
+func (v *Broker) nothing() []string {
 	switch {
 	case v.Filter() != "":
 		return []string{
-			"", " No queue matches /" + widget.Clean(v.Filter()) + ".", " esc clears the filter; terms: " + strings.Join(fields.Examples(), "  "),
+			"", " No queue matches /" + widget.Clean(v.Filter()) + ".",
+			" esc clears the filter; terms: " + strings.Join(v.Schema().Examples(), "  "),
 		}
-	case v.problems:
-		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + v.env.Num(int64(len(b.Queues)))}
+	case v.Problems():
+		all := v.env.Num(int64(len(v.env.Data.Broker.Queues)))
+		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + all}
 	default:
-		return []string{"", " The virtual host has no queue yet. A replica declares what it needs:", "   attune-executor serve"}
+		return []string{
+			"", " The virtual host has no queue yet. A replica declares what it needs:", "   attune-executor serve",
+		}
 	}
 }
 
-// previewLines are the settings of the queue under the cursor beside the checks of
+// preview are the settings of the queue under the cursor beside the checks of
 // the wiring.
-func (v *Broker) previewLines(w, h int) []string {
-	e, at := v.env, v.table.Cursor()
+func (v *Broker) preview(w, h int) []string {
+	e := v.env
 	title, left := "checks", []string(nil)
-	if at >= 0 {
-		r := &v.rows[at]
-		title = r.BrokerQueue.Name
+	if r := v.Current(); r != nil {
+		title = named(r)
 		left = v.settings(r, w/2-2)
 	}
 	lines := []string{e.Rule("preview: "+title, "wiring looked at every 30s", w)}
@@ -253,20 +160,20 @@ func (v *Broker) settings(r *row, w int) []string {
 		e.Consumers(&r.BrokerQueue))
 	add("a second", rate(r.Published)+" in, "+rate(r.Delivered)+" out, "+rate(r.Acked)+" acknowledged")
 	add("ttl", short(r.TTL)+", queue expires "+short(r.Expires))
-	dead := exchange(r.DeadLetterExchange)
+	dead := exchange(r.DeadLetterExchange, "-")
 	if r.DeadLetterKey != "" {
 		dead += ", key " + r.DeadLetterKey
 	}
 	add("dead letter", dead)
-	overflow := v.limit(r.BrokerQueue)
+	overflow := limit(e, r)
 	if overflow != "-" {
-		overflow += ", then " + fallback(r.Overflow, "drop-head")
+		overflow += ", then " + cmp.Or(r.Overflow, "drop-head")
 	}
 	add("max length", overflow)
 	if r.DeliveryLimit != nil {
 		add("deliveries", "at most "+strconv.FormatInt(*r.DeliveryLimit, 10))
 	}
-	add("policy", policy(r.BrokerQueue))
+	add("policy", cmp.Or(strings.Join(policies(r), "+"), "-"))
 	switch {
 	case r.orphan:
 		add("worker", "none: worker "+strconv.FormatInt(*r.Worker, 10)+" has no row")
@@ -274,11 +181,4 @@ func (v *Broker) settings(r *row, w int) []string {
 		add("worker", r.worker)
 	}
 	return lines
-}
-
-func fallback(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

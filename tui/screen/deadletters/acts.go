@@ -8,11 +8,11 @@ import (
 // Acts is what may be done with the marked letters, with the one under the cursor, or
 // with the broker's queue.
 func (v *DeadLetters) Acts() (act.Menu, bool) {
-	if v.table.Marks() > 0 && v.recent() != nil {
+	if v.Table().Marks() > 0 && v.recent() != nil {
 		return act.ForMarkedLetters(v.markedLetters()), true
 	}
 	depth := v.env.Data.Depth()
-	if r := v.current(); r != nil {
+	if r := v.Current(); r != nil {
 		return act.ForLetter(r.ledger, depth), true
 	}
 	return act.ForNoLetter(depth), true
@@ -21,7 +21,7 @@ func (v *DeadLetters) Acts() (act.Menu, bool) {
 // markedLetters are the letters of the ledger that are marked, also those that no page
 // has brought.
 func (v *DeadLetters) markedLetters() []act.Target {
-	targets := screen.Targets(v.table.Marked())
+	targets := screen.Targets(v.Table().Marked())
 	for i := range targets {
 		targets[i].Ref, targets[i].Name = targets[i].Name, "dead letter "+targets[i].Name
 	}
@@ -32,14 +32,14 @@ func (v *DeadLetters) markedLetters() []act.Target {
 // marked, and there is a filter.
 func (v *DeadLetters) DiscardsFiltered() bool {
 	_, ledger := v.All()
-	return ledger && v.table.Marks() == 0 && (v.Filter() != "" || v.problems)
+	return ledger && v.Table().Marks() == 0 && (v.Filter() != "" || v.Problems())
 }
 
 // chosen are the marked rows that are known still, or else the one under the cursor.
 func (v *DeadLetters) chosen() []*row {
-	if v.table.Marks() == 0 {
-		if at := v.table.Cursor(); at >= 0 && at < len(v.rows) {
-			return []*row{&v.rows[at]}
+	if v.Table().Marks() == 0 {
+		if r := v.Current(); r != nil {
+			return []*row{r}
 		}
 		return nil
 	}

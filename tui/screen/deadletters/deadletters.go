@@ -7,30 +7,26 @@
 package deadletters
 
 import (
+	"cmp"
+	"strconv"
+
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
 
 // DeadLetters is the view.
 type DeadLetters struct {
+	*list.List[row]
+
 	env    *screen.Env
-	table  *widget.Table
 	groups *widget.Table
-	screen.Filtered
-	screen.Sorted
-
-	older older
-	// question counts the questions that the rows have answered.
-	question int
-
-	// all are the rows that were read, rows those that the filter lets through, in order.
-	all, rows []row
-	keys      []string
-	problems  bool
-	// brief leaves out what stands below the list.
-	brief    bool
+	older  older
+	// all are the rows that were read.
+	all      []row
 	by       int
 	gathered []group
 	// onGroups is true while the groups have the focus.
@@ -38,82 +34,63 @@ type DeadLetters struct {
 	first    int
 }
 
-var columns = []widget.Column{
-	{Title: "DIED", Width: 7, Right: true},
-	{Title: "TYPE", Width: 18, Priority: 3, Middle: true},
-	{Title: "REASON", Width: 8},
-	{Title: "ACTION", Width: 16, Grow: true, Middle: true},
-	{Title: "EXECUTION", Width: 9, Right: true, Priority: 1},
-	{Title: "NOW", Width: 12, Priority: 2},
-	{Title: "TRY", Width: 4, Right: true, Priority: 6},
-	{Title: "FROM", Width: 14, Priority: 5, Middle: true},
-	{Title: "DECISION", Width: 9, Priority: 4},
-	{Title: "VERDICT", Width: 26},
-}
-
 // New makes the view.
 func New(env *screen.Env) *DeadLetters {
-	v := &DeadLetters{
-		env: env, table: widget.NewTable(columns), groups: widget.NewTable(groupColumns), Filtered: screen.NewFiltered(fields),
-		Sorted: screen.NewSorted(sortKeys...),
-	}
+	v := &DeadLetters{env: env, groups: widget.NewTable(groupColumns)}
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InDeadLetters, One: "dead letter", Many: "dead letters",
+		Feed: screen.FeedDeadLetters, Behind: v.behind,
+		Needs: func() []screen.Feed { return []screen.Feed{screen.FeedLedger, screen.FeedPast} },
+		Read:  func() bool { return env.Data.DeadLetters != nil }, Rows: func() []row { return v.all }, Fields: fields,
+		Any: func(r *row) []string {
+			return []string{
+				r.name, r.reason, r.action, r.kind, r.from, r.now, r.decision, r.problem, r.verdict.text,
+				strconv.FormatInt(r.execution, 10), r.queue(),
+			}
+		},
+		Key:     func(r *row) string { return r.key },
+		Name:    func(r *row) string { return r.name },
+		Tie:     func(a, b *row) int { return cmp.Compare(a.at, b.at) },
+		Trouble: (*row).troubles,
+		Forget:  func() { v.restart(); v.gather() },
+		After: func() {
+			v.gathered = groupings[v.by].gather(v.Listed())
+			v.groups.SetRows(&groupRows{env, v.gathered, v.isMarked})
+		},
+		Acts:  func(*row) (act.Menu, bool) { return act.Menu{}, false },
+		Thing: func(r *row) screen.Thing { return r.thing() },
+		Beyond: func() string {
+			if v.more() != "" {
+				return "the ledger holds more"
+			}
+			return ""
+		},
+	})
 	v.restart()
 	return v
 }
 
-// Table is the list, with its marks and columns.
-func (v *DeadLetters) Table() *widget.Table { return v.table }
-
-// Problems reports whether only what means trouble is listed.
-func (v *DeadLetters) Problems() bool { return v.problems }
-
-// View is the name of the screen.
-func (v *DeadLetters) View() screen.View { return keymap.InDeadLetters }
-
-// Feeds is what the view needs polled.
-func (v *DeadLetters) Feeds() []screen.Feed {
-	return []screen.Feed{screen.FeedDeadLetters, screen.FeedLedger, screen.FeedPast}
-}
-
 // Title is the text of the title rule.
 func (v *DeadLetters) Title() (left, right string) {
-	order := "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column == byDied || v.Order().Column == byTries)
+	right = v.Arranged()
 	if v.Order() == (screen.Order{}) {
-		order = "waiting first"
+		right = screen.ListTitle("waiting first", v.Problems(), v.Filter())
 	}
-	right = screen.ListTitle(order, v.problems, v.Filter()) + " · "
-	return "DLQ " + monitor.DeadLetterQueue, right + v.env.Plural(int64(len(v.rows)), "dead letter", "dead letters") + " · VERDICT: what R would do" + v.env.Mark(screen.FeedDeadLetters)
-}
-
-// SetFilter shows only what matches.
-func (v *DeadLetters) SetFilter(text string) error {
-	if err := v.SetQuery(text); err != nil {
-		return err
-	}
-	v.restart()
-	v.gather()
-	v.arrange(true)
-	return nil
-}
-
-// SetOrder orders the list.
-func (v *DeadLetters) SetOrder(order screen.Order) {
-	if v.Sort(order) {
-		v.arrange(true)
-	}
+	right += " · " + v.env.Plural(int64(v.Len()), "dead letter", "dead letters") + " · VERDICT: what R would do"
+	return "DLQ " + monitor.DeadLetterQueue, right + v.env.Mark(screen.FeedDeadLetters)
 }
 
 // Select puts the cursor on a line of the body.
-func (v *DeadLetters) Select(line int) bool { return v.table.Select(line - v.first - 1) }
+func (v *DeadLetters) Select(line int) bool { return v.Table().Select(line - v.first - 1) }
 
 // Changed takes over new data.
 func (v *DeadLetters) Changed(feed screen.Feed) {
-	switch feed {
-	case screen.FeedLedger:
+	if feed == screen.FeedLedger {
 		v.take(v.env.Data.LedgerPage)
+	}
+	if feed == screen.FeedLedger || feed == screen.FeedDeadLetters {
 		v.gather()
-	case screen.FeedDeadLetters:
-		v.gather()
+		v.Rebuild(false)
 	}
 }
 
@@ -141,56 +118,25 @@ func (v *DeadLetters) gather() {
 	for i := range v.all {
 		v.all[i].at = i
 	}
-	v.arrange(false)
 }
 
-// arrange applies filter and order, and gathers the groups. Unless the operator asked
-// for it, rows stay where they are while somebody reads.
-func (v *DeadLetters) arrange(asked bool) {
-	rows := make([]row, 0, len(v.all))
-	for i := range v.all {
-		if r := &v.all[i]; v.wants(r) {
-			rows = append(rows, *r)
-		}
-	}
-	old := v.keys
-	if asked {
-		old = nil
-	}
-	v.rows, v.keys = screen.Arrange(v.env, rows, old, v.compare, func(r *row) string { return r.key })
-	v.table.SetRows(v)
-	v.gathered = groupings[v.by].gather(v.rows)
-	v.groups.SetRows(&groupRows{v.env, v.gathered, v.isMarked})
-}
-
-// wants reports whether the filter lets a letter through.
-func (v *DeadLetters) wants(r *row) bool {
-	return (!v.problems || r.troubles()) && v.Matches(asking{v, r})
-}
-
-// Asked numbers the question that the rows answer.
-func (v *DeadLetters) Asked() int { return v.question }
-
-func (v *DeadLetters) isMarked(key string) bool { return v.table.MarkName(key) != "" }
+func (v *DeadLetters) isMarked(key string) bool { return v.Table().MarkName(key) != "" }
 
 // Do carries out an action.
 func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 	switch action {
 	case keymap.GroupBy:
 		v.by = (v.by + 1) % len(groupings)
-		v.arrange(false)
+		v.Rebuild(false)
 		return screen.Effect{Handled: true, Note: "grouped by " + groupings[v.by].name}
 	case keymap.Problems:
-		v.problems = !v.problems
-		v.restart()
-		v.gather()
-		v.arrange(true)
-		return screen.Effect{Handled: true}
+		return v.List.Do(action)
 	case keymap.Preview:
-		v.brief, v.onGroups = !v.brief, false
+		v.SetPreviewed(!v.Previewed())
+		v.onGroups = false
 		return screen.Effect{Handled: true}
 	case keymap.NextPane, keymap.PrevPane:
-		v.onGroups = !v.onGroups && !v.brief && len(v.gathered) > 0
+		v.onGroups = !v.onGroups && v.Previewed() && len(v.gathered) > 0
 		return screen.Effect{Handled: true}
 	case keymap.Open:
 		return v.open()
@@ -198,11 +144,12 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 	if v.onGroups {
 		return v.doGroups(action)
 	}
-	effect := screen.Effect{Handled: screen.MoveTable(v.table, action)}
+	effect := screen.Effect{Handled: screen.MoveTable(v.Table(), action)}
 	switch {
-	case action == keymap.Top && v.table.Marks() == 0:
+	case action == keymap.Top && v.Table().Marks() == 0:
 		v.restart() // from the top the ledger is read anew, with what came meanwhile
 		v.gather()
+		v.Rebuild(false)
 	case action == keymap.Bottom:
 		v.older.bounded = false // it is asked for
 	case action == keymap.MarkAll:
@@ -211,8 +158,8 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 	return effect
 }
 
-// Behind asks for the next page of the ledger when the end of what was read is near.
-func (v *DeadLetters) Behind() screen.Feed {
+// behind asks for the next page of the ledger when the end of what was read is near.
+func (v *DeadLetters) behind() screen.Feed {
 	if v.wanting() {
 		return screen.FeedLedger
 	}
@@ -226,7 +173,7 @@ func (v *DeadLetters) doGroups(action keymap.Action) screen.Effect {
 			return screen.Effect{Handled: true}
 		}
 		if action == keymap.Unmark {
-			v.table.Unmark()
+			v.Table().Unmark()
 			return screen.Effect{Handled: true}
 		}
 		return screen.Effect{Handled: screen.MoveTable(v.groups, action)}
@@ -243,9 +190,9 @@ func (v *DeadLetters) doGroups(action keymap.Action) screen.Effect {
 		}
 	}
 	if marked == len(keys) {
-		v.table.UnmarkKeys(keys)
+		v.Table().UnmarkKeys(keys)
 	} else {
-		v.table.MarkKeys(keys)
+		v.Table().MarkKeys(keys)
 	}
 	v.groups.Move(1)
 	return screen.Effect{Handled: true}
@@ -255,27 +202,18 @@ func (v *DeadLetters) doGroups(action keymap.Action) screen.Effect {
 func (v *DeadLetters) open() screen.Effect {
 	if v.onGroups && v.groups.Cursor() >= 0 {
 		want := v.gathered[v.groups.Cursor()].keys[0]
-		for i := range v.rows {
-			if v.rows[i].key == want {
-				v.table.Move(i - v.table.Cursor())
+		for i := range v.Listed() {
+			if v.Listed()[i].key == want {
+				v.Table().Move(i - v.Table().Cursor())
 			}
 		}
 		v.onGroups = false
 		return screen.Effect{Handled: true}
 	}
-	r := v.current()
-	if r == nil {
+	if v.Current() == nil {
 		return screen.Effect{Handled: true}
 	}
-	return screen.Effect{Handled: true, Open: keymap.InLetter}
-}
-
-// current is the row under the cursor, or nil.
-func (v *DeadLetters) current() *row {
-	if at := v.table.Cursor(); at >= 0 && at < len(v.rows) {
-		return &v.rows[at]
-	}
-	return nil
+	return screen.Effect{Handled: true, Open: screen.Nav{View: keymap.InLetter, Shown: inList}}
 }
 
 // Leave takes the focus back from the groups.
@@ -284,12 +222,3 @@ func (v *DeadLetters) Leave() bool {
 	v.onGroups = false
 	return was
 }
-
-// Len is the number of rows.
-func (v *DeadLetters) Len() int { return len(v.rows) }
-
-// Key identifies a row.
-func (v *DeadLetters) Key(i int) string { return v.rows[i].key }
-
-// Name is what people call a row.
-func (v *DeadLetters) Name(i int) string { return v.rows[i].name }

@@ -1,38 +1,12 @@
 package deadletters
 
 import (
-	"strconv"
 	"time"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
-
-// Cells are the texts of a row.
-func (v *DeadLetters) Cells(i int, into []widget.Cell) []widget.Cell {
-	e, r := v.env, &v.rows[i]
-	now, execution := widget.Cell{Text: "-"}, "-"
-	if r.now != "" {
-		now = e.StateCell(r.now)
-	}
-	if r.execution != 0 {
-		execution = strconv.FormatInt(r.execution, 10)
-	}
-	return append(into,
-		widget.Cell{Text: e.AgeOf(r.died)}, widget.Cell{Text: r.kind}, widget.Cell{Text: r.reason}, widget.Cell{Text: dash(r.action)},
-		widget.Cell{Text: execution}, now, widget.Cell{Text: r.tries}, widget.Cell{Text: dash(r.from), Role: theme.Dim},
-		e.Worry(r.decision, r.decision == monitor.DecisionOpen), widget.Cell{Text: r.verdict.sign + " " + r.verdict.text, Role: r.verdict.role},
-	)
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
 
 // smallest is the least room below the facts in which the list does not need all of it.
 const smallest = 10
@@ -51,21 +25,21 @@ func (v *DeadLetters) Render(w, h int) []string {
 	under := v.selected(w)
 	if h-len(lines) < smallest && len(under) > 0 { // the list comes first
 		under = under[1:2]
-		if v.table.Marks() > 0 {
+		if v.Table().Marks() > 0 {
 			under[0] = v.counts(w)
 		}
 	}
 	var groups []string
 	chart := 0
-	if !v.brief {
+	if v.Previewed() {
 		groups = v.groupLines(w, h-len(lines)-len(under))
 	}
-	if !v.brief && h-len(lines)-len(under)-len(groups) > 14 {
+	if v.Previewed() && h-len(lines)-len(under)-len(groups) > 14 {
 		chart = 6
 	}
 	room := max(2, h-len(lines)-len(under)-len(groups)-chart)
-	if len(v.rows) > 0 {
-		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
+	if v.Len() > 0 {
+		lines = append(lines, widget.Fit(v.Table().Lines(w, room, e.Theme), w, room)...)
 	} else {
 		lines = append(lines, widget.Fit(append([]string{""}, v.nothing(d, w)...), w, room)...)
 	}
@@ -75,7 +49,7 @@ func (v *DeadLetters) Render(w, h int) []string {
 
 // selected is what there is to say about the letter under the cursor.
 func (v *DeadLetters) selected(w int) []string {
-	e, r := v.env, v.current()
+	e, r := v.env, v.Current()
 	if r == nil {
 		return nil
 	}
@@ -94,10 +68,10 @@ func (v *DeadLetters) selected(w int) []string {
 
 // counts says what a requeue of the marked would do.
 func (v *DeadLetters) counts(w int) string {
-	n := v.table.Marks()
+	n := v.Table().Marks()
 	if n == 0 {
 		if more := v.more(); more != "" {
-			return v.env.Paint(theme.Dim, widget.Cut(" "+v.env.Num(int64(len(v.rows)))+" listed, "+widget.Clean(more), max(1, w-1)))
+			return v.env.Paint(theme.Dim, widget.Cut(" "+v.env.Num(int64(v.Len()))+" listed, "+widget.Clean(more), max(1, w-1)))
 		}
 		return ""
 	}

@@ -35,7 +35,6 @@ type older struct {
 
 // restart forgets what was read beyond the newest, since it answers another question.
 func (v *DeadLetters) restart() {
-	v.question++
 	waiting, _ := v.kinds()
 	v.older = older{letters: map[int64]*monitor.LedgerEntry{}, decided: !waiting}
 }
@@ -44,7 +43,7 @@ func (v *DeadLetters) restart() {
 func (v *DeadLetters) kinds() (waiting, decided bool) {
 	wanted := v.narrowed().Decisions
 	waiting = len(wanted) == 0 || wanted[0] == monitor.DecisionOpen
-	return waiting, !v.problems && (len(wanted) == 0 || !waiting)
+	return waiting, !v.Problems() && (len(wanted) == 0 || !waiting)
 }
 
 // Ask is what is to be read of the ledger: the next page when the end of what was
@@ -59,8 +58,8 @@ func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) 
 		f.Open, f.Decided = !v.older.decided, v.older.decided
 		return f, v.below(), true
 	}
-	if at := v.table.Offset(); v.Order() == (screen.Order{}) && at >= 0 && at < len(v.rows) {
-		r := v.rows[at].ledger
+	if at := v.Table().Offset(); v.Order() == (screen.Order{}) && at >= 0 && at < v.Len() {
+		r := v.Listed()[at].ledger
 		if _, further := v.older.letters[r.ID]; further {
 			f.Open, f.Decided = r.Open(), !r.Open()
 			return f, r.ID + 1, true
@@ -89,7 +88,7 @@ func (v *DeadLetters) recent() []monitor.LedgerEntry {
 // wanting reports whether another page is to be read.
 func (v *DeadLetters) wanting() bool {
 	return !v.older.ended && !v.older.bounded && len(v.older.letters) < maxOlder &&
-		len(v.recent()) >= monitor.LedgerRecent && len(v.rows)-v.table.Cursor() < nearEnd
+		len(v.recent()) >= monitor.LedgerRecent && v.Len()-v.Table().Cursor() < nearEnd
 }
 
 // below is where the next page begins: below the last of its kind that was read.

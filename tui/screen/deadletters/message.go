@@ -41,7 +41,7 @@ func NewMessage(env *screen.Env, list *DeadLetters) *Message {
 func (m *Message) View() screen.View { return keymap.InLetter }
 
 // Table is the list that the letters are of, with its marks.
-func (m *Message) Table() *widget.Table { return m.list.table }
+func (m *Message) Table() *widget.Table { return m.list.Table() }
 
 // ID is the letter in sight; zero where the list has none.
 func (m *Message) ID() int64 {
@@ -65,7 +65,7 @@ func (m *Message) Title() (left, right string) {
 	if r == nil {
 		return "DLQ › nothing", ""
 	}
-	left = "DLQ › " + strconv.Itoa(m.list.table.Cursor()+1) + " of " + strconv.Itoa(len(m.list.rows)) + " › " + r.name
+	left = "DLQ › " + strconv.Itoa(m.list.Table().Cursor()+1) + " of " + strconv.Itoa(m.list.Len()) + " › " + r.name
 	if m.alone != 0 {
 		left = "DLQ › " + r.name
 	}
@@ -109,7 +109,7 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		return screen.Effect{Handled: true}
 	case keymap.Open:
 		if r := m.current(); r != nil && r.execution != 0 && r.now != "" {
-			return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: r.execution}
+			return screen.OpenExecution(r.execution)
 		}
 		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
 	case keymap.GroupBy:
@@ -119,7 +119,7 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		return m.doAlone(action)
 	}
 	if action == keymap.Mark {
-		m.list.table.Mark()
+		m.list.Table().Mark()
 		return m.moved()
 	}
 	folds := action == keymap.Left || action == keymap.Right || action == keymap.FoldAll || action == keymap.Wrap || action == keymap.Reveal ||
@@ -127,7 +127,7 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 	if m.inside || folds || action == keymap.HalfDown || action == keymap.HalfUp {
 		return screen.Effect{Handled: m.doc.Do(action)}
 	}
-	if screen.MoveTable(m.list.table, action) {
+	if screen.MoveTable(m.list.Table(), action) {
 		return m.moved()
 	}
 	return screen.Effect{}
@@ -178,13 +178,6 @@ func (m *Message) turn(forward bool) {
 	m.prepare()
 }
 
-// Opened shows a letter of the ledger from its beginning; zero that under the cursor
-// of the list.
-func (m *Message) Opened(id int64) {
-	m.section, m.inside, m.alone = 0, false, id
-	m.moved()
-}
-
 // inList is what Shown says of the letter under the cursor of the list.
 const inList = "list"
 
@@ -196,22 +189,16 @@ func (m *Message) Shown() string {
 	return strconv.FormatInt(m.alone, 10)
 }
 
-// ShowAgain turns back to it.
-func (m *Message) ShowAgain(name string) {
-	if name == m.Shown() {
-		return
-	}
-	id, err := strconv.ParseInt(name, 10, 64)
-	if err != nil {
-		id = 0
-	}
-	m.Opened(id)
+// Show shows a letter of the ledger from its beginning, or that under the cursor of the list.
+func (m *Message) Show(name string) {
+	m.section, m.inside, m.alone = 0, false, screen.Number(name)
+	m.moved()
 }
 
 // current is the letter in sight; nil when the list has none.
 func (m *Message) current() *row {
 	if m.alone == 0 {
-		return m.list.current()
+		return m.list.Current()
 	}
 	entry := &monitor.LedgerEntry{ID: m.alone}
 	if d := m.detail(m.alone); d != nil {

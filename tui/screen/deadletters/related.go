@@ -12,12 +12,12 @@ import (
 
 // RelatedExecution is the execution that the letter under the cursor is about.
 func (v *DeadLetters) RelatedExecution() (*monitor.Execution, bool) {
-	return v.related(v.current())
+	return v.related(v.Current())
 }
 
 // Relations is what the letter under the cursor has to do with.
 func (v *DeadLetters) Relations() (title string, list []screen.Relation, ok bool) {
-	return v.relations(v.current())
+	return v.relations(v.Current())
 }
 
 // RelatedExecution is the execution that the letter in sight is about.

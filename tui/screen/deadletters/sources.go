@@ -71,9 +71,9 @@ const comesHere = " A message that expires or is refused comes here, such as wor
 // empty says why there is nothing to list and what to do.
 func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 	switch {
-	case (v.Filter() != "" || v.problems) && len(v.all) > 0:
+	case (v.Filter() != "" || v.Problems()) && len(v.all) > 0:
 		text := " None of " + v.env.Num(int64(len(v.all))) + " matches the filter; esc clears it."
-		if v.problems {
+		if v.Problems() {
 			text = " None of " + v.env.Num(int64(len(v.all))) + " asks for somebody; z shows all."
 		}
 		return []string{text}

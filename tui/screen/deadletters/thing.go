@@ -31,9 +31,6 @@ func (r *row) taken(letter any) taken {
 	}
 }
 
-// Thing is the letter of a row.
-func (v *DeadLetters) Thing(i int) screen.Thing { return v.rows[i].thing() }
-
 func (r *row) thing() screen.Thing {
 	thing := screen.LetterThing(r.ledger.ID, r.taken(*r.ledger))
 	thing.Execution = r.execution
@@ -65,26 +62,18 @@ func legible(d *monitor.LedgerDetail) *monitor.LedgerDetail {
 	return &without
 }
 
-// Beyond says that the ledger holds more.
-func (v *DeadLetters) Beyond() string {
-	if v.more() != "" {
-		return "the ledger holds more"
-	}
-	return ""
-}
-
 // All is what is asked for to read all letters of the ledger that the list would show;
 // false where it lists something else.
 func (v *DeadLetters) All() (screen.AllLetters, bool) {
 	if v.recent() == nil {
 		return screen.AllLetters{}, false
 	}
-	frozen := &DeadLetters{env: &screen.Env{Now: v.env.Now}, Filtered: v.Filtered, problems: v.problems}
+	matches, problems := v.Frozen(), v.Problems()
 	ask := screen.AllLetters{Filter: v.asked()}
 	ask.Waiting, ask.Decided = v.kinds()
 	ask.Row = func(l *monitor.LedgerEntry) (int64, any, bool) {
 		r := ledgerRow(l)
-		return l.ID, r.taken(*l), frozen.wants(&r)
+		return l.ID, r.taken(*l), (!problems || r.troubles()) && matches(&r)
 	}
 	ask.Any = func(l *monitor.LedgerEntry) (int64, any, bool) {
 		r := ledgerRow(l)

@@ -48,8 +48,12 @@ func (x *Execution) Feeds() []screen.Feed {
 // ID is the execution in sight.
 func (x *Execution) ID() int64 { return x.id }
 
+// Shown names the execution in sight.
+func (x *Execution) Shown() string { return strconv.FormatInt(x.id, 10) }
+
 // Show turns to another execution.
-func (x *Execution) Show(id int64) {
+func (x *Execution) Show(name string) {
+	id := screen.Number(name)
 	if id == x.id {
 		return
 	}
@@ -92,7 +96,7 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 	}
 	switch action {
 	case keymap.Xray:
-		return screen.Effect{Handled: true, Open: keymap.InXray, Execution: x.id}
+		return screen.OpenTree(x.id)
 	case keymap.Why:
 		return x.explain()
 	case keymap.NextPane:

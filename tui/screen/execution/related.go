@@ -15,8 +15,8 @@ func (x *Execution) Relations() (title string, list []screen.Relation, ok bool) 
 	list = screen.ExecutionRelations(&d.Execution, x.family())
 	for i := range list {
 		if list[i].Label == "enforcement" && list[i].Not != "" && d.Enforcement != nil {
-			list[i].Not, list[i].To = "", screen.OpenRecordID(screen.RecordEnforcement, *d.Enforcement)
-			list[i].Help = strconv.FormatInt(*d.Enforcement, 10)
+			list[i].Not, list[i].Help = "", strconv.FormatInt(*d.Enforcement, 10)
+			list[i].To = screen.ShownBy("enforcement", list[i].Help)
 		}
 	}
 	return "execution " + strconv.FormatInt(d.ID, 10), list, true

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -182,15 +183,15 @@ func last(tree []monitor.Relative, i int) bool {
 }
 
 // checks is the verdict on a repetition, from the code that plans it.
-func (x *Execution) checks(d *monitor.ExecutionDetail) []monitor.RetryCheck {
-	facts := monitor.RetryFacts{Execution: &d.Execution, Worker: x.worker(d)}
+func (x *Execution) checks(d *monitor.ExecutionDetail) []explain.RetryCheck {
+	facts := explain.RetryFacts{Execution: &d.Execution, Worker: x.worker(d)}
 	if f := x.family(); f != nil {
 		facts.Attempts = f.Attempts
 		if p := f.Parent(); p != nil {
 			facts.Parent = &p.Execution
 		}
 	}
-	return monitor.JudgeRetry(facts)
+	return explain.JudgeRetry(facts)
 }
 
 // unrecorded reports that the engine's tables are not here, so that nothing is
@@ -209,11 +210,11 @@ func (x *Execution) checkLines(d *monitor.ExecutionDetail, w int) []string {
 	for _, c := range x.checks(d) {
 		sign, role := e.Theme.Glyphs.Done, theme.Good
 		switch c.Standing {
-		case monitor.RetryMinded:
+		case explain.RetryMinded:
 			sign, role = e.Theme.Glyphs.Warning, theme.Warn
-		case monitor.RetryRefused:
+		case explain.RetryRefused:
 			sign, role = e.Theme.Glyphs.Failed, theme.Bad
-		case monitor.RetryUnknown:
+		case explain.RetryUnknown:
 			sign, role = "?", theme.Dim
 		}
 		for i, part := range widget.Wrap(widget.Clean(c.Text), max(20, w-5)) {
@@ -234,11 +235,11 @@ func (x *Execution) verdictLine(d *monitor.ExecutionDetail) string {
 		return e.Paint(theme.Dim, " R acts on dead letters only here: 5")
 	}
 	checks := x.checks(d)
-	if refusal := monitor.Refusal(checks); refusal != "" {
+	if refusal := explain.Refusal(checks); refusal != "" {
 		return e.Paint(theme.Dim, " R not now: "+widget.Clean(refusal))
 	}
 	for _, c := range checks {
-		if c.Standing == monitor.RetryMinded {
+		if c.Standing == explain.RetryMinded {
 			return " R is possible: " + e.Paint(theme.Warn, e.Theme.Glyphs.Warning+" "+widget.Clean(c.Text))
 		}
 	}

@@ -7,328 +7,348 @@
 package executions
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
+type row = monitor.Execution
+
 // Executions is the view.
 type Executions struct {
-	env     *screen.Env
-	table   *widget.Table
-	pages   screen.Pages[monitor.Execution]
-	rows    []monitor.Execution
-	text    string
-	query   monitor.ExecutionFilter
-	preview bool
-	// problems adds the statuses that mean trouble to the filter.
-	problems bool
-	screen.Sorted
+	*list.List[row]
 
-	// asked counts the questions that the rows have answered.
-	asked int
-}
-
-// sorts are the orders that an index serves, however many executions there are.
-var sorts = []string{"newest", "oldest"}
-
-var columns = []widget.Column{
-	{Title: "EXEC", Width: 9, Right: true},
-	{Title: "STATUS", Width: 12},
-	{Title: "ACTION", Width: 21, Grow: true, Middle: true},
-	{Title: "WORKER", Width: 17, Middle: true, Priority: 2},
-	{Title: "FOR", Width: 7, Right: true},
-	{Title: "TRY", Width: 4, Right: true, Priority: 1},
-	{Title: "CREATED", Width: 8, Priority: 3},
-	{Title: "REASON", Width: 34, Priority: 4},
-	{Title: inParams, Width: 30, Share: 40, Priority: 6},
-	{Title: "PARENT", Width: 9, Right: true, Priority: 5},
+	env   *screen.Env
+	pages screen.Pages[row]
+	query monitor.ExecutionFilter
 }
 
 // inParams is the column that is read only where it is drawn.
 const inParams = "PARAMETERS"
 
+var fields = []list.Field[row]{
+	{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
+	{
+		Column: widget.Column{Title: "STATUS", Width: 12},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.StateCell(r.Status) },
+	},
+	{
+		Column: widget.Column{Title: "ACTION", Width: 21, Grow: true, Middle: true},
+		Cell:   list.Plain(func(r *row) string { return r.ActionRef }),
+	},
+	{
+		Column: widget.Column{Title: "WORKER", Width: 17, Middle: true, Priority: 2},
+		Cell:   list.Plain(func(r *row) string { return screen.WorkerName(r.WorkerID, r.WorkerName) }),
+	},
+	{
+		Column: widget.Column{Title: "FOR", Width: 7, Right: true},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: widget.Age(e.Lasted(r))} },
+	},
+	{
+		Column: widget.Column{Title: "TRY", Width: 4, Right: true, Priority: 1},
+		Cell:   list.Plain(func(r *row) string { return monitor.Tries(r.RetryCount, r.MaxRetries) }),
+	},
+	{
+		Column: widget.Column{Title: "CREATED", Width: 8, Priority: 3},
+		Cell:   list.Dim(func(r *row) string { return r.Created.UTC().Format("15:04:05") }),
+		By:     list.By[row]{Digit: 1, Name: "newest"},
+	},
+	{
+		Column: widget.Column{Title: "REASON", Width: 34, Priority: 4},
+		Cell:   list.Dim(func(r *row) string { return r.Reason }),
+	},
+	{
+		Column: widget.Column{Title: inParams, Width: 30, Share: 40, Priority: 6},
+		Cell:   list.Dim(func(r *row) string { return r.Params }),
+	},
+	{
+		Column: widget.Column{Title: "PARENT", Width: 9, Right: true, Priority: 5},
+		Cell: list.Dim(func(r *row) string {
+			if r.Parent == nil {
+				return "-"
+			}
+			return strconv.FormatInt(*r.Parent, 10)
+		}),
+	},
+	{By: list.By[row]{Digit: 2, Name: "oldest"}}, // an index serves both, however many executions there are
+}
+
+func key(r *row) string { return strconv.FormatInt(r.ID, 10) }
+
 // New makes the view.
 func New(env *screen.Env) *Executions {
-	x := &Executions{env: env, table: widget.NewFeed(columns), preview: true, Sorted: screen.NewSorted(sorts...)}
-	x.pages = screen.NewPages(func(r *monitor.Execution) int64 { return x.turn(r.ID) })
-	return x
+	v := &Executions{env: env}
+	v.pages = screen.NewPages(func(r *row) int64 { return v.turn(r.ID) })
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InExecutions, One: "execution", Many: "executions", Newest: true,
+		Feed: screen.FeedExecutions, Needs: v.needs, Behind: v.behind,
+		Read: func() bool { return env.Data.Executions != nil }, Rows: func() []row { return v.pages.Rows() },
+		Fields: fields, Key: key, Known: v.known,
+		Database: &list.Database{
+			Schema: filter.Executions, Sorts: true,
+			Ask: func(q *filter.Query) (err error) {
+				asked, err := filter.ForExecutions(q)
+				if err == nil {
+					v.query = asked
+				}
+				return err
+			},
+		},
+		Forget: func() { v.pages.Forget(); env.Data.Executions = nil },
+		Foot:   v.summary, Preview: v.preview, Nothing: v.nothing,
+		PreviewHeight: func(w, h int) int { return screen.PreviewHeight(w, h, v.Previewed()) * 2 / 3 },
+		Open:          func(r *row) screen.Effect { return screen.OpenExecution(r.ID) },
+		Moved:         v.moved,
+		Acts:          func(r *row) (act.Menu, bool) { return act.ForExecution(r), true },
+		Marked:        func(keys []string) act.Menu { return act.ForMarkedExecutions(screen.Targets(keys)) },
+		Relations: func(r *row) (string, []screen.Relation) {
+			return "execution " + key(r), screen.ExecutionRelations(r, nil)
+		},
+		Thing: func(r *row) screen.Thing { return screen.ExecutionThing(r, *r) },
+	})
+	return v
 }
 
 // oldest reports whether the oldest come first.
-func (x *Executions) oldest() bool { return (x.SortKey() == "oldest") != x.Order().Reverse }
+func (v *Executions) oldest() bool { return (v.SortKey() == "oldest") != v.Order().Reverse }
 
 // end names the end of the executions that the list begins with.
-func (x *Executions) end() string {
-	if x.oldest() {
+func (v *Executions) end() string {
+	if v.oldest() {
 		return "oldest"
 	}
 	return "newest"
 }
 
 // turn makes a place in the list of an id, and an id of a place.
-func (x *Executions) turn(id int64) int64 {
-	if x.oldest() {
+func (v *Executions) turn(id int64) int64 {
+	if v.oldest() {
 		return -id
 	}
 	return id
 }
 
-// Table is the list, with its marks and columns.
-func (x *Executions) Table() *widget.Table { return x.table }
-
-// Problems reports whether only what means trouble is listed.
-func (x *Executions) Problems() bool { return x.problems }
-
-// View is the name of the screen.
-func (x *Executions) View() screen.View { return keymap.InExecutions }
-
-// Feeds is what the view needs polled.
-func (x *Executions) Feeds() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedExecutions}
-	if x.Subject() != 0 {
+func (v *Executions) needs() []screen.Feed {
+	var feeds []screen.Feed
+	if v.Subject() != 0 {
 		feeds = append(feeds, screen.FeedGlance, screen.FeedFamily)
 	}
-	if x.pages.Next() != 0 { // while there are more than were read
+	if v.pages.Next() != 0 { // while there are more than were read
 		feeds = append(feeds, screen.FeedMatches)
 	}
 	return feeds
 }
 
 // matches is how many match what is listed now, or nil.
-func (x *Executions) matches() *screen.Matches {
-	if n := x.env.Data.Matches; n != nil && n.Asked == x.asked {
+func (v *Executions) matches() *screen.Matches {
+	if n := v.env.Data.Matches; n != nil && n.Asked == v.Asked() {
 		return n
 	}
 	return nil
 }
 
 // Subject is the execution that is told of below the list; zero where there is none.
-func (x *Executions) Subject() int64 {
-	at := x.table.Cursor()
-	if at < 0 || at >= len(x.rows) || screen.PreviewHeight(x.env.Width, x.env.Height, x.preview) == 0 {
+func (v *Executions) Subject() int64 {
+	r := v.Current()
+	if r == nil || screen.PreviewHeight(v.env.Width, v.env.Height, v.Previewed()) == 0 {
 		return 0
 	}
-	return x.rows[at].ID
+	return r.ID
 }
 
-// Behind names what is to be read when another execution is told of than was read last,
+// behind names what is to be read when another execution is told of than was read last,
 // or when it was not counted how many match.
-func (x *Executions) Behind() screen.Feed {
-	if id := x.Subject(); id != 0 {
-		if unread := execution.Unread(x.env, id); unread != "" {
+func (v *Executions) behind() screen.Feed {
+	if id := v.Subject(); id != 0 {
+		if unread := execution.Unread(v.env, id); unread != "" {
 			return unread
 		}
 	}
-	if x.pages.Next() != 0 && x.matches() == nil && x.env.Data.Fresh(screen.FeedMatches).Err == nil {
+	if v.pages.Next() != 0 && v.matches() == nil && v.env.Data.Fresh(screen.FeedMatches).Err == nil {
 		return screen.FeedMatches
 	}
 	return ""
 }
 
+// troubled are the statuses that mean trouble.
+var troubled = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned, attune.StatusCanceling}
+
+// Query is the filter that the database applies.
+func (v *Executions) Query() monitor.ExecutionFilter {
+	q := v.query
+	q.Oldest, q.WithParams = v.oldest(), v.Table().Shows(inParams)
+	if !v.Problems() {
+		return q
+	}
+	q.Or = slices.Clone(q.Or)
+	for i := range q.Or {
+		trouble(&q.Or[i])
+	}
+	trouble(&q)
+	return q
+}
+
+// trouble keeps of an alternative what means trouble, unless it names statuses
+// itself.
+func trouble(f *monitor.ExecutionFilter) {
+	if len(f.Statuses) == 0 {
+		f.Statuses = troubled
+	}
+}
+
 // Cursor is where the next poll starts: zero for the first rows, otherwise the key
 // just above the first row on the screen, or below the last loaded row when the
 // operator has come near it.
-func (x *Executions) Cursor() int64 {
-	at := x.table.Cursor()
-	if at <= 0 || len(x.rows) == 0 {
+func (v *Executions) Cursor() int64 {
+	at, rows := v.Table().Cursor(), v.Listed()
+	if at <= 0 || len(rows) == 0 {
 		return 0
 	}
-	if next := x.pages.Next(); next != 0 && len(x.rows)-at < monitor.DefaultPage/4 {
-		return x.turn(next)
+	if next := v.pages.Next(); next != 0 && len(rows)-at < monitor.DefaultPage/4 {
+		return v.turn(next)
 	}
-	return x.turn(x.turn(x.rows[min(x.table.Offset(), len(x.rows)-1)].ID) + 1)
+	return v.turn(v.turn(rows[min(v.Table().Offset(), len(rows)-1)].ID) + 1)
 }
 
-// Title is the text of the title rule.
-func (x *Executions) Title() (left, right string) {
-	return "Executions", screen.ListTitle(x.end()+" first", x.problems, x.text) + x.env.Mark(screen.FeedExecutions)
-}
-
-// restart forgets the rows, since they answer another question.
-func (x *Executions) restart() {
-	x.pages.Forget()
-	x.rows = nil
-	x.asked++
-	x.env.Data.Executions = nil
-	x.table.SetRows(x)
-}
-
-// SetOrder reads the list in another order.
-func (x *Executions) SetOrder(order screen.Order) {
-	if x.Sort(order) {
-		x.table.Top()
-		x.restart()
+// Changed takes over a page. While the cursor is on the first row, a first page is the list;
+// one from further down replaces the rows of its range.
+func (v *Executions) Changed(feed screen.Feed) {
+	page := v.env.Data.Executions
+	if feed != screen.FeedExecutions || page == nil {
+		return
 	}
-}
-
-// Asked numbers the question that the rows answer.
-func (x *Executions) Asked() int { return x.asked }
-
-// Select puts the cursor on a line of the body.
-func (x *Executions) Select(line int) bool { return x.table.Select(line - 1) }
-
-// Changed takes over a page.
-func (x *Executions) Changed(feed screen.Feed) {
-	if d := x.env.Data.Executions; feed == screen.FeedExecutions && d != nil {
-		x.merge(d)
-		x.table.SetRows(x)
-	}
-}
-
-// merge puts a page into the list. While the cursor is on the first row, a first page
-// is the list; one from further down replaces the rows of its range.
-func (x *Executions) merge(page *monitor.Executions) {
 	switch {
-	case page.From == 0 && x.table.Cursor() <= 0:
-		x.pages.Reload(page.List, x.turn(page.Next))
-	case page.From == 0 && !x.oldest(): // nothing moves under the cursor
+	case page.From == 0 && v.Table().Cursor() <= 0:
+		v.pages.Reload(page.List, v.turn(page.Next))
+	case page.From == 0 && !v.oldest(): // nothing moves under the cursor
 	default:
-		x.pages.Merge(page.List, x.turn(page.From), x.turn(page.Next))
+		v.pages.Merge(page.List, v.turn(page.From), v.turn(page.Next))
 	}
-	x.rows = x.pages.Rows()
+	v.Rebuild(false)
 }
 
 // Do carries out an action.
-func (x *Executions) Do(action keymap.Action) screen.Effect {
-	if screen.MoveTable(x.table, action) {
-		effect := x.moved()
-		effect.Take = action == keymap.MarkAll && x.pages.Next() != 0
-		return effect
+func (v *Executions) Do(action keymap.Action) screen.Effect {
+	if r := v.Current(); action == keymap.Xray && r != nil {
+		return screen.OpenTree(r.ID)
 	}
-	switch action {
-	case keymap.Problems:
-		x.problems = !x.problems
-		x.restart()
-		return screen.Effect{Handled: true, Refetch: screen.FeedExecutions}
-	case keymap.Preview:
-		x.preview = !x.preview
-	case keymap.Xray:
-		if at := x.table.Cursor(); at >= 0 {
-			return screen.Effect{Handled: true, Open: keymap.InXray, Execution: x.rows[at].ID}
-		}
-	case keymap.Open:
-		if at := x.table.Cursor(); at >= 0 {
-			return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: x.rows[at].ID}
-		}
-	default:
-		return screen.Effect{}
-	}
-	return screen.Effect{Handled: true}
+	return v.List.Do(action)
 }
 
 // moved asks for the next page when the end of what is loaded comes near.
-func (x *Executions) moved() screen.Effect {
+func (v *Executions) moved(action keymap.Action) screen.Effect {
 	effect := screen.Effect{Handled: true}
-	if x.pages.Next() != 0 && len(x.rows)-x.table.Cursor() < monitor.DefaultPage/4 {
-		effect.Refetch = screen.FeedExecutions
+	if v.pages.Next() != 0 {
+		effect.Take = action == keymap.MarkAll
+		if v.Len()-v.Table().Cursor() < monitor.DefaultPage/4 {
+			effect.Refetch = screen.FeedExecutions
+		}
 	}
 	return effect
 }
 
-// Len is the number of rows.
-func (x *Executions) Len() int { return len(x.rows) }
-
-// Key identifies a row.
-func (x *Executions) Key(row int) string { return strconv.FormatInt(x.rows[row].ID, 10) }
-
-// Cells are the texts of a row.
-func (x *Executions) Cells(row int, into []widget.Cell) []widget.Cell {
-	e, r := x.env, &x.rows[row]
-	parent := "-"
-	if r.Parent != nil {
-		parent = strconv.FormatInt(*r.Parent, 10)
+// known lists the values of a field that were read lately.
+func (v *Executions) known(field string) []string {
+	var known screen.Distinct
+	d := v.env.Data
+	switch field {
+	case "action":
+		if d.Queues != nil {
+			for i := range d.Queues.List {
+				known.Add(d.Queues.List[i].ActionRef)
+			}
+		}
+		for i := range v.Listed() {
+			known.Add(v.Listed()[i].ActionRef)
+		}
+	case "worker":
+		if d.Workers != nil {
+			for i := range d.Workers.List {
+				known.Add(d.Workers.List[i].Name)
+			}
+		}
+		for i := range v.Listed() {
+			known.Add(v.Listed()[i].WorkerName)
+		}
 	}
-	return append(into,
-		widget.Cell{Text: strconv.FormatInt(r.ID, 10)},
-		e.StateCell(r.Status),
-		widget.Cell{Text: r.ActionRef},
-		widget.Cell{Text: screen.WorkerName(r.WorkerID, r.WorkerName)},
-		widget.Cell{Text: widget.Age(e.Lasted(r))},
-		widget.Cell{Text: monitor.Tries(r.RetryCount, r.MaxRetries)},
-		widget.Cell{Text: r.Created.UTC().Format("15:04:05"), Role: theme.Dim},
-		widget.Cell{Text: r.Reason, Role: theme.Dim},
-		widget.Cell{Text: r.Params, Role: theme.Dim},
-		widget.Cell{Text: parent, Role: theme.Dim},
-	)
+	return known.List()
 }
 
-// Render draws the view.
-func (x *Executions) Render(w, h int) []string {
-	e := x.env
-	if e.Data.Executions == nil {
-		return e.Missing(screen.FeedExecutions, "the executions", w)
-	}
-	if len(x.rows) == 0 {
-		return x.empty()
-	}
-	foot := []string{x.summary()}
-	ph := screen.PreviewHeight(w, h, x.preview) * 2 / 3
-	lines := widget.Fit(x.table.Lines(w, h-ph-1, e.Theme), w, h-ph-1)
-	if ph > 0 {
-		lines = append(lines, widget.Fit(x.previewLines(w), w, ph)...)
-	}
-	return append(lines, foot...)
+// RelatedExecution is the execution under the cursor.
+func (v *Executions) RelatedExecution() (*monitor.Execution, bool) {
+	r := v.Current()
+	return r, r != nil
 }
 
-func (x *Executions) empty() []string {
-	if x.text == "" && !x.problems {
+// Title is the text of the title rule.
+func (v *Executions) Title() (left, right string) {
+	right = screen.ListTitle(v.end()+" first", v.Problems(), v.Filter())
+	return "Executions", right + v.env.Mark(screen.FeedExecutions)
+}
+
+func (v *Executions) nothing() []string {
+	if v.Filter() == "" && !v.Problems() {
 		return []string{"", " No execution exists yet. Request one:", "   attune-executor run core.echo -p message=hello"}
 	}
-	asked := "/" + x.text
-	if x.problems {
+	asked := "/" + v.Filter()
+	if v.Problems() {
 		asked = strings.TrimPrefix(asked+", problems only", "/, ")
 	}
 	lines := []string{
 		"", " No execution matches " + widget.Clean(asked) + ".",
 		" esc clears the filter; terms: " + strings.Join(filter.Executions.Examples(), "  "),
 	}
-	switch d := x.env.Data.Executions; {
+	switch d := v.env.Data.Executions; {
 	case d.Bounded && d.Looked > 0:
-		lines = append(lines, " Only the "+x.end()+" "+x.env.Num(d.Looked)+" were looked at; narrow the search with status:, age<, age> or id:a..b.")
+		lines = append(lines, " Only the "+v.end()+" "+v.env.Num(d.Looked)+
+			" were looked at; narrow the search with status:, age<, age> or id:a..b.")
 	case d.Bounded:
 		lines = append(lines, " The search stopped at its bound; older matches may exist.")
 	}
 	return lines
 }
 
-func (x *Executions) summary() string {
-	e := x.env
-	n, more := x.matches(), x.pages.Next() != 0
-	if n != nil && !n.Count.AtLeast && n.Count.Value <= int64(len(x.rows)) {
+func (v *Executions) summary(int) []string {
+	e, loaded := v.env, int64(v.Len())
+	n, more := v.matches(), v.pages.Next() != 0
+	if n != nil && !n.Count.AtLeast && n.Count.Value <= loaded {
 		more = false // the page is full, and nothing follows
 	}
-	text := " " + e.Num(int64(len(x.rows))) + " loaded"
+	text := " " + e.Num(loaded) + " loaded"
 	if n != nil && more {
-		text = " " + e.Num(int64(len(x.rows))) + " of " + e.Count(n.Count) + e.Mark(screen.FeedMatches) + " loaded"
+		text = " " + e.Num(loaded) + " of " + e.Count(n.Count) + e.Mark(screen.FeedMatches) + " loaded"
 	}
 	if more {
 		text += ", more below: G loads them"
 	}
 	switch d := e.Data.Executions; {
 	case d.Bounded && d.Looked > 0 && d.From == 0:
-		text += " · the " + x.end() + " " + e.Num(d.Looked) + " were looked at, the others are not in this list"
+		text += " · the " + v.end() + " " + e.Num(d.Looked) + " were looked at, the others are not in this list"
 	case d.Bounded:
 		text += " · search stopped at its bound"
 	}
-	if x.table.Cursor() > 0 {
-		text += " · not following, gg returns to the " + x.end()
+	if v.Table().Cursor() > 0 {
+		text += " · not following, gg returns to the " + v.end()
 	}
-	return e.Paint(theme.Dim, text) + e.GoneNote(x.table, "the execution under the cursor")
+	return []string{e.Paint(theme.Dim, text) + v.Gone()}
 }
 
-func (x *Executions) previewLines(w int) []string {
-	at := x.table.Cursor()
-	if at < 0 {
+func (v *Executions) preview(w, _ int) []string {
+	r := v.Current()
+	if r == nil {
 		return nil
 	}
-	r := &x.rows[at]
-	return append([]string{x.env.Rule("preview "+strconv.FormatInt(r.ID, 10), "enter = full screen", w)}, execution.Preview(x.env, r, w)...)
+	rule := v.env.Rule("preview "+key(r), "enter = full screen", w)
+	return append([]string{rule}, execution.Preview(v.env, r, w)...)
 }

@@ -7,104 +7,190 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
+type row = monitor.Inquiry
+
 // Inquiries is the view.
 type Inquiries struct {
-	env   *screen.Env
-	table *widget.Table
-	// rows are those that wait and below them those that are over, each read page by
-	// page.
-	rows       []monitor.Inquiry
-	keys       []string
-	open, over screen.Pages[monitor.Inquiry]
-	// next is where the list goes on, empty at its end.
-	next string
-	screen.Sorted
+	*list.List[row]
 
-	text  string
-	query monitor.InquiryFilter
-	// asked counts the questions that the rows have answered.
-	question int
-	problems bool
-	preview  bool
+	env *screen.Env
+	// open are those that wait and over, below them, those that are over, each read page by
+	// page. Next is where the list goes on, empty at its end.
+	open, over screen.Pages[row]
+	next       string
+	query      monitor.InquiryFilter
 	// wanted is an inquiry that another view sent to; it is shown until the cursor moves.
 	wanted int64
 	// detail is true while all that is known of one takes the whole view.
 	detail          bool
 	scroll, visible int
 	// form is what the response of formOf must look like.
-	form   *monitor.AnswerForm
+	form   *inquiry.AnswerForm
 	formOf *monitor.InquiryDetail
 }
 
-var columns = []widget.Column{
-	{Title: "INQUIRY", Width: 8, Right: true},
-	{Title: "STATUS", Width: 11},
-	{Title: "AGE", Width: 7, Right: true},
-	{Title: "LEFT", Width: 7, Right: true},
-	{Title: "FOR", Width: 10, Middle: true, Priority: 1},
-	{Title: "QUESTION", Width: 20, Grow: true},
-	{Title: "ASKED BY", Width: 20, Middle: true, Priority: 2},
+// The orders to choose from. Within each, those that wait come first.
+var fields = []list.Field[row]{
+	{
+		Column: widget.Column{Title: "INQUIRY", Width: 8, Right: true}, Cell: list.Plain(key),
+		By: list.By[row]{
+			Digit: 1, Name: "waiting first", Compare: func(*screen.Env, *row, *row) int { return 0 }, // as they are read
+		},
+	},
+	{
+		Column: widget.Column{Title: "STATUS", Width: 11},
+		Cell:   func(e *screen.Env, i *row) widget.Cell { return e.StateCell(i.Status) },
+	},
+	{
+		Column: widget.Column{Title: "AGE", Width: 7, Right: true},
+		Cell:   func(e *screen.Env, i *row) widget.Cell { return widget.Cell{Text: widget.Age(e.Since(i.Created))} },
+		By: list.By[row]{Digit: 3, Name: "age", Compare: func(_ *screen.Env, x, y *row) int {
+			return x.Created.Compare(y.Created)
+		}},
+	},
+	{
+		Column: widget.Column{Title: "LEFT", Width: 7, Right: true},
+		Cell: func(e *screen.Env, i *row) widget.Cell {
+			if !i.Open() || i.TimeoutAt == nil {
+				return widget.Cell{Text: "-"}
+			}
+			return e.Worry(widget.Age(i.TimeoutAt.Sub(e.Now)), late(i, e.Now))
+		},
+		By: list.By[row]{Digit: 2, Name: "time left", Compare: list.Least(func(i *row) time.Duration {
+			if i.Left == nil {
+				return 1<<63 - 1 // never
+			}
+			return *i.Left
+		})},
+	},
+	{Column: widget.Column{Title: "FOR", Width: 10, Middle: true, Priority: 1}, Cell: list.Plain(whom)},
+	{
+		Column: widget.Column{Title: "QUESTION", Width: 20, Grow: true},
+		Cell:   list.Plain(func(i *row) string { return i.Prompt }),
+	},
+	{
+		Column: widget.Column{Title: "ASKED BY", Width: 20, Middle: true, Priority: 2}, Cell: list.Dim(asker),
+		By: list.By[row]{Digit: 4, Name: "asked by", Compare: list.Least(asker)},
+	},
 }
 
-// sorts are the orders to choose from. Within each, those that wait come first.
-var sorts = []string{"waiting first", "time left", "age", "asked by"}
+func key(i *row) string { return strconv.FormatInt(i.ID, 10) }
+
+// late reports whether a question has used up most of its time.
+func late(i *row, now time.Time) bool {
+	return i.TimeoutAt != nil && i.TimeoutAt.Sub(now) < i.TimeoutAt.Sub(i.Created)/5
+}
+
+// whom names who is to answer.
+func whom(i *row) string {
+	switch {
+	case i.Assignee != "":
+		return i.Assignee
+	case i.AssignedTo != nil:
+		return "identity " + strconv.FormatInt(*i.AssignedTo, 10)
+	default:
+		return "anybody"
+	}
+}
+
+// asker names what asks: the task of a workflow, or an action.
+func asker(i *row) string {
+	if i.Workflow != nil {
+		text := i.WorkflowRef
+		if i.Task != "" {
+			text += " · " + i.Task
+		}
+		return text
+	}
+	return i.ActionRef
+}
+
+func ended(i *row) int {
+	if i.Open() {
+		return 0
+	}
+	return 1
+}
 
 // New makes the view.
 func New(env *screen.Env) *Inquiries {
-	v := &Inquiries{env: env, table: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...)}
-	v.open = screen.NewPages(func(i *monitor.Inquiry) int64 { return -i.ID })
-	v.over = screen.NewPages(func(i *monitor.Inquiry) int64 { return i.ID })
+	v := &Inquiries{env: env}
+	v.open = screen.NewPages(func(i *row) int64 { return -i.ID })
+	v.over = screen.NewPages(func(i *row) int64 { return i.ID })
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InInquiries, Title: "Inquiries", One: "inquiry", Many: "inquiries",
+		Feed: screen.FeedInquiries, Needs: v.needs, Behind: v.behind,
+		Read:   func() bool { return env.Data.Inquiries != nil },
+		Rows:   func() []row { return slices.Concat(v.open.Rows(), v.over.Rows()) },
+		Fields: fields, Key: key, Known: v.known, Database: v.database(), Forget: v.forget,
+		First: func(x, y *row) int { return cmp.Compare(ended(x), ended(y)) },
+		Moved: v.moved,
+		Acts:  func(*row) (act.Menu, bool) { return act.Menu{}, false },
+		Thing: func(i *row) screen.Thing { return thing(i, *i) },
+		Beyond: func() string {
+			if d := env.Data.Inquiries; d != nil && (d.Next != "" || d.Bounded) {
+				return "more questions may match than are read"
+			}
+			return ""
+		},
+	})
 	return v
 }
 
-// Problems reports whether only what means trouble is listed.
-func (v *Inquiries) Problems() bool { return v.problems }
-
-// View is the name of the screen.
-func (v *Inquiries) View() screen.View { return keymap.InInquiries }
-
-// Feeds is what the view needs polled: one alone only while there is one to show.
-func (v *Inquiries) Feeds() []screen.Feed {
+// needs has one inquiry polled only while there is one to show.
+func (v *Inquiries) needs() []screen.Feed {
 	if v.Subject() == 0 {
-		return []screen.Feed{screen.FeedInquiries}
+		return nil
 	}
-	return []screen.Feed{screen.FeedInquiries, screen.FeedInquiry}
+	return []screen.Feed{screen.FeedInquiry}
 }
 
-// Table is the list.
-func (v *Inquiries) Table() *widget.Table { return v.table }
-
-// Subject is the inquiry under the cursor; 0 while there is none.
-func (v *Inquiries) Subject() int64 {
-	if v.wanted != 0 {
-		return v.wanted
-	}
-	if at := v.table.Cursor(); at >= 0 && at < len(v.rows) {
-		return v.rows[at].ID
-	}
-	return 0
-}
-
-// Behind asks for another inquiry than the one that was read last.
-func (v *Inquiries) Behind() screen.Feed {
+// behind asks for another inquiry than the one that was read last.
+func (v *Inquiries) behind() screen.Feed {
 	if v.Subject() != 0 && v.current() == nil {
 		return screen.FeedInquiry
 	}
 	return ""
 }
 
-// Show opens one inquiry.
-func (v *Inquiries) Show(id int64) { v.wanted, v.detail, v.scroll = id, true, 0 }
+// known lists the values of a field that were read lately.
+func (v *Inquiries) known(field string) []string {
+	var known screen.Distinct
+	for i := range v.Listed() {
+		r := &v.Listed()[i]
+		switch field {
+		case "action":
+			known.Add(r.WorkflowRef, r.ActionRef)
+		case "task":
+			known.Add(r.Task)
+		case "assigned":
+			known.Add(r.Assignee)
+		}
+	}
+	return known.List()
+}
+
+// Subject is the inquiry under the cursor; 0 while there is none.
+func (v *Inquiries) Subject() int64 {
+	if v.wanted != 0 {
+		return v.wanted
+	}
+	if i := v.Current(); i != nil {
+		return i.ID
+	}
+	return 0
+}
 
 // inLists is what Shown says while no inquiry takes the whole view.
 const inLists = "list"
@@ -117,16 +203,10 @@ func (v *Inquiries) Shown() string {
 	return strconv.FormatInt(v.Subject(), 10)
 }
 
-// ShowAgain turns back to it.
-func (v *Inquiries) ShowAgain(name string) {
-	id, err := strconv.ParseInt(name, 10, 64)
-	switch {
-	case name == v.Shown():
-	case err != nil:
-		v.detail, v.wanted = false, 0
-	default:
-		v.Show(id)
-	}
+// Show opens one inquiry, or the list.
+func (v *Inquiries) Show(name string) {
+	id := screen.Number(name)
+	v.wanted, v.detail, v.scroll = id, id != 0, 0
 }
 
 // current is all that is known of the inquiry under the cursor, or nil.
@@ -138,7 +218,7 @@ func (v *Inquiries) current() *monitor.InquiryDetail {
 }
 
 // asks is what a person is asked for. It is made once for what was read.
-func (v *Inquiries) asks(d *monitor.InquiryDetail) *monitor.AnswerForm {
+func (v *Inquiries) asks(d *monitor.InquiryDetail) *inquiry.AnswerForm {
 	if v.formOf != d {
 		v.form, v.formOf = d.Form(), d
 	}
@@ -154,104 +234,28 @@ func (v *Inquiries) Title() (left, right string) {
 	if v.Order().Reverse {
 		right += " reversed"
 	}
-	right = screen.ListTitle(right, v.problems, v.text)
+	right = screen.ListTitle(right, v.Problems(), v.Filter())
 	if p := v.env.Data.Inquiries; p != nil {
 		right += " · " + v.env.Count(p.Open) + " waiting"
-		if order := v.Order(); v.next != "" && (order.Reverse || v.SortKey() != sorts[0]) {
-			right += " · " + strconv.Itoa(len(v.rows)) + " read, ordered among themselves"
+		if v.next != "" && v.Order() != (screen.Order{}) {
+			right += " · " + strconv.Itoa(v.Len()) + " read, ordered among themselves"
 		}
 	}
 	return left, right + v.env.Mark(screen.FeedInquiries)
 }
 
-// SetOrder puts the list in order.
-func (v *Inquiries) SetOrder(order screen.Order) {
-	if v.Sort(order) {
-		v.env.LastKey = time.Time{} // sorting is asked for: it is not put off
-		v.rebuild()
-	}
-}
-
-// Changed takes over new data.
-func (v *Inquiries) Changed(feed screen.Feed) {
-	if feed == screen.FeedInquiries {
-		v.merge()
-		v.rebuild()
-	}
-}
-
-func (v *Inquiries) rebuild() {
-	if v.env.Data.Inquiries == nil {
-		return
-	}
-	v.rows, v.keys = screen.Arrange(v.env, slices.Concat(v.open.Rows(), v.over.Rows()), v.keys, func(x, y *monitor.Inquiry) int {
-		return cmp.Or(cmp.Compare(ended(x), ended(y)), v.Order().Apply(v.compare(x, y)))
-	}, key)
-	v.table.SetRows(v)
-}
-
-func key(i *monitor.Inquiry) string { return strconv.FormatInt(i.ID, 10) }
-
-func ended(i *monitor.Inquiry) int {
-	if i.Open() {
-		return 0
-	}
-	return 1
-}
-
-// compare puts two inquiries in the chosen order; equal ones stay as they were read.
-func (v *Inquiries) compare(x, y *monitor.Inquiry) int {
-	const never = time.Duration(1<<63 - 1)
-	left := func(i *monitor.Inquiry) time.Duration {
-		if i.Left == nil {
-			return never
-		}
-		return *i.Left
-	}
-	switch v.SortKey() {
-	case "time left":
-		return cmp.Compare(left(x), left(y))
-	case "age":
-		return x.Created.Compare(y.Created)
-	case "asked by":
-		return strings.Compare(asker(x), asker(y))
-	default:
-		return 0
-	}
-}
-
 // Do carries out an action.
 func (v *Inquiries) Do(action keymap.Action) screen.Effect {
-	if v.detail {
-		return v.inDetail(action)
-	}
-	if screen.MoveTable(v.table, action) {
-		v.wanted = 0
-		return v.moved(action)
-	}
-	switch action {
-	case keymap.Problems:
-		v.problems = !v.problems
-		v.restart()
-		return screen.Effect{Handled: true, Refetch: screen.FeedInquiries}
-	case keymap.Preview:
-		v.preview = !v.preview
-	case keymap.Open:
-		if v.Subject() != 0 {
-			v.detail, v.scroll = true, 0
-		}
-	default:
-		return screen.Effect{}
-	}
-	return screen.Effect{Handled: true}
-}
-
-// inDetail scrolls one inquiry, and leads to what asks it.
-func (v *Inquiries) inDetail(action keymap.Action) screen.Effect {
-	if action == keymap.Open {
+	switch {
+	case v.detail && action == keymap.Open:
 		return v.asking()
+	case v.detail:
+		return screen.Effect{Handled: screen.Scroll(&v.scroll, action, v.visible)}
+	case action == keymap.Open && v.Subject() != 0:
+		v.detail, v.scroll = true, 0
+		return screen.Effect{Handled: true}
 	}
-	return screen.Effect{Handled: screen.Scroll(&v.scroll, action, v.visible)}
+	return v.List.Do(action)
 }
 
 // asking opens the workflow whose task asks, or the execution.
@@ -261,9 +265,9 @@ func (v *Inquiries) asking() screen.Effect {
 	case d == nil:
 		return screen.Effect{Handled: true, Note: "The inquiry is being read."}
 	case d.Workflow != nil:
-		return screen.Effect{Handled: true, Open: keymap.InWorkflows, Workflow: *d.Workflow}
+		return screen.OpenWorkflow(*d.Workflow)
 	default:
-		return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: d.Execution}
+		return screen.OpenExecution(d.Execution)
 	}
 }
 
@@ -280,58 +284,81 @@ func (v *Inquiries) Select(line int) bool {
 		return false
 	}
 	v.wanted = 0
-	return v.table.Select(line - 1)
+	return v.List.Select(line)
 }
 
-// Len is the number of rows.
-func (v *Inquiries) Len() int { return len(v.rows) }
-
-// Key identifies a row.
-func (v *Inquiries) Key(row int) string { return v.keys[row] }
-
-// Cells are the texts of a row.
-func (v *Inquiries) Cells(row int, into []widget.Cell) []widget.Cell {
-	e, i := v.env, &v.rows[row]
-	left := widget.Cell{Text: "-"}
-	if i.Open() && i.TimeoutAt != nil {
-		left = e.Worry(widget.Age(i.TimeoutAt.Sub(e.Now)), late(i, e.Now))
+// Acts is what may be done with the inquiries that are marked, else with the one under
+// the cursor, whose form the answer of all of them has. Until that is read it is not
+// known.
+func (v *Inquiries) Acts() (act.Menu, bool) {
+	d := v.current()
+	if d == nil {
+		return act.Menu{}, false
 	}
-	return append(into,
-		widget.Cell{Text: key(i)},
-		e.StateCell(i.Status),
-		widget.Cell{Text: widget.Age(e.Since(i.Created))},
-		left,
-		widget.Cell{Text: whom(i)},
-		widget.Cell{Text: i.Prompt},
-		widget.Cell{Text: asker(i), Role: theme.Dim},
-	)
-}
-
-// late reports whether a question has used up most of its time.
-func late(i *monitor.Inquiry, now time.Time) bool {
-	return i.TimeoutAt != nil && i.TimeoutAt.Sub(now) < i.TimeoutAt.Sub(i.Created)/5
-}
-
-// whom names who is to answer.
-func whom(i *monitor.Inquiry) string {
-	switch {
-	case i.Assignee != "":
-		return i.Assignee
-	case i.AssignedTo != nil:
-		return "identity " + strconv.FormatInt(*i.AssignedTo, 10)
-	default:
-		return "anybody"
+	menu := act.ForInquiry(d, v.asks(d))
+	if keys := v.Table().Marked(); len(keys) > 0 && !v.detail {
+		menu = act.ForMarkedInquiries(screen.Targets(keys), menu)
 	}
+	return menu, true
 }
 
-// asker names what asks: the task of a workflow, or an action.
-func asker(i *monitor.Inquiry) string {
+// asked is the inquiry under the cursor, as far as it is known; nil without one.
+func (v *Inquiries) asked() *row {
+	switch d := v.current(); {
+	case d != nil:
+		return &d.Inquiry
+	case v.wanted != 0:
+		return nil
+	}
+	return v.Current()
+}
+
+// RelatedExecution is the execution that asks.
+func (v *Inquiries) RelatedExecution() (*monitor.Execution, bool) {
+	i := v.asked()
+	if i == nil || i.Execution == 0 {
+		return nil, false
+	}
+	return &monitor.Execution{ID: i.Execution, ActionRef: i.ActionRef, Status: i.ExecutionStatus, Parent: i.Workflow}, true
+}
+
+// Relations is what the inquiry under the cursor has to do with, first who asks.
+func (v *Inquiries) Relations() (title string, related []screen.Relation, ok bool) {
+	i := v.asked()
+	if i == nil {
+		return "", nil, false
+	}
+	title = "inquiry " + key(i)
+	x, ok := v.RelatedExecution()
+	if !ok {
+		return title, []screen.Relation{{Key: "x", Label: "execution", Not: "none asks any more"}}, true
+	}
+	task := screen.Relation{Key: "t", Label: "task", Not: "no workflow asks"}
 	if i.Workflow != nil {
-		text := i.WorkflowRef
-		if i.Task != "" {
-			text += " · " + i.Task
-		}
-		return text
+		task.Not, task.Help = "", i.Task+" of "+i.WorkflowRef
+		task.To = screen.OpenWorkflow(*i.Workflow)
 	}
-	return i.ActionRef
+	related = []screen.Relation{
+		{
+			Key: "x", Label: "execution", Help: strconv.FormatInt(x.ID, 10) + "  " + x.ActionRef,
+			To: screen.OpenExecution(x.ID),
+		},
+		task,
+	}
+	return title, append(related, screen.ExecutionRelations(x, nil)...), true
+}
+
+// Shows is the question that takes the whole view.
+func (v *Inquiries) Shows() (screen.Thing, bool) {
+	d := v.current()
+	if !v.detail || d == nil {
+		return screen.Thing{}, false
+	}
+	return thing(&d.Inquiry, d), true
+}
+
+func thing(i *row, value any) screen.Thing {
+	t := screen.Numbered("inquiry", i.ID, "inquiry", "inquiry", value)
+	t.Execution = i.Execution
+	return t
 }

@@ -22,20 +22,20 @@ func (v *Inquiries) Render(w, h int) []string {
 		return e.Missing(screen.FeedInquiries, "the inquiries", w)
 	}
 	foot := v.foot(w)
-	if len(v.rows) == 0 {
+	if v.Len() == 0 {
 		return append(v.empty(), foot...)
 	}
 	room := max(1, h-len(foot))
-	if v.preview && w >= 120 && h >= 15 {
+	if v.Previewed() && w >= 120 && h >= 15 {
 		lw := w * 82 / 140
-		left := append(widget.Fit(v.table.Lines(lw-1, room, e.Theme), lw-1, room), foot...)
+		left := append(widget.Fit(v.Table().Lines(lw-1, room, e.Theme), lw-1, room), foot...)
 		return widget.Beside(left, v.about(w-lw-2), lw, w-lw-2, h, e.Paint(theme.Dim, "│")+" ")
 	}
 	below := 0
-	if v.preview && h >= 14 {
+	if v.Previewed() && h >= 14 {
 		below = min(h/2, 9)
 	}
-	lines := widget.Fit(v.table.Lines(w, room-below, e.Theme), w, room-below)
+	lines := widget.Fit(v.Table().Lines(w, room-below, e.Theme), w, room-below)
 	if below > 0 {
 		lines = append(lines, e.Rule("inquiry "+strconv.FormatInt(v.Subject(), 10), "enter = all of it", w))
 		lines = append(lines, widget.Fit(v.about(w-1), w, below-1)...)
@@ -54,14 +54,14 @@ func (v *Inquiries) whole(w, h int) []string {
 // foot says of the rows what they do not say themselves.
 func (v *Inquiries) foot(w int) []string {
 	e, p := v.env, v.env.Data.Inquiries
-	text := " " + e.Num(int64(len(v.rows))) + " loaded"
+	text := " " + e.Num(int64(v.Len())) + " loaded"
 	if v.next != "" {
 		text += ", more below: G loads them"
 	}
 	if p.Bounded {
 		text += " · search stopped at its bound"
 	}
-	lines := []string{e.Paint(theme.Dim, text) + e.GoneNote(v.table, "the inquiry under the cursor")}
+	lines := []string{e.Paint(theme.Dim, text) + v.Gone()}
 	if len(p.Faults) > 0 {
 		f := p.Faults[0]
 		says := " ▲ " + strconv.Itoa(len(p.Faults)) + " could not be asked, the newest by execution " + strconv.FormatInt(f.Execution, 10) + ": " + widget.Clean(f.Reason)
@@ -71,16 +71,16 @@ func (v *Inquiries) foot(w int) []string {
 }
 
 func (v *Inquiries) empty() []string {
-	if v.problems && v.text == "" {
+	if v.Problems() && v.Filter() == "" {
 		return []string{"", " No question has used up most of its time, waits for long, or was answered by nobody.", " z shows all of them again."}
 	}
-	if v.text != "" {
+	if v.Filter() != "" {
 		also := ""
-		if v.problems {
+		if v.Problems() {
 			also = " among those in trouble (z shows all)"
 		}
 		lines := []string{
-			"", " No inquiry matches /" + widget.Clean(v.text) + also + ".",
+			"", " No inquiry matches /" + widget.Clean(v.Filter()) + also + ".",
 			" esc clears the filter; terms: " + strings.Join(filter.Inquiries.Examples(), "  "),
 		}
 		if v.env.Data.Inquiries.Open.Value > 0 {

@@ -40,8 +40,9 @@ func (v *Operations) fold(rows []row) []row {
 		}
 		head := rows[0]
 		head.key, head.acts = "from "+head.key, rows[:n:n]
+		head.unfolded = v.unfolded[head.key]
 		out = append(out, head)
-		if v.unfolded[head.key] {
+		if head.unfolded {
 			for i := range head.acts {
 				one := head.acts[i]
 				one.within = true
@@ -72,39 +73,29 @@ func (v *Operations) toggle(r *row) bool {
 		v.unfolded = map[string]bool{}
 	}
 	v.unfolded[r.key] = !v.unfolded[r.key]
-	v.rebuild()
+	v.Rebuild(true)
 	return true
 }
 
 // target names what a row was done to.
-func (v *Operations) target(r *row) string {
+func (r *row) target() string {
 	switch {
 	case r.within:
 		return "  " + r.audit.Target
 	case len(r.acts) > 0:
 		sign := "▸ "
-		if v.unfolded[r.key] {
+		if r.unfolded {
 			sign = "▾ "
 		}
 		return sign + r.counted()
 	default:
-		return r.texts().target
+		return r.says.target
 	}
 }
 
 // counted says how many things the acts of a row were done to.
 func (r *row) counted() string {
 	return strconv.Itoa(len(r.acts)) + " " + act.Counted(len(r.acts), strings.ReplaceAll(r.audit.TargetType, "_", " "))
-}
-
-// together is how the acts of an operation ended: all alike, or partly.
-func (v *Operations) together(r *row) (string, theme.Role) {
-	for i := range r.acts {
-		if r.acts[i].audit.Outcome != r.audit.Outcome {
-			return v.env.Theme.Glyphs.Warning + " partly", theme.Warn
-		}
-	}
-	return v.outcome(row{audit: r.audit})
 }
 
 // foldedLines say what an operation of several acts was.
@@ -135,8 +126,8 @@ func (v *Operations) foldedLines(r *row) []widget.Text {
 type Bundle []Operation
 
 // bundle holds the acts of a folded row; of one that was unfolded they are rows themselves.
-func (v *Operations) bundle(r *row) Bundle {
-	if v.unfolded[r.key] {
+func bundle(r *row) Bundle {
+	if r.unfolded {
 		return nil
 	}
 	acts := make(Bundle, len(r.acts))

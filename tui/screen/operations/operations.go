@@ -11,7 +11,9 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -19,12 +21,9 @@ import (
 
 // Operations is the view.
 type Operations struct {
-	env   *screen.Env
-	table *widget.Table
-	screen.Filtered
+	*list.List[row]
 
-	// all are the rows that were read, rows those that the filter lets through.
-	all, rows []row
+	env *screen.Env
 	// unfolded are the operations of several acts whose acts are listed.
 	unfolded map[string]bool
 	// further is true once older acts were asked for below what the filter leaves.
@@ -33,6 +32,8 @@ type Operations struct {
 	acts   screen.Pages[monitor.AuditEntry]
 	detail bool
 	scroll int
+	// session is how many operations of this session the rows were made of.
+	session int
 }
 
 // row is an operation of this session, an act that the database records, or
@@ -46,16 +47,78 @@ type row struct {
 	// for one of them that is listed below it.
 	acts   []row
 	within bool
+	// says is the row in words, unfolded whether its acts are listed.
+	says     texts
+	unfolded bool
 }
 
-var columns = []widget.Column{
-	{Title: "AT", Width: 8},
-	{Title: "OUTCOME", Width: 12},
-	{Title: "ACT", Width: 21},
-	{Title: "TARGET", Width: 18, Grow: true, Middle: true},
-	{Title: "WHO", Width: 14, Priority: 2, Middle: true},
-	{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
-	{Title: "REASON", Width: 24, Priority: 3},
+var fields = []list.Field[row]{
+	{
+		Column: widget.Column{Title: "AT", Width: 8},
+		Cell:   list.Dim(func(r *row) string { return r.at.UTC().Format("15:04:05") }),
+	},
+	{
+		Column: widget.Column{Title: "OUTCOME", Width: 12},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			state, role := r.outcome(e)
+			return widget.Cell{Text: state, Role: role}
+		},
+	},
+	{
+		Column: widget.Column{Title: "ACT", Width: 21},
+		Cell:   list.Plain(func(r *row) string { return said(r.says.kind) }),
+		Term: filter.Field{
+			Name: "act", Kind: filter.Text, Help: "what was done, such as queue.pause; a star stands for anything",
+		},
+		Texts: func(_ *screen.Env, r *row) []string { return []string{r.says.kind, said(r.says.kind)} }, Offer: true,
+	},
+	{
+		Column: widget.Column{Title: "TARGET", Width: 18, Grow: true, Middle: true},
+		Cell:   list.Plain((*row).target),
+		Term:   filter.Field{Name: "target", Kind: filter.Text, Help: "what it was done to"},
+		Texts:  list.Text(func(r *row) string { return r.says.target }), Offer: true,
+	},
+	{
+		Column: widget.Column{Title: "WHO", Width: 14, Priority: 2, Middle: true},
+		Cell:   list.Plain(func(r *row) string { return r.says.who }),
+		Term:   filter.Field{Name: "who", Kind: filter.Text, Help: "who did it; session for this one"},
+		Texts: func(_ *screen.Env, r *row) []string {
+			if r.op != nil {
+				return []string{"session", r.says.who}
+			}
+			return []string{r.says.who}
+		},
+		Offer: true,
+	},
+	{
+		Term: filter.Field{
+			Name: "outcome", Kind: filter.Text, Help: "how it ended",
+			Values: []string{"done", "partly", "failed", "interrupted", "running", "not run"},
+		},
+		Texts: list.Text((*row).state), Offer: true,
+	},
+	{
+		Term:  filter.Field{Name: "reason", Kind: filter.Within, Help: "why, as was written"},
+		Texts: list.Text(func(r *row) string { return r.says.reason }),
+	},
+	{
+		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "what went wrong"},
+		Texts: list.Text(func(r *row) string { return r.says.problem }),
+	},
+	{
+		Column: widget.Column{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
+		Cell:   list.Dim(func(r *row) string { return r.says.audit }),
+		Term:   filter.Field{Name: "audit", Kind: filter.ID, Help: "its number in the record"},
+		Texts:  list.Text(func(r *row) string { return r.says.audit }),
+	},
+	{
+		Column: widget.Column{Title: "REASON", Width: 24, Priority: 3},
+		Cell:   list.Dim(func(r *row) string { return r.says.reason }),
+	},
+	{
+		Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "how long ago it began"},
+		Number: func(e *screen.Env, r *row) (float64, bool) { return e.Since(r.at).Seconds(), true },
+	},
 }
 
 // detailPage is how many lines of an operation are taken for a page.
@@ -63,8 +126,32 @@ const detailPage = 16
 
 // New makes the view.
 func New(env *screen.Env) *Operations {
-	acts := screen.NewPages(func(a *monitor.AuditEntry) int64 { return a.ID })
-	return &Operations{env: env, table: widget.NewFeed(columns), Filtered: screen.NewFiltered(fields), acts: acts}
+	v := &Operations{env: env, acts: screen.NewPages(func(a *monitor.AuditEntry) int64 { return a.ID })}
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InLog, One: "act", Many: "acts of operators", Newest: true, Feed: screen.FeedAudit,
+		Read: func() bool { return true }, Rows: v.rows, Fields: fields, Fold: v.fold,
+		Any: func(r *row) []string {
+			t := &r.says
+			return []string{t.kind, said(t.kind), t.target, t.who, t.reason, t.problem, r.state(), t.audit}
+		},
+		Key: func(r *row) string { return r.key },
+		Moved: func(action keymap.Action) screen.Effect {
+			effect := screen.Effect{Handled: true}
+			v.further = action == keymap.Bottom
+			if v.nearEnd() {
+				effect.Refetch = screen.FeedAudit
+			}
+			return effect
+		},
+		Thing: v.thing,
+		Beyond: func() string {
+			if v.acts.Next() != 0 {
+				return "older acts are recorded; the newest are read"
+			}
+			return ""
+		},
+	})
+	return v
 }
 
 // Below is the id below which acts are read: those beyond the last one that is known
@@ -78,19 +165,10 @@ func (v *Operations) Below() int64 {
 
 // nearEnd reports whether the end of what is loaded comes near and there is more.
 func (v *Operations) nearEnd() bool {
-	at := v.table.Cursor()
-	folded := len(v.acts.Rows()) > len(v.rows) && len(v.acts.Rows()) < foldReach && v.Filter() == ""
-	return (at > 0 || v.further || folded) && v.acts.Next() != 0 && len(v.rows)-at < monitor.AuditBound/4
+	at := v.Table().Cursor()
+	folded := len(v.acts.Rows()) > v.Len() && len(v.acts.Rows()) < foldReach && v.Filter() == ""
+	return (at > 0 || v.further || folded) && v.acts.Next() != 0 && v.Len()-at < monitor.AuditBound/4
 }
-
-// Table is the list, with its marks and columns.
-func (v *Operations) Table() *widget.Table { return v.table }
-
-// View is the name of the screen.
-func (v *Operations) View() screen.View { return keymap.InLog }
-
-// Feeds is what the view needs polled.
-func (v *Operations) Feeds() []screen.Feed { return []screen.Feed{screen.FeedAudit} }
 
 // Title is the text of the title rule.
 func (v *Operations) Title() (left, right string) {
@@ -101,30 +179,28 @@ func (v *Operations) Title() (left, right string) {
 			right += "+"
 		}
 		if v.Filter() != "" {
-			right += " · " + strconv.Itoa(len(v.rows)) + " match /" + v.Filter()
+			right += " · " + strconv.Itoa(v.Len()) + " match /" + v.Filter()
 		}
 		right += v.env.Mark(screen.FeedAudit)
 	}
 	return "Operations", right
 }
 
-// Select puts the cursor on a line of the body.
-func (v *Operations) Select(line int) bool { return v.table.Select(line - 1) }
-
 // Changed takes over new data.
 func (v *Operations) Changed(feed screen.Feed) {
 	if a := v.env.Data.Audit; feed == screen.FeedAudit && a != nil {
 		v.acts.Merge(a.List, a.From, a.Next)
 		v.further = v.further && a.From == 0
-		v.rebuild()
+		v.Rebuild(false)
 	}
 }
 
-// rebuild joins what this session knows with what the database records. Its own
-// operations stand once, with their record.
-func (v *Operations) rebuild() {
+// rows joins what this session knows with what the database records. Its own operations stand
+// once, with their record.
+func (v *Operations) rows() []row {
+	v.session = len(v.env.Session)
+	var rows []row
 	recorded := map[int64]bool{}
-	v.all = v.all[:0:0]
 	skew := v.env.Now.Sub(v.env.Clock)
 	for _, op := range v.env.Session {
 		r := row{key: "op " + strconv.FormatInt(op.ID, 10), at: op.Began.Add(skew), op: op}
@@ -134,23 +210,19 @@ func (v *Operations) rebuild() {
 			}
 			r.audit = v.entry(op.Receipt.Audits[0])
 		}
-		v.all = append(v.all, r)
+		rows = append(rows, r)
 	}
 	list := v.acts.Rows()
 	for i := range list {
-		if e := &list[i]; !recorded[e.ID] {
-			v.all = append(v.all, row{key: "audit " + strconv.FormatInt(e.ID, 10), at: e.At, audit: e})
+		if a := &list[i]; !recorded[a.ID] {
+			rows = append(rows, row{key: "audit " + strconv.FormatInt(a.ID, 10), at: a.At, audit: a})
 		}
 	}
-	slices.SortStableFunc(v.all, func(a, b row) int { return b.at.Compare(a.at) })
-	v.rows = make([]row, 0, len(v.all))
-	for i := range v.all {
-		if v.Matches(asked{v, &v.all[i]}) {
-			v.rows = append(v.rows, v.all[i])
-		}
+	slices.SortStableFunc(rows, func(a, b row) int { return b.at.Compare(a.at) })
+	for i := range rows {
+		rows[i].says = rows[i].texts()
 	}
-	v.rows = v.fold(v.rows)
-	v.table.SetRows(v)
+	return rows
 }
 
 func (v *Operations) entry(id int64) *monitor.AuditEntry {
@@ -168,22 +240,13 @@ func (v *Operations) Do(action keymap.Action) screen.Effect {
 	if v.detail && screen.Scroll(&v.scroll, action, detailPage) {
 		return screen.Effect{Handled: true}
 	}
-	if screen.MoveTable(v.table, action) {
-		effect := screen.Effect{Handled: true}
-		v.further = action == keymap.Bottom
-		if v.nearEnd() {
-			effect.Refetch = screen.FeedAudit
+	if r := v.Current(); action == keymap.Open && r != nil {
+		if v.detail || !v.toggle(r) {
+			v.detail, v.scroll = !v.detail, 0
 		}
-		return effect
-	}
-	if at := v.table.Cursor(); action == keymap.Open && at >= 0 && !v.detail && v.toggle(&v.rows[at]) {
 		return screen.Effect{Handled: true}
 	}
-	if action == keymap.Open && len(v.rows) > 0 {
-		v.detail, v.scroll = !v.detail, 0
-		return screen.Effect{Handled: true}
-	}
-	return screen.Effect{}
+	return v.List.Do(action)
 }
 
 // Leave closes the detail, which is what esc does first.
@@ -191,31 +254,6 @@ func (v *Operations) Leave() bool {
 	was := v.detail
 	v.detail = false
 	return was
-}
-
-// Len is the number of rows.
-func (v *Operations) Len() int { return len(v.rows) }
-
-// Key identifies a row.
-func (v *Operations) Key(i int) string { return v.rows[i].key }
-
-// Cells are the texts of a row.
-func (v *Operations) Cells(i int, into []widget.Cell) []widget.Cell {
-	r := v.rows[i]
-	state, role := v.outcome(r)
-	if len(r.acts) > 0 {
-		state, role = v.together(&r)
-	}
-	t := r.texts()
-	return append(into,
-		widget.Cell{Text: r.at.UTC().Format("15:04:05"), Role: theme.Dim},
-		widget.Cell{Text: state, Role: role},
-		widget.Cell{Text: said(t.kind)},
-		widget.Cell{Text: v.target(&r)},
-		widget.Cell{Text: t.who},
-		widget.Cell{Text: t.audit, Role: theme.Dim},
-		widget.Cell{Text: t.reason, Role: theme.Dim},
-	)
 }
 
 // state is how an operation stands, in a word.
@@ -232,9 +270,14 @@ func (r *row) state() string {
 	}
 }
 
-// outcome is how an operation stands, with its sign.
-func (v *Operations) outcome(r row) (string, theme.Role) {
-	g := &v.env.Theme.Glyphs
+// outcome is how an operation stands, with its sign; of several acts whether all ended alike.
+func (r *row) outcome(e *screen.Env) (string, theme.Role) {
+	g := &e.Theme.Glyphs
+	for i := range r.acts {
+		if r.acts[i].audit.Outcome != r.audit.Outcome {
+			return g.Warning + " partly", theme.Warn
+		}
+	}
 	if r.op != nil {
 		switch r.op.State {
 		case act.Done:
@@ -265,8 +308,10 @@ func (v *Operations) outcome(r row) (string, theme.Role) {
 
 // Render draws the view.
 func (v *Operations) Render(w, h int) []string {
-	v.join()
-	if len(v.rows) == 0 {
+	if v.session != len(v.env.Session) || v.env.Data.Audit == nil { // an operation began since the last reading
+		v.Rebuild(false)
+	}
+	if v.Len() == 0 {
 		return v.empty(w)
 	}
 	if v.detail {
@@ -278,32 +323,19 @@ func (v *Operations) Render(w, h int) []string {
 	if h < 12 {
 		ph = 0
 	}
-	lines := widget.Fit(v.table.Lines(w, h-ph, v.env.Theme), w, h-ph)
+	lines := widget.Fit(v.Table().Lines(w, h-ph, v.env.Theme), w, h-ph)
 	if ph > 0 {
 		lines = append(lines, widget.Fit(v.detailLines(w), w, ph)...)
 	}
 	return lines
 }
 
-// join takes in operations that began since the database was read.
-func (v *Operations) join() {
-	known := 0
-	for _, r := range v.all {
-		if r.op != nil {
-			known++
-		}
-	}
-	if known != len(v.env.Session) || v.env.Data.Audit == nil {
-		v.rebuild()
-	}
-}
-
 func (v *Operations) empty(w int) []string {
 	if v.env.Data.Audit == nil {
 		return v.env.Missing(screen.FeedAudit, "the acts of operators", w)
 	}
-	if len(v.all) > 0 {
-		lines := []string{"", " None of the " + v.env.Num(int64(len(v.all))) + " acts that were read matches /" + widget.Clean(v.Filter()) + "; esc clears it."}
+	if all := len(v.rows()); all > 0 {
+		lines := []string{"", " None of the " + v.env.Num(int64(all)) + " acts that were read matches /" + widget.Clean(v.Filter()) + "; esc clears it."}
 		if v.acts.Next() != 0 {
 			lines = append(lines, " Older ones are recorded: G reads them.")
 		}
@@ -319,10 +351,10 @@ func (v *Operations) empty(w int) []string {
 // detailLines says all that is known of the row under the cursor.
 func (v *Operations) detailLines(w int) []string {
 	e := v.env
-	r := v.rows[max(0, v.table.Cursor())]
+	r := v.Current()
 	if len(r.acts) > 0 {
 		title := said(r.audit.Action) + ": " + r.counted()
-		return append([]string{e.Rule(title, "enter = unfold", w)}, widget.Paragraphs(v.foldedLines(&r), w-1, e.Theme)...)
+		return append([]string{e.Rule(title, "enter = unfold", w)}, widget.Paragraphs(v.foldedLines(r), w-1, e.Theme)...)
 	}
 	title := r.key
 	list := []widget.Text{}

@@ -26,8 +26,8 @@ type Operation struct {
 	Recorded *monitor.AuditEntry `json:"recorded,omitempty"`
 }
 
-// Taken is an operation as it is now; what becomes of it later does not change that.
-func Taken(op *act.Operation, skew time.Duration) Operation {
+// taken is an operation as it is now; what becomes of it later does not change that.
+func taken(op *act.Operation, skew time.Duration) Operation {
 	o := Operation{
 		At: op.Began.Add(skew), Title: op.Title, Kind: op.Order.Kind, Target: op.Order.Target.Name, State: op.State,
 		Reason: op.Reason, Error: op.Err, Remark: op.Remark,
@@ -44,16 +44,15 @@ func Taken(op *act.Operation, skew time.Duration) Operation {
 	return o
 }
 
-// Thing is the operation of a row.
-func (v *Operations) Thing(row int) screen.Thing {
-	r := v.rows[row]
+// thing is the operation of a row.
+func (v *Operations) thing(r *row) screen.Thing {
 	if len(r.acts) > 0 {
-		return screen.Thing{Name: "operation", ID: said(r.audit.Action), Value: v.bundle(&r)}
+		return screen.Thing{Name: "operation", ID: said(r.audit.Action), Value: bundle(r)}
 	}
 	if r.op == nil {
 		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", recorded(r.audit))
 	}
-	o := Taken(r.op, v.env.Now.Sub(v.env.Clock))
+	o := taken(r.op, v.env.Now.Sub(v.env.Clock))
 	o.Recorded = r.audit
 	if r.audit != nil {
 		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", o)
@@ -71,11 +70,3 @@ func recorded(a *monitor.AuditEntry) Operation {
 
 // Older is the id below which acts are recorded that were not read; zero for none.
 func (v *Operations) Older() int64 { return v.acts.Next() }
-
-// Beyond says that older acts are recorded.
-func (v *Operations) Beyond() string {
-	if v.acts.Next() != 0 {
-		return "older acts are recorded; the newest are read"
-	}
-	return ""
-}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -29,7 +30,7 @@ type Overview struct {
 
 // judged are the workers as they were judged last, and by what.
 type judged struct {
-	of     *monitor.Overview
+	of     *alerting.Overview
 	broker *monitor.Broker
 	totals monitor.WorkerTotals
 	list   []monitor.Worker
@@ -125,12 +126,12 @@ func (o *Overview) open() screen.Effect {
 	f := found[o.cursor]
 	here := f.Target == "" || screen.View(f.Target) == o.View()
 	if here && f.Rule != "" {
-		return screen.Effect{Handled: true, Open: keymap.InAlerts, Row: screen.AlertKey(f.Rule, f.About)}
+		return screen.OpenRow(keymap.InAlerts, screen.AlertKey(f.Rule, f.About))
 	}
 	if here {
 		return screen.Effect{Handled: true, Note: "No view has more of this than stands here."}
 	}
-	return screen.Effect{Handled: true, Open: screen.View(f.Target), Filter: f.Filter}
+	return screen.OpenList(screen.View(f.Target), f.Filter)
 }
 
 // Select puts the cursor on the finding drawn at a line.
@@ -301,7 +302,7 @@ func (o *Overview) itemsLine(w int) string {
 		e.Count(items)+" items wait in "+where+", not dispatched, oldest "+e.AgeOf(&oldest), w)
 }
 
-func longestWait(ov *monitor.Overview) (monitor.Queue, bool) {
+func longestWait(ov *alerting.Overview) (monitor.Queue, bool) {
 	var top monitor.Queue
 	for _, q := range ov.Top {
 		if q.Oldest != nil && (top.Oldest == nil || q.Oldest.Before(*top.Oldest)) {
@@ -362,7 +363,7 @@ func (o *Overview) kept(t monitor.WorkerTotals, before string) string {
 	return before + strings.Join(kinds, " · ")
 }
 
-func oldestBeat(ov *monitor.Overview) *time.Time {
+func oldestBeat(ov *alerting.Overview) *time.Time {
 	var at *time.Time
 	for _, w := range ov.WorkerList {
 		if w.Heartbeat != nil && w.Status == "active" && (at == nil || w.Heartbeat.Before(*at)) {

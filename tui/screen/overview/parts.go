@@ -129,11 +129,11 @@ func (o *Overview) enter(of part) screen.Effect {
 	}
 	switch v := thing.Value.(type) {
 	case monitor.Queue:
-		return screen.Effect{Handled: true, Open: keymap.InQueue, Queue: v.ID}
+		return screen.OpenQueue(v.ID)
 	case monitor.Worker:
-		return screen.Effect{Handled: true, Open: keymap.InWorker, Worker: v.ID}
+		return screen.OpenWorker(v.ID)
 	default:
-		return screen.Effect{Handled: true, Open: keymap.InBroker, Row: o.shown[of][o.row(of)]}
+		return screen.OpenRow(keymap.InBroker, o.shown[of][o.row(of)])
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -260,7 +261,7 @@ func (o *Overview) scrolled(n, room int) int {
 }
 
 // finding draws one finding on one line, with the cursor if it is there.
-func (o *Overview) finding(i int, f monitor.Finding, text string, w int) string {
+func (o *Overview) finding(i int, f alerting.Finding, text string, w int) string {
 	e := o.env
 	since := ""
 	if f.Since != nil {
@@ -277,8 +278,8 @@ func (o *Overview) finding(i int, f monitor.Finding, text string, w int) string 
 	return " " + e.Paint(look.Role, look.Glyph) + " " + widget.Spread(widget.Cut(text, w-10), since, w-4)
 }
 
-func levelState(level monitor.Level) string {
-	if level == monitor.LevelInfo {
+func levelState(level alerting.Level) string {
+	if level == alerting.LevelInfo {
 		return "idle"
 	}
 	return string(level)

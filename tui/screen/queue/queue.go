@@ -6,6 +6,7 @@ package queue
 import (
 	"strconv"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
@@ -64,8 +65,12 @@ func (q *Queue) Feeds() []screen.Feed {
 // ID is the queue in sight.
 func (q *Queue) ID() int64 { return q.id }
 
+// Shown names the queue in sight.
+func (q *Queue) Shown() string { return strconv.FormatInt(q.id, 10) }
+
 // Show turns to another queue.
-func (q *Queue) Show(id int64) {
+func (q *Queue) Show(name string) {
+	id := screen.Number(name)
 	if id == q.id {
 		return
 	}
@@ -102,7 +107,7 @@ func (q *Queue) Title() (left, right string) {
 }
 
 // state is the state of the queue in a word.
-func state(d *monitor.QueueDetail) string {
+func state(d *explain.QueueDetail) string {
 	switch {
 	case d.Paused:
 		return "paused"
@@ -116,7 +121,7 @@ func state(d *monitor.QueueDetail) string {
 }
 
 // current is the detail, unless it belongs to a queue left behind.
-func (q *Queue) current() *monitor.QueueDetail {
+func (q *Queue) current() *explain.QueueDetail {
 	if d := q.env.Data.Queue; d != nil && d.ID == q.id {
 		return d
 	}
@@ -241,7 +246,7 @@ func (q *Queue) open() screen.Effect {
 		return screen.OpenExecution(id)
 	}
 	if d := q.current(); d != nil {
-		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + d.ActionRef}
+		return screen.OpenList(keymap.InExecutions, "action:"+d.ActionRef)
 	}
 	return screen.Effect{}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -32,7 +33,7 @@ func (q *Queue) Render(w, h int) []string {
 }
 
 // body is the queue itself: its state, how it was, who holds it and who waits.
-func (q *Queue) body(d *monitor.QueueDetail, w, h int) []string {
+func (q *Queue) body(d *explain.QueueDetail, w, h int) []string {
 	lines := q.head(d, w)
 	if h >= 28 && w >= 60 {
 		lines = append(append(lines, ""), q.charts(d, w)...)
@@ -49,7 +50,7 @@ func (q *Queue) body(d *monitor.QueueDetail, w, h int) []string {
 }
 
 // head says in a few lines how the queue is.
-func (q *Queue) head(d *monitor.QueueDetail, w int) []string {
+func (q *Queue) head(d *explain.QueueDetail, w int) []string {
 	e := q.env
 	look := e.Theme.Of(map[string]string{"paused": "paused", "blocked": "warning", "full": "busy", "open": "active"}[state(d)])
 	lines := widget.Hang(" "+e.Paint(look.Role, look.Glyph+" "+state(d))+"  ", widget.Clean(d.StateLine()), w-1)
@@ -69,7 +70,7 @@ func (q *Queue) head(d *monitor.QueueDetail, w int) []string {
 }
 
 // drains says how fast the queue can become shorter, and when it is empty.
-func (q *Queue) drains(d *monitor.QueueDetail) string {
+func (q *Queue) drains(d *explain.QueueDetail) string {
 	if d.Drain.PerMinute == nil {
 		return "pace unknown"
 	}
@@ -89,7 +90,7 @@ func pace(rate float64, e *screen.Env) string {
 }
 
 // charts are the last hour: how long the head waited, and how many did.
-func (q *Queue) charts(d *monitor.QueueDetail, w int) []string {
+func (q *Queue) charts(d *explain.QueueDetail, w int) []string {
 	e := q.env
 	cw := w/2 - 1
 	now := "-"
@@ -130,7 +131,7 @@ func (q *Queue) heading(part int, title, note string, w int) string {
 	return widget.Spread(" "+q.env.Paint(role, title), q.env.Paint(theme.Dim, note), w-1)
 }
 
-func (q *Queue) holderPart(d *monitor.QueueDetail, w, h, top int) []string {
+func (q *Queue) holderPart(d *explain.QueueDetail, w, h, top int) []string {
 	e := q.env
 	note := "holds slot"
 	if d.Holders != nil && d.Holders.Incomplete {
@@ -146,7 +147,7 @@ func (q *Queue) holderPart(d *monitor.QueueDetail, w, h, top int) []string {
 	return append(lines, q.holders.table.Lines(w, h-1, e.Theme)...)
 }
 
-func (q *Queue) linePart(d *monitor.QueueDetail, w, h, top int) []string {
+func (q *Queue) linePart(d *explain.QueueDetail, w, h, top int) []string {
 	e := q.env
 	if h < 2 {
 		return nil
@@ -170,7 +171,7 @@ func (q *Queue) linePart(d *monitor.QueueDetail, w, h, top int) []string {
 }
 
 // lanes says that not all stand in one lane.
-func (q *Queue) lanes(d *monitor.QueueDetail) string {
+func (q *Queue) lanes(d *explain.QueueDetail) string {
 	text := ""
 	if d.QueuedHigh > 0 {
 		text += ", " + q.env.Num(d.QueuedHigh) + " high first"
@@ -182,7 +183,7 @@ func (q *Queue) lanes(d *monitor.QueueDetail) string {
 }
 
 // lineFoot says how much of the line is not shown, and how long it waits.
-func (q *Queue) lineFoot(d *monitor.QueueDetail, w int) string {
+func (q *Queue) lineFoot(d *explain.QueueDetail, w int) string {
 	e := q.env
 	text := ""
 	if more := q.line.of - int64(q.line.Len()); more > 0 && q.line.shows {
@@ -202,7 +203,7 @@ func (q *Queue) lineFoot(d *monitor.QueueDetail, w int) string {
 }
 
 // about is all that is known of the queue as text.
-func (q *Queue) about(d *monitor.QueueDetail, w, h int) []string {
+func (q *Queue) about(d *explain.QueueDetail, w, h int) []string {
 	e := q.env
 	var lines []string
 	for i, section := range d.Sections() {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -31,7 +32,7 @@ func newHolders(env *screen.Env) *holders {
 	})}
 }
 
-func (h *holders) set(d *monitor.QueueDetail) {
+func (h *holders) set(d *explain.QueueDetail) {
 	h.rows, h.p95 = nil, 0
 	if d.Holders != nil {
 		h.rows = d.Holders.List

@@ -4,74 +4,273 @@ package queues
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// The columns a list can be sorted by, in the order of the picker.
-const (
-	byHead = iota
-	byQueued
-	byRunning
-	byDone
-	byName
-)
-
-var sortKeys = []string{"head", "queued", "running", "done", "name"}
-
 // Queues is the view.
 type Queues struct {
-	env   *screen.Env
-	table *widget.Table
-	rows  []monitor.Queue
-	keys  []string
-	screen.Filtered
-	screen.Sorted
+	*list.List[row]
 
-	problems bool
-	preview  bool
+	env *screen.Env
 }
 
-var columns = []widget.Column{
-	{Title: "", Width: 1},
-	{Title: "ACTION / GROUP", Width: 22, Grow: true, Middle: true},
-	{Title: "QUEUED", Width: 8, Right: true, Watch: true},
-	{Title: "RUN/MAX", Width: 8, Right: true, Watch: true},
-	{Title: "HEAD", Width: 7, Right: true},
-	{Title: "DONE", Width: 8, Right: true, Priority: 2},
-	{Title: "Δ1m", Width: 6, Right: true, Priority: 3},
-	{Title: "ETA", Width: 7, Right: true, Priority: 6},
-	{Title: "TOTAL", Width: 9, Right: true, Priority: 5},
-	{Title: "15m", Width: 7, Priority: 4},
-	{Title: "NOTE", Width: 22, Share: 60, Priority: 7},
+// row is a queue as it is judged.
+type row struct {
+	monitor.Queue
+
+	name string
+	// state and note are how it is, and in words why.
+	state, note string
+	late        bool
 }
+
+var fields = []list.Field[row]{
+	{
+		Column: widget.Column{Width: 1},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			look := e.Theme.Of(r.state)
+			return widget.Cell{Text: look.Glyph, Role: look.Role}
+		},
+	},
+	{
+		Column: widget.Column{Title: "ACTION / GROUP", Width: 22, Grow: true, Middle: true},
+		Cell:   list.Plain(func(r *row) string { return r.name }),
+		Term:   filter.Field{Name: "action", Kind: filter.Text, Help: "its action; a star stands for anything"},
+		Texts:  list.Text(func(r *row) string { return r.ActionRef }), Offer: true,
+		By: list.By[row]{Digit: 5, Name: "name", Up: true, Compare: list.Least(named)},
+	},
+	{
+		Term: filter.Field{Name: "group", Kind: filter.Text, Help: "a value of its group, such as tenant=acme"},
+		Texts: func(_ *screen.Env, r *row) []string {
+			_, group, _ := strings.Cut(r.name, " ")
+			return append(strings.Split(group, ", "), r.Group)
+		},
+		Offer: true,
+	},
+	{
+		Term: filter.Field{
+			Name: "state", Kind: filter.Word, Values: []string{"active", "idle", "warning", "paused"}, Help: "its state",
+		},
+		Texts: list.Text(func(r *row) string { return r.state }),
+	},
+	{
+		Column: widget.Column{Title: "QUEUED", Width: 8, Right: true, Watch: true},
+		Cell:   list.Number(queued),
+		Term:   filter.Field{Name: "queued", Kind: filter.Number, Help: "how many wait"}, Number: list.Value(queued),
+		By: list.By[row]{Digit: 2, Name: "queued", Compare: list.Most(queued)},
+	},
+	{
+		Column: widget.Column{Title: "RUN/MAX", Width: 8, Right: true, Watch: true},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return e.Worry(screen.Slots(r.Active, r.Limit), r.Full() && r.Queued > 0)
+		},
+		Term:   filter.Field{Name: "running", Kind: filter.Number, Help: "how many hold a slot"},
+		Number: list.Value(running),
+		By:     list.By[row]{Digit: 3, Name: "running", Compare: list.Most(running)},
+	},
+	{
+		Term: filter.Field{Name: "limit", Kind: filter.Number, Help: "how many may at once"},
+		Number: func(_ *screen.Env, r *row) (float64, bool) {
+			if r.Limit == nil {
+				return 0, false
+			}
+			return float64(*r.Limit), true
+		},
+	},
+	{
+		Column: widget.Column{Title: "HEAD", Width: 7, Right: true},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(e.AgeOf(r.Oldest), r.late) },
+		Term:   filter.Field{Name: "head", Kind: filter.Age, Help: "how long its oldest waits"},
+		Number: list.Since(oldest),
+		By:     list.By[row]{Digit: 1, Name: "head", Compare: list.Oldest(oldest)},
+	},
+	{
+		Column: widget.Column{Title: "DONE", Width: 8, Right: true, Priority: 2},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: e.PerMinute(screen.QueueDone(r.ID))}
+		},
+		By: list.By[row]{Digit: 4, Name: "done", Compare: list.Most(completed)},
+	},
+	{
+		Column: widget.Column{Title: "Δ1m", Width: 6, Right: true, Priority: 3},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: e.Change(screen.QueueSeries(r.ID), time.Minute)}
+		},
+	},
+	{Column: widget.Column{Title: "ETA", Width: 7, Right: true, Priority: 6}, Cell: drain},
+	{Column: widget.Column{Title: "TOTAL", Width: 9, Right: true, Priority: 5}, Cell: list.Number(completed)},
+	{
+		Column: widget.Column{Title: "15m", Width: 7, Priority: 4},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: e.Spark(screen.QueueSeries(r.ID), 15*time.Minute, 7), Role: theme.Dim}
+		},
+	},
+	{
+		Column: widget.Column{Title: "NOTE", Width: 22, Share: 60, Priority: 7},
+		Cell:   func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.note, Role: theme.Dim} },
+		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
+		Texts:  func(_ *screen.Env, r *row) []string { return []string{r.note, sourceNote(&r.Queue)} },
+	},
+}
+
+func named(r *row) string      { return r.Queue.Name() }
+func queued(r *row) int64      { return r.Queued }
+func running(r *row) int64     { return r.Active }
+func completed(r *row) int64   { return r.Completed }
+func oldest(r *row) *time.Time { return r.Oldest }
 
 // New makes the view.
 func New(env *screen.Env) *Queues {
-	return &Queues{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields), Sorted: screen.NewSorted(sortKeys...)}
+	v := &Queues{env: env}
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InQueues, Title: "Queues  per action, FIFO", One: "queue", Many: "queues",
+		Feed: screen.FeedQueues, Needs: v.needs, Behind: v.behind,
+		Read: func() bool { return env.Data.Queues != nil }, Rows: v.rows, Fields: fields,
+		Any:     func(r *row) []string { return []string{r.Queue.Name(), r.name} },
+		Key:     func(r *row) string { return strconv.FormatInt(r.ID, 10) },
+		Name:    func(r *row) string { return r.name },
+		Tie:     func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
+		Trouble: func(r *row) bool { return r.Paused || r.Blocked != "" || r.late },
+		Foot:    v.summary, Preview: v.preview,
+		Empty: []string{
+			" No queue exists yet. The first execution of an action makes one:",
+			"   attune-executor run core.echo -p message=hello",
+		},
+		Open: open, Marked: v.marked,
+		Acts: func(r *row) (act.Menu, bool) { return act.ForQueue(&r.Queue), true },
+		Relations: func(r *row) (string, []screen.Relation) {
+			return "queue " + r.name, append([]screen.Relation{{
+				Key: "q", Label: "queue", Help: "who holds its slots and who waits",
+				To: screen.OpenQueue(r.ID),
+			}}, screen.ActionRelations(r.ActionRef)...)
+		},
+		Thing: func(r *row) screen.Thing { return screen.QueueThing(&r.Queue, r.Queue) },
+		Beyond: func() string {
+			if d := env.Data.Queues; d != nil && d.More {
+				return "there are more queues; the busiest are read"
+			}
+			return ""
+		},
+	})
+	return v
 }
 
-// Table is the list, with its marks and columns.
-func (q *Queues) Table() *widget.Table { return q.table }
+// rows are the queues that were read, judged.
+func (v *Queues) rows() []row {
+	read := v.env.Data.Queues.List
+	rows := make([]row, len(read))
+	for i := range read {
+		rows[i] = judge(v.env, &read[i])
+	}
+	return rows
+}
 
-// Problems reports whether only what means trouble is listed.
-func (q *Queues) Problems() bool { return q.problems }
+// judge says how a queue is.
+func judge(e *screen.Env, q *monitor.Queue) row {
+	r := row{Queue: *q, name: screen.QueueName(q), state: "active", note: sourceNote(q)}
+	r.late = q.Oldest != nil && e.Since(*q.Oldest) > monitor.HeadWaitLimit
+	switch {
+	case q.Paused:
+		r.state, r.note = "paused", pausedNote(q)
+	case q.Blocked != "":
+		r.state, r.note = "warning", q.Blocked
+		if q.BlockedUntil != nil && q.BlockedUntil.After(e.Now) {
+			r.note += ", again in " + widget.Short(q.BlockedUntil.Sub(e.Now))
+		}
+	case r.late:
+		r.state, r.note = "warning", "head waits long"
+	case q.Queued == 0 && q.Active == 0:
+		r.state = "idle"
+	}
+	return r
+}
 
-// View is the name of the screen.
-func (q *Queues) View() screen.View { return keymap.InQueues }
+func pausedNote(q *monitor.Queue) string {
+	note := "paused"
+	if q.PausedBy != "" {
+		note += " by " + q.PausedBy
+	}
+	if q.PauseReason != "" {
+		note += " " + q.PauseReason
+	}
+	return note
+}
 
-// Feeds is what the view needs polled.
-func (q *Queues) Feeds() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedQueues, screen.FeedQueuesPast}
-	if q.Subject() != 0 {
+// sourceNote says who set the limit, and who waits in other lanes than most.
+func sourceNote(q *monitor.Queue) string {
+	note := ""
+	switch q.LimitFrom.Kind {
+	case monitor.LimitPolicy:
+		note = "limit of a policy that is gone"
+		if q.LimitFrom.Policy != "" {
+			note = "limit of " + q.LimitFrom.Policy
+		}
+	case monitor.LimitOverride:
+		note = "limit set by hand"
+	case monitor.LimitAdaptive:
+		note = "limit adapted"
+	}
+	var lanes []string
+	if q.QueuedHigh > 0 {
+		lanes = append(lanes, strconv.FormatInt(q.QueuedHigh, 10)+" high")
+	}
+	if q.QueuedLow > 0 {
+		lanes = append(lanes, strconv.FormatInt(q.QueuedLow, 10)+" low")
+	}
+	if len(lanes) > 0 {
+		note = strings.TrimPrefix(note+", "+strings.Join(lanes, " "), ", ")
+	}
+	return note
+}
+
+// drain estimates how long the queue needs at its present rate.
+func drain(e *screen.Env, r *row) widget.Cell {
+	if r.Queued == 0 {
+		return widget.Cell{Text: "-"}
+	}
+	rate, ok := e.Data.History.PerMinute(screen.QueueDone(r.ID))
+	switch {
+	case !ok, rate < 0.01 && r.Active > 0 && !r.Paused: // no execution has ended yet, but some run
+		return widget.Cell{Text: widget.Unknown}
+	case rate < 0.01:
+		return widget.Cell{Text: "never"}
+	default:
+		return widget.Cell{Text: widget.Short(time.Duration(float64(r.Queued) / rate * float64(time.Minute)))}
+	}
+}
+
+// Wanted is what the database is asked for: a text that every queue which passes has in its
+// name, to look for among more queues than are read.
+func (v *Queues) Wanted() monitor.QueueFilter {
+	query := v.Query()
+	if query.Empty() || len(query.Any) > 1 {
+		return monitor.QueueFilter{}
+	}
+	for _, t := range query.Any[0] {
+		plain := !t.Not && t.Regex == nil && len(t.Values) == 1 && !strings.ContainsAny(t.Values[0], "* ")
+		if plain && (t.Field == "" || t.Field == "action") {
+			return monitor.QueueFilter{Text: t.Values[0]}
+		}
+	}
+	return monitor.QueueFilter{}
+}
+
+func (v *Queues) needs() []screen.Feed {
+	feeds := []screen.Feed{screen.FeedQueuesPast}
+	if v.Subject() != 0 {
 		feeds = append(feeds, screen.FeedQueue, screen.FeedLine)
 	}
 	return feeds
@@ -79,344 +278,94 @@ func (q *Queues) Feeds() []screen.Feed {
 
 // Subject is the queue that is told of below the list; zero where there is none, or
 // where queues are not recorded one by one.
-func (q *Queues) Subject() int64 {
-	at := q.table.Cursor()
-	if at < 0 || q.rows[at].LimitFrom.Kind == "" || screen.PreviewHeight(q.env.Width, q.env.Height, q.preview) == 0 {
+func (v *Queues) Subject() int64 {
+	r := v.Current()
+	if r == nil || r.LimitFrom.Kind == "" || v.Previews(v.env.Width, v.env.Height) == 0 {
 		return 0
 	}
-	return q.rows[at].ID
+	return r.ID
 }
 
-// Behind names what is to be read when another queue is told of than was read last.
-func (q *Queues) Behind() screen.Feed {
-	if id := q.Subject(); id != 0 {
-		return queue.Unread(q.env, id)
+// behind names what is to be read when another queue is told of than was read last.
+func (v *Queues) behind() screen.Feed {
+	if id := v.Subject(); id != 0 {
+		return queue.Unread(v.env, id)
 	}
 	return ""
 }
 
-// Wanted is what the database is asked for.
-func (q *Queues) Wanted() monitor.QueueFilter {
-	return monitor.QueueFilter{Text: narrowed(q.Query())}
-}
-
 // Title is the text of the title rule.
-func (q *Queues) Title() (left, right string) {
-	right = screen.ListTitle("sort "+q.SortKey()+q.Order().Arrow(q.Order().Column != byName), q.problems, q.Filter())
-	if d := q.env.Data.Queues; d != nil {
-		right += " · " + strconv.Itoa(len(q.rows))
-		if d.More {
-			right += "+, busiest"
-		}
-		right += q.env.Mark(screen.FeedQueues)
+func (v *Queues) Title() (left, right string) {
+	left, right = v.List.Title()
+	if d := v.env.Data.Queues; d != nil && d.More {
+		right = v.Arranged() + " · " + strconv.Itoa(v.Len()) + "+, busiest" + v.env.Mark(screen.FeedQueues)
 	}
-	return "Queues  per action, FIFO", right
-}
-
-// SetFilter keeps the queues that pass.
-func (q *Queues) SetFilter(text string) error {
-	if err := q.SetQuery(text); err != nil {
-		return err
-	}
-	q.rebuild(true)
-	return nil
-}
-
-// SetOrder orders the list.
-func (q *Queues) SetOrder(order screen.Order) {
-	if q.Sort(order) {
-		q.rebuild(true)
-	}
-}
-
-// Select puts the cursor on a line of the body.
-func (q *Queues) Select(line int) bool { return q.table.Select(line - 1) }
-
-// Changed takes over new data.
-func (q *Queues) Changed(feed screen.Feed) {
-	if feed == screen.FeedQueues {
-		q.rebuild(false)
-	}
-}
-
-// Do carries out an action.
-func (q *Queues) Do(action keymap.Action) screen.Effect {
-	if screen.MoveTable(q.table, action) {
-		return screen.Effect{Handled: true}
-	}
-	switch action {
-	case keymap.Problems:
-		q.problems = !q.problems
-		q.rebuild(true)
-	case keymap.Preview:
-		q.preview = !q.preview
-	case keymap.Open:
-		if row := q.table.Cursor(); row >= 0 {
-			return q.open(q.rows[row])
-		}
-	default:
-		return screen.Effect{}
-	}
-	return screen.Effect{Handled: true}
+	return left, right
 }
 
 // open shows the queue, or its action's executions where queues are not recorded
 // one by one.
-func (q *Queues) open(row monitor.Queue) screen.Effect {
-	if row.LimitFrom.Kind == "" {
-		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + row.ActionRef}
+func open(r *row) screen.Effect {
+	if r.LimitFrom.Kind == "" {
+		return screen.OpenList(keymap.InExecutions, "action:"+r.ActionRef)
 	}
-	return screen.Effect{Handled: true, Open: keymap.InQueue, Queue: row.ID}
+	return screen.OpenQueue(r.ID)
 }
 
-// rebuild filters and sorts. Unless the operator asked for it, rows keep their
-// order while somebody reads.
-func (q *Queues) rebuild(asked bool) {
-	d := q.env.Data.Queues
-	if d == nil {
-		return
-	}
-	rows := make([]monitor.Queue, 0, len(d.List))
-	for _, row := range d.List {
-		if q.matches(row) {
-			rows = append(rows, row)
+// marked is what may be done with marked queues. Of one that has left the data only the number
+// and the name are known.
+func (v *Queues) marked(keys []string) act.Menu {
+	targets := make([]act.Target, 0, len(keys))
+	for _, key := range keys {
+		target := act.Target{Name: v.Table().MarkName(key)}
+		if id, err := strconv.ParseInt(key, 10, 64); err == nil {
+			target.ID = id
 		}
-	}
-	old := q.keys
-	if asked {
-		old = nil
-	}
-	q.rows, q.keys = screen.Arrange(q.env, rows, old, q.compare, func(r *monitor.Queue) string { return strconv.FormatInt(r.ID, 10) })
-	q.table.SetRows(q)
-}
-
-func (q *Queues) matches(row monitor.Queue) bool {
-	if q.problems && !q.worrying(row) {
-		return false
-	}
-	return q.Matches(asked{q, &row})
-}
-
-func (q *Queues) worrying(row monitor.Queue) bool {
-	return row.Paused || row.Blocked != "" || q.late(row)
-}
-
-func (q *Queues) late(row monitor.Queue) bool {
-	return row.Oldest != nil && q.env.Since(*row.Oldest) > monitor.HeadWaitLimit
-}
-
-func (q *Queues) compare(a, b *monitor.Queue) int {
-	var c int
-	switch q.Order().Column {
-	case byHead:
-		c = compareHead(a.Oldest, b.Oldest)
-	case byQueued:
-		c = cmp.Compare(b.Queued, a.Queued)
-	case byRunning:
-		c = cmp.Compare(b.Active, a.Active)
-	case byDone:
-		c = cmp.Compare(b.Completed, a.Completed)
-	}
-	if c != 0 {
-		return q.Order().Apply(c)
-	}
-	if q.Order().Column == byName {
-		return q.Order().Apply(cmp.Compare(a.Name(), b.Name()))
-	}
-	return cmp.Compare(a.Name(), b.Name())
-}
-
-// compareHead orders the longest wait first; nobody waiting comes last.
-func compareHead(a, b *time.Time) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	default:
-		return a.Compare(*b)
-	}
-}
-
-// Len is the number of rows.
-func (q *Queues) Len() int { return len(q.rows) }
-
-// Key identifies a row.
-func (q *Queues) Key(row int) string { return q.keys[row] }
-
-// Name is what people call a row.
-func (q *Queues) Name(row int) string { return screen.QueueName(&q.rows[row]) }
-
-// Cells are the texts of a row.
-func (q *Queues) Cells(row int, into []widget.Cell) []widget.Cell {
-	e, r := q.env, q.rows[row]
-	state, note := q.verdict(r)
-	look := e.Theme.Of(state)
-	return append(into,
-		widget.Cell{Text: look.Glyph, Role: look.Role},
-		widget.Cell{Text: screen.QueueName(&r)},
-		widget.Cell{Text: e.Num(r.Queued)},
-		e.Worry(screen.Slots(r.Active, r.Limit), r.Full() && r.Queued > 0),
-		e.Worry(e.AgeOf(r.Oldest), q.late(r)),
-		widget.Cell{Text: e.PerMinute(screen.QueueDone(r.ID))},
-		widget.Cell{Text: e.Change(screen.QueueSeries(r.ID), time.Minute)},
-		widget.Cell{Text: q.drain(r)},
-		widget.Cell{Text: e.Num(r.Completed)},
-		widget.Cell{Text: e.Spark(screen.QueueSeries(r.ID), 15*time.Minute, 7), Role: theme.Dim},
-		widget.Cell{Text: note, Role: theme.Dim},
-	)
-}
-
-// verdict is the state of a queue and, in words, why.
-func (q *Queues) verdict(r monitor.Queue) (state, note string) {
-	switch {
-	case r.Paused:
-		return "paused", pausedNote(r)
-	case r.Blocked != "":
-		return "warning", q.blockedNote(r)
-	case q.late(r):
-		return "warning", "head waits long"
-	case r.Queued == 0 && r.Active == 0:
-		return "idle", sourceNote(r)
-	default:
-		return "active", sourceNote(r)
-	}
-}
-
-func pausedNote(r monitor.Queue) string {
-	note := "paused"
-	if r.PausedBy != "" {
-		note += " by " + r.PausedBy
-	}
-	if r.PauseReason != "" {
-		note += " " + r.PauseReason
-	}
-	return note
-}
-
-func (q *Queues) blockedNote(r monitor.Queue) string {
-	if r.BlockedUntil != nil && r.BlockedUntil.After(q.env.Now) {
-		return r.Blocked + ", again in " + widget.Short(r.BlockedUntil.Sub(q.env.Now))
-	}
-	return r.Blocked
-}
-
-// sourceNote says who set the limit, and who waits in other lanes than most.
-func sourceNote(r monitor.Queue) string {
-	note := ""
-	switch r.LimitFrom.Kind {
-	case monitor.LimitPolicy:
-		note = "limit of a policy that is gone"
-		if r.LimitFrom.Policy != "" {
-			note = "limit of " + r.LimitFrom.Policy
+		known := v.env.Data.Queues.List
+		if at := slices.IndexFunc(known, func(q monitor.Queue) bool { return q.ID == target.ID }); at >= 0 {
+			target.Action, target.Group = known[at].ActionRef, known[at].Group
 		}
-	case monitor.LimitOverride:
-		note = "limit set by hand"
-	case monitor.LimitAdaptive:
-		note = "limit adapted"
+		targets = append(targets, target)
 	}
-	if lanes := lanesNote(r); lanes != "" {
-		note = strings.TrimPrefix(note+", "+lanes, ", ")
-	}
-	return note
+	return act.ForMarkedQueues(targets)
 }
 
-func lanesNote(r monitor.Queue) string {
-	switch {
-	case r.QueuedHigh > 0 && r.QueuedLow > 0:
-		return strconv.FormatInt(r.QueuedHigh, 10) + " high " + strconv.FormatInt(r.QueuedLow, 10) + " low"
-	case r.QueuedHigh > 0:
-		return strconv.FormatInt(r.QueuedHigh, 10) + " high"
-	case r.QueuedLow > 0:
-		return strconv.FormatInt(r.QueuedLow, 10) + " low"
-	default:
-		return ""
-	}
-}
-
-// drain estimates how long the queue needs at its present rate.
-func (q *Queues) drain(r monitor.Queue) string {
-	if r.Queued == 0 {
-		return "-"
-	}
-	rate, ok := q.env.Data.History.PerMinute(screen.QueueDone(r.ID))
-	switch {
-	case !ok, rate < 0.01 && r.Active > 0 && !r.Paused: // no execution has ended yet, but some run
-		return widget.Unknown
-	case rate < 0.01:
-		return "never"
-	default:
-		return widget.Short(time.Duration(float64(r.Queued) / rate * float64(time.Minute)))
-	}
-}
-
-// Render draws the view.
-func (q *Queues) Render(w, h int) []string {
-	e, d := q.env, q.env.Data.Queues
-	if d == nil {
-		return e.Missing(screen.FeedQueues, "the queues", w)
-	}
-	if len(q.rows) == 0 {
-		return q.empty(d)
-	}
-	foot := q.summary(d)
-	ph := screen.PreviewHeight(w, h, q.preview)
-	lines := widget.Fit(q.table.Lines(w, h-ph-len(foot), e.Theme), w, h-ph-len(foot))
-	if ph > 0 {
-		lines = append(lines, widget.Fit(q.previewLines(w, ph), w, ph)...)
-	}
-	return append(lines, foot...)
-}
-
-func (q *Queues) empty(d *monitor.Queues) []string {
-	switch {
-	case q.Filter() != "":
-		return []string{"", " No queue matches /" + widget.Clean(q.Filter()) + ".  esc clears the filter"}
-	case q.problems:
-		return []string{"", " " + q.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + q.env.Num(d.Totals.Queues)}
-	default:
-		return []string{
-			"", " No queue exists yet. The first execution of an action makes one:",
-			"   attune-executor run core.echo -p message=hello",
-		}
-	}
-}
-
-func (q *Queues) summary(d *monitor.Queues) []string {
-	e, t := q.env, d.Totals
+func (v *Queues) summary(int) []string {
+	e, t := v.env, v.env.Data.Queues.Totals
 	mark := e.Mark(screen.FeedQueues)
 	slots := ""
 	if t.Slots > 0 { // where nothing is limited there are none to count
 		slots = " · " + e.Num(t.Slots) + " limited slots"
 	}
+	counts := " " + e.Num(t.Queues) + mark + " queues · " + e.Num(t.Queued) + mark + " queued · " +
+		e.Num(t.Active) + mark + " running" + slots
 	return []string{
-		" " + e.Num(t.Queues) + mark + " queues · " + e.Num(t.Queued) + mark + " queued · " + e.Num(t.Active) + mark + " running" + slots + q.env.GoneNote(q.table, "the queue under the cursor"),
+		counts + v.Gone(),
 		e.Paint(theme.Dim, " head = wait of the oldest queued execution; Δ1m = net change in a minute"),
 	}
 }
 
-func (q *Queues) previewLines(w, h int) []string {
-	row := q.table.Cursor()
-	if row < 0 {
+func (v *Queues) preview(w, h int) []string {
+	r := v.Current()
+	if r == nil {
 		return nil
 	}
-	e, r := q.env, q.rows[row]
-	state, note := q.verdict(r)
-	if source := sourceNote(r); source != "" && source != note {
+	e, note := v.env, r.note
+	if source := sourceNote(&r.Queue); source != "" && source != note {
 		note = strings.TrimPrefix(note+" · "+source, " · ")
 	}
+	of := "queue " + strconv.FormatInt(r.ID, 10) + " · action " + strconv.FormatInt(r.ActionID, 10)
 	lines := []string{
-		e.Rule("preview: "+screen.QueueName(&r), "queue "+strconv.FormatInt(r.ID, 10)+" · action "+strconv.FormatInt(r.ActionID, 10), w),
-		" " + e.State(state) + "  " + widget.Clean(note),
+		e.Rule("preview: "+r.name, of, w),
+		" " + e.State(r.state) + "  " + widget.Clean(note),
 		" waiting " + e.Num(r.Queued) + "   running " + screen.Slots(r.Active, r.Limit) + "   head " + e.AgeOf(r.Oldest) +
 			"   ever enqueued " + e.Num(r.Enqueued) + "   ever completed " + e.Num(r.Completed),
 	}
-	if id := q.Subject(); id != 0 {
+	if id := v.Subject(); id != 0 {
 		return append(lines, queue.Preview(e, id, w, h-len(lines))...)
 	}
 	lines = append(lines, "", " "+e.Paint(theme.Dim, "DEPTH, last 60 min"))
-	lines = append(lines, widget.Chart(e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, min(60, w-10)), min(w, 70), 6, &e.Theme.Glyphs)...)
+	depth := e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, min(60, w-10))
+	lines = append(lines, widget.Chart(depth, min(w, 70), 6, &e.Theme.Glyphs)...)
 	return append(lines, " "+e.Paint(theme.Dim, "enter shows its limits, holders and waiters"))
 }

@@ -55,7 +55,8 @@ func (v *Worker) Feeds() []screen.Feed {
 func (v *Worker) ID() int64 { return v.id }
 
 // Show turns to another worker.
-func (v *Worker) Show(id int64) {
+func (v *Worker) Show(name string) {
+	id := screen.Number(name)
 	if id == v.id {
 		return
 	}
@@ -68,13 +69,6 @@ func (v *Worker) Show(id int64) {
 
 // Shown names the worker in sight.
 func (v *Worker) Shown() string { return strconv.FormatInt(v.id, 10) }
-
-// ShowAgain turns back to a worker.
-func (v *Worker) ShowAgain(name string) {
-	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
-		v.Show(id)
-	}
-}
 
 // Title is the text of the title rule.
 func (v *Worker) Title() (left, right string) {
@@ -113,7 +107,7 @@ func (v *Worker) Do(action keymap.Action) screen.Effect {
 		if at := v.table.Cursor(); at >= 0 && !v.inHistory {
 			return screen.OpenExecution(v.rows[at].ID)
 		}
-		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "worker:" + strconv.FormatInt(v.id, 10)}
+		return screen.OpenList(keymap.InExecutions, "worker:"+strconv.FormatInt(v.id, 10))
 	}
 	if !v.inHistory {
 		return screen.Effect{Handled: screen.MoveTable(v.table, action)}

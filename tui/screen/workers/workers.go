@@ -6,313 +6,256 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/worker"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// The columns a list can be sorted by, in the order of the picker.
-const (
-	byProblem = iota
-	byName
-	bySlots
-	byBeat
-)
-
-var sortKeys = []string{"problem", "name", "slots", "heartbeat"}
-
 // Workers is the view.
 type Workers struct {
-	env   *screen.Env
-	table *widget.Table
-	rows  []row
-	keys  []string
-	screen.Filtered
-	screen.Sorted
+	*list.List[row]
 
-	problems bool
-	preview  bool
+	env *screen.Env
 }
 
 // row is a worker with its broker queue, or a queue that no worker owns.
 type row struct {
 	monitor.Worker
+
 	seen   monitor.Judgement
 	queue  *monitor.BrokerQueue
 	orphan bool
+	note   string
 }
 
-var columns = []widget.Column{
-	{Title: "", Width: 1},
-	{Title: "WORKER", Width: 18, Grow: true, Middle: true},
-	{Title: "STATUS", Width: 9, Watch: true},
-	{Title: "SLOTS", Width: 7, Right: true, Watch: true},
-	{Title: "HB", Width: 7, Right: true},
-	{Title: "ROLE", Width: 7, Priority: 4},
-	{Title: "READY", Width: 6, Right: true, Watch: true, Priority: 2},
-	{Title: "UNACK", Width: 6, Right: true, Watch: true, Priority: 5},
-	{Title: "CONS", Width: 5, Right: true, Watch: true, Priority: 2},
-	{Title: "DONE/m", Width: 6, Right: true, Priority: 6},
-	{Title: "SLOTS 15m", Width: 9, Priority: 3},
-	{Title: "NOTE", Width: 26, Share: 60, Priority: 7},
+// healths are how workers are judged, with how bad that is: the worst first.
+var healths = []struct {
+	health monitor.WorkerHealth
+	rank   int
+}{
+	{monitor.WorkerActive, 4}, {monitor.WorkerBusy, 3}, {monitor.WorkerStale, 0}, {monitor.WorkerDeaf, 1},
+	{monitor.WorkerSuspect, 1}, {monitor.WorkerUnhealthy, 1}, {monitor.WorkerDegraded, 2}, {monitor.WorkerDraining, 2},
+	{monitor.WorkerCordoned, 2}, {monitor.WorkerInactive, 5},
 }
 
-// New makes the view.
-func New(env *screen.Env) *Workers {
-	return &Workers{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields), Sorted: screen.NewSorted(sortKeys...)}
+func healthWords() []string {
+	words := make([]string, len(healths))
+	for i, h := range healths {
+		words[i] = string(h.health)
+	}
+	return words
 }
 
-// Table is the list, with its marks and columns.
-func (v *Workers) Table() *widget.Table { return v.table }
-
-// Problems reports whether only what means trouble is listed.
-func (v *Workers) Problems() bool { return v.problems }
-
-// View is the name of the screen.
-func (v *Workers) View() screen.View { return keymap.InWorkers }
-
-// Feeds is what the view needs polled.
-func (v *Workers) Feeds() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedWorkers, screen.FeedWorkersPast}
-	if v.Subject() != 0 {
-		feeds = append(feeds, screen.FeedWorker)
-	}
-	return feeds
-}
-
-// Title is the text of the title rule.
-func (v *Workers) Title() (left, right string) {
-	right = screen.ListTitle("sort "+v.SortKey()+v.Order().Arrow(v.Order().Column != byName), v.problems, v.Filter())
-	if v.env.Data.Workers != nil {
-		right += " · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedWorkers)
-	}
-	return "Workers", right
-}
-
-// SetFilter keeps the workers that pass.
-func (v *Workers) SetFilter(text string) error {
-	if err := v.SetQuery(text); err != nil {
-		return err
-	}
-	v.rebuild(true)
-	return nil
-}
-
-// SetOrder orders the list.
-func (v *Workers) SetOrder(order screen.Order) {
-	if v.Sort(order) {
-		v.rebuild(true)
-	}
-}
-
-// Select puts the cursor on a line of the body.
-func (v *Workers) Select(line int) bool { return v.table.Select(line - 1) }
-
-// Changed takes over new data.
-func (v *Workers) Changed(feed screen.Feed) {
-	if feed == screen.FeedWorkers || feed == screen.FeedBroker {
-		v.rebuild(false)
-	}
-}
-
-// Do carries out an action.
-func (v *Workers) Do(action keymap.Action) screen.Effect {
-	if screen.MoveTable(v.table, action) {
-		return screen.Effect{Handled: true}
-	}
-	switch action {
-	case keymap.Problems:
-		v.problems = !v.problems
-		v.rebuild(true)
-	case keymap.Preview:
-		v.preview = !v.preview
-	case keymap.Open:
-		return v.open()
-	default:
-		return screen.Effect{}
-	}
-	return screen.Effect{Handled: true}
-}
-
-func (v *Workers) open() screen.Effect {
-	at := v.table.Cursor()
-	if at < 0 {
-		return screen.Effect{Handled: true}
-	}
-	return screen.OpenWorker(v.rows[at].ID)
-}
-
-func (v *Workers) rebuild(asked bool) {
-	d := v.env.Data.Workers
-	if d == nil {
-		return
-	}
-	rows := v.join(d)
-	rows = slices.DeleteFunc(rows, func(r row) bool { return !v.matches(r) })
-	old := v.keys
-	if asked {
-		old = nil
-	}
-	v.rows, v.keys = screen.Arrange(v.env, rows, old, v.compare, func(r *row) string { return strconv.FormatInt(r.ID, 10) })
-	v.table.SetRows(v)
-}
-
-// join puts each worker beside its broker queue and adds the queues that no
-// worker row owns.
-func (v *Workers) join(d *monitor.Workers) []row {
-	rows := make([]row, 0, len(d.List))
-	known := map[int64]bool{}
-	for _, w := range d.List {
-		r := row{Worker: w, seen: v.env.Judge(&w, d.At)}
-		if q, ok := v.env.Data.Broker.Queue(monitor.WorkerQueue(w.ID)); ok {
-			r.queue = &q
-		}
-		known[w.ID] = true
-		rows = append(rows, r)
-	}
-	if v.env.Data.Broker == nil || d.More {
-		return rows
-	}
-	for _, q := range v.env.Data.Broker.Queues {
-		if id, ok := monitor.WorkerOfQueue(q.Name); ok && !known[id] {
-			rows = append(rows, row{
-				orphan: true, queue: &q, seen: monitor.Judgement{Health: monitor.WorkerStale},
-				Worker: monitor.Worker{ID: id, Name: fmt.Sprintf("worker %d (no row)", id)},
-			})
+func rank(r *row) int {
+	for _, h := range healths {
+		if h.health == r.seen.Health {
+			return h.rank
 		}
 	}
-	return rows
+	return 0
 }
 
-func (v *Workers) matches(r row) bool {
-	if v.problems && r.seen.Health == monitor.WorkerActive {
-		return false
-	}
-	return v.Matches(asked{v, r})
+var fields = []list.Field[row]{
+	{
+		Column: widget.Column{Width: 1},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			look := e.Theme.Of(string(r.seen.Health))
+			return widget.Cell{Text: look.Glyph, Role: look.Role}
+		},
+	},
+	{
+		Column: widget.Column{Title: "WORKER", Width: 18, Grow: true, Middle: true},
+		Cell:   list.Plain(named),
+		Term:   filter.Field{Name: "worker", Kind: filter.Text, Help: "its name or id; a star stands for anything"},
+		Texts:  list.Text(named), Offer: true, Beside: func(r *row) string { return strconv.FormatInt(r.ID, 10) },
+		By: list.By[row]{Digit: 2, Name: "name", Up: true, Compare: list.Least(named)},
+	},
+	{
+		Column: widget.Column{Title: "STATUS", Width: 9, Watch: true},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			look := e.Theme.Of(string(r.seen.Health))
+			return widget.Cell{Text: status(r), Role: look.Role}
+		},
+		Term: filter.Field{Name: "status", Kind: filter.Word, Values: healthWords(), Help: "how it is judged"},
+		Texts: func(_ *screen.Env, r *row) []string {
+			if r.orphan {
+				return nil
+			}
+			return []string{status(r)}
+		},
+		By: list.By[row]{Digit: 1, Name: "problem", Compare: list.Least(rank)},
+	},
+	{
+		Column: widget.Column{Title: "SLOTS", Width: 7, Right: true, Watch: true}, Cell: slots,
+		By: list.By[row]{Digit: 3, Name: "slots", Compare: list.Most(assigned)},
+	},
+	{
+		Column: widget.Column{Title: "HB", Width: 7, Right: true},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return e.Worry(e.AgeOf(r.Heartbeat), r.seen.Health == monitor.WorkerStale && !r.orphan)
+		},
+		By: list.By[row]{Digit: 4, Name: "heartbeat", Compare: list.Least(beat)},
+	},
+	{
+		Column: widget.Column{Title: "ROLE", Width: 7, Priority: 4},
+		Cell:   list.Plain(func(r *row) string { return r.Role }),
+		Term:   filter.Field{Name: "role", Kind: filter.Text, Help: "its role"},
+		Texts:  list.Text(func(r *row) string { return r.Role }), Offer: true,
+	},
+	{
+		Term:  filter.Field{Name: "host", Kind: filter.Text, Help: "its host"},
+		Texts: list.Text(func(r *row) string { return r.Host }), Offer: true,
+	},
+	{
+		Term:  filter.Field{Name: "runtime", Kind: filter.Text, Help: "what it runs"},
+		Texts: func(_ *screen.Env, r *row) []string { return r.Runtimes }, Offer: true,
+	},
+	{
+		Term:  filter.Field{Name: "version", Kind: filter.Text, Help: "its version"},
+		Texts: list.Text(func(r *row) string { return r.Version }), Offer: true,
+	},
+	{
+		Term: filter.Field{Name: "slots", Kind: filter.Number, Help: "how many are taken"},
+		Number: func(_ *screen.Env, r *row) (float64, bool) {
+			return float64(assigned(r)), r.Assigned != nil
+		},
+	},
+	{
+		Column: widget.Column{Title: "READY", Width: 6, Right: true, Watch: true, Priority: 2},
+		Cell: counted(func(q *monitor.BrokerQueue) int64 { return q.Ready },
+			func(p *monitor.WorkerProbe) *int64 { return p.Ready }),
+		Term: filter.Field{Name: "ready", Kind: filter.Number, Help: "messages that wait for it"},
+		Number: func(_ *screen.Env, r *row) (float64, bool) {
+			if r.queue == nil || r.queue.Uncounted {
+				return 0, false
+			}
+			return float64(r.queue.Ready), true
+		},
+	},
+	{
+		Column: widget.Column{Title: "UNACK", Width: 6, Right: true, Watch: true, Priority: 5},
+		Cell: counted(func(q *monitor.BrokerQueue) int64 { return q.Unacked },
+			func(*monitor.WorkerProbe) *int64 { return nil }),
+	},
+	{
+		Column: widget.Column{Title: "CONS", Width: 5, Right: true, Watch: true, Priority: 2},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			cell := counted(func(q *monitor.BrokerQueue) int64 { return q.Consumers },
+				func(p *monitor.WorkerProbe) *int64 { return p.Consumers })(e, r)
+			return e.Worry(cell.Text, r.seen.Health == monitor.WorkerDeaf)
+		},
+	},
+	{Column: widget.Column{Title: "DONE/m", Width: 6, Right: true, Priority: 6}, Cell: done},
+	{
+		Column: widget.Column{Title: "SLOTS 15m", Width: 9, Priority: 3},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 9), Role: theme.Dim}
+		},
+	},
+	{
+		Term:   filter.Field{Name: "hb", Kind: filter.Age, Help: "how old its heartbeat is"},
+		Number: list.Since(heartbeat),
+	},
+	{
+		Column: widget.Column{Title: "NOTE", Width: 26, Share: 60, Priority: 7},
+		Cell:   func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.note, Role: theme.Dim} },
+		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
+		Texts:  list.Text(func(r *row) string { return r.note }),
+	},
 }
 
-var severity = map[monitor.WorkerHealth]int{
-	monitor.WorkerStale: 0, monitor.WorkerDeaf: 1, monitor.WorkerSuspect: 1, monitor.WorkerUnhealthy: 1, monitor.WorkerDegraded: 2, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2,
-	monitor.WorkerBusy: 3, monitor.WorkerActive: 4, monitor.WorkerInactive: 5,
-}
+func named(r *row) string         { return r.Name }
+func heartbeat(r *row) *time.Time { return r.Heartbeat }
 
-func (r row) severity() int { return severity[r.seen.Health] }
-
-func (v *Workers) compare(a, b *row) int {
-	var c int
-	switch v.Order().Column {
-	case byProblem:
-		c = cmp.Compare(a.severity(), b.severity())
-	case bySlots:
-		c = cmp.Compare(value(b.Assigned), value(a.Assigned))
-	case byBeat:
-		c = compareBeat(a.Heartbeat, b.Heartbeat)
-	case byName:
-		c = cmp.Compare(a.Name, b.Name)
-	}
-	if c != 0 {
-		return v.Order().Apply(c)
-	}
-	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-}
-
-func value(n *int64) int64 {
-	if n == nil {
-		return -1
-	}
-	return *n
-}
-
-func compareBeat(a, b *time.Time) int {
-	switch {
-	case a == nil && b == nil:
+// beat is when a worker was heard last; before all others if never.
+func beat(r *row) int64 {
+	if r.Heartbeat == nil {
 		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
-	default:
-		return a.Compare(*b)
 	}
+	return r.Heartbeat.UnixNano()
 }
 
-// Len is the number of rows.
-func (v *Workers) Len() int { return len(v.rows) }
+// assigned is how many slots are taken, -1 while that is not known.
+func assigned(r *row) int64 {
+	if r.Assigned == nil {
+		return -1
+	}
+	return *r.Assigned
+}
 
-// Key identifies a row.
-func (v *Workers) Key(i int) string { return v.keys[i] }
-
-// Name is what people call a row.
-func (v *Workers) Name(i int) string { return v.rows[i].Name }
-
-// Cells are the texts of a row.
-func (v *Workers) Cells(i int, into []widget.Cell) []widget.Cell {
-	e, r := v.env, v.rows[i]
-	look := e.Theme.Of(string(r.seen.Health))
-	status, slots := string(r.seen.Health), widget.Unknown
+func status(r *row) string {
 	if r.orphan {
-		status, slots = "-", "-"
+		return "-"
 	}
-	if r.Assigned != nil {
-		slots = screen.Slots(*r.Assigned, r.Capacity)
+	return string(r.seen.Health)
+}
+
+func slots(e *screen.Env, r *row) widget.Cell {
+	text := widget.Unknown
+	switch {
+	case r.Assigned != nil:
+		text = screen.Slots(*r.Assigned, r.Capacity)
+	case r.orphan:
+		text = "-"
 	}
-	ready, unacked, consumers := widget.Unknown, widget.Unknown, widget.Unknown
-	if r.queue != nil && !r.queue.Uncounted {
-		mark := e.Mark(screen.FeedBroker)
-		ready, unacked, consumers = e.Num(r.queue.Ready)+mark, e.Num(r.queue.Unacked)+mark, e.Num(r.queue.Consumers)+mark
-	} else if p := r.Probe; p != nil && p.Valid && p.Ready != nil && p.Consumers != nil { // what the engine saw is better than nothing
-		ready, consumers = e.Num(*p.Ready), e.Num(*p.Consumers)
+	return e.Worry(text, r.seen.Health == monitor.WorkerBusy)
+}
+
+// counted is a number of a worker's queue as the broker tells it; what the engine saw is better
+// than nothing.
+func counted(
+	of func(*monitor.BrokerQueue) int64, probed func(*monitor.WorkerProbe) *int64,
+) func(*screen.Env, *row) widget.Cell {
+	return func(e *screen.Env, r *row) widget.Cell {
+		if r.queue != nil && !r.queue.Uncounted {
+			return widget.Cell{Text: e.Num(of(r.queue)) + e.Mark(screen.FeedBroker)}
+		}
+		if p := r.Probe; p != nil && p.Valid && p.Ready != nil && p.Consumers != nil {
+			if n := probed(p); n != nil {
+				return widget.Cell{Text: e.Num(*n)}
+			}
+		}
+		return widget.Cell{Text: widget.Unknown}
 	}
-	return append(into,
-		widget.Cell{Text: look.Glyph, Role: look.Role},
-		widget.Cell{Text: r.Name},
-		widget.Cell{Text: status, Role: look.Role},
-		e.Worry(slots, r.seen.Health == monitor.WorkerBusy),
-		e.Worry(e.AgeOf(r.Heartbeat), r.seen.Health == monitor.WorkerStale && !r.orphan),
-		widget.Cell{Text: r.Role},
-		widget.Cell{Text: ready},
-		widget.Cell{Text: unacked},
-		e.Worry(consumers, r.seen.Health == monitor.WorkerDeaf),
-		widget.Cell{Text: v.done(r)},
-		widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 9), Role: theme.Dim},
-		widget.Cell{Text: v.note(r), Role: theme.Dim},
-	)
 }
 
 // doneSpan is over how many minutes it is counted what ends at a worker.
 const doneSpan = 5
 
 // done is how many end at a worker in a minute.
-func (v *Workers) done(r row) string {
-	past := v.env.Data.WorkersPast
+func done(e *screen.Env, r *row) widget.Cell {
+	past := e.Data.WorkersPast
+	text := "0"
 	switch w := past.Of(r.ID); {
 	case r.orphan:
-		return "-"
+		text = "-"
 	case past == nil || len(past.List) == 0:
-		return widget.Unknown
-	case w == nil:
-		return "0"
-	default:
-		lived := int(v.env.Since(r.Created)/time.Minute) + 1
-		return strconv.FormatFloat(math.Round(w.PerMinute(min(doneSpan, max(1, lived)))*10)/10, 'f', -1, 64)
+		text = widget.Unknown
+	case w != nil:
+		lived := int(e.Since(r.Created)/time.Minute) + 1
+		each := math.Round(w.PerMinute(min(doneSpan, max(1, lived)))*10) / 10
+		text = strconv.FormatFloat(each, 'f', -1, 64)
 	}
+	return widget.Cell{Text: text}
 }
 
 // note says in words what is wrong with a worker.
-func (v *Workers) note(r row) string {
+func note(r *row) string {
 	switch {
 	case r.orphan:
 		return "queue without worker row"
 	case r.seen.Health == monitor.WorkerStale && r.Heartbeat != nil:
-		return fmt.Sprintf("hb stale, %d assigned", max(0, value(r.Assigned)))
+		return fmt.Sprintf("hb stale, %d assigned", max(0, assigned(r)))
 	case r.seen.Health == monitor.WorkerDeaf:
 		return "consumes nothing"
 	case r.seen.Health == monitor.WorkerUnhealthy:
@@ -330,77 +273,148 @@ func (v *Workers) note(r row) string {
 	}
 }
 
-// Render draws the view.
-func (v *Workers) Render(w, h int) []string {
-	e, d := v.env, v.env.Data.Workers
-	if d == nil {
-		return e.Missing(screen.FeedWorkers, "the workers", w)
+// New makes the view.
+func New(env *screen.Env) *Workers {
+	v := &Workers{env: env}
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InWorkers, Title: "Workers", One: "worker", Many: "workers",
+		Feed: screen.FeedWorkers, On: []screen.Feed{screen.FeedBroker}, Needs: v.needs, Behind: v.behind,
+		Read: func() bool { return env.Data.Workers != nil }, Rows: v.rows, Fields: fields,
+		Any:     func(r *row) []string { return append([]string{r.Name, r.Host, r.Role}, r.Runtimes...) },
+		Key:     func(r *row) string { return strconv.FormatInt(r.ID, 10) },
+		Name:    named,
+		Tie:     func(a, b *row) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) },
+		Trouble: func(r *row) bool { return r.seen.Health != monitor.WorkerActive },
+		Under:   v.replicas, Preview: v.preview, PreviewHeight: v.previewHeight,
+		Empty: []string{" No worker has registered, so nothing runs. Start one:", "   attune-executor worker"},
+		Open:  func(r *row) screen.Effect { return screen.OpenWorker(r.ID) },
+		Acts: func(r *row) (act.Menu, bool) {
+			if r.orphan { // a queue that no worker owns
+				return act.Menu{}, false
+			}
+			return act.ForWorker(&r.Worker, env.Data.Workers.At, env.Data.StaleAfter()), true
+		},
+		Marked: v.marked,
+		Relations: func(r *row) (string, []screen.Relation) {
+			return "worker " + r.Name, append([]screen.Relation{{
+				Key: "w", Label: "worker", Help: "its heartbeats, what it has, its queue", To: screen.OpenWorker(r.ID),
+			}}, screen.WorkerRelations(r.ID)...)
+		},
+		Thing: func(r *row) screen.Thing {
+			s := subject(r)
+			return s.Thing(s.Worker)
+		},
+	})
+	return v
+}
+
+// rows puts each worker beside its broker queue and adds the queues that no worker row owns.
+func (v *Workers) rows() []row {
+	d, broker := v.env.Data.Workers, v.env.Data.Broker
+	rows := make([]row, 0, len(d.List))
+	known := map[int64]bool{}
+	for i := range d.List {
+		r := row{Worker: d.List[i], seen: v.env.Judge(&d.List[i], d.At)}
+		if q, ok := broker.Queue(monitor.WorkerQueue(r.ID)); ok {
+			r.queue = &q
+		}
+		r.note = note(&r)
+		known[r.ID] = true
+		rows = append(rows, r)
 	}
-	if len(v.rows) == 0 {
-		return v.empty()
+	if broker == nil || d.More {
+		return rows
 	}
-	detail := min(8, max(0, h-8))
-	if v.wide() && w >= 120 {
-		detail = h * 2 / 5
-	}
-	if !v.preview {
-		detail = 0
-	}
-	table := v.table.Lines(w, h-detail, e.Theme)
-	if replicas := e.ReplicaLines(w-2, h-detail-len(table)-2); len(replicas) > 0 { // where the table leaves room
-		table = append(table, "")
-		for _, line := range replicas {
-			table = append(table, " "+line)
+	for i := range broker.Queues {
+		q := &broker.Queues[i]
+		if id, ok := monitor.WorkerOfQueue(q.Name); ok && !known[id] {
+			r := row{orphan: true, queue: q, seen: monitor.Judgement{Health: monitor.WorkerStale}}
+			r.ID, r.Name = id, fmt.Sprintf("worker %d (no row)", id)
+			r.note = note(&r)
+			rows = append(rows, r)
 		}
 	}
-	lines := widget.Fit(table, w, h-detail)
-	if detail > 0 {
-		lines = append(lines, widget.Fit(v.detail(w, detail), w, detail)...)
-	}
-	return lines
+	return rows
 }
 
-func (v *Workers) empty() []string {
-	switch {
-	case v.Filter() != "":
-		return []string{"", " No worker matches /" + widget.Clean(v.Filter()) + ".  esc clears the filter"}
-	case v.problems:
-		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No worker has a problem.  z shows all"}
-	default:
-		return []string{"", " No worker has registered, so nothing runs. Start one:", "   attune-executor worker"}
-	}
-}
-
-// detail says more about the worker under the cursor: all there is room for.
-func (v *Workers) detail(w, h int) []string {
-	e, r := v.env, v.rows[max(0, v.table.Cursor())]
-	s := v.subject(r)
-	if v.wide() && h > 6 {
-		return worker.Pane(e, &s, w, h)
-	}
-	lines := append([]string{worker.Rule(e, &s, w)}, worker.Facts(e, &s)...)
-	return append(lines, e.GoneNote(v.table, "the worker under the cursor"))
-}
-
-func (v *Workers) subject(r row) worker.Subject {
+func subject(r *row) worker.Subject {
 	return worker.Subject{Worker: r.Worker, Judgement: r.seen, Queue: r.queue, Orphan: r.orphan}
 }
 
-// wide reports whether the worker under the cursor is told of at length.
-func (v *Workers) wide() bool { return v.preview && v.env.Width >= 120 && v.env.Height >= 25 }
+// marked is what may be done with marked workers. A queue that no worker owns is skipped when
+// that is planned.
+func (v *Workers) marked(keys []string) act.Menu {
+	targets := screen.Targets(keys)
+	for i := range targets {
+		targets[i].Name = v.Table().MarkName(targets[i].Name)
+	}
+	return act.ForMarkedWorkers(targets)
+}
 
-// Subject is the worker that is told of beside or below the list; zero where there is none.
+func (v *Workers) needs() []screen.Feed {
+	feeds := []screen.Feed{screen.FeedWorkersPast}
+	if v.Subject() != 0 {
+		feeds = append(feeds, screen.FeedWorker)
+	}
+	return feeds
+}
+
+// Subject is the worker that is told of below the list; zero where there is none.
 func (v *Workers) Subject() int64 {
-	if at := v.table.Cursor(); v.preview && at >= 0 && !v.rows[at].orphan {
-		return v.rows[at].ID
+	if r := v.Current(); v.Previewed() && r != nil && !r.orphan {
+		return r.ID
 	}
 	return 0
 }
 
-// Behind names what is to be read when another worker is told of than was read last.
-func (v *Workers) Behind() screen.Feed {
+// behind names what is to be read when another worker is told of than was read last.
+func (v *Workers) behind() screen.Feed {
 	if id := v.Subject(); id != 0 && worker.Detail(v.env, id) == nil {
 		return screen.FeedWorker
 	}
 	return ""
+}
+
+// replicas are those of the engine, where the table leaves room.
+func (v *Workers) replicas(w, room int) []string {
+	if v.Len() == 0 {
+		return nil
+	}
+	replicas := v.env.ReplicaLines(w-2, room-2)
+	if len(replicas) == 0 {
+		return nil
+	}
+	lines := []string{""}
+	for _, line := range replicas {
+		lines = append(lines, " "+line)
+	}
+	return lines
+}
+
+// wide reports whether the worker under the cursor is told of at length.
+func (v *Workers) wide() bool { return v.env.Width >= 120 && v.env.Height >= 25 }
+
+func (v *Workers) previewHeight(w, h int) int {
+	switch {
+	case !v.Previewed():
+		return 0
+	case v.wide() && w >= 120:
+		return h * 2 / 5
+	default:
+		return min(8, max(0, h-8))
+	}
+}
+
+// preview says more about the worker under the cursor: all there is room for.
+func (v *Workers) preview(w, h int) []string {
+	r := v.Current()
+	if r == nil {
+		return nil
+	}
+	e, s := v.env, subject(r)
+	if v.wide() && h > 6 {
+		return worker.Pane(e, &s, w, h)
+	}
+	lines := append([]string{worker.Rule(e, &s, w)}, worker.Facts(e, &s)...)
+	return append(lines, v.Gone())
 }

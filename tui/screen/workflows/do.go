@@ -18,11 +18,11 @@ func (v *Workflows) Do(action keymap.Action) screen.Effect {
 	case keymap.PrevPane:
 		v.turnTo(v.focus - 1)
 	case keymap.Problems:
-		v.problems = !v.problems
-		v.restart()
-		return screen.Effect{Handled: true, Refetch: screen.FeedWorkflows}
+		effect := v.List.Do(action)
+		v.turned()
+		return effect
 	case keymap.Preview:
-		v.preview = !v.preview
+		v.SetPreviewed(!v.Previewed())
 		v.turnTo(inList)
 	case keymap.Why:
 		return v.explain()
@@ -70,7 +70,7 @@ func (v *Workflows) move(action keymap.Action) screen.Effect {
 	case v.focus == inTree:
 		effect.Handled = screen.MoveTable(v.tree.table, action)
 		v.side = 0
-	case screen.MoveTable(v.list, action):
+	case screen.MoveTable(v.Table(), action):
 		v.turned()
 		v.extend(&effect)
 		effect.Take = action == keymap.MarkAll && v.more()
@@ -103,7 +103,8 @@ func (v *Workflows) open() screen.Effect {
 		v.why = false
 		return effect
 	case v.focus == inList:
-		v.preview, v.focus = true, inTree
+		v.SetPreviewed(true)
+		v.focus = inTree
 		return effect
 	}
 	n := v.tree.current()
@@ -119,7 +120,7 @@ func (v *Workflows) open() screen.Effect {
 		}
 		v.turned()
 	case c != nil:
-		effect.Open, effect.Execution = keymap.InExecution, c.Execution
+		return screen.OpenExecution(c.Execution)
 	case n.folds:
 		v.tree.fold(n.task, n.open)
 	default:
@@ -133,10 +134,9 @@ func (v *Workflows) widen(n *node) screen.Effect {
 	if v.tree.widen(n.task) {
 		return screen.Effect{Handled: true, Refetch: screen.FeedWorkflow}
 	}
-	return screen.Effect{
-		Handled: true, Open: keymap.InExecutions, Filter: "parent:" + strconv.FormatInt(v.tree.of.Execution, 10),
-		Note: "More than " + v.env.Num(monitor.MaxTaskChildren) + " of one task are shown as a list.",
-	}
+	effect := screen.OpenList(keymap.InExecutions, "parent:"+strconv.FormatInt(v.tree.of.Execution, 10))
+	effect.Note = "More than " + v.env.Num(monitor.MaxTaskChildren) + " of one task are shown as a list."
+	return effect
 }
 
 // explain turns to all that is known of why the workflow waits, and back.
@@ -144,7 +144,7 @@ func (v *Workflows) explain() screen.Effect {
 	if v.Subject() == 0 {
 		return screen.Effect{Handled: true, Note: "There is no workflow under the cursor."}
 	}
-	v.preview = true // what is not shown is not read
+	v.SetPreviewed(true) // what is not shown is not read
 	v.why, v.whyScroll = !v.why, 0
 	return screen.Effect{Handled: true}
 }
@@ -179,7 +179,7 @@ func (v *Workflows) Select(line int) bool {
 	case v.why:
 		return false
 	case line < v.listLines:
-		if !v.list.Select(line - 1) {
+		if !v.Table().Select(line - 1) {
 			return false
 		}
 		v.focus = inList

@@ -2,57 +2,55 @@ package workflows
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Schema is what workflows can be filtered by.
-func (*Workflows) Schema() filter.Schema { return filter.Workflows }
+// database is the filter, which the database applies.
+func (v *Workflows) database() *list.Database {
+	return &list.Database{
+		Schema: filter.Workflows,
+		Ask: func(q *filter.Query) error {
+			asked, err := filter.ForWorkflows(q)
+			if err == nil {
+				v.query = asked
+			}
+			return err
+		},
+	}
+}
 
-// Live is false: the database filters.
-func (*Workflows) Live() bool { return false }
+// forget drops what was read for another question.
+func (v *Workflows) forget() {
+	v.ended.Forget()
+	v.live, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
+	v.path, v.guest, v.focus = nil, false, inList
+}
 
-// Known lists the values of a field that were read lately.
-func (v *Workflows) Known(field string) []string {
+// known lists the values of a field that were read lately.
+func (v *Workflows) known(field string) []string {
 	var known screen.Distinct
-	for i := range v.rows {
+	for i := range v.Listed() {
+		w := &v.Listed()[i]
 		switch field {
 		case "action":
-			known.Add(v.rows[i].ActionRef)
+			known.Add(w.ActionRef)
 		case "task":
-			known.Add(v.rows[i].Current...)
+			known.Add(w.Current...)
 		}
 	}
 	return known.List()
 }
 
-// Filter is the text in place.
-func (v *Workflows) Filter() string { return v.text }
-
-// SetFilter reads a filter; the database applies it.
-func (v *Workflows) SetFilter(text string) error {
-	query, err := filter.Parse(filter.Workflows, text)
-	if err != nil {
-		return err
-	}
-	asked, err := filter.ForWorkflows(query)
-	if err != nil {
-		return err
-	}
-	v.text, v.query = strings.TrimSpace(text), asked
-	v.restart()
-	return nil
-}
-
 // Query is the filter that the database applies.
 func (v *Workflows) Query() monitor.WorkflowFilter {
 	q := v.query
-	q.Trouble, q.Limit, q.Or = v.problems, v.limit, slices.Clone(q.Or)
+	q.Trouble, q.Limit, q.Or = v.Problems(), v.limit, slices.Clone(q.Or)
 	for i := range q.Or {
-		q.Or[i].Trouble = v.problems
+		q.Or[i].Trouble = v.Problems()
 	}
 	return q
 }
@@ -61,7 +59,7 @@ func (v *Workflows) Query() monitor.WorkflowFilter {
 // one that is known when the operator comes near it, one that has just ended, or the
 // ones in sight. Zero begins with the newest.
 func (v *Workflows) Below() int64 {
-	at := v.list.Cursor()
+	at := v.Table().Cursor()
 	switch {
 	case v.nearEnd() && v.ended.Next() != 0:
 		return v.ended.Next()
@@ -70,7 +68,7 @@ func (v *Workflows) Below() int64 {
 	case at <= 0 || !v.byID():
 		return 0
 	}
-	if first := &v.rows[min(v.list.Offset(), len(v.rows)-1)]; over(first) == 1 {
+	if first := &v.Listed()[min(v.Table().Offset(), v.Len()-1)]; over(first) == 1 {
 		return first.Execution + 1
 	}
 	return 0
@@ -81,9 +79,6 @@ func (v *Workflows) byID() bool {
 	return !v.Order().Reverse && (v.SortKey() == "running first" || v.SortKey() == "newest")
 }
 
-// Asked numbers the question that the rows answer.
-func (v *Workflows) Asked() int { return v.question }
-
 // more reports whether further workflows match than were read.
 func (v *Workflows) more() bool {
 	b := v.env.Data.Workflows
@@ -92,8 +87,8 @@ func (v *Workflows) more() bool {
 
 // nearEnd reports whether the end of what is loaded comes near and there is more.
 func (v *Workflows) nearEnd() bool {
-	at := v.list.Cursor()
-	return at > 0 && v.more() && len(v.rows)-at < monitor.DefaultPage/4
+	at := v.Table().Cursor()
+	return at > 0 && v.more() && v.Len()-at < monitor.DefaultPage/4
 }
 
 // merge takes over what was read. What was open and is not any more is looked for
@@ -113,14 +108,4 @@ func (v *Workflows) merge() {
 	}
 	v.live = open
 	v.ended.Merge(b.List[b.Open:], b.From, b.Next)
-}
-
-// restart forgets the rows, since they answer another question.
-func (v *Workflows) restart() {
-	v.question++
-	v.ended.Forget()
-	v.rows, v.keys, v.live, v.env.Data.Workflows, v.limit = nil, nil, nil, nil, monitor.DefaultPage
-	v.path, v.guest, v.focus = nil, false, inList
-	v.list.SetRows(v)
-	v.turned()
 }

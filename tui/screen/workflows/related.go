@@ -24,11 +24,10 @@ func (v *Workflows) RelatedExecution() (*monitor.Execution, bool) {
 		}
 		return ofWorkflow(&d.Workflow), true
 	}
-	at := v.list.Cursor()
-	if at < 0 || at >= len(v.rows) {
-		return nil, false
+	if w := v.Current(); w != nil {
+		return ofWorkflow(w), true
 	}
-	return ofWorkflow(&v.rows[at]), true
+	return nil, false
 }
 
 // ofWorkflow is the execution that a workflow runs for.
@@ -38,15 +37,15 @@ func ofWorkflow(w *monitor.Workflow) *monitor.Execution {
 
 // Relations is what the execution under the cursor has to do with, as far as its line
 // says.
-func (v *Workflows) Relations() (title string, list []screen.Relation, ok bool) {
+func (v *Workflows) Relations() (title string, related []screen.Relation, ok bool) {
 	x, ok := v.RelatedExecution()
 	if !ok {
 		return "", nil, false
 	}
 	id := strconv.FormatInt(x.ID, 10)
-	list = []screen.Relation{
+	related = []screen.Relation{
 		{Key: "x", Label: "execution", Help: id + "  " + x.ActionRef, To: screen.OpenExecution(x.ID)},
 		{Key: "l", Label: "failed below", Help: "tasks of it that went wrong", To: screen.OpenList(keymap.InExecutions, "parent:"+id+" status:failed,timeout,abandoned")},
 	}
-	return x.ActionRef + " " + id, append(list, screen.ExecutionRelations(x, nil)...), true
+	return x.ActionRef + " " + id, append(related, screen.ExecutionRelations(x, nil)...), true
 }

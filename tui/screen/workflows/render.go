@@ -14,9 +14,9 @@ import (
 // Render draws the view.
 func (v *Workflows) Render(w, h int) []string {
 	e := v.env
-	v.wide = v.preview && w >= 120 && h >= 20
+	v.wide = v.Previewed() && w >= 120 && h >= 20
 	v.listLines, v.treeTop = 0, h
-	v.focusTables(v.list, v.tree.table)
+	v.focusTables(v.Table(), v.tree.table)
 	if v.why {
 		if d := v.detail(); d != nil {
 			return v.whyLines(d, w, h)
@@ -26,7 +26,7 @@ func (v *Workflows) Render(w, h int) []string {
 	if e.Data.Workflows == nil && len(v.path) == 0 {
 		return e.Missing(screen.FeedWorkflows, "the workflows", w)
 	}
-	if len(v.rows) == 0 && len(v.path) == 0 {
+	if v.Len() == 0 && len(v.path) == 0 {
 		return v.empty()
 	}
 	switch {
@@ -84,13 +84,13 @@ func (v *Workflows) below(w, h int) []string {
 
 // listHeight is how many lines the list takes: what it needs, and no more than it may.
 func (v *Workflows) listHeight(h, most int) int {
-	return min(len(v.rows)+1, most, h)
+	return min(v.Len()+1, most, h)
 }
 
 func (v *Workflows) listPart(w, h int) []string {
 	v.listLines = h
-	lines := v.list.Lines(w, h, v.env.Theme)
-	if note := v.env.GoneNote(v.list, "the workflow under the cursor"); note != "" && h > 2 {
+	lines := v.Table().Lines(w, h, v.env.Theme)
+	if note := v.Gone(); note != "" && h > 2 {
 		lines = append(lines[:min(len(lines), h-1)], note)
 	}
 	return widget.Fit(lines, w, h)
@@ -167,17 +167,17 @@ func (v *Workflows) foot(w int) []string {
 
 func (v *Workflows) empty() []string {
 	b := v.env.Data.Workflows
-	if v.text == "" && !v.problems {
+	if v.Filter() == "" && !v.Problems() {
 		return []string{
 			"", " No workflow has been begun yet. A workflow is an action that is made of tasks; start one:",
 			"   attune-executor run PACK.WORKFLOW", " docs/workflows.md says how to write one.",
 		}
 	}
-	if v.problems && v.text == "" {
+	if v.Problems() && v.Filter() == "" {
 		return []string{"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again."}
 	}
 	lines := []string{
-		"", " No workflow matches /" + widget.Clean(v.text) + v.alsoProblems() + ".",
+		"", " No workflow matches /" + widget.Clean(v.Filter()) + v.alsoProblems() + ".",
 		" esc clears the filter; terms: " + strings.Join(filter.Workflows.Examples(), "  "),
 	}
 	if b.Bounded {
@@ -187,7 +187,7 @@ func (v *Workflows) empty() []string {
 }
 
 func (v *Workflows) alsoProblems() string {
-	if v.problems {
+	if v.Problems() {
 		return " among those in trouble (z shows all)"
 	}
 	return ""

@@ -1,12 +1,14 @@
 package workflows
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/list"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -17,26 +19,42 @@ const progressWidth = 8
 // paused is the state of a workflow that starts nothing more.
 const paused = "paused"
 
-// Len is the number of rows.
-func (v *Workflows) Len() int { return len(v.rows) }
-
-// Key identifies a row.
-func (v *Workflows) Key(row int) string { return v.keys[row] }
-
-// Cells are the texts of a row.
-func (v *Workflows) Cells(row int, into []widget.Cell) []widget.Cell {
-	e, w := v.env, &v.rows[row]
-	return append(into,
-		widget.Cell{Text: strconv.FormatInt(w.Execution, 10)},
-		widget.Cell{Text: w.ActionRef},
-		e.StateCell(state(w)),
-		widget.Cell{Text: tasks(w)},
-		v.progress(w),
-		widget.Cell{Text: widget.Age(v.lasted(w))},
-		widget.Cell{Text: dash(strings.Join(w.Current, ", ")), Role: theme.Dim},
-		widget.Cell{Text: dash(w.Error), Role: theme.Dim},
-	)
+var fields = []list.Field[row]{
+	{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
+	{
+		Column: widget.Column{Title: "WORKFLOW", Width: 18, Grow: true, Middle: true},
+		Cell:   list.Plain(func(w *row) string { return w.ActionRef }),
+		By:     list.By[row]{Digit: 4, Name: "name", Compare: list.Least(func(w *row) string { return w.ActionRef })},
+	},
+	{
+		Column: widget.Column{Title: "STATUS", Width: 11},
+		Cell:   func(e *screen.Env, w *row) widget.Cell { return e.StateCell(state(w)) },
+		By:     list.By[row]{Digit: 1, Name: "running first", Compare: list.Least(over)},
+	},
+	{
+		Column: widget.Column{Title: "TASKS", Width: 7, Right: true}, Cell: list.Plain(tasks),
+		By: list.By[row]{Digit: 5, Name: "tasks done", Compare: list.Most(share)},
+	},
+	{Column: widget.Column{Title: "PROGRESS", Width: progressWidth, Priority: 1}, Cell: progress},
+	{
+		Column: widget.Column{Title: "FOR", Width: 7, Right: true},
+		Cell:   func(e *screen.Env, w *row) widget.Cell { return widget.Cell{Text: widget.Age(lasted(e, w))} },
+		By: list.By[row]{Digit: 3, Name: "for", Compare: func(e *screen.Env, x, y *row) int {
+			return cmp.Compare(lasted(e, y), lasted(e, x))
+		}},
+	},
+	{
+		Column: widget.Column{Title: "NOW", Width: 20, Priority: 2},
+		Cell:   list.Dim(func(w *row) string { return dash(strings.Join(w.Current, ", ")) }),
+		By:     list.By[row]{Digit: 2, Name: "newest", Compare: list.Most(func(w *row) int64 { return w.Execution })},
+	},
+	{
+		Column: widget.Column{Title: "ERROR", Width: 30, Priority: 3},
+		Cell:   list.Dim(func(w *row) string { return dash(w.Error) }),
+	},
 }
+
+func key(w *row) string { return strconv.FormatInt(w.Execution, 10) }
 
 func dash(text string) string {
 	if text == "" {
@@ -46,14 +64,14 @@ func dash(text string) string {
 }
 
 // state is the status of a workflow as people see it.
-func state(w *monitor.Workflow) string {
+func state(w *row) string {
 	if (w.Paused || w.PausedAbove != 0) && !attune.Status(w.Status).Terminal() {
 		return paused
 	}
 	return w.Status
 }
 
-func over(w *monitor.Workflow) int {
+func over(w *row) int {
 	if attune.Status(w.Status).Terminal() {
 		return 1
 	}
@@ -61,7 +79,7 @@ func over(w *monitor.Workflow) int {
 }
 
 // tasks writes how many tasks need nothing more, of how many.
-func tasks(w *monitor.Workflow) string {
+func tasks(w *row) string {
 	total := widget.Unknown
 	if w.Tasks.Total > 0 {
 		total = strconv.FormatInt(w.Tasks.Total, 10)
@@ -71,7 +89,7 @@ func tasks(w *monitor.Workflow) string {
 
 // share is the part of its tasks that need nothing more. Those that a completed
 // workflow never came to are among them.
-func share(w *monitor.Workflow) float64 {
+func share(w *row) float64 {
 	if w.Status == string(attune.StatusCompleted) {
 		return 1
 	}
@@ -79,7 +97,7 @@ func share(w *monitor.Workflow) float64 {
 }
 
 // lasted is how long a workflow ran, or has been running.
-func (v *Workflows) lasted(w *monitor.Workflow) time.Duration {
+func lasted(e *screen.Env, w *row) time.Duration {
 	from := w.Created
 	if w.StartedAt != nil {
 		from = *w.StartedAt
@@ -87,13 +105,13 @@ func (v *Workflows) lasted(w *monitor.Workflow) time.Duration {
 	if w.FinishedAt != nil {
 		return w.FinishedAt.Sub(from)
 	}
-	return v.env.Since(from)
+	return e.Since(from)
 }
 
 // progress draws what is done, what has failed and what is left. What has failed is
 // never too little to be seen, and of a completed workflow nothing is left, whichever
 // of its branches it never took.
-func (v *Workflows) progress(w *monitor.Workflow) widget.Cell {
+func progress(e *screen.Env, w *row) widget.Cell {
 	t := w.Tasks
 	if t.Total <= 0 {
 		return widget.Cell{Text: widget.Unknown, Role: theme.Dim}
@@ -105,7 +123,7 @@ func (v *Workflows) progress(w *monitor.Workflow) widget.Cell {
 	failed = min(failed, progressWidth)
 	done := min(int(share(w)*progressWidth), progressWidth-failed)
 	cell := widget.Cell{
-		Text: strings.Repeat("█", done) + strings.Repeat(v.env.Theme.Glyphs.Failed, failed) + strings.Repeat("░", progressWidth-done-failed),
+		Text: strings.Repeat("█", done) + strings.Repeat(e.Theme.Glyphs.Failed, failed) + strings.Repeat("░", progressWidth-done-failed),
 	}
 	if failed > 0 {
 		cell.Role = theme.Bad

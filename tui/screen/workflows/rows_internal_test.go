@@ -24,6 +24,6 @@ func TestHowFarAWorkflowIs(t *testing.T) {
 		// The branch for failures was never taken.
 		"████████": {Status: "completed", Tasks: monitor.WorkflowCounts{Total: 6, Completed: 3, Skipped: 1}},
 	} {
-		require.Equal(t, want, v.progress(&w).Text)
+		require.Equal(t, want, progress(v.env, &w).Text)
 	}
 }

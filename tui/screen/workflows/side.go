@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -67,7 +68,7 @@ func (v *Workflows) taskLines(w int) []string {
 	}
 	title := "TASK  " + n.task.Name
 	if n.child != nil {
-		title = "TASK  " + monitor.ChildName(n.task, n.child)
+		title = "TASK  " + explain.ChildName(n.task, n.child)
 	}
 	lines := []string{e.Paint(theme.Strong, widget.Cut(widget.Clean(title), w))}
 	say := func(name, text string) {

@@ -7,12 +7,6 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Thing is the workflow of a row.
-func (v *Workflows) Thing(row int) screen.Thing {
-	w := v.rows[row]
-	return thingOf(&w, w)
-}
-
 func thingOf(w *monitor.Workflow, value any) screen.Thing {
 	id := strconv.FormatInt(w.Execution, 10)
 	return screen.Thing{
@@ -33,12 +27,4 @@ func (v *Workflows) Shows() (screen.Thing, bool) {
 		return screen.ExecutionThing(&x, *c), true
 	}
 	return thingOf(&d.Workflow, d), true
-}
-
-// Beyond says that further workflows match.
-func (v *Workflows) Beyond() string {
-	if d := v.env.Data.Workflows; d != nil && (d.MoreOpen || v.ended.Next() != 0 || d.Bounded) {
-		return "more workflows may match than are read"
-	}
-	return ""
 }

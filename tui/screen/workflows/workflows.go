@@ -13,12 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/widget"
 )
 
 // pane is what has the focus.
@@ -34,29 +34,22 @@ const (
 // maxRows bounds how many workflows are asked for that have not ended.
 const maxRows = 1_000
 
+type row = monitor.Workflow
+
 // Workflows is the view.
 type Workflows struct {
-	env  *screen.Env
-	list *widget.Table
-	// rows are the live workflows and below them those that have ended, of which there
+	*list.List[row]
+
+	env *screen.Env
+	// live are the workflows that run; below them stand those that have ended, of which there
 	// may be many: they are read page by page.
-	rows  []monitor.Workflow
-	keys  []string
-	live  []monitor.Workflow
-	ended screen.Pages[monitor.Workflow]
-	screen.Sorted
-
+	live  []row
+	ended screen.Pages[row]
 	focus pane
-
-	text  string
 	query monitor.WorkflowFilter
-	// asked counts the questions that the rows have answered.
-	question int
 	// limit is how many open workflows are asked for; it grows as the operator comes
 	// near the end of the list.
-	limit    int
-	problems bool
-	preview  bool
+	limit int
 
 	// path are the workflows that were opened one within the other; the last of them is
 	// shown instead of the one under the cursor. guest says that another view sent here.
@@ -76,33 +69,29 @@ type Workflows struct {
 	wide               bool
 }
 
-var columns = []widget.Column{
-	{Title: "EXEC", Width: 9, Right: true},
-	{Title: "WORKFLOW", Width: 18, Grow: true, Middle: true},
-	{Title: "STATUS", Width: 11},
-	{Title: "TASKS", Width: 7, Right: true},
-	{Title: "PROGRESS", Width: progressWidth, Priority: 1},
-	{Title: "FOR", Width: 7, Right: true},
-	{Title: "NOW", Width: 20, Priority: 2},
-	{Title: "ERROR", Width: 30, Priority: 3},
-}
-
-// sorts are the orders to choose from; the first keeps those that run on top.
-var sorts = []string{"running first", "newest", "for", "name", "tasks done"}
-
 // New makes the view.
 func New(env *screen.Env) *Workflows {
-	v := &Workflows{env: env, list: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...), limit: monitor.DefaultPage}
-	v.ended = screen.NewPages(func(w *monitor.Workflow) int64 { return w.Execution })
+	v := &Workflows{env: env, limit: monitor.DefaultPage}
+	v.ended = screen.NewPages(func(w *row) int64 { return w.Execution })
+	v.List = list.New(env, list.Spec[row]{
+		View: keymap.InWorkflows, One: "workflow", Many: "workflows", Feed: screen.FeedWorkflows,
+		Read:   func() bool { return env.Data.Workflows != nil },
+		Rows:   func() []row { return slices.Concat(v.live, v.ended.Rows()) },
+		Fields: fields, Key: key, Known: v.known, Database: v.database(), Forget: v.forget,
+		Tie:    func(x, y *row) int { return cmp.Compare(y.Execution, x.Execution) },
+		Acts:   func(w *row) (act.Menu, bool) { return act.ForWorkflow(w), true },
+		Marked: func(keys []string) act.Menu { return act.ForMarkedWorkflows(screen.Targets(keys)) },
+		Thing:  func(w *row) screen.Thing { return thingOf(w, *w) },
+		Beyond: func() string {
+			if d := env.Data.Workflows; d != nil && (d.MoreOpen || v.ended.Next() != 0 || d.Bounded) {
+				return "more workflows may match than are read"
+			}
+			return ""
+		},
+	})
 	v.tree.init(env)
 	return v
 }
-
-// Problems reports whether only what means trouble is listed.
-func (v *Workflows) Problems() bool { return v.problems }
-
-// View is the name of the screen.
-func (v *Workflows) View() screen.View { return keymap.InWorkflows }
 
 // Feeds is what the view needs polled: the tree only while there is one to show.
 func (v *Workflows) Feeds() []screen.Feed {
@@ -112,19 +101,16 @@ func (v *Workflows) Feeds() []screen.Feed {
 	return []screen.Feed{screen.FeedWorkflows, screen.FeedWorkflow}
 }
 
-// Table is the list.
-func (v *Workflows) Table() *widget.Table { return v.list }
-
 // treed reports whether there is a tree beside the list.
-func (v *Workflows) treed() bool { return v.preview || len(v.path) > 0 }
+func (v *Workflows) treed() bool { return v.Previewed() || len(v.path) > 0 }
 
 // Subject is the workflow in the tree, by its execution; 0 while there is none.
 func (v *Workflows) Subject() int64 {
 	if len(v.path) > 0 {
 		return v.path[len(v.path)-1]
 	}
-	if at := v.list.Cursor(); at >= 0 && at < len(v.rows) {
-		return v.rows[at].Execution
+	if w := v.Current(); w != nil {
+		return w.Execution
 	}
 	return 0
 }
@@ -146,12 +132,6 @@ func (v *Workflows) Behind() screen.Feed {
 	return ""
 }
 
-// Show opens the workflow that an execution runs for.
-func (v *Workflows) Show(execution int64) {
-	v.path, v.guest, v.focus, v.why = []int64{execution}, true, inTree, false
-	v.turned()
-}
-
 // inLists is what Shown says while no workflow but the one under the cursor is shown.
 const inLists = "list"
 
@@ -167,14 +147,11 @@ func (v *Workflows) Shown() string {
 	return strings.Join(ids, "/")
 }
 
-// ShowAgain turns back to them.
-func (v *Workflows) ShowAgain(name string) {
-	if name == v.Shown() {
-		return
-	}
+// Show opens workflows one within the other, or the list.
+func (v *Workflows) Show(name string) {
 	v.path, v.guest, v.focus, v.why = nil, false, inList, false
 	for part := range strings.SplitSeq(name, "/") {
-		if id, err := strconv.ParseInt(part, 10, 64); err == nil {
+		if id := screen.Number(part); id != 0 {
 			v.path, v.guest, v.focus = append(v.path, id), true, inTree
 		}
 	}
@@ -199,9 +176,9 @@ func (v *Workflows) Title() (left, right string) {
 	if v.Order().Reverse {
 		right += " reversed"
 	}
-	right = screen.ListTitle(right, v.problems, v.text)
+	right = screen.ListTitle(right, v.Problems(), v.Filter())
 	if v.env.Data.Workflows != nil {
-		right += " · " + strconv.Itoa(len(v.rows))
+		right += " · " + strconv.Itoa(v.Len())
 		if v.more() {
 			right += "+"
 			if !v.byID() {
@@ -212,12 +189,17 @@ func (v *Workflows) Title() (left, right string) {
 	return left, right + v.env.Mark(screen.FeedWorkflows)
 }
 
+// SetFilter has other workflows read.
+func (v *Workflows) SetFilter(text string) error {
+	err := v.List.SetFilter(text)
+	v.turned()
+	return err
+}
+
 // SetOrder puts the list in order.
 func (v *Workflows) SetOrder(order screen.Order) {
-	if v.Sort(order) {
-		v.env.LastKey = time.Time{} // sorting is asked for: it is not put off
-		v.rebuild()
-	}
+	v.List.SetOrder(order)
+	v.tree.take(v.detail())
 }
 
 // Changed takes over new data.
@@ -225,7 +207,8 @@ func (v *Workflows) Changed(feed screen.Feed) {
 	switch feed {
 	case screen.FeedWorkflows:
 		v.merge()
-		v.rebuild()
+		v.Rebuild(false)
+		v.tree.take(v.detail())
 	case screen.FeedWorkflow:
 		v.tree.take(v.detail())
 	default:
@@ -236,33 +219,4 @@ func (v *Workflows) Changed(feed screen.Feed) {
 func (v *Workflows) turned() {
 	v.side = 0
 	v.tree.take(v.detail())
-}
-
-// rebuild puts the workflows in order.
-func (v *Workflows) rebuild() {
-	if v.env.Data.Workflows == nil {
-		return
-	}
-	v.rows, v.keys = screen.Arrange(v.env, slices.Concat(v.live, v.ended.Rows()), v.keys, func(x, y *monitor.Workflow) int { return v.Order().Apply(v.compare(x, y)) }, key)
-	v.list.SetRows(v)
-	v.tree.take(v.detail())
-}
-
-func key(w *monitor.Workflow) string { return strconv.FormatInt(w.Execution, 10) }
-
-// compare puts two workflows in the chosen order.
-func (v *Workflows) compare(x, y *monitor.Workflow) int {
-	newest := cmp.Compare(y.Execution, x.Execution)
-	switch v.SortKey() {
-	case "newest":
-		return newest
-	case "for":
-		return cmp.Or(cmp.Compare(v.lasted(y), v.lasted(x)), newest)
-	case "name":
-		return cmp.Or(strings.Compare(x.ActionRef, y.ActionRef), newest)
-	case "tasks done":
-		return cmp.Or(cmp.Compare(share(y), share(x)), newest)
-	default:
-		return cmp.Or(cmp.Compare(over(x), over(y)), newest)
-	}
 }

@@ -60,7 +60,8 @@ func (*Xray) Feeds() []screen.Feed { return []screen.Feed{screen.FeedFamily} }
 func (v *Xray) ID() int64 { return v.id }
 
 // Show turns to the tree of an execution.
-func (v *Xray) Show(id int64) {
+func (v *Xray) Show(name string) {
+	id := screen.Number(name)
 	if id == v.id {
 		return
 	}
@@ -71,13 +72,6 @@ func (v *Xray) Show(id int64) {
 
 // Shown names the execution.
 func (v *Xray) Shown() string { return strconv.FormatInt(v.id, 10) }
-
-// ShowAgain turns back to a tree.
-func (v *Xray) ShowAgain(name string) {
-	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
-		v.Show(id)
-	}
-}
 
 // family is the tree, once it was read.
 func (v *Xray) family() *monitor.Family {

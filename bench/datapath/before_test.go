@@ -1,0 +1,51 @@
+package datapath
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Another build is asked for the scenarios that are compared, and the ratios are those
+// of the round.
+func TestARoundIsComparedWithTheProgramOfBefore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	theirs := map[string]Report{"data_path": {Scenarios: []Outcome{
+		{Scenario: Scenario{Name: hot}, Rounds: []Result{{PerSecond: 500, GoMicros: 100, PGMicros: 300}}},
+	}}}
+	raw, err := json.Marshal(theirs)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "answer"), raw, 0o600))
+	program := filepath.Join(dir, "before")
+	// Written by another process: a test that forks meanwhile would keep it open for writing.
+	text := "#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho \"$@\" >asked\ncat answer\n"
+	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", `printf '%s' "$1" >"$2" && chmod 700 "$2"`, "sh", text, program).Run())
+
+	report := Report{Scenarios: []Outcome{
+		{Scenario: Scenario{Name: hot}, Rounds: []Result{{PerSecond: 1000, GoMicros: 50, PGMicros: 50}}},
+		{Scenario: Scenario{Name: slots}, Rounds: []Result{{PerSecond: 1}}},
+	}}
+	options := Options{Before: program, BeforeDir: "servers"}.withDefaults()
+	require.NoError(t, report.before(t.Context(), options, 0))
+	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	require.NoError(t, err)
+	require.Equal(t, "--data-path --rounds 1 --dir servers -o json --scenario hot\n", string(asked))
+	require.InDelta(t, 2, report.Scenarios[0].Rounds[0].Before, 1e-9)
+	require.InDelta(t, 0.25, report.Scenarios[0].Rounds[0].BeforeCPU, 1e-9)
+	require.Zero(t, report.Scenarios[1].Rounds[0].Before)
+
+	report.conclude()
+	for _, g := range report.Goals {
+		if g.Number == "A4" {
+			require.True(t, g.Met)
+			require.Equal(t, "0.25 × (100 µs; throughput 2.00 ×)", g.Measured)
+			return
+		}
+	}
+	t.Fatal("CPU is not judged")
+}

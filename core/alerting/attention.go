@@ -1,0 +1,282 @@
+package alerting
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+)
+
+// Finding is one thing that needs a person's attention.
+type Finding struct {
+	Level Level  `json:"level"`
+	Text  string `json:"text"`
+	// Hint is what to look at or to do next.
+	Hint string `json:"hint,omitempty"`
+	// Since is when it began, where that is known.
+	Since *time.Time `json:"since,omitempty"`
+	// Target is the view that shows more, by its name.
+	Target string `json:"target"`
+	// Filter narrows the target to what the finding is about.
+	Filter string `json:"filter,omitempty"`
+	// Rule is the name of the alert rule that says so, and About the queue, worker or
+	// what else it says so of; empty for the installation as a whole.
+	Rule  string `json:"rule,omitempty"`
+	About string `json:"about,omitempty"`
+	// Cause is the text of the finding that explains this one, which stands before it;
+	// empty if none does. Only causes are counted.
+	Cause string `json:"cause,omitempty"`
+}
+
+// brokerMeasures are those that the dashboard's own look at the broker adds to what
+// the engine has evaluated.
+var brokerMeasures = []string{"broker_alarms"}
+
+// Attention is what needs attention, the worst first: the alerts, if a live replica
+// evaluates them or this program has; else the same rules, evaluated by what the
+// overview and the broker tell, without waiting for as long as they ask. It adds open
+// inquiries and paused and failed workflows, whatever the rules. It is a pure function:
+// either argument may be nil, and growth is the change of the dead-letter depth over
+// the last minutes, nil while that is unknown.
+func Attention(o *Overview, b *monitor.Broker, growth *int64) []Finding {
+	instant := instantMeasures(o, b, growth)
+	rules := Rules(config.Default().Alerts)
+	if o != nil && o.rules != nil {
+		rules = o.rules
+	}
+	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated && !o.Alerts.Judged {
+		return complete(findings(worstFirst(Judge(rules, instant))), o, b)
+	}
+	only := newMeasures()
+	for _, name := range brokerMeasures {
+		if instant.Known(name) && !o.Alerts.knows(name) {
+			only.Samples[name] = instant.Samples[name]
+		}
+	}
+	return complete(findings(worstFirst(append(o.Alerts.verdicts(), Judge(rules, only)...))), o, b)
+}
+
+// complete adds what no rule tells, the worst first.
+func complete(found []Finding, o *Overview, b *monitor.Broker) []Finding {
+	if o == nil {
+		return found
+	}
+	found = append(found, unwellWorkers(found, o, b)...)
+	if o.Flows != nil {
+		found = append(found, flowFindings(o.Flows, o.At)...)
+	}
+	slices.SortStableFunc(found, func(x, y Finding) int { return x.Level.rank() - y.Level.rank() })
+	return found
+}
+
+// unwellWorkers are the workers that are shown as unwell before a rule, or without one,
+// tells of them: one finding for each state.
+func unwellWorkers(told []Finding, o *Overview, b *monitor.Broker) []Finding {
+	list := o.everyWorker
+	if list == nil {
+		list = o.WorkerList
+	}
+	queues := b.WorkerQueues()
+	names, why := map[monitor.WorkerHealth][]string{}, map[monitor.WorkerHealth]string{}
+	for i := range list {
+		w := &list[i]
+		v := w.Judge(o.At, cmp.Or(o.StaleAfter, monitor.DefaultStaleAfter), queues[w.ID])
+		if slices.Contains(unwell, v.Health) && !slices.ContainsFunc(told, func(f Finding) bool { return f.Target == viewWorkers && f.About == w.Name }) {
+			names[v.Health], why[v.Health] = append(names[v.Health], w.Name), v.Why
+		}
+	}
+	var found []Finding
+	for _, health := range unwell {
+		one := Finding{Level: LevelWarning, Target: viewWorkers, Filter: "status:" + string(health)}
+		switch n := len(names[health]); n {
+		case 0:
+			continue
+		case 1:
+			one.Text, one.Hint, one.Filter = names[health][0]+" is "+string(health), why[health], names[health][0]
+		default:
+			one.Text, one.Hint = fmt.Sprintf("%d workers are %s", n, health), strings.Join(names[health][:min(n, 5)], ", ")
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
+// unwell are the states of workers that are shown in red.
+var unwell = []monitor.WorkerHealth{monitor.WorkerStale, monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy}
+
+// viewWorkers is the view of the workers.
+const viewWorkers = "workers"
+
+// CutOff reports whether no live replica has a connection to the broker.
+func (o *Overview) CutOff() bool {
+	if o == nil || o.Replicas == nil {
+		return false
+	}
+	m := newMeasures()
+	m.replicas(o.Replicas, 0)
+	return m.cutOff
+}
+
+// hintCutOff is said of what follows from a broker that does not answer.
+const hintCutOff = "because the broker does not answer"
+
+// FoldBroker puts what follows from a broker that does not answer behind the finding
+// that says so: by its index, or else the first of a replica without a connection.
+func FoldBroker(found []Finding, cause int) []Finding {
+	lost := func(f Finding) bool {
+		return f.Rule == "replica_unwell" && strings.Contains(f.Text, "connection to the broker")
+	}
+	if cause < 0 {
+		cause = slices.IndexFunc(found, lost)
+	}
+	if cause < 0 {
+		return found
+	}
+	var before, after, follow []Finding
+	for i, f := range found {
+		switch {
+		case i == cause:
+		case f.Rule == "no_active_workers", lost(f), f.Rule == "unmeasured" && slices.Contains(config.MeasuresFrom(config.FromBroker), f.About):
+			f.Cause = found[cause].Text
+			if f.Rule == "no_active_workers" {
+				f.Hint = hintCutOff
+			}
+			follow = append(follow, f)
+		case i < cause:
+			before = append(before, f)
+		default:
+			after = append(after, f)
+		}
+	}
+	return slices.Concat(before, found[cause:cause+1], follow, after)
+}
+
+func findings(verdicts []Condition) []Finding {
+	found := make([]Finding, 0, len(verdicts))
+	for _, v := range verdicts {
+		found = append(found, Finding{
+			Level: v.Severity, Text: v.Summary, Hint: v.Hint, Since: v.since, Target: v.view, Filter: v.filter, Rule: v.Rule, About: v.Target,
+		})
+	}
+	return found
+}
+
+// instantMeasures is what an overview and a look at the broker measure.
+func instantMeasures(o *Overview, b *monitor.Broker, growth *int64) *Measures {
+	m := newMeasures()
+	if o != nil {
+		m.At = o.At
+		m.queues(o.Top, o.At)
+		m.workQueues(o.WorkQueues)
+		if o.Replicas != nil {
+			m.replicas(o.Replicas, o.Queues.Queued)
+		}
+		m.instantWorkers(o)
+		if o.Live.Stuck.Value > 0 {
+			// At least as long; which is longest the overview does not read.
+			m.set("stuck_seconds", (o.Live.StuckAfter + time.Millisecond).Seconds(), phrase.Plural(o.Live.Stuck.Value, "execution", "executions"))
+		}
+	}
+	if b != nil && len(b.Queues)+len(b.Alarms) > 0 {
+		if b.AlarmsUnknown == "" {
+			m.alarms(b.Alarms)
+		}
+		m.instantLetters(o, b, growth)
+	}
+	return m
+}
+
+func (m *Measures) instantLetters(o *Overview, b *monitor.Broker, growth *int64) {
+	dead, ok := b.Queue(monitor.DeadLetterQueue)
+	if !ok || dead.Uncounted {
+		return
+	}
+	m.set("dead_letter_depth", float64(dead.Ready), consumers(dead))
+	if growth != nil {
+		m.set("dead_letters_growth", float64(max(*growth, 0)), phrase.Plural(dead.Ready, "dead letter", "dead letters")+", "+consumers(dead))
+	}
+	if o == nil {
+		return
+	}
+	m.know("worker_queue_depth")
+	for _, w := range o.WorkerList {
+		if q, ok := b.Queue(monitor.WorkerQueue(w.ID)); ok && !q.Uncounted {
+			m.add("worker_queue_depth", Sample{Target: w.Name, Value: float64(q.Ready)})
+		}
+	}
+}
+
+func consumers(q monitor.BrokerQueue) string {
+	if q.Consumers == 0 {
+		return "nobody consumes " + q.Name
+	}
+	return phrase.Plural(q.Consumers, "consumer", "consumers") + " on " + q.Name
+}
+
+// instantWorkers takes over the workers of an overview, which are the unwell ones;
+// how many are well it says in its totals.
+func (m *Measures) instantWorkers(o *Overview) {
+	var list []worker
+	for i := range o.WorkerList {
+		w := &o.WorkerList[i]
+		if w.Status == "inactive" || w.Status == "error" {
+			continue
+		}
+		one := worker{name: w.Name, active: true, kept: w.Cordoned || w.Draining, suspectWhy: w.SuspectReason, never: w.Heartbeat == nil}
+		begin := w.Created
+		if w.Heartbeat != nil {
+			begin = *w.Heartbeat
+		}
+		one.silence = max(o.At.Sub(begin), 0)
+		if w.SuspectSince != nil {
+			since := o.At.Sub(*w.SuspectSince)
+			one.suspect = &since
+		}
+		if w.Assigned != nil {
+			one.assigned = *w.Assigned
+		}
+		list = append(list, one)
+	}
+	m.workers(list, o.At, o.StaleAfter)
+	m.working(o.Workers.Working())
+	delete(m.Samples, "unhealthy_workers")
+}
+
+// findings says what of it needs attention.
+func flowFindings(f *monitor.Flows, at time.Time) []Finding {
+	if f == nil {
+		return nil
+	}
+	var found []Finding
+	if f.Failed.Value > 0 {
+		found = append(found, Finding{
+			Level: LevelWarning, Text: f.Failed.Words("workflow has failed", "workflows have failed"), Target: "workflows",
+			Hint: "of what was requested in the last " + phrase.Span(f.Window), Filter: "status:failed,timeout,abandoned",
+		})
+	}
+	if f.Inquiries.Value > 0 {
+		one := Finding{
+			Level: LevelInfo, Text: f.Inquiries.Words("question waits for a person", "questions wait for people"), Target: "inquiries",
+			Hint: "the oldest for " + phrase.Span(f.Oldest), Filter: "status:pending",
+		}
+		since := at.Add(-f.Oldest)
+		one.Since = &since
+		if f.Late.Value > 0 {
+			one.Level = LevelWarning
+			one.Hint += "; " + f.Late.Words("has", "have") + " used up most of the time"
+		}
+		found = append(found, one)
+	}
+	if f.Paused.Value > 0 {
+		found = append(found, Finding{
+			Level: LevelInfo, Text: f.Paused.Words("workflow is paused", "workflows are paused"), Target: "workflows",
+			Hint: "nothing more is started in them until they are resumed", Filter: "status:" + monitor.WorkflowPaused,
+		})
+	}
+	return found
+}

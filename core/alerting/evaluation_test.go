@@ -1,0 +1,196 @@
+package alerting
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/monitor/monitortest"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// noReplica is the finding that no replica runs; nil if there is none.
+func noReplica(found []Finding) *Finding {
+	for i := range found {
+		if found[i].Rule == "no_replica" {
+			return &found[i]
+		}
+	}
+	return nil
+}
+
+func TestStoredAlertsCountOnlyWhileAReplicaIsAlive(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.evaluator(t, "first", 45*time.Second)
+	b.evaluator(t, "second", 31*time.Second)
+	testkit.Exec(t, b.Store, `insert into alert (rule, target, severity, summary, value, since, fired)
+		values ('leaked_slot', '', 'warning', 'an alert of the past', 1, now() - interval '5 minutes', now() - interval '5 minutes')`)
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	require.False(t, o.Alerts.Evaluated)
+	found := Attention(o, nil, nil)
+	require.NotContains(t, findingTexts(found), "an alert of the past")
+	gone := noReplica(found)
+	require.NotNil(t, gone)
+	require.Equal(t, LevelCritical, gone.Level)
+	require.InDelta(t, 31, o.At.Sub(*gone.Since).Seconds(), 2, "the last sign of life")
+
+	a, err := b.Alerts(testkit.Context(t))
+	require.NoError(t, err)
+	require.False(t, a.Evaluated)
+	require.Contains(t, a.Note, "the newest evaluation is 34")
+	for _, one := range a.Open {
+		if one.Rule == "no_replica" {
+			require.InDelta(t, 31, a.At.Sub(one.Since).Seconds(), 2)
+		}
+	}
+	require.NotZero(t, a.Firing(LevelCritical))
+
+	b.evaluator(t, "alive", 25*time.Second)
+	o, err = b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, o.Alerts.Evaluated)
+	require.Contains(t, findingTexts(Attention(o, nil, nil)), "an alert of the past")
+}
+
+// TestAReplicaThatHasJustStartedIsTrusted: it evaluates within seconds, and what is not
+// known until then is no alarm.
+func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
+	t.Parallel()
+	none := 0 // as the broker counted before the replica consumed
+	w := &broker.Wiring{Queues: []broker.QueueInfo{{Name: monitor.DeadLetterQueue, Consumers: &none}}}
+	b := setup(t, fakeBroker{wiring: w})
+	ctx := testkit.Context(t)
+	b.replicaRow(t, "new", "connected", 0, nil, monitor.ReplicaDetails{})
+	dlq := func(started time.Duration) monitor.Check {
+		testkit.Exec(t, b.Store, "update engine_replica set started = now() - make_interval(secs => $1), last_seen = now()", started.Seconds())
+		checks, err := b.Checks(ctx)
+		require.NoError(t, err)
+		return checks.List[slices.IndexFunc(checks.List, func(c monitor.Check) bool { return c.Name == monitor.CheckDeadLetterQueue })]
+	}
+	require.Equal(t, monitor.CheckUnknown, dlq(time.Second).Status)
+	a, err := b.Alerts(ctx)
+	require.NoError(t, err)
+	require.True(t, a.Evaluated)
+	require.Empty(t, a.Open)
+	require.Empty(t, a.Note)
+	o, err := b.Overview(ctx)
+	require.NoError(t, err)
+	require.Empty(t, Attention(o, nil, nil), "no worker takes work yet")
+
+	require.Equal(t, monitor.CheckProblem, dlq(time.Minute).Status)
+	a, err = b.Alerts(ctx)
+	require.NoError(t, err)
+	require.False(t, a.Evaluated)
+	require.Equal(t, 1, a.Firing(LevelCritical))
+}
+
+func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.evaluator(t, "first", 3*time.Hour)
+	b.evaluator(t, "last", 2*time.Hour)
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	require.Empty(t, o.Replicas.List, "too long ago for the list")
+	gone := noReplica(Attention(o, nil, nil))
+	require.NotNil(t, gone)
+	require.InDelta(t, 7200, o.At.Sub(*gone.Since).Seconds(), 3)
+}
+
+func TestWhatTheDashboardJudgesIsWhatTheAlertsSay(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.evaluator(t, "killed", time.Minute)
+	a, err := b.Alerts(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, a.Judged)
+	a.Open = append(a.Open, Alert{
+		Rule: "leaked_slot", Severity: LevelCritical, State: AlertFiring, Summary: "what an overview does not measure", Since: a.At, View: "overview",
+	})
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	o.Alerts = a
+	critical := 0
+	for _, f := range Attention(o, nil, nil) {
+		if f.Level == LevelCritical {
+			critical++
+		}
+	}
+	require.Equal(t, a.Firing(LevelCritical), critical)
+}
+
+func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	hint := func() string {
+		m, err := b.Measure(testkit.Context(t))
+		require.NoError(t, err)
+		for _, c := range Judge(b.rules, m) {
+			if c.Rule == "no_active_workers" {
+				return c.Hint
+			}
+		}
+		return ""
+	}
+	b.replicaRow(t, "cut off", "disconnected", time.Second, nil, monitor.ReplicaDetails{})
+	require.Equal(t, "because the broker does not answer", hint())
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, o.CutOff())
+	b.replicaRow(t, "connected", "connected", time.Second, nil, monitor.ReplicaDetails{})
+	require.Equal(t, "start or uncordon a worker", hint())
+}
+
+// TestTheAlertsAndTheOverviewTellTheSame, also what no rule tells: `alerts list` does not say
+// that nothing needs attention while the dashboard names a failed workflow or a deaf worker.
+func TestTheAlertsAndTheOverviewTellTheSame(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.evaluator(t, "alive", time.Second)
+	deaf := testkit.Worker(t, b.Store, "deaf")
+	testkit.Exec(t, b.Store, `update worker set created = now() - interval '1 hour'`)
+	testkit.Exec(t, b.Store, `insert into worker_probe (worker, verdict, queue_exists, consumers, at, details)
+		values ($1, 'fresh', true, 0, now(), '{"valid_seconds": 60}')`, deaf.ID)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	for range 2 {
+		testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning), func(r *testkit.ExecutionRow) { r.Worker = &deaf.ID })
+	}
+	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.Store, `update execution set status = 'failed', result = '{}' where id = $1`, w.Execution)
+	testkit.Exec(t, b.Store, `update workflow_execution set status = 'failed', open = false where id = $1`, w.ID)
+
+	a, err := b.Alerts(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, a.Evaluated)
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	var listed, shown []string
+	for i := range a.Open {
+		listed = append(listed, a.Open[i].Summary)
+	}
+	for _, f := range a.Others {
+		listed = append(listed, f.Text)
+	}
+	for _, f := range Attention(o, nil, nil) {
+		shown = append(shown, f.Text)
+	}
+	require.ElementsMatch(t, shown, listed)
+	require.Contains(t, listed, "1 workflow has failed")
+	require.Contains(t, listed, "deaf is deaf")
+}
+
+// evaluator puts a replica into the table that reported itself some time ago and
+// evaluated the alerts three seconds before that.
+func (b *testBundle) evaluator(t *testing.T, host string, age time.Duration) {
+	t.Helper()
+	b.replicaRow(t, host, "connected", age, map[string]time.Duration{AlertLoop: 3 * time.Second},
+		monitor.ReplicaDetails{Loops: map[string]monitor.ReplicaLoop{AlertLoop: {Patience: time.Minute}}})
+}

@@ -1,0 +1,70 @@
+package alerting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/phrase"
+)
+
+// The names by which consumers are told apart: OwnConnection begins the names of
+// the connections of our replicas, executorTag the consumer tags of every
+// executor, ours included.
+const (
+	OwnConnection = "attune-executor"
+	executorTag   = "executor."
+)
+
+// queueStates asks the broker for the exact state of a queue; *broker.Broker does.
+type queueStates interface {
+	QueueState(ctx context.Context, name string) (broker.QueueState, error)
+}
+
+// OtherExecutors names the consumers of the executor's queues that are none of
+// our replicas: two engines that do not know each other admit the same
+// executions. listed are the consumers as the management API shows them, nil
+// without it; then, and for those that it does not show yet, consumers beyond
+// the number of replicas that run are others.
+func OtherExecutors(ctx context.Context, queues queueStates, listed []broker.QueueConsumer, replicas int) ([]string, error) {
+	var others []string
+	for _, queue := range []string{message.QueueExecutionRequests, message.QueueExecutionCompleted} {
+		state, err := queues.QueueState(ctx, queue)
+		if err != nil {
+			return nil, err
+		}
+		known := 0
+		for _, c := range listed {
+			if c.Queue != queue || c.Peer == "" {
+				continue
+			}
+			known++
+			if !strings.HasPrefix(c.Connection, OwnConnection) {
+				others = append(others, consumerText(c))
+			}
+		}
+		if known < state.Consumers && state.Consumers > replicas {
+			others = append(others, fmt.Sprintf("%s has %s, and %s",
+				queue, phrase.Plural(state.Consumers, "consumer", "consumers"), phrase.Plural(replicas, "replica runs", "replicas run")))
+		}
+	}
+	for _, c := range listed {
+		hot := c.Queue == message.QueueExecutionRequests || c.Queue == message.QueueExecutionCompleted
+		if !hot && c.Peer != "" && strings.HasPrefix(c.Tag, executorTag) && !strings.HasPrefix(c.Connection, OwnConnection) {
+			others = append(others, consumerText(c))
+		}
+	}
+	slices.Sort(others)
+	return others, nil
+}
+
+func consumerText(c broker.QueueConsumer) string {
+	connection := c.Connection
+	if connection == "" {
+		connection = "without a name"
+	}
+	return fmt.Sprintf("%s consumes %s by connection %s from %s", c.Tag, c.Queue, connection, c.Peer)
+}

@@ -1,0 +1,388 @@
+package alerting
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/retention"
+	"github.com/attune-go/attune/core/store"
+)
+
+// The bounds of measuring.
+const (
+	measureRows   = 5_000 // executions and dead letters looked at, from each end
+	measureEnds   = 1_000 // of each way to end the newest that are looked at
+	measureQueues = 300   // the longest queues
+	// gapNear is how far ahead the first gap between partitions is at most when it
+	// is measured: those that are made for the day after are not late yet.
+	gapNear = 3 * 24 * time.Hour
+	// fewEnds is how many executions make a ratio; of one action more than fewFailures
+	// must have failed.
+	fewEnds     = 20
+	fewFailures = 10
+	// measureProbes is how many queues of workers without a probe are asked for.
+	measureProbes = 50
+	// probeValid is how long what the probe of a worker has found counts.
+	probeValid = 5 * time.Minute
+	// probePatience bounds one question to the broker.
+	probePatience = 3 * time.Second
+)
+
+// readings are the measures that are read from the engine's own tables: what is read, for errors, and how.
+var readings = []struct {
+	what string
+	read func(ctx context.Context, tx *store.Tx, r *measuring) error
+}{
+	{"look at unfinished executions", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		allowed := cmp.Or(r.reader.Config().ScheduledTimeout, monitor.DefaultScheduledTimeout)
+		live, err := tx.AlertLive(ctx, measureRows, allowed.Seconds())
+		r.set("scheduled_overdue", float64(live.Overdue), phrase.Span(allowed))
+		r.set("stuck_seconds", live.Longest, fmt.Sprintf("execution %d", live.Execution))
+		return err
+	}},
+	{"count executions that timed out", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		lost, err := tx.AlertLostWork(ctx)
+		timeouts, first := 0.0, ""
+		for i, row := range lost {
+			timeouts += float64(row.N)
+			if i == 0 {
+				first = fmt.Sprintf("%d of %s (%s)", row.N, cmp.Or(row.Worker, "a worker that is gone"), row.Cause)
+			}
+		}
+		r.set("execution_timeouts", timeouts, first)
+		return err
+	}},
+	{"look for slots of ended executions", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		leaks, err := tx.AlertLeaks(ctx)
+		r.set("leaked_slots", float64(leaks.N), fmt.Sprintf("execution %d", leaks.Execution))
+		return err
+	}},
+	{"count queues that wait for workers", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		unplaced, err := tx.AlertUnplaced(ctx, measureRows)
+		r.set("workers_missing", float64(unplaced.N), unplaced.Reason)
+		return err
+	}},
+	{"look for rules that fail", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		rows, err := tx.AlertRules(ctx, measureEnds)
+		r.know("failing_rules")
+		for _, row := range rows {
+			reason := strings.TrimPrefix(row.Reason, "rule "+row.Rule+": ")
+			r.add("failing_rules", Sample{Target: row.Rule, Value: float64(row.N), Detail: reason, Since: &row.Since})
+		}
+		return err
+	}},
+	{"measure how often rules fire", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		rates, err := tx.AlertRuleRates(ctx, measureEnds)
+		r.know("rule_rate")
+		for _, row := range rates {
+			r.add("rule_rate", Sample{Target: row.Rule, Value: row.Rate})
+		}
+		return err
+	}},
+	{"count repetitions", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		retries, err := tx.AlertRetries(ctx, measureRows)
+		r.share("retry_rate", retries.Repeated, retries.Requested, "requested")
+		return err
+	}},
+	{"count failures", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		ends, err := tx.AlertEnds(ctx, measureEnds)
+		r.share("failure_ratio", ends.Failed, ends.Ended, "ended")
+		return err
+	}},
+	{"count failures by action", readActions},
+	{"look at the outbox", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		oldest, err := tx.AlertOutbox(ctx)
+		r.set("outbox_age", max(oldest, 0), "")
+		return err
+	}},
+	{"look at the workers", readWorkers},
+	{"count dead letters", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+		letters, err := tx.AlertLetters(ctx, measureRows)
+		const minutes = 5
+		r.open = letters.Open // the depth is known when the broker has been asked
+		r.set("dead_letter_rate", float64(letters.Recent)/minutes, "")
+		return err
+	}},
+}
+
+// readShared reads what the overview shows too.
+func (r *measuring) readShared(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+	queues, totals, _, err := r.reader.ReadQueues(ctx, tx, s, monitor.QueueFilter{}, measureQueues)
+	if err != nil {
+		return err
+	}
+	r.queues(queues, r.At)
+	r.reader.measureGrowth(queues, r.Measures)
+	waiting, err := monitor.ReadWorkQueues(ctx, tx, s)
+	if err != nil {
+		return err
+	}
+	r.workQueues(waiting)
+	replicas, err := r.reader.ReadReplicas(ctx, tx, s, r.At)
+	if replicas != nil {
+		r.replicas(replicas, totals.Queued)
+	}
+	return err
+}
+
+// readActions looks for actions whose executions fail, and for what most of these say.
+func readActions(ctx context.Context, tx *store.Tx, r *measuring) error {
+	rows, err := tx.AlertActionEnds(ctx, measureEnds, fewFailures)
+	r.know("action_failures")
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	actions := make([]string, len(rows))
+	for i := range rows {
+		actions[i] = rows[i].ActionRef
+	}
+	said, err := tx.AlertActionReasons(ctx, monitor.ReasonScan, actions)
+	if err != nil {
+		return fmt.Errorf("ask why: %w", err)
+	}
+	for _, row := range rows {
+		if row.Bad == 0 {
+			continue
+		}
+		detail := fmt.Sprintf("%d failed in 5m", row.Failed)
+		if reason := commonest(said, row.ActionRef); reason != "" {
+			detail += ", most with: " + reason
+		}
+		r.add("action_failures", Sample{
+			Target: row.ActionRef, Value: float64(row.Bad) / float64(row.Bad+row.Good), Detail: detail,
+		})
+	}
+	return nil
+}
+
+// commonest is what most of the failed executions of an action say: one of the reasons
+// that differ by numbers only.
+func commonest(said []store.AlertActionReasonsRow, action string) string {
+	counts, example := map[string]int64{}, map[string]string{}
+	best := ""
+	for _, r := range said {
+		if r.ActionRef != action || r.Reason == "" {
+			continue
+		}
+		key := monitor.Alike(r.Reason)
+		counts[key] += r.N
+		example[key] = cmp.Or(example[key], r.Reason)
+		if counts[key] > counts[best] || counts[key] == counts[best] && key < best {
+			best = key
+		}
+	}
+	return example[best]
+}
+
+func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
+	rows, err := tx.AlertWorkers(ctx, probeValid.Seconds(), monitor.WorkerLimit)
+	if err != nil {
+		return err
+	}
+	list, vanished := make([]worker, len(rows)), []string{}
+	for i, row := range rows {
+		if row.Vanished {
+			vanished = append(vanished, row.Name)
+		}
+		w := worker{
+			name: row.Name, sensor: row.Role == "sensor", active: row.Active, kept: row.Cordoned || row.Draining,
+			suspectWhy: row.SuspectReason, health: row.Health, assigned: row.Assigned, silence: monitor.Seconds(row.Silence),
+			never: row.Silence < 0,
+		}
+		if w.never {
+			w.silence = monitor.Seconds(row.Age)
+		}
+		if row.Suspect >= 0 {
+			w.suspect = new(monitor.Seconds(row.Suspect))
+		}
+		list[i] = w
+	}
+	r.Measures.workers(list, r.At, r.reader.Config().StaleAfter)
+	r.set("workers_deactivated", float64(len(vanished)), strings.Join(vanished[:min(len(vanished), 5)], ", "))
+	r.workers = rows
+	return nil
+}
+
+// readPartitions counts what is missing of the partitions of each table, by
+// their bounds and whatever their names, as soon as the first gap is near; and the
+// default partition. A table that is not natively partitioned has none to miss.
+func (r *measuring) readPartitions(ctx context.Context) {
+	tables, err := retention.ReadCoverage(ctx, r.reader.Deps().Store)
+	if err != nil {
+		r.lose(err, "partitions_missing")
+		return
+	}
+	r.know("partitions_missing")
+	for _, table := range tables {
+		if !table.Partitioned {
+			continue
+		}
+		missing, lacks := 0, []string(nil)
+		if table.Default == "" {
+			missing, lacks = 1, append(lacks, "the default partition")
+		}
+		if table.Missing > 0 && table.Ahead < gapNear {
+			missing += table.Missing
+			near := "now"
+			if table.Ahead > 0 {
+				near = "in " + phrase.Span(table.Ahead.Round(time.Hour))
+			}
+			lacks = append(lacks, "the first gap is "+near)
+		}
+		r.add("partitions_missing", Sample{Target: table.Table, Value: float64(missing), Detail: strings.Join(lacks, ", ")})
+	}
+}
+
+// askBroker measures by the probe.
+func (r *measuring) askBroker(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
+	defer cancel()
+	r.askDepth(ctx)
+	r.askWorkerQueues(ctx)
+	probe := r.reader.probe
+	for _, question := range []struct {
+		measure string
+		ask     func(context.Context) ([]string, error)
+	}{
+		{"dead_letter_routes_lost", probe.LostRoutes}, {"topology_problems", probe.Missing},
+		{"other_executors", probe.OtherExecutors},
+	} {
+		found, err := question.ask(ctx)
+		if err != nil {
+			r.lose(err, question.measure)
+			continue
+		}
+		r.set(question.measure, float64(len(found)), strings.Join(found[:min(len(found), 3)], ", "))
+	}
+	switch alarms, asked, err := probe.Alarms(ctx); {
+	case err != nil:
+		r.lose(err, "broker_alarms")
+	case asked:
+		r.alarms(alarms)
+	}
+}
+
+func (r *measuring) askDepth(ctx context.Context) {
+	if r.open < 0 {
+		return // unknown already, or nobody keeps a ledger
+	}
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	ready, err := r.reader.probe.QueueDepth(ctx, monitor.DeadLetterQueue)
+	if err != nil {
+		r.lose(err, "dead_letter_depth", "dead_letters_growth")
+		return
+	}
+	all := ready + r.open
+	detail := fmt.Sprintf("%d in %s, %d in the ledger for a person", ready, monitor.DeadLetterQueue, r.open)
+	r.set("dead_letter_depth", float64(all), detail)
+	if before, known := r.reader.letterDepths.record(r.At, map[string]int64{"": all}); known {
+		r.set("dead_letters_growth", float64(max(all-before[""], 0)), detail)
+	}
+}
+
+func (r *measuring) askWorkerQueues(ctx context.Context) {
+	if r.workers == nil {
+		return
+	}
+	r.know("worker_queue_depth")
+	asked := 0
+	for _, w := range r.workers {
+		if w.Role == "sensor" {
+			continue
+		}
+		ready := w.Ready
+		if ready < 0 && asked < measureProbes {
+			asked++
+			var err error
+			if ready, err = r.reader.probe.QueueDepth(ctx, monitor.WorkerQueue(w.ID)); err != nil {
+				r.lose(err, "worker_queue_depth")
+				return
+			}
+		}
+		if ready >= 0 {
+			r.add("worker_queue_depth", Sample{Target: w.Name, Value: float64(ready)})
+		}
+	}
+}
+
+// askManagement takes what the management interface says, for who has no
+// connection to the broker.
+func (r *measuring) askManagement(ctx context.Context) {
+	b, err := r.reader.Broker(ctx)
+	r.Sources = append(r.Sources, b.Sources...)
+	if err != nil {
+		r.lose(err, "broker_alarms", "dead_letter_depth", "dead_letters_growth")
+		return
+	}
+	if b.AlarmsUnknown == "" {
+		r.alarms(b.Alarms)
+	}
+	if dead, ok := b.Queue(monitor.DeadLetterQueue); ok && !dead.Uncounted && r.open >= 0 {
+		r.set("dead_letter_depth", float64(dead.Ready+r.open), consumers(dead))
+	}
+}
+
+// measureGrowth says by how much each queue is longer than some minutes ago. A queue
+// beyond the longest that are read may have been there before without being counted:
+// where such a list was cut, its newcomers are left out.
+func (m *Reader) measureGrowth(queues []monitor.Queue, all *Measures) {
+	now := map[string]int64{}
+	for i := range queues {
+		if !queues[i].Paused {
+			now[queues[i].Name()] = queues[i].Queued
+		}
+	}
+	before, known := m.queueDepths.record(all.At, now)
+	if !known {
+		return
+	}
+	all.know("queue_growth")
+	for i := range queues {
+		q := &queues[i]
+		old, had := before[q.Name()]
+		if q.Paused || q.Queued <= old || (!had && len(before) >= measureQueues) {
+			continue
+		}
+		all.add("queue_growth", Sample{
+			Target: q.Name(), Value: float64(q.Queued - old),
+			Detail: fmt.Sprintf("%d wait, %d did; %s", q.Queued, old, cmp.Or(q.Blocked, slotsUsed(q))),
+		})
+	}
+}
+
+// depthMemory is how far back growth is measured, and depthSlack how much less will do.
+const (
+	depthMemory = 5 * time.Minute
+	depthSlack  = 45 * time.Second
+)
+
+// depths remembers how many waited in the last minutes, by name. Its zero value is
+// ready for use.
+type depths struct {
+	mu   sync.Mutex
+	list []depthsAt
+}
+
+type depthsAt struct {
+	at time.Time
+	of map[string]int64
+}
+
+// record remembers depths and returns those of some minutes ago; false while so much
+// time has not been seen.
+func (d *depths) record(now time.Time, of map[string]int64) (map[string]int64, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = append(d.list, depthsAt{now, of})
+	d.list = slices.DeleteFunc(d.list, func(past depthsAt) bool { return now.Sub(past.at) > depthMemory+depthSlack })
+	first := d.list[0]
+	return first.of, now.Sub(first.at) >= depthMemory-depthSlack
+}

@@ -1,0 +1,130 @@
+package explain
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/monitor/monitortest"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// calm is a forecast of a queue with a limit, whose executions take a minute.
+func calm(limit *int64, active int64, lines ...monitor.PolicyLine) *forecast {
+	return &forecast{
+		at: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), q: &monitor.Queue{Limit: limit, Active: active, Queued: 50}, lines: lines,
+		runs: &monitor.Percentiles{Count: 20, P50: time.Minute}, engines: 1, crew: placement.Verdict{Outcome: placement.Placed},
+	}
+}
+
+func TestForecastIsTheLatestOfAllLimits(t *testing.T) {
+	t.Parallel()
+	at := calm(nil, 0).at
+	next, resets := at.Add(4*time.Second), at.Add(20*time.Minute)
+	own := "action"
+	rate := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "rate", Name: "rate r", Limit: 6, Window: time.Minute, Burst: 1, Due: next, NextStart: &next}}
+	burst := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "rate", Name: "rate b", Limit: 6, Window: time.Minute, Burst: 3}}
+	quota := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "quota", Name: "quota q", Limit: 10, Window: time.Hour, Used: new(int64(7)), Resets: &resets}}
+	pack := monitor.PolicyLine{Scope: "pack", Counter: &monitor.Scope{Kind: "pack", Name: "pack demo", Limit: 4, Active: 4}}
+	for name, c := range map[string]struct {
+		f     *forecast
+		place int64
+		wait  time.Duration
+		pace  float64
+		basis string
+	}{
+		"room":                   {calm(new(int64(5)), 2), 3, 0, 5, "there is room"},
+		"slots":                  {calm(new(int64(2)), 2), 4, 2 * time.Minute, 2, "place 4 at 2 a minute; 2 slots in this queue, each taken for 1m"},
+		"more run than may":      {calm(new(int64(1)), 3), 1, 3 * time.Minute, 1, "1 slot in this queue"},
+		"rate":                   {calm(nil, 0, rate), 1, 4 * time.Second, 6, "a start every 10s"},
+		"rate, further":          {calm(nil, 0, rate), 4, 34 * time.Second, 6, "place 4 at 6 a minute"},
+		"burst":                  {calm(nil, 0, burst), 3, 0, 6, "there is room"},
+		"behind the burst":       {calm(nil, 0, burst), 5, 20 * time.Second, 6, "rate b"},
+		"quota left":             {calm(nil, 0, quota), 3, 0, 1.0 / 6, "there is room"},
+		"quota, next period":     {calm(nil, 0, quota), 4, 20 * time.Minute, 1.0 / 6, "place 4, 3 left in this period"},
+		"quota, second period":   {calm(nil, 0, quota), 14, 80 * time.Minute, 1.0 / 6, "10 starts per period of 1h"},
+		"pack":                   {calm(nil, 0, pack), 8, 2 * time.Minute, 4, "at best, since other queues share it"},
+		"the slowest of several": {calm(new(int64(2)), 2, rate, quota, pack), 4, 20 * time.Minute, 1.0 / 6, "quota q"},
+	} {
+		e := c.f.start(c.place, false)
+		require.NotNil(t, e.At, name)
+		require.InDelta(t, c.wait.Seconds(), e.At.Sub(at).Seconds(), 0.01, name)
+		require.Contains(t, e.Basis, c.basis, name)
+		d := c.f.drain()
+		require.NotNil(t, d.PerMinute, name)
+		require.InDelta(t, c.pace, *d.PerMinute, 0.001, name)
+	}
+}
+
+func TestForecastSaysWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	unknown := func(want string, change func(f *forecast)) {
+		t.Helper()
+		f := calm(new(int64(2)), 2)
+		change(f)
+		e := f.start(1, false)
+		require.Nil(t, e.At, want)
+		require.Contains(t, e.Basis, "unknown: ")
+		require.Contains(t, e.Basis, want)
+		require.Nil(t, f.drain().PerMinute, want)
+		require.Contains(t, f.drain().Basis, want)
+	}
+	unknown("the queue is paused", func(f *forecast) { f.q.Paused = true })
+	unknown("no worker is alive", func(f *forecast) { f.crew.Outcome = placement.NoWorkers })
+	unknown("none of 2 has python", func(f *forecast) {
+		f.crew = placement.Verdict{Outcome: placement.Incompatible, Reason: "none of 2 has python"}
+	})
+	unknown("no replica of the engine is alive", func(f *forecast) { f.engines = 0 })
+	unknown("nobody knows how long one takes", func(f *forecast) { f.runs = nil })
+	unknown("too few", func(f *forecast) { f.q.Limit, f.q.Blocked, f.measured = nil, "busy", Drain{Basis: "too few"} })
+	f := calm(nil, 0)
+	require.Equal(t, "no limit is in force", f.drain().Basis)
+	f.q.Limit, f.runs = new(int64(0)), nil
+	next := f.at.Add(time.Minute)
+	f.lines = []monitor.PolicyLine{{Scope: "action", Counter: &monitor.Scope{Kind: "rate", Limit: 1, Window: time.Hour, Burst: 1, Due: next}}}
+	require.Contains(t, f.start(1, false).Basis, "; not before 10:01:00Z")
+}
+
+// TestForecastMeasuresOnlyWhileSomebodyWaited: idle and paused time are not the
+// pace of the workers.
+func TestForecastMeasuresOnlyWhileSomebodyWaited(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	ago := func(s int) *time.Time { at := now.Add(-time.Duration(s) * time.Second); return &at }
+	var list []monitor.Admitted
+	for _, s := range []int{500, 300, 50, 40, 30, 20} { // twelve seconds of work each
+		list = append(list, monitor.Admitted{At: *ago(s + 10), StartedAt: ago(s + 10), FinishedAt: ago(s)})
+	}
+	d := busyPace(list, &monitor.Queue{Oldest: ago(600), ResumedAt: ago(60)}, time.Time{}, now)
+	require.NotNil(t, d.PerMinute)
+	require.Equal(t, int64(4), d.Ended)
+	require.InDelta(t, 4, *d.PerMinute, 0.01, "four in the minute since it was resumed")
+	d = busyPace(list, &monitor.Queue{Oldest: ago(600)}, *ago(35), now)
+	require.Nil(t, d.PerMinute, "only two since the rules changed")
+}
+
+func TestPaceHasFewDigits(t *testing.T) {
+	t.Parallel()
+	for want, perMinute := range map[string]float64{
+		"1 a minute": 1, "1.5 a minute": 1.5, "120 a minute": 120, "162 a second": 9_690, "30 an hour": 0.5, "12 a day": 12.0 / 1440,
+	} {
+		require.Equal(t, want, pace(perMinute))
+	}
+}
+
+func TestForecastKnowsNoWorker(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.Replica(t)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	old := testkit.Worker(t, b.Store, "old", func(r *testkit.WorkerRow) { r.HeartbeatAge = time.Hour })
+	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), monitortest.Aged(time.Minute))
+	_, _, waiters := b.Line(t, action, 1, 0, 1, old.ID)
+	require.Equal(t, "unknown: no worker is alive", b.ask(t, waiters[0]).Expected.Basis)
+	testkit.Worker(t, b.Store, "young")
+	require.NotNil(t, b.ask(t, waiters[0]).Expected.At)
+}

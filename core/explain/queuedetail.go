@@ -1,0 +1,275 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+)
+
+// siblingQueues is how many other queues of the same action a detail lists.
+const siblingQueues = 20
+
+// QueueRef names a queue: by its id, or by an action and a group.
+type QueueRef struct {
+	ID     int64
+	Action string
+	// Group is the JSON object of a group's values, in any spelling; empty means
+	// the action's plain queue.
+	Group string
+}
+
+// QueueDetail is everything about one queue that people ask for.
+type QueueDetail struct {
+	monitor.Reading
+	monitor.Queue
+	// Exists is false while no execution of the action has made the queue; the
+	// policies are known all the same.
+	Exists bool `json:"exists"`
+	// Groups lists the busiest other queues of the same action, and MoreGroups
+	// says that there are further ones.
+	Groups     []monitor.Queue `json:"groups"`
+	MoreGroups bool            `json:"more_groups,omitempty"`
+	// GroupedBy names the parameters by whose values the action has queues of
+	// their own, and Together what all of them hold; set when the action was asked
+	// for and not one queue.
+	GroupedBy []string              `json:"grouped_by,omitempty"`
+	Together  *monitor.ActionTotals `json:"together,omitempty"`
+	// Holders hold the slots, Scope is the shared limit that keeps the head.
+	Holders      *monitor.Holders     `json:"holders"`
+	Scope        *monitor.Scope       `json:"scope"`
+	ScopeHolders *monitor.Holders     `json:"scope_holders"`
+	Policies     []monitor.PolicyLine `json:"policies"`
+	// Timing covers the executions that were admitted last.
+	Timing monitor.Timing `json:"timing"`
+	Ages   *monitor.Ages  `json:"ages"`
+	Drain  Drain          `json:"drain"`
+	// Empties is when the queue will have drained at that rate.
+	Empties Expected `json:"empties"`
+}
+
+// QueueDetail reads everything about one queue, at a cost that does not depend
+// on how many wait. A queue id that does not exist is ErrNotFound; a group that
+// the action's policies cannot make is an *admission.TargetError, as it is for
+// acts on queues; an action that does not exist is an *UnknownActionError, and
+// ErrUnmigrated says that nobody records queues here.
+func (m *Reader) QueueDetail(ctx context.Context, ref QueueRef) (*QueueDetail, error) {
+	d := &QueueDetail{}
+	err := m.Read(ctx, "queue "+ref.String(), &d.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+		reading := d.Reading
+		*d = QueueDetail{Reading: reading} // the transaction may be repeated
+		if !s.Shared {
+			return monitor.ErrUnmigrated
+		}
+		action, err := m.findQueue(ctx, tx, ref, d)
+		if err != nil {
+			return err
+		}
+		p, err := monitor.ReadPolicies(ctx, tx, action.ID, action.PackID, action.ParamSchema)
+		if err != nil {
+			return err
+		}
+		if err := fits(p, d); err != nil {
+			return err
+		}
+		if ref.ID == 0 && ref.Group == "" {
+			if err := together(ctx, tx, p, d); err != nil {
+				return err
+			}
+		}
+		if err := m.siblings(ctx, tx, action.ID, d); err != nil {
+			return err
+		}
+		return m.queueDetail(ctx, tx, p, d)
+	})
+	return d, err
+}
+
+// String is the name by which the queue was asked for.
+func (r QueueRef) String() string {
+	if r.ID != 0 {
+		return strconv.FormatInt(r.ID, 10)
+	}
+	return strings.TrimSpace(r.Action + " " + r.Group)
+}
+
+// findQueue finds the queue and its action.
+func (m *Reader) findQueue(ctx context.Context, tx *store.Tx, ref QueueRef, d *QueueDetail) (store.ViewActionRow, error) {
+	if ref.ID != 0 {
+		found, err := m.queueByID(ctx, tx, ref.ID, d)
+		if err == nil && !found {
+			err = fmt.Errorf("queue %d: %w", ref.ID, monitor.ErrNotFound)
+		}
+		if err != nil {
+			return store.ViewActionRow{}, err
+		}
+		return monitor.FindAction(ctx, tx, "", d.ActionID)
+	}
+	a, err := monitor.FindAction(ctx, tx, ref.Action, 0)
+	if err != nil {
+		return a, err
+	}
+	d.ActionID, d.ActionRef = a.ID, a.Ref
+	return a, m.queueOfAction(ctx, tx, a, ref.Group, d)
+}
+
+func (m *Reader) queueByID(ctx context.Context, tx *store.Tx, id int64, d *QueueDetail) (bool, error) {
+	queues, err := m.QueuesByID(ctx, tx, []int64{id})
+	if err != nil || len(queues) == 0 {
+		return false, err
+	}
+	d.Queue, d.Exists = queues[0], true
+	return true, nil
+}
+
+// queueOfAction finds the queue of a group, without a group the plain one. That
+// it does not exist yet is no error if the policies in force would make it.
+func (m *Reader) queueOfAction(ctx context.Context, tx *store.Tx, a store.ViewActionRow, group string, d *QueueDetail) error {
+	if group != "" {
+		target, err := admission.FindTarget(ctx, tx.Queries, a.Ref, group)
+		if err != nil {
+			return fmt.Errorf("find the queue of a group: %w", err)
+		}
+		group = target.Group
+	}
+	ids, err := tx.ViewQueueID(ctx, a.ID, group)
+	if err != nil {
+		return fmt.Errorf("find the queue of action %s: %w", a.Ref, err)
+	}
+	if len(ids) > 0 {
+		_, err := m.queueByID(ctx, tx, ids[0], d)
+		return err
+	}
+	d.Group = group
+	return nil
+}
+
+// fits reports whether the policies in force make the group of a queue that
+// does not exist, in the words of acts on queues.
+func fits(p *monitor.Policies, d *QueueDetail) error {
+	if d.Exists || d.Group == "" {
+		return nil
+	}
+	var values map[string]any
+	if err := json.Unmarshal([]byte(d.Group), &values); err != nil {
+		return &admission.TargetError{Kind: admission.ErrGroup, Text: fmt.Sprintf("%s is not a group of parameter values: %v", d.Group, err)}
+	}
+	wanted := slices.Clone(p.Limits.Queue.Parameters)
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	switch {
+	case len(wanted) == 0:
+		return &admission.TargetError{
+			Kind: admission.ErrNoQueue,
+			Text: fmt.Sprintf("there is no queue %s: no policy groups the executions of %s", d.Name(), d.ActionRef),
+		}
+	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
+		return &admission.TargetError{
+			Kind: admission.ErrGroup,
+			Text: fmt.Sprintf("%s is not a group of %s: its policy groups by %s", d.Group, d.ActionRef, strings.Join(wanted, ", ")),
+		}
+	}
+	return nil
+}
+
+// together adds what all queues of an action with groups hold.
+func together(ctx context.Context, tx *store.Tx, p *monitor.Policies, d *QueueDetail) error {
+	if len(p.Limits.Queue.Parameters) == 0 {
+		return nil
+	}
+	t, err := tx.ViewActionTotals(ctx, d.ActionID)
+	if err != nil {
+		return fmt.Errorf("sum up the queues of action %s: %w", d.ActionRef, err)
+	}
+	d.GroupedBy, d.Together = p.Limits.Queue.Parameters, &monitor.ActionTotals{Groups: t.Groups, Queued: t.Queued, Active: t.Active}
+	return nil
+}
+
+// siblings lists the other queues of the action.
+func (m *Reader) siblings(ctx context.Context, tx *store.Tx, actionID int64, d *QueueDetail) error {
+	ids, err := tx.ViewQueueIDs(ctx, store.ViewQueueIDsParams{ActionID: actionID, Bound: siblingQueues + 2})
+	if err != nil {
+		return fmt.Errorf("list the queues of action %d: %w", actionID, err)
+	}
+	list, err := m.QueuesByID(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	for _, q := range list {
+		if q.ID != d.ID && len(d.Groups) < siblingQueues {
+			d.Groups = append(d.Groups, q)
+		}
+	}
+	d.MoreGroups = len(list) > siblingQueues+1
+	return nil
+}
+
+func (m *Reader) queueDetail(ctx context.Context, tx *store.Tx, p *monitor.Policies, d *QueueDetail) (err error) {
+	var q *monitor.Queue
+	if d.Exists {
+		q = &d.Queue
+	}
+	if d.Policies, err = p.Lines(ctx, tx, q, paramsOf(p, d.Group), d.At); err != nil || q == nil {
+		return err
+	}
+	if d.Holders, err = m.QueueHolders(ctx, tx, q, d.At); err != nil {
+		return err
+	}
+	if d.Scope, d.ScopeHolders, err = m.Keeper(ctx, tx, q, d.At); err != nil {
+		return err
+	}
+	f, list, err := m.forecast(ctx, tx, q, p, d.Policies, d.At)
+	if err != nil {
+		return err
+	}
+	d.Timing, d.Drain = monitor.TimingOf(list), f.drain()
+	if d.Queued > 0 {
+		d.Empties = f.start(d.Queued, false)
+	}
+	d.Ages, err = monitor.ReadAges(ctx, tx, q)
+	return err
+}
+
+// paramsOf rebuilds, from the group of a queue, as much of the parameters as
+// shared limits with the same groups need. Where they group by anything else
+// their use is not known, and it is nil.
+func paramsOf(p *monitor.Policies, group string) map[string]any {
+	var values map[string]any
+	decoder := json.NewDecoder(strings.NewReader(group))
+	decoder.UseNumber()
+	if group == "" || decoder.Decode(&values) != nil {
+		return nil
+	}
+	for _, w := range p.Limits.Wide {
+		for _, path := range w.Parameters {
+			if _, ok := values[path]; !ok {
+				return nil
+			}
+		}
+	}
+	params := map[string]any{}
+	for path, value := range values {
+		put(params, strings.Split(path, "."), value)
+	}
+	return params
+}
+
+// put sets a value at a path of objects.
+func put(into map[string]any, path []string, value any) {
+	for _, key := range path[:len(path)-1] {
+		next, ok := into[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			into[key] = next
+		}
+		into = next
+	}
+	into[path[len(path)-1]] = value
+}

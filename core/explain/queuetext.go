@@ -1,0 +1,237 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+)
+
+// Section is a part of a detail as tables show it: rows of cells below a title.
+type Section struct {
+	// Title is empty for the part that comes first.
+	Title string
+	Rows  [][]string
+}
+
+// Sections writes the detail for people. The command line and the dashboard
+// show the same.
+func (d *QueueDetail) Sections() []Section {
+	switch {
+	case d.Together != nil && d.Queued+d.Active == 0:
+		return d.groupsFirst()
+	case !d.Exists && d.Group != "":
+		return d.without([]Section{{Rows: [][]string{
+			{"queue", d.Name()}, {"state", "no execution of this group has been requested yet"},
+		}}})
+	case !d.Exists:
+		return d.without([]Section{{Rows: [][]string{
+			{"queue", d.ActionRef}, {"state", "no execution of this action has been requested yet"},
+		}}})
+	}
+	list := []Section{{Rows: d.head()}}
+	list = append(list, d.holderSections()...)
+	list = d.without(list)
+	list = append(list, d.timingSection(), d.agesSection())
+	if len(d.Groups) > 0 {
+		list = append(list, d.groupSection())
+	}
+	var out []Section
+	for _, s := range list {
+		if len(s.Rows) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// groupsFirst describes an action whose queues are those of its groups.
+func (d *QueueDetail) groupsFirst() []Section {
+	head := [][]string{
+		{"action", d.ActionRef},
+		{"queues", fmt.Sprintf("%s, one for each %s", phrase.Plural(d.Together.Groups, "group", "groups"), strings.Join(d.GroupedBy, ", "))},
+		{"waiting", strconv.FormatInt(d.Together.Queued, 10)},
+		{"running", strconv.FormatInt(d.Together.Active, 10)},
+	}
+	if d.Paused {
+		head = append(head, []string{"state", strings.Replace(pauseLine(&d.Queue, d.At), "The queue is", "The action is", 1)})
+	}
+	list := []Section{{Rows: head}}
+	if len(d.Groups) > 0 {
+		busiest := d.groupSection()
+		busiest.Title = "the busiest groups"
+		group := d.Groups[0].Group
+		look := "attune-executor queue show " + d.ActionRef + " --group '" + strings.ReplaceAll(group, "'", `'\''`) + "'"
+		list = append(list, busiest, Section{Title: "one of them", Rows: [][]string{{look}}})
+	}
+	return d.without(list)
+}
+
+// without appends what is known also of an action without a queue.
+func (d *QueueDetail) without(list []Section) []Section {
+	if len(d.Policies) == 0 {
+		return list
+	}
+	s := Section{Title: "policies in force"}
+	for _, l := range d.Policies {
+		text := l.Text
+		if l.Full {
+			text += " (full)"
+		}
+		s.Rows = append(s.Rows, []string{cmp.Or(l.Ref, "-"), l.Scope + " " + l.Kind, l.Title(), text})
+	}
+	return append(list, s)
+}
+
+func (d *QueueDetail) head() [][]string {
+	rows := [][]string{
+		{"queue", fmt.Sprintf("%d %s", d.ID, d.Name())},
+		{"state", d.StateLine()},
+		{"limit", limitLine(&d.Queue)},
+		{"waiting", d.lanesLine()},
+		{"ever", fmt.Sprintf("%d enqueued, %d completed", d.Enqueued, d.Completed)},
+	}
+	if d.Oldest != nil {
+		rows = append(rows, []string{"oldest", "waits for " + phrase.Since(*d.Oldest, d.At)})
+	}
+	rows = append(rows, []string{"patience", d.patience()})
+	if d.Drain.PerMinute != nil {
+		rows = append(rows, []string{"drains", pace(*d.Drain.PerMinute) + ": " + d.Drain.Basis})
+	} else {
+		rows = append(rows, []string{"drains", "unknown: " + d.Drain.Basis})
+	}
+	if d.Empties.At != nil {
+		rows = append(rows, []string{"empty", phrase.Clock(*d.Empties.At, d.At) + " if nobody joins"})
+	}
+	return rows
+}
+
+// StateLine says in one sentence whether the queue moves, and if not why.
+func (d *QueueDetail) StateLine() string {
+	switch {
+	case d.Paused:
+		return pauseLine(&d.Queue, d.At)
+	case d.Blocked != "":
+		return blockLine(&d.Queue, d.Scope, d.At)
+	case d.Queued > 0 && d.Full():
+		return "Those who wait need a slot."
+	case d.Queued > 0:
+		return "There is room: the next batch of the engine fills it."
+	case d.Active > 0:
+		return "Nobody waits."
+	default:
+		return "Idle."
+	}
+}
+
+func (d *QueueDetail) lanesLine() string {
+	if d.QueuedHigh == 0 && d.QueuedLow == 0 {
+		return strconv.FormatInt(d.Queued, 10)
+	}
+	return fmt.Sprintf("%d: %d high, %d normal, %d low", d.Queued, d.QueuedHigh, d.Queued-d.QueuedHigh-d.QueuedLow, d.QueuedLow)
+}
+
+func (d *QueueDetail) patience() string {
+	text := "any number may wait"
+	if d.MaxQueued != nil {
+		text = fmt.Sprintf("%d may wait", *d.MaxQueued)
+	}
+	if d.QueueTimeout > 0 {
+		return text + ", each for " + phrase.Span(d.QueueTimeout)
+	}
+	return text + ", for ever"
+}
+
+func (d *QueueDetail) holderSections() []Section {
+	list := []Section{holderSection("who holds its slots", d.Holders, d.At)}
+	if d.Scope != nil && d.ScopeHolders != nil {
+		list = append(list, holderSection("who holds the slots of "+d.Scope.Name, d.ScopeHolders, d.At))
+	}
+	return list
+}
+
+func holderSection(title string, h *monitor.Holders, at time.Time) Section {
+	s := Section{Title: title}
+	if h == nil || h.Active == 0 {
+		return s
+	}
+	if h.Incomplete {
+		s.Title += fmt.Sprintf(" (the oldest of %d found, of %d)", h.Found, h.Active)
+	}
+	for _, one := range h.List {
+		worker := "-"
+		if one.WorkerID != nil {
+			worker = workerText(&one)
+		}
+		s.Rows = append(s.Rows, []string{strconv.FormatInt(one.ID, 10), one.ActionRef, one.Status, phrase.Span(one.Lasted(at)), worker})
+	}
+	if more := h.Active - int64(len(h.List)); more > 0 {
+		s.Rows = append(s.Rows, []string{"and " + phrase.Plural(more, "more", "more")})
+	}
+	return s
+}
+
+func (d *QueueDetail) timingSection() Section {
+	t := d.Timing
+	if t.Sample == 0 {
+		return Section{}
+	}
+	s := Section{
+		Title: fmt.Sprintf("times of the last %s, admitted within %s", phrase.Plural(t.Sample, "execution", "executions"), phrase.Span(d.At.Sub(*t.From))),
+		Rows:  [][]string{{"", "P50", "P90", "P95", "P99", "MAX", "OF"}},
+	}
+	for _, one := range []struct {
+		name string
+		p    *monitor.Percentiles
+	}{{"wait", t.Wait}, {"run", t.Run}} {
+		if one.p == nil {
+			continue
+		}
+		s.Rows = append(s.Rows, []string{
+			one.name, phrase.Span(one.p.P50), phrase.Span(one.p.P90), phrase.Span(one.p.P95), phrase.Span(one.p.P99), phrase.Span(one.p.Max), strconv.FormatInt(one.p.Count, 10),
+		})
+	}
+	return s
+}
+
+func (d *QueueDetail) agesSection() Section {
+	if d.Queued == 0 || d.Ages == nil {
+		return Section{}
+	}
+	s := Section{Title: "those who wait, by how long"}
+	if d.Ages.Estimated {
+		s.Title += fmt.Sprintf(" (estimated from %d of them)", d.Ages.Probes)
+	}
+	var names, counts []string
+	for i, n := range d.Ages.Classes {
+		name := "longer"
+		if i < len(monitor.AgeBounds) {
+			name = "<" + phrase.Span(monitor.AgeBounds[i])
+		}
+		names, counts = append(names, strings.ToUpper(name)), append(counts, strconv.FormatInt(n, 10))
+	}
+	s.Rows = [][]string{names, counts}
+	return s
+}
+
+func (d *QueueDetail) groupSection() Section {
+	s := Section{Title: "other queues of " + d.ActionRef, Rows: [][]string{{"ID", "GROUP", "QUEUED", "ACTIVE", "LIMIT", "STATE"}}}
+	for _, q := range d.Groups {
+		limit := "none"
+		if q.Limit != nil {
+			limit = strconv.FormatInt(*q.Limit, 10)
+		}
+		s.Rows = append(s.Rows, []string{
+			strconv.FormatInt(q.ID, 10), cmp.Or(q.Group, "(the action's own)"), strconv.FormatInt(q.Queued, 10), strconv.FormatInt(q.Active, 10), limit,
+			q.State(),
+		})
+	}
+	if d.MoreGroups {
+		s.Rows = append(s.Rows, []string{"and more"})
+	}
+	return s
+}

@@ -1,0 +1,50 @@
+package explain
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Reader reads what a Monitor reads, and why it is so. Its methods may be used by many goroutines.
+type Reader struct {
+	*monitor.Monitor
+}
+
+// New makes an Explainer of a monitor.
+func New(m *monitor.Monitor) *Reader { return &Reader{Monitor: m} }
+
+// Execution reads everything about one execution, and why it waits. One that does not exist is
+// ErrNotFound.
+func (m *Reader) Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error) {
+	d := &monitor.ExecutionDetail{}
+	err := m.Read(ctx, "execution "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+		if err := monitor.ReadExecution(ctx, tx, s, id, d); err != nil {
+			return err
+		}
+		return m.waiting(ctx, tx, s, d)
+	})
+	return d, err
+}
+
+// waiting reads the place in line, with all that Why says of it.
+func (m *Reader) waiting(ctx context.Context, tx *store.Tx, s monitor.Shape, d *monitor.ExecutionDetail) error {
+	if !s.Shared || d.Status != string(attune.StatusRequested) {
+		return nil
+	}
+	w := &Why{Reading: monitor.Reading{At: d.At}}
+	if err := m.why(ctx, tx, s, d.ID, w); err != nil {
+		return err
+	}
+	d.Waiting, d.Why = w.Waiting, w.Lines
+	return nil
+}
+
+// WorkflowTree reads what Workflow does, of one task more children if that is asked for, and says besides
+// what the workflow waits for.
+func (m *Reader) WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error) {
+	return m.ReadWorkflow(ctx, ask, m.whyWorkflow)
+}

@@ -1,0 +1,228 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Why says why an execution waits, or what it does instead.
+type Why struct {
+	monitor.Reading
+	monitor.Execution
+	Priority int `json:"priority"`
+	// Summary is one plain sentence; Lines are all of it in sentences.
+	Summary string   `json:"summary"`
+	Lines   []string `json:"lines"`
+	// Unknown says why nothing is known beyond the row; empty where it is.
+	Unknown string `json:"unknown,omitempty"`
+	// Replicas is how many replicas of the engine are alive; nil when not asked.
+	Replicas *int64 `json:"engine_replicas"`
+
+	// What follows is set for one that waits in a queue. Queue is also set while
+	// an execution holds a slot of it.
+	Waiting *monitor.Waiting `json:"waiting"`
+	Queue   *monitor.Queue   `json:"queue"`
+	Holders *monitor.Holders `json:"holders"`
+	// Scope is the shared limit that keeps the head of the queue, and
+	// ScopeHolders who holds its slots; nil when nothing or a worker does.
+	Scope        *monitor.Scope       `json:"scope"`
+	ScopeHolders *monitor.Holders     `json:"scope_holders"`
+	Policies     []monitor.PolicyLine `json:"policies"`
+	Drain        *Drain               `json:"drain"`
+	Expected     *Expected            `json:"expected"`
+
+	// Workers are the first of the workers, those that could take it before the
+	// others, of one that waits for a worker or failed for want of one, as they
+	// are now. WorkerReasons counts what all of them are to it.
+	Workers       []WorkerVerdict `json:"workers"`
+	WorkerReasons []ReasonCount   `json:"worker_reasons"`
+	// Retry is set for a repetition that waits for its time.
+	Retry *PendingRetry `json:"retry"`
+
+	admittedAt *time.Time
+	holds      bool
+	inLine     bool
+	refusal    string // the error of the result
+	workflow   bool
+	silent     time.Duration   // since any replica of the engine was seen
+	checks     time.Duration   // Config.OrphanInterval
+	allowed    time.Duration   // how long its worker may take to begin it; 0 when that is not known
+	worker     *monitor.Holder // the worker that has it, as far as holders tell
+}
+
+// Why reads why an execution waits and for what, or says in a sentence what it
+// does instead. An execution that does not exist is ErrNotFound. Where the
+// schema does not record admission, the answer says so.
+func (m *Reader) Why(ctx context.Context, id int64) (*Why, error) {
+	w := &Why{}
+	err := m.Read(ctx, "why execution "+strconv.FormatInt(id, 10), &w.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+		reading := w.Reading
+		*w = Why{Reading: reading} // the transaction may be repeated
+		return m.why(ctx, tx, s, id, w)
+	})
+	return w, err
+}
+
+func (m *Reader) why(ctx context.Context, tx *store.Tx, s monitor.Shape, id int64, w *Why) error {
+	rows, err := monitor.ReadExecutions(ctx, tx, s, []int64{id})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return monitor.ErrNotFound
+	}
+	w.Execution = rows[0]
+	if !s.Shared {
+		w.Unknown = "this database has not been migrated by this engine, which alone records places in line"
+		w.tell(m.Config().StaleAfter)
+		return nil
+	}
+	facts, err := tx.ViewAdmission(ctx, monitor.ConfigCut, id)
+	if err != nil {
+		return fmt.Errorf("read what admission knows of execution %d: %w", id, err)
+	}
+	if len(facts) == 0 {
+		return monitor.ErrNotFound
+	}
+	a := facts[0]
+	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.HeldState != 0, a.Error, a.WorkflowDef != nil
+	w.inLine, w.checks, w.allowed = a.StateID != nil, m.Config().OrphanInterval, m.Config().ScheduledTimeout
+	if a.ScheduledTimeoutSeconds > 0 {
+		w.allowed = time.Duration(a.ScheduledTimeoutSeconds) * time.Second
+	}
+	if w.inLine && w.Status == string(attune.StatusRequested) {
+		err = m.whyWaiting(ctx, tx, a, w)
+	} else {
+		err = m.whyNot(ctx, tx, a, w)
+	}
+	if err != nil {
+		return err
+	}
+	if err := m.whyWorkers(ctx, tx, s, a.ActionID, w); err != nil {
+		return err
+	}
+	w.tell(m.Config().StaleAfter)
+	if err := w.conditions(ctx, tx, s); err != nil {
+		return err
+	}
+	lease, err := monitor.LeaseLine(ctx, tx, s, id)
+	if err != nil {
+		return err
+	}
+	if lease != "" {
+		w.Lines = append(w.Lines, lease)
+	}
+	return nil
+}
+
+// falseConditions bounds how many conditions are told of.
+const falseConditions = 5
+
+// conditions adds what the log of a workflow says of conditions that were false.
+func (w *Why) conditions(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+	if !w.workflow {
+		return nil
+	}
+	switch err := monitor.RecordsWorkflows(ctx, tx, s); {
+	case errors.Is(err, monitor.ErrUnmigrated):
+		return nil
+	case err != nil:
+		return err
+	}
+	lines, err := tx.ViewFalseConditions(ctx, w.ID, falseConditions)
+	if err != nil {
+		return fmt.Errorf("read the conditions of workflow %d: %w", w.ID, err)
+	}
+	if len(lines) > 0 {
+		w.Lines = append(w.Lines, "Conditions that were false:")
+	}
+	for _, line := range slices.Backward(lines) {
+		w.Lines = append(w.Lines, "  "+line)
+	}
+	return nil
+}
+
+// whyNot reads what there is to say of an execution that stands in no queue.
+func (m *Reader) whyNot(ctx context.Context, tx *store.Tx, a store.ViewAdmissionRow, w *Why) error {
+	if err := w.readReplicas(ctx, tx); err != nil {
+		return err
+	}
+	if a.HeldState != 0 {
+		queues, err := m.QueuesByID(ctx, tx, []int64{a.HeldState})
+		if err != nil {
+			return err
+		}
+		if len(queues) > 0 {
+			w.Queue = &queues[0]
+		}
+	}
+	if w.WorkerID == nil {
+		return nil
+	}
+	h := &monitor.Holders{}
+	if err := m.FillHolders(ctx, tx, h, []monitor.Found{{Id: w.ID, Since: w.Updated}}, w.At); err != nil {
+		return err
+	}
+	if len(h.List) > 0 {
+		w.worker = &h.List[0]
+	}
+	return nil
+}
+
+func (w *Why) readReplicas(ctx context.Context, tx *store.Tx) error {
+	r, err := tx.ViewReplicas(ctx, monitor.ReplicaAlive.Seconds())
+	if err != nil {
+		return fmt.Errorf("count the replicas that are alive: %w", err)
+	}
+	w.Replicas, w.silent = &r.Alive, time.Duration(r.Silent*float64(time.Second))
+	return nil
+}
+
+// whyWaiting reads everything about the queue that an execution waits in.
+func (m *Reader) whyWaiting(ctx context.Context, tx *store.Tx, a store.ViewAdmissionRow, w *Why) error {
+	if err := w.readReplicas(ctx, tx); err != nil {
+		return err
+	}
+	queues, err := m.QueuesByID(ctx, tx, []int64{*a.StateID})
+	if err != nil {
+		return err
+	}
+	if len(queues) == 0 {
+		return nil
+	}
+	q := &queues[0]
+	w.Queue = q
+	if w.Waiting, err = monitor.ReadPlace(ctx, tx, q, *a.Lane, *a.QueueOrder, *a.EnqueuedAt); err != nil {
+		return err
+	}
+	p, err := monitor.ReadPolicies(ctx, tx, q.ActionID, q.PackID, a.ParamSchema)
+	if err != nil {
+		return err
+	}
+	if w.Policies, err = p.Lines(ctx, tx, q, policy.WithDefaults(a.Config, a.ParamSchema), w.At); err != nil {
+		return err
+	}
+	if w.Holders, err = m.QueueHolders(ctx, tx, q, w.At); err != nil {
+		return err
+	}
+	if w.Scope, w.ScopeHolders, err = m.Keeper(ctx, tx, q, w.At); err != nil {
+		return err
+	}
+	f, _, err := m.forecast(ctx, tx, q, p, w.Policies, w.At)
+	if err != nil {
+		return err
+	}
+	place, about := w.Waiting.Position()
+	d, e := f.drain(), f.start(place, about)
+	w.Drain, w.Expected = &d, &e
+	return nil
+}

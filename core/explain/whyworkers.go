@@ -1,0 +1,274 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/store"
+)
+
+// The bounds of what is told of workers.
+const (
+	workerRows    = 8
+	workerReasons = 8
+)
+
+// WorkerVerdict says of one worker whether it could take an execution.
+type WorkerVerdict struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	// Answer is room, full, avoided, waited, absent or rejected.
+	Answer   placement.Answer `json:"answer"`
+	Reason   string           `json:"reason"`
+	Assigned int              `json:"assigned"`
+	Capacity int              `json:"capacity"`
+	// Weight is the sum of the preferences that the worker meets.
+	Weight int `json:"weight"`
+}
+
+// ReasonCount is how many workers are the same to an execution.
+type ReasonCount struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+// PendingRetry is what is known of an execution that repeats another and waits
+// for its time.
+type PendingRetry struct {
+	// Number counts the repetitions, this one being the last. Of is how many
+	// there may be; 0 when that is not known, or the number of its action has no
+	// effect.
+	Number int64 `json:"number"`
+	Of     int64 `json:"of,omitempty"`
+	// Reason is what made it, and RequestedBy who asked for it by hand.
+	Reason      string    `json:"reason"`
+	RequestedBy string    `json:"requested_by,omitempty"`
+	Due         time.Time `json:"due"`
+}
+
+// sentence goes on after the name of the execution.
+func (r PendingRetry) sentence(at time.Time) string {
+	text := fmt.Sprintf("waits for its time: repetition %d", r.Number)
+	if r.Of >= r.Number {
+		text += fmt.Sprintf(" of %d", r.Of)
+	}
+	if r.Reason != "" {
+		text += " after " + r.Reason
+	}
+	if r.RequestedBy != "" {
+		text += ", asked for by " + r.RequestedBy
+	}
+	if !r.Due.After(at) {
+		return text + ", due now: the next batch of the engine lets it into its line."
+	}
+	return text + ", due in " + phrase.Span(r.Due.Sub(at).Round(time.Second)) + "."
+}
+
+// readFleet reads the workers as placement sees them.
+func (m *Reader) readFleet(ctx context.Context, tx *store.Tx) ([]placement.Worker, error) {
+	rows, err := tx.ViewFleet(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the workers that could take it: %w", err)
+	}
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	probes, err := monitor.ReadProbes(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]placement.Worker, len(rows))
+	for i, r := range rows {
+		health, healthReason := monitor.Worker{Probe: probes[r.ID]}.HealthInForce()
+		w := placement.Row{
+			ID: r.ID, Name: r.Name, Host: r.Host, Status: string(r.Status), Cordoned: r.Cordoned, Draining: r.Draining,
+			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge,
+			Health: health, HealthReason: healthReason,
+			Capabilities: r.Capabilities, Assigned: int(r.Assigned),
+		}.Worker(m.Config().StaleAfter)
+		switch {
+		case w.Standing == placement.Silent && math.IsInf(r.HeartbeatAge, 1):
+			w.Note = "and never had a heartbeat"
+		case w.Standing == placement.Silent:
+			w.Note = "for " + phrase.Span(time.Duration(r.HeartbeatAge*float64(time.Second)).Round(time.Second))
+		case w.Standing == placement.Cordoned:
+			w.Note = cordonedBy(r.CordonedBy, r.CordonReason)
+		}
+		list[i] = w
+	}
+	return list, nil
+}
+
+func cordonedBy(who, reason string) string {
+	var parts []string
+	if who != "" {
+		parts = append(parts, "by "+who)
+	}
+	if reason != "" {
+		parts = append(parts, "("+reason+")")
+	}
+	return strings.Join(parts, " ")
+}
+
+// asks is what an action says about its executions' workers and repetitions.
+type asks struct {
+	placement.Need
+	maxRetries int64
+}
+
+// actionNeed reads what an action asks of its workers. One that is gone asks
+// for nothing.
+func actionNeed(ctx context.Context, tx *store.Tx, id int64) (asks, error) {
+	rows, err := tx.ReadActionRules(ctx, []int64{id}, []string{})
+	if err != nil {
+		return asks{}, fmt.Errorf("read what action %d asks of its workers: %w", id, err)
+	}
+	if len(rows) == 0 {
+		return asks{}, nil
+	}
+	row := rows[0]
+	spec := placement.Spec{
+		Version: row.RuntimeVersionConstraint, Required: row.RequiredWorkerRuntimes,
+		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
+	}
+	if row.RuntimeName != nil {
+		spec.Runtimes = append([]string{*row.RuntimeName}, row.RuntimeAliases...)
+	}
+	return asks{Need: placement.NewNeed(spec), maxRetries: int64(row.MaxRetries)}, nil
+}
+
+// forWorker reports whether the execution waits for a worker, or failed for
+// want of one.
+func (w *Why) forWorker() bool {
+	if w.Waiting != nil && w.Queue != nil {
+		return w.Queue.Blocked != "" && w.Queue.BlockedScope == nil && !w.Queue.Paused
+	}
+	return w.Status == string(attune.StatusFailed) && w.WorkerID == nil &&
+		(strings.HasPrefix(w.refusal, "no workers available") || strings.HasPrefix(w.refusal, "no compatible worker"))
+}
+
+// whyWorkers reads when a repetition is due, and what the workers are to an
+// execution that there is none for.
+func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, action *int64, w *Why) error {
+	fresh := w.Status == string(attune.StatusRequested) && w.Waiting == nil && w.RetryCount > 0
+	if !fresh && !w.forWorker() {
+		return nil
+	}
+	if recorded, err := monitor.RecordsRepetitions(ctx, tx, s); err != nil || !recorded {
+		return err
+	}
+	rows, err := tx.ViewPlacement(ctx, []int64{w.ID})
+	if err != nil {
+		return fmt.Errorf("read what execution %d asks of its worker: %w", w.ID, err)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	of := asks{}
+	if action != nil {
+		if of, err = actionNeed(ctx, tx, *action); err != nil {
+			return err
+		}
+	}
+	row := rows[0]
+	if fresh {
+		if row.Waiting && row.Due != nil {
+			w.Retry = &PendingRetry{Number: w.RetryCount, Reason: row.Reason, RequestedBy: row.RequestedBy, Due: *row.Due}
+			adopted, err := tx.SchemaAdopted(ctx)
+			switch {
+			case err != nil:
+				return fmt.Errorf("read the origin of the schema: %w", err)
+			case w.MaxRetries != nil:
+				w.Retry.Of = *w.MaxRetries
+			case m.Config().ActionRetries.Honours(adopted):
+				w.Retry.Of = of.maxRetries
+			}
+		}
+		return nil
+	}
+	need, err := of.Override(row.WorkerSelector, row.WorkerTolerations, row.WorkerAffinity)
+	if err != nil {
+		return nil //nolint:nilerr // it fails for that reason with the next batch, which then says so
+	}
+	need.Avoid = row.Avoid
+	workers, err := m.readFleet(ctx, tx)
+	if err != nil {
+		return err
+	}
+	w.judge(placement.NewFleet(workers, 0).Explain(need))
+	return nil
+}
+
+// answerOrder is which answers are told first.
+var answerOrder = []placement.Answer{
+	placement.AnswerRoom, placement.AnswerFull, placement.AnswerAvoided, placement.AnswerWaited, placement.AnswerAbsent, placement.AnswerRejected,
+}
+
+func (w *Why) judge(list []placement.Explained) {
+	counts := map[string]int{}
+	for _, e := range list {
+		counts[e.Kind]++
+	}
+	for reason, count := range counts {
+		w.WorkerReasons = append(w.WorkerReasons, ReasonCount{reason, count})
+	}
+	slices.SortFunc(w.WorkerReasons, func(a, b ReasonCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
+	})
+	if len(w.WorkerReasons) > workerReasons {
+		rest := 0
+		for _, r := range w.WorkerReasons[workerReasons-1:] {
+			rest += r.Count
+		}
+		w.WorkerReasons = append(w.WorkerReasons[:workerReasons-1], ReasonCount{"other reasons", rest})
+	}
+	rank := func(e placement.Explained) int {
+		at := slices.Index(answerOrder, e.Answer)
+		if !e.Fits { // those that could never take it come last
+			at += len(answerOrder)
+		}
+		return at
+	}
+	slices.SortStableFunc(list, func(a, b placement.Explained) int { return cmp.Compare(rank(a), rank(b)) })
+	w.Workers = []WorkerVerdict{}
+	for _, e := range list[:min(len(list), workerRows)] {
+		w.Workers = append(w.Workers, WorkerVerdict{
+			ID: e.Worker.ID, Name: e.Worker.Name, Answer: e.Answer, Reason: e.Reason,
+			Assigned: e.Worker.Assigned, Capacity: e.Worker.Capacity, Weight: e.Weight,
+		})
+	}
+}
+
+// workerLines say of every worker why it does not take the execution.
+func (w *Why) workerLines() []string {
+	if w.Workers == nil {
+		return nil
+	}
+	if len(w.Workers) == 0 {
+		return []string{"No worker is registered: start one with `attune-executor worker`."}
+	}
+	lines := []string{"The workers, as they are now:"}
+	for _, one := range w.Workers {
+		lines = append(lines, "  "+cmp.Or(one.Name, fmt.Sprintf("worker %d", one.ID))+": "+one.Reason)
+	}
+	total := 0
+	texts := make([]string, len(w.WorkerReasons))
+	for i, r := range w.WorkerReasons {
+		total += r.Count
+		texts[i] = fmt.Sprintf("%s (%d)", r.Reason, r.Count)
+	}
+	if total > len(w.Workers) {
+		lines = append(lines, fmt.Sprintf("  and %d more; of all %d: %s", total-len(w.Workers), total, strings.Join(texts, ", ")))
+	}
+	return lines
+}

@@ -1,0 +1,296 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// The bounds of what is said of why a workflow waits.
+const (
+	// whyChildren is of how many children that run the worker is looked at.
+	whyChildren = 8
+	// whyNamed is how many children of a kind one task names.
+	whyNamed = 2
+)
+
+// workflowWhy gathers what the sentences are made of.
+type workflowWhy struct {
+	*monitor.WorkflowDetail
+	lines []string
+	// holders are the children that run, with their workers, by execution.
+	holders map[int64]*monitor.Holder
+	// waits is all that is known of the first child that waits in a queue.
+	waits *Why
+	// engine says that no replica of the engine is alive; empty if one is.
+	engine []string
+}
+
+// whyWorkflow says what a workflow waits for. Besides what was read already it looks
+// at the workers of a few children and at the queue of one.
+func (m *Reader) whyWorkflow(ctx context.Context, tx *store.Tx, s monitor.Shape, d *monitor.WorkflowDetail) error {
+	w := &workflowWhy{WorkflowDetail: d, holders: map[int64]*monitor.Holder{}}
+	if !attune.Status(d.Status).Terminal() && s.Shared {
+		if err := w.look(ctx, tx, s, m); err != nil {
+			return err
+		}
+	}
+	w.tell(m.Config().StaleAfter)
+	d.Why = w.lines
+	return nil
+}
+
+// look reads what is said of children that run, and of the first that waits.
+func (w *workflowWhy) look(ctx context.Context, tx *store.Tx, s monitor.Shape, m *Reader) error {
+	var running []monitor.Found
+	var waiting int64
+	for i := range w.List {
+		for _, c := range w.List[i].Children {
+			switch status := attune.Status(c.Status); {
+			case status.Terminal() || c.Nested:
+			case c.WorkerID != nil && len(running) < whyChildren:
+				running = append(running, monitor.Found{Id: c.Execution, Since: c.Created})
+			case status == attune.StatusRequested && c.Due == nil && waiting == 0:
+				waiting = c.Execution
+			}
+		}
+	}
+	h := &monitor.Holders{}
+	if err := m.FillHolders(ctx, tx, h, running, w.At); err != nil {
+		return err
+	}
+	for i := range h.List {
+		w.holders[h.List[i].ID] = &h.List[i]
+	}
+	look := &Why{Reading: monitor.Reading{At: w.At}}
+	if waiting != 0 {
+		if err := m.why(ctx, tx, s, waiting, look); err != nil {
+			return err
+		}
+		w.waits = look
+	} else if err := look.readReplicas(ctx, tx); err != nil {
+		return err
+	}
+	w.engine = look.engineLines()
+	return nil
+}
+
+// tell writes the sentences: what concerns the workflow, then its tasks in order.
+func (w *workflowWhy) tell(staleAfter time.Duration) {
+	if attune.Status(w.Status).Terminal() {
+		w.ended()
+		return
+	}
+	w.lines = append(w.lines, w.engine...)
+	if w.Paused {
+		reason := ""
+		if w.PauseReason != "" {
+			reason = ": " + w.PauseReason
+		}
+		w.sayf("The workflow is paused%s. What runs goes on to its end, nothing more is started until it is resumed.", reason)
+	}
+	if w.PausedAbove != 0 {
+		w.sayf("Workflow %d above it is paused, and with that this one: nothing more is started until that is resumed.", w.PausedAbove)
+	}
+	if w.Status == string(attune.StatusCanceling) {
+		w.sayf("The workflow is being cancelled; it ends when what runs has ended.")
+	}
+	for i := range w.List {
+		w.task(&w.List[i], staleAfter)
+	}
+	if len(w.lines) == 0 {
+		w.sayf("Nothing keeps it: the engine decides next about what has ended.")
+	}
+	if w.Deadline != nil {
+		w.sayf("If it has not ended %s, it is ended as timeout.", phrase.Clock(*w.Deadline, w.At))
+	}
+}
+
+func (w *workflowWhy) sayf(format string, args ...any) {
+	w.lines = append(w.lines, fmt.Sprintf(format, args...))
+}
+
+// ended says how it ended and which tasks led to that.
+func (w *workflowWhy) ended() {
+	at := ""
+	if w.FinishedAt != nil {
+		at = " " + phrase.Clock(*w.FinishedAt, w.At)
+	}
+	text := "It ended as " + w.Status + at
+	if w.Error != "" {
+		text += ": " + strings.TrimSuffix(w.Error, ".")
+	}
+	w.sayf("%s.", text)
+	for i := range w.List {
+		t := &w.List[i]
+		switch workflow.TaskStatus(t.Status) {
+		case workflow.TaskFailed, workflow.TaskTimeout:
+			if !t.Handled {
+				w.failure(t)
+			}
+		case workflow.TaskRunning:
+			w.sayf("%s runs on: %s.", t.Name, t.Says)
+		default:
+		}
+	}
+}
+
+// task says what one task waits for, or why others will not be reached.
+func (w *workflowWhy) task(t *monitor.WorkflowTask, staleAfter time.Duration) {
+	switch workflow.TaskStatus(t.Status) {
+	case workflow.TaskRunning:
+		if t.Type != string(workflow.KindParallel) {
+			w.running(t, staleAfter)
+		}
+	case workflow.TaskWaiting:
+		w.sayf("%s waits at its join: it %s.", t.Name, t.Why)
+	case workflow.TaskReady:
+		w.sayf("%s could be started, and is when the workflow is resumed.", t.Name)
+	case workflow.TaskFailed, workflow.TaskTimeout:
+		if !t.Handled {
+			w.failure(t)
+		}
+	default:
+	}
+}
+
+// failure names a task that failed, and what cannot be reached because of it.
+func (w *workflowWhy) failure(t *monitor.WorkflowTask) {
+	text := t.Name + " " + map[bool]string{true: "took too long", false: "failed"}[t.Status == string(workflow.TaskTimeout)]
+	if t.Why != "" {
+		text += ": " + strings.TrimSuffix(t.Why, ".")
+	}
+	parts := []string{text}
+	for i := range w.List {
+		after := &w.List[i]
+		if after.Join > 1 && int(after.Join) == len(after.Before) && slices.Contains(after.Before, t.Name) && after.Status != string(workflow.TaskCompleted) {
+			parts = append(parts, fmt.Sprintf("%s needs all %d before it", after.Name, after.Join))
+		}
+	}
+	w.sayf("%s.", strings.Join(parts, "; "))
+}
+
+// running says what the children of a task do that have not ended. Of those of which
+// the same is to be said only the first are named.
+func (w *workflowWhy) running(t *monitor.WorkflowTask, staleAfter time.Duration) {
+	counts := map[string]int{}
+	before := len(w.lines)
+	for i := range t.Children {
+		c := &t.Children[i]
+		if attune.Status(c.Status).Terminal() {
+			continue
+		}
+		kind, text := w.child(t, c, staleAfter)
+		if counts[kind]++; counts[kind] <= whyNamed {
+			w.lines = append(w.lines, text)
+		}
+	}
+	more := 0
+	for _, n := range counts {
+		more += max(n-whyNamed, 0)
+	}
+	if more > 0 {
+		w.sayf("  and %d more of %s", more, t.Name)
+	}
+	if items := t.Items; items != nil && items.Made < items.Total && t.Concurrency > 0 {
+		w.sayf("%s has %d of %d items begun: %d may run at once.", t.Name, items.Made, items.Total, t.Concurrency)
+	}
+	if len(w.lines) == before {
+		w.sayf("%s has ended its part; the engine decides next.", t.Name)
+	}
+}
+
+// child says what one child waits for, and of which kind that is.
+func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild, staleAfter time.Duration) (kind, text string) {
+	name := ChildName(t, c)
+	switch {
+	case c.Inquiry != 0:
+		return "asks", fmt.Sprintf("%s waits for the answer to inquiry %d.", name, c.Inquiry)
+	case c.Nested:
+		return "nested", fmt.Sprintf("%s is a workflow itself, %d, which is %s.", name, c.Execution, c.Status)
+	case c.Due != nil:
+		return "due", fmt.Sprintf("%s is repeated %s, attempt %d.", name, phrase.In(c.Due.Sub(w.At)), c.Attempt)
+	case c.Status == string(attune.StatusRequested):
+		return "waits", w.queued(name, c)
+	}
+	h := w.holders[c.Execution]
+	if h == nil {
+		return c.Status, fmt.Sprintf("%s is %s for %s.", name, c.Status, phrase.Since(from(c), w.At))
+	}
+	verb := map[string]string{
+		string(attune.StatusRunning): "runs on", string(attune.StatusCanceling): "is being cancelled on",
+	}[c.Status]
+	if verb == "" {
+		verb = "was handed to"
+	}
+	unwell := (&Why{worker: h}).unwell(staleAfter)
+	kind = c.Status
+	if unwell != "" {
+		kind += " unwell"
+	}
+	return kind, fmt.Sprintf("%s %s %s, for %s.%s", name, verb, cmp.Or(h.WorkerName, "a worker"), phrase.Since(from(c), w.At), unwell)
+}
+
+// queued says of a child that was requested what is known: of the first all, of the
+// others that they wait.
+func (w *workflowWhy) queued(name string, c *monitor.WorkflowChild) string {
+	if w.waits == nil || w.waits.ID != c.Execution {
+		return fmt.Sprintf("%s waits to be admitted, for %s.", name, phrase.Since(c.Created, w.At))
+	}
+	_, rest, _ := strings.Cut(w.waits.Summary, strconv.FormatInt(c.Execution, 10)+" ")
+	text := name + " " + cmp.Or(strings.TrimPrefix(rest, "of "+w.waits.ActionRef+" "), "waits.")
+	if w.waits.Queue != nil && w.waits.Waiting != nil {
+		text += " " + strings.Join(w.waits.cause(), " ")
+	}
+	return text + w.held()
+}
+
+// held names the children of the workflow itself that hold the slots which the first
+// child in line waits for.
+func (w *workflowWhy) held() string {
+	if w.waits.Holders == nil {
+		return ""
+	}
+	own := map[int64]string{}
+	for i := range w.List {
+		for j := range w.List[i].Children {
+			own[w.List[i].Children[j].Execution] = ChildName(&w.List[i], &w.List[i].Children[j])
+		}
+	}
+	var names []string
+	for _, h := range w.waits.Holders.List {
+		if name := own[h.ID]; name != "" && len(names) < whyNamed {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " " + strings.Join(names, " and ") + " of this workflow " + map[bool]string{true: "holds", false: "hold"}[len(names) == 1] + " a slot of it."
+}
+
+// from is when a child began what it does.
+func from(c *monitor.WorkflowChild) time.Time {
+	if c.StartedAt != nil {
+		return *c.StartedAt
+	}
+	return c.Created
+}
+
+// ChildName is what people call a child: its task, with the index of its item.
+func ChildName(t *monitor.WorkflowTask, c *monitor.WorkflowChild) string {
+	if c.Index == nil {
+		return t.Name
+	}
+	return t.Name + "[" + strconv.FormatInt(*c.Index, 10) + "]"
+}
