@@ -83,11 +83,7 @@ type client struct {
 
 // connect opens the store for a client command; the caller closes it.
 func (a *app) connect(cmd *cobra.Command) (*client, error) {
-	logger, err := a.logger("warn")
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := a.load(cmd.Context(), logger)
+	logger, cfg, err := a.configure(cmd.Context(), "warn")
 	if err != nil {
 		return nil, err
 	}
@@ -231,17 +227,18 @@ func (p *publisher) close() {
 // publishTimeout is how long a command waits for the broker before it leaves its messages to a running engine.
 const publishTimeout = 5 * time.Second
 
-// submitter requests executions and emits events, with the key for secret parameters. Without a publisher it
-// only reads.
+// submitter requests executions and emits events, with the key for secret parameters. Without a publisher, nil,
+// it only reads.
 func (c *client) submitter(p *publisher) (*submit.Submitter, error) {
 	keys, err := secret.NewKeyring(c.cfg.Security.EncryptionKey)
 	if err != nil {
 		return nil, usageErrorf("%w", err)
 	}
-	if p == nil {
-		return submit.New(c.store, nil).WithKeyring(keys), nil
+	var relay submit.Relay
+	if p != nil {
+		relay = p.relay
 	}
-	return submit.New(c.store, p.relay).WithKeyring(keys), nil
+	return submit.New(c.store, relay).WithKeyring(keys), nil
 }
 
 // awaitPublished waits until the broker has confirmed rows of the outbox, for publishTimeout at most.
@@ -286,4 +283,14 @@ func (c *client) tellStored(ctx context.Context, p *publisher, published error, 
 			c.notef("%s %s is stored and %s when one runs.", explain.NoEngine, strings.ToUpper(what[:1])+what[1:], then)
 		}
 	}
+}
+
+// configure makes the logger and reads the configuration of a command.
+func (a *app) configure(ctx context.Context, level string) (*slog.Logger, *config.Config, error) {
+	logger, err := a.logger(level)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := a.load(ctx, logger)
+	return logger, cfg, err
 }

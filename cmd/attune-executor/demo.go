@@ -7,12 +7,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,9 +79,8 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	} else {
 		cfg.AnswerAfter = peopleAnswerAfter
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once, and its processes with it
 	return showDemo(ctx, cfg, tui)
 }
 

@@ -38,12 +38,8 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	if options.Timeout < 0 {
 		return usageErrorf("--timeout must not be negative")
 	}
-	logger, err := a.logger("warn")
-	if err != nil {
-		return err
-	}
 	ctx := cmd.Context()
-	cfg, err := a.load(ctx, logger)
+	_, cfg, err := a.configure(ctx, "warn")
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -176,12 +177,7 @@ func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
 }
 
 func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
-	file, err := openParams(name, stdin)
-	if err != nil {
-		return nil, usageErrorf("read the payload: %w", err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	raw, err := readBounded(name, file)
+	raw, err := readFile("payload", name, stdin, bounds.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -410,10 +406,7 @@ func enforcementsPage(w *page, list *monitor.EnforcementPage) {
 }
 
 func enforcementPage(w *page, one *monitor.EnforcementDetail) {
-	resolved, execution := "", ""
-	if one.ResolvedAt != nil {
-		resolved = one.ResolvedAt.UTC().Format(time.RFC3339)
-	}
+	execution := ""
 	if one.Execution != 0 {
 		execution = fmt.Sprintf("%d (%s), %s", one.Execution, one.ActionRef, one.ExecutionStatus)
 	}
@@ -428,7 +421,7 @@ func enforcementPage(w *page, one *monitor.EnforcementDetail) {
 		{"matched", one.Matched},
 		{"now", one.Now},
 		{"created", one.Created.UTC().Format(time.RFC3339)},
-		{"resolved", resolved},
+		{"resolved", optTime(one.ResolvedAt)},
 		{"execution", execution},
 	}, "conditions", one.Conditions, "parameters", one.Config)
 }

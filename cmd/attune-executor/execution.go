@@ -131,7 +131,7 @@ func executionPage(w *page, v executionView) {
 	w.row("action", e.ActionRef)
 	w.row("status", e.Status)
 	w.row("worker", workerText(e.Execution))
-	w.row("requested", e.Created.Format(time.RFC3339)+", "+short(e.At.Sub(e.Created))+" ago")
+	w.row("requested", at(e.Created, e.At))
 	w.fact("work queue", e.WorkQueue)
 	if e.StartedAt != nil {
 		w.row("waited", spanText(&e.Created, e.StartedAt))

@@ -480,7 +480,7 @@ func (c *client) settleChosen(chosen *monitor.Chosen, verb string, flags planFla
 	}
 	what, left := count(len(chosen.IDs), "execution"), cutText(chosen)
 	if flags.dryRun || len(chosen.IDs) == 0 {
-		return false, c.show(extended{extended{chosen, "groups", groups}, "dry_run", flags.dryRun}, func(w *page) {
+		return false, c.show(with(with(chosen, "groups", groups), "dry_run", flags.dryRun), func(w *page) {
 			if len(chosen.IDs) > 0 {
 				groupTable(w, groups)
 			}

@@ -329,13 +329,9 @@ const maxAnswerFile = 1 << 20
 func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 	raw := []byte(text)
 	if name, isFile := strings.CutPrefix(text, "@"); isFile {
-		file, err := openParams(name, stdin)
-		if err != nil {
-			return nil, usageErrorf("read the answer: %w", err)
-		}
-		defer func() { _ = file.Close() }() // it was only read
-		if raw, err = io.ReadAll(io.LimitReader(file, maxAnswerFile+1)); err != nil {
-			return nil, usageErrorf("read the answer: %w", err)
+		var err error
+		if raw, err = readFile("answer", name, stdin, maxAnswerFile); err != nil {
+			return nil, err
 		}
 	}
 	if !json.Valid(raw) {

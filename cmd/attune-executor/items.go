@@ -351,8 +351,8 @@ func newPolicyDeleteCommand(a *app) *cobra.Command {
 		Example: "  attune-executor policy delete core.limit\n  attune-executor policy delete core.limit --yes --reason 'the disk is replaced'",
 		Args:    oneArg("the ref of a policy, such as core.limit"),
 		RunE: a.connected(func(c *client, args []string) error {
-			return c.deletePolicy(catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: operator(),
-				Source: "attune-executor"}, flags)
+			order := catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: operator(), Source: "attune-executor"}
+			return c.deletePolicy(order, flags)
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit")

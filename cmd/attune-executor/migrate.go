@@ -80,11 +80,7 @@ func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
 func (a *app) migrating(run func(cmd *cobra.Command, opts migrations.Options,
 	cfg *config.Config) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		logger, err := a.logger("warn")
-		if err != nil {
-			return err
-		}
-		cfg, err := a.load(cmd.Context(), logger)
+		logger, cfg, err := a.configure(cmd.Context(), "warn")
 		if err != nil {
 			return err
 		}

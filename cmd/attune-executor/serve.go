@@ -42,11 +42,7 @@ func collectRarely() {
 
 func (a *app) serve(cmd *cobra.Command, beside bool) error {
 	collectRarely()
-	logger, err := a.logger("info")
-	if err != nil {
-		return err
-	}
-	cfg, err := a.load(cmd.Context(), logger)
+	logger, cfg, err := a.configure(cmd.Context(), "info")
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (f *planFlags) add(flags *pflag.FlagSet, dryRun, yes string) {
 // the plan is to be run.
 func (c *client) settle(flags planFlags, plan any, text func(w *page), ask *question) (run bool, err error) {
 	if flags.dryRun {
-		return false, c.show(extended{plan, "dry_run", true}, text)
+		return false, c.show(with(plan, "dry_run", true), text)
 	}
 	if ask == nil || flags.yes {
 		return true, nil
@@ -142,6 +142,10 @@ type extended struct {
 	value  any
 }
 
+func with(object any, name string, value any) extended {
+	return extended{object: object, name: name, value: value}
+}
+
 // MarshalJSON encodes the object and the field.
 func (e extended) MarshalJSON() ([]byte, error) {
 	object, err := encodeJSON(e.object, "")
@@ -153,7 +157,7 @@ func (e extended) MarshalJSON() ([]byte, error) {
 }
 
 // delivered is a receipt with the way of its messages.
-func delivered(receipt any, delivery string) extended { return extended{receipt, "delivery", delivery} }
+func delivered(receipt any, delivery string) extended { return with(receipt, "delivery", delivery) }
 
 // The ways of messages, as receipts say.
 const (
@@ -266,7 +270,7 @@ func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
 			break // the others would say the same
 		}
 	}
-	var view any = extended{map[string]any{e.field: receipts}, "refused", refused}
+	var view any = with(map[string]any{e.field: receipts}, "refused", refused)
 	if e.sent != nil {
 		view = delivered(view, t.delivery(ctx, sent))
 	}

@@ -71,11 +71,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 
 func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Worker) error) error {
 	collectRarely()
-	logger, err := a.logger("info")
-	if err != nil {
-		return err
-	}
-	cfg, err := a.load(cmd.Context(), logger)
+	logger, cfg, err := a.configure(cmd.Context(), "info")
 	if err != nil {
 		return err
 	}

@@ -398,7 +398,7 @@ func (t *triageClient) awaitDrained(receipt *triage.WorkerReceipt, timeout time.
 		}
 		receipt.After = *now
 		if now.Empty() {
-			return t.show(extended{receipt, "waited_seconds", time.Since(begin).Seconds()}, func(w *page) {
+			return t.show(with(receipt, "waited_seconds", time.Since(begin).Seconds()), func(w *page) {
 				w.rowf("worker %s has drained: nothing is there any more, after %s", now.Name, short(time.Since(begin)))
 			})
 		}

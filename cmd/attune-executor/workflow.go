@@ -429,7 +429,7 @@ func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOp
 	if detail, err := t.monitor().Workflow(cmd.Context(), id); err == nil { // one that was not begun has no tasks
 		tasks = fates(detail, plan)
 	}
-	_, err = t.settle(options.flags, extended{plan, "tasks", tasks}, func(w *page) {
+	_, err = t.settle(options.flags, with(plan, "tasks", tasks), func(w *page) {
 		cancelPlanPage(w, plan)
 		if len(tasks) == 0 {
 			return
