@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -67,7 +66,10 @@ type workersView struct {
 }
 
 // MarshalJSON encodes the list alone.
-func (v workersView) MarshalJSON() ([]byte, error) { return json.Marshal(v.views) }
+func (v workersView) MarshalJSON() ([]byte, error) {
+	text, err := encodeJSON(v.views, "")
+	return []byte(text), err
+}
 
 func (c *client) workers([]string) (workersView, error) {
 	all, err := c.monitor().Workers(c.cmd.Context())

@@ -35,7 +35,9 @@ func TestRunUntilSignal(t *testing.T) {
 	t.Run("FailedStart", func(t *testing.T) {
 		t.Parallel()
 		failure := errors.New("no schema")
-		err := supervise.RunUntilSignal(t.Context(), logger, 1e9, supervise.Foreground{Start: func(context.Context) error { return failure }, Stop: ok})
+		err := supervise.RunUntilSignal(t.Context(), logger, 1e9, supervise.Foreground{
+			Start: func(context.Context) error { return failure }, Stop: ok,
+		})
 		require.ErrorIs(t, err, failure)
 	})
 
@@ -43,7 +45,9 @@ func TestRunUntilSignal(t *testing.T) {
 		t.Parallel()
 		done := make(chan struct{})
 		close(done)
-		err := supervise.RunUntilSignal(t.Context(), logger, 1e9, supervise.Foreground{Start: ok, Stop: ok, Done: done, Why: "its name was taken"})
+		err := supervise.RunUntilSignal(t.Context(), logger, 1e9, supervise.Foreground{
+			Start: ok, Stop: ok, Done: done, Why: "its name was taken",
+		})
 		require.ErrorIs(t, err, supervise.ErrEnded)
 		require.ErrorContains(t, err, "its name was taken")
 	})

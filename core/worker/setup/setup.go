@@ -33,18 +33,37 @@ func Config(cfg *config.Config, version string) (worker.Config, error) {
 		return worker.Config{}, err
 	}
 	return worker.Config{
-		ActionTimeouts: cfg.Executor.HonourActionTimeoutSeconds,
-		Actions:        builtin.Actions(), APIURL: apiURL(cfg.Server), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
-		FoundInterpreters: foundInterpreters(c, packs), HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port,
-		Interpreters: c.Interpreters, Labels: c.Labels,
+		ActionTimeouts:    cfg.Executor.HonourActionTimeoutSeconds,
+		Actions:           builtin.Actions(),
+		APIURL:            apiURL(cfg.Server),
+		ArtifactsDir:      cfg.ArtifactsDir,
+		BatchCompletions:  c.BatchCompletions,
+		Capabilities:      c.Capabilities,
+		FoundInterpreters: foundInterpreters(c, packs),
+		HeartbeatInterval: c.HeartbeatInterval,
+		Host:              c.Host,
+		Interpreters:      c.Interpreters,
+		Labels:            c.Labels,
 		Limits: process.Limits{
 			CPU: c.MaxCPUTime, Memory: c.MaxMemoryBytes, OpenFiles: c.MaxOpenFiles, Processes: c.MaxProcesses,
 		},
-		MaxConcurrent: c.MaxConcurrentTasks, MaxStdoutBytes: c.MaxStdoutBytes, MaxStderrBytes: c.MaxStderrBytes,
-		MaxResultBytes: c.MaxResultBytes, RunAs: c.RunAs,
-		Name: c.Name, PacksDir: packs, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes, RuntimeEnvsDir: envs,
-		ShutdownTimeout: c.ShutdownTimeout, SingleMessages: !c.BatchMessages, BatchCompletions: c.BatchCompletions, Taints: taints, TaskTimeout: c.TaskTimeout, Type: c.Type,
-		Version: version,
+		MaxConcurrent:   c.MaxConcurrentTasks,
+		MaxResultBytes:  c.MaxResultBytes,
+		MaxStderrBytes:  c.MaxStderrBytes,
+		MaxStdoutBytes:  c.MaxStdoutBytes,
+		Name:            c.Name,
+		PacksDir:        packs,
+		Port:            c.Port,
+		QueueTTL:        cfg.MessageQueue.RabbitMQ.WorkerQueueTTL,
+		RunAs:           c.RunAs,
+		RuntimeEnvsDir:  envs,
+		Runtimes:        c.Runtimes,
+		ShutdownTimeout: c.ShutdownTimeout,
+		SingleMessages:  !c.BatchMessages,
+		Taints:          taints,
+		TaskTimeout:     c.TaskTimeout,
+		Type:            c.Type,
+		Version:         version,
 	}, nil
 }
 
@@ -91,7 +110,8 @@ func foundInterpreters(c config.Worker, packs string) map[string][]string {
 		return nil
 	}
 	found := map[string][]string{}
-	for runtime, program := range map[string]string{"python": "python3", "node": "node", "ruby": "ruby", "perl": "perl"} {
+	programs := map[string]string{"python": "python3", "node": "node", "ruby": "ruby", "perl": "perl"}
+	for runtime, program := range programs {
 		if path, err := exec.LookPath(program); err == nil {
 			found[runtime] = []string{path}
 		}
