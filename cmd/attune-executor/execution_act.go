@@ -181,8 +181,9 @@ func cancelVerdict(r *triage.CancelReceipt) error {
 }
 
 // awaitStops waits for the ends of what was asked to stop.
-func (t *triageClient) awaitStops(ctx context.Context, results []triage.CancelResult,
-	timeout time.Duration) ([]cancelEnd, error) {
+func (t *triageClient) awaitStops(
+	ctx context.Context, results []triage.CancelResult, timeout time.Duration,
+) ([]cancelEnd, error) {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()
 	submitter := submit.New(t.store, nil)
@@ -306,8 +307,9 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selection, reason string,
-	flags planFlags) error {
+func (a *app) retryExecutions(
+	cmd *cobra.Command, ids []int64, selected *selection, reason string, flags planFlags,
+) error {
 	filter, err := selected.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
 	if err != nil {
 		return err

@@ -365,12 +365,11 @@ func policyQuestion(one *monitor.PolicyDetail) *question {
 	for i := range one.Queues {
 		wait += int(one.Queues[i].Queued)
 	}
-	what := fmt.Sprintf("policy %s (%s: %s)", one.Ref, policyScope(&one.PolicyItem), one.Limit)
+	what, waits := fmt.Sprintf("policy %s (%s: %s)", one.Ref, policyScope(&one.PolicyItem), one.Limit), waiting(wait)
 	return &question{
-		unasked: fmt.Sprintf("%s would be deleted, %s in its queues: --yes deletes, --dry-run shows them", what,
-			waiting(wait)),
-		text: fmt.Sprintf("delete %s? %s in its queues. type its ref: ", clean(what), waiting(wait)),
-		want: one.Ref, nothing: "nothing was deleted",
+		unasked: what + " would be deleted, " + waits + " in its queues: --yes deletes, --dry-run shows them",
+		text:    fmt.Sprintf("delete %s? %s in its queues. type its ref: ", clean(what), waits),
+		want:    one.Ref, nothing: "nothing was deleted",
 	}
 }
 

@@ -77,8 +77,9 @@ func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
 }
 
 // migrating makes a RunE of what a command does with the options of migrations.
-func (a *app) migrating(run func(cmd *cobra.Command, opts migrations.Options,
-	cfg *config.Config) error) func(*cobra.Command, []string) error {
+func (a *app) migrating(
+	run func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error,
+) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		logger, cfg, err := a.configure(cmd.Context(), "warn")
 		if err != nil {
@@ -88,9 +89,8 @@ func (a *app) migrating(run func(cmd *cobra.Command, opts migrations.Options,
 		if err != nil || wait < 0 {
 			return usageErrorf("--wait must not be negative")
 		}
-		return run(cmd,
-			migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait, Logger: logger},
-			cfg)
+		opts := migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait, Logger: logger}
+		return run(cmd, opts, cfg)
 	}
 }
 
@@ -439,11 +439,10 @@ func (a *app) migrateCheckDown(cmd *cobra.Command, opts migrations.Options, cfg 
 		return migrationError(cfg, err)
 	}
 	if !state.HandsBack(0) {
-		return a.write(cmd,
-			handBackReport{Survey: &handback.Survey{Replicas: []handback.Replica{}, Items: []handback.Item{}}},
-			func(w *page) {
-				w.rowf("nothing to hand back: schema %s is not an adopted one", state.Schema)
-			})
+		none := handBackReport{Survey: &handback.Survey{Replicas: []handback.Replica{}, Items: []handback.Item{}}}
+		return a.write(cmd, none, func(w *page) {
+			w.rowf("nothing to hand back: schema %s is not an adopted one", state.Schema)
+		})
 	}
 	if !state.Current() {
 		return &exitError{exitRefused, migrations.ErrHalfWay}

@@ -114,7 +114,7 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 			w.rowf("execution %d requested", done.ID)
 		})
 	}
-	return a.awaitEnd(ctx, cmd, c, submitter, done, options.timeout)
+	return c.awaitEnd(ctx, submitter, done, options.timeout)
 }
 
 // requestPatience is how long a request that is under way may still take once
@@ -213,8 +213,9 @@ func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 }
 
 // encodeParams makes the parameters what the action asks for.
-func (c *client) encodeParams(ctx context.Context, ref string, params map[string]any, pairs []string) (json.RawMessage,
-	error) {
+func (c *client) encodeParams(
+	ctx context.Context, ref string, params map[string]any, pairs []string,
+) (json.RawMessage, error) {
 	submitter, err := c.submitter(nil)
 	if err != nil {
 		return nil, err
@@ -273,15 +274,17 @@ type runResult struct {
 
 // awaitEnd prints the end of the last attempt and fails unless it completed. An
 // interrupt, which ends the context, ends no more than the wait.
-func (a *app) awaitEnd(ctx context.Context, cmd *cobra.Command, c *client, submitter *submit.Submitter, done submit.Requested, timeout time.Duration) error {
+func (c *client) awaitEnd(
+	ctx context.Context, submitter *submit.Submitter, done submit.Requested, timeout time.Duration,
+) error {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()
-	end, attempts, err := a.followEnd(ctx, c, submitter, done.ID)
+	end, attempts, err := c.followEnd(ctx, c, submitter, done.ID)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return failedErrorf("execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",
 			end.ID, timeout, end.ID)
 	}
-	if errors.Is(err, context.Canceled) && cmd.Context().Err() == nil {
+	if errors.Is(err, context.Canceled) && c.cmd.Context().Err() == nil {
 		return failedErrorf("no longer waiting: execution %d goes on, look with `attune-executor execution show %d`, stop it with `attune-executor execution cancel %d`",
 			end.ID, end.ID, end.ID)
 	}
@@ -299,7 +302,7 @@ func (a *app) awaitEnd(ctx context.Context, cmd *cobra.Command, c *client, submi
 	if end.ID != done.ID {
 		out.Original = done.ID
 	}
-	if err := a.write(cmd, out, func(w *page) {
+	err = c.show(out, func(w *page) {
 		line := fmt.Sprintf("execution %d %s in %s", out.ID, out.Status, short(took))
 		if out.Worker != nil {
 			line += fmt.Sprintf(" on worker %d", *out.Worker)
@@ -311,13 +314,11 @@ func (a *app) awaitEnd(ctx context.Context, cmd *cobra.Command, c *client, submi
 		if len(out.Result) > 0 {
 			w.text(pretty(out.Result))
 		}
-	}); err != nil {
-		return err
-	}
-	if !end.Status.Succeeded() {
+	})
+	if err == nil && !end.Status.Succeeded() {
 		return failedErrorf("execution %d %s%s: %s", end.ID, end.Status, because(end.Result), adviceAfter(end))
 	}
-	return nil
+	return err
 }
 
 // noWorkers is the error that the engine writes when it cannot place an
