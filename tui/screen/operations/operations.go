@@ -105,6 +105,7 @@ var fields = []list.Field[row]{
 		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "what went wrong"},
 		Texts: list.Text(func(r *row) string { return r.says.problem }),
 	},
+	{Column: widget.Column{Title: "THROUGH", Width: 12, Priority: 4}, Cell: list.Dim((*row).through)},
 	{
 		Column: widget.Column{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
 		Cell:   list.Dim(func(r *row) string { return r.says.audit }),
@@ -254,6 +255,14 @@ func (v *Operations) Leave() bool {
 	was := v.detail
 	v.detail = false
 	return was
+}
+
+// through names the program that did it.
+func (r *row) through() string {
+	if r.audit == nil {
+		return "-"
+	}
+	return r.audit.Source
 }
 
 // state is how an operation stands, in a word.
