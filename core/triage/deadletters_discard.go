@@ -1,9 +1,9 @@
 package triage
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -171,16 +171,14 @@ func (t *Triage) discardMany(ctx context.Context, plan *DiscardPlan, check func(
 		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
 	}
 	receipt.Seconds = time.Since(began).Seconds()
-	receipt.finish(ctx, err)
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	receipt.Left = max(receipt.Planned-receipt.Discarded-receipt.AlreadyDecided, 0)
+	receipt.Outcome = outcomeOf(ctx, err, receipt.Planned, receipt.Discarded)
+	ending, cancel := ending(ctx)
 	defer cancel()
 	auditErr := t.store.Tx(ending, "end a discard", func(ctx context.Context, tx *store.Tx) error {
 		return t.auditDiscard(ctx, tx, plan, receipt, err)
 	})
-	if err == nil {
-		err = auditErr
-	}
-	return receipt, err
+	return receipt, cmp.Or(err, auditErr)
 }
 
 func (t *Triage) discardPage(ctx context.Context, plan *DiscardPlan, page []int64, receipt *DiscardManyReceipt) error {
@@ -202,42 +200,11 @@ func (t *Triage) discardPage(ctx context.Context, plan *DiscardPlan, page []int6
 }
 
 // auditDiscard writes down how far it has come, in the row of the first page.
-func (t *Triage) auditDiscard(ctx context.Context, tx *store.Tx, plan *DiscardPlan, receipt *DiscardManyReceipt, failure error) (err error) {
-	act := letterAct{
-		action: "dead_letter.discard", reason: plan.Note, outcome: receipt.Outcome, request: map[string]any{"plan": plan, "receipt": receipt},
-	}
-	if failure != nil {
-		act.failure = failure.Error()
-	}
-	if receipt.Audit == 0 {
-		receipt.Audit, err = t.recordLetter(ctx, tx, act)
-		return err
-	}
-	return t.amend(ctx, tx.Queries, receipt.Audit, audit{action: act.action, request: act.request, outcome: act.outcome, failure: act.failure})
-}
-
-// finish judges how it ended.
-func (r *DiscardManyReceipt) finish(ctx context.Context, err error) {
-	r.Left = max(r.Planned-r.Discarded-r.AlreadyDecided, 0)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		r.Outcome = outcomeInterrupted
-	case err != nil:
-		r.Outcome = outcomeFailed
-	case r.Planned == 0:
-		r.Outcome = outcomeNothing
-	case r.Discarded == 0:
-		r.Outcome = outcomeUnchanged
-	default:
-		r.Outcome = outcomeDone
-	}
-}
-
-// encodeAudit is what was asked, and how far it has come, as audits keep it.
-func encodeAudit(action string, request any) (json.RawMessage, error) {
-	raw, err := json.Marshal(request)
-	if err != nil {
-		return nil, fmt.Errorf("encode the audit of %s: %w", action, err)
-	}
-	return raw, nil
+func (t *Triage) auditDiscard(
+	ctx context.Context, tx *store.Tx, plan *DiscardPlan, receipt *DiscardManyReceipt, failure error,
+) error {
+	return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+		action: "dead_letter.discard", of: manyLetters, reason: plan.Note, outcome: receipt.Outcome,
+		request: map[string]any{"plan": plan, "receipt": receipt}, failure: failureOf(failure),
+	})
 }

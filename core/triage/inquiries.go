@@ -112,8 +112,9 @@ func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt,
 			return err
 		}
 		receipt = &AnswerReceipt{AnswerPlan: *planOf(order, done), At: done.At}
-		a := audit{action: "inquiry.respond", reason: order.Note, request: receipt, outcome: outcomeDone}
-		if receipt.Audit, err = t.recordOn(ctx, tx, a, "inquiry", order.Inquiry, fmt.Sprintf("inquiry %d", order.Inquiry)); err != nil {
+		of := subject{kind: "inquiry", id: order.Inquiry, name: fmt.Sprintf("inquiry %d", order.Inquiry)}
+		a := audit{action: "inquiry.respond", of: of, reason: order.Note, request: receipt, outcome: outcomeDone}
+		if err := t.record(ctx, tx.Queries, &receipt.Audit, a); err != nil {
 			return err
 		}
 		return t.send(ctx, tx, done.Messages, &receipt.Sent)

@@ -3,7 +3,6 @@ package triage
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -56,7 +55,10 @@ func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*
 		if receipt, err = t.repeat(ctx, tx, id, reason); err != nil {
 			return err
 		}
-		return t.recordRetry(ctx, tx, receipt)
+		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+			action: "execution.retry", of: subject{kind: "execution", id: id, name: fmt.Sprintf("execution %d", id)},
+			reason: reason, request: receipt, outcome: outcomeDone,
+		})
 	})
 	if already, ok := errors.AsType[*AlreadyRetriedError](err); ok {
 		return nil, already // what was being done when it was found says nothing more
@@ -118,19 +120,4 @@ func (t *Triage) requestRetry(ctx context.Context, tx *store.Tx, row store.Repea
 		return err
 	}
 	return t.send(ctx, tx, []outbox.Message{request}, &receipt.Sent)
-}
-
-func (t *Triage) recordRetry(ctx context.Context, tx *store.Tx, receipt *RetryReceipt) error {
-	request, err := json.Marshal(receipt)
-	if err != nil {
-		return fmt.Errorf("encode the audit: %w", err)
-	}
-	receipt.Audit, err = tx.InsertAudit(ctx, store.InsertAuditParams{
-		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: "execution.retry", TargetType: "execution", TargetID: &receipt.Failed,
-		Target: fmt.Sprintf("execution %d", receipt.Failed), Reason: receipt.Reason, Request: request, Outcome: outcomeDone,
-	})
-	if err != nil {
-		return fmt.Errorf("audit it: %w", err)
-	}
-	return nil
 }

@@ -119,7 +119,7 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 		}
 		receipt.count(said)
 		a := audit{
-			action: "queue." + string(order.Act), target: target, reason: order.Reason, request: receipt, outcome: outcomeDone,
+			action: "queue." + string(order.Act), of: queuesOf(target), reason: order.Reason, request: receipt, outcome: outcomeDone,
 		}
 		if receipt.Changed == 0 {
 			a.outcome = outcomeUnchanged
@@ -127,8 +127,7 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 		if err := t.nudge(ctx, tx, said.Heads, &receipt.Sent); err != nil {
 			return err
 		}
-		receipt.Audit, err = t.record(ctx, tx, a)
-		return err
+		return t.record(ctx, tx.Queries, &receipt.Audit, a)
 	})
 	if err != nil {
 		return nil, err

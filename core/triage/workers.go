@@ -159,8 +159,7 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 			}
 			receipt.After = *after
 		}
-		receipt.Audit, err = t.recordWorker(ctx, tx, receipt, receipt.Outcome, nil)
-		return err
+		return t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit())
 	})
 	if err != nil {
 		return nil, err
@@ -316,10 +315,9 @@ func (t *Triage) WorkerNow(ctx context.Context, which WorkerOrder) (*WorkerNow, 
 	return now, err
 }
 
-func (t *Triage) recordWorker(ctx context.Context, tx *store.Tx, receipt *WorkerReceipt, outcome string, failure error) (int64, error) {
-	a := audit{action: "worker." + string(receipt.Act), reason: receipt.Reason, request: receipt, outcome: outcome}
-	if failure != nil {
-		a.failure = failure.Error()
+func (r *WorkerReceipt) audit() audit {
+	return audit{
+		action: "worker." + string(r.Act), of: subject{kind: "worker", id: r.Before.ID, name: r.Before.Name},
+		reason: r.Reason, request: r, outcome: r.Outcome,
 	}
-	return t.recordOn(ctx, tx, a, "worker", receipt.Before.ID, receipt.Before.Name)
 }
