@@ -3,11 +3,12 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/phrase"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // Section is a part of a detail as tables show it: rows of cells below a title.
