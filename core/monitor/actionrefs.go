@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/store"
-	"time"
 )
 
 // hintRefs bounds how many refs are read to find the nearest one.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
@@ -82,55 +81,37 @@ func (s CheckStatus) Worst() int {
 func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 	c := &Checks{}
 	var wiring *broker.Wiring
-	var of Source
-	var failed [2]error
-	var reads sync.WaitGroup
-	reads.Go(func() {
-		of, failed[0] = timed(SourceBroker, func() error {
-			if m.deps.Broker == nil {
-				return errNoSource
-			}
-			var err error
-			wiring, err = m.deps.Broker.ReadWiring(ctx)
-			return err
-		})
-	})
 	var workers []int64
-	starting := false // a replica of the engine
 	var rows []Check
-	reads.Go(func() {
-		failed[1] = m.Read(ctx, "checks", &c.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-			var err error
-			if workers, err = tx.CheckWorkerIDs(ctx, WorkerLimit); err != nil {
-				return fmt.Errorf("list the ids of workers: %w", err)
-			}
-			replicas, err := m.ReadReplicas(ctx, tx, s, c.At)
-			if err != nil {
-				return err
-			}
-			starting = replicas != nil && slices.ContainsFunc(replicas.List, func(r Replica) bool { return r.Starting(c.At) })
-			rows, err = m.checkRows(ctx, tx, s)
-			return err
-		})
-	})
-	reads.Wait()
-	c.Sources = append(c.Sources, of)
-	if failed[0] != nil && failed[1] != nil {
-		return c, errors.Join(failed[:]...)
-	}
-	if failed[0] != nil || wiring == nil {
-		c.List = unmade(topologyChecks, fmt.Sprintf("the management interface did not answer: %v", failed[0]))
-	} else {
-		if failed[1] != nil {
-			workers = nil
+	starting := false // a replica of the engine
+	brokerErr, databaseErr := m.both(ctx, "checks", &c.Reading, func(b BrokerReader) (err error) {
+		wiring, err = b.ReadWiring(ctx)
+		return err
+	}, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
+		if workers, err = tx.CheckWorkerIDs(ctx, WorkerLimit); err != nil {
+			return fmt.Errorf("list the ids of workers: %w", err)
 		}
+		replicas, err := m.ReadReplicas(ctx, tx, s, c.At)
+		if err != nil {
+			return err
+		}
+		starting = replicas != nil && slices.ContainsFunc(replicas.List, func(r Replica) bool { return r.Starting(c.At) })
+		rows, err = m.checkRows(ctx, tx, s)
+		return err
+	})
+	if brokerErr != nil && databaseErr != nil {
+		return c, errors.Join(brokerErr, databaseErr)
+	}
+	if databaseErr != nil {
+		workers, rows = nil, unmade(rowChecks, fmt.Sprintf("the database did not answer: %v", databaseErr))
+	}
+	if brokerErr != nil || wiring == nil {
+		c.List = unmade(topologyChecks, fmt.Sprintf("the management interface did not answer: %v", brokerErr))
+	} else {
 		c.List = CheckTopology(wiring, workers)
 		if starting {
 			uncounted(c.List, wiring)
 		}
-	}
-	if failed[1] != nil {
-		rows = unmade(rowChecks, fmt.Sprintf("the database did not answer: %v", failed[1]))
 	}
 	c.List = append(c.List, rows...)
 	at := c.At
@@ -161,4 +142,13 @@ func unmade(names []string, why string) []Check {
 		list = append(list, Check{Name: name, Status: CheckUnknown, Text: why})
 	}
 	return list
+}
+
+// verdict is a problem with these objects, or well if there are none.
+func verdict(name string, objects []string, problem Check, well string) Check {
+	if len(objects) == 0 {
+		return Check{Name: name, Status: CheckOK, Text: well}
+	}
+	problem.Name, problem.Status, problem.Objects = name, CheckProblem, objects
+	return problem
 }

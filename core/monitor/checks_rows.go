@@ -123,15 +123,6 @@ func publishedRows(ctx context.Context, tx *store.Tx) ([]Check, error) {
 	return list, nil
 }
 
-// verdict is a problem with these objects, or well.
-func verdict(name string, objects []string, problem Check, well string) Check {
-	if len(objects) == 0 {
-		return Check{Name: name, Status: CheckOK, Text: well}
-	}
-	problem.Name, problem.Status, problem.Objects = name, CheckProblem, objects
-	return problem
-}
-
 func first(names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -27,35 +27,20 @@ const (
 // and neither hides the other's answer; the error is set only when both fail.
 func (m *Monitor) DeadLetters(ctx context.Context) (*DeadLetters, error) {
 	d := &DeadLetters{}
-	asked := m.askBroker(ctx)
-	databaseErr := m.Read(ctx, "dead letters", &d.Reading, d.ledger)
-	b := <-asked
-	d.Sources = append(d.Sources, b.broker.Sources...)
-	if q, ok := b.broker.Queue(DeadLetterQueue); ok {
+	var b *Broker
+	brokerErr, databaseErr := m.both(ctx, "dead letters", &d.Reading, func(reader BrokerReader) (err error) {
+		b, err = reader.ReadBroker(ctx)
+		return err
+	}, d.ledger)
+	if q, ok := b.Queue(DeadLetterQueue); ok && brokerErr == nil {
 		d.Queue = &q
-	} else if b.err == nil {
-		d.QueueMissing = true
+	} else {
+		d.QueueMissing = brokerErr == nil
 	}
-	if databaseErr != nil && b.err != nil {
-		return d, errors.Join(databaseErr, b.err)
+	if databaseErr != nil && brokerErr != nil {
+		return d, errors.Join(databaseErr, brokerErr)
 	}
 	return d, nil
-}
-
-// brokerAnswer is what came of asking the broker.
-type brokerAnswer struct {
-	broker *Broker
-	err    error
-}
-
-// askBroker asks the broker while something else is read.
-func (m *Monitor) askBroker(ctx context.Context) <-chan brokerAnswer {
-	asked := make(chan brokerAnswer, 1)
-	go func() {
-		b, err := m.Broker(ctx)
-		asked <- brokerAnswer{b, err}
-	}()
-	return asked
 }
 
 func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err error) {

@@ -3,10 +3,11 @@ package monitor
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/attune-go/attune/core/inquiry"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/inquiry"
 )
 
 // The statuses of inquiries.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -14,6 +13,15 @@ import (
 
 // PastSpan is how far back Past looks, a minute at a time.
 const PastSpan = time.Hour
+
+// pastMinutes are the ends of the minutes of the last hour, the oldest first.
+func pastMinutes(now time.Time) []time.Time {
+	list := make([]time.Time, PastSpan/time.Minute)
+	for i := range list {
+		list[i] = now.Add(-time.Duration(len(list)-1-i) * time.Minute)
+	}
+	return list
+}
 
 // The bounds of looking back: so many looks of so many rows for each status, and so
 // many dead letters.
@@ -65,31 +73,15 @@ type PastDepth struct {
 // error.
 func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 	p := &Past{}
-	var failed [2]error
-	var of Source
-	var depth []PastDepth
-	var reads sync.WaitGroup
-	reads.Go(func() {
-		of, failed[0] = timed(SourceBroker, func() error {
-			if m.deps.Broker == nil {
-				return errNoSource
-			}
-			var err error
-			depth, err = m.deps.Broker.ReadDepth(ctx, DeadLetterQueue)
-			return err
-		})
+	brokerErr, databaseErr := m.both(ctx, "the last hour", &p.Reading, func(b BrokerReader) (err error) {
+		p.Depth, err = b.ReadDepth(ctx, DeadLetterQueue)
+		return err
+	}, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		p.Minutes, p.Estimated, p.Letters = nil, false, false // the transaction may be repeated
+		return p.read(ctx, tx, s)
 	})
-	reads.Go(func() {
-		failed[1] = m.Read(ctx, "the last hour", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-			p.Minutes, p.Estimated, p.Letters = nil, false, false // the transaction may be repeated
-			return p.read(ctx, tx, s)
-		})
-	})
-	reads.Wait()
-	p.Depth = depth
-	p.Sources = append(p.Sources, of)
-	if failed[0] != nil && failed[1] != nil {
-		return p, errors.Join(failed[:]...)
+	if brokerErr != nil && databaseErr != nil {
+		return p, errors.Join(brokerErr, databaseErr)
 	}
 	return p, nil
 }
@@ -98,10 +90,8 @@ func (p *Past) read(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.Ours {
 		return nil
 	}
-	const minutes = int(PastSpan / time.Minute)
-	p.Minutes = make([]PastMinute, minutes)
-	for i := range p.Minutes {
-		p.Minutes[i].At = p.At.Add(-time.Duration(minutes-1-i) * time.Minute)
+	for _, at := range pastMinutes(p.At) {
+		p.Minutes = append(p.Minutes, PastMinute{At: at})
 	}
 	ends, err := tx.PastEnds(ctx, pastLooks, pastPer)
 	if err != nil {

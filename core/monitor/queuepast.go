@@ -126,9 +126,8 @@ func readQueuePast(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, lo
 		return nil, err
 	}
 	past.Estimated = past.Estimated || estimated
-	const minutes = int(PastSpan / time.Minute)
-	for i := range minutes {
-		past.Minutes = append(past.Minutes, minuteOf(list, waits, at, at.Add(-time.Duration(minutes-1-i)*time.Minute)))
+	for _, then := range pastMinutes(at) {
+		past.Minutes = append(past.Minutes, minuteOf(list, waits, at, then))
 	}
 	return past, nil
 }

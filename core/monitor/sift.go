@@ -37,10 +37,10 @@ func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (
 		s.params.MaxTries = *f.MaxTries
 	}
 	var err error
-	if s.params.Workers, err = resolveWorkers(ctx, tx, f.Workers); err != nil {
+	if s.params.Workers, err = resolveAll(ctx, tx, f.Workers, resolveWorker); err != nil {
 		return nil, err
 	}
-	if s.params.NotWorkers, err = resolveWorkers(ctx, tx, f.NotWorkers); err != nil {
+	if s.params.NotWorkers, err = resolveAll(ctx, tx, f.NotWorkers, resolveWorker); err != nil {
 		return nil, err
 	}
 	s.impossible = len(f.Workers) > 0 && len(s.params.Workers) == 0
@@ -58,11 +58,13 @@ func list[T any](values []T) []T {
 	return values
 }
 
-// resolveWorkers turns ids and names into ids; those that do not exist are left out.
-func resolveWorkers(ctx context.Context, tx *store.Tx, workers []string) ([]int64, error) {
+// resolveAll turns names into ids by one of the resolvers; those that do not exist are left out.
+func resolveAll(
+	ctx context.Context, tx *store.Tx, names []string, resolve func(context.Context, *store.Tx, string) (int64, error),
+) ([]int64, error) {
 	ids := []int64{}
-	for _, worker := range workers {
-		id, err := resolveWorker(ctx, tx, worker)
+	for _, name := range names {
+		id, err := resolve(ctx, tx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -2,8 +2,9 @@ package monitor
 
 import (
 	"cmp"
-	"github.com/attune-go/attune/core/phrase"
 	"time"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // Judgement is the one judgement of a worker: its heartbeats, the consumers of its

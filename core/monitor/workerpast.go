@@ -110,10 +110,9 @@ func (p *WorkersPast) add(r store.PastRunsRow) {
 
 // begin adds a worker at which nothing was seen yet.
 func (p *WorkersPast) begin(id int64) *WorkerPast {
-	const minutes = int(PastSpan / time.Minute)
-	w := WorkerPast{ID: id, Minutes: make([]WorkerMinute, minutes)}
-	for i := range w.Minutes {
-		w.Minutes[i].At = p.At.Add(-time.Duration(minutes-1-i) * time.Minute)
+	w := WorkerPast{ID: id}
+	for _, at := range pastMinutes(p.At) {
+		w.Minutes = append(w.Minutes, WorkerMinute{At: at})
 	}
 	p.List = append(p.List, w)
 	return &p.List[len(p.List)-1]
