@@ -134,7 +134,7 @@ type search struct {
 
 // newSearch resolves names and times. It is nil when nothing can match.
 func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor int64) (*search, error) {
-	q := &search{shape: s, pattern: pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
+	q := &search{shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
 	q.windowed = f.windowed || len(f.Params) > 0
 	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
@@ -151,7 +151,7 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 		}
 	}
 	if f.Worker != "" {
-		id, err := resolveWorker(ctx, tx, f.Worker)
+		id, err := ResolveWorker(ctx, tx, f.Worker)
 		if err != nil || id == 0 {
 			return nil, err
 		}
@@ -185,8 +185,8 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 	return q, nil
 }
 
-// resolveWorker turns an id or a name into an id, zero if there is no such worker.
-func resolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, error) {
+// ResolveWorker turns an id or a name into an id, zero if there is no such worker.
+func ResolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, error) {
 	if id, err := strconv.ParseInt(worker, 10, 64); err == nil {
 		return id, nil
 	}

@@ -89,7 +89,12 @@ func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, err
 	receipt := &ClearReceipt{Target: plan.Target, Planned: plan.Waiting, Outcome: outcomeRunning}
 	err := t.clearPages(ctx, plan, receipt)
 	receipt.Seconds = time.Since(began).Seconds()
-	receipt.finish(ctx, err)
+	rest := max(receipt.Planned-receipt.Cancelled-receipt.AlreadyGone, 0)
+	if receipt.Outcome = outcomeOf(ctx, err, receipt.Planned, receipt.Cancelled); err != nil {
+		receipt.Left = rest
+	} else {
+		receipt.AlreadyGone += rest // those that had left a queue before their page was read are known only now
+	}
 	ending, cancel := ending(ctx)
 	defer cancel()
 	return receipt, cmp.Or(err, t.closeClear(ending, plan, receipt, err))
@@ -130,7 +135,14 @@ func (t *Triage) cancel(ctx context.Context, tx *store.Tx, plan *ClearPlan, page
 	if err != nil {
 		return err
 	}
-	receipt.count(cleared)
+	receipt.Cancelled += len(cleared.Ended)
+	receipt.AlreadyGone += cleared.Gone
+	for _, e := range cleared.Ended {
+		if receipt.First == 0 || e.ExecutionID < receipt.First {
+			receipt.First = e.ExecutionID
+		}
+		receipt.Last = max(receipt.Last, e.ExecutionID)
+	}
 	messages := make([]outbox.Message, len(cleared.Ended))
 	for i, e := range cleared.Ended {
 		if messages[i], err = admission.CompletedMessage(e, cleared.At, t.cfg.Source); err != nil {
@@ -164,30 +176,6 @@ func clearAudit(plan *ClearPlan, receipt *ClearReceipt, failure error) audit {
 	return audit{
 		action: "queue.clear", of: queuesOf(plan.clearing.Target), reason: plan.Reason, outcome: receipt.Outcome,
 		request: map[string]any{"plan": plan, "receipt": receipt}, failure: failureOf(failure),
-	}
-}
-
-func (r *ClearReceipt) count(cleared *admission.Cleared) {
-	r.Cancelled += len(cleared.Ended)
-	r.AlreadyGone += cleared.Gone
-	for _, e := range cleared.Ended {
-		if r.First == 0 || e.ExecutionID < r.First {
-			r.First = e.ExecutionID
-		}
-		r.Last = max(r.Last, e.ExecutionID)
-	}
-}
-
-// finish judges how it ended. Who had left a line before its page was read is
-// known only now.
-func (r *ClearReceipt) finish(ctx context.Context, err error) {
-	rest := max(r.Planned-r.Cancelled-r.AlreadyGone, 0)
-	r.Outcome = outcomeOf(ctx, err, r.Planned, r.Cancelled)
-	switch {
-	case err != nil:
-		r.Left = rest
-	case r.Planned > 0:
-		r.AlreadyGone += rest
 	}
 }
 

@@ -80,8 +80,14 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 			}
 			receipt.Sent = receipt.Repeated.Sent
 			receipt.Repeated.Sent = Sent{}
-		} else if err := t.resent(ctx, tx, resent, receipt); err != nil {
-			return err
+		} else {
+			receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
+			for _, m := range resent.Messages {
+				receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
+			}
+			if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
+				return err
+			}
 		}
 		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
 			action: "dead_letter.requeue", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
@@ -113,15 +119,6 @@ func useful(ctx context.Context, tx *store.Tx, id int64, anyway bool) error {
 		return fmt.Errorf("%w: execution %d, which started execution %d, has ended (%s)", ErrUseless, *e.Parent, id, e.ParentStatus)
 	}
 	return nil
-}
-
-// resent has what is in the outbox already published.
-func (t *Triage) resent(ctx context.Context, tx *store.Tx, resent deadletter.Resent, receipt *RequeueReceipt) error {
-	receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
-	for _, m := range resent.Messages {
-		receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
-	}
-	return outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages)
 }
 
 // DiscardReceipt is what discarding a dead letter did.

@@ -3,14 +3,11 @@ package triage
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -70,12 +67,14 @@ func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardP
 			return fmt.Errorf("read the clock: %w", err)
 		}
 		plan.At = now
-		worker, known, err := findWorker(ctx, tx, order.Worker)
-		if err != nil || !known {
-			return err
+		worker := int64(0)
+		if order.Worker != "" {
+			if worker, err = monitor.ResolveWorker(ctx, tx, order.Worker); err != nil || worker == 0 {
+				return err
+			}
 		}
 		rows, err := tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
-			Execution: order.Execution, Reason: order.Reason, Pattern: letterPattern(order.Action), Worker: worker, MessageType: order.Type,
+			Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false), Worker: worker, MessageType: order.Type,
 			NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
 		})
 		if err != nil {
@@ -108,31 +107,6 @@ func (p *DiscardPlan) fill(rows []store.PlanLetterDiscardRow) {
 	if p.Letters = len(p.ids); p.Letters > 0 {
 		p.First, p.Last = p.ids[0], p.ids[p.Letters-1]
 	}
-}
-
-// findWorker turns an id or a name into an id. Without either, every worker will
-// do; a name that nobody has matches nothing.
-func findWorker(ctx context.Context, tx *store.Tx, worker string) (id int64, known bool, err error) {
-	if worker == "" {
-		return 0, true, nil
-	}
-	if id, err = strconv.ParseInt(worker, 10, 64); err == nil {
-		return id, id != 0, nil
-	}
-	id, err = tx.MonitorWorkerByName(ctx, worker)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, fmt.Errorf("find worker %q: %w", worker, err)
-	}
-	return id, true, nil
-}
-
-// letterPattern turns what people type into a pattern: a star matches anything,
-// and the database's own wildcards are taken literally.
-func letterPattern(action string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`).Replace(action)
 }
 
 // DiscardManyReceipt is what an act on many has done. Planned is Discarded, AlreadyDecided and

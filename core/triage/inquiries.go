@@ -16,19 +16,12 @@ import (
 // refusal it is, and in Mistakes all that is wrong with a response that does not fit.
 type AnswerRefusedError = inquiry.RefusedError
 
-// AnswerRefusal is a kind of refusal.
-type AnswerRefusal = inquiry.Reason
-
 // Why answers are refused.
 const (
-	AnswerGiven     = inquiry.AlreadyAnswered
-	AnswerLate      = inquiry.TimeOver
-	AnswerCancelled = inquiry.WasCancelled
-	AnswerUseless   = inquiry.ExecutionEnded
-	AnswerNotYours  = inquiry.NotAssigned
-	AnswerUnknown   = inquiry.NoIdentity
-	AnswerUnfit     = inquiry.DoesNotFit
-	AnswerUnsealed  = inquiry.NotSealed
+	AnswerGiven    = inquiry.AlreadyAnswered
+	AnswerNotYours = inquiry.NotAssigned
+	AnswerUnknown  = inquiry.NoIdentity
+	AnswerUnfit    = inquiry.DoesNotFit
 )
 
 // ErrNoInquiry says that there is no inquiry with the id.

@@ -89,7 +89,14 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 	if rows[0].OriginalExecution != nil {
 		receipt.Original = *rows[0].OriginalExecution
 	}
-	return receipt, t.requestRetry(ctx, tx, rows[0], receipt)
+	row := rows[0]
+	request, err := admission.NudgeMessage(admission.Head{
+		ExecutionID: row.ID, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent, Config: row.Config,
+	}, row.Created, t.cfg.Source)
+	if err != nil {
+		return nil, err
+	}
+	return receipt, t.send(ctx, tx, []outbox.Message{request}, &receipt.Sent)
 }
 
 // errNothingMade goes with the reason why nothing was made.
@@ -109,15 +116,4 @@ func retriable(ctx context.Context, tx *store.Tx, id int64) error {
 		return &AlreadyRetriedError{ID: id, By: row.Newest}
 	}
 	return nil
-}
-
-// requestRetry asks the engine for the repetition, as for every execution.
-func (t *Triage) requestRetry(ctx context.Context, tx *store.Tx, row store.RepeatExecutionsRow, receipt *RetryReceipt) error {
-	request, err := admission.NudgeMessage(admission.Head{
-		ExecutionID: row.ID, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent, Config: row.Config,
-	}, row.Created, t.cfg.Source)
-	if err != nil {
-		return err
-	}
-	return t.send(ctx, tx, []outbox.Message{request}, &receipt.Sent)
 }

@@ -66,15 +66,12 @@ type LetterMatch struct {
 
 // Matches reports whether a row is selected.
 func (m LetterMatch) Matches(e *deadletter.Entry) bool {
-	return (m.Reason == "" || m.Reason == e.Reason) && (m.Type == "" || m.Type == e.Type) &&
-		(m.Worker == "" || m.Worker == strconv.FormatInt(e.Worker, 10)) && (m.Execution == 0 || m.Execution == e.Execution) &&
-		(m.Action == "" || glob(m.Action, e.Action))
-}
-
-// glob matches a text with a pattern in which a star stands for anything.
-func glob(pattern, text string) bool {
-	ok, err := path.Match(pattern, text)
-	return err == nil && ok
+	action := m.Action == ""
+	if !action {
+		action, _ = path.Match(m.Action, e.Action)
+	}
+	return action && (m.Reason == "" || m.Reason == e.Reason) && (m.Type == "" || m.Type == e.Type) &&
+		(m.Worker == "" || m.Worker == strconv.FormatInt(e.Worker, 10)) && (m.Execution == 0 || m.Execution == e.Execution)
 }
 
 // TakePlan is what a take would do. Its bound is fixed: what arrives later stays.

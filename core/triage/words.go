@@ -117,7 +117,18 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 		if err != nil {
 			return err
 		}
-		receipt.count(said)
+		receipt.Queues, receipt.WithRoom = said.Queues[:min(len(said.Queues), maxListed)], len(said.Heads)
+		for _, q := range said.Queues {
+			receipt.Waiting += q.Waiting
+			if q.ReasonChanged() {
+				receipt.ReasonChanged++
+			}
+			if q.Changed {
+				receipt.Changed++
+			} else {
+				receipt.Already++
+			}
+		}
 		a := audit{
 			action: "queue." + string(order.Act), of: queuesOf(target), reason: order.Reason, request: receipt, outcome: outcomeDone,
 		}
@@ -133,20 +144,4 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 		return nil, err
 	}
 	return receipt, nil
-}
-
-func (r *WordReceipt) count(said *admission.Said) {
-	r.Queues = said.Queues[:min(len(said.Queues), maxListed)]
-	r.WithRoom = len(said.Heads)
-	for _, q := range said.Queues {
-		r.Waiting += q.Waiting
-		if q.ReasonChanged() {
-			r.ReasonChanged++
-		}
-		if q.Changed {
-			r.Changed++
-		} else {
-			r.Already++
-		}
-	}
 }

@@ -106,28 +106,6 @@ type WorkerReceipt struct {
 	Audit     int64  `json:"audit_id,omitempty"`
 }
 
-// Cordon has nothing more handed to a worker. What it has, begun or not, goes on.
-func (t *Triage) Cordon(ctx context.Context, worker, reason string) (*WorkerReceipt, error) {
-	return t.ActOnWorker(ctx, WorkerOrder{Act: CordonWorker, Worker: worker, Reason: reason})
-}
-
-// Uncordon takes back a cordon or a drain.
-func (t *Triage) Uncordon(ctx context.Context, worker, reason string) (*WorkerReceipt, error) {
-	return t.ActOnWorker(ctx, WorkerOrder{Act: UncordonWorker, Worker: worker, Reason: reason})
-}
-
-// Drain has nothing more handed to a worker, and what it has not begun handed to
-// others; what it runs goes on to its end.
-func (t *Triage) Drain(ctx context.Context, worker, reason string) (*WorkerReceipt, error) {
-	return t.ActOnWorker(ctx, WorkerOrder{Act: DrainWorker, Worker: worker, Reason: reason})
-}
-
-// Forget removes the row and the queues of a worker that is gone. It needs a
-// broker: see With.
-func (t *Triage) Forget(ctx context.Context, worker, reason string) (*WorkerReceipt, error) {
-	return t.ActOnWorker(ctx, WorkerOrder{Act: ForgetWorker, Worker: worker, Reason: reason})
-}
-
 // settlePatience is how long an act waits for batches that were under way.
 const settlePatience = 5 * time.Second
 
