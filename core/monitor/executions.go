@@ -330,42 +330,32 @@ func (q *search) filtered() bool {
 	return q.pattern != "" || q.worker != 0 || len(q.statusesAllowed) > 0 || q.sift != nil
 }
 
+// ReadExecutions reads the rows of a page, the newest first.
 func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]Execution, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if !s.Ours {
-		return readPublishedExecutions(ctx, tx, ids)
+	var rows []store.MonitorExecutionsByIDRow
+	var err error
+	if s.Ours {
+		rows, err = tx.MonitorExecutionsByID(ctx, ids)
+	} else {
+		var published []store.MonitorPublishedByIDRow
+		published, err = tx.MonitorPublishedByID(ctx, ids)
+		rows = each(published, func(r store.MonitorPublishedByIDRow) store.MonitorExecutionsByIDRow {
+			return store.MonitorExecutionsByIDRow(r)
+		})
 	}
-	rows, err := tx.MonitorExecutionsByID(ctx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read %d executions: %w", len(ids), err)
 	}
-	list := make([]Execution, len(rows))
-	for i, r := range rows {
-		list[i] = Execution{
+	return each(rows, func(r store.MonitorExecutionsByIDRow) Execution {
+		return Execution{
 			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker, WorkerName: text(r.WorkerName),
 			Parent: r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 			RetryCount: int64(r.RetryCount), MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
 		}
-	}
-	return list, nil
-}
-
-func readPublishedExecutions(ctx context.Context, tx *store.Tx, ids []int64) ([]Execution, error) {
-	rows, err := tx.MonitorPublishedByID(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read %d executions: %w", len(ids), err)
-	}
-	list := make([]Execution, len(rows))
-	for i, r := range rows {
-		list[i] = Execution{
-			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker, WorkerName: text(r.WorkerName),
-			Parent: r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt,
-			RetryCount: int64(r.RetryCount), MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
-		}
-	}
-	return list, nil
+	}), nil
 }
 
 // MatchBound is how many executions are counted at most.

@@ -263,7 +263,7 @@ func readFaults(ctx context.Context, tx *store.Tx, page *InquiryPage) error {
 		return fmt.Errorf("read the questions that could not be asked: %w", err)
 	}
 	for _, r := range rows {
-		page.Faults = append(page.Faults, InquiryFault{Execution: r.Execution, ActionRef: r.ActionRef, At: r.At, Reason: r.Reason})
+		page.Faults = append(page.Faults, InquiryFault(r))
 	}
 	return nil
 }

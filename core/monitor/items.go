@@ -362,7 +362,7 @@ func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error)
 			if err != nil {
 				return fmt.Errorf("sum up the queues of action %s: %w", ref, err)
 			}
-			d.Holds = &ActionTotals{Groups: totals.Groups, Queued: totals.Queued, Active: totals.Active}
+			d.Holds = new(ActionTotals(totals))
 			if d.Workflows, err = tx.ViewWorkflowsUsing(ctx, ref, boundOfLinks); err != nil {
 				return fmt.Errorf("find the workflows that use action %s: %w", ref, err)
 			}
@@ -378,11 +378,7 @@ func rulesAround(ctx context.Context, tx *store.Tx, of store.ViewRulesAroundPara
 	if err != nil {
 		return nil, fmt.Errorf("list the rules of %s: %w", of.Action+of.Trigger+of.Pack, err)
 	}
-	list := make([]RuleLink, len(rows))
-	for i, r := range rows {
-		list[i] = RuleLink{Ref: r.Ref, TriggerRef: r.TriggerRef, ActionRef: r.ActionRef, Enabled: r.Enabled}
-	}
-	return list, nil
+	return each(rows, func(r store.ViewRulesAroundRow) RuleLink { return RuleLink(r) }), nil
 }
 
 // Trigger reads everything about one trigger, ErrNotFound if there is none.
@@ -422,14 +418,6 @@ func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
 			return err
 		})
 	return d, err
-}
-
-func each[R, T any](rows []R, one func(R) T) []T {
-	list := make([]T, len(rows))
-	for i, row := range rows {
-		list[i] = one(row)
-	}
-	return list
 }
 
 // publicSchema hides the defaults of what a schema marks as secret.

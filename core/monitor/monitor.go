@@ -222,3 +222,12 @@ const (
 	// DefaultScheduledTimeout is how long an execution may be scheduled.
 	DefaultScheduledTimeout = 5 * time.Minute
 )
+
+// each makes one thing of every row.
+func each[R, T any](rows []R, one func(R) T) []T {
+	list := make([]T, len(rows))
+	for i, row := range rows {
+		list[i] = one(row)
+	}
+	return list
+}

@@ -103,11 +103,7 @@ func scopesByID(ctx context.Context, tx *store.Tx, ids []int64, at time.Time) ([
 	if err != nil {
 		return nil, fmt.Errorf("read %d shared limits: %w", len(ids), err)
 	}
-	list := make([]Scope, len(rows))
-	for i, r := range rows {
-		list[i] = scopeOf(r, at)
-	}
-	return list, nil
+	return each(rows, func(r store.ViewScopesRow) Scope { return scopeOf(r, at) }), nil
 }
 
 func scopeOf(r store.ViewScopesRow, at time.Time) Scope {
@@ -284,11 +280,7 @@ func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]a
 	if err != nil {
 		return nil, fmt.Errorf("find %d shared limits: %w", len(kinds), err)
 	}
-	ids := make([]int64, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	list, err := scopesByID(ctx, tx, ids, at)
+	list, err := scopesByID(ctx, tx, each(rows, func(r store.ViewScopesByKeyRow) int64 { return r.ID }), at)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx, ask WorkflowAsk
 	}
 	d.list(tasks, children)
 	for _, l := range slices.Backward(log) {
-		d.Log = append(d.Log, WorkflowDecision{Version: l.Version, At: l.At, Lines: l.Lines})
+		d.Log = append(d.Log, WorkflowDecision(l))
 	}
 	return nil
 }
