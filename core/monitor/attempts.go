@@ -93,6 +93,7 @@ func attemptOf(r store.ViewAttemptsRow) Attempt {
 	return one
 }
 
+// RecordsRepetitions reports whether the schema records which execution repeats which.
 func RecordsRepetitions(ctx context.Context, tx *store.Tx, s Shape) (bool, error) {
 	if !s.Ours {
 		return false, nil

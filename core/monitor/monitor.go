@@ -169,6 +169,7 @@ func Pattern(s string, within bool) string {
 	return out
 }
 
+// Seconds is a number of seconds of the database; a negative one is none.
 func Seconds(n float64) time.Duration { return max(time.Duration(n*float64(time.Second)), 0) }
 
 // statusChannels are those on which Attune's triggers tell of every change of an

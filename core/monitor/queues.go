@@ -224,6 +224,7 @@ func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, erro
 	return q, err
 }
 
+// ReadQueues reads the busiest queues that match the filter, the totals of all, and whether there are more.
 func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter QueueFilter, limit int) ([]Queue, QueueTotals, bool, error) {
 	read, sum := m.listQueues, readOwnTotals
 	if !s.Shared {

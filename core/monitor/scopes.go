@@ -209,6 +209,7 @@ type Policies struct {
 	Changed time.Time // when one of them changed last
 }
 
+// ReadPolicies reads everything that limits the executions of an action.
 func ReadPolicies(ctx context.Context, tx *store.Tx, actionID, packID int64, schema []byte) (*Policies, error) {
 	rows, err := tx.ViewPolicies(ctx, packID, actionID, policyBound)
 	if err != nil {

@@ -96,6 +96,7 @@ func (m *Monitor) JudgeAt(at time.Time) func(*Worker) WorkerHealth {
 	return func(w *Worker) WorkerHealth { return w.Health(at, m.cfg.StaleAfter) }
 }
 
+// SumWorkers counts workers by the judgement of each.
 func SumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
 	var t WorkerTotals
 	for i := range list {
