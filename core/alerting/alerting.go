@@ -211,7 +211,8 @@ func (l *Loop) tell(ctx context.Context, changed changes) {
 	}
 	for _, row := range changed.cleared {
 		l.logger.InfoContext(ctx, "Alert cleared", "rule", row.Rule, "target", row.Target, "severity", row.Severity,
-			"value", row.Value, "summary", row.Summary, "fired_for", time.Duration(row.Lasted*float64(time.Second)).Round(time.Second).String())
+			"value", row.Value, "summary", row.Summary, "fired_for",
+			time.Duration(row.Lasted*float64(time.Second)).Round(time.Second).String())
 	}
 }
 

@@ -222,7 +222,8 @@ func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild) (
 	if unwell != "" {
 		kind += " unwell"
 	}
-	return kind, fmt.Sprintf("%s %s %s, for %s.%s", name, cmp.Or(verb, "was handed to"), cmp.Or(h.WorkerName, "a worker"), lasts, unwell)
+	return kind, fmt.Sprintf("%s %s %s, for %s.%s", name, cmp.Or(verb, "was handed to"),
+		cmp.Or(h.WorkerName, "a worker"), lasts, unwell)
 }
 
 // queued says of a child that was requested what is known: of the first all, of the

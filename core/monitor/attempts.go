@@ -67,7 +67,8 @@ func readAttempts(ctx context.Context, tx *store.Tx, s Shape, id int64) ([]Attem
 	} else {
 		var published []store.ViewPublishedAttemptsRow
 		published, err = tx.ViewPublishedAttempts(ctx, maxAttempts, id)
-		rows = each(published, func(r store.ViewPublishedAttemptsRow) store.ViewAttemptsRow { return store.ViewAttemptsRow(r) })
+		rows = each(published,
+			func(r store.ViewPublishedAttemptsRow) store.ViewAttemptsRow { return store.ViewAttemptsRow(r) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the attempts of execution %d: %w", id, err)
@@ -80,9 +81,11 @@ func readAttempts(ctx context.Context, tx *store.Tx, s Shape, id int64) ([]Attem
 
 func attemptOf(r store.ViewAttemptsRow) Attempt {
 	one := Attempt{
-		ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason, RequestedBy: r.RequestedBy,
-		WorkerID: r.Worker, WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
-		Error: r.Error,
+		ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason,
+		RequestedBy: r.RequestedBy,
+		WorkerID:    r.Worker, WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt,
+		Error:      r.Error,
 	}
 	if r.Repeats != 0 {
 		one.Repeats = &r.Repeats
@@ -109,7 +112,8 @@ func RecordsRepetitions(ctx context.Context, tx *store.Tx, s Shape) (bool, error
 // recorded it, each repeats the one before it, and numbers that do not grow, of
 // programs that do not count, are made to.
 func link(list []Attempt) []Attempt {
-	slices.SortFunc(list, func(a, b Attempt) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list,
+		func(a, b Attempt) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID)) })
 	byID := make(map[int64]*Attempt, len(list))
 	for i := range list {
 		a := &list[i]

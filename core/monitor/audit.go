@@ -106,7 +106,8 @@ func (a *Audit) read(ctx context.Context, tx *store.Tx) error {
 
 func auditEntry(r store.AuditRecentRow) AuditEntry {
 	return AuditEntry{
-		ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType, TargetID: r.TargetID,
-		Target: r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error, Request: json.RawMessage(r.Request),
+		ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType,
+		TargetID: r.TargetID,
+		Target:   r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error, Request: json.RawMessage(r.Request),
 	}
 }

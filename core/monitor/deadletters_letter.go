@@ -131,8 +131,10 @@ func readLetterExecution(ctx context.Context, tx *store.Tx, id int64) (*LetterEx
 		return nil, fmt.Errorf("read execution %d: %w", id, err)
 	}
 	x := &LetterExecution{
-		ID: r.ID, Status: r.Status, ActionRef: r.ActionRef, Attempt: int64(r.Attempt), WorkerID: r.Worker, Updated: r.Updated,
-		FinishedAt: r.FinishedAt, Reason: r.Reason, ActionGone: r.ActionGone, Parent: r.Parent, ParentStatus: r.ParentStatus,
+		ID: r.ID, Status: r.Status, ActionRef: r.ActionRef, Attempt: int64(r.Attempt), WorkerID: r.Worker,
+		Updated:    r.Updated,
+		FinishedAt: r.FinishedAt, Reason: r.Reason, ActionGone: r.ActionGone, Parent: r.Parent,
+		ParentStatus: r.ParentStatus,
 	}
 	attempt, err := tx.FindNewestAttempt(ctx, id)
 	if err != nil {

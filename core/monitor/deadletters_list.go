@@ -54,7 +54,8 @@ func (f *DeadLetterFilter) Check() error {
 	}
 	for _, word := range f.Decisions {
 		if !slices.Contains(LetterDecisions, word) {
-			return fmt.Errorf("%w names an unknown decision %q: use one of %s", ErrFilter, word, strings.Join(LetterDecisions, ", "))
+			return fmt.Errorf("%w names an unknown decision %q: use one of %s", ErrFilter, word,
+				strings.Join(LetterDecisions, ", "))
 		}
 	}
 	if f.Limit < 0 || f.Execution < 0 || f.MaxAge < 0 || f.MinAge < 0 {
@@ -110,7 +111,8 @@ type letterSearch struct{ store.ViewLetterIDsParams }
 // newLetterSearch resolves names. It is nil when nothing can match.
 func newLetterSearch(ctx context.Context, tx *store.Tx, f DeadLetterFilter, cursor int64) (*letterSearch, error) {
 	q := &letterSearch{store.ViewLetterIDsParams{
-		OnlyOpen: f.Open, OnlyDecided: f.Decided, Decisions: []string{}, Reason: f.Reason, Pattern: Pattern(f.Action, false),
+		OnlyOpen: f.Open, OnlyDecided: f.Decided, Decisions: []string{}, Reason: f.Reason,
+		Pattern:     Pattern(f.Action, false),
 		MessageType: f.Type, Execution: f.Execution, NewerSeconds: f.MaxAge.Seconds(), OlderSeconds: f.MinAge.Seconds(),
 		Before: cursor, Scan: scanBound, Page: int64(cmp.Or(f.Limit, DefaultPage)),
 	}}
@@ -185,8 +187,9 @@ func listVerdict(e *LedgerEntry, r *store.ViewLettersRow) LetterVerdict {
 	}
 	if r.ExistsNow {
 		facts.Execution = &LetterExecution{
-			ID: *r.Execution, Status: r.StatusNow, ActionRef: r.ActionRef, Attempt: int64(r.AttemptNow), ActionGone: r.ActionGone,
-			Parent: r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
+			ID: *r.Execution, Status: r.StatusNow, ActionRef: r.ActionRef, Attempt: int64(r.AttemptNow),
+			ActionGone: r.ActionGone,
+			Parent:     r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
 		}
 	}
 	return Verdict(facts)
@@ -203,11 +206,16 @@ func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry,
 	list := make([]LedgerEntry, len(rows))
 	for i, r := range rows {
 		list[i] = LedgerEntry{
-			ID: r.ID, At: r.Created, Died: r.Died, What: LetterKind(r.MessageType, r.RoutingKey), Type: cmp.Or(r.MessageType, "-"),
-			MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue, Reason: cmp.Or(r.Reason, "-"),
-			Detail: r.Detail, ActionRef: r.ActionRef, Execution: r.Execution, Attempt: wide(r.Attempt), WorkerID: r.Worker,
-			WorkerName: r.WorkerName, StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
-			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries), MaxTries: wide(r.MaxTries),
+			ID: r.ID, At: r.Created, Died: r.Died, What: LetterKind(r.MessageType, r.RoutingKey),
+			Type:      cmp.Or(r.MessageType, "-"),
+			MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue,
+			Reason: cmp.Or(r.Reason, "-"),
+			Detail: r.Detail, ActionRef: r.ActionRef, Execution: r.Execution, Attempt: wide(r.Attempt),
+			WorkerID:   r.Worker,
+			WorkerName: r.WorkerName, StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow,
+			Decision:  decision(r.Decision),
+			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries),
+			MaxTries:      wide(r.MaxTries),
 			CorrelationID: r.CorrelationID, TakenFrom: r.TakenFrom,
 		}
 		list[i].Verdict = listVerdict(&list[i], &rows[i])

@@ -58,7 +58,8 @@ func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape) error
 	if s.Ours {
 		d.Attempt = wide(&r.Attempt)
 	}
-	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution, text(r.RetryReason)
+	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution,
+		text(r.RetryReason)
 	d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, children(r.Children)
 	return nil
 }

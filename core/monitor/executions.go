@@ -56,7 +56,8 @@ func findExecutions(ctx context.Context, tx *store.Tx, s Shape, filter Execution
 		if err != nil {
 			return nil, err
 		}
-		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded, sooner(filter.Oldest, all.next, one.next)
+		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded,
+			sooner(filter.Oldest, all.next, one.next)
 		all.looked += one.looked
 	}
 	if len(filter.Or) == 0 {
@@ -211,7 +212,8 @@ func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]i
 		})
 	case !q.shape.Ours:
 		arg := store.MonitorPublishedIDsParams{
-			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Statuses: q.allowed(), Page: q.page,
+			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker,
+			Statuses: q.allowed(), Page: q.page,
 		}
 		if q.rising {
 			return tx.MonitorPublishedOldest(ctx, store.MonitorPublishedOldestParams(arg))
@@ -251,14 +253,16 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 	}
 	switch {
 	case len(q.live) > 0 && q.windowed:
-		ids, err := tx.MonitorUnendedWindow(ctx, store.MonitorUnendedWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
+		ids, err := tx.MonitorUnendedWindow(ctx,
+			store.MonitorUnendedWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, ids...)
 	case len(q.live) > 0:
 		ids, err := tx.MonitorUnended(ctx, store.MonitorUnendedParams{
-			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Rising: q.rising, Page: q.page,
+			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker,
+			Rising: q.rising, Page: q.page,
 		})
 		if err != nil {
 			return nil, err
@@ -273,7 +277,8 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 // each status.
 func (q *search) idsEnded(ctx context.Context, tx *store.Tx, scan int64) ([]int64, error) {
 	arg := store.MonitorEndedParams{
-		Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: scan, Pattern: q.pattern, Worker: q.worker, Page: q.page,
+		Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: scan, Pattern: q.pattern, Worker: q.worker,
+		Page: q.page,
 	}
 	if q.rising {
 		return tx.MonitorOldestEnded(ctx, store.MonitorOldestEndedParams(arg))
@@ -351,8 +356,9 @@ func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]
 	}
 	return each(rows, func(r store.MonitorExecutionsByIDRow) Execution {
 		return Execution{
-			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker, WorkerName: text(r.WorkerName),
-			Parent: r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker,
+			WorkerName: text(r.WorkerName),
+			Parent:     r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 			RetryCount: int64(r.RetryCount), MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
 		}
 	}), nil

@@ -190,7 +190,8 @@ func (f *Family) grow(ctx context.Context, tx *store.Tx, s Shape, top *Execution
 				break
 			}
 			asked++
-			ids, err := tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{}, Page: maxBrood + 1})
+			ids, err := tx.MonitorChildIDs(ctx,
+				store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{}, Page: maxBrood + 1})
 			if err != nil {
 				return fmt.Errorf("read the children of execution %d: %w", parent, err)
 			}

@@ -135,7 +135,8 @@ func (m *Monitor) Keeper(ctx context.Context, tx *store.Tx, q *Queue, at time.Ti
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the holders of shared limit %d: %w", scope.ID, err)
 	}
-	found := each(rows, func(r store.ViewScopeHoldersRow) store.ViewQueueHoldersRow { return store.ViewQueueHoldersRow(r) })
+	found := each(rows,
+		func(r store.ViewScopeHoldersRow) store.ViewQueueHoldersRow { return store.ViewQueueHoldersRow(r) })
 	holders, err := m.Holders(ctx, tx, scope.Active, found, at)
 	return scope, holders, err
 }

@@ -91,7 +91,8 @@ func (f *InquiryFilter) alternatives() []InquiryFilter {
 func (f *InquiryFilter) Check() error {
 	for _, word := range f.Statuses {
 		if !slices.Contains(InquiryStatuses, word) {
-			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word, strings.Join(InquiryStatuses, ", "))
+			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word,
+				strings.Join(InquiryStatuses, ", "))
 		}
 	}
 	if f.Limit < 0 || f.Execution < 0 {
@@ -313,9 +314,12 @@ func readInquiries(ctx context.Context, tx *store.Tx, r *Reading, cut int32, ids
 
 func inquiryOf(r *Reading, row *store.ViewInquiriesRow) Inquiry {
 	one := Inquiry{
-		ID: row.ID, Status: row.Status, Kind: InquiryOfResult, Prompt: row.Prompt, Execution: row.Execution, ExecutionStatus: row.ExecutionStatus,
-		ActionRef: row.ActionRef, Workflow: row.Parent, WorkflowRef: row.ParentRef, WorkflowStatus: row.ParentStatus, Task: row.Task,
-		AssignedTo: row.AssignedTo, Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created, Age: r.At.Sub(row.Created),
+		ID: row.ID, Status: row.Status, Kind: InquiryOfResult, Prompt: row.Prompt, Execution: row.Execution,
+		ExecutionStatus: row.ExecutionStatus,
+		ActionRef:       row.ActionRef, Workflow: row.Parent, WorkflowRef: row.ParentRef, WorkflowStatus: row.ParentStatus,
+		Task:       row.Task,
+		AssignedTo: row.AssignedTo, Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created,
+		Age:       r.At.Sub(row.Created),
 		TimeoutAt: row.TimeoutAt, RespondedAt: row.RespondedAt, RespondedBy: row.RespondedBy, Responder: row.Responder,
 	}
 	if row.OnlyAsks {

@@ -67,7 +67,8 @@ func (s Scope) State(at time.Time) string {
 	case policy.WideKind(s.Kind).Slots():
 		return fmt.Sprintf("%d of %d in %s", s.Active, s.Limit, s.Name)
 	case s.Kind == string(policy.WideQuota) && s.Used != nil:
-		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used, phrase.Plural(s.Limit, "start", "starts"), phrase.Span(s.Window), phrase.Clock(*s.Resets, at))
+		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used,
+			phrase.Plural(s.Limit, "start", "starts"), phrase.Span(s.Window), phrase.Clock(*s.Resets, at))
 	case s.NextStart != nil:
 		return "next start " + phrase.Clock(*s.NextStart, at)
 	default:
@@ -325,7 +326,8 @@ func (p *Policies) queueLine(q *Queue) PolicyLine {
 func (p *Policies) wideLine(w policy.Wide, params map[string]any, scopes map[[2]string]Scope, at time.Time) PolicyLine {
 	r := p.rows[w.PolicyID]
 	line := PolicyLine{
-		Ref: w.PolicyRef, Kind: r.Kind, Scope: r.Scope, Threshold: int64(w.Max), Method: string(w.Method), Window: w.Window,
+		Ref: w.PolicyRef, Kind: r.Kind, Scope: r.Scope, Threshold: int64(w.Max), Method: string(w.Method),
+		Window:     w.Window,
 		Parameters: w.Parameters,
 	}
 	if w.Kind == policy.WideRate {
@@ -369,7 +371,8 @@ func (l PolicyLine) Title() string {
 			text += fmt.Sprintf(", %d together", l.Burst)
 		}
 	case policy.KindQuota:
-		text = fmt.Sprintf("at most %s per period of %s", phrase.Plural(l.Threshold, "start", "starts"), phrase.Span(l.Window))
+		text = fmt.Sprintf("at most %s per period of %s", phrase.Plural(l.Threshold, "start", "starts"),
+			phrase.Span(l.Window))
 	}
 	if len(l.Parameters) > 0 {
 		text += " for each " + strings.Join(l.Parameters, ", ")

@@ -116,7 +116,8 @@ func (d *WorkerDetail) readRuns(ctx context.Context, tx *store.Tx, s Shape) erro
 	} else {
 		var published []store.ViewPublishedWorkerRunsRow
 		published, err = tx.ViewPublishedWorkerRuns(ctx, d.ID, WorkerRunRows+1)
-		rows = each(published, func(r store.ViewPublishedWorkerRunsRow) store.ViewWorkerRunsRow { return store.ViewWorkerRunsRow(r) })
+		rows = each(published,
+			func(r store.ViewPublishedWorkerRunsRow) store.ViewWorkerRunsRow { return store.ViewWorkerRunsRow(r) })
 	}
 	if err != nil {
 		return fmt.Errorf("read what worker %d has: %w", d.ID, err)

@@ -34,7 +34,8 @@ func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, er
 	} else {
 		var published []store.MonitorPublishedWorkersRow
 		published, err = tx.MonitorPublishedWorkers(ctx, WorkerLimit+1)
-		rows = each(published, func(r store.MonitorPublishedWorkersRow) store.MonitorWorkersRow { return store.MonitorWorkersRow(r) })
+		rows = each(published,
+			func(r store.MonitorPublishedWorkersRow) store.MonitorWorkersRow { return store.MonitorWorkersRow(r) })
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("list workers: %w", err)
@@ -212,8 +213,10 @@ func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*
 	seen := make(map[int64]*WorkerProbe, len(rows))
 	for _, r := range rows {
 		p := &WorkerProbe{
-			At: r.At, Verdict: r.Verdict, Reason: r.Reason, Since: r.Since, Health: r.Health, HealthReason: r.HealthReason,
-			RTT: span64(r.RttMs, time.Millisecond), QueueExists: r.QueueExists, Consumers: wide(r.Consumers), Ready: wide(r.Ready),
+			At: r.At, Verdict: r.Verdict, Reason: r.Reason, Since: r.Since, Health: r.Health,
+			HealthReason: r.HealthReason,
+			RTT:          span64(r.RttMs, time.Millisecond), QueueExists: r.QueueExists, Consumers: wide(r.Consumers),
+			Ready:  wide(r.Ready),
 			Oldest: r.Oldest, Failures: int64(r.Failures), Skew: span64(r.SkewSeconds, time.Second),
 			EndpointError: r.EndpointError, Valid: r.Valid,
 		}

@@ -182,11 +182,13 @@ func (x *Workflows) window(ctx context.Context, tx *store.Tx, arg *store.ViewWor
 
 func workflowOf(r *store.ViewWorkflowPageRow) Workflow {
 	return Workflow{
-		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused, PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
+		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused,
+		PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
 		Tasks: WorkflowCounts{
 			Total: int64(r.Tasks), Completed: int64(r.Completed), Failed: int64(r.Failed), Skipped: int64(r.Skipped),
 		},
-		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt,
 	}
 }
 
@@ -246,7 +248,8 @@ func (f *WorkflowFilter) Check() error {
 			for _, status := range attune.Statuses {
 				words = append(words, string(status))
 			}
-			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word, strings.Join(words, ", "))
+			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word,
+				strings.Join(words, ", "))
 		}
 	}
 	if f.Limit < 0 {
@@ -276,7 +279,8 @@ func (f *WorkflowFilter) live() bool {
 }
 
 func (f *WorkflowFilter) ended() bool {
-	return !f.Paused && len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(word string) bool { return !terminal(word) })
+	return !f.Paused && len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses,
+		func(word string) bool { return !terminal(word) })
 }
 
 func terminal(word string) bool { return attune.Status(word).Terminal() }
@@ -295,8 +299,10 @@ func (f *WorkflowFilter) unfiltered() bool {
 // params are what the database is asked, but for which rows it looks at.
 func (f *WorkflowFilter) params() store.ViewWorkflowPageParams {
 	arg := store.ViewWorkflowPageParams{
-		Pattern: Pattern(f.Action, false), Statuses: list(f.Statuses), OnlyPaused: f.Paused, NotPaused: f.NotPaused, OnlyTrouble: f.Trouble,
-		Match: list(f.Match), Unmatch: list(f.Unmatch), Errors: list(f.Errors), NotErrors: list(f.NotErrors), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
+		Pattern: Pattern(f.Action, false), Statuses: list(f.Statuses), OnlyPaused: f.Paused, NotPaused: f.NotPaused,
+		OnlyTrouble: f.Trouble,
+		Match:       list(f.Match), Unmatch: list(f.Unmatch), Errors: list(f.Errors), NotErrors: list(f.NotErrors),
+		Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
 		MinFailed: f.MinFailed, MaxFailed: NoLimit, Parent: f.Parent, Parented: f.Parented, Ids: list(f.IDs),
 		Page: int32(min(cmp.Or(f.Limit, DefaultPage), scanBound)),
 	}

@@ -208,7 +208,8 @@ func (r *CancelReceipt) audit(failure error) audit {
 		of.id = r.IDs[0]
 	}
 	return audit{
-		action: "execution.cancel", of: of, reason: r.Reason, request: r, outcome: r.Outcome, failure: failureOf(failure),
+		action: "execution.cancel", of: of, reason: r.Reason, request: r, outcome: r.Outcome,
+		failure: failureOf(failure),
 	}
 }
 

@@ -116,7 +116,8 @@ func useful(ctx context.Context, tx *store.Tx, id int64, anyway bool) error {
 	case e.ActionGone:
 		return fmt.Errorf("%w: the action %s was deleted", ErrUseless, e.ActionRef)
 	case e.ParentStatus != "" && attune.Status(e.ParentStatus).Terminal():
-		return fmt.Errorf("%w: execution %d, which started execution %d, has ended (%s)", ErrUseless, *e.Parent, id, e.ParentStatus)
+		return fmt.Errorf("%w: execution %d, which started execution %d, has ended (%s)", ErrUseless, *e.Parent, id,
+			e.ParentStatus)
 	}
 	return nil
 }

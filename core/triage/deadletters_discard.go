@@ -74,7 +74,8 @@ func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardP
 			}
 		}
 		rows, err := tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
-			Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false), Worker: worker, MessageType: order.Type,
+			Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false),
+			Worker: worker, MessageType: order.Type,
 			NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
 		})
 		if err != nil {

@@ -120,13 +120,15 @@ func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt,
 
 func (t *Triage) answer(order AnswerOrder) inquiry.Answer {
 	return inquiry.Answer{
-		Inquiry: order.Inquiry, Response: order.Response, As: order.As, By: t.cfg.Actor, Source: t.cfg.Source, Keys: t.keys,
+		Inquiry: order.Inquiry, Response: order.Response, As: order.As, By: t.cfg.Actor, Source: t.cfg.Source,
+		Keys: t.keys,
 	}
 }
 
 func planOf(order AnswerOrder, done *inquiry.Answered) *AnswerPlan {
 	return &AnswerPlan{
-		AnswerOrder: order, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt, Public: done.Response, Completes: done.Completed,
+		AnswerOrder: order, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt,
+		Public: done.Response, Completes: done.Completed,
 	}
 }
 

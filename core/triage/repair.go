@@ -51,7 +51,8 @@ func (f findings) list() []Drift {
 
 func (t *Triage) terms(target admission.Target) admission.RepairTerms {
 	return admission.RepairTerms{
-		ActionID: target.ActionID, Grace: t.cfg.ReportGrace, StaleAfter: t.cfg.HeartbeatStaleAfter, WithoutStats: t.cfg.WithoutStats,
+		ActionID: target.ActionID, Grace: t.cfg.ReportGrace, StaleAfter: t.cfg.HeartbeatStaleAfter,
+		WithoutStats: t.cfg.WithoutStats,
 	}
 }
 
@@ -160,7 +161,8 @@ func (t *Triage) repaired(
 	}
 	var id int64
 	err = t.record(ctx, tx.Queries, &id, audit{
-		action: "queue.repair", of: queuesOf(target), outcome: outcomeDone, request: map[string]any{"repaired": done.Drifts},
+		action: "queue.repair", of: queuesOf(target), outcome: outcomeDone,
+		request: map[string]any{"repaired": done.Drifts},
 	})
 	if err != nil {
 		return err

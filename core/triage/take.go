@@ -297,7 +297,8 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 		receipt.After = state.Ready
 	}
 	// What is not written here is written as running, with the counts of the last page.
-	_ = r.store.Tx(ctx, "end a take", func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
+	_ = r.store.Tx(ctx, "end a take",
+		func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
 }
 
 // BrokerPurge is what purging a queue by the broker would remove, and after it has
@@ -321,7 +322,8 @@ func (t *Triage) PurgeBroker(ctx context.Context, queue, reason string) (*Broker
 	}
 	p := &BrokerPurge{Queue: plan.Queue, Before: plan.Ready, After: -1}
 	if p.Before <= PurgeOffered {
-		return nil, fmt.Errorf("%d messages lie in %s; the broker purges only more than %d: take them", p.Before, p.Queue, PurgeOffered)
+		return nil, fmt.Errorf("%d messages lie in %s; the broker purges only more than %d: take them", p.Before,
+			p.Queue, PurgeOffered)
 	}
 	a := audit{action: "dead_letter.purge-broker", of: manyLetters, reason: reason, outcome: outcomeRunning, request: p}
 	if err := t.record(ctx, t.store.Queries, &p.Audit, a); err != nil {

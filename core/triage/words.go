@@ -130,7 +130,8 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 			}
 		}
 		a := audit{
-			action: "queue." + string(order.Act), of: queuesOf(target), reason: order.Reason, request: receipt, outcome: outcomeDone,
+			action: "queue." + string(order.Act), of: queuesOf(target), reason: order.Reason, request: receipt,
+			outcome: outcomeDone,
 		}
 		if receipt.Changed == 0 {
 			a.outcome = outcomeUnchanged

@@ -205,7 +205,8 @@ func cordonWord(now *WorkerNow, order WorkerOrder, reason string) (*workerWord, 
 	case now.Cordoned:
 		return &workerWord{cordoned: true, draining: now.Draining, reason: reason}, "is " + state + " already: only the reason changes"
 	}
-	return &workerWord{cordoned: true, draining: now.Draining, reason: reason}, "is given nothing new; what it has goes on" + leaves(now)
+	return &workerWord{cordoned: true, draining: now.Draining,
+		reason: reason}, "is given nothing new; what it has goes on" + leaves(now)
 }
 
 func drainWord(now *WorkerNow, order WorkerOrder, reason string) (*workerWord, string) {

@@ -93,7 +93,8 @@ func (p *WorkerPlan) effects() {
 	add := func(format string, args ...any) { p.Effects = append(p.Effects, fmt.Sprintf(format, args...)) }
 	now := &p.Now
 	if now.Running > 0 && p.Act != UncordonWorker {
-		add("%s.", phrase.Plural(now.Running, "execution runs there and goes on to its end", "executions run there and go on to their ends"))
+		add("%s.",
+			phrase.Plural(now.Running, "execution runs there and goes on to its end", "executions run there and go on to their ends"))
 	}
 	switch {
 	case now.Unstarted == 0 || p.Act == UncordonWorker:
@@ -104,7 +105,8 @@ func (p *WorkerPlan) effects() {
 			phrase.Plural(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
 	default:
 		add("%s within seconds.",
-			phrase.Plural(now.Unstarted, "waiting execution moves to another worker", "waiting executions move to other workers"))
+			phrase.Plural(now.Unstarted, "waiting execution moves to another worker",
+				"waiting executions move to other workers"))
 		if p.Alone > 0 {
 			add("No other worker can take %d of them now: they stay until one can, or until executor.scheduled_timeout.", p.Alone)
 		}
@@ -196,7 +198,8 @@ func (t *Triage) takers(ctx context.Context, tx *store.Tx, plan *WorkerPlan, fle
 	for _, one := range found {
 		plan.Takers = append(plan.Takers, *one)
 	}
-	slices.SortFunc(plan.Takers, func(a, b Taker) int { return cmp.Or(cmp.Compare(b.Room, a.Room), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(plan.Takers,
+		func(a, b Taker) int { return cmp.Or(cmp.Compare(b.Room, a.Room), cmp.Compare(a.ID, b.ID)) })
 	return nil
 }
 
