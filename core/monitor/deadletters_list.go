@@ -46,17 +46,24 @@ var LetterDecisions = []string{DecisionOpen, "retried", "failed", "stale", "rele
 // ErrFilter is matched by errors about a filter that means nothing.
 var ErrFilter = errors.New("the filter")
 
+// checkWords refuses words that are not allowed, so that a mistyped one is never applied as something else.
+func checkWords(what string, words, allowed []string) error {
+	for _, word := range words {
+		if !slices.Contains(allowed, word) {
+			return fmt.Errorf("%w names an unknown %s %q: use one of %s", ErrFilter, what, word, strings.Join(allowed, ", "))
+		}
+	}
+	return nil
+}
+
 // Check says what is wrong with a filter, so that a mistyped one is never applied
 // as something else.
 func (f *DeadLetterFilter) Check() error {
 	if f.Open && f.Decided {
 		return fmt.Errorf("%w keeps nothing: open and decided exclude each other", ErrFilter)
 	}
-	for _, word := range f.Decisions {
-		if !slices.Contains(LetterDecisions, word) {
-			return fmt.Errorf("%w names an unknown decision %q: use one of %s", ErrFilter, word,
-				strings.Join(LetterDecisions, ", "))
-		}
+	if err := checkWords("decision", f.Decisions, LetterDecisions); err != nil {
+		return err
 	}
 	if f.Limit < 0 || f.Execution < 0 || f.MaxAge < 0 || f.MinAge < 0 {
 		return fmt.Errorf("%w has a negative number", ErrFilter)

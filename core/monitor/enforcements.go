@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/store"
@@ -19,11 +17,10 @@ var EnforcementStatuses = []string{"created", "processed", "disabled"}
 
 // Check reports what a filter says that means nothing.
 func (f EnforcementFilter) Check() error {
-	if f.Status != "" && !slices.Contains(EnforcementStatuses, f.Status) {
-		return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, f.Status,
-			strings.Join(EnforcementStatuses, ", "))
+	if f.Status == "" {
+		return nil
 	}
-	return nil
+	return checkWords("status", []string{f.Status}, EnforcementStatuses)
 }
 
 func enforcementOf(r store.ViewEnforcementsRow) Enforcement {

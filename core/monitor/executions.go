@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -158,20 +159,11 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 		}
 		q.worker = id
 	}
-	if f.MaxAge > 0 {
-		floor, err := tx.MonitorFloor(ctx, f.MaxAge.Seconds())
-		if err != nil {
-			return nil, fmt.Errorf("find where the time window begins: %w", err)
-		}
-		q.floor = floor
+	floor, ceiling, err := timeWindow(ctx, tx, f.MaxAge, f.MinAge)
+	if err != nil {
+		return nil, err
 	}
-	if f.MinAge > 0 {
-		ceiling, err := tx.MonitorFloor(ctx, f.MinAge.Seconds())
-		if err != nil {
-			return nil, fmt.Errorf("find where the time window ends: %w", err)
-		}
-		q.before = min(q.before, ceiling)
-	}
+	q.floor, q.before = floor, min(q.before, ceiling)
 	if q.rising {
 		q.floor = max(q.floor, cursor+1)
 	}
@@ -179,11 +171,27 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 	if f.MaxID > 0 {
 		q.before = min(q.before, f.MaxID+1)
 	}
-	var err error
 	if q.sift, err = newSift(ctx, tx, &f, q); err != nil || q.sift != nil && q.sift.impossible {
 		return nil, err
 	}
 	return q, nil
+}
+
+// timeWindow is between which ids the rows are that were requested within one time and before another; zero is
+// no bound.
+func timeWindow(ctx context.Context, tx *store.Tx, within, before time.Duration) (floor, ceiling int64, err error) {
+	ceiling = math.MaxInt64
+	if within > 0 {
+		if floor, err = tx.MonitorFloor(ctx, within.Seconds()); err != nil {
+			return 0, 0, fmt.Errorf("find where the time window begins: %w", err)
+		}
+	}
+	if before > 0 {
+		if ceiling, err = tx.MonitorFloor(ctx, before.Seconds()); err != nil {
+			return 0, 0, fmt.Errorf("find where the time window ends: %w", err)
+		}
+	}
+	return floor, ceiling, nil
 }
 
 // ResolveWorker turns an id or a name into an id, zero if there is no such worker.

@@ -89,11 +89,8 @@ func (f *InquiryFilter) alternatives() []InquiryFilter {
 // Check says what is wrong with a filter, so that a mistyped one is never applied as
 // something else.
 func (f *InquiryFilter) Check() error {
-	for _, word := range f.Statuses {
-		if !slices.Contains(InquiryStatuses, word) {
-			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word,
-				strings.Join(InquiryStatuses, ", "))
-		}
+	if err := checkWords("status", f.Statuses, InquiryStatuses); err != nil {
+		return err
 	}
 	if f.Limit < 0 || f.Execution < 0 {
 		return fmt.Errorf("%w has a negative number", ErrFilter)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -163,21 +162,9 @@ func (x *Workflows) window(ctx context.Context, tx *store.Tx, arg *store.ViewWor
 	if arg.Before = x.From; arg.Before <= 0 {
 		arg.Before = math.MaxInt64
 	}
-	if f := &x.Filter; f.MaxAge > 0 {
-		floor, err := tx.MonitorFloor(ctx, f.MaxAge.Seconds())
-		if err != nil {
-			return fmt.Errorf("find where the time window begins: %w", err)
-		}
-		arg.Floor = floor
-	}
-	if f := &x.Filter; f.MinAge > 0 {
-		ceiling, err := tx.MonitorFloor(ctx, f.MinAge.Seconds())
-		if err != nil {
-			return fmt.Errorf("find where the time window ends: %w", err)
-		}
-		arg.Before = min(arg.Before, ceiling)
-	}
-	return nil
+	floor, ceiling, err := timeWindow(ctx, tx, x.Filter.MaxAge, x.Filter.MinAge)
+	arg.Floor, arg.Before = floor, min(arg.Before, ceiling)
+	return err
 }
 
 func workflowOf(r *store.ViewWorkflowPageRow) Workflow {
@@ -242,15 +229,13 @@ type WorkflowFilter struct {
 // Check says what is wrong with a filter, so that a mistyped one is never applied
 // as something else.
 func (f *WorkflowFilter) Check() error {
-	for _, word := range f.Statuses {
-		if word != WorkflowPaused && !slices.Contains(attune.Statuses, attune.Status(word)) {
-			var words []string
-			for _, status := range attune.Statuses {
-				words = append(words, string(status))
-			}
-			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word,
-				strings.Join(words, ", "))
-		}
+	var allowed []string
+	for _, status := range attune.Statuses {
+		allowed = append(allowed, string(status))
+	}
+	words := slices.DeleteFunc(slices.Clone(f.Statuses), func(word string) bool { return word == WorkflowPaused })
+	if err := checkWords("status", words, allowed); err != nil {
+		return err
 	}
 	if f.Limit < 0 {
 		return fmt.Errorf("%w has a negative number", ErrFilter)
