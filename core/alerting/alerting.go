@@ -19,7 +19,7 @@ const Interval = 10 * time.Second
 // lock is the name of the lock that one replica at a time holds while it judges.
 const lock = "alerts"
 
-// Measurer reads what rules watch; *monitor.Watcher is one.
+// Measurer reads what rules watch; *Reader is one.
 type Measurer interface {
 	Measure(ctx context.Context) (*Measures, error)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// RecordReader reads what leads from one thing to another; *monitor.Watcher is one.
+// RecordReader reads what leads from one thing to another; *alerting.Reader is one.
 type RecordReader interface {
 	Family(ctx context.Context, id int64) (*monitor.Family, error)
 	Enforcement(ctx context.Context, id int64) (*monitor.EnforcementDetail, error)

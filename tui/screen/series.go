@@ -300,7 +300,7 @@ type attention struct {
 	found    []alerting.Finding
 }
 
-// judge is monitor.Attention of what was read last.
+// judge is alerting.Attention of what was read last.
 func (d *Data) judge(heard *monitor.Broker) []alerting.Finding {
 	a := attention{overview: d.Overview, alerts: d.Alerts, broker: heard, made: true}
 	a.growth, a.grown = d.History.Change(SeriesDead, 5*time.Minute)
