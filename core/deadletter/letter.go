@@ -250,7 +250,7 @@ func (l *Letter) peek() bool {
 	return true
 }
 
-// decode reads a body that must be of one type.
+// decode reads a body of one type.
 func decode[P any](l *Letter, body []byte, kind string, is kind, take func(P)) error {
 	envelope, err := message.Decode[P](body)
 	switch {

@@ -67,9 +67,9 @@ type Resent struct {
 	// after the commit, or leaves them to the sweep. Empty if NewAttempt is set.
 	Messages  []outbox.Message
 	OutboxRow int64
-	// NewAttempt says that the letter was the hand-over of Execution to a worker.
-	// Sending that again could start it twice, so nothing was sent: the caller has
-	// the execution repeated as a new row, in the same transaction if it can.
+	// NewAttempt says that the dead letter was a dispatch of Execution. Sending it again could
+	// start the execution twice, so nothing was sent: the caller repeats the execution as a new
+	// row, in the same transaction if it can.
 	NewAttempt bool
 	Execution  int64
 }

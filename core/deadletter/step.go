@@ -22,8 +22,8 @@ type Step struct {
 	room    int
 }
 
-// MaxOpen is how many letters a replica keeps in hand for which no worker has
-// room. It is less than Prefetch, so that they never hold up those behind them.
+// MaxOpen bounds the open dead letters of a replica, for which no worker has capacity. It is less
+// than Prefetch, so that they never block later deliveries.
 const MaxOpen = 20
 
 // NewStep makes the step. A dead letter belongs to one batch at a time. At most room of them may
@@ -83,8 +83,8 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 	}
 }
 
-// Open says that no worker had room for the execution of the letter, and nothing
-// was decided: the next batch is to try again. It is valid after the batch.
+// Open reports that no worker had capacity for the execution, and that nothing was decided: the
+// next batch must try again. It is valid after the batch.
 func (l *Letter) Open() bool { return l.open }
 
 // patience is how long the execution of a dead letter keeps its slot while it waits for capacity at
