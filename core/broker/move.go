@@ -8,22 +8,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// movePage is how many messages are under way at a time while they are moved.
+// movePage is how many messages are in flight while they are moved.
 const movePage = 100
 
-// ErrMoveReturned says that moved messages reached no queue; they are still where
-// they were.
+// ErrMoveReturned reports that moved messages reached no queue; they are still in the source queue.
 var ErrMoveReturned = errors.New("the exchange routes to no queue")
 
-// MoveMessages moves all messages that wait in a queue through an exchange, in
-// their order, with their ids, routing keys, headers and properties (but for
-// user_id, which the broker lets nobody else send). A message leaves the queue
-// only after the broker has confirmed its copy: whatever interrupts it, none is
-// lost, and at worst a page of them exists twice. The clock of their time to live
-// starts again.
+// MoveMessages moves all ready messages of a queue through an exchange, in order, with their ids,
+// routing keys, headers and properties (except user_id, which only its owner may send). A message
+// leaves the queue only after the broker has confirmed its copy: an interruption loses none, and at
+// worst duplicates one page. The time to live starts again.
 func (b *Broker) MoveMessages(ctx context.Context, queue, exchange string) (moved int, err error) {
-	// Taking and sending have a connection each, because a broker in alarm stops
-	// reading from those that send.
+	// The source and the target have a connection each, because a broker in alarm stops reading
+	// from publishing connections.
 	from, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/move from")
 	if err != nil {
 		return 0, fmt.Errorf("move the messages of queue %s: %w: %w", queue, ErrNotConnected, err)
@@ -77,7 +74,7 @@ func (m *mover) page(ctx context.Context) (int, error) {
 	return len(taken), nil
 }
 
-// take gets a page; what is not acknowledged goes back with the channel.
+// take gets a page; unacknowledged messages return with the channel.
 func (m *mover) take() (taken []amqp.Delivery, err error) {
 	if m.source == nil {
 		if m.source, err = m.from.Channel(); err != nil {

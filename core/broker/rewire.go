@@ -9,18 +9,18 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// HoldingQueue is the queue in which hand-overs to a worker wait while the queue of
-// its hand-overs is recreated.
+// HoldingQueue is the queue that holds the dispatches to a worker while their own queue is
+// recreated.
 func HoldingQueue(worker int64) string { return message.WorkerExecutionsQueue(worker) + ".holding" }
 
-// DeclareQueue declares a durable queue. A *TopologyError says that it exists
-// with other arguments.
+// DeclareQueue declares a durable queue. A *TopologyError reports that it exists with other
+// arguments.
 func (b *Broker) DeclareQueue(ctx context.Context, name string, arguments Table) error {
 	return b.declare(ctx, func(d declarations) { d.queue(name, arguments) })
 }
 
-// DeclareRelay declares a durable fanout exchange through which messages reach
-// one queue with the routing keys that they have.
+// DeclareRelay declares a durable fanout exchange that delivers messages to one queue and keeps
+// their routing keys.
 func (b *Broker) DeclareRelay(ctx context.Context, exchange, queue string) error {
 	return b.declare(ctx, func(d declarations) {
 		d.exchange(exchange, "fanout", false)
@@ -28,7 +28,7 @@ func (b *Broker) DeclareRelay(ctx context.Context, exchange, queue string) error
 	})
 }
 
-// BindQueues makes bindings. One that exists is no error.
+// BindQueues creates bindings. An existing binding is no error.
 func (b *Broker) BindQueues(ctx context.Context, bindings []Binding) error {
 	return b.declare(ctx, func(d declarations) {
 		for _, one := range bindings {
@@ -37,7 +37,7 @@ func (b *Broker) BindQueues(ctx context.Context, bindings []Binding) error {
 	})
 }
 
-// UnbindQueues takes bindings away. One that does not exist is no error.
+// UnbindQueues deletes bindings. A missing binding is no error.
 func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
 	return b.rewire(ctx, func(d *declarer) {
 		for _, one := range bindings {
@@ -47,18 +47,17 @@ func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
 	})
 }
 
-// DeleteExchange deletes an exchange with its bindings. One that does not exist
-// is no error.
+// DeleteExchange deletes an exchange with its bindings. A missing exchange is no error.
 func (b *Broker) DeleteExchange(ctx context.Context, name string) error {
 	return b.rewire(ctx, func(d *declarer) {
 		d.step("no exchange "+name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) })
 	})
 }
 
-// rewire takes away what others declare.
+// rewire deletes declared objects.
 func (b *Broker) rewire(ctx context.Context, list func(*declarer)) error {
 	return b.declare(ctx, func(d declarations) {
-		if steps, ok := d.(*declarer); ok { // a list of declarations takes nothing away
+		if steps, ok := d.(*declarer); ok { // a list of declarations deletes nothing
 			list(steps)
 		}
 	})
