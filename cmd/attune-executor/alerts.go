@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"slices"
 	"time"
 
@@ -15,13 +14,6 @@ import (
 const outputPrometheus = "prometheus"
 
 func newAlertsCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "alerts",
-		Short:   "Look at the alerts and their rules",
-		Example: "  attune-executor alerts list\n  attune-executor alerts rules -o prometheus > attune.rules.yml",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the open alerts, the worst first",
@@ -32,7 +24,7 @@ func newAlertsCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	history := list.Flags().Bool("history", false, "list those that were cleared too, the newest first")
-	list.RunE = func(cmd *cobra.Command, _ []string) error { return a.listAlerts(cmd, *history) }
+	list.RunE = a.connected(func(c *client, _ []string) error { return c.listAlerts(*history) })
 	rules := &cobra.Command{
 		Use:   "rules",
 		Short: "List the alert rules of the configuration, or write them for Prometheus",
@@ -43,54 +35,40 @@ func newAlertsCommand(a *app) *cobra.Command {
 		Annotations: map[string]string{furtherOutputs: outputPrometheus},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return a.alertRules(cmd) },
 	}
-	cmd.AddCommand(list, rules)
-	return cmd
+	return group(&cobra.Command{
+		Use:     "alerts",
+		Short:   "Look at the alerts and their rules",
+		Example: "  attune-executor alerts list\n  attune-executor alerts rules -o prometheus > attune.rules.yml",
+	}, list, rules)
 }
 
-func (a *app) listAlerts(cmd *cobra.Command, history bool) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	all, err := c.monitor().Alerts(cmd.Context())
+func (c *client) listAlerts(history bool) error {
+	all, err := c.monitor().Alerts(c.cmd.Context())
 	if err != nil {
 		return err
 	}
 	if !history {
 		all.Recent = []alerting.Alert{}
 	}
-	if a.output == "table" && all.Note != "" {
-		a.notef("%s", all.Note)
+	if c.output == "table" && all.Note != "" {
+		c.notef("%s", all.Note)
 	}
-	return a.print(cmd, all, func(w io.Writer) error {
+	return c.show(all, func(w *page) {
 		list := slices.Concat(all.Open, all.Recent)
 		if len(list)+len(all.Others) == 0 {
-			return row(w, "nothing needs attention")
+			w.row("nothing needs attention")
+			return
 		}
-		if err := row(w, "SEVERITY", "STATE", "SINCE", "RULE", "SUMMARY", "HINT"); err != nil {
-			return err
-		}
+		w.row("SEVERITY", "STATE", "SINCE", "RULE", "SUMMARY", "HINT")
 		for i := range list {
-			one := &list[i]
-			if one.Behind {
-				continue
-			}
-			if err := row(w, one.Severity, stateText(one), short(all.At.Sub(one.Since)), one.Rule, one.Summary, dash(one.Hint)); err != nil {
-				return err
+			if one := &list[i]; !one.Behind {
+				since := short(all.At.Sub(one.Since))
+				w.row(one.Severity, stateText(one), since, one.Rule, one.Summary, dash(one.Hint))
 			}
 		}
-		for i := range all.Others {
-			one := &all.Others[i]
-			begun := "-"
-			if one.Since != nil {
-				begun = short(all.At.Sub(*one.Since))
-			}
-			if err := row(w, one.Level, "holds", begun, "-", one.Text, dash(one.Hint)); err != nil {
-				return err
-			}
+		for _, one := range all.Others {
+			w.row(one.Level, "holds", ageText(one.Since, all.At), "-", one.Text, dash(one.Hint))
 		}
-		return nil
 	})
 }
 
@@ -119,19 +97,15 @@ func (a *app) alertRules(cmd *cobra.Command) error {
 		return err
 	}
 	rules := alerting.DescribeRules(cfg.Alerts)
-	return a.print(cmd, rules, func(w io.Writer) error {
-		if err := row(w, "RULE", "SEVERITY", "MEASURE", "CONDITION", "FOR", "TARGET", "ENABLED"); err != nil {
-			return err
-		}
-		for _, one := range rules {
-			enabled := "yes"
-			if one.State == alerting.RuleDisabled {
-				enabled = "no"
-			}
-			if err := row(w, one.Name, one.Severity, one.Measure, one.Limit, short(one.For), dash(one.Target), enabled); err != nil {
-				return err
-			}
-		}
-		return nil
+	type rule = alerting.AlertRule
+	return a.write(cmd, rules, func(w *page) {
+		table(w, "", rules,
+			col("RULE", func(one *rule) any { return one.Name }),
+			col("SEVERITY", func(one *rule) any { return one.Severity }),
+			col("MEASURE", func(one *rule) any { return one.Measure }),
+			col("CONDITION", func(one *rule) any { return one.Limit }),
+			col("FOR", func(one *rule) any { return short(one.For) }),
+			col("TARGET", func(one *rule) any { return dash(one.Target) }),
+			col("ENABLED", func(one *rule) any { return yesNo(one.State != alerting.RuleDisabled) }))
 	})
 }

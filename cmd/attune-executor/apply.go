@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,11 +16,11 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/submit"
 )
 
 type applyOptions struct {
-	dryRun, prune, yes, strict bool
+	planFlags
+	prune, strict bool
 }
 
 func newApplyCommand(a *app) *cobra.Command {
@@ -45,10 +43,9 @@ func newApplyCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.apply(cmd, args, options) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would change and write nothing")
+	options.add(flags, "show what would change and write nothing", "do not ask before deleting")
 	flags.BoolVar(&options.prune, "prune", false, "delete rules, triggers, actions, workflows and policies that the folder of a pack no longer has")
 	flags.BoolVar(&options.strict, "strict", false, "refuse warnings like mistakes: write nothing, exit code 2")
-	flags.BoolVar(&options.yes, "yes", false, "do not ask before deleting")
 	return cmd
 }
 
@@ -113,7 +110,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 		Strict: options.strict, Actor: operator(), Source: "attune-executor",
 	}
 	if options.prune && !options.dryRun {
-		if request.PruneOnly, err = a.confirmPrune(cmd, catalogue, request, options.yes); err != nil {
+		if request.PruneOnly, err = c.confirmPrune(catalogue, request, options.yes); err != nil {
 			return a.applyError(cmd, files, options, err)
 		}
 	}
@@ -121,42 +118,35 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 	if err != nil {
 		return a.applyError(cmd, files, options, err)
 	}
-	c.publish(cmd.Context(), a, &committed)
+	c.publish(cmd.Context(), &committed)
 	return a.printApplied(cmd, files, options, result)
 }
 
 // confirmPrune shows what would be deleted and asks a person for the number of it.
-func (a *app) confirmPrune(cmd *cobra.Command, catalogue *catalog.Catalog, request catalog.Request, yes bool) ([]catalog.Name, error) {
+func (c *client) confirmPrune(catalogue *catalog.Catalog, request catalog.Request, yes bool) ([]catalog.Name, error) {
 	request.DryRun = true
-	result, err := catalogue.Apply(cmd.Context(), request)
+	result, err := catalogue.Apply(c.cmd.Context(), request)
 	if err != nil {
 		return nil, err
 	}
 	doomed := []catalog.Name{}
-	var words []string
+	var names []string
 	for _, change := range result.Changes {
 		if change.How == catalog.Deleted {
 			doomed = append(doomed, catalog.Name{Kind: change.Kind, Ref: change.Ref})
-			words = append(words, string(change.Kind)+" "+change.Ref)
+			names = append(names, string(change.Kind)+" "+change.Ref)
 		}
 	}
-	if yes || len(doomed) == 0 {
+	if len(doomed) == 0 {
 		return doomed, nil
 	}
-	what := count(len(doomed), "item")
-	in := cmd.InOrStdin()
-	if !interactive(in) {
-		return nil, refusedErrorf("%s would be deleted (%s): --yes deletes, --dry-run shows the difference", what, clean(strings.Join(words, ", ")))
-	}
-	_, _ = fmt.Fprintf(a.stderr, "delete %s (%s)? type how many: ", what, clean(strings.Join(words, ", ")))
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	if strings.TrimSpace(answer) != strconv.Itoa(len(doomed)) {
-		return nil, refusedErrorf("nothing was applied: the answer is not %d", len(doomed))
-	}
-	return doomed, nil
+	what, list := count(len(doomed), "item"), clean(strings.Join(names, ", "))
+	_, err = c.settle(planFlags{yes: yes}, nil, nil, &question{
+		unasked: fmt.Sprintf("%s would be deleted (%s): --yes deletes, --dry-run shows the difference", what, list),
+		text:    fmt.Sprintf("delete %s (%s)? type how many: ", what, list), want: strconv.Itoa(len(doomed)),
+		nothing: "nothing was applied",
+	})
+	return doomed, err
 }
 
 // applyError says what to do where it is not obvious.
@@ -175,10 +165,7 @@ func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyO
 
 // refuseFiles reports every mistake, as data too if that was asked for.
 func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options applyOptions, mistakes []pack.Mistake) error {
-	out := applied{
-		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Warnings: []string{},
-		NotApplied: append([]string{}, files.Skipped...),
-	}
+	out := newApplied(files, options)
 	for _, warning := range files.Warnings {
 		out.Warnings = append(out.Warnings, warning.String())
 		a.notef("warning: %s", clean(warning.String()))
@@ -187,19 +174,24 @@ func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options apply
 		a.notef("%s", clean(m.String()))
 		out.Mistakes = append(out.Mistakes, fileMistake{m.Place.File, m.Place.Line, m.Place.Column, m.Text})
 	}
-	if err := a.print(cmd, out, func(io.Writer) error { return nil }); err != nil {
+	if err := a.write(cmd, out, func(*page) {}); err != nil {
 		return err
 	}
 	return usageErrorf("%s: nothing was applied", count(len(mistakes), "mistake"))
 }
 
-func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options applyOptions, result catalog.Result) error {
-	out := applied{
+func newApplied(files catalog.Files, options applyOptions) applied {
+	return applied{
 		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Mistakes: []fileMistake{}, Warnings: []string{},
-		NotApplied: append([]string{}, files.Skipped...), Nudged: result.Nudged, Kept: result.Kept,
-		New: result.Count(catalog.Added), Changed: result.Count(catalog.Changed), Unchanged: result.Count(catalog.Unchanged),
-		Deleted: result.Count(catalog.Deleted),
+		NotApplied: append([]string{}, files.Skipped...),
 	}
+}
+
+func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options applyOptions, result catalog.Result) error {
+	out := newApplied(files, options)
+	out.Nudged, out.Kept = result.Nudged, result.Kept
+	out.New, out.Changed = result.Count(catalog.Added), result.Count(catalog.Changed)
+	out.Unchanged, out.Deleted = result.Count(catalog.Unchanged), result.Count(catalog.Deleted)
 	for _, warning := range slices.Concat(files.Warnings, result.Warnings) {
 		out.Warnings = append(out.Warnings, "warning: "+warning.String())
 	}
@@ -216,7 +208,7 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options appl
 			out.Warnings = append(out.Warnings, change.NoEffect())
 		}
 	}
-	err := a.print(cmd, out, out.table)
+	err := a.write(cmd, out, out.table)
 	for _, warning := range out.Warnings {
 		a.notef("%s", clean(warning))
 	}
@@ -233,14 +225,12 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options appl
 }
 
 // table shows what changes. What stays as it is is only counted.
-func (out applied) table(w io.Writer) error {
+func (out applied) table(w *page) {
 	for _, one := range slices.Concat(out.Items, out.Policies) {
 		if one.Change == catalog.Unchanged {
 			continue
 		}
-		if err := row(w, clean(one.line())); err != nil {
-			return err
-		}
+		w.row(clean(one.line()))
 	}
 	summary := fmt.Sprintf("%d new, %d changed, %d unchanged", out.New, out.Changed, out.Unchanged)
 	if out.Deleted > 0 {
@@ -249,7 +239,7 @@ func (out applied) table(w io.Writer) error {
 	if out.DryRun {
 		summary += "; a dry run: nothing was written"
 	}
-	return row(w, summary)
+	w.row(summary)
 }
 
 // line is one item of the difference.
@@ -306,13 +296,6 @@ func (a *app) noteSkipped(names []string) {
 	a.notef("not applied, as they describe nothing that the engine keeps: %s", clean(strings.Join(shown, ", ")))
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // committedMessages keeps what was committed until there is a broker to send
 // it to: most applications have nothing to send.
 type committedMessages struct {
@@ -327,24 +310,20 @@ func (m *committedMessages) Published(row int64, messages []outbox.Message) {
 
 // publish sends what was committed. Where it cannot be sent a running engine
 // does it, so that is no failure.
-func (c *client) publish(ctx context.Context, a *app, committed *committedMessages) {
+func (c *client) publish(ctx context.Context, committed *committedMessages) {
 	if len(committed.rows) == 0 {
 		return
 	}
-	relay, stop, err := c.relay(ctx, "attune-executor apply", nil)
+	p, err := c.openPublisher(ctx, "attune-executor apply")
 	if err == nil {
-		defer stop()
+		defer p.close()
 		for i, row := range committed.rows {
-			relay.Published(row, committed.messages[i])
+			p.relay.Published(row, committed.messages[i])
 		}
-		for _, row := range committed.rows {
-			if err = awaitPublished(ctx, submit.New(c.store, nil), row); err != nil {
-				break
-			}
-		}
+		err = c.awaitPublished(ctx, committed.rows...)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.notef("the broker %s does not answer: whom the changes concern will be told by a running engine",
+		c.notef("the broker %s does not answer: whom the changes concern will be told by a running engine",
 			config.MaskURL(c.cfg.MessageQueue.URL))
 	}
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/telemetry"
 )
 
 func TestEveryCommandHasAnExample(t *testing.T) {
@@ -154,8 +151,8 @@ text: "yes"
 
 func TestRowDropsWhatSteersTheTerminal(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	require.NoError(t, row(&out, "a\x1b[31mred", "b\nc"))
+	var out page
+	out.row("a\x1b[31mred", "b\nc")
 	require.Equal(t, "a [31mred\tb c\n", out.String())
 	require.Equal(t, `"\u001b[31m"`, pretty([]byte(`"\u001b[31m"`)))
 	require.Equal(t, "not  json", pretty([]byte("not \x1bjson")))
@@ -164,56 +161,4 @@ func TestRowDropsWhatSteersTheTerminal(t *testing.T) {
 func TestErrorsAreOneLine(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a; b: c", oneLine("a\n\n  b: c\r\n"))
-}
-
-func TestRunUntilSignal(t *testing.T) {
-	t.Parallel()
-	logger := telemetry.Discard()
-	ok := func(context.Context) error { return nil }
-
-	t.Run("StopsWhenTheContextEnds", func(t *testing.T) {
-		t.Parallel()
-		ctx, cancel := context.WithCancel(t.Context())
-		stopped := false
-		err := runUntilSignal(ctx, logger, 1e9, service{
-			start: func(context.Context) error { cancel(); return nil },
-			stop: func(ctx context.Context) error {
-				stopped = true
-				return ctx.Err() // the end of the outer context must not cut the stop short
-			},
-		})
-		require.NoError(t, err)
-		require.True(t, stopped)
-	})
-
-	t.Run("FailedStart", func(t *testing.T) {
-		t.Parallel()
-		failure := errors.New("no schema")
-		err := runUntilSignal(t.Context(), logger, 1e9, service{start: func(context.Context) error { return failure }, stop: ok})
-		require.ErrorIs(t, err, failure)
-	})
-
-	t.Run("EndedByItself", func(t *testing.T) {
-		t.Parallel()
-		done := make(chan struct{})
-		close(done)
-		err := runUntilSignal(t.Context(), logger, 1e9, service{start: ok, stop: ok, done: done, why: "its name was taken"})
-		var coded *exitError
-		require.ErrorAs(t, err, &coded)
-		require.Equal(t, exitRefused, coded.code)
-		require.ErrorContains(t, err, "its name was taken")
-	})
-
-	t.Run("StopIsBounded", func(t *testing.T) {
-		t.Parallel()
-		ctx, cancel := context.WithCancel(t.Context())
-		err := runUntilSignal(ctx, logger, 1e6, service{
-			start: func(context.Context) error { cancel(); return nil },
-			stop: func(ctx context.Context) error {
-				<-ctx.Done()
-				return fmt.Errorf("stop rounds: %w", context.Cause(ctx))
-			},
-		})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	})
 }

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"io"
+	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -10,13 +11,6 @@ import (
 )
 
 func newConfigCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "config",
-		Short:   "Look at the configuration",
-		Example: "  attune-executor config explain --config attune.yaml",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	changed := false
 	explain := &cobra.Command{
 		Use:   "explain",
@@ -28,8 +22,11 @@ func newConfigCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.explain(cmd, changed) },
 	}
 	explain.Flags().BoolVar(&changed, "changed", false, "only the keys that are set")
-	cmd.AddCommand(explain)
-	return cmd
+	return group(&cobra.Command{
+		Use:     "config",
+		Short:   "Look at the configuration",
+		Example: "  attune-executor config explain --config attune.yaml",
+	}, explain)
 }
 
 func (a *app) explain(cmd *cobra.Command, changed bool) error {
@@ -51,18 +48,62 @@ func (a *app) explain(cmd *cobra.Command, changed bool) error {
 		a.notef("nothing is set: every key has its default, which `attune-executor config explain` shows")
 		entries = []config.Entry{}
 	}
-	return a.print(cmd, entries, func(w io.Writer) error {
+	return a.write(cmd, entries, func(w *page) {
 		if len(entries) == 0 {
-			return nil
+			return
 		}
-		if err := row(w, "KEY", "VALUE", "SOURCE", "NOTE"); err != nil {
-			return err
+		table(w, "", entries,
+			col("KEY", func(e *config.Entry) any { return e.Key }),
+			col("VALUE", func(e *config.Entry) any { return dash(e.Value) }),
+			col("SOURCE", func(e *config.Entry) any { return e.Source }),
+			col("NOTE", func(e *config.Entry) any { return e.Note }))
+	})
+}
+
+// version and commit may be set by the linker (-X main.version=…).
+var version, commit string
+
+// buildInfo is what this binary was made from.
+type buildInfo struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+func readBuildInfo() buildInfo {
+	info := buildInfo{Version: version, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if build, ok := debug.ReadBuildInfo(); ok {
+		if info.Version == "" {
+			info.Version = build.Main.Version
 		}
-		for _, entry := range entries {
-			if err := row(w, entry.Key, dash(entry.Value), entry.Source, entry.Note); err != nil {
-				return err
+		for _, setting := range build.Settings {
+			if setting.Key == "vcs.revision" && info.Commit == "" {
+				info.Commit = setting.Value
 			}
 		}
-		return nil
-	})
+	}
+	if info.Version == "" {
+		info.Version = "(devel)"
+	}
+	if info.Commit == "" {
+		info.Commit = "unknown"
+	}
+	return info
+}
+
+func newVersionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this binary",
+		Example: "  attune-executor version -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info := readBuildInfo()
+			return a.write(cmd, info, func(w *page) {
+				w.row("attune-executor "+info.Version, "commit "+info.Commit, info.Go, info.OS+"/"+info.Arch)
+			})
+		},
+	}
 }

@@ -7,12 +7,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +45,7 @@ func newDemoCommand(a *app) *cobra.Command {
 	flags.IntVar(&cfg.Replicas, "replicas", demo.ReplicasDefault, "engine replicas")
 	flags.IntVar(&cfg.Workers, "workers", demo.WorkersDefault, "workers")
 	flags.StringVar(&cfg.Practice, "incident", "", "practise one incident: "+strings.Join(demo.Practices(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("incident", cobra.FixedCompletions(demo.Practices(), cobra.ShellCompDirectiveNoFileComp))
+	words(cmd, "incident", demo.Practices()...)
 	flags.BoolVar(&noFaults, "no-faults", false, "break nothing")
 	return cmd
 }
@@ -81,9 +79,8 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	} else {
 		cfg.AnswerAfter = peopleAnswerAfter
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once, and its processes with it
 	return showDemo(ctx, cfg, tui)
 }
 

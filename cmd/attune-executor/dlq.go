@@ -1,69 +1,36 @@
 package main
 
 import (
-	"errors"
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/terminal"
 )
 
 func newDeadLettersCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "dlq",
 		Aliases: []string{"dead-letters"},
 		Short:   "Take, look at and decide about messages that died",
 		Long: "Look at dead letters, the messages that expired, were rejected or could not be processed, and decide about those\n" +
 			"that wait for a person. Every one of them is a row of the ledger, with what was known and what was decided.",
 		Example: "  attune-executor dlq list --open\n  attune-executor dlq show 12\n  attune-executor dlq requeue 12 --reason 'the worker is back'",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newDLQListCommand(a), &cobra.Command{
+	}, newDLQListCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
-		Args:    oneArg("the id of a dead letter"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showLetter(cmd, args[0]) },
-	}, newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a), newDLQExportCommand(a), newDLQStatsCommand(a))
-	return cmd
+	}, aDeadLetter, reader((*monitor.Monitor).Letter), letterPage),
+		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a),
+		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
-
-// ageValue is a flag that takes a duration such as 90s or 12h, or days as in 7d.
-type ageValue time.Duration
-
-// String writes the duration, empty for none.
-func (v *ageValue) String() string {
-	if *v == 0 {
-		return ""
-	}
-	return time.Duration(*v).String()
-}
-
-// Set reads the duration.
-func (v *ageValue) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * 24 * float64(time.Hour))
-	}
-	if err != nil || d <= 0 {
-		return errors.New("it is not a time such as 90s, 12h or 7d")
-	}
-	*v = ageValue(d)
-	return nil
-}
-
-// Type names the kind of value in help texts.
-func (v *ageValue) Type() string { return "duration" }
 
 // letterFlags adds the filters that list, discard-all and export share.
 func letterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
@@ -86,197 +53,176 @@ func decisionFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 func newDLQListCommand(a *app) *cobra.Command {
 	filter := monitor.DeadLetterFilter{}
 	cursor := int64(0)
-	cmd := &cobra.Command{
+	cmd := reading(a, &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters, the newest first",
 		Long: "List the dead letters of the ledger, the newest first. Messages that lie in the broker's queue are not in it while no\n" +
 			"engine handles them (dead_letter.enabled false, or none runs): `attune-executor dlq take` takes them into the ledger.",
 		Example: "  attune-executor dlq list --open\n  attune-executor dlq list --decision failed --worker worker-node-01 --since 12h",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
-			if err := filter.Check(); err != nil {
-				return usageErrorf("%w", err)
-			}
-			return a.listLetters(cmd, filter, cursor)
-		},
-	}
+	}, func() error { return checkPage(filter.Limit, &filter) }, func(c *client, _ []string) (*lettersView, error) {
+		list, err := c.monitor().LedgerList(c.cmd.Context(), filter, cursor)
+		return &lettersView{LedgerPage: list, recorded: c.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled}, err
+	}, lettersPage)
 	flags := cmd.Flags()
 	decisionFlags(flags, &filter)
 	letterFlags(flags, &filter)
-	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
-	flags.Int64Var(&cursor, "cursor", 0, "go on below this id")
+	pageFlags(flags, &filter.Limit, &cursor)
 	return cmd
 }
 
-func (a *app) listLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter, cursor int64) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().LedgerList(cmd.Context(), filter, cursor)
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, page, func(w io.Writer) error {
-		if len(page.List) > 0 {
-			if err := letterTable(w, page); err != nil {
-				return err
-			}
-		} else if err := row(w, c.noLetters(page)); err != nil {
-			return err
-		}
-		switch {
-		case page.Bounded:
-			return row(w, fmt.Sprintf("the search stopped at its bound; more may match: --cursor %d goes on", page.Next))
-		case page.Next != 0:
-			return row(w, fmt.Sprintf("more: --cursor %d", page.Next))
-		}
-		return nil
-	})
+// lettersView is a page of dead letters.
+type lettersView struct {
+	*monitor.LedgerPage
+
+	recorded bool // an engine with this configuration records them
 }
 
-// noLetters says why there is nothing to list.
-func (c *client) noLetters(page *monitor.LedgerPage) string {
-	f := page.Filter
-	f.Limit = 0
+func lettersPage(w *page, list *lettersView) {
+	table(w, list.none(), list.List,
+		col("ID", func(e *monitor.LedgerEntry) any { return e.ID }),
+		col("AGE", func(e *monitor.LedgerEntry) any { return age(list.At.Sub(e.At)) }),
+		col("WHAT", func(e *monitor.LedgerEntry) any { return e.What }),
+		col("REASON", func(e *monitor.LedgerEntry) any { return e.Reason }),
+		col("DECISION", func(e *monitor.LedgerEntry) any { return e.Decision }),
+		col("EXECUTION", func(e *monitor.LedgerEntry) any { return idText(e.Execution) }),
+		flexible("ACTION", func(e *monitor.LedgerEntry) any { return dash(e.ActionRef) }),
+		flexible("WORKER", func(e *monitor.LedgerEntry) any { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }))
+	w.more(list.Next, list.Bounded)
+}
+
+// none says why there is nothing to list.
+func (v *lettersView) none() string {
+	f := v.Filter
+	chooses := f.Action+f.Reason+f.Worker+f.Type != "" || f.Execution != 0 || f.MaxAge != 0 || f.MinAge != 0 ||
+		len(f.Decisions) > 0
 	switch {
-	case page.From != 0:
+	case v.From != 0:
 		return "no more dead letters match"
-	case f.Open && f.Action+f.Reason+f.Worker+f.Type == "" && f.Execution == 0 && f.MaxAge == 0 && f.MinAge == 0 && len(f.Decisions) == 0:
+	case f.Open && !chooses:
 		return "no dead letter waits for a person"
-	case !plainFilter(f):
-		return "no dead letter matches; " + countText(page.Open) + " wait for a person"
-	case !c.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled:
+	case chooses || f.Open || f.Decided:
+		return "no dead letter matches; " + countText(v.Open) + " wait for a person"
+	case !v.recorded:
 		return "no dead letters are recorded while message_queue.rabbitmq.dead_letter.enabled is false: `attune-executor dlq take` takes what lies in the queue"
 	default:
 		return "no dead letters: nothing has died, or no engine has handled it yet: `attune-executor dlq take` takes what lies in the queue"
 	}
 }
 
-func plainFilter(f monitor.DeadLetterFilter) bool {
-	return !f.Open && !f.Decided && len(f.Decisions) == 0 && f.Action+f.Reason+f.Worker+f.Type == "" && f.Execution == 0 && f.MaxAge == 0 && f.MinAge == 0
+func letterPage(w *page, d *monitor.LedgerDetail) {
+	now := d.Reading.At
+	ago := func(at *time.Time) string {
+		if at == nil {
+			return ""
+		}
+		return ", " + agoText(*at, now)
+	}
+	w.row("dead letter", d.ID)
+	w.row("what", fmt.Sprintf("%s (%s), %s", d.What, d.Type, count(int(d.Size), "byte")))
+	w.row("died", d.Reason+" in "+dash(d.Queue)+ago(d.Died))
+	w.row("stored", agoText(d.LedgerEntry.At, now))
+	w.row("sent to", dash(d.Exchange)+" with the key "+dash(d.RoutingKey))
+	w.row("message", dash(d.MessageID))
+	w.fact("correlation", d.CorrelationID)
+	if d.LedgerEntry.Execution != nil {
+		w.row("execution", executionThen(d))
+		w.row("now", executionNow(d.ExecutionNow))
+	}
+	if d.WorkerID != nil {
+		w.row("worker", strings.TrimSpace(idText(d.WorkerID)+" "+d.WorkerName))
+	}
+	if d.Open() {
+		w.row("decision", "none: it waits for a person")
+	} else {
+		w.row("decision", d.Decision+" by "+dash(d.DecidedBy)+ago(d.DecidedAt))
+	}
+	w.fact("because", d.Detail)
+	requeue := "is refused"
+	switch d.Verdict.Requeue {
+	case monitor.RequeueRepeats:
+		requeue = "repeats the execution"
+	case monitor.RequeueSends:
+		requeue = "sends the message again"
+	}
+	w.row("requeue", requeue+": "+d.Verdict.Why)
+	w.row("advice", adviceText(d))
+	for _, document := range []struct {
+		name string
+		text json.RawMessage
+	}{{"deaths", d.XDeath}, {"headers", d.Headers}, {"evidence", d.Evidence}} {
+		if string(document.text) != "null" {
+			w.document(document.name, document.text)
+		}
+	}
+	title := "body"
+	if d.Body.Cut {
+		title += fmt.Sprintf(", its beginning (%d bytes in all: `attune-executor dlq export` has them)", d.Size)
+	}
+	if d.Body.Format == "empty" {
+		w.row("\nthe body is empty")
+	} else {
+		w.text("\n" + title + "\n" + strings.TrimRight(bodyText(d.Body), "\n"))
+	}
 }
 
-// tableWidth is what a table of dead letters fits into.
-const tableWidth = 80
-
-func letterTable(w io.Writer, page *monitor.LedgerPage) error {
-	cells := [][]string{{"ID", "AGE", "WHAT", "REASON", "DECISION", "EXECUTION", "ACTION", "WORKER"}}
-	for i := range page.List {
-		e := &page.List[i]
-		cells = append(cells, []string{
-			strconv.FormatInt(e.ID, 10), age(page.At.Sub(e.At)), e.What, e.Reason, e.Decision, idText(e.Execution), dash(e.ActionRef), letterWorker(e),
-		})
+func executionThen(d *monitor.LedgerDetail) string {
+	text := idText(d.LedgerEntry.Execution)
+	if d.ActionRef != "" {
+		text += " of " + d.ActionRef
 	}
-	for _, line := range fit(cells, 6, 7) {
-		if err := row(w, line...); err != nil {
-			return err
-		}
+	if d.Attempt != nil {
+		text += ", hand-over " + idText(d.Attempt)
 	}
-	return nil
+	if d.StatusThen != "" {
+		text += ", was " + d.StatusThen
+	}
+	return text
 }
 
-// fit cuts the flexible columns, which come last, so that a line of the table is
-// no wider than tableWidth.
-func fit(cells [][]string, flexible ...int) [][]any {
-	used := 2 * (len(cells[0]) - 1)
-	widest := make([]int, len(cells[0]))
-	for _, line := range cells {
-		for i, cell := range line {
-			line[i] = clean(cell)
-			widest[i] = max(widest[i], len([]rune(line[i])))
-		}
+func executionNow(x *monitor.LetterExecution) string {
+	if x == nil {
+		return "it does not exist"
 	}
-	for i, n := range widest {
-		if i < flexible[0] {
-			used += n
-		}
+	text := fmt.Sprintf("%s, hand-over %d", x.Status, x.Attempt)
+	if x.Reason != "" {
+		text += " (" + x.Reason + ")"
 	}
-	for left, i := tableWidth-used, 0; i < len(flexible); i++ {
-		share := max(left/(len(flexible)-i), 6)
-		if i+1 < len(flexible) { // what the last column does not need is the others'
-			share = max(share, left-widest[flexible[i+1]])
-		}
-		widest[flexible[i]] = min(widest[flexible[i]], share)
-		left -= widest[flexible[i]]
+	if x.RepeatedBy != 0 {
+		text += fmt.Sprintf(", repeated by execution %d", x.RepeatedBy)
 	}
-	out := make([][]any, len(cells))
-	for n, line := range cells {
-		for i, cell := range line {
-			out[n] = append(out[n], cut(cell, widest[i]))
-		}
-	}
-	return out
+	return text
 }
 
-// cut shortens a text in its middle, since names differ at their ends.
-func cut(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width || width < 3 {
+func adviceText(d *monitor.LedgerDetail) string {
+	switch {
+	case d.Verdict.Advice == monitor.AdviseRequeue:
+		return fmt.Sprintf("requeue it: `attune-executor dlq requeue %d`", d.ID)
+	case d.Verdict.Advice == monitor.AdviseDiscard && d.Open():
+		return fmt.Sprintf("discard it: `attune-executor dlq discard %d`", d.ID)
+	case d.Verdict.Advice == monitor.AdviseExport:
+		return "keep a copy (`attune-executor dlq export`), then discard it"
+	case d.Verdict.Advice == monitor.AdviseWait:
+		return "wait: the engine is about to decide"
+	case d.Verdict.Advice == monitor.AdviseRetry:
+		return fmt.Sprintf("if it is to run again: `attune-executor execution retry %d`", d.ExecutionNow.RepeatedBy)
+	}
+	return "nothing to do"
+}
+
+// maxDump is how many bytes of a binary body are shown.
+const maxDump = 1024
+
+func bodyText(b monitor.LetterBody) string {
+	switch b.Format {
+	case "json":
+		return terminal.Visible(pretty(b.JSON))
+	case "text":
+		return terminal.Visible(b.Text)
+	default:
+		text := hex.Dump(b.Base64[:min(len(b.Base64), maxDump)])
+		if len(b.Base64) > maxDump {
+			text += fmt.Sprintf("… %d bytes more\n", b.Size-maxDump)
+		}
 		return text
 	}
-	head := (width - 1) / 2
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
-}
-
-// age writes how long ago something was in few digits.
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return strconv.Itoa(max(int(d.Seconds()), 0)) + "s"
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + "m"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + "h"
-	default:
-		return strconv.Itoa(int(d.Hours()/24)) + "d"
-	}
-}
-
-func idText(id *int64) string {
-	if id == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*id, 10)
-}
-
-func letterWorker(e *monitor.LedgerEntry) string {
-	if e.WorkerName != "" {
-		return e.WorkerName
-	}
-	return idText(e.WorkerID)
-}
-
-// management connects to the management API, nil where none is configured. The
-// caller closes it.
-func (c *client) management() (*broker.Management, string, error) {
-	if c.cfg.MessageQueue.ManagementURL == "" {
-		return nil, "", nil
-	}
-	vhost, err := broker.VHostOf(c.cfg.MessageQueue.URL)
-	if err != nil {
-		return nil, "", usageErrorf("%w: correct message_queue.url (%s)", err, c.cfg.Source("message_queue.url"))
-	}
-	m, err := broker.NewManagement(c.cfg.MessageQueue.ManagementURL, vhost, doctorPatience)
-	if err != nil {
-		return nil, "", usageErrorf("%w: correct message_queue.management_url (%s)", err, c.cfg.Source("message_queue.management_url"))
-	}
-	return m, vhost, nil
-}
-
-// letterID reads the id of a dead letter.
-func letterID(text string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return 0, usageErrorf("%q is not the id of a dead letter", text)
-	}
-	return id, nil
-}
-
-func noLetter(id int64) error {
-	return failedErrorf("there is no dead letter %d: `attune-executor dlq list` shows the newest", id)
 }

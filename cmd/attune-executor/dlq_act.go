@@ -1,33 +1,22 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 )
-
-// someLetters asks for ids of dead letters.
-func someLetters(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return fmt.Errorf("%s needs the id of a dead letter, or several", cmd.Name())
-	}
-	return nil
-}
 
 func newDLQRequeueCommand(a *app) *cobra.Command {
 	reason, yes := "", false
@@ -38,7 +27,7 @@ func newDLQRequeueCommand(a *app) *cobra.Command {
 			"execution twice: its execution is repeated as a new one once it has ended. Every other message goes back to where it was\n" +
 			"sent to. What would be of no use is refused, with why; --yes does it all the same if it can be done.",
 		Example: "  attune-executor dlq requeue 12 --reason 'the worker is back'\n  attune-executor dlq requeue 12 13 14 -o json",
-		Args:    someLetters,
+		Args:    some(aDeadLetter),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.requeueLetters(cmd, args, reason, yes) },
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
@@ -53,89 +42,44 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 		Short:   "Decide that nothing is done about dead letters",
 		Long:    "Decide that nothing is done about dead letters that wait for a person. The rows keep everything.",
 		Example: "  attune-executor dlq discard 12 --reason 'a test of ours'",
-		Args:    someLetters,
+		Args:    some(aDeadLetter),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.discardLetters(cmd, args, reason) },
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
 	return cmd
 }
 
-// letterView is what `dlq requeue` and `dlq discard` print.
-type letterView[R any] struct {
-	Done     []R       `json:"done"`
-	Refused  []refusal `json:"refused"`
-	Delivery string    `json:"delivery,omitempty"`
-}
-
-// eachLetter acts on one letter after the other until the database is away.
-func eachLetter[R any](ctx context.Context, ids []int64, act func(id int64) (R, error)) (view letterView[R], problems []error) {
-	view = letterView[R]{Done: []R{}, Refused: []refusal{}}
-	for _, id := range ids {
-		receipt, problem := act(id)
-		if problem == nil {
-			view.Done = append(view.Done, receipt)
-			continue
-		}
-		problem = letterProblem(id, problem)
-		view.Refused = append(view.Refused, refusal{id, problem.Error()})
-		problems = append(problems, problem)
-		if store.IsAway(problem) || ctx.Err() != nil {
-			break // the others would say the same
-		}
-	}
-	return view, problems
-}
-
-func letterIDs(args []string) ([]int64, error) {
-	ids := make([]int64, len(args))
-	for i, text := range args {
-		id, err := letterID(text)
-		if err != nil {
-			return nil, err
-		}
-		ids[i] = id
-	}
-	return ids, nil
-}
-
 func (a *app) requeueLetters(cmd *cobra.Command, args []string, reason string, yes bool) error {
-	ids, err := letterIDs(args)
+	ids, err := aDeadLetter.ids(args)
 	if err != nil {
 		return err
 	}
-	d, err := a.openDesk(cmd, true)
+	t, err := a.openTriage(cmd, true)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	var sent triage.Sent
-	look, requeue := d.monitor(), d.RequeueIfUseful // what it is of no use for may have changed since it was looked at
+	defer t.close()
+	requeue := t.RequeueIfUseful // what it is of no use for may have changed since it was looked at
 	if yes {
-		requeue = d.Requeue
+		requeue = t.Requeue
 	}
-	view, problems := eachLetter(cmd.Context(), ids, func(id int64) (*triage.RequeueReceipt, error) {
-		if err := useless(cmd.Context(), look, id, yes); err != nil {
-			return nil, err
-		}
-		receipt, err := requeue(cmd.Context(), id, reason)
-		if err == nil {
-			sent.Rows = append(sent.Rows, receipt.Rows...)
-		}
-		return receipt, err
-	})
-	view.Delivery = d.delivery(cmd.Context(), a, sent)
-	err = a.print(cmd, view, func(w io.Writer) error {
-		for _, r := range view.Done {
-			if err := row(w, requeuedText(r)); err != nil {
-				return err
+	return runEach(t, ids, eachAction[*triage.RequeueReceipt]{
+		what: "dead letter", done: "requeued", field: "done", problem: letterProblem,
+		run: func(id int64) (*triage.RequeueReceipt, error) {
+			if err := useless(cmd.Context(), t.monitor(), id, yes); err != nil {
+				return nil, err
 			}
-		}
-		return nil
+			return requeue(cmd.Context(), id, reason)
+		},
+		line: func(r *triage.RequeueReceipt) string {
+			if r.Repeated != nil {
+				return fmt.Sprintf("dead letter %d: execution %d repeats execution %d of %s, attempt %d (audit %d)",
+					r.Letter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt, r.Audit)
+			}
+			return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.Letter, r.Exchange, r.RoutingKey, r.Audit)
+		},
+		sent: func(r *triage.RequeueReceipt) triage.Sent { return r.Sent },
 	})
-	if err != nil {
-		return err
-	}
-	return a.letterVerdict(len(args), "requeued", problems)
 }
 
 // useless refuses a requeue that can be done and is of no use.
@@ -156,55 +100,23 @@ func useless(ctx context.Context, look *alerting.Reader, id int64, yes bool) err
 	return refusedErrorf("dead letter %d: %s: --yes requeues it all the same", id, letter.Verdict.Why)
 }
 
-func requeuedText(r *triage.RequeueReceipt) string {
-	if r.Repeated != nil {
-		return fmt.Sprintf("dead letter %d: execution %d repeats execution %d of %s, attempt %d (audit %d)",
-			r.Letter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt, r.Audit)
-	}
-	return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.Letter, r.Exchange, r.RoutingKey, r.Audit)
-}
-
 func (a *app) discardLetters(cmd *cobra.Command, args []string, reason string) error {
-	ids, err := letterIDs(args)
+	ids, err := aDeadLetter.ids(args)
 	if err != nil {
 		return err
 	}
-	d, err := a.openDesk(cmd, false)
+	t, err := a.openTriage(cmd, false)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	view, problems := eachLetter(cmd.Context(), ids, func(id int64) (*triage.DiscardReceipt, error) {
-		return d.Discard(cmd.Context(), id, reason)
+	defer t.close()
+	return runEach(t, ids, eachAction[*triage.DiscardReceipt]{
+		what: "dead letter", done: "discarded", field: "done", problem: letterProblem,
+		run: func(id int64) (*triage.DiscardReceipt, error) { return t.Discard(cmd.Context(), id, reason) },
+		line: func(r *triage.DiscardReceipt) string {
+			return fmt.Sprintf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)
+		},
 	})
-	err = a.print(cmd, view, func(w io.Writer) error {
-		for _, r := range view.Done {
-			if err := row(w, fmt.Sprintf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return a.letterVerdict(len(args), "discarded", problems)
-}
-
-// letterVerdict is the error of an act on several letters: the one there was, or
-// how many there were once each has been told.
-func (a *app) letterVerdict(asked int, done string, problems []error) error {
-	if len(problems) == 0 || asked == 1 {
-		return errors.Join(problems...)
-	}
-	worst := exitRefused
-	for _, problem := range problems {
-		a.notef("error: %s", oneLine(problem.Error()))
-		if code := a.exitCode(problem); code != exitRefused && worst != exitUnreachable {
-			worst = code
-		}
-	}
-	return &exitError{worst, fmt.Errorf("%d of %s not %s", len(problems), count(asked, "dead letter"), done)}
 }
 
 // letterProblem says why nothing was done about a letter, what to do, and by its
@@ -213,7 +125,7 @@ func letterProblem(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
 	case errors.Is(err, triage.ErrNoLetter):
-		return noLetter(id)
+		return aDeadLetter.missing(id)
 	case isAlready:
 		return refusedErrorf("dead letter %d: %w: `attune-executor execution retry %d` repeats that one once it has ended", id, err, already.By)
 	case errors.Is(err, triage.ErrNotEnded):
@@ -226,16 +138,14 @@ func letterProblem(id int64, err error) error {
 		return refusedErrorf("%w", err)
 	case errors.Is(err, triage.ErrNoMessage):
 		return refusedErrorf("%w: keep a copy with `attune-executor dlq export`, then discard it", err)
-	case store.ClassOf(err) == store.ClassUnknown:
-		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled) && store.ClassOf(err) != store.ClassUnknown:
 		return failedErrorf("interrupted before dead letter %d: the same again is safe", id)
 	}
-	return err
+	return unknownOutcome(err)
 }
 
 func newDLQDiscardAllCommand(a *app) *cobra.Command {
-	filter, note, dryRun, yes := monitor.DeadLetterFilter{}, "", false, false
+	filter, note, plan := monitor.DeadLetterFilter{}, "", planFlags{}
 	cmd := &cobra.Command{
 		Use: "discard-all", Aliases: []string{"purge"},
 		Short: "Discard all dead letters that wait and match",
@@ -252,47 +162,33 @@ func newDLQDiscardAllCommand(a *app) *cobra.Command {
 			return a.discardAllLetters(cmd, triage.DiscardOrder{
 				Reason: filter.Reason, Action: filter.Action, Worker: filter.Worker, Type: filter.Type, Execution: filter.Execution,
 				MaxAge: filter.MaxAge, MinAge: filter.MinAge, Note: note,
-			}, dryRun, yes)
+			}, plan)
 		},
 	}
 	letterFlags(cmd.Flags(), &filter)
 	cmd.Flags().StringVar(&note, "note", "", "why, for those who look at what was done")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be discarded and do nothing")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	plan.add(cmd.Flags(), "show what would be discarded and do nothing", "do not ask")
 	return cmd
 }
 
-// discardPlanView is a plan that is not run.
-type discardPlanView struct {
-	*triage.DiscardPlan
-
-	DryRun bool `json:"dry_run"`
-}
-
-func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, dryRun, yes bool) error {
-	d, err := a.openDesk(cmd, false)
+func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, flags planFlags) error {
+	t, err := a.openTriage(cmd, false)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer t.close()
+	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	plan, err := d.PlanDiscard(ctx, order)
+	plan, err := t.PlanDiscard(ctx, order)
 	if err != nil {
 		return err
 	}
-	if dryRun {
-		return a.print(cmd, discardPlanView{plan, true}, func(w io.Writer) error { return discardPlanTable(w, plan) })
+	run, err := t.settle(flags, plan, func(w *page) { discardPlanPage(w, plan) }, discardQuestion(plan))
+	if !run || err != nil {
+		return err
 	}
-	if !yes && plan.Letters > 0 {
-		in := cmd.InOrStdin()
-		if err := confirmDiscard(in, a.stderr, interactive(in), plan); err != nil {
-			return err
-		}
-	}
-	receipt, err := d.DiscardMany(ctx, plan)
-	printErr := a.print(cmd, receipt, func(w io.Writer) error { return discardTable(w, receipt, plan) })
+	receipt, err := t.DiscardMany(ctx, plan)
+	printErr := t.show(receipt, func(w *page) { discardPage(w, receipt, plan) })
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "dead letter"))
@@ -302,63 +198,47 @@ func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, d
 	return printErr
 }
 
-// fewLetters is how many letters a plain yes is enough for.
-const fewLetters = 50
-
-// confirmDiscard asks a person: for a yes, or for the number when they are many.
-// Without a person it refuses.
-func confirmDiscard(in io.Reader, out io.Writer, person bool, plan *triage.DiscardPlan) error {
-	if !person {
-		return refusedErrorf("%s would be discarded: --yes does it, --dry-run shows which", count(plan.Letters, "dead letter"))
-	}
-	if err := discardGroups(out, plan); err != nil {
-		return err
-	}
-	want, ask := "y", "y or n"
-	if plan.Letters > fewLetters {
-		want, ask = strconv.Itoa(plan.Letters), "type the number"
-	}
-	_, _ = fmt.Fprintf(out, "discard %s? %s: ", count(plan.Letters, "dead letter"), ask)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if !strings.EqualFold(strings.TrimSpace(answer), want) {
-		return refusedErrorf("nothing was discarded: the answer is not %s", want)
-	}
-	return nil
-}
-
-func discardGroups(w io.Writer, plan *triage.DiscardPlan) error {
-	cells := [][]string{{"COUNT", "OLDEST", "REASON", "TYPE"}}
-	for _, g := range plan.Groups {
-		cells = append(cells, []string{strconv.Itoa(g.Count), age(plan.At.Sub(g.Oldest)), g.Reason, g.Type})
-	}
-	for _, line := range fit(cells, 2, 3) {
-		if err := row(w, line...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func discardPlanTable(w io.Writer, plan *triage.DiscardPlan) error {
+// discardQuestion asks for a yes, or for the number when they are many; nil: there is nothing to discard.
+func discardQuestion(plan *triage.DiscardPlan) *question {
 	if plan.Letters == 0 {
-		return row(w, "no dead letter that waits matches")
+		return nil
 	}
-	if err := discardGroups(w, plan); err != nil {
-		return err
+	var w page
+	discardGroups(&w, plan)
+	what := count(plan.Letters, "dead letter")
+	want, ask := howMany(plan.Letters)
+	return &question{
+		unasked: what + " would be discarded: --yes does it, --dry-run shows which",
+		text:    fmt.Sprintf("%sdiscard %s? %s: ", &w, what, ask),
+		want:    want, nothing: "nothing was discarded",
 	}
+}
+
+func discardGroups(w *page, plan *triage.DiscardPlan) {
+	table(w, "", plan.Groups,
+		col("COUNT", func(g *triage.DiscardGroup) any { return g.Count }),
+		col("OLDEST", func(g *triage.DiscardGroup) any { return age(plan.At.Sub(g.Oldest)) }),
+		flexible("REASON", func(g *triage.DiscardGroup) any { return g.Reason }),
+		flexible("TYPE", func(g *triage.DiscardGroup) any { return g.Type }))
+}
+
+func discardPlanPage(w *page, plan *triage.DiscardPlan) {
+	if plan.Letters == 0 {
+		w.row("no dead letter that waits matches")
+		return
+	}
+	discardGroups(w, plan)
 	text := count(plan.Letters, "dead letter") + " would be discarded"
 	if plan.More {
 		text += ", and more match: the same again goes on"
 	}
-	return row(w, text)
+	w.row(text)
 }
 
-func discardTable(w io.Writer, r *triage.DiscardManyReceipt, plan *triage.DiscardPlan) error {
+func discardPage(w *page, r *triage.DiscardManyReceipt, plan *triage.DiscardPlan) {
 	if r.Planned == 0 {
-		return row(w, fmt.Sprintf("no dead letter that waits matches (audit %d)", r.Audit))
+		w.rowf("no dead letter that waits matches (audit %d)", r.Audit)
+		return
 	}
 	line := fmt.Sprintf("discard: %d planned, %d discarded, %d already decided", r.Planned, r.Discarded, r.AlreadyDecided)
 	if r.Left > 0 {
@@ -368,5 +248,129 @@ func discardTable(w io.Writer, r *triage.DiscardManyReceipt, plan *triage.Discar
 	if plan.More {
 		line += ": more match, the same again goes on"
 	}
-	return row(w, line)
+	w.row(line)
+}
+
+func newDLQTakeCommand(a *app) *cobra.Command {
+	order, plan := triage.TakeOrder{}, planFlags{}
+	cmd := &cobra.Command{
+		Use:   "take",
+		Short: "Take messages from the broker's queue of dead letters into the ledger",
+		Long: "Take messages from the broker's queue of dead letters into the ledger, in their order, as rows that wait for a person.\n" +
+			"An engine does that by itself while message_queue.rabbitmq.dead_letter.enabled is true. It takes no more\n" +
+			"messages than are ready when it begins. Each row is committed before its message is acknowledged, and no message is\n" +
+			"returned on purpose: filters do not choose messages, they choose the rows that the last line names for the next\n" +
+			"command. If you interrupt it, run the same command again.",
+		Example: "  attune-executor dlq take --dry-run\n  attune-executor dlq take --first 100 --yes\n" +
+			"  attune-executor dlq take --queue worker.7.executions --note 'worker 7 is gone'\n  attune-executor dlq take --action 'core.http*' --yes",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case order.First < 0:
+				return usageErrorf("--first must not be negative")
+			case order.Rate <= 0:
+				return usageErrorf("--rate must be above 0")
+			}
+			return a.takeLetters(cmd, order, plan)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&order.Queue, "queue", message.QueueDeadLetter, "take from this queue, such as that of a worker that is gone")
+	flags.IntVar(&order.First, "first", 0, "take so many at most, 0 for all")
+	flags.Float64Var(&order.Rate, "rate", triage.TakeRate, "take so many in a second")
+	flags.StringVar(&order.Match.Reason, "reason", "", "name the rows that died for this reason")
+	flags.StringVar(&order.Match.Action, "action", "", "name the rows about actions whose ref matches; * stands for anything")
+	flags.StringVar(&order.Match.Worker, "worker", "", "name the rows that were on their way to the worker with this id")
+	flags.StringVar(&order.Match.Type, "type", "", "name the rows of this message type")
+	flags.Int64Var(&order.Match.Execution, "execution", 0, "name the rows about this execution")
+	flags.StringVar(&order.Note, "note", "", "why, for the audit")
+	plan.add(flags, "show what would be taken and do nothing", "do not ask")
+	return cmd
+}
+
+func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, flags planFlags) error {
+	t, err := a.openTriage(cmd, true)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	operator := t.With(t.publisher.link)
+	plan, err := operator.PlanTake(ctx, order)
+	if err != nil {
+		return takeProblem(err)
+	}
+	run, err := t.settle(flags, plan, func(w *page) { w.row(takePlanText(plan)) }, takeQuestion(plan))
+	if !run || err != nil {
+		return err
+	}
+	receipt, err := operator.Take(ctx, plan)
+	if receipt == nil {
+		return takeProblem(err)
+	}
+	printErr := t.show(receipt, func(w *page) { takePage(w, receipt, order.Match) })
+	switch {
+	case err != nil:
+		return failedErrorf("stopped with %d of %s left: %w: the same command goes on", receipt.Left, count(receipt.Planned, "message"), err)
+	case receipt.Stopped != "":
+		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "message"))
+	}
+	return printErr
+}
+
+// takeQuestion is nil where nothing would be taken.
+func takeQuestion(plan *triage.TakePlan) *question {
+	if plan.Bound == 0 {
+		return nil
+	}
+	return &question{
+		unasked: fmt.Sprintf("%s would be taken from %s: --yes does it, --dry-run shows more",
+			count(plan.Bound, "message"), plan.Queue),
+		text: takePlanText(plan) + "\ntake them? y or n: ", want: "y", nothing: "nothing was taken",
+	}
+}
+
+// takeProblem says why nothing was taken, and by its code what kind of problem it is.
+func takeProblem(err error) error {
+	locked, isLocked := errors.AsType[*triage.LockedError](err)
+	switch {
+	case isLocked:
+		return refusedErrorf("another operator acts on that queue: %w", locked)
+	case errors.Is(err, triage.ErrQueueMissing):
+		return failedErrorf("%w: an engine declares attune.dlx.queue when it starts", err)
+	case errors.Is(err, broker.ErrNotConnected):
+		return &exitError{exitUnreachable, fmt.Errorf("%w: nothing was taken", err)}
+	}
+	return err
+}
+
+func takePlanText(p *triage.TakePlan) string {
+	text := fmt.Sprintf("%s ready in %s with %s; the first %d would be taken into the ledger",
+		count(p.Ready, "message"), p.Queue, count(p.Consumers, "consumer"), p.Bound)
+	if p.Consumers > 0 {
+		text += "; others consume this queue, and each message goes to one of you"
+	}
+	return text
+}
+
+func takePage(w *page, r *triage.TakeReceipt, match triage.LetterMatch) {
+	after := "unknown"
+	if r.After >= 0 {
+		after = fmt.Sprint(r.After)
+	}
+	lines := []string{fmt.Sprintf("planned %d: %d taken (%d new, %d known, %d probes), %d gone, %d left; %s %d -> %s (audit %d)",
+		r.Planned, r.Taken, r.New, r.Known, r.Probes, r.Absent, r.Left, r.Queue, r.Before, after, r.Audit)}
+	if match != (triage.LetterMatch{}) {
+		ids := strings.Trim(fmt.Sprint(r.Matched), "[]")
+		if r.Matching > len(r.Matched) {
+			ids += " ..."
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s", count(r.Matching, "matching row"), cmp.Or(ids, "none")))
+	} else if r.New > 0 {
+		lines = append(lines, "`attune-executor dlq list --open` shows them")
+	}
+	for _, text := range lines {
+		w.row(text)
+	}
 }

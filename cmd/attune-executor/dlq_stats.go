@@ -2,18 +2,15 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,9 +52,8 @@ func (a *app) exportLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter,
 		return err
 	}
 	defer c.store.Close()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	out := cmd.OutOrStdout()
 	if file != "" {
 		made, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -93,53 +89,45 @@ func (a *app) exportLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter,
 
 func newDLQStatsCommand(a *app) *cobra.Command {
 	since, by := ageValue(monitor.DefaultStatsWindow), "reason"
-	cmd := &cobra.Command{
+	cmd := reading(a, &cobra.Command{
 		Use:   "stats",
 		Short: "Count what died and what work was lost, over time",
 		Long: "Count the dead letters and the work that its worker did not do, as the engine decided about it, over the last day or\n" +
 			"what --since says, by the reason for which letters died, by action, worker, cause of the loss, or hour (day beyond\n" +
 			"three days). At most the latest 50000 of either are counted.",
 		Example: "  attune-executor dlq stats --since 7d --by worker\n  attune-executor dlq stats -o json | jq .by_cause",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := (&monitor.LedgerStats{}).Tallies(by); err != nil {
-				return usageErrorf("--by %s: %w", by, err)
-			}
-			return a.letterStats(cmd, time.Duration(since), by)
-		},
-	}
+	}, func() error {
+		if _, err := (&monitor.LedgerStats{}).Tallies(by); err != nil {
+			return usageErrorf("--by %s: %w", by, err)
+		}
+		return nil
+	}, func(c *client, _ []string) (*monitor.LedgerStats, error) {
+		return c.letterStats(time.Duration(since))
+	}, func(w *page, stats *monitor.LedgerStats) { statsPage(w, stats, by) })
 	cmd.Flags().Var(&since, "since", "how far to look back, such as 12h or 7d")
 	cmd.Flags().StringVar(&by, "by", by, "reason, action, worker, cause or hour")
-	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"reason", "action", "worker", "cause", "hour"}, cobra.ShellCompDirectiveNoFileComp))
+	words(cmd, "by", "reason", "action", "worker", "cause", "hour")
 	return cmd
 }
 
-func (a *app) letterStats(cmd *cobra.Command, since time.Duration, by string) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
+func (c *client) letterStats(since time.Duration) (*monitor.LedgerStats, error) {
 	deps := monitor.Deps{Store: c.store}
-	management, vhost, err := c.management()
+	management, vhost, err := openManagement(c.cfg, doctorPatience)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if management != nil {
 		defer management.Close()
 		deps.Broker = monitor.NewManagementReader(management, vhost)
 	}
-	stats, err := monitor.New(monitor.Config{}, deps).LedgerStats(cmd.Context(), since)
+	stats, err := monitor.New(monitor.Config{}, deps).LedgerStats(c.cmd.Context(), since)
 	if errors.Is(err, monitor.ErrFilter) {
-		return usageErrorf("--since %s: %w", since, err)
+		err = usageErrorf("--since %s: %w", since, err)
 	}
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, stats, func(w io.Writer) error { return statsTable(w, stats, by) })
+	return stats, err
 }
 
-func statsTable(w io.Writer, s *monitor.LedgerStats, by string) error {
+func statsPage(w *page, s *monitor.LedgerStats, by string) {
 	depth := "unknown"
 	if s.Queue != nil && !s.Queue.Uncounted {
 		depth = fmt.Sprintf("%d, %s", s.Queue.Ready, count(int(s.Queue.Consumers), "handler"))
@@ -148,84 +136,50 @@ func statsTable(w io.Writer, s *monitor.LedgerStats, by string) error {
 	if s.Oldest != nil {
 		open += ", the first for " + age(s.At.Sub(*s.Oldest))
 	}
-	lines := [][2]string{
-		{"in the queue", depth},
-		{"waiting for a person", open},
-		{"pace", strconv.FormatFloat(s.PerMinute, 'f', 1, 64) + " a minute over the last " + age(monitor.RatePace)},
-		{"letters", countText(s.Letters) + " in " + age(s.Window)},
-		{"lost work", countText(s.Lost) + " in " + age(s.Window)},
-	}
+	w.row("in the queue", depth)
+	w.row("waiting for a person", open)
+	w.row("pace", strconv.FormatFloat(s.PerMinute, 'f', 1, 64)+" a minute over the last "+age(monitor.RatePace))
+	w.row("letters", countText(s.Letters)+" in "+age(s.Window))
+	w.row("lost work", countText(s.Lost)+" in "+age(s.Window))
 	if s.Latency != nil {
-		lines = append(lines, [2]string{"death to ledger", short(*s.Latency) + " on average"})
+		w.row("death to ledger", short(*s.Latency)+" on average")
 	}
-	for _, line := range lines {
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
-	tallies, err := s.Tallies(by)
-	if err != nil {
-		return err
-	}
-	return tallyTable(w, s, by, tallies)
+	w.row()
+	tallies, _ := s.Tallies(by) // by was checked
+	tallyTable(w, s, by, tallies)
 }
 
-func tallyTable(w io.Writer, s *monitor.LedgerStats, by string, tallies []monitor.LedgerTally) error {
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
-	}
-	if len(tallies) == 0 {
-		what := map[string]string{"reason": "nothing died", "cause": "no work was lost"}[by]
-		return row(w, cmp.Or(what, "nothing died and no work was lost")+" in the last "+age(s.Window))
-	}
-	name := strings.ToUpper(by)
+// tallyTable leaves out what a grouping does not have: a reason is of letters only, a cause of lost work only.
+func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.LedgerTally) {
+	type tally = monitor.LedgerTally
+	none := map[string]string{"reason": "nothing died", "cause": "no work was lost"}[by]
+	title := strings.ToUpper(by)
 	if by == "hour" {
-		name = strings.ToUpper(s.Unit)
+		title = strings.ToUpper(s.Unit)
 	}
-	cells := [][]string{{name, "LETTERS", "OPEN", "LOST", "MEAN AGE", "NEWEST", "DECIDED", "OUTCOME"}}
-	for _, t := range tallies {
-		mean := "-"
-		if t.MeanAge != nil {
-			mean = age(*t.MeanAge)
-		}
-		label := t.Name
-		if t.WorkerName != "" {
-			label = t.WorkerName
-		}
-		cells = append(cells, []string{
-			cut(clean(label), 22), strconv.FormatInt(t.Letters, 10), strconv.FormatInt(t.Open, 10), strconv.FormatInt(t.Lost, 10), mean,
-			age(s.At.Sub(t.Newest)), parts(t.Decisions, monitor.DecisionOpen), parts(t.Outcomes, ""),
-		})
+	columns := []column[tally]{col(title, func(t *tally) any { return cut(clean(cmp.Or(t.WorkerName, t.Name)), 22) })}
+	if by != "cause" {
+		columns = append(columns, col("LETTERS", func(t *tally) any { return t.Letters }),
+			col("OPEN", func(t *tally) any { return t.Open }))
 	}
-	for _, line := range fit(dropColumns(cells, by), lastTwo(by)...) {
-		if err := row(w, line...); err != nil {
-			return err
-		}
+	if by != "reason" {
+		columns = append(columns, col("LOST", func(t *tally) any { return t.Lost }),
+			col("MEAN AGE", func(t *tally) any {
+				if t.MeanAge == nil {
+					return "-"
+				}
+				return age(*t.MeanAge)
+			}))
 	}
-	return nil
-}
-
-// dropColumns leaves out what a grouping does not have: a reason is of letters
-// only, a cause of lost work only.
-func dropColumns(cells [][]string, by string) [][]string {
-	keep := map[string][]int{"reason": {0, 1, 2, 5, 6}, "cause": {0, 3, 4, 5, 7}}[by]
-	if keep == nil {
-		return cells
+	columns = append(columns, col("NEWEST", func(t *tally) any { return age(s.At.Sub(t.Newest)) }))
+	if by != "cause" {
+		columns = append(columns,
+			flexible("DECIDED", func(t *tally) any { return parts(t.Decisions, monitor.DecisionOpen) }))
 	}
-	out := make([][]string, len(cells))
-	for n, line := range cells {
-		for _, i := range keep {
-			out[n] = append(out[n], line[i])
-		}
+	if by != "reason" {
+		columns = append(columns, flexible("OUTCOME", func(t *tally) any { return parts(t.Outcomes, "") }))
 	}
-	return out
-}
-
-func lastTwo(by string) []int {
-	if by == "reason" || by == "cause" {
-		return []int{4}
-	}
-	return []int{6, 7}
+	table(w, cmp.Or(none, "nothing died and no work was lost")+" in the last "+age(s.Window), tallies, columns...)
 }
 
 // parts writes counts by name, the largest first.

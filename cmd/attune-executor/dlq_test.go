@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -33,12 +31,12 @@ func TestATableOfLettersFitsTheTerminal(t *testing.T) {
 		"action": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: long, WorkerName: "w1"},
 		"foul":   {ID: 7, What: "dispatch", Reason: "expired\x1b[2J", Decision: "failed", ActionRef: "\u202eevil\u009b2J", WorkerName: "a\nb\tc"},
 	} {
-		page := &monitor.LedgerPage{List: []monitor.LedgerEntry{entry}}
+		list := &lettersView{LedgerPage: &monitor.LedgerPage{List: []monitor.LedgerEntry{entry}}}
 		var out bytes.Buffer
 		a := &app{output: "table"}
 		cmd := newDeadLettersCommand(a)
 		cmd.SetOut(&out)
-		require.NoError(t, a.print(cmd, page, func(w io.Writer) error { return letterTable(w, page) }))
+		require.NoError(t, a.write(cmd, list, func(w *page) { lettersPage(w, list) }))
 		for line := range strings.Lines(out.String()) {
 			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), tableWidth, "%s: %s", name, line)
 		}
@@ -59,8 +57,9 @@ func TestNothingThatSteersATerminalIsWritten(t *testing.T) {
 		a := &app{output: format, stderr: &notes}
 		cmd := newDeadLettersCommand(a)
 		cmd.SetOut(&out)
-		require.NoError(t, a.print(cmd, body, func(w io.Writer) error {
-			return errors.Join(row(w, foul, "é"), writeText(w, pretty(raw)))
+		require.NoError(t, a.write(cmd, body, func(w *page) {
+			w.row(foul, "é")
+			w.text(pretty(raw))
 		}))
 		a.notef("error: %s", foul)
 		for _, r := range out.String() + notes.String() {
@@ -76,11 +75,6 @@ func TestNothingThatSteersATerminalIsWritten(t *testing.T) {
 			require.Equal(t, body, back, "nothing is lost")
 		}
 	}
-}
-
-func writeText(w io.Writer, text string) error {
-	_, err := io.WriteString(w, text+"\n")
-	return err
 }
 
 // TestAPurgeIsConfirmed: a yes for a few, the number for many, and never without
@@ -99,7 +93,7 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		plan := &triage.DiscardPlan{Letters: c.letters, Groups: []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.letters}}}
-		err := confirmDiscard(strings.NewReader(c.answer), &out, c.person, plan)
+		err := discardQuestion(plan).confirm(strings.NewReader(c.answer), &out, c.person)
 		require.NotContains(t, out.String(), "\x1b")
 		if c.refused == "" {
 			require.NoError(t, err, name)

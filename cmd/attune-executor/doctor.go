@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -39,12 +38,8 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	if options.Timeout < 0 {
 		return usageErrorf("--timeout must not be negative")
 	}
-	logger, err := a.logger("warn")
-	if err != nil {
-		return err
-	}
 	ctx := cmd.Context()
-	cfg, err := a.load(ctx, logger)
+	_, cfg, err := a.configure(ctx, "warn")
 	if err != nil {
 		return err
 	}
@@ -65,15 +60,11 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	}
 	defer link.Stop()
 	deps := checkup.Deps{Config: cfg, Store: st, Broker: link, Version: readBuildInfo().Version}
-	if cfg.MessageQueue.ManagementURL != "" {
-		vhost, err := broker.VHostOf(cfg.MessageQueue.URL)
-		if err != nil {
-			return usageErrorf("%w: correct message_queue.url (%s)", err, cfg.Source("message_queue.url"))
-		}
-		management, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, doctorPatience)
-		if err != nil {
-			return usageErrorf("%w: correct message_queue.management_url (%s)", err, cfg.Source("message_queue.management_url"))
-		}
+	management, _, err := openManagement(cfg, doctorPatience)
+	if err != nil {
+		return err
+	}
+	if management != nil {
 		defer management.Close()
 		deps.Management = management
 	}
@@ -87,13 +78,20 @@ type doctorReport struct {
 }
 
 func (a *app) printReport(cmd *cobra.Command, report *checkup.Report) error {
-	err := a.print(cmd, doctorReport{report.Well(), report}, func(w io.Writer) error {
+	err := a.write(cmd, doctorReport{report.Well(), report}, func(w *page) {
 		for _, f := range report.Checks {
-			if err := printFinding(w, f); err != nil {
-				return err
+			text := f.Found
+			if f.Status == checkup.Unchecked || f.Status == checkup.Skipped {
+				text = string(f.Status) + ": " + text
+			}
+			w.row(marks[f.Status]+" "+f.Name, text)
+			for _, detail := range f.Details {
+				w.row("", "  "+detail)
+			}
+			if f.Fix != "" {
+				w.row("", "→ "+f.Fix)
 			}
 		}
-		return nil
 	})
 	if err != nil || report.Well() {
 		return err
@@ -112,23 +110,3 @@ func (a *app) printReport(cmd *cobra.Command, report *checkup.Report) error {
 }
 
 var marks = map[checkup.Status]string{checkup.Passed: "✓", checkup.Failed: "✗", checkup.Unchecked: "?", checkup.Skipped: "-"}
-
-func printFinding(w io.Writer, f checkup.Finding) error {
-	text := f.Found
-	if f.Status == checkup.Unchecked || f.Status == checkup.Skipped {
-		text = string(f.Status) + ": " + text
-	}
-	lines := [][2]string{{marks[f.Status] + " " + f.Name, text}}
-	for _, detail := range f.Details {
-		lines = append(lines, [2]string{"", "  " + detail})
-	}
-	if f.Fix != "" {
-		lines = append(lines, [2]string{"", "→ " + f.Fix})
-	}
-	for _, line := range lines {
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
-	return nil
-}

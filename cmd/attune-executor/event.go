@@ -1,127 +1,77 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 func newEventCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	filter, cursor := monitor.EventFilter{}, int64(0)
+	list := reading(a, &cobra.Command{
+		Use:     "list",
+		Short:   "List events, the newest first",
+		Example: "  attune-executor event list --trigger shop.order_placed --limit 50 -o json",
+	}, func() error { return checkPage(filter.Limit) }, func(c *client, _ []string) (*monitor.EventPage, error) {
+		return c.monitor().Events(c.cmd.Context(), filter, cursor)
+	}, eventsPage)
+	list.Flags().StringVar(&filter.Trigger, "trigger", "", "only events of this trigger")
+	pageFlags(list.Flags(), &filter.Limit, &cursor)
+	return group(&cobra.Command{
 		Use:     "event",
 		Aliases: []string{"events"},
 		Short:   "Look at events, and at why they fired which rules",
 		Example: "  attune-executor event list --trigger shop.order_placed\n  attune-executor event show 42",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	filter, cursor := monitor.EventFilter{}, int64(0)
-	list := &cobra.Command{
-		Use:     "list",
-		Short:   "List events, the newest first",
-		Example: "  attune-executor event list --trigger shop.order_placed --limit 50 -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
-			return a.listEvents(cmd, filter, cursor)
-		},
-	}
-	list.Flags().StringVar(&filter.Trigger, "trigger", "", "only events of this trigger")
-	list.Flags().IntVar(&filter.Limit, "limit", 20, "how many to list")
-	list.Flags().Int64Var(&cursor, "cursor", 0, "go on below this id")
-	show := &cobra.Command{
+	}, list, showing(a, &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an event, and for every rule of its trigger whether it fired and why not",
 		Long: "Show an event, and for every rule of its trigger whether it fired and why not. What has fired is on record; why the\n" +
 			"others have not is judged by the rules as they are now.",
 		Example: "  attune-executor event show 42",
-		Args:    oneArg("the id of an event"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showEvent(cmd, args[0]) },
-	}
-	cmd.AddCommand(list, show)
-	return cmd
+	}, anEvent, reader((*monitor.Monitor).EventDetail), eventPage))
 }
 
-// numberArg reads the id of a thing.
-func numberArg(text, what string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return 0, usageErrorf("%q is not the id of an %s", text, what)
-	}
-	return id, nil
-}
-
-func (a *app) listEvents(cmd *cobra.Command, filter monitor.EventFilter, cursor int64) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Events(cmd.Context(), filter, cursor)
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, page, func(w io.Writer) error {
-		if len(page.List) == 0 {
-			if err := row(w, "no event matches"); err != nil {
-				return err
+func eventsPage(w *page, list *monitor.EventPage) {
+	matched := func(value func(one *monitor.Event) any) func(one *monitor.Event) any {
+		return func(one *monitor.Event) any {
+			if one.Matched == nil {
+				return "-"
 			}
-		} else if err := row(w, "ID", "TRIGGER", "AGE", "RULES", "FIRED", "TOOK", "NOTE"); err != nil {
-			return err
+			return value(one)
 		}
-		for i := range page.List {
-			one := &page.List[i]
-			if err := row(w, one.ID, one.TriggerRef, short(page.At.Sub(one.Created)), compared(one), fired(one), eventTook(one), dash(eventNote(one))); err != nil {
-				return err
+	}
+	table(w, "no event matches", list.List,
+		col("ID", func(one *monitor.Event) any { return one.ID }),
+		col("TRIGGER", func(one *monitor.Event) any { return one.TriggerRef }),
+		col("AGE", func(one *monitor.Event) any { return short(list.At.Sub(one.Created)) }),
+		col("RULES", matched(func(one *monitor.Event) any { return one.Compared })),
+		col("FIRED", matched(func(one *monitor.Event) any {
+			if one.Disabled > 0 {
+				return fmt.Sprintf("%d (%d disabled)", one.Fired, one.Disabled)
 			}
-		}
-		return more(w, page.Next, page.Bounded)
-	})
-}
-
-// more says how a list goes on.
-func more(w io.Writer, next int64, bounded bool) error {
-	switch {
-	case bounded:
-		return row(w, fmt.Sprintf("the search stopped at its bound; more may match: --cursor %d goes on", next))
-	case next != 0:
-		return row(w, fmt.Sprintf("more: --cursor %d", next))
-	}
-	return nil
-}
-
-func compared(one *monitor.Event) string {
-	if one.Matched == nil {
-		return "-"
-	}
-	return strconv.Itoa(one.Compared)
-}
-
-func fired(one *monitor.Event) string {
-	if one.Matched == nil {
-		return "-"
-	}
-	text := strconv.Itoa(one.Fired)
-	if one.Disabled > 0 {
-		text += fmt.Sprintf(" (%d disabled)", one.Disabled)
-	}
-	return text
-}
-
-func eventTook(one *monitor.Event) string {
-	if one.Matched == nil {
-		return "-"
-	}
-	return short(one.Matched.Sub(one.Created))
+			return one.Fired
+		})),
+		col("TOOK", func(one *monitor.Event) any { return spanText(&one.Created, one.Matched) }),
+		col("NOTE", func(one *monitor.Event) any { return dash(eventNote(one)) }))
+	w.more(list.Next, list.Bounded)
 }
 
 func eventNote(one *monitor.Event) string {
@@ -136,8 +86,130 @@ func eventNote(one *monitor.Event) string {
 	return ""
 }
 
-func (a *app) showEvent(cmd *cobra.Command, arg string) error {
-	id, err := numberArg(arg, "event")
+func eventPage(w *page, d *monitor.EventDetail) {
+	matched := "no"
+	if d.Matched != nil {
+		matched = fmt.Sprintf("%s, %s after it", d.Matched.UTC().Format(time.RFC3339), short(d.Matched.Sub(d.Created)))
+	}
+	w.facts([][2]string{
+		{"event", strconv.FormatInt(d.ID, 10)},
+		{"trigger", d.TriggerRef},
+		{"for rule", d.RuleRef},
+		{"source", d.Event.Source},
+		{"created", d.Created.UTC().Format(time.RFC3339)},
+		{"matched", matched},
+		{"note", d.Note},
+	})
+	if len(d.Payload) > 0 {
+		w.text("payload\n" + indent(pretty(d.Payload)))
+	}
+	table(w, "the trigger has no rules", d.Rules,
+		col("RULE", func(one *monitor.RuleVerdict) any { return one.RuleRef }),
+		col("VERDICT", func(one *monitor.RuleVerdict) any { return one.Verdict }),
+		col("ENFORCEMENT", func(one *monitor.RuleVerdict) any {
+			if one.Enforcement == nil {
+				return "-"
+			}
+			return one.Enforcement.ID
+		}),
+		col("EXECUTION", func(one *monitor.RuleVerdict) any {
+			if one.Enforcement == nil || one.Enforcement.Execution == 0 {
+				return "-"
+			}
+			return one.Enforcement.Execution
+		}),
+		col("WHY", func(one *monitor.RuleVerdict) any { return one.Why }))
+	if d.More && len(d.Rules) > 0 {
+		w.row("the trigger has more rules")
+	}
+}
+
+// emitOptions are the flags of `emit`.
+type emitOptions struct {
+	payload     string
+	payloadFile string
+	rule        string
+	wait        bool
+	timeout     time.Duration
+}
+
+func newEmitCommand(a *app) *cobra.Command {
+	options := &emitOptions{}
+	cmd := &cobra.Command{
+		Use:   "emit TRIGGER",
+		Short: "Emit an event of a trigger",
+		Long: "Emit an event of a trigger, which fires the rules whose conditions its payload meets. The payload must fit what the\n" +
+			"trigger promises (its out_schema). With --wait the rules that it fires are listed once their executions have ended;\n" +
+			"the exit code is 0 only if all of them completed.",
+		Example: "  attune-executor emit shop.order_placed --payload '{\"order\": 7}' --wait\n" +
+			"  attune-executor emit shop.order_placed --payload-file order.yaml --rule shop.deliver",
+		Args: oneArg("the ref of a trigger, such as shop.order_placed"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.emit(cmd, args[0], options) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&options.payload, "payload", "", "the payload as JSON; @FILE reads it from a file, @- from standard input")
+	flags.StringVar(&options.payloadFile, "payload-file", "", "a YAML or JSON file with the payload, - for the standard input")
+	flags.StringVar(&options.rule, "rule", "", "the only rule that it may fire")
+	flags.BoolVar(&options.wait, "wait", false, "wait until what it fires has ended")
+	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	return cmd
+}
+
+// readPayload takes the payload from the flag or the file.
+func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
+	name, isFile := strings.CutPrefix(o.payload, "@")
+	switch {
+	case o.payload != "" && o.payloadFile != "":
+		return nil, usageErrorf("--payload and --payload-file exclude each other")
+	case isFile && name == "":
+		return nil, usageErrorf("--payload @ names no file: write @FILE, or @- for the standard input")
+	case isFile:
+		return readPayloadFile(name, stdin)
+	case o.payload != "":
+		if _, ok := parseJSON(o.payload); !ok {
+			return nil, usageErrorf("--payload is not JSON: quote it, such as '{\"order\": 7}'")
+		}
+		return json.RawMessage(o.payload), nil
+	case o.payloadFile == "":
+		return nil, nil
+	}
+	return readPayloadFile(o.payloadFile, stdin)
+}
+
+func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
+	raw, err := readFile("payload", name, stdin, bounds.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	if json.Valid(raw) {
+		return bytes.TrimSpace(raw), nil // with all digits of its numbers
+	}
+	var value any
+	if err := yaml.Unmarshal(raw, &value); err != nil {
+		return nil, usageErrorf("%s is neither YAML nor JSON: %w", name, err)
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, usageErrorf("%s cannot be written as JSON: %w", name, err)
+	}
+	return encoded, nil
+}
+
+// emitResult is what `emit` prints.
+type emitResult struct {
+	ID      int64  `json:"id"`
+	Trigger string `json:"trigger"`
+	// Matches counts the rules that it fires, as they are now.
+	Matches int                   `json:"matches"`
+	Note    string                `json:"note,omitempty"`
+	Rules   []monitor.RuleVerdict `json:"rules"`
+}
+
+func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) error {
+	if options.timeout != 0 && !options.wait {
+		return usageErrorf("--timeout needs --wait")
+	}
+	payload, err := options.readPayload(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -146,65 +218,288 @@ func (a *app) showEvent(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	defer c.store.Close()
-	detail, err := c.monitor().EventDetail(cmd.Context(), id)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return failedErrorf("there is no event %d: `attune-executor event list` shows the newest", id)
-	}
+	done, err := c.emitEvent(cmd.Context(), submit.Event{
+		TriggerRef: trigger, Payload: payload, RuleRef: options.rule, Execution: emittingExecution(),
+	})
 	if err != nil {
 		return err
 	}
-	return a.print(cmd, detail, func(w io.Writer) error { return eventTable(w, detail) })
-}
-
-func eventTable(w io.Writer, d *monitor.EventDetail) error {
-	matched := "no"
-	if d.Matched != nil {
-		matched = fmt.Sprintf("%s, %s after it", d.Matched.UTC().Format(time.RFC3339), short(d.Matched.Sub(d.Created)))
+	if options.wait {
+		return a.awaitEvent(cmd, c, done, options.timeout)
 	}
-	for _, line := range [][2]string{
-		{"event", strconv.FormatInt(d.ID, 10)},
-		{"trigger", d.TriggerRef},
-		{"for rule", d.RuleRef},
-		{"source", d.Event.Source},
-		{"created", d.Created.UTC().Format(time.RFC3339)},
-		{"matched", matched},
-		{"note", d.Note},
-	} {
-		if line[1] == "" {
-			continue
-		}
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
-	if len(d.Payload) > 0 {
-		if _, err := fmt.Fprintf(w, "payload\n%s\n", indent(pretty(d.Payload))); err != nil {
-			return err
-		}
-	}
-	if len(d.Rules) == 0 {
-		return row(w, "the trigger has no rules")
-	}
-	if err := row(w, "RULE", "VERDICT", "ENFORCEMENT", "EXECUTION", "WHY"); err != nil {
+	detail, err := c.monitor().EventDetail(cmd.Context(), done.ID)
+	if err != nil {
 		return err
 	}
-	for _, one := range d.Rules {
-		enforcement, execution := "-", "-"
-		if one.Enforcement != nil {
-			enforcement = strconv.FormatInt(one.Enforcement.ID, 10)
-			if one.Enforcement.Execution != 0 {
-				execution = strconv.FormatInt(one.Enforcement.Execution, 10)
-			}
-		}
-		if err := row(w, one.RuleRef, one.Verdict, enforcement, execution, one.Why); err != nil {
-			return err
+	return a.write(cmd, emitted(done, detail), func(w *page) {
+		w.rowf("event %d emitted: %s; look with `attune-executor event show %d`", done.ID, matchWords(done, detail),
+			done.ID)
+	})
+}
+
+// emittingExecution is the execution whose action runs this command, 0 if none does.
+func emittingExecution() int64 {
+	id, err := strconv.ParseInt(os.Getenv("ATTUNE_EXEC_ID"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+func emitted(done submit.Emitted, detail *monitor.EventDetail) emitResult {
+	return emitResult{ID: done.ID, Trigger: done.TriggerRef, Matches: len(firing(detail)), Note: detail.Note, Rules: detail.Rules}
+}
+
+// firing are the rules that an event fires or has fired.
+func firing(detail *monitor.EventDetail) []monitor.RuleVerdict {
+	var list []monitor.RuleVerdict
+	for _, one := range detail.Rules {
+		if slices.Contains([]string{monitor.VerdictFired, monitor.VerdictDisabled, monitor.VerdictWaiting}, one.Verdict) {
+			list = append(list, one)
 		}
 	}
-	if d.More {
-		return row(w, "the trigger has more rules")
+	return list
+}
+
+func matchWords(done submit.Emitted, detail *monitor.EventDetail) string {
+	switch matches := len(firing(detail)); {
+	case !done.Enabled:
+		return fmt.Sprintf("trigger %s is disabled and fires no rule", done.TriggerRef)
+	case len(detail.Rules) == 0:
+		return fmt.Sprintf("trigger %s has no rules", done.TriggerRef)
+	default:
+		return fmt.Sprintf("%d of %d rules match", matches, len(detail.Rules))
+	}
+}
+
+// emitEvent stores the event, with a publisher of its own.
+func (c *client) emitEvent(ctx context.Context, event submit.Event) (submit.Emitted, error) {
+	publisher, err := c.openPublisher(ctx, "attune-executor emit")
+	if err != nil {
+		return submit.Emitted{}, err
+	}
+	defer publisher.close()
+	submitter, err := c.submitter(publisher)
+	if err != nil {
+		return submit.Emitted{}, err
+	}
+	done, err := submitter.EmitEvent(ctx, event)
+	if err != nil {
+		return done, emitError(err)
+	}
+	c.tellStored(ctx, publisher, c.awaitPublished(ctx, done.OutboxID), fmt.Sprintf("event %d", done.ID),
+		"fires its rules")
+	return done, nil
+}
+
+// emitError gives errors of an event their exit codes and what to do.
+func emitError(err error) error {
+	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
+	_, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
+	_, isMismatch := errors.AsType[*submit.RuleMismatchError](err)
+	switch {
+	case isUnknown && unknown.Nearest == "":
+		return failedErrorf("%w: a trigger is there once its pack is applied", err)
+	case isUnknown:
+		return failedErrorf("%w", err)
+	case isInvalid, errors.Is(err, submit.ErrPayload):
+		return usageErrorf("%w", err)
+	case isMismatch:
+		return failedErrorf("%w: `attune-executor rule list` shows them", err)
+	case store.ClassOf(err) == store.ClassUnknown:
+		return failedErrorf("%w: whether it was emitted is unknown, look with `attune-executor event list`", err)
+	}
+	return err
+}
+
+// awaitEvent waits until what the event has fired has ended, and prints it.
+func (a *app) awaitEvent(cmd *cobra.Command, c *client, done submit.Emitted, timeout time.Duration) error {
+	ctx, cancel := within(cmd.Context(), timeout)
+	defer cancel()
+	view := c.monitor()
+	for {
+		detail, err := view.EventDetail(ctx, done.ID)
+		if err == nil && detail.Matched != nil && allEnded(detail) {
+			if err := a.write(cmd, emitted(done, detail), func(w *page) { eventPage(w, detail) }); err != nil {
+				return err
+			}
+			return failures(detail)
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if ctx.Err() != nil || !supervise.Sleep(ctx, 100*time.Millisecond) {
+			return failedErrorf("what event %d fires has not ended yet: it goes on, look with `attune-executor event show %d`", done.ID, done.ID)
+		}
+	}
+}
+
+func allEnded(detail *monitor.EventDetail) bool {
+	for _, one := range detail.Rules {
+		if one.Verdict != monitor.VerdictFired {
+			continue
+		}
+		status, err := attune.ParseStatus(one.Enforcement.ExecutionStatus)
+		if one.Enforcement.Execution == 0 || err != nil || !status.Terminal() {
+			return false
+		}
+	}
+	return true
+}
+
+// failures is an error if something that the event fired did not complete.
+func failures(detail *monitor.EventDetail) error {
+	for _, one := range detail.Rules {
+		switch {
+		case one.Verdict == monitor.VerdictDisabled:
+			return failedErrorf("rule %s could not be carried out: %s", one.RuleRef, one.Why)
+		case one.Verdict == monitor.VerdictFired && one.Enforcement.ExecutionStatus != string(attune.StatusCompleted):
+			return failedErrorf("rule %s: %s: look with `attune-executor execution show %d`", one.RuleRef, one.Why, one.Enforcement.Execution)
+		}
 	}
 	return nil
 }
 
-// indent sets a text off from what stands before it.
-func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
+func newEnforcementCommand(a *app) *cobra.Command {
+	filter, cursor := monitor.EnforcementFilter{}, int64(0)
+	list := reading(a, &cobra.Command{
+		Use:     "list",
+		Short:   "List enforcements, the newest first",
+		Example: "  attune-executor enforcement list --status disabled --rule shop.deliver -o json",
+	}, func() error { return checkPage(filter.Limit, &filter) },
+		func(c *client, _ []string) (*monitor.EnforcementPage, error) {
+			return c.monitor().Enforcements(c.cmd.Context(), filter, cursor)
+		}, enforcementsPage)
+	flags := list.Flags()
+	flags.StringVar(&filter.Rule, "rule", "", "only those of this rule")
+	flags.StringVar(&filter.Status, "status", "", "only those that are created, processed or disabled")
+	flags.Int64Var(&filter.Event, "event", 0, "only those of this event")
+	pageFlags(flags, &filter.Limit, &cursor)
+	words(list, "status", monitor.EnforcementStatuses...)
+	return group(&cobra.Command{
+		Use:     "enforcement",
+		Aliases: []string{"enforcements"},
+		Short:   "Look at enforcements: the rules that events have fired",
+		Example: "  attune-executor enforcement list --status disabled\n  attune-executor enforcement show 42",
+	}, list, showing(a, &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show an enforcement, with its parameters and its execution",
+		Example: "  attune-executor enforcement show 42 -o yaml",
+	}, anEnforcement, reader((*monitor.Monitor).Enforcement), enforcementPage))
+}
+
+func enforcementsPage(w *page, list *monitor.EnforcementPage) {
+	table(w, "no enforcement matches", list.List,
+		col("ID", func(one *monitor.Enforcement) any { return one.ID }),
+		col("RULE", func(one *monitor.Enforcement) any { return one.RuleRef }),
+		col("EVENT", func(one *monitor.Enforcement) any { return one.Event }),
+		col("STATUS", func(one *monitor.Enforcement) any { return one.Status }),
+		col("AGE", func(one *monitor.Enforcement) any { return short(list.At.Sub(one.Created)) }),
+		col("EXECUTION", func(one *monitor.Enforcement) any {
+			if one.Execution == 0 {
+				return "-"
+			}
+			return fmt.Sprintf("%d %s", one.Execution, one.ExecutionStatus)
+		}),
+		col("NOTE", func(one *monitor.Enforcement) any { return dash(one.Error) }))
+	w.more(list.Next, list.Bounded)
+}
+
+func enforcementPage(w *page, one *monitor.EnforcementDetail) {
+	execution := ""
+	if one.Execution != 0 {
+		execution = fmt.Sprintf("%d (%s), %s", one.Execution, one.ActionRef, one.ExecutionStatus)
+	}
+	w.details([][2]string{
+		{"enforcement", strconv.FormatInt(one.ID, 10)},
+		{"rule", one.RuleRef},
+		{"trigger", one.TriggerRef},
+		{"event", strconv.FormatInt(one.Event, 10)},
+		{"status", one.Status},
+		{"error", one.Error},
+		{"note", one.Note},
+		{"matched", one.Matched},
+		{"now", one.Now},
+		{"created", one.Created.UTC().Format(time.RFC3339)},
+		{"resolved", optTime(one.ResolvedAt)},
+		{"execution", execution},
+	}, "conditions", one.Conditions, "parameters", one.Config)
+}
+
+func newRuleCommand(a *app) *cobra.Command {
+	var trigger, cursor string
+	list := reading(a, &cobra.Command{
+		Use:   "list",
+		Short: "List rules, with how often they fired lately and how often they could not be carried out",
+		Long: "List rules, with how often they fired lately and how often they could not be carried out, each among their newest\n" +
+			strconv.Itoa(monitor.RecentFirings) + " firings.",
+		Example: "  attune-executor rule list --trigger shop.order_placed -o json",
+	}, unchecked, func(c *client, _ []string) (*monitor.RulePage, error) {
+		return c.monitor().Rules(c.cmd.Context(), trigger, cursor)
+	}, func(w *page, list *monitor.RulePage) {
+		none := "no rule matches"
+		if trigger == "" && cursor == "" {
+			none = "there is no rule yet: write one below rules/ of a pack, and apply the pack: `attune-executor apply FOLDER`"
+		}
+		rulesPage(w, list, none)
+	})
+	list.Flags().StringVar(&trigger, "trigger", "", "only rules of this trigger")
+	list.Flags().StringVar(&cursor, "cursor", "", "go on behind this ref")
+	return group(&cobra.Command{
+		Use:     "rule",
+		Aliases: []string{"rules"},
+		Short:   "Look at rules, and at what their firings came to",
+		Example: "  attune-executor rule list --trigger shop.order_placed\n  attune-executor rule show shop.deliver",
+	}, list, showingRef(a, &cobra.Command{
+		Use:     "show REF",
+		Short:   "Show a rule, with its conditions and parameters",
+		Example: "  attune-executor rule show shop.deliver",
+		Args:    oneArg("the ref of a rule, such as shop.deliver"),
+	}, "rule", (*monitor.Monitor).Rule, rulePage))
+}
+
+func rulesPage(w *page, list *monitor.RulePage, none string) {
+	table(w, none, list.List,
+		col("RULE", func(one *monitor.Rule) any { return one.Ref }),
+		col("TRIGGER", func(one *monitor.Rule) any { return one.TriggerRef }),
+		col("ACTION", func(one *monitor.Rule) any { return one.ActionRef }),
+		col("ENABLED", func(one *monitor.Rule) any { return yesNo(one.Enabled) }),
+		col("LAST FIRED", func(one *monitor.Rule) any { return lastFired(one, list.At) }),
+		col("FIRED", func(one *monitor.Rule) any { return firings(one) }),
+		col("DISABLED", func(one *monitor.Rule) any { return one.Disabled }),
+		col("NOTE", func(one *monitor.Rule) any { return dash(one.Note) }))
+	if list.Next != "" {
+		w.row("more: --cursor " + list.Next)
+	}
+}
+
+func lastFired(one *monitor.Rule, at time.Time) string {
+	if one.LastFired == nil {
+		return "never"
+	}
+	return short(at.Sub(*one.LastFired)) + " ago"
+}
+
+func firings(one *monitor.Rule) string {
+	if one.Fired >= monitor.RecentFirings {
+		return strconv.Itoa(one.Fired) + "+"
+	}
+	return strconv.Itoa(one.Fired)
+}
+
+func rulePage(w *page, one *monitor.RuleDetail) {
+	w.details([][2]string{
+		{"rule", one.Ref},
+		{"label", one.Label},
+		{"description", one.Description},
+		{"pack", one.PackRef},
+		{"trigger", one.TriggerRef},
+		{"action", one.ActionRef},
+		{"enabled", yesNo(one.Enabled)},
+		{"note", one.Note},
+		{"owner", one.Owner},
+		{"last fired", lastFired(&one.Rule, one.At)},
+		{"fired", fmt.Sprintf("%s, %d of them could not be carried out", firings(&one.Rule), one.Disabled)},
+		{"changed", one.Updated.UTC().Format(time.RFC3339)},
+	}, "conditions", one.Conditions, "parameters", one.Params)
+}

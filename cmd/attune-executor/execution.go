@@ -1,38 +1,46 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/retrypolicy"
 )
 
 func newExecutionCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "execution",
 		Aliases: []string{"executions"},
 		Short:   "Look at executions, and act on them",
 		Example: "  attune-executor execution list --status failed\n  attune-executor execution show 42",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newExecutionListCommand(a), newExecutionWhyCommand(a), newExecutionRetryCommand(a), newExecutionCancelCommand(a), &cobra.Command{
+	}, newExecutionListCommand(a), showing(a, &cobra.Command{
+		Use:   "why ID",
+		Short: "Say why an execution waits, for whom, and until when",
+		Long: "Says in sentences why an execution waits: its place, the limit and who set it, who holds the slots, what else\n" +
+			"keeps it, and when it will probably start. Of one that does not wait it says what it does instead.",
+		Example: "  attune-executor execution why 42\n  attune-executor execution why 42 -o json",
+	}, anExecution, func(c *client, ctx context.Context, id int64) (*explain.Why, error) {
+		return c.monitor().Why(ctx, id)
+	}, func(w *page, why *explain.Why) {
+		for _, line := range why.Lines {
+			w.row(line)
+		}
+	}), newExecutionRetryCommand(a), newExecutionCancelCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one execution: where it stands, its attempts, its timeline and its result",
 		Example: "  attune-executor execution show 42 -o json",
-		Args:    oneArg("the id of an execution"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showExecution(cmd, args[0]) },
-	})
-	return cmd
+	}, anExecution, (*client).execution, executionPage))
 }
 
 func newExecutionListCommand(a *app) *cobra.Command {
@@ -40,120 +48,59 @@ func newExecutionListCommand(a *app) *cobra.Command {
 		chosen selection
 		cursor int64
 	)
-	cmd := &cobra.Command{
+	var filter monitor.ExecutionFilter
+	cmd := reading(a, &cobra.Command{
 		Use:   "list",
 		Short: "List executions, the newest first",
 		Example: "  attune-executor execution list --status failed,timeout --action 'core.*' --limit 50\n" +
 			"  attune-executor execution list --status requested -p tenant=t7 -p order.country=de\n" +
 			"  attune-executor execution list --parent 42\n  attune-executor execution list --cursor 1200",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := chosen.read()
-			if err != nil {
-				return err
-			}
-			if filter.Parent < 0 || filter.Parent > 0 && (filter.Action+filter.Worker != "" || filter.MaxAge != 0) {
-				return usageErrorf("--parent takes the id of an execution, and goes with --status only")
-			}
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
-			return a.listExecutions(cmd, filter, cursor)
-		},
-	}
+	}, func() (err error) {
+		if filter, err = chosen.read(); err != nil {
+			return err
+		}
+		if filter.Parent < 0 || filter.Parent > 0 && (filter.Action+filter.Worker != "" || filter.MaxAge != 0) {
+			return usageErrorf("--parent takes the id of an execution, and goes with --status only")
+		}
+		return checkPage(filter.Limit)
+	}, func(c *client, _ []string) (*monitor.Executions, error) {
+		return c.monitor().Executions(c.cmd.Context(), filter, cursor)
+	}, executionsPage)
 	chosen.flags(cmd)
 	flags := cmd.Flags()
 	flags.Int64Var(&chosen.filter.Parent, "parent", 0, "only what this execution has started: the tasks of a workflow")
-	flags.IntVar(&chosen.filter.Limit, "limit", 20, "how many to list")
-	flags.Int64Var(&cursor, "cursor", 0, "go on below this id")
+	pageFlags(flags, &chosen.filter.Limit, &cursor)
 	return cmd
 }
 
-func statusWords() string {
-	words := make([]string, len(attune.Statuses))
-	for i, status := range attune.Statuses {
-		words[i] = string(status)
-	}
-	return strings.Join(words, ", ")
-}
-
-func (a *app) listExecutions(cmd *cobra.Command, filter monitor.ExecutionFilter, cursor int64) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Executions(cmd.Context(), filter, cursor)
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, page, func(w io.Writer) error {
-		if err := row(w, "ID", "ACTION", "STATUS", "WORKER", "ATTEMPT", "AGE", "TOOK", "REASON"); err != nil {
-			return err
-		}
-		for i := range page.List {
-			e := &page.List[i]
-			age := short(page.At.Sub(e.Created))
-			if err := row(w, e.ID, e.ActionRef, e.Status, workerText(*e), e.Try(), age, tookText(*e), e.Reason); err != nil {
-				return err
-			}
-		}
-		return listEnd(w, page)
-	})
-}
-
-func listEnd(w io.Writer, page *monitor.Executions) error {
+func executionsPage(w *page, list *monitor.Executions) {
+	table(w, "", list.List,
+		col("ID", func(e *monitor.Execution) any { return e.ID }),
+		col("ACTION", func(e *monitor.Execution) any { return e.ActionRef }),
+		col("STATUS", func(e *monitor.Execution) any { return e.Status }),
+		col("WORKER", func(e *monitor.Execution) any { return workerText(*e) }),
+		col("ATTEMPT", func(e *monitor.Execution) any { return e.Try() }),
+		col("AGE", func(e *monitor.Execution) any { return short(list.At.Sub(e.Created)) }),
+		col("TOOK", func(e *monitor.Execution) any { return spanText(e.StartedAt, e.FinishedAt) }),
+		col("REASON", func(e *monitor.Execution) any { return e.Reason }))
 	switch {
-	case page.Bounded && page.Looked > 0:
-		return row(w, fmt.Sprintf("%d were looked at, older ones are not in this list: --cursor %d goes on", page.Looked, page.Next))
-	case page.Next != 0:
-		return row(w, fmt.Sprintf("more: --cursor %d", page.Next))
-	case page.Bounded:
-		return row(w, "the search stopped at its bound; older matches may exist: narrow it with --since")
+	case list.Bounded && list.Looked > 0:
+		w.rowf("%d were looked at, older ones are not in this list: --cursor %d goes on", list.Looked, list.Next)
+	case list.Bounded && list.Next == 0:
+		w.row("the search stopped at its bound; older matches may exist: narrow it with --since")
+	default:
+		w.more(list.Next, false)
 	}
-	return nil
 }
 
-func workerText(e monitor.Execution) string {
-	switch {
-	case e.WorkerName != "":
-		return e.WorkerName
-	case e.WorkerID != nil:
-		return strconv.FormatInt(*e.WorkerID, 10)
-	}
-	return "-"
-}
+func workerText(e monitor.Execution) string { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }
 
-func tookText(e monitor.Execution) string {
-	if e.StartedAt == nil || e.FinishedAt == nil {
+// spanText is how long something took.
+func spanText(from, to *time.Time) string {
+	if from == nil || to == nil {
 		return "-"
 	}
-	return short(e.FinishedAt.Sub(*e.StartedAt))
-}
-
-func (a *app) showExecution(cmd *cobra.Command, text string) error {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return usageErrorf("%q is not the id of an execution", text)
-	}
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	e, err := c.monitor().Execution(cmd.Context(), id)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return failedErrorf("there is no execution %d: `attune-executor execution list` shows the newest", id)
-	}
-	if err != nil {
-		return err
-	}
-	attempts, err := c.history(cmd.Context(), e)
-	if err != nil {
-		return err
-	}
-	view := executionView{ExecutionDetail: e, history: attempts, Config: document(e.Config), Result: document(e.Result)}
-	return a.print(cmd, view, func(w io.Writer) error { return executionTable(w, e, attempts) })
+	return short(to.Sub(*from))
 }
 
 // executionView is an execution whose documents are JSON, not text that holds
@@ -178,59 +125,41 @@ func document(text string) json.RawMessage {
 	return quoted
 }
 
-func executionTable(w io.Writer, e *monitor.ExecutionDetail, attempts history) error {
-	lines := [][2]string{
-		{"execution", strconv.FormatInt(e.ID, 10)},
-		{"action", e.ActionRef},
-		{"status", e.Status},
-		{"worker", workerText(e.Execution)},
-		{"requested", e.Created.Format(time.RFC3339) + ", " + short(e.At.Sub(e.Created)) + " ago"},
-	}
-	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
-	if e.WorkQueue != "" {
-		add("work queue", e.WorkQueue)
-	}
+func executionPage(w *page, v executionView) {
+	e := v.ExecutionDetail
+	w.row("execution", e.ID)
+	w.row("action", e.ActionRef)
+	w.row("status", e.Status)
+	w.row("worker", workerText(e.Execution))
+	w.row("requested", at(e.Created, e.At))
+	w.fact("work queue", e.WorkQueue)
 	if e.StartedAt != nil {
-		add("waited", short(e.StartedAt.Sub(e.Created)))
-		end := e.At
-		if e.FinishedAt != nil {
-			end = *e.FinishedAt
-		}
-		add("ran", short(end.Sub(*e.StartedAt)))
+		w.row("waited", spanText(&e.Created, e.StartedAt))
+		w.row("ran", spanText(e.StartedAt, cmp.Or(e.FinishedAt, &e.At)))
 	}
-	if e.Parent != nil {
-		add("parent", strconv.FormatInt(*e.Parent, 10))
-	}
-	lines = append(lines, attempts.lines(e.At)...)
+	w.fact("parent", opt(e.Parent))
+	w.facts(v.lines(e.At))
 	if e.Children.Value > 0 {
-		add("children", strconv.FormatInt(e.Children.Value, 10))
+		w.row("children", e.Children.Value)
 	}
 	if e.Waiting != nil {
-		add("waiting", waitingText(e.Waiting, e.At))
+		w.row("waiting", waitingText(e.Waiting, e.At))
 	}
-	if e.Reason != "" {
-		add("reason", e.Reason)
-	}
-	for _, line := range lines {
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
+	w.fact("reason", e.Reason)
+	v.history.table(w, e.At)
+	if e.TimelineKnown {
+		w.text("\ntimeline")
+		for _, step := range e.Timeline {
+			worker := ""
+			if step.Worker != nil {
+				worker = fmt.Sprintf("worker %d", *step.Worker)
+			}
+			w.row("  +"+short(step.At.Sub(e.Created)),
+				cmp.Or(step.Status, strings.Join(step.Changed, ", ")+" changed"), worker)
 		}
 	}
-	if err := attempts.table(w, e.At); err != nil {
-		return err
-	}
-	if err := timelineTable(w, e); err != nil {
-		return err
-	}
-	for _, document := range [][2]string{{"parameters", e.Config}, {"result", e.Result}} {
-		if document[1] == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", document[0], pretty([]byte(document[1]))); err != nil {
-			return err
-		}
-	}
-	return nil
+	w.document("parameters", []byte(e.Config))
+	w.document("result", []byte(e.Result))
 }
 
 func waitingText(waiting *monitor.Waiting, now time.Time) string {
@@ -244,34 +173,110 @@ func waitingText(waiting *monitor.Waiting, now time.Time) string {
 	return text
 }
 
-func timelineTable(w io.Writer, e *monitor.ExecutionDetail) error {
-	if !e.TimelineKnown {
-		return nil
+// retryPolicy is the policy by which a running engine with this configuration
+// repeats.
+func retryPolicy(cfg *config.Config) retrypolicy.Config {
+	r := cfg.Executor.Retry
+	return retrypolicy.Config{
+		Enabled: r.Enabled, BaseDelay: r.BaseDelay, Multiplier: r.Multiplier, MaxDelay: r.MaxDelay, Jitter: r.Jitter,
+		Unstarted: r.MaxUnstarted, ActionRetries: retrypolicy.ActionRetries(r.HonourActionMaxRetries),
 	}
-	if _, err := fmt.Fprintln(w, "\ntimeline"); err != nil {
-		return err
-	}
-	for _, step := range e.Timeline {
-		what := step.Status
-		if what == "" {
-			what = strings.Join(step.Changed, ", ") + " changed"
-		}
-		worker := ""
-		if step.Worker != nil {
-			worker = fmt.Sprintf("worker %d", *step.Worker)
-		}
-		if err := row(w, "  +"+short(step.At.Sub(e.Created)), what, worker); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// monitor makes the read side for people.
-func (c *client) monitor() *alerting.Reader {
-	return alerting.NewReader(monitor.New(monitor.Config{
-		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
-		SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
-	}, monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
+// unsuccessful reports whether an engine may repeat what ended like this.
+func unsuccessful(status attune.Status) bool {
+	return status.Terminal() && !status.Succeeded() && status != attune.StatusCancelled
+}
+
+// history is what is known of an execution's attempts.
+type history struct {
+	// Attempts are all attempts of the chain, the first one first.
+	Attempts []monitor.Attempt `json:"attempts"`
+	// NotRepeated says why an execution that did not succeed is not repeated.
+	NotRepeated string `json:"not_repeated,omitempty"`
+
+	expected bool
+	self     monitor.Attempt
+}
+
+func (c *client) execution(ctx context.Context, id int64) (view executionView, err error) {
+	e, err := c.monitor().Execution(ctx, id)
+	if err != nil {
+		return view, err
+	}
+	view = executionView{ExecutionDetail: e, Config: document(e.Config), Result: document(e.Result)}
+	h := &view.history
+	if h.Attempts, err = c.monitor().Attempts(ctx, id); err != nil {
+		return view, err
+	}
+	for _, attempt := range h.Attempts {
+		if attempt.ID == id {
+			h.self = attempt
+		}
+	}
+	if h.self.RepeatedBy != nil || !unsuccessful(attune.Status(e.Status)) {
+		return view, nil
+	}
+	next, err := c.monitor().Repetition(ctx, id, retryPolicy(c.cfg))
+	if err == nil {
+		h.expected, h.NotRepeated = next.Expected, next.Why
+	}
+	return view, err
+}
+
+// lines are the facts of one execution's place among its attempts.
+func (h history) lines(now time.Time) [][2]string {
+	var lines [][2]string
+	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
+	if h.self.Number > 1 {
+		add("attempt", strconv.FormatInt(h.self.Number, 10))
+	}
+	if h.self.Repeats != nil {
+		text := fmt.Sprintf("%d (%s)", *h.self.Repeats, dash(h.self.Reason))
+		if h.self.RequestedBy != "" {
+			text += " by " + h.self.RequestedBy
+		}
+		add("repeats", text)
+	}
+	if h.self.Due != nil {
+		add("due", dueText(*h.self.Due, now))
+	}
+	switch {
+	case h.self.RepeatedBy != nil:
+		add("repeated by", strconv.FormatInt(*h.self.RepeatedBy, 10))
+	case h.expected:
+		add("repeated by", "none yet: an engine repeats it once it has heard of its end")
+	case h.NotRepeated != "":
+		add("repeated by", "none: "+h.NotRepeated)
+	}
+	return lines
+}
+
+func dueText(due, now time.Time) string {
+	if !due.After(now) {
+		return "now"
+	}
+	return fmt.Sprintf("%s, in %s", due.Format(time.RFC3339), short(due.Sub(now)))
+}
+
+// table lists the attempts if there are several.
+func (h history) table(w *page, now time.Time) {
+	if len(h.Attempts) < 2 {
+		return
+	}
+	w.text("\nattempts")
+	table(w, "", h.Attempts,
+		col("  #", func(a *monitor.Attempt) any { return fmt.Sprintf("  %d", a.Number) }),
+		col("ID", func(a *monitor.Attempt) any { return a.ID }),
+		col("STATUS", func(a *monitor.Attempt) any {
+			if a.Due != nil {
+				return "due in " + short(a.Due.Sub(now))
+			}
+			return a.Status
+		}),
+		col("WHY", func(a *monitor.Attempt) any { return dash(a.Reason) }),
+		col("WORKER", func(a *monitor.Attempt) any { return cmp.Or(a.WorkerName, idText(a.WorkerID)) }),
+		col("REQUESTED", func(a *monitor.Attempt) any { return short(now.Sub(a.Created)) + " ago" }),
+		col("RAN", func(a *monitor.Attempt) any { return spanText(a.StartedAt, a.FinishedAt) }),
+		col("ERROR", func(a *monitor.Attempt) any { return dash(a.Error) }))
 }

@@ -56,15 +56,15 @@ func TestTheWorstOfSeveralProblemsDecides(t *testing.T) {
 			t.Parallel()
 			var stderr bytes.Buffer
 			a := &app{running: true, stderr: &stderr}
-			err := a.verdict(5, c.problems)
+			err := a.verdict(5, "execution", "repeated", c.problems)
 			require.Equal(t, c.code, a.exitCode(err))
 			require.EqualError(t, err, fmt.Sprintf("%d of 5 executions not repeated", len(c.problems)))
 			require.Equal(t, len(c.problems), bytes.Count(stderr.Bytes(), []byte("error: ")))
 		})
 	}
 	a := &app{running: true}
-	require.NoError(t, a.verdict(1, nil))
-	require.Equal(t, refused, a.verdict(1, []error{refused}), "one alone is told once")
+	require.NoError(t, a.verdict(1, "execution", "repeated", nil))
+	require.Equal(t, refused, a.verdict(1, "execution", "repeated", []error{refused}), "one alone is told once")
 }
 
 func TestHistoryTellsItsPlace(t *testing.T) {
@@ -95,10 +95,10 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 	}
 	require.Equal(t, "now", dueText(now, now))
 
-	var out bytes.Buffer
-	require.NoError(t, history{Attempts: []monitor.Attempt{first}}.table(&out, now))
+	var out page
+	history{Attempts: []monitor.Attempt{first}}.table(&out, now)
 	require.Empty(t, out.String(), "one attempt is no table")
-	require.NoError(t, history{Attempts: []monitor.Attempt{first, second}}.table(&out, now))
+	history{Attempts: []monitor.Attempt{first, second}}.table(&out, now)
 	require.Contains(t, out.String(), "  1\t1\tfailed\t-\t-\t1m0s ago\t-\t-\n")
 	require.Contains(t, out.String(), "  2\t2\tdue in 1m30s\tmanual_retry\t")
 }

@@ -1,38 +1,43 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/triage"
 )
 
 func newInquiryCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "inquiry",
 		Aliases: []string{"inquiries"},
 		Short:   "Look at questions to people, and answer them",
 		Long: "Look at inquiries, the questions that workflows and actions ask people, and answer them. While a question is open\n" +
 			"nothing runs and no slot is held; the workflow goes on from the answer, or when the time to answer is over.",
 		Example: "  attune-executor inquiry list\n  attune-executor inquiry show 7\n  attune-executor inquiry respond 7 -p approved=true",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newInquiryListCommand(a), &cobra.Command{
+	}, newInquiryListCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one inquiry: what is asked, by whom, what the response must look like, and what was answered",
 		Example: "  attune-executor inquiry show 7\n  attune-executor inquiry show 7 -o json | jq .response_schema",
-		Args:    oneArg("the id of an inquiry"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showInquiry(cmd, args[0]) },
-	}, newInquiryRespondCommand(a))
-	return cmd
+	}, anInquiry, reader((*monitor.Monitor).Inquiry), inquiryPage), newInquiryRespondCommand(a))
 }
 
 func newInquiryListCommand(a *app) *cobra.Command {
@@ -45,15 +50,12 @@ func newInquiryListCommand(a *app) *cobra.Command {
 		Example: "  attune-executor inquiry list\n  attune-executor inquiry list --assigned-to ada --action 'deploy.*'\n" +
 			"  attune-executor inquiry list --status timeout",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if refused {
 				if all || cursor != "" || len(filter.Statuses) > 0 || filter.Execution != 0 || filter.AssignedTo+filter.Action != "" {
 					return usageErrorf("--refused goes with no other filter")
 				}
-				return a.listRefused(cmd)
+				return a.connected((*client).listRefused)(cmd, args)
 			}
 			if all && len(filter.Statuses) > 0 {
 				return usageErrorf("--all and --status exclude each other")
@@ -61,10 +63,10 @@ func newInquiryListCommand(a *app) *cobra.Command {
 			if !all && len(filter.Statuses) == 0 {
 				filter.Statuses = []string{monitor.InquiryPending}
 			}
-			if err := filter.Check(); err != nil {
-				return usageErrorf("%w", err)
+			if err := checkPage(filter.Limit, &filter); err != nil {
+				return err
 			}
-			return a.listInquiries(cmd, filter, cursor)
+			return a.connected(func(c *client, _ []string) error { return c.listInquiries(filter, cursor) })(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -79,105 +81,71 @@ func newInquiryListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) listInquiries(cmd *cobra.Command, filter monitor.InquiryFilter, cursor string) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Inquiries(cmd.Context(), filter, cursor)
+func (c *client) listInquiries(filter monitor.InquiryFilter, cursor string) error {
+	list, err := c.monitor().Inquiries(c.cmd.Context(), filter, cursor)
 	if errors.Is(err, monitor.ErrFilter) {
 		return usageErrorf("%w", err)
 	}
 	if err != nil {
 		return err
 	}
-	page.Faults = nil // --refused lists them
-	return a.print(cmd, page, func(w io.Writer) error {
-		if err := inquiryTable(w, page); err != nil {
-			return err
-		}
+	list.Faults = nil // --refused lists them
+	return c.show(list, func(w *page) {
+		inquiriesPage(w, list)
 		switch {
-		case page.Bounded:
-			return row(w, "the search stopped at its bound; more may match: --cursor "+page.Next+" goes on")
-		case page.Next != "":
-			return row(w, "more: --cursor "+page.Next)
+		case list.Bounded:
+			w.row("the search stopped at its bound; more may match: --cursor " + list.Next + " goes on")
+		case list.Next != "":
+			w.row("more: --cursor " + list.Next)
 		}
-		return nil
 	})
 }
 
 // listRefused lists the newest questions that could not be asked.
-func (a *app) listRefused(cmd *cobra.Command) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Inquiries(cmd.Context(), monitor.InquiryFilter{Limit: 1}, "")
+func (c *client) listRefused([]string) error {
+	list, err := c.monitor().Inquiries(c.cmd.Context(), monitor.InquiryFilter{Limit: 1}, "")
 	if err != nil {
 		return err
 	}
 	view := struct {
 		At     time.Time              `json:"at"`
 		Faults []monitor.InquiryFault `json:"refused"`
-	}{page.At, append([]monitor.InquiryFault{}, page.Faults...)}
-	return a.print(cmd, view, func(w io.Writer) error {
-		if len(view.Faults) == 0 {
-			return row(w, "every question could be asked")
-		}
-		if err := row(w, "EXECUTION", "ACTION", "AGE", "WHY"); err != nil {
-			return err
-		}
-		for _, fault := range view.Faults {
-			if err := row(w, fault.Execution, fault.ActionRef, short(view.At.Sub(fault.At)), fault.Reason); err != nil {
-				return err
-			}
-		}
-		return nil
+	}{list.At, notNil(list.Faults)}
+	return c.show(view, func(w *page) {
+		table(w, "every question could be asked", view.Faults,
+			col("EXECUTION", func(f *monitor.InquiryFault) any { return f.Execution }),
+			col("ACTION", func(f *monitor.InquiryFault) any { return f.ActionRef }),
+			col("AGE", func(f *monitor.InquiryFault) any { return short(view.At.Sub(f.At)) }),
+			col("WHY", func(f *monitor.InquiryFault) any { return f.Reason }))
 	})
 }
 
-func inquiryTable(w io.Writer, page *monitor.InquiryPage) error {
-	if len(page.List) == 0 {
-		plain := page.Filter.Execution == 0 && page.Filter.AssignedTo+page.Filter.Action == "" && onlyOpen(page)
-		switch {
-		case page.From != "":
-			return row(w, "no more inquiries match")
-		case plain:
-			return row(w, "nothing waits for an answer")
-		}
-		return row(w, "no inquiry matches; "+countText(page.Open)+" open")
+func inquiriesPage(w *page, list *monitor.InquiryPage) {
+	open := slices.Equal(list.Filter.Statuses, []string{monitor.InquiryPending}) // then the status says nothing
+	none := "no inquiry matches; " + countText(list.Open) + " open"
+	switch {
+	case list.From != "":
+		none = "no more inquiries match"
+	case open && list.Filter.Execution == 0 && list.Filter.AssignedTo+list.Filter.Action == "":
+		none = "nothing waits for an answer"
 	}
-	cells := [][]string{{"ID", "STATUS", "AGE", "LEFT", "FOR", "ASKED BY", "PROMPT"}}
-	for i := range page.List {
-		one := &page.List[i]
-		cells = append(cells, []string{
-			strconv.FormatInt(one.ID, 10), one.Status, age(one.Age), leftText(one), assigneeText(one), askedBy(one), one.Prompt,
-		})
+	columns := []column[monitor.Inquiry]{
+		col("ID", func(one *monitor.Inquiry) any { return one.ID }),
+		col("STATUS", func(one *monitor.Inquiry) any { return one.Status }),
+		col("AGE", func(one *monitor.Inquiry) any { return age(one.Age) }),
+		col("LEFT", leftText),
+		col("FOR", func(one *monitor.Inquiry) any { return assigneeText(one) }),
+		flexible("ASKED BY", func(one *monitor.Inquiry) any { return askedBy(one) }),
+		flexible("PROMPT", func(one *monitor.Inquiry) any { return one.Prompt }),
 	}
-	if onlyOpen(page) {
-		for i := range cells {
-			cells[i] = slices.Delete(cells[i], 1, 2)
-		}
+	if open {
+		columns = slices.Delete(columns, 1, 2)
 	}
-	last := len(cells[0]) - 1
-	for _, line := range fit(cells, last-1, last) {
-		if err := row(w, line...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// onlyOpen reports that the list is of open inquiries, so that nobody has to be told
-// their status.
-func onlyOpen(page *monitor.InquiryPage) bool {
-	return slices.Equal(page.Filter.Statuses, []string{monitor.InquiryPending})
+	table(w, none, list.List, columns...)
 }
 
 // leftText is for how long an inquiry can be answered.
-func leftText(one *monitor.Inquiry) string {
+func leftText(one *monitor.Inquiry) any {
 	switch {
 	case !one.Open():
 		return "-"
@@ -210,89 +178,297 @@ func askedBy(one *monitor.Inquiry) string {
 	return one.ActionRef
 }
 
-func inquiryID(text string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return 0, usageErrorf("%q is not the id of an inquiry", text)
+func inquiryPage(w *page, d *monitor.InquiryDetail) {
+	status, until := d.Status, cmp.Or(optTime(d.TimeoutAt), "no limit")
+	if d.RespondedAt != nil {
+		status = fmt.Sprintf("%s by %s, %s", d.Status, dash(d.Responder), agoText(*d.RespondedAt, d.Reading.At))
 	}
-	return id, nil
-}
-
-func noInquiry(id int64) error {
-	return failedErrorf("there is no inquiry %d: `attune-executor inquiry list --all` shows those that there are", id)
-}
-
-func (a *app) showInquiry(cmd *cobra.Command, text string) error {
-	id, err := inquiryID(text)
-	if err != nil {
-		return err
+	if d.TimeoutAt != nil && d.Left != nil {
+		until += ", " + short(*d.Left) + " left"
 	}
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	d, err := c.monitor().Inquiry(cmd.Context(), id)
-	if errors.Is(err, monitor.ErrNotFound) {
-		return noInquiry(id)
-	}
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, d, func(w io.Writer) error { return inquiryLines(w, d) })
-}
-
-func inquiryLines(w io.Writer, d *monitor.InquiryDetail) error {
-	lines := [][2]string{
-		{"inquiry", strconv.FormatInt(d.ID, 10)},
-		{"status", inquiryStatusText(d)},
-		{"asked by", fmt.Sprintf("%s, execution %d (%s)", askedBy(&d.Inquiry), d.Execution, d.ExecutionStatus)},
-	}
-	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
+	w.row("inquiry", d.ID)
+	w.row("status", status)
+	w.row("asked by", fmt.Sprintf("%s, execution %d (%s)", askedBy(&d.Inquiry), d.Execution, d.ExecutionStatus))
 	if d.Workflow != nil {
-		add("workflow", fmt.Sprintf("%s, execution %d (%s)", d.WorkflowRef, *d.Workflow, d.WorkflowStatus))
+		w.row("workflow", fmt.Sprintf("%s, execution %d (%s)", d.WorkflowRef, *d.Workflow, d.WorkflowStatus))
 	}
-	add("for", assigneeText(&d.Inquiry))
-	add("asked", agoText(d.Created, d.Reading.At))
-	switch {
-	case d.TimeoutAt == nil:
-		add("until", "no limit")
-	case d.Left != nil:
-		add("until", fmt.Sprintf("%s, %s left", d.TimeoutAt.UTC().Format(time.RFC3339), short(*d.Left)))
-	default:
-		add("until", d.TimeoutAt.UTC().Format(time.RFC3339))
-	}
-	add("prompt", d.Prompt)
-	for _, line := range lines {
-		if err := row(w, line[0], line[1]); err != nil {
-			return err
-		}
-	}
-	return inquiryDocuments(w, d)
-}
-
-// inquiryDocuments prints what the response must look like and what was answered.
-func inquiryDocuments(w io.Writer, d *monitor.InquiryDetail) error {
+	w.row("for", assigneeText(&d.Inquiry))
+	w.row("asked", agoText(d.Created, d.Reading.At))
+	w.row("until", until)
+	w.row("prompt", d.Prompt)
 	if d.HasSchema {
-		if _, err := fmt.Fprintf(w, "\nThe response must fit:\n%s\n", pretty(d.ResponseSchema)); err != nil {
-			return err
-		}
+		w.document("The response must fit:", d.ResponseSchema)
 	}
 	if d.Status == monitor.InquiryResponded {
-		if _, err := fmt.Fprintf(w, "\nThe response:\n%s\n", pretty(d.Response)); err != nil {
-			return err
-		}
+		w.document("The response:", d.Response)
 	}
 	if d.Open() {
-		_, err := fmt.Fprintf(w, "\n`attune-executor inquiry respond %d` answers it.\n", d.ID)
-		return err
+		w.text(fmt.Sprintf("\n`attune-executor inquiry respond %d` answers it.", d.ID))
 	}
-	return nil
 }
 
-func inquiryStatusText(d *monitor.InquiryDetail) string {
-	if d.RespondedAt == nil {
-		return d.Status
+// respondOptions are the flags of `inquiry respond`.
+type respondOptions struct {
+	answer, as, note string
+	params           []string
+	dryRun           bool
+}
+
+func newInquiryRespondCommand(a *app) *cobra.Command {
+	var o respondOptions
+	cmd := &cobra.Command{
+		Use:   "respond ID",
+		Short: "Answer an inquiry, at most once and in time",
+		Long: "Answer an inquiry. What follows is written with the answer: the execution that only asked ends, and the workflow goes\n" +
+			"on. Refused is what comes too late, was answered or cancelled before, does not fit what is asked for, or is for somebody\n" +
+			"else: one that is assigned is answered with --as LOGIN, which the audit keeps beside who did it. Without --answer or -p\n" +
+			"it asks, at a terminal, for what the inquiry wants to know; what is secret is not shown while it is typed.",
+		Example: "  attune-executor inquiry respond 7\n  attune-executor inquiry respond 7 -p approved=true -p note='after lunch'\n" +
+			"  attune-executor inquiry respond 7 --answer '{\"approved\": false}' --as ada\n  attune-executor inquiry respond 7 --answer @answer.json",
+		Args: oneArg("the id of an inquiry"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := anInquiry.id(args[0])
+			if err != nil {
+				return err
+			}
+			if o.answer != "" && len(o.params) > 0 {
+				return usageErrorf("--answer and -p exclude each other")
+			}
+			return a.respond(cmd, id, &o)
+		},
 	}
-	return fmt.Sprintf("%s by %s, %s", d.Status, dash(d.Responder), agoText(*d.RespondedAt, d.Reading.At))
+	flags := cmd.Flags()
+	flags.StringVar(&o.answer, "answer", "", "the response as JSON; @FILE reads it from a file, @- from standard input")
+	flags.StringArrayVarP(&o.params, "param", "p", nil, "one key=value of the response; key:=value is JSON; may be repeated")
+	flags.StringVar(&o.as, "as", "", "the login of the identity in whose name it is answered")
+	flags.StringVar(&o.note, "note", "", "why, for those who look at what was done")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what it would do and do nothing")
+	return cmd
+}
+
+func answerText(p *triage.AnswerPlan, verb string) string {
+	what := fmt.Sprintf("whoever waits for execution %d of %s goes on", p.Execution, p.ActionRef)
+	if p.Completes {
+		what = fmt.Sprintf("execution %d of %s completes", p.Execution, p.ActionRef)
+	}
+	return fmt.Sprintf("inquiry %d: %s with %s; %s", p.Inquiry, verb, p.Public, what)
+}
+
+// answerProblem says why an answer was not taken, what to do, and by its code what
+// kind of problem it is.
+func answerProblem(id int64, err error) error {
+	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
+	switch {
+	case errors.Is(err, triage.ErrNoInquiry):
+		return anInquiry.missing(id)
+	case isRefused && refused.Reason == triage.AnswerNotYours:
+		return refusedErrorf("%w: --as LOGIN answers in the name of that identity", err)
+	case isRefused && refused.Reason == triage.AnswerUnfit:
+		return refusedErrorf("%w: `attune-executor inquiry show %d` shows what is asked for", err, id)
+	case isRefused:
+		return refusedErrorf("%w", err)
+	case store.ClassOf(err) == store.ClassUnknown:
+		return failedErrorf("%w: whether it was answered is unknown: `attune-executor inquiry show %d` tells", err, id)
+	case errors.Is(err, context.Canceled):
+		return failedErrorf("interrupted: `attune-executor inquiry show %d` tells whether it was answered", id)
+	}
+	return err
+}
+
+// responseOf makes the response of what was given, or asks a person for it.
+func (t *triageClient) responseOf(id int64, o *respondOptions) (json.RawMessage, error) {
+	if o.answer != "" {
+		return readAnswer(o.answer, t.cmd.InOrStdin())
+	}
+	in := t.cmd.InOrStdin()
+	if len(o.params) == 0 && !interactive(in) {
+		return nil, usageErrorf("there is no answer: give it with --answer or -p key=value")
+	}
+	detail, err := t.monitor().Inquiry(t.cmd.Context(), id)
+	if errors.Is(err, monitor.ErrNotFound) {
+		return nil, anInquiry.missing(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(o.params) > 0 {
+		return pairsAnswer(o.params, detail.ResponseSchema)
+	}
+	if !detail.Open() { // nobody shall type in vain; the act says why
+		return json.RawMessage(`null`), nil
+	}
+	p := &prompter{in: bufio.NewReader(in), out: t.stderr}
+	if file, ok := in.(*os.File); ok {
+		p.hidden = func() (string, error) {
+			text, err := term.ReadPassword(int(file.Fd()))
+			_, _ = fmt.Fprintln(t.stderr)
+			return string(text), err
+		}
+	}
+	return p.ask(detail.Prompt, detail.ResponseSchema)
+}
+
+// pairsAnswer is the object of the -p pairs.
+func pairsAnswer(pairs []string, form json.RawMessage) (json.RawMessage, error) {
+	for _, pair := range pairs {
+		if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSuffix(key, ":") == "" {
+			return nil, usageErrorf("%q has no key: write -p key=value", pair)
+		}
+	}
+	fields := map[string]any{}
+	if err := addPairs(fields, pairs, form); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// maxAnswerFile bounds a response that is read.
+const maxAnswerFile = 1 << 20
+
+// readAnswer reads the response of --answer.
+func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
+	raw := []byte(text)
+	if name, isFile := strings.CutPrefix(text, "@"); isFile {
+		var err error
+		if raw, err = readFile("answer", name, stdin, maxAnswerFile); err != nil {
+			return nil, err
+		}
+	}
+	if !json.Valid(raw) {
+		return nil, usageErrorf(`the answer is not JSON: write a text in quotes, as in --answer '"yes"'`)
+	}
+	return raw, nil
+}
+
+func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
+	t, err := a.openTriage(cmd, !o.dryRun)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	keys, err := secret.NewKeyring(t.cfg.Security.EncryptionKey)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	operator := t.WithKeyring(keys)
+	order := triage.AnswerOrder{Inquiry: id, As: o.as, Note: o.note}
+	if order.Response, err = t.responseOf(id, o); err != nil {
+		return err
+	}
+	if o.dryRun {
+		plan, err := operator.PlanAnswer(cmd.Context(), order)
+		if err != nil {
+			return answerProblem(id, err)
+		}
+		_, err = t.settle(planFlags{dryRun: true}, plan,
+			func(w *page) { w.row(answerText(plan, "would be answered")) }, nil)
+		return err
+	}
+	receipt, err := operator.Answer(cmd.Context(), order)
+	if err != nil {
+		return answerProblem(id, err)
+	}
+	return t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)), func(w *page) {
+		w.rowf("%s (audit %d)", answerText(&receipt.AnswerPlan, "answered"), receipt.Audit)
+	})
+}
+
+// prompter asks a person for a response, field by field.
+type prompter struct {
+	in     *bufio.Reader
+	out    io.Writer
+	hidden func() (string, error) // reads what shall not be shown; nil reads it openly
+}
+
+// maxTries is how often a person may write what does not fit.
+const maxTries = 5
+
+// ask asks for everything that the schema names, or for any JSON, and has it
+// confirmed.
+func (p *prompter) ask(prompt string, schema json.RawMessage) (json.RawMessage, error) {
+	p.printf("%s\n", clean(prompt))
+	form := inquiry.NewAnswerForm(schema)
+	texts := map[string]string{}
+	for i := range form.Fields {
+		field := &form.Fields[i]
+		text, err := p.field(field)
+		if err != nil {
+			return nil, err
+		}
+		texts[field.Name] = text
+	}
+	response, problems := form.Compose(texts)
+	if len(problems) > 0 {
+		return nil, refusedErrorf("nothing was answered: %s", problemsText(problems))
+	}
+	p.printf("answer it so? y or n: ")
+	line, err := p.line()
+	if err != nil {
+		return nil, err
+	}
+	if !strings.EqualFold(line, "y") && !strings.EqualFold(line, "yes") {
+		return nil, refusedErrorf("nothing was answered: you did not say y")
+	}
+	return response, nil
+}
+
+// problemsText says what no single field could be blamed for while it was asked.
+func problemsText(problems map[string]string) string {
+	words := make([]string, 0, len(problems))
+	for _, name := range slices.Sorted(maps.Keys(problems)) {
+		words = append(words, clean(strings.TrimSpace(name+" "+problems[name])))
+	}
+	return strings.Join(words, "; ")
+}
+
+// field asks for one value until it fits. An empty line takes the default, or leaves
+// out what is not required.
+func (p *prompter) field(f *inquiry.AnswerField) (string, error) {
+	for range maxTries {
+		p.printf("%s: ", label(f))
+		read := p.line
+		if f.Secret && p.hidden != nil {
+			read = p.hidden
+		}
+		line, err := read()
+		if err != nil {
+			return "", err
+		}
+		if line == "" {
+			line = f.Default
+		}
+		if err = f.Check(line); err == nil {
+			return line, nil
+		}
+		p.printf("  %s\n", clean(err.Error()))
+	}
+	return "", refusedErrorf("nothing was answered: %s did not fit %d times", clean(f.Name), maxTries)
+}
+
+// label is the name of a field and what it takes.
+func label(f *inquiry.AnswerField) string {
+	takes := f.Words
+	switch {
+	case f.Default != "":
+		takes += "; default " + f.Default
+	case f.Required:
+		takes += "; required"
+	}
+	text := f.Name
+	if f.About != "" {
+		text += " - " + f.About
+	}
+	return clean(text + " (" + takes + ")")
+}
+
+func (p *prompter) line() (string, error) {
+	line, err := p.in.ReadString('\n')
+	if err != nil && (!errors.Is(err, io.EOF) || line == "") {
+		return "", refusedErrorf("nothing was answered: the input ended")
+	}
+	return strings.TrimSpace(line), nil
+}
+
+func (p *prompter) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.out, format, args...) // that it cannot be written is no reason to fail
 }

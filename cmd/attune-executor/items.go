@@ -1,111 +1,66 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/monitor"
 )
 
 // itemKind is a kind of item with its list and its details; T is the item, D the details.
 type itemKind[T, D any] struct {
 	name, plural, example string
+	short                 string // "Look at " the plural if empty
 	// make says how to make the first one, where there is none.
-	make   string
-	read   func(m *monitor.Monitor, ctx context.Context, pack, cursor string) (*monitor.ItemPage[T], error)
-	header []any
-	cells  func(one *T) []any
-	show   func(m *monitor.Monitor, ctx context.Context, ref string) (*D, error)
-	detail func(w io.Writer, one *D) error
+	make    string
+	read    func(m *monitor.Monitor, ctx context.Context, pack, cursor string) (*monitor.ItemPage[T], error)
+	columns []column[T]
+	show    func(m *monitor.Monitor, ctx context.Context, ref string) (*D, error)
+	detail  func(w *page, one *D)
 }
 
-func newItemCommand[T, D any](a *app, kind itemKind[T, D]) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     kind.name,
-		Aliases: []string{kind.plural},
-		Short:   "Look at " + kind.plural,
-		Example: fmt.Sprintf("  attune-executor %s list\n  attune-executor %s show %s", kind.name, kind.name, kind.example),
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Command) *cobra.Command {
 	var pack, cursor string
-	list := &cobra.Command{
+	list := reading(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List " + kind.plural + " by ref",
 		Example: fmt.Sprintf("  attune-executor %s list --pack deploy -o json", kind.name),
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer c.store.Close()
-			page, err := kind.read(c.monitor().Monitor, cmd.Context(), pack, cursor)
-			if err != nil {
-				return err
-			}
-			return a.print(cmd, page, func(w io.Writer) error { return kind.table(w, page, pack) })
-		},
-	}
-	list.Flags().StringVar(&pack, "pack", "", "only this pack's")
+	}, unchecked, func(c *client, _ []string) (*monitor.ItemPage[T], error) {
+		return kind.read(c.monitor().Monitor, c.cmd.Context(), pack, cursor)
+	}, func(w *page, list *monitor.ItemPage[T]) {
+		none := fmt.Sprintf("there is no %s yet: %s", kind.name, kind.make)
+		if pack != "" {
+			none = fmt.Sprintf("no %s matches; without --pack all are listed", kind.name)
+		}
+		table(w, none, list.List, kind.columns...)
+		if list.Next != "" && len(list.List) > 0 {
+			w.row("more: --cursor " + list.Next)
+		}
+	})
+	only := "only this pack's"
 	if kind.name == "pack" {
-		list.Flags().Lookup("pack").Usage = "only this pack"
+		only = "only this pack"
 	}
+	list.Flags().StringVar(&pack, "pack", "", only)
 	list.Flags().StringVar(&cursor, "cursor", "", "go on behind this ref")
-	show := &cobra.Command{
+	return group(&cobra.Command{
+		Use:     kind.name,
+		Aliases: []string{kind.plural},
+		Short:   cmp.Or(kind.short, "Look at "+kind.plural),
+		Example: fmt.Sprintf("  attune-executor %s list\n  attune-executor %s show %s", kind.name, kind.name, kind.example),
+	}, append([]*cobra.Command{list, showingRef(a, &cobra.Command{
 		Use:     "show REF",
 		Short:   "Show everything about one " + kind.name,
 		Example: fmt.Sprintf("  attune-executor %s show %s -o yaml", kind.name, kind.example),
 		Args:    oneArg("a ref, such as " + kind.example),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer c.store.Close()
-			one, err := kind.show(c.monitor().Monitor, cmd.Context(), args[0])
-			if errors.Is(err, monitor.ErrNotFound) {
-				return noItemError(kind.name, args[0])
-			}
-			if err != nil {
-				return err
-			}
-			return a.print(cmd, one, func(w io.Writer) error { return kind.detail(w, one) })
-		},
-	}
-	cmd.AddCommand(list, show)
-	return cmd
-}
-
-func noItemError(kind, ref string) error {
-	return failedErrorf("there is no %s %s: `attune-executor %s list` shows them", kind, ref, kind)
-}
-
-func (k itemKind[T, D]) table(w io.Writer, page *monitor.ItemPage[T], pack string) error {
-	switch {
-	case len(page.List) == 0 && pack != "":
-		return row(w, fmt.Sprintf("no %s matches; without --pack all are listed", k.name))
-	case len(page.List) == 0:
-		return row(w, fmt.Sprintf("there is no %s yet: %s", k.name, k.make))
-	}
-	if err := row(w, k.header...); err != nil {
-		return err
-	}
-	for i := range page.List {
-		if err := row(w, k.cells(&page.List[i])...); err != nil {
-			return err
-		}
-	}
-	if page.Next != "" {
-		return row(w, "more: --cursor "+page.Next)
-	}
-	return nil
+	}, kind.name, kind.show, kind.detail)}, more...)...)
 }
 
 // from says where an item comes from: its file without line and column, if that is known.
@@ -129,10 +84,16 @@ func newPackCommand(a *app) *cobra.Command {
 	return newItemCommand(a, itemKind[monitor.PackItem, monitor.PackDetail]{
 		name: "pack", plural: "packs", example: "core",
 		make: "write a folder with a pack.yaml, and apply it: `attune-executor apply FOLDER`",
-		read: (*monitor.Monitor).Packs, show: (*monitor.Monitor).Pack, detail: packDetail,
-		header: []any{"PACK", "LABEL", "VERSION", "ACTIONS", "TRIGGERS", "RULES", "POLICIES", "FROM"},
-		cells: func(p *monitor.PackItem) []any {
-			return []any{p.Ref, p.Label, p.Version, p.Actions, p.Triggers, p.Rules, p.Policies, from(&p.Item)}
+		read: (*monitor.Monitor).Packs, show: (*monitor.Monitor).Pack, detail: packPage,
+		columns: []column[monitor.PackItem]{
+			col("PACK", func(p *monitor.PackItem) any { return p.Ref }),
+			col("LABEL", func(p *monitor.PackItem) any { return p.Label }),
+			col("VERSION", func(p *monitor.PackItem) any { return p.Version }),
+			col("ACTIONS", func(p *monitor.PackItem) any { return p.Actions }),
+			col("TRIGGERS", func(p *monitor.PackItem) any { return p.Triggers }),
+			col("RULES", func(p *monitor.PackItem) any { return p.Rules }),
+			col("POLICIES", func(p *monitor.PackItem) any { return p.Policies }),
+			col("FROM", func(p *monitor.PackItem) any { return from(&p.Item) }),
 		},
 	})
 }
@@ -141,14 +102,19 @@ func newActionCommand(a *app) *cobra.Command {
 	return newItemCommand(a, itemKind[monitor.ActionItem, monitor.ActionDetail]{
 		name: "action", plural: "actions", example: "core.echo",
 		make: "write one below actions/ of a pack, and apply the pack: `attune-executor apply FOLDER`",
-		read: (*monitor.Monitor).Actions, show: (*monitor.Monitor).Action, detail: actionDetail,
-		header: []any{"ACTION", "PACK", "LABEL", "RUNS", "LIMIT", "FROM"},
-		cells: func(one *monitor.ActionItem) []any {
-			limit := "-"
-			if one.Threshold > 0 {
-				limit = fmt.Sprintf("%d at once", one.Threshold)
-			}
-			return []any{one.Ref, one.PackRef, one.Label, runs(one), limit, from(&one.Item)}
+		read: (*monitor.Monitor).Actions, show: (*monitor.Monitor).Action, detail: actionPage,
+		columns: []column[monitor.ActionItem]{
+			col("ACTION", func(one *monitor.ActionItem) any { return one.Ref }),
+			col("PACK", func(one *monitor.ActionItem) any { return one.PackRef }),
+			col("LABEL", func(one *monitor.ActionItem) any { return one.Label }),
+			col("RUNS", func(one *monitor.ActionItem) any { return runs(one) }),
+			col("LIMIT", func(one *monitor.ActionItem) any {
+				if one.Threshold == 0 {
+					return "-"
+				}
+				return fmt.Sprintf("%d at once", one.Threshold)
+			}),
+			col("FROM", func(one *monitor.ActionItem) any { return from(&one.Item) }),
 		},
 	})
 }
@@ -164,97 +130,110 @@ func newTriggerCommand(a *app) *cobra.Command {
 	return newItemCommand(a, itemKind[monitor.TriggerItem, monitor.TriggerDetail]{
 		name: "trigger", plural: "triggers", example: "shop.order_placed",
 		make: "write one below triggers/ of a pack, and apply the pack: `attune-executor apply FOLDER`",
-		read: (*monitor.Monitor).Triggers, show: (*monitor.Monitor).Trigger, detail: triggerDetail,
-		header: []any{"TRIGGER", "PACK", "LABEL", "ENABLED", "RULES", "FROM"},
-		cells: func(one *monitor.TriggerItem) []any {
-			return []any{one.Ref, dash(one.PackRef), one.Label, yesNo(one.Enabled), one.Rules, from(&one.Item)}
+		read: (*monitor.Monitor).Triggers, show: (*monitor.Monitor).Trigger, detail: triggerPage,
+		columns: []column[monitor.TriggerItem]{
+			col("TRIGGER", func(one *monitor.TriggerItem) any { return one.Ref }),
+			col("PACK", func(one *monitor.TriggerItem) any { return dash(one.PackRef) }),
+			col("LABEL", func(one *monitor.TriggerItem) any { return one.Label }),
+			col("ENABLED", func(one *monitor.TriggerItem) any { return yesNo(one.Enabled) }),
+			col("RULES", func(one *monitor.TriggerItem) any { return one.Rules }),
+			col("FROM", func(one *monitor.TriggerItem) any { return from(&one.Item) }),
 		},
 	})
 }
 
-// about are the lines that every item begins with.
-func about(name string, one *monitor.Item, lines ...[2]string) [][2]string {
-	label := one.Label
-	if label == one.Ref {
-		label = ""
+// about are the facts that every item begins with; source those that it ends with.
+func about(w *page, name string, one *monitor.Item) {
+	w.row(name, one.Ref)
+	if one.Label != one.Ref {
+		w.fact("label", one.Label)
 	}
-	begin := [][2]string{{name, one.Ref}, {"label", label}, {"description", one.Description}}
+	w.fact("description", one.Description)
 	if name != "pack" {
-		begin = append(begin, [2]string{"pack", one.PackRef})
+		w.fact("pack", one.PackRef)
 	}
-	where := from(one)
-	if one.File != "" {
-		where = one.File
-	}
-	return append(append(begin, lines...), [2]string{"from", where}, [2]string{"changed", one.Updated.UTC().Format(time.RFC3339)})
 }
 
-func packDetail(w io.Writer, p *monitor.PackDetail) error {
-	standard := ""
-	if p.Standard {
-		standard = "yes"
-	}
-	lines := about("pack", &p.Item, [2]string{"version", p.Version}, [2]string{"standard", standard},
-		[2]string{"tags", strings.Join(p.Tags, ", ")}, [2]string{"depends on", strings.Join(p.Dependencies, ", ")})
+func source(w *page, one *monitor.Item) {
+	w.row("from", cmp.Or(one.File, from(one)))
+	w.row("changed", one.Updated.UTC().Format(time.RFC3339))
+}
+
+func packPage(w *page, p *monitor.PackDetail) {
+	about(w, "pack", &p.Item)
+	w.fact("version", p.Version)
+	w.fact("standard", onlyYes(p.Standard))
+	w.fact("tags", strings.Join(p.Tags, ", "))
+	w.fact("depends on", strings.Join(p.Dependencies, ", "))
+	source(w, &p.Item)
 	for i := range p.Actions {
-		lines = append(lines, [2]string{"action", p.Actions[i].Ref})
+		w.row("action", p.Actions[i].Ref)
 	}
 	for i := range p.Triggers {
-		lines = append(lines, [2]string{"trigger", p.Triggers[i].Ref})
+		w.row("trigger", p.Triggers[i].Ref)
 	}
 	for i := range p.Policies {
-		lines = append(lines, [2]string{"policy", p.Policies[i].Ref + ": " + policyState(&p.Policies[i])})
+		w.row("policy", p.Policies[i].Ref+": "+policyState(&p.Policies[i]))
 	}
-	return details(w, append(lines, ruleLines(p.Rules)...), "configuration", p.ConfSchema)
+	ruleLinks(w, p.Rules)
+	w.details(nil, "configuration", p.ConfSchema)
 }
 
-func ruleLines(rules []monitor.RuleLink) [][2]string {
-	var lines [][2]string
+func onlyYes(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return ""
+}
+
+func ruleLinks(w *page, rules []monitor.RuleLink) {
 	for _, one := range rules {
 		text := fmt.Sprintf("%s: %s → %s", one.Ref, one.TriggerRef, one.ActionRef)
 		if !one.Enabled {
 			text += " (disabled)"
 		}
-		lines = append(lines, [2]string{"rule", text})
+		w.row("rule", text)
 	}
-	return lines
 }
 
-func actionDetail(w io.Writer, one *monitor.ActionDetail) error {
-	seconds := func(n int64) string {
-		if n == 0 {
-			return ""
+func actionPage(w *page, one *monitor.ActionDetail) {
+	seconds := func(name string, n int64) {
+		if n != 0 {
+			w.row(name, short(time.Duration(n)*time.Second))
 		}
-		return short(time.Duration(n) * time.Second)
 	}
-	format := func(raw []byte) string {
+	document := func(name string, raw []byte) {
 		if text := string(raw); text != "{}" && text != "[]" && text != "null" {
-			return text
+			w.fact(name, text)
 		}
-		return ""
 	}
-	retries := ""
+	about(w, "action", &one.Item)
+	w.fact("runs", strings.TrimSpace(runs(&one.ActionItem)+" "+one.RuntimeVersion))
+	w.fact("entry point", one.EntryPoint)
+	if one.WorkflowRef == "" {
+		w.row("delivered", one.ParameterFormat+" by "+one.ParameterDelivery)
+	}
+	w.fact("output", one.OutputFormat)
+	seconds("timeout", one.TimeoutSeconds)
+	seconds("pick-up", one.ScheduledTimeoutSeconds)
 	if one.MaxRetries > 0 {
-		retries = fmt.Sprint(one.MaxRetries)
+		w.row("retries", one.MaxRetries)
 	}
-	delivered := one.ParameterFormat + " by " + one.ParameterDelivery
-	if one.WorkflowRef != "" {
-		delivered = ""
-	}
-	lines := about("action", &one.Item,
-		[2]string{"runs", strings.TrimSpace(runs(&one.ActionItem) + " " + one.RuntimeVersion)}, [2]string{"entry point", one.EntryPoint},
-		[2]string{"delivered", delivered}, [2]string{"output", one.OutputFormat},
-		[2]string{"timeout", seconds(one.TimeoutSeconds)}, [2]string{"pick-up", seconds(one.ScheduledTimeoutSeconds)},
-		[2]string{"retries", retries}, [2]string{"needs", format(one.RequiredRuntimes)}, [2]string{"selector", format(one.Selector)},
-		[2]string{"tolerations", format(one.Tolerations)}, [2]string{"affinity", format(one.Affinity)},
-		[2]string{"now", fmt.Sprintf("%d hold a slot, %d wait: `attune-executor queue show %s`", one.Holds.Active, one.Holds.Queued, one.Ref)})
+	document("needs", one.RequiredRuntimes)
+	document("selector", one.Selector)
+	document("tolerations", one.Tolerations)
+	document("affinity", one.Affinity)
+	w.row("now", fmt.Sprintf("%d hold a slot, %d wait: `attune-executor queue show %s`", one.Holds.Active,
+		one.Holds.Queued, one.Ref))
+	source(w, &one.Item)
 	for _, policy := range one.Policies {
-		lines = append(lines, [2]string{"policy", fmt.Sprintf("%s (%s): %s", policy.Ref, policy.Scope, policy.Title())})
+		w.row("policy", fmt.Sprintf("%s (%s): %s", policy.Ref, policy.Scope, policy.Title()))
 	}
 	for _, ref := range one.Workflows {
-		lines = append(lines, [2]string{"used by", "workflow " + ref})
+		w.row("used by", "workflow "+ref)
 	}
-	return details(w, append(lines, ruleLines(one.Rules)...), "parameters", schemaText(one.ParamSchema), "output", schemaText(one.OutSchema))
+	ruleLinks(w, one.Rules)
+	w.details(nil, "parameters", schemaText(one.ParamSchema), "output", schemaText(one.OutSchema))
 }
 
 // schemaText leaves out a schema that is not there.
@@ -265,11 +244,165 @@ func schemaText(raw []byte) []byte {
 	return raw
 }
 
-func triggerDetail(w io.Writer, one *monitor.TriggerDetail) error {
-	webhook := ""
-	if one.Webhook {
-		webhook = "yes"
+func triggerPage(w *page, one *monitor.TriggerDetail) {
+	about(w, "trigger", &one.Item)
+	w.row("enabled", yesNo(one.Enabled))
+	w.fact("sensor", one.SensorRef)
+	w.fact("webhook", onlyYes(one.Webhook))
+	source(w, &one.Item)
+	ruleLinks(w, one.Rules)
+	w.details(nil, "parameters", schemaText(one.ParamSchema), "payload", schemaText(one.OutSchema))
+}
+
+func newPolicyCommand(a *app) *cobra.Command {
+	return newItemCommand(a, itemKind[monitor.PolicyItem, monitor.PolicyDetail]{
+		name: "policy", plural: "policies", example: "core.limit",
+		short: "Look at policies, the limits of executions, and delete them",
+		make:  "describe one in a file, `ref: core.limit`, `action: core.sleep`, `threshold: 2`, and run `attune-executor apply FILE`",
+		read:  (*monitor.Monitor).Policies, show: (*monitor.Monitor).Policy, detail: policyPage,
+		columns: []column[monitor.PolicyItem]{
+			col("POLICY", func(p *monitor.PolicyItem) any { return p.Ref }),
+			col("PACK", func(p *monitor.PolicyItem) any { return dash(p.PackRef) }),
+			col("ABOUT", func(p *monitor.PolicyItem) any { return policyScope(p) }),
+			col("LIMIT", func(p *monitor.PolicyItem) any { return p.Limit }),
+			col("IN FORCE", func(p *monitor.PolicyItem) any {
+				if p.NewerRef != "" {
+					return "no, " + p.NewerRef + " is newer"
+				}
+				return "yes"
+			}),
+			col("FROM", func(p *monitor.PolicyItem) any { return from(&p.Item) }),
+		},
+	}, newPolicyDeleteCommand(a))
+}
+
+func policyScope(p *monitor.PolicyItem) string {
+	switch {
+	case p.ActionRef != "":
+		return "action " + p.ActionRef
+	case p.PackRef != "":
+		return "pack " + p.PackRef
 	}
-	lines := about("trigger", &one.Item, [2]string{"enabled", yesNo(one.Enabled)}, [2]string{"sensor", one.SensorRef}, [2]string{"webhook", webhook})
-	return details(w, append(lines, ruleLines(one.Rules)...), "parameters", schemaText(one.ParamSchema), "payload", schemaText(one.OutSchema))
+	return "everything"
+}
+
+func policyState(p *monitor.PolicyItem) string {
+	if p.NewerRef != "" {
+		return p.Limit + " (not in force: " + p.NewerRef + " is a newer concurrency policy of the same scope)"
+	}
+	return p.Limit
+}
+
+func policyPage(w *page, p *monitor.PolicyDetail) {
+	about(w, "policy", &p.Item)
+	w.row("about", policyScope(&p.PolicyItem))
+	w.fact("kind", p.Kind)
+	w.fact("limit", policyState(&p.PolicyItem))
+	w.fact("method", p.Method)
+	w.fact("groups", strings.Join(p.Parameters, ", "))
+	if p.MaxQueueLength != 0 {
+		w.row("queue length", p.MaxQueueLength)
+	}
+	if p.QueueTimeoutSeconds > 0 {
+		w.row("queue timeout", short(time.Duration(p.QueueTimeoutSeconds)*time.Second))
+	}
+	w.fact("retries at", p.RetryPlace)
+	if p.AdaptiveMin > 0 {
+		adaptive := fmt.Sprintf("from %d to %d", p.AdaptiveMin, p.Threshold)
+		if p.AdaptiveLatencyMS > 0 {
+			adaptive += fmt.Sprintf(", runs above %s count as bad", short(time.Duration(p.AdaptiveLatencyMS)*time.Millisecond))
+		}
+		w.row("adaptive", adaptive)
+	}
+	w.fact("tags", strings.Join(p.Tags, ", "))
+	source(w, &p.Item)
+	for _, scope := range p.Scopes {
+		w.row("used", strings.TrimSpace(scope.State(p.At)+" "+scope.Group))
+	}
+	if p.MoreScopes {
+		w.row("used", "there are more groups")
+	}
+	if len(p.Queues) == 0 {
+		w.row("now", "no execution waits or holds a slot in its queues")
+		return
+	}
+	w.row()
+	table(w, "", p.Queues,
+		col("QUEUE", func(q *monitor.Queue) any { return q.ActionRef }),
+		col("GROUP", func(q *monitor.Queue) any { return dash(q.Group) }),
+		col("STATE", func(q *monitor.Queue) any { return q.State() }),
+		col("HOLD A SLOT", func(q *monitor.Queue) any { return q.Active }),
+		col("WAIT", func(q *monitor.Queue) any { return q.Queued }),
+		col("OLDEST", func(q *monitor.Queue) any { return ageText(q.Oldest, p.At) }))
+	if p.MoreQueues {
+		w.row("more queues: `attune-executor queue list` shows them")
+	}
+}
+
+func newPolicyDeleteCommand(a *app) *cobra.Command {
+	var reason string
+	var flags planFlags
+	cmd := &cobra.Command{
+		Use:   "delete REF",
+		Short: "Delete a policy: its limit no longer holds",
+		Long: "Delete a policy: its limit no longer holds. Running executions go on; executions that waited only for this limit start\n" +
+			"at once. If a file still describes the policy, the next `apply` of that file makes it again. Asks first, unless --yes\n" +
+			"is given.",
+		Example: "  attune-executor policy delete core.limit\n  attune-executor policy delete core.limit --yes --reason 'the disk is replaced'",
+		Args:    oneArg("the ref of a policy, such as core.limit"),
+		RunE: a.connected(func(c *client, args []string) error {
+			order := catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: operator(), Source: "attune-executor"}
+			return c.deletePolicy(order, flags)
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	flags.add(cmd.Flags(), "show the policy and its queues, and delete nothing", "do not ask")
+	return cmd
+}
+
+func policyQuestion(one *monitor.PolicyDetail) *question {
+	var wait int
+	for i := range one.Queues {
+		wait += int(one.Queues[i].Queued)
+	}
+	what, waits := fmt.Sprintf("policy %s (%s: %s)", one.Ref, policyScope(&one.PolicyItem), one.Limit), waiting(wait)
+	return &question{
+		unasked: what + " would be deleted, " + waits + " in its queues: --yes deletes, --dry-run shows them",
+		text:    fmt.Sprintf("delete %s? %s in its queues. type its ref: ", clean(what), waits),
+		want:    one.Ref, nothing: "nothing was deleted",
+	}
+}
+
+func (c *client) deletePolicy(order catalog.PolicyDeletion, flags planFlags) error {
+	ctx := c.cmd.Context()
+	one, err := c.monitor().Policy(ctx, order.Ref)
+	if errors.Is(err, monitor.ErrNotFound) {
+		return missingRef("policy", order.Ref)
+	}
+	if err != nil {
+		return err
+	}
+	if flags.dryRun {
+		c.notef("a dry run: the policy %s stays", order.Ref)
+		return c.show(one, func(w *page) { policyPage(w, one) })
+	}
+	if _, err := c.settle(flags, nil, nil, policyQuestion(one)); err != nil {
+		return err
+	}
+	var committed committedMessages
+	receipt, err := catalog.New(c.store, &committed).DeletePolicy(ctx, order)
+	if errors.Is(err, catalog.ErrNoPolicy) {
+		return missingRef("policy", order.Ref)
+	}
+	if err != nil {
+		return err
+	}
+	c.publish(ctx, &committed)
+	return c.show(receipt, func(w *page) {
+		text := fmt.Sprintf("policy %s is deleted (audit %d)", receipt.Ref, receipt.Audit)
+		if receipt.Nudged > 0 {
+			text += fmt.Sprintf("; %s with waiting executions look again", count(receipt.Nudged, "queue"))
+		}
+		w.row(text)
+	})
 }

@@ -5,9 +5,197 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/terminal"
 )
 
 func main() {
 	os.Exit(execute(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// The exit codes of every command.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitRefused     = 3
+	exitUnreachable = 4
+)
+
+// exitError is an error with the exit code it stands for.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageErrorf(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+func refusedErrorf(format string, args ...any) error {
+	return &exitError{exitRefused, fmt.Errorf(format, args...)}
+}
+
+func failedErrorf(format string, args ...any) error {
+	return &exitError{exitFailed, fmt.Errorf(format, args...)}
+}
+
+// app is what all commands share: the global flags and the streams.
+type app struct {
+	configPath string
+	logLevel   string
+	logFormat  string
+	output     string
+	environ    []string
+	stderr     io.Writer
+
+	running bool // a command's own code has begun; errors before it are usage
+}
+
+// execute runs one command line and returns its exit code.
+func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{environ: environ, stderr: stderr}
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code := a.exitCode(err)
+	text := oneLine(err.Error())
+	switch {
+	case code == exitUsage && !a.running:
+		text += fmt.Sprintf(": see `%s -h`", cmd.CommandPath())
+	case schemaMissing(err):
+		text += ": the schema is missing or older than this program, run `attune-executor migrate up`"
+	}
+	a.notef("error: %s", text)
+	return code
+}
+
+// notef tells a person something beside the data, on standard error. That it
+// cannot be written is no reason to fail.
+func (a *app) notef(format string, args ...any) {
+	_, _ = fmt.Fprintln(a.stderr, terminal.Visible(fmt.Sprintf(format, args...)))
+}
+
+// exitCode maps an error to the code that scripts rely on.
+func (a *app) exitCode(err error) int {
+	var coded *exitError
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case !a.running:
+		return exitUsage
+	case errors.Is(err, supervise.ErrEnded):
+		return exitRefused
+	}
+	switch store.ClassOf(err) {
+	case store.ClassUnreachable, store.ClassUnable:
+		return exitUnreachable
+	case store.ClassRefused, store.ClassConflict:
+		return exitRefused
+	default:
+		return exitFailed
+	}
+}
+
+// sqlState returns the code of the error that the database answered with, and
+// the error.
+func sqlState(err error) (state string, answer error) {
+	var coded interface {
+		error
+		SQLState() string
+	}
+	if !errors.As(err, &coded) {
+		return "", nil
+	}
+	return coded.SQLState(), coded
+}
+
+// schemaMissing reports whether a table, a column, a function or the schema
+// itself was not there.
+func schemaMissing(err error) bool {
+	state, _ := sqlState(err)
+	return slices.Contains([]string{"42P01", "42703", "42883", "3F000"}, state)
+}
+
+func oneLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "; ")
+}
+
+// furtherOutputs annotates a command that knows one more output format.
+const furtherOutputs = "outputs"
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "attune-executor",
+		Short: "Run Attune executions and look after them",
+		Long: "attune-executor is the engine that runs Attune executions, its reference worker, and the commands to look after both.\n\n" +
+			"Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused, 4 a server is unreachable.",
+		Example:       "  attune-executor stack up && attune-executor migrate up\n  attune-executor serve\n  attune-executor run core.echo -p message=hi --wait",
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.running = true
+			if further := cmd.Annotations[furtherOutputs]; a.output != "" && a.output == further {
+				return nil
+			}
+			if !slices.Contains([]string{"table", "json", "yaml"}, a.output) {
+				return usageErrorf("output format %q is unknown: use table, json or yaml", a.output)
+			}
+			return nil
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.configPath, "config", "", "configuration file (default $ATTUNE_CONFIG)")
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default info for serve and worker, else warn)")
+	flags.StringVar(&a.logFormat, "log-format", "auto", "auto, json or text")
+	flags.StringVarP(&a.output, "output", "o", "table", "table, json or yaml")
+	words(root, "output", "table", "json", "yaml")
+	words(root, "log-format", "auto", "json", "text")
+	words(root, "log-level", "debug", "info", "warn", "error")
+	root.AddCommand(
+		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
+		newRunCommand(a), newExecutionCommand(a), newWorkflowCommand(a), newQueueCommand(a), newDeadLettersCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
+		newApplyCommand(a), newEmitCommand(a), newEventCommand(a), newEnforcementCommand(a), newRuleCommand(a),
+		newPackCommand(a), newActionCommand(a), newTriggerCommand(a), newPolicyCommand(a), newInquiryCommand(a), newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newAlertsCommand(a),
+	)
+	return root
+}
+
+// logger makes the process's logger on standard error.
+func (a *app) logger(level string) (*slog.Logger, error) {
+	if a.logLevel != "" {
+		level = a.logLevel
+	}
+	logger, err := telemetry.NewLogger(a.stderr, level, a.logFormat)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return logger, nil
 }

@@ -4,45 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/handback"
+	"github.com/attune-go/attune/core/installation/rehearsal"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 )
 
 func newMigrateCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	var accept bool
+	cmd := group(&cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database schema to this version, or look at it",
 		Long: "Bring the database schema to this version, or look at it. An existing Attune schema is checked and adopted:\n" +
 			"what is there stays as it is, and only what the engine needs is added.",
 		Example: "  attune-executor migrate check\n  attune-executor migrate up",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	var accept bool
-	cmd.PersistentFlags().Duration("wait", 0, "how long to go on trying to get the locks of one migration; 0 is 5m")
-	cmd.AddCommand(
+	},
 		withoutQueues(&cobra.Command{
 			Use: "up", Short: "Apply what is missing", Args: cobra.NoArgs,
 			Long: "Apply what is missing. An existing schema whose work queues are enabled or have leased items is refused, because\n" +
 				"this engine does not dispatch them; --" + withoutWorkQueues + " adopts it all the same.",
 			Example: "  attune-executor migrate up --config attune.yaml",
-			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateUp(cmd, accept) },
+			RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
+				opts.WithoutWorkQueues = accept
+				result, err := migrations.Up(cmd.Context(), opts)
+				return a.migrated(cmd, cfg, "applied", result, nil, err)
+			}),
 		}, &accept),
 		newMigrateDownCommand(a),
 		&cobra.Command{
 			Use: "status", Short: "List the migrations and whether each is applied", Args: cobra.NoArgs,
 			Example: "  attune-executor migrate status -o json",
-			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateStatus(cmd) },
+			RunE:    a.migrating(a.migrateStatus),
 		},
 		withoutQueues(newMigrateCheckCommand(a, &accept), &accept),
 		newMigrateRehearseCommand(a),
 	)
+	cmd.PersistentFlags().Duration("wait", 0, "how long to go on trying to get the locks of one migration; 0 is 5m")
 	return cmd
 }
 
@@ -53,41 +65,33 @@ func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
 		Long: "Say what `up` would change and whether that is safe under load. With --down: what `down` would hand back to the\n" +
 			"executor of the installation, and what that executor would not understand. Nothing is changed.",
 		Example: "  attune-executor migrate check\n  attune-executor migrate check --down -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 			if down {
-				return a.migrateCheckDown(cmd)
+				return a.migrateCheckDown(cmd, opts, cfg)
 			}
-			return a.migrateCheck(cmd, *accept)
-		},
+			return a.migrateCheck(cmd, opts, cfg, *accept)
+		}),
 	}
 	cmd.Flags().BoolVar(&down, "down", false, "say what `down` would do to an adopted schema")
 	return cmd
 }
 
-func (a *app) migration(cmd *cobra.Command) (migrations.Options, *config.Config, error) {
-	logger, err := a.logger("warn")
-	if err != nil {
-		return migrations.Options{}, nil, err
+// migrating makes a RunE of what a command does with the options of migrations.
+func (a *app) migrating(
+	run func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		logger, cfg, err := a.configure(cmd.Context(), "warn")
+		if err != nil {
+			return err
+		}
+		wait, err := cmd.Flags().GetDuration("wait")
+		if err != nil || wait < 0 {
+			return usageErrorf("--wait must not be negative")
+		}
+		opts := migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait, Logger: logger}
+		return run(cmd, opts, cfg)
 	}
-	cfg, err := a.load(cmd.Context(), logger)
-	if err != nil {
-		return migrations.Options{}, nil, err
-	}
-	wait, err := cmd.Flags().GetDuration("wait")
-	if err != nil || wait < 0 {
-		return migrations.Options{}, nil, usageErrorf("--wait must not be negative")
-	}
-	return migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait, Logger: logger}, cfg, nil
-}
-
-func (a *app) migrateUp(cmd *cobra.Command, accept bool) error {
-	opts, cfg, err := a.migration(cmd)
-	if err != nil {
-		return err
-	}
-	opts.WithoutWorkQueues = accept
-	result, err := migrations.Up(cmd.Context(), opts)
-	return a.migrated(cmd, cfg, "applied", result, nil, err)
 }
 
 // migrationError gives an error of a migration its exit code.
@@ -140,7 +144,7 @@ func (a *app) migrated(
 	}
 	if err != nil {
 		if a.output != "table" && len(out.WorkQueues) > 0 { // a table would repeat what the error says
-			if err := a.print(cmd, out, nil); err != nil {
+			if err := a.write(cmd, out, nil); err != nil {
 				return err
 			}
 		}
@@ -149,29 +153,22 @@ func (a *app) migrated(
 	for _, step := range result.Applied {
 		out.Changed = append(out.Changed, migrationState{Version: step.Version, Name: step.Name, Applied: verb == "applied"})
 	}
-	return a.print(cmd, out, func(w io.Writer) error {
+	return a.write(cmd, out, func(w *page) {
 		if back != nil && back.Result != nil {
-			if err := back.Result.print(w); err != nil {
-				return err
-			}
+			back.Result.lines(w)
 		}
 		if out.Adopted {
-			if err := row(w, "adopted the existing schema "+out.Schema); err != nil {
-				return err
-			}
+			w.row("adopted the existing schema " + out.Schema)
 		}
-		if err := adoptionLines(w, out.WorkQueues, out.Ignored); err != nil {
-			return err
-		}
+		adoptionLines(w, out.WorkQueues, out.Ignored)
 		for _, step := range out.Changed {
-			if err := row(w, fmt.Sprintf("%s %04d", verb, step.Version), step.Name); err != nil {
-				return err
-			}
+			w.row(fmt.Sprintf("%s %04d", verb, step.Version), step.Name)
 		}
 		if len(out.Changed) == 0 {
-			return row(w, fmt.Sprintf("nothing to do: schema %s is at version %d", out.Schema, out.Version))
+			w.rowf("nothing to do: schema %s is at version %d", out.Schema, out.Version)
+			return
 		}
-		return row(w, fmt.Sprintf("schema %s is at version %d", out.Schema, out.Version))
+		w.rowf("schema %s is at version %d", out.Schema, out.Version)
 	})
 }
 
@@ -207,39 +204,23 @@ func report(state migrations.State, files []migrations.FileState) migrationRepor
 	return out
 }
 
-func (a *app) migrateStatus(cmd *cobra.Command) error {
-	opts, cfg, err := a.migration(cmd)
-	if err != nil {
-		return err
-	}
+func (a *app) migrateStatus(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 	state, err := migrations.Status(cmd.Context(), opts)
 	if err != nil {
 		return migrationError(cfg, err)
 	}
 	out := report(state, state.Files)
-	return a.print(cmd, out, func(w io.Writer) error {
-		if err := row(w, "VERSION", "NAME", "APPLIED"); err != nil {
-			return err
-		}
-		for _, file := range out.Files {
-			applied := "no"
-			if file.Applied {
-				applied = "yes " + file.At
-			}
-			if err := row(w, fmt.Sprintf("%04d", file.Version), file.Name, strings.TrimSpace(applied)); err != nil {
-				return err
-			}
-		}
-		return row(w, fmt.Sprintf("schema %s (%s) is at version %d of %d", out.Schema, out.Origin, out.Version, out.Latest))
+	return a.write(cmd, out, func(w *page) {
+		table(w, "", out.Files,
+			col("VERSION", func(f *migrationState) any { return fmt.Sprintf("%04d", f.Version) }),
+			col("NAME", func(f *migrationState) any { return f.Name }),
+			col("APPLIED", func(f *migrationState) any { return strings.TrimSpace(yesNo(f.Applied) + " " + f.At) }))
+		w.rowf("schema %s (%s) is at version %d of %d", out.Schema, out.Origin, out.Version, out.Latest)
 	})
 }
 
 // migrateCheck exits 0 when up would succeed and 3 when it would be refused.
-func (a *app) migrateCheck(cmd *cobra.Command, accept bool) error {
-	opts, cfg, err := a.migration(cmd)
-	if err != nil {
-		return err
-	}
+func (a *app) migrateCheck(cmd *cobra.Command, opts migrations.Options, cfg *config.Config, accept bool) error {
 	plan, err := migrations.Check(cmd.Context(), opts)
 	if err != nil {
 		return migrationError(cfg, err)
@@ -247,7 +228,7 @@ func (a *app) migrateCheck(cmd *cobra.Command, accept bool) error {
 	out := report(plan.State, plan.Pending)
 	out.WouldAdopt, out.Differences, out.RunFirst = plan.WouldAdopt, plan.Differences, plan.Remedies
 	out.WorkQueues, out.Ignored = plan.WorkQueues, plan.Ignored
-	err = a.print(cmd, out, func(w io.Writer) error { return checkTable(w, out) })
+	err = a.write(cmd, out, func(w *page) { migrationPage(w, out) })
 	if err != nil {
 		return err
 	}
@@ -260,30 +241,315 @@ func (a *app) migrateCheck(cmd *cobra.Command, accept bool) error {
 	return nil
 }
 
-func checkTable(w io.Writer, out migrationReport) error {
+func migrationPage(w *page, out migrationReport) {
 	for _, difference := range out.Differences {
-		if err := row(w, "differs: "+difference); err != nil {
-			return err
-		}
+		w.row("differs: " + difference)
 	}
-	if err := adoptionLines(w, out.WorkQueues, out.Ignored); err != nil {
-		return err
-	}
+	adoptionLines(w, out.WorkQueues, out.Ignored)
 	if out.WouldAdopt {
-		if err := row(w, "up would adopt the existing schema "+out.Schema); err != nil {
-			return err
-		}
+		w.row("up would adopt the existing schema " + out.Schema)
 	}
 	if len(out.Files) == 0 {
-		return row(w, fmt.Sprintf("nothing to do: schema %s is at version %d", out.Schema, out.Version))
+		w.rowf("nothing to do: schema %s is at version %d", out.Schema, out.Version)
+		return
 	}
-	if err := row(w, "VERSION", "NAME", "UNDER LOAD", "WHY"); err != nil {
-		return err
+	table(w, "", out.Files,
+		col("VERSION", func(f *migrationState) any { return fmt.Sprintf("%04d", f.Version) }),
+		col("NAME", func(f *migrationState) any { return f.Name }),
+		col("UNDER LOAD", func(f *migrationState) any { return f.Safety }),
+		col("WHY", func(f *migrationState) any { return f.Why }))
+}
+
+const withoutWorkQueues = "without-work-queues"
+
+// withoutQueues adds the flag by which a person accepts that work queues wait.
+func withoutQueues(cmd *cobra.Command, accept *bool) *cobra.Command {
+	cmd.Flags().BoolVar(accept, withoutWorkQueues, false,
+		"adopt a schema although this engine does not dispatch its work queues: their items wait")
+	return cmd
+}
+
+// workQueuesWait is what adoption means for work queues.
+const workQueuesWait = "this engine does not dispatch work queues: their items stay as they are, and wait for an engine that does"
+
+// acceptWorkQueues says how to adopt a schema with work queues nevertheless.
+const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues + " to adopt the schema all the same"
+
+// adoptionLines say what an installation has that goes differently after adoption.
+func adoptionLines(w *page, queues []migrations.WorkQueue, ignored migrations.Ignored) {
+	if line := ignored.String(); line != "" {
+		w.row(line)
 	}
-	for _, file := range out.Files {
-		if err := row(w, fmt.Sprintf("%04d", file.Version), file.Name, file.Safety, file.Why); err != nil {
+	for _, q := range queues {
+		w.row(q.String())
+	}
+	if len(queues) > 0 {
+		w.row(workQueuesWait)
+	}
+}
+
+// handBackPatience bounds each of the connections of a hand-back.
+const handBackPatience = 10 * time.Second
+
+func newMigrateDownCommand(a *app) *cobra.Command {
+	var (
+		to  int64
+		yes bool
+	)
+	cmd := &cobra.Command{
+		Use: "down", Short: "Remove what newer migrations added", Args: cobra.NoArgs,
+		Long: "Remove what the migrations after --to added, with the data in it. On an adopted schema nothing but the engine's\n" +
+			"own additions is removed, whatever --to says, and before that what runs and waits is handed back to the executor of\n" +
+			"the installation: its admission tables are written and the messages that wake it are published. Stop every replica\n" +
+			"first. `migrate check --down` says what that executor will not understand.",
+		Example: "  attune-executor migrate check --down\n  attune-executor migrate down --yes",
+		RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
+			return a.migrateDown(cmd, opts, cfg, to, yes)
+		}),
+	}
+	cmd.Flags().Int64Var(&to, "to", 0, "the version to go back to; 0 removes everything")
+	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
+	return cmd
+}
+
+// handBackReport is what is printed of a hand-back.
+type handBackReport struct {
+	*handback.Survey
+
+	Result *handedBack `json:"result,omitempty"`
+}
+
+type handedBack struct{ *handback.Result }
+
+func (h handedBack) lines(w *page) {
+	w.rowf("handed back %d running and %d waiting executions", h.Active, h.Queued)
+	if h.Made > 0 {
+		w.rowf("made %d executions for items of lists", h.Made)
+	}
+	if h.Split > 0 {
+		w.rowf("%d messages that held several executions were split", h.Split)
+	}
+	if h.Undeliverable > 0 {
+		w.rowf("%d messages to workers without a queue were dropped", h.Undeliverable)
+	}
+	w.rowf("published %d messages: %d requests, %d ends of workflow tasks, and what the outbox held", h.Published,
+		h.Requested, h.Completed)
+}
+
+func (a *app) migrateDown(cmd *cobra.Command, opts migrations.Options, cfg *config.Config, to int64, yes bool) error {
+	refused := refusedErrorf("migrate down removes tables and their data: repeat it with --yes")
+	state, err := migrations.Status(cmd.Context(), opts)
+	if err != nil {
+		if !yes {
+			return refused
+		}
+		return migrationError(cfg, err)
+	}
+	var back *handBackReport
+	if state.HandsBack(to) {
+		st, err := a.migrationStore(cmd, cfg)
+		if err != nil {
 			return err
 		}
+		defer st.Close()
+		if state.Current() {
+			if back, err = a.survey(cmd, cfg, st, !yes); err != nil {
+				return err
+			}
+		}
+		opts.HandBack = func(ctx context.Context) error { return a.handBack(ctx, cmd, cfg, st, back) }
+	}
+	if !yes {
+		return refused
+	}
+	result, err := migrations.Down(cmd.Context(), opts, to)
+	var running *handback.RunningError
+	var unstarted *handback.UnstartedError
+	switch {
+	case errors.As(err, &unstarted):
+		return refusedErrorf("%w: nothing was changed", unstarted)
+	case errors.As(err, &running):
+		return refusedErrorf("%w: nothing was changed", running)
+	case errors.Is(err, broker.ErrNotConnected):
+		return &exitError{exitUnreachable, fmt.Errorf("the message broker %s does not answer: %w",
+			config.MaskURL(cfg.MessageQueue.URL), err)}
+	}
+	return a.migrated(cmd, cfg, "removed", result, back, err)
+}
+
+// survey reads what a hand-back would meet and prints it: as a table
+// always, as a document only if nothing is printed later.
+func (a *app) survey(cmd *cobra.Command, cfg *config.Config, st *store.Store, last bool) (*handBackReport, error) {
+	survey, err := handback.Read(cmd.Context(), st)
+	if err != nil {
+		return nil, migrationError(cfg, err)
+	}
+	back := &handBackReport{Survey: survey}
+	if !last && a.output != "table" {
+		return back, nil
+	}
+	return back, a.write(cmd, back, func(w *page) { printSurvey(w, survey) })
+}
+
+func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Config, st *store.Store, back *handBackReport) error {
+	wire := brokerConfig(cfg, cmd.CommandPath())
+	wire.NoDeadLetters, wire.ConnectTimeout = true, handBackPatience
+	link := broker.New(wire, slog.New(slog.DiscardHandler), nil) // a broker that is away is one line of the error
+	bounded, cancel := context.WithTimeout(ctx, handBackPatience)
+	defer cancel()
+	if err := link.Start(bounded); err != nil {
+		return fmt.Errorf("connect to the broker: %w", err)
+	}
+	defer link.Stop()
+	deps := handback.Deps{Store: st, Broker: link}
+	management, _, err := openManagement(cfg, handBackPatience)
+	if err != nil {
+		return err
+	}
+	if management != nil {
+		defer management.Close()
+		deps.Management = management
+	}
+	if deps.Keys, err = secret.NewKeyring(cfg.Security.EncryptionKey); err != nil {
+		return usageErrorf("%w: correct security.encryption_key (%s)", err, cfg.Source("security.encryption_key"))
+	}
+	result, err := handback.HandBack(ctx, deps)
+	if err != nil {
+		return err
+	}
+	back.Result = &handedBack{result}
+	return nil
+}
+
+func (a *app) migrationStore(cmd *cobra.Command, cfg *config.Config) (*store.Store, error) {
+	st, err := store.Open(cmd.Context(), store.Config{
+		URL: cfg.Database.URL, Schema: cfg.Database.Schema, ConnectTimeout: cfg.Database.ConnectTimeout,
+		MaxConnections: 2, ApplicationName: cmd.CommandPath(),
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
+	}
+	return st, nil
+}
+
+// migrateCheckDown exits 0 when down would succeed and 3 when it would be refused.
+func (a *app) migrateCheckDown(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
+	state, err := migrations.Status(cmd.Context(), opts)
+	if err != nil {
+		return migrationError(cfg, err)
+	}
+	if !state.HandsBack(0) {
+		none := handBackReport{Survey: &handback.Survey{Replicas: []handback.Replica{}, Items: []handback.Item{}}}
+		return a.write(cmd, none, func(w *page) {
+			w.rowf("nothing to hand back: schema %s is not an adopted one", state.Schema)
+		})
+	}
+	if !state.Current() {
+		return &exitError{exitRefused, migrations.ErrHalfWay}
+	}
+	st, err := a.migrationStore(cmd, cfg)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	back, err := a.survey(cmd, cfg, st, true)
+	if err == nil && len(back.Replicas) > 0 {
+		err = refusedErrorf("%w", &handback.RunningError{Replicas: back.Replicas})
+	}
+	return err
+}
+
+func printSurvey(w *page, s *handback.Survey) {
+	for _, r := range s.Replicas {
+		w.rowf("a replica runs: %s on %s, process %d", r.ID, r.Host, r.PID)
+	}
+	w.rowf("unpublished messages: %d; they are published first", s.Unpublished)
+	if len(s.Items) == 0 {
+		w.row("the other executor understands everything that is there")
+		return
+	}
+	table(w, "", s.Items,
+		col("NOT UNDERSTOOD", func(item *handback.Item) any { return item.Kind }),
+		col("COUNT", func(item *handback.Item) any { return item.Count }),
+		col("IDS", func(item *handback.Item) any {
+			ids := make([]string, 0, len(item.IDs)+1)
+			for i, id := range item.IDs {
+				text := strconv.FormatInt(id, 10)
+				if i < len(item.Notes) && item.Notes[i] != "" {
+					text += " (" + item.Notes[i] + ")"
+				}
+				ids = append(ids, text)
+			}
+			if int64(len(item.IDs)) < item.Count {
+				ids = append(ids, "…")
+			}
+			return strings.Join(ids, ", ")
+		}),
+		col("THEN", func(item *handback.Item) any { return item.Then }))
+}
+
+func newMigrateRehearseCommand(a *app) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "rehearse",
+		Short: "Adopt an example installation on private servers, and say what became of each thing in it",
+		Long: "Start a private PostgreSQL and RabbitMQ, build an existing installation in the state in which installations are\n" +
+			"found, adopt it, serve, hand it back, and say of each execution, workflow, question, event and message how it ended.\n" +
+			"Nothing outside --dir is touched. It succeeds only if everything ended as it should, and takes about two minutes.",
+		Example: "  attune-executor migrate rehearse",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.rehearse(cmd, dir) },
+	}
+	cmd.Flags().StringVar(&dir, "dir", filepath.Join(".attune", "rehearsal"), "folder of the private servers")
+	return cmd
+}
+
+type rehearsed struct {
+	AdoptedSeconds    float64             `json:"adopted_seconds"`
+	HandedBackSeconds float64             `json:"handed_back_seconds"`
+	Outcomes          []rehearsal.Outcome `json:"outcomes"`
+}
+
+func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
+	logger, err := a.logger("error")
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cmd.PrintErrf("starting a private PostgreSQL and RabbitMQ in %s\n", dir)
+	stack, err := devstack.Up(ctx, devstack.Config{Dir: dir, Logger: logger})
+	if err != nil {
+		return fmt.Errorf("start the servers: %w", err)
+	}
+	defer func() { err = errors.Join(err, stack.Reset(context.WithoutCancel(ctx))) }()
+	report, err := rehearsal.Run(ctx, rehearsal.Config{
+		DatabaseURL: stack.DatabaseURL(), AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
+		Out: cmd.ErrOrStderr(), Logger: logger,
+	})
+	out := rehearsed{
+		AdoptedSeconds: report.Adopted.Seconds(), HandedBackSeconds: report.HandedBack.Seconds(), Outcomes: report.Outcomes,
+	}
+	failed := len(report.Failed())
+	printed := a.write(cmd, out, func(w *page) {
+		for _, o := range out.Outcomes {
+			mark, name := "ok", ""
+			if !o.OK {
+				mark = "NOT OK, wanted " + o.Want
+			}
+			if o.ID != 0 {
+				name = fmt.Sprintf("execution %d", o.ID)
+			}
+			w.row(name, o.What, o.Got, mark)
+		}
+		w.rowf("adopted in %.1f s, handed back in %.1f s; %d of %d as they should be",
+			out.AdoptedSeconds, out.HandedBackSeconds, len(out.Outcomes)-failed, len(out.Outcomes))
+	})
+	if err := errors.Join(err, printed); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return failedErrorf("%d of %d did not become what they should", failed, len(out.Outcomes))
 	}
 	return nil
 }

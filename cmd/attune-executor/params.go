@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -24,12 +25,7 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 	if options.paramsFile == "" {
 		return params, nil
 	}
-	file, err := openParams(options.paramsFile, stdin)
-	if err != nil {
-		return nil, usageErrorf("read the parameters: %w", err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	raw, err := readBounded(options.paramsFile, file)
+	raw, err := readFile("parameters", options.paramsFile, stdin, bounds.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -41,18 +37,6 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 		params = map[string]any{}
 	}
 	return params, nil
-}
-
-// readBounded reads a file that is no larger than a value may be.
-func readBounded(name string, file io.Reader) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(file, bounds.Bytes+1))
-	switch {
-	case err != nil:
-		return nil, usageErrorf("read %s: %w", name, err)
-	case len(raw) > bounds.Bytes:
-		return nil, usageErrorf("%s is larger than %d bytes (%d MiB), the most that is read: pass large data by reference", name, bounds.Bytes, bounds.Bytes>>20)
-	}
-	return raw, nil
 }
 
 // addPairs adds the -p parameters. What a value means depends on the type that
@@ -92,4 +76,25 @@ func parseJSON(text string) (any, bool) {
 	}
 	_, err := decoder.Token()
 	return value, errors.Is(err, io.EOF)
+}
+
+// readFile reads a file, - is the standard input, that is no larger than most bytes.
+func readFile(what, name string, stdin io.Reader, most int64) ([]byte, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, usageErrorf("read the %s: %w", what, err)
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		stdin = file
+	}
+	raw, err := io.ReadAll(io.LimitReader(stdin, most+1))
+	switch {
+	case err != nil:
+		return nil, usageErrorf("read %s: %w", name, err)
+	case int64(len(raw)) > most:
+		return nil, usageErrorf("%s is larger than %d bytes (%d MiB), the most that is read: pass large data by reference",
+			name, most, most>>20)
+	}
+	return raw, nil
 }

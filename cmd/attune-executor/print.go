@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -23,14 +23,11 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 	out := cmd.OutOrStdout()
 	switch a.output {
 	case "json":
-		var text strings.Builder
-		encoder := json.NewEncoder(&text)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(value); err != nil {
+		text, err := encodeJSON(value, "  ")
+		if err != nil {
 			return err
 		}
-		_, err := io.WriteString(out, terminal.JSON(text.String()))
+		_, err = io.WriteString(out, terminal.JSON(text)+"\n")
 		return err
 	case "yaml":
 		return writeYAML(out, value)
@@ -98,74 +95,168 @@ func needsQuotes(text string) bool {
 	return err != nil || strings.HasPrefix(string(out), `"`) || strings.HasPrefix(string(out), "'")
 }
 
-// row writes the cells of one line of a table. Text from the database is
-// stripped of what could steer the terminal.
-func row(w io.Writer, cells ...any) error {
+// page is the text that a command writes for people. It only collects, so that nothing that adds
+// to it fails; app.write aligns the cells of its rows and writes it.
+type page struct{ strings.Builder }
+
+// row adds a line of cells. Text from the database is stripped of what could steer the terminal.
+func (p *page) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
 		texts[i] = clean(fmt.Sprint(cell))
 	}
-	_, err := fmt.Fprintln(w, strings.Join(texts, "\t"))
-	return err
+	p.text(strings.Join(texts, "\t"))
 }
 
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if terminal.Steers(r) {
-			return ' '
-		}
-		return r
-	}, text)
+// rowf adds a line of one cell.
+func (p *page) rowf(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.row(text)
 }
 
-// pretty indents a JSON text for people, one line per value.
-func pretty(text []byte) string {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	if !json.Valid(text) || decoder.Decode(&value) != nil {
-		return clean(string(text))
+// text adds a text that was cleaned before.
+func (p *page) text(text string) { p.WriteString(text + "\n") }
+
+// lines adds a text of many lines, without what could steer the terminal.
+func (p *page) lines(text string) {
+	for line := range strings.Lines(text) {
+		p.text(clean(strings.TrimSuffix(line, "\n")))
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		return clean(string(text))
-	}
-	return terminal.JSON(strings.TrimSuffix(out.String(), "\n"))
 }
 
-func dash(text string) string {
-	if text == "" {
-		return "-"
+// document adds a title and the JSON below it, if there is any.
+func (p *page) document(title string, raw []byte) {
+	if len(raw) > 0 {
+		p.text("\n" + title + "\n" + pretty(raw))
 	}
-	return text
 }
 
-// short renders a duration with as many digits as people read.
-func short(d time.Duration) string {
+// fact adds a line with a name and its value, if it has one.
+func (p *page) fact(name, value string) {
+	if value != "" {
+		p.row(name, value)
+	}
+}
+
+// facts adds a line for each name that has a value.
+func (p *page) facts(facts [][2]string) {
+	for _, fact := range facts {
+		p.fact(fact[0], fact[1])
+	}
+}
+
+// more says how a list of the newest goes on.
+func (p *page) more(next int64, bounded bool) {
 	switch {
-	case d < 0:
-		return "0s"
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	default:
-		return d.Round(time.Second).String()
+	case bounded:
+		p.rowf("the search stopped at its bound; more may match: --cursor %d goes on", next)
+	case next != 0:
+		p.rowf("more: --cursor %d", next)
 	}
 }
 
-// oneArg asks for exactly one argument and says what it is.
-func oneArg(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch len(args) {
-		case 0:
-			return fmt.Errorf("%s needs %s", cmd.Name(), what)
-		case 1:
-			return nil
-		}
-		return fmt.Errorf("%s takes one argument, %s, not %d", cmd.Name(), what, len(args))
+// write prints a value in the format that -o asks for; text writes it for people.
+func (a *app) write(cmd *cobra.Command, value any, text func(w *page)) error {
+	return a.print(cmd, value, func(w io.Writer) error {
+		var p page
+		text(&p)
+		_, err := io.WriteString(w, p.String())
+		return err
+	})
+}
+
+// column is one column of a table: its title, and what it shows of one T.
+type column[T any] struct {
+	title    string
+	value    func(one *T) any
+	flexible bool
+}
+
+func col[T any](title string, value func(one *T) any) column[T] {
+	return column[T]{title: title, value: value}
+}
+
+// flexible makes a column whose texts are cut where the table would be wider than tableWidth.
+// Flexible columns come last.
+func flexible[T any](title string, value func(one *T) any) column[T] {
+	return column[T]{title: title, value: value, flexible: true}
+}
+
+// table writes a list with a line for each; none, if it is not empty, stands for an empty list.
+func table[T any](p *page, none string, list []T, columns ...column[T]) {
+	if len(list) == 0 && none != "" {
+		p.row(none)
+		return
 	}
+	lines := make([][]string, len(list)+1)
+	for _, c := range columns {
+		lines[0] = append(lines[0], c.title)
+		for i := range list {
+			lines[i+1] = append(lines[i+1], clean(fmt.Sprint(c.value(&list[i]))))
+		}
+	}
+	fit(lines, columns)
+	for _, line := range lines {
+		p.text(strings.Join(line, "\t"))
+	}
+}
+
+// tableWidth is what a table with flexible columns fits into.
+const tableWidth = 80
+
+// fit cuts the flexible columns, so that a line of the table is no wider than tableWidth.
+func fit[T any](lines [][]string, columns []column[T]) {
+	widest, left, flexible := make([]int, len(columns)), tableWidth-2*(len(columns)-1), []int(nil)
+	for i, c := range columns {
+		for _, line := range lines {
+			widest[i] = max(widest[i], utf8.RuneCountInString(line[i]))
+		}
+		if c.flexible {
+			flexible = append(flexible, i)
+		} else {
+			left -= widest[i]
+		}
+	}
+	for n, i := range flexible {
+		share := max(left/(len(flexible)-n), 6)
+		if n+1 < len(flexible) { // the others take what the last column does not need
+			share = max(share, left-widest[flexible[n+1]])
+		}
+		share = min(widest[i], share)
+		left -= share
+		for _, line := range lines {
+			line[i] = cut(line[i], share)
+		}
+	}
+}
+
+// cut shortens a text in its middle, since names differ at their ends.
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width || width < 3 {
+		return text
+	}
+	head := (width - 1) / 2
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+}
+
+// details adds lines that are not empty, and then pieces of JSON by name.
+func (p *page) details(lines [][2]string, pieces ...any) {
+	p.facts(lines)
+	for i := 0; i+1 < len(pieces); i += 2 {
+		raw := fmt.Appendf(nil, "%s", pieces[i+1])
+		if len(raw) > 0 && string(raw) != "{}" && string(raw) != "[]" {
+			p.text(fmt.Sprintf("%s\n%s", pieces[i], indent(pretty(raw))))
+		}
+	}
+}
+
+// encodeJSON is a value as JSON for people, who read no HTML.
+func encodeJSON(value any, indent string) (string, error) {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	err := encoder.Encode(value)
+	return strings.TrimSuffix(text.String(), "\n"), err
 }

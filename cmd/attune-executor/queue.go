@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/policy"
@@ -16,33 +18,33 @@ import (
 )
 
 func newQueueCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "queue",
 		Aliases: []string{"queues"},
 		Short:   "Look at the queues of actions and act on them",
 		Example: "  attune-executor queue list --blocked\n  attune-executor queue show core.echo",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newQueueListCommand(a), newQueueShowCommand(a))
-	cmd.AddCommand(a.queueActs()...)
-	return cmd
+	}, newQueueListCommand(a), newQueueShowCommand(a),
+		newQueuePauseCommand(a), newQueueResumeCommand(a), newQueueLimitCommand(a), newQueueClearCommand(a),
+		newQueueRepairCommand(a))
 }
 
 func newQueueListCommand(a *app) *cobra.Command {
 	filter := monitor.QueueFilter{}
-	cmd := &cobra.Command{
+	cmd := reading(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List the queues, the busiest first, and the limits they share",
 		Example: "  attune-executor queue list --action core.\n  attune-executor queue list --paused -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
-			return a.listQueues(cmd, filter)
-		},
-	}
+	}, func() error { return checkPage(filter.Limit) }, func(c *client, _ []string) (list queueList, err error) {
+		if list.Queues, err = c.monitor().Queues(c.cmd.Context(), filter); err != nil {
+			return list, err
+		}
+		scopes, err := c.monitor().Scopes(c.cmd.Context(), filter.Text)
+		if err != nil {
+			return list, err
+		}
+		list.List, list.Scopes = notNil(list.List), notNil(scopes.List)
+		return list, nil
+	}, func(w *page, list queueList) { queuesPage(w, list, filter) })
 	flags := cmd.Flags()
 	flags.StringVar(&filter.Text, "action", "", "only queues whose action or group contains this text")
 	flags.BoolVar(&filter.Paused, "paused", false, "only queues that are paused")
@@ -74,96 +76,53 @@ type queueList struct {
 	Scopes []monitor.Scope `json:"shared_limits"`
 }
 
-func (a *app) listQueues(cmd *cobra.Command, filter monitor.QueueFilter) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
+// notNil is a list that is written as [] when it is empty.
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
-	defer c.store.Close()
-	queues, err := c.monitor().Queues(cmd.Context(), filter)
-	if err != nil {
-		return err
-	}
-	scopes, err := c.monitor().Scopes(cmd.Context(), filter.Text)
-	if err != nil {
-		return err
-	}
-	list := queueList{Queues: queues, Scopes: scopes.List}
-	if list.List == nil {
-		list.List = []monitor.Queue{} // an empty list, not null
-	}
-	if list.Scopes == nil {
-		list.Scopes = []monitor.Scope{}
-	}
-	return a.print(cmd, list, func(w io.Writer) error { return queueListTable(w, list, filter) })
+	return list
 }
 
-func queueListTable(w io.Writer, list queueList, filter monitor.QueueFilter) error {
-	if len(list.List) == 0 {
-		text := "no queue exists yet: the first execution of an action makes one"
-		if filter.Text != "" || filter.Paused || filter.Blocked {
-			text = fmt.Sprintf("none of %d queues matches", list.Totals.Queues)
-		}
-		return row(w, text)
+func queuesPage(w *page, list queueList, filter monitor.QueueFilter) {
+	none := "no queue exists yet: the first execution of an action makes one"
+	if filter.Text != "" || filter.Paused || filter.Blocked {
+		none = fmt.Sprintf("none of %d queues matches", list.Totals.Queues)
 	}
-	if err := row(w, "ID", "QUEUE", "QUEUED", "HIGH", "LOW", "ACTIVE", "LIMIT", "FROM", "OLDEST", "STATE"); err != nil {
-		return err
-	}
-	for _, q := range list.List {
-		if err := row(w, q.ID, q.Name(), q.Queued, q.QueuedHigh, q.QueuedLow, q.Active, limitText(q.Limit), dash(q.LimitFrom.String()),
-			ageText(q.Oldest, list.At), q.State()); err != nil {
-			return err
-		}
-	}
+	table(w, none, list.List,
+		col("ID", func(q *monitor.Queue) any { return q.ID }),
+		col("QUEUE", func(q *monitor.Queue) any { return q.Name() }),
+		col("QUEUED", func(q *monitor.Queue) any { return q.Queued }),
+		col("HIGH", func(q *monitor.Queue) any { return q.QueuedHigh }),
+		col("LOW", func(q *monitor.Queue) any { return q.QueuedLow }),
+		col("ACTIVE", func(q *monitor.Queue) any { return q.Active }),
+		col("LIMIT", func(q *monitor.Queue) any {
+			if q.Limit == nil {
+				return "none"
+			}
+			return *q.Limit
+		}),
+		col("FROM", func(q *monitor.Queue) any { return dash(q.LimitFrom.String()) }),
+		col("OLDEST", func(q *monitor.Queue) any { return ageText(q.Oldest, list.At) }),
+		col("STATE", func(q *monitor.Queue) any { return q.State() }))
 	if list.More {
-		if err := row(w, "more: raise --limit"); err != nil {
-			return err
-		}
+		w.row("more: raise --limit")
 	}
-	return scopeTable(w, list.Scopes, list.At)
-}
-
-func scopeTable(w io.Writer, scopes []monitor.Scope, at time.Time) error {
-	if len(scopes) == 0 {
-		return nil
+	if len(list.List) == 0 || len(list.Scopes) == 0 {
+		return
 	}
-	if _, err := fmt.Fprintln(w, "\nlimits that queues share"); err != nil {
-		return err
-	}
-	if err := row(w, "ID", "LIMIT", "POLICY", "STATE", "BLOCKED QUEUES"); err != nil {
-		return err
-	}
-	for _, s := range scopes {
-		state := s.State(at)
-		if s.Kind == string(policy.WideRate) {
-			state = fmt.Sprintf("%d every %s, %s", s.Limit, short(s.Window), state)
-		}
-		if err := row(w, s.ID, s.Name, dash(s.PolicyRef), state, countText(s.Blocking)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func limitText(limit *int64) string {
-	if limit == nil {
-		return "none"
-	}
-	return strconv.FormatInt(*limit, 10)
-}
-
-func countText(c monitor.Count) string {
-	if c.AtLeast {
-		return strconv.FormatInt(c.Value, 10) + "+"
-	}
-	return strconv.FormatInt(c.Value, 10)
-}
-
-func ageText(at *time.Time, now time.Time) string {
-	if at == nil {
-		return "-"
-	}
-	return short(now.Sub(*at))
+	w.text("\nlimits that queues share")
+	table(w, "", list.Scopes,
+		col("ID", func(s *monitor.Scope) any { return s.ID }),
+		col("LIMIT", func(s *monitor.Scope) any { return s.Name }),
+		col("POLICY", func(s *monitor.Scope) any { return dash(s.PolicyRef) }),
+		col("STATE", func(s *monitor.Scope) any {
+			if s.Kind == string(policy.WideRate) {
+				return fmt.Sprintf("%d every %s, %s", s.Limit, short(s.Window), s.State(list.At))
+			}
+			return s.State(list.At)
+		}),
+		col("BLOCKED QUEUES", func(s *monitor.Scope) any { return countText(s.Blocking) }))
 }
 
 func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
@@ -174,7 +133,7 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 		}
 		ref = explain.QueueRef{ID: id}
 		if id < 1 { // to be told from a queue that is not named by its id
-			return noQueue(id)
+			return aQueue.missing(id)
 		}
 	}
 	c, err := a.connect(cmd)
@@ -186,11 +145,7 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 	if err != nil {
 		return queueError(err, ref)
 	}
-	return a.print(cmd, d, func(w io.Writer) error { return queueTable(w, d) })
-}
-
-func noQueue(id int64) error {
-	return failedErrorf("there is no queue %d: `attune-executor queue list` shows them", id)
+	return c.show(d, func(w *page) { queuePage(w, d) })
 }
 
 // queueError says in one line what was not found.
@@ -211,27 +166,378 @@ func queueError(err error, ref explain.QueueRef) error {
 		return err
 	}
 	if ref.ID != 0 {
-		return noQueue(ref.ID)
+		return aQueue.missing(ref.ID)
 	}
 	return failedErrorf("%s has no queue for the group %s: `attune-executor queue list --action %s` shows those it has", ref.Action, ref.Group, ref.Action)
 }
 
-func queueTable(w io.Writer, d *explain.QueueDetail) error {
+func queuePage(w *page, d *explain.QueueDetail) {
 	for _, section := range d.Sections() {
 		if section.Title != "" {
-			if _, err := fmt.Fprintf(w, "\n%s\n", clean(section.Title)); err != nil {
-				return err
-			}
+			w.text("\n" + clean(section.Title))
 		}
 		for _, cells := range section.Rows {
 			values := make([]any, len(cells))
 			for i, cell := range cells {
 				values[i] = cell
 			}
-			if err := row(w, values...); err != nil {
-				return err
-			}
+			w.row(values...)
 		}
 	}
+}
+
+// groupFlag adds --group.
+func groupFlag(cmd *cobra.Command, group *string) {
+	cmd.Flags().StringVar(group, "group", "", `only the queue of this group, such as '{"tenant":"a"}'; default all queues of the action`)
+}
+
+func newQueuePauseCommand(a *app) *cobra.Command {
+	order := triage.Order{Act: triage.Pause}
+	cmd := &cobra.Command{
+		Use:   "pause ACTION",
+		Short: "Admit nothing from an action's queues until they are resumed",
+		Long: "Admit nothing from an action's queues until they are resumed. What runs goes on, who waits keeps its place, and\n" +
+			"who comes waits behind them. Of what is paused already only the reason changes.",
+		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
+			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
+		Args: oneArg("the ref of an action, such as core.echo"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
+	}
+	groupFlag(cmd, &order.Group)
+	cmd.Flags().StringVar(&order.Reason, "reason", "", "why, for those who look at the queue")
+	return cmd
+}
+
+func newQueueResumeCommand(a *app) *cobra.Command {
+	order := triage.Order{Act: triage.Resume}
+	cmd := &cobra.Command{
+		Use:     "resume ACTION",
+		Short:   "Admit again from an action's queues, in the order in which they wait",
+		Example: "  attune-executor queue resume core.echo",
+		Args:    oneArg("the ref of an action, such as core.echo"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
+	}
+	groupFlag(cmd, &order.Group)
+	return cmd
+}
+
+func newQueueLimitCommand(a *app) *cobra.Command {
+	order := triage.Order{Act: triage.Limit}
+	reset := false
+	cmd := &cobra.Command{
+		Use:   "limit ACTION N | limit ACTION --reset",
+		Short: "Let another number run at once than the action's policy says",
+		Long: "Let another number of executions run at once than the action's policy says, in each of its queues, until --reset.\n" +
+			"A lower limit ends nothing that runs; a higher one is filled at once.",
+		Example: "  attune-executor queue limit core.echo 2\n  attune-executor queue limit core.echo --reset",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case reset && len(args) == 1, !reset && len(args) == 2:
+				return nil
+			case reset:
+				return fmt.Errorf("limit --reset takes the ref of an action and nothing else")
+			}
+			return fmt.Errorf("limit needs the ref of an action and a number, or --reset")
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			order := order
+			if reset {
+				order.Act = triage.Reset
+				return a.changeQueues(cmd, args[0], order)
+			}
+			limit, err := parseLimit(args[1])
+			if err != nil {
+				return err
+			}
+			order.Limit = limit
+			return a.changeQueues(cmd, args[0], order)
+		},
+	}
+	cmd.SetFlagErrorFunc(negativeLimit)
+	groupFlag(cmd, &order.Group)
+	cmd.Flags().BoolVar(&reset, "reset", false, "the policy's limit again")
+	return cmd
+}
+
+// maxLimit is the largest limit; the number above it stands for none.
+const maxLimit = math.MaxInt32 - 1
+
+func parseLimit(text string) (int, error) {
+	limit, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange) && limit > 0, err == nil && limit > maxLimit:
+		return 0, usageErrorf("%q is not a limit: it is at most %d; without a policy, --reset lets any number run", text, maxLimit)
+	case err != nil || limit < 1:
+		return 0, usageErrorf("%q is not a limit: it is a number of at least 1", text)
+	}
+	return int(limit), nil
+}
+
+// negativeLimit gives a limit below 0, which is taken for a flag, the sentence
+// of other limits.
+func negativeLimit(_ *cobra.Command, err error) error {
+	for text := range strings.FieldsSeq(err.Error()) {
+		if number, parseErr := strconv.ParseInt(text, 10, 64); parseErr == nil && number < 0 {
+			return usageErrorf("%q is not a limit: it is a number of at least 1", text)
+		}
+	}
+	return err
+}
+
+func newQueueRepairCommand(a *app) *cobra.Command {
+	dryRun := false
+	cmd := &cobra.Command{
+		Use:   "repair [ACTION]",
+		Short: "Compare the counters of queues with the facts, and put right what differs",
+		Long: "Compare the counters of queues, workers and shared limits with the executions that hold and wait, put right what\n" +
+			"differs, and give back what ended or deleted executions still hold. Exits with 0 only if nothing is wrong any more.",
+		Example: "  attune-executor queue repair --dry-run\n  attune-executor queue repair core.echo",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%s takes at most one argument, the ref of an action, not %d", cmd.Name(), len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.repairQueues(cmd, strings.Join(args, ""), dryRun)
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what is wrong and do nothing")
+	return cmd
+}
+
+func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Order) error {
+	t, err := a.openTriage(cmd, order.Act != triage.Pause)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	order.Action = ref
+	receipt, err := t.Say(cmd.Context(), order)
+	if err != nil {
+		return t.actionError(cmd.Context(), ref, err)
+	}
+	return t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)),
+		func(w *page) { queueReceiptPage(w, receipt) })
+}
+
+// nothingSaid is what there is to tell of an action without a queue.
+var nothingSaid = map[triage.Act]string{
+	triage.Resume: "nothing is paused in", triage.Reset: "no queue has another limit in",
+}
+
+func queueReceiptPage(w *page, receipt *triage.WordReceipt) {
+	if len(receipt.Queues) == 0 {
+		w.rowf("%s %s: there is no queue yet (audit %d)", nothingSaid[receipt.Act], receipt.Target, receipt.Audit)
+		return
+	}
+	type change = triage.QueueWord
+	table(w, "", receipt.Queues,
+		col("QUEUE", func(q *change) any { return q.ID }),
+		col("GROUP", func(q *change) any { return dash(q.Group) }),
+		col("STATE", func(q *change) any {
+			if q.After.Paused {
+				return "paused"
+			}
+			return "open"
+		}),
+		col("LIMIT", func(q *change) any {
+			if q.After.Limit == nil {
+				return "none"
+			}
+			return *q.After.Limit
+		}),
+		col("ACTIVE", func(q *change) any { return q.Active }),
+		col("WAITING", func(q *change) any { return q.Waiting }),
+		col("CHANGED", func(q *change) any {
+			if q.ReasonChanged() {
+				return "reason"
+			}
+			return yesNo(q.Changed)
+		}))
+	if hidden := receipt.Changed + receipt.Already - len(receipt.Queues); hidden > 0 {
+		w.rowf("and %d more", hidden)
+	}
+	line := fmt.Sprintf("%s %s: %d changed, %d so already", receipt.Act, receipt.Action, receipt.Changed, receipt.Already)
+	if receipt.ReasonChanged > 0 {
+		line += ", reason changed"
+	}
+	switch {
+	case receipt.WithRoom == 1:
+		line += ", 1 queue has room now"
+	case receipt.WithRoom > 1:
+		line += fmt.Sprintf(", %d queues have room now", receipt.WithRoom)
+	}
+	w.rowf("%s (audit %d)", line, receipt.Audit)
+}
+
+func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
+	t, err := a.openTriage(cmd, !dryRun)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	act := t.Repair
+	if dryRun {
+		act = t.PlanRepair
+	}
+	receipt, err := act(cmd.Context(), ref)
+	if receipt == nil {
+		return t.actionError(cmd.Context(), ref, err)
+	}
+	printErr := t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)),
+		func(w *page) { repairPage(w, receipt) })
+	switch {
+	case err != nil:
+		return t.actionError(cmd.Context(), ref, err)
+	case printErr != nil:
+		return printErr
+	case dryRun && len(receipt.Remains) > 0:
+		return failedErrorf("%s: `attune-executor queue repair` puts right what differs", count(len(receipt.Remains), "difference"))
+	case len(receipt.Remains) > 0:
+		return failedErrorf("repaired, but for %s: run it again, and look at the log of the engine if it stays", count(len(receipt.Remains), "difference"))
+	}
 	return nil
+}
+
+func repairPage(w *page, r *triage.RepairReceipt) {
+	for _, group := range []struct {
+		title  string
+		drifts []triage.Drift
+	}{{"found", r.Found}, {"repaired", r.Repaired}, {"remains", r.Remains}} {
+		if r.DryRun && group.title != "found" {
+			continue
+		}
+		for _, drift := range group.drifts {
+			w.row(group.title, drift)
+		}
+	}
+	w.rowf("%d found, %d repaired, %d remain, in %s",
+		len(r.Found), len(r.Repaired), len(r.Remains), short(time.Duration(r.Seconds*float64(time.Second))))
+}
+
+func newQueueClearCommand(a *app) *cobra.Command {
+	options := &clearOptions{}
+	cmd := &cobra.Command{
+		Use:   "clear ACTION",
+		Short: "Cancel the executions that wait in an action's queues",
+		Long: "Cancel the executions that wait in an action's queues when the command begins. What runs goes on, and who comes\n" +
+			"meanwhile stays. Interrupted, it has cancelled some and not others; the same command goes on.",
+		Example: "  attune-executor queue clear core.echo --dry-run\n  attune-executor queue clear core.echo --older-than 1h --yes\n" +
+			"  attune-executor queue clear shop.bill -p tenant=t7 --dry-run",
+		Args: oneArg("the ref of an action, such as core.echo"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.clearQueue(cmd, args[0], options) },
+	}
+	groupFlag(cmd, &options.group)
+	flags := cmd.Flags()
+	flags.DurationVar(&options.olderThan, "older-than", 0, "only who has waited for this long, such as 1h")
+	options.plan.add(flags, "show who would be cancelled and do nothing", "do not ask")
+	options.chosen.paramFlags(cmd)
+	return cmd
+}
+
+func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) error {
+	if options.olderThan < 0 {
+		return usageErrorf("--older-than must not be negative")
+	}
+	filter, err := options.chosen.read()
+	if err != nil {
+		return err
+	}
+	t, err := a.openTriage(cmd, !options.plan.dryRun)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	order := triage.ClearOrder{Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan}
+	if options.chosen.given() {
+		filter.Action, filter.Statuses = ref, []attune.Status{attune.StatusRequested}
+		chosen, err := t.monitor().Choose(ctx, filter, monitor.ChoiceBound)
+		if err != nil {
+			return err
+		}
+		if text := cutText(chosen); text != "" {
+			a.notef("%s", text)
+		}
+		order.Only = chosen.IDs
+	}
+	plan, err := t.PlanClear(ctx, order)
+	if err != nil {
+		return t.actionError(ctx, ref, err)
+	}
+	run, err := t.settle(options.plan, plan, func(w *page) { clearPlanPage(w, plan) }, clearQuestion(plan))
+	if !run || err != nil {
+		return err
+	}
+	receipt, err := t.Clear(ctx, plan)
+	printErr := t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) { clearPage(w, receipt) })
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "execution"))
+	case err != nil:
+		return t.actionError(ctx, ref, err)
+	}
+	return printErr
+}
+
+// clearQuestion asks for the action's name; nil: nothing waits.
+func clearQuestion(plan *triage.ClearPlan) *question {
+	if plan.Waiting == 0 {
+		return nil
+	}
+	where := plan.Action
+	if plan.Group != "" {
+		where += " " + clean(plan.Group)
+	}
+	return &question{
+		unasked: fmt.Sprintf("%s in the queues of %s: --yes cancels, --dry-run shows who", waiting(plan.Waiting),
+			plan.Action),
+		text: fmt.Sprintf("clear %s waiting in %s? type the action's name: ", count(plan.Waiting, "execution"),
+			where),
+		want: plan.Action, nothing: "nothing was cancelled",
+	}
+}
+
+func clearPlanPage(w *page, plan *triage.ClearPlan) {
+	if plan.Waiting == 0 {
+		w.row("nothing waits in " + triage.Target{Action: plan.Action, Group: plan.Group}.String())
+		return
+	}
+	type cleared = triage.Line
+	table(w, "", plan.Queues,
+		col("QUEUE", func(q *cleared) any { return q.ID }),
+		col("GROUP", func(q *cleared) any { return dash(q.Group) }),
+		col("WAITING", func(q *cleared) any { return q.Waiting }),
+		col("OLDEST", func(q *cleared) any {
+			if q.Oldest.IsZero() {
+				return "-"
+			}
+			return short(plan.At.Sub(q.Oldest))
+		}))
+	w.row(count(plan.Waiting, "execution") + " would be cancelled")
+}
+
+func clearPage(w *page, r *triage.ClearReceipt) {
+	if r.Planned == 0 {
+		w.rowf("nothing waits in %s (audit %d)", r.Target, r.Audit)
+		return
+	}
+	line := fmt.Sprintf("clear %s: %d planned, %d cancelled, %d already gone", r.Target, r.Planned, r.Cancelled, r.AlreadyGone)
+	if r.Left > 0 {
+		line += fmt.Sprintf(", %d left", r.Left)
+	}
+	if r.Cancelled > 0 {
+		line += fmt.Sprintf(", executions %d to %d", r.First, r.Last)
+	}
+	w.rowf("%s, in %s (audit %d)", line, short(time.Duration(r.Seconds*float64(time.Second))), r.Audit)
+}
+
+// clearOptions are the flags of `queue clear`.
+type clearOptions struct {
+	group     string
+	olderThan time.Duration
+	plan      planFlags
+	chosen    selection
 }

@@ -19,7 +19,7 @@ func TestClearAsksForTheActionsName(t *testing.T) {
 		"y\n": false, "\n": false, "": false, "core.echo2\n": false,
 	} {
 		var out bytes.Buffer
-		err := confirmClear(strings.NewReader(answer), &out, true, plan)
+		err := clearQuestion(plan).confirm(strings.NewReader(answer), &out, true)
 		require.Equal(t, "clear 7 executions waiting in core.echo? type the action's name: ", out.String())
 		if ok {
 			require.NoError(t, err, "%q", answer)
@@ -30,12 +30,12 @@ func TestClearAsksForTheActionsName(t *testing.T) {
 	}
 
 	var out bytes.Buffer
-	err := confirmClear(strings.NewReader("core.echo\n"), &out, false, plan)
+	err := clearQuestion(plan).confirm(strings.NewReader("core.echo\n"), &out, false)
 	require.ErrorContains(t, err, "--yes")
 	require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
 	require.Empty(t, out.String())
 	plan.Waiting = 1
-	require.ErrorContains(t, confirmClear(nil, &out, false, plan), "1 execution waits in the queues of core.echo")
+	require.ErrorContains(t, clearQuestion(plan).confirm(nil, &out, false), "1 execution waits in the queues of core.echo")
 	require.False(t, interactive(strings.NewReader("")))
 }
 

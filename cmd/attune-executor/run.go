@@ -5,37 +5,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/bounds"
-	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/schema"
-	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 )
-
-// publishPatience is how long `run` waits for the broker to confirm before it
-// leaves the message to a running engine.
-const publishPatience = 5 * time.Second
 
 // runOptions are the flags of `run`.
 type runOptions struct {
@@ -64,7 +53,7 @@ func newRunCommand(a *app) *cobra.Command {
 	flags.StringArrayVarP(&options.params, "param", "p", nil, "a parameter, key=value or key:=json; may be repeated")
 	flags.StringVar(&options.paramsFile, "params-file", "", "a YAML or JSON file with parameters, - for the standard input")
 	flags.StringVar(&options.priority, "priority", "normal", "the lane it waits in if it has to wait: high, normal or low")
-	_ = cmd.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions([]string{"high", "normal", "low"}, cobra.ShellCompDirectiveNoFileComp))
+	words(cmd, "priority", "high", "normal", "low")
 	flags.BoolVar(&options.wait, "wait", false, "wait for the end and print the result")
 	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
 	return cmd
@@ -89,8 +78,7 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	defer c.store.Close()
 	ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer release()
-	var returned atomic.Bool
-	encoded, err := c.encodeParams(ctx, a, ref, params, options.params)
+	encoded, err := c.encodeParams(ctx, ref, params, options.params)
 	if err != nil {
 		return err
 	}
@@ -102,40 +90,31 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	// Whoever interrupts from here on is told what was requested.
 	asking, answered := lingering(ctx, requestPatience)
 	defer answered()
-	wanted := submit.Request{ActionRef: ref, Params: encoded, Priority: priority}
-	done, submitter, stop, err := c.request(asking, wanted, noteReturned(&returned))
+	publisher, err := c.openPublisher(asking, "attune-executor run")
 	if err != nil {
 		return err
 	}
-	defer stop()
-	err = awaitPublished(asking, submitter, done.OutboxID)
-	switch {
-	case err != nil && asking.Err() == nil:
-		a.notef("the broker %s does not answer: execution %d is stored and will be published by a running engine",
-			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
-	case returned.Load():
-		a.notef("no engine has run on this broker yet: execution %d is stored and begins when one does", done.ID)
-	default:
-		a.noteNoEngine(ctx, c, fmt.Sprintf("Execution %d is stored and begins when one runs.", done.ID))
+	defer publisher.close()
+	submitter, err := c.submitter(publisher)
+	if err != nil {
+		return err
 	}
+	done, err := submitter.Request(asking, submit.Request{ActionRef: ref, Params: encoded, Priority: priority})
+	if err != nil {
+		return runError(err)
+	}
+	c.tellStored(asking, publisher, c.awaitPublished(asking, done.OutboxID), fmt.Sprintf("execution %d", done.ID),
+		"begins")
 	if ref == inquiry.Action {
 		a.tellHowToAnswer(ctx, c, done.ID)
 	}
 	if !options.wait {
 		out := runResult{ID: done.ID, Action: done.ActionRef, Status: "requested"}
-		return a.print(cmd, out, func(w io.Writer) error {
-			return row(w, fmt.Sprintf("execution %d requested", done.ID))
+		return a.write(cmd, out, func(w *page) {
+			w.rowf("execution %d requested", done.ID)
 		})
 	}
-	return a.awaitEnd(ctx, cmd, c, submitter, done, options.timeout)
-}
-
-// noteNoEngine says that no replica of the engine is alive, and what becomes of what was
-// stored. It says nothing if one is alive or that cannot be read.
-func (a *app) noteNoEngine(ctx context.Context, c *client, stored string) {
-	if gone, err := c.monitor().EngineGone(ctx); err == nil && gone {
-		a.notef("%s %s", explain.NoEngine, stored)
-	}
+	return c.awaitEnd(ctx, submitter, done, options.timeout)
 }
 
 // requestPatience is how long a request that is under way may still take once
@@ -155,7 +134,7 @@ func lingering(ctx context.Context, patience time.Duration) (context.Context, co
 // tellHowToAnswer says how the question of an execution of core.ask is answered, once an
 // engine has put it.
 func (a *app) tellHowToAnswer(ctx context.Context, c *client, execution int64) {
-	waiting, cancel := context.WithTimeout(ctx, publishPatience)
+	waiting, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	for {
 		page, err := c.monitor().Inquiries(waiting, monitor.InquiryFilter{Execution: execution, Limit: 1}, "")
@@ -215,12 +194,6 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 	}
 }
 
-func awaitPublished(ctx context.Context, submitter *submit.Submitter, id int64) error {
-	ctx, cancel := context.WithTimeout(ctx, publishPatience)
-	defer cancel()
-	return submitter.AwaitPublished(ctx, id)
-}
-
 // noteUnknown warns of parameters that the action does not declare, with the nearest name or
 // all names. They are delivered all the same.
 func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
@@ -230,7 +203,7 @@ func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		_, known := parsed.Lacks([]string{name})
-		switch near := config.Nearest(name, known); {
+		switch near := nearest.Of(name, known); {
 		case near != "":
 			a.notef("warning: %s has no parameter %s; the nearest is %s", ref, clean(name), near)
 		case len(known) > 0:
@@ -240,7 +213,9 @@ func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 }
 
 // encodeParams makes the parameters what the action asks for.
-func (c *client) encodeParams(ctx context.Context, a *app, ref string, params map[string]any, pairs []string) (json.RawMessage, error) {
+func (c *client) encodeParams(
+	ctx context.Context, ref string, params map[string]any, pairs []string,
+) (json.RawMessage, error) {
 	submitter, err := c.submitter(nil)
 	if err != nil {
 		return nil, err
@@ -256,79 +231,11 @@ func (c *client) encodeParams(ctx context.Context, a *app, ref string, params ma
 	if err != nil {
 		return nil, usageErrorf("the parameters cannot be written as JSON: %w", err)
 	}
-	a.noteUnknown(ref, params, action.ParamSchema) // first, as a missing parameter may be misspelt
+	c.noteUnknown(ref, params, action.ParamSchema) // first, as a missing parameter may be misspelt
 	if err := submitter.Check(ctx, submit.Request{ActionRef: ref, Params: encoded}); err != nil {
 		return nil, runError(err)
 	}
 	return encoded, nil
-}
-
-// submitter requests executions, with the key for their secret parameters.
-func (c *client) submitter(relay submit.Relay) (*submit.Submitter, error) {
-	keys, err := secret.NewKeyring(c.cfg.Security.EncryptionKey)
-	if err != nil {
-		return nil, usageErrorf("%w", err)
-	}
-	return submit.New(c.store, relay).WithKeyring(keys), nil
-}
-
-// request stores the execution, with a relay of its own that publishes it; stop
-// ends that relay.
-func (c *client) request(ctx context.Context, wanted submit.Request, returned undeliverable) (submit.Requested, *submit.Submitter, func(), error) {
-	relay, stop, err := c.relay(ctx, "attune-executor run", returned)
-	if err != nil {
-		return submit.Requested{}, nil, nil, err
-	}
-	submitter, err := c.submitter(relay)
-	if err != nil {
-		stop()
-		return submit.Requested{}, nil, nil, err
-	}
-	done, err := submitter.Request(ctx, wanted)
-	if err != nil {
-		stop()
-		return submit.Requested{}, nil, nil, runError(err)
-	}
-	return done, submitter, stop, nil
-}
-
-// undeliverable is told of messages that reached no queue, and says which it
-// takes out of the outbox.
-type undeliverable = func(ctx context.Context, tx *store.Tx, returned []outbox.Message) (taken map[string]bool, err error)
-
-// noteReturned raises the flag and leaves the messages to a running engine.
-func noteReturned(flag *atomic.Bool) undeliverable {
-	return func(context.Context, *store.Tx, []outbox.Message) (map[string]bool, error) {
-		flag.Store(true)
-		return nil, nil
-	}
-}
-
-// relay starts a relay that publishes what this command commits; stop ends it.
-// The broker need not answer.
-func (c *client) relay(ctx context.Context, name string, returned undeliverable) (relay *outbox.Relay, stop func(), err error) {
-	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
-	link := broker.New(brokerConfig(c.cfg, name), quiet, broker.NewMetrics(nil))
-	relay = outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Undeliverable: returned},
-		c.store, link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
-	if err := link.Start(ctx); err != nil {
-		return nil, nil, fmt.Errorf("connect to the broker: %w", err)
-	}
-	if err := relay.Start(ctx); err != nil {
-		link.Stop()
-		return nil, nil, fmt.Errorf("start publishing: %w", err)
-	}
-	return relay, func() { relay.Stop(); link.Stop() }, nil
-}
-
-// brokerConfig is how client and worker reach the broker.
-func brokerConfig(cfg *config.Config, name string) broker.Config {
-	mq := cfg.MessageQueue
-	return broker.Config{
-		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: name, CloseTimeout: time.Second,
-		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
-		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: cfg.Names(),
-	}
 }
 
 // runError gives errors of a request their exit codes and what to do.
@@ -367,18 +274,17 @@ type runResult struct {
 
 // awaitEnd prints the end of the last attempt and fails unless it completed. An
 // interrupt, which ends the context, ends no more than the wait.
-func (a *app) awaitEnd(ctx context.Context, cmd *cobra.Command, c *client, submitter *submit.Submitter, done submit.Requested, timeout time.Duration) error {
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	end, attempts, err := a.followEnd(ctx, c, submitter, done.ID)
+func (c *client) awaitEnd(
+	ctx context.Context, submitter *submit.Submitter, done submit.Requested, timeout time.Duration,
+) error {
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
+	end, attempts, err := c.followEnd(ctx, c, submitter, done.ID)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return failedErrorf("execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",
 			end.ID, timeout, end.ID)
 	}
-	if errors.Is(err, context.Canceled) && cmd.Context().Err() == nil {
+	if errors.Is(err, context.Canceled) && c.cmd.Context().Err() == nil {
 		return failedErrorf("no longer waiting: execution %d goes on, look with `attune-executor execution show %d`, stop it with `attune-executor execution cancel %d`",
 			end.ID, end.ID, end.ID)
 	}
@@ -396,17 +302,7 @@ func (a *app) awaitEnd(ctx context.Context, cmd *cobra.Command, c *client, submi
 	if end.ID != done.ID {
 		out.Original = done.ID
 	}
-	if err := a.printEnd(cmd, out, took); err != nil {
-		return err
-	}
-	if !end.Status.Succeeded() {
-		return failedErrorf("execution %d %s%s: %s", end.ID, end.Status, because(end.Result), adviceAfter(end))
-	}
-	return nil
-}
-
-func (a *app) printEnd(cmd *cobra.Command, out runResult, took time.Duration) error {
-	return a.print(cmd, out, func(w io.Writer) error {
+	err = c.show(out, func(w *page) {
 		line := fmt.Sprintf("execution %d %s in %s", out.ID, out.Status, short(took))
 		if out.Worker != nil {
 			line += fmt.Sprintf(" on worker %d", *out.Worker)
@@ -414,15 +310,15 @@ func (a *app) printEnd(cmd *cobra.Command, out runResult, took time.Duration) er
 		if out.Attempts > 1 {
 			line += fmt.Sprintf(" as attempt %d of execution %d", out.Attempts, out.Original)
 		}
-		if err := row(w, line); err != nil {
-			return err
+		w.row(line)
+		if len(out.Result) > 0 {
+			w.text(pretty(out.Result))
 		}
-		if len(out.Result) == 0 {
-			return nil
-		}
-		_, err := fmt.Fprintln(w, pretty(out.Result))
-		return err
 	})
+	if err == nil && !end.Status.Succeeded() {
+		return failedErrorf("execution %d %s%s: %s", end.ID, end.Status, because(end.Result), adviceAfter(end))
+	}
+	return err
 }
 
 // noWorkers is the error that the engine writes when it cannot place an
@@ -454,10 +350,73 @@ func because(result []byte) string {
 	return ""
 }
 
-// openParams opens the parameter file.
-func openParams(path string, stdin io.Reader) (io.ReadCloser, error) {
-	if path == "-" {
-		return io.NopCloser(stdin), nil
+// repeatPatience is how long `run --wait` waits for an engine to repeat what has
+// ended, if by this configuration it should.
+const repeatPatience = 10 * time.Second
+
+// followEnd waits for the end of an execution and of whatever repeats it, and
+// returns the last one with the number of attempts. With an error, the
+// execution that was being waited for is returned.
+func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submitter, id int64) (end store.Execution, attempts int, err error) {
+	for attempts = 1; ; attempts++ {
+		end, err = submitter.Wait(ctx, id)
+		if err != nil {
+			return store.Execution{ID: id}, attempts, err
+		}
+		if !unsuccessful(end.Status) {
+			return end, attempts, nil
+		}
+		next, err := a.awaitRepetition(ctx, c, id)
+		if err != nil || next == nil {
+			return end, attempts, err
+		}
+		a.notef("attempt %d %s%s, repeated as execution %d%s", attempts, end.Status, because(end.Result), next.ID, pauseText(*next))
+		id = next.ID
 	}
-	return os.Open(path)
+}
+
+// awaitRepetition returns the attempt that repeats an execution, nil if there
+// will be none.
+func (a *app) awaitRepetition(ctx context.Context, c *client, id int64) (*monitor.Attempt, error) {
+	waiting, cancel := context.WithTimeout(ctx, repeatPatience)
+	defer cancel()
+	mon, policy := c.monitor(), retryPolicy(c.cfg)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		answer, err := mon.Repetition(waiting, id, policy)
+		switch {
+		case err == nil && answer.By != nil:
+			return attemptOf(waiting, mon, *answer.By), nil
+		case err == nil && !answer.Expected:
+			return nil, nil //nolint:nilnil // no repetition is an answer
+		case errors.Is(err, monitor.ErrNotFound):
+			return nil, fmt.Errorf("execution %d was deleted while its repetition was waited for", id)
+		case err != nil && waiting.Err() == nil && store.ClassOf(err) != store.ClassUnreachable:
+			return nil, err
+		}
+		if !supervise.Sleep(waiting, pause) {
+			if ctx.Err() == nil {
+				a.notef("execution %d may be repeated, but no engine has done so within %s", id, short(repeatPatience))
+			}
+			return nil, nil //nolint:nilnil // no repetition is an answer
+		}
+	}
+}
+
+// attemptOf reads one attempt; if that fails, all that is known of it is its id.
+func attemptOf(ctx context.Context, mon *alerting.Reader, id int64) *monitor.Attempt {
+	attempts, _ := mon.Attempts(ctx, id) // the id is enough to go on
+	for i := range attempts {
+		if attempts[i].ID == id {
+			return &attempts[i]
+		}
+	}
+	return &monitor.Attempt{ID: id}
+}
+
+// pauseText says when an attempt begins that waits for its time.
+func pauseText(attempt monitor.Attempt) string {
+	if attempt.Due == nil {
+		return ""
+	}
+	return " in " + short(attempt.Due.Sub(attempt.Created))
 }

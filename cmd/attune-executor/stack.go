@@ -27,145 +27,99 @@ type stackOptions struct {
 
 // newStackCommand is `stack`: private servers for development.
 func newStackCommand() *cobra.Command {
-	options := &stackOptions{}
-	cmd := &cobra.Command{
+	o := &stackOptions{}
+	up := stackCommand("up", "Start the servers and leave them running",
+		"attune-executor stack up --dir .attune/stack", func(cmd *cobra.Command) error {
+			stack, err := devstack.Up(cmd.Context(),
+				devstack.Config{Dir: o.dir, Detached: true, Durable: !o.fast, StatsInterval: o.stats})
+			if err != nil {
+				return err
+			}
+			return printStack(cmd, stack)
+		})
+	up.Flags().BoolVar(&o.fast, "fast", false, "never wait for the disk; what is stored is lost when the machine stops")
+	up.Flags().DurationVar(&o.stats, "stats-interval", 0, "how often the broker refreshes its statistics (0: every 5s)")
+	down := stackCommand("down", "Stop the servers; the data stays", "attune-executor stack down --dir .attune/stack",
+		func(cmd *cobra.Command) error {
+			return o.end(cmd, "stop", "stopped", func(stack *devstack.Stack) error {
+				if o.wipe {
+					return stack.Reset(cmd.Context())
+				}
+				return stack.Down(cmd.Context(), o.hard)
+			})
+		})
+	down.Flags().BoolVar(&o.hard, "hard", false, "stop at once instead of in order (the broker takes six seconds)")
+	down.Flags().BoolVar(&o.wipe, "wipe", false, "stop at once and remove the data")
+	cmd := group(&cobra.Command{
 		Use:   "stack",
 		Short: "Run a private PostgreSQL and RabbitMQ for development",
 		Long: "Run a private PostgreSQL and RabbitMQ for development: on 127.0.0.1, on free ports, with all data in one folder.\n" +
 			"It works as root or not and touches no server of the machine. One folder is one stack, however often it is started.",
 		Example: "  attune-executor stack up\n  eval \"$(attune-executor stack env)\"\n  attune-executor serve",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.PersistentFlags().StringVar(&options.dir, "dir", stackDirDefault, "folder of the stack")
-	cmd.AddCommand(newStackUpCommand(options), newStackDownCommand(options), newStackStatusCommand(options),
-		newStackEnvCommand(options), newStackResetCommand(options))
+	}, up, down,
+		stackCommand("status", "Show what runs, where, and its logs; fails unless both servers run",
+			"attune-executor stack status -o json", o.status),
+		stackCommand("env", "Print export lines that point the other commands to the stack",
+			"eval \"$(attune-executor stack env)\"", func(cmd *cobra.Command) error {
+				stack, err := o.started(cmd)
+				if err != nil {
+					return err
+				}
+				_, err = io.WriteString(cmd.OutOrStdout(), stack.Env())
+				return err
+			}),
+		stackCommand("reset", "Stop the servers at once and remove everything they stored",
+			"attune-executor stack reset --dir .attune/stack", func(cmd *cobra.Command) error {
+				return o.end(cmd, "reset", "removed",
+					func(stack *devstack.Stack) error { return stack.Reset(cmd.Context()) })
+			}))
+	cmd.PersistentFlags().StringVar(&o.dir, "dir", stackDirDefault, "folder of the stack")
 	return cmd
 }
 
-func newStackUpCommand(options *stackOptions) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "up",
-		Short:   "Start the servers and leave them running",
-		Example: "  attune-executor stack up --dir .attune/stack",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			stack, err := devstack.Up(cmd.Context(), devstack.Config{
-				Dir: options.dir, Detached: true, Durable: !options.fast, StatsInterval: options.stats,
-			})
-			if err != nil {
-				return err
-			}
-			return printStack(cmd, stack)
-		},
-	}
-	cmd.Flags().BoolVar(&options.fast, "fast", false, "never wait for the disk; what is stored is lost when the machine stops")
-	cmd.Flags().DurationVar(&options.stats, "stats-interval", 0, "how often the broker refreshes its statistics (0: every 5s)")
-	return cmd
-}
-
-func newStackDownCommand(options *stackOptions) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "down",
-		Short:   "Stop the servers; the data stays",
-		Example: "  attune-executor stack down --dir .attune/stack",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			stack, err := attachStack(cmd, options)
-			if errors.Is(err, devstack.ErrNoStack) {
-				return printLine(cmd, "nothing to stop in %s", options.dir)
-			}
-			if err != nil {
-				return err
-			}
-			if options.wipe {
-				err = stack.Reset(cmd.Context())
-			} else {
-				err = stack.Down(cmd.Context(), options.hard)
-			}
-			if err != nil {
-				return err
-			}
-			return printLine(cmd, "stopped the stack in %s", stack.Dir())
-		},
-	}
-	cmd.Flags().BoolVar(&options.hard, "hard", false, "stop at once instead of in order (the broker takes six seconds)")
-	cmd.Flags().BoolVar(&options.wipe, "wipe", false, "stop at once and remove the data")
-	return cmd
-}
-
-func newStackStatusCommand(options *stackOptions) *cobra.Command {
+func stackCommand(use, short, example string, run func(cmd *cobra.Command) error) *cobra.Command {
 	return &cobra.Command{
-		Use:     "status",
-		Short:   "Show what runs, where, and its logs; fails unless both servers run",
-		Example: "  attune-executor stack status -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			stack, err := runningStack(cmd, options)
-			if err != nil {
-				return err
-			}
-			if err := printStack(cmd, stack); err != nil {
-				return err
-			}
-			if !stack.Status().Running() {
-				return fmt.Errorf("the stack in %s is not running: start it with `attune-executor stack up`", stack.Dir())
-			}
-			return nil
-		},
+		Use: use, Short: short, Example: "  " + example, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd) },
 	}
 }
 
-func newStackEnvCommand(options *stackOptions) *cobra.Command {
-	return &cobra.Command{
-		Use:     "env",
-		Short:   "Print export lines that point the other commands to the stack",
-		Example: "  eval \"$(attune-executor stack env)\"",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			stack, err := runningStack(cmd, options)
-			if err != nil {
-				return err
-			}
-			_, err = io.WriteString(cmd.OutOrStdout(), stack.Env())
-			return err
-		},
+// end ends a stack, if there is one.
+func (o *stackOptions) end(cmd *cobra.Command, verb, done string, end func(stack *devstack.Stack) error) error {
+	stack, err := devstack.Attach(cmd.Context(), devstack.Config{Dir: o.dir})
+	if errors.Is(err, devstack.ErrNoStack) {
+		return printLine(cmd, "nothing to %s in %s", verb, o.dir)
 	}
-}
-
-func newStackResetCommand(options *stackOptions) *cobra.Command {
-	return &cobra.Command{
-		Use:     "reset",
-		Short:   "Stop the servers at once and remove everything they stored",
-		Example: "  attune-executor stack reset --dir .attune/stack",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			stack, err := attachStack(cmd, options)
-			if errors.Is(err, devstack.ErrNoStack) {
-				return printLine(cmd, "nothing to reset in %s", options.dir)
-			}
-			if err != nil {
-				return err
-			}
-			if err := stack.Reset(cmd.Context()); err != nil {
-				return err
-			}
-			return printLine(cmd, "removed the stack in %s", stack.Dir())
-		},
+	if err == nil {
+		err = end(stack)
 	}
+	if err != nil {
+		return err
+	}
+	return printLine(cmd, "%s the stack in %s", done, stack.Dir())
 }
 
-func attachStack(cmd *cobra.Command, options *stackOptions) (*devstack.Stack, error) {
-	return devstack.Attach(cmd.Context(), devstack.Config{Dir: options.dir})
-}
-
-// runningStack attaches to a stack that must have been started.
-func runningStack(cmd *cobra.Command, options *stackOptions) (*devstack.Stack, error) {
-	stack, err := attachStack(cmd, options)
+// started attaches to a stack that must have been started.
+func (o *stackOptions) started(cmd *cobra.Command) (*devstack.Stack, error) {
+	stack, err := devstack.Attach(cmd.Context(), devstack.Config{Dir: o.dir})
 	if errors.Is(err, devstack.ErrNoStack) {
 		return nil, fmt.Errorf("%w: start one with `attune-executor stack up`", err)
 	}
 	return stack, err
+}
+
+func (o *stackOptions) status(cmd *cobra.Command) error {
+	stack, err := o.started(cmd)
+	if err != nil {
+		return err
+	}
+	if err := printStack(cmd, stack); err != nil {
+		return err
+	}
+	if !stack.Status().Running() {
+		return fmt.Errorf("the stack in %s is not running: start it with `attune-executor stack up`", stack.Dir())
+	}
+	return nil
 }
 
 func printLine(cmd *cobra.Command, format string, args ...any) error {

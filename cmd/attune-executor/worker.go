@@ -1,15 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,8 +17,7 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker"
-	"github.com/attune-go/attune/core/worker/builtin"
-	"github.com/attune-go/attune/core/worker/process"
+	"github.com/attune-go/attune/core/worker/setup"
 )
 
 // workerGoodbye is what a worker may take beyond its shutdown timeout to write
@@ -78,11 +71,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 
 func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Worker) error) error {
 	collectRarely()
-	logger, err := a.logger("info")
-	if err != nil {
-		return err
-	}
-	cfg, err := a.load(cmd.Context(), logger)
+	logger, cfg, err := a.configure(cmd.Context(), "info")
 	if err != nil {
 		return err
 	}
@@ -101,7 +90,7 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	registry := telemetry.NewRegistry()
 	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger, broker.NewMetrics(registry))
 	var server *api.Server
-	own, err := workerConfig(cfg)
+	own, err := setup.Config(cfg, readBuildInfo().Version)
 	if err != nil {
 		return err
 	}
@@ -113,7 +102,7 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	}
 	limitMemory(own)
 	own.Tokens = token.New([]byte(cfg.Security.JWTSecret))
-	own.HealthURL = func() string { return healthURL(server.Addr(), cfg.Worker.Host) }
+	own.HealthURL = func() string { return setup.HealthURL(server.Addr(), cfg.Worker.Host) }
 	w, err := worker.New(own, worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
 	if err != nil {
 		return usageErrorf("configure the worker: %w", err)
@@ -128,25 +117,26 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	group.Add("http", server)
 	group.Add("broker", link)
 	group.Add("worker", w)
-	return runUntilSignal(cmd.Context(), logger, cfg.Worker.ShutdownTimeout+workerGoodbye, service{
-		start: func(ctx context.Context) error {
-			if err := group.Start(ctx); err != nil {
+	return supervise.RunUntilSignal(cmd.Context(), logger, cfg.Worker.ShutdownTimeout+workerGoodbye,
+		supervise.Foreground{
+			Start: func(ctx context.Context) error {
+				if err := group.Start(ctx); err != nil {
+					return err
+				}
+				logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID(), "http", server.Addr())
+				return nil
+			},
+			Stop: func(ctx context.Context) error {
+				logger.InfoContext(ctx, "Worker shutting down gracefully...") // this line and the next are published
+				err := group.Stop(ctx)
+				if err == nil {
+					logger.InfoContext(ctx, "Worker shutdown complete")
+				}
 				return err
-			}
-			logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID(), "http", server.Addr())
-			return nil
-		},
-		stop: func(ctx context.Context) error {
-			logger.InfoContext(ctx, "Worker shutting down gracefully...") // this line and the next are published
-			err := group.Stop(ctx)
-			if err == nil {
-				logger.InfoContext(ctx, "Worker shutdown complete")
-			}
-			return err
-		},
-		done: w.Done(),
-		why:  "another process has taken the name of worker " + w.Name(),
-	})
+			},
+			Done: w.Done(),
+			Why:  "another process has taken the name of worker " + w.Name(),
+		})
 }
 
 // limitMemory collects garbage earlier once the outputs of all places, and the results
@@ -157,22 +147,6 @@ func limitMemory(cfg worker.Config) {
 	}
 	outputs := int64(cfg.MaxConcurrent) * (cfg.MaxStdoutBytes + cfg.MaxStderrBytes)
 	debug.SetMemoryLimit(max(384<<20, outputs+6*cfg.MaxResultBytes))
-}
-
-// healthURL is where others find the worker's health endpoint: a listener on all
-// addresses is found by the host's name.
-func healthURL(listens, host string) string {
-	at, port, err := net.SplitHostPort(listens)
-	if err != nil {
-		return ""
-	}
-	if ip := net.ParseIP(at); ip == nil || ip.IsUnspecified() {
-		if host == "" {
-			host, _ = os.Hostname()
-		}
-		at = host
-	}
-	return "http://" + net.JoinHostPort(at, port) + "/healthz"
 }
 
 // workerHTTP serves whether the worker is ready, and its metrics.
@@ -187,74 +161,4 @@ func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Bro
 		return []api.Check{database, {Name: "broker", OK: state == broker.StateConnected, Detail: state.String()}}
 	}
 	return api.New(address, deps)
-}
-
-func workerConfig(cfg *config.Config) (worker.Config, error) {
-	c := cfg.Worker
-	taints := make([]worker.Taint, len(c.Taints))
-	for i, taint := range c.Taints {
-		taints[i] = worker.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
-	}
-	packs, err := packsDir(cfg)
-	if err != nil {
-		return worker.Config{}, err
-	}
-	envs, err := absolute(cfg.RuntimeEnvsDir)
-	if err != nil {
-		return worker.Config{}, err
-	}
-	return worker.Config{
-		ActionTimeouts: cfg.Executor.HonourActionTimeoutSeconds,
-		Actions:        builtin.Actions(), APIURL: apiURL(cfg.Server), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
-		FoundInterpreters: foundInterpreters(c, packs), HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port,
-		Interpreters: c.Interpreters, Labels: c.Labels,
-		Limits: process.Limits{
-			CPU: c.MaxCPUTime, Memory: c.MaxMemoryBytes, OpenFiles: c.MaxOpenFiles, Processes: c.MaxProcesses,
-		},
-		MaxConcurrent: c.MaxConcurrentTasks, MaxStdoutBytes: c.MaxStdoutBytes, MaxStderrBytes: c.MaxStderrBytes,
-		MaxResultBytes: c.MaxResultBytes, RunAs: c.RunAs,
-		Name: c.Name, PacksDir: packs, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes, RuntimeEnvsDir: envs,
-		ShutdownTimeout: c.ShutdownTimeout, SingleMessages: !c.BatchMessages, BatchCompletions: c.BatchCompletions, Taints: taints, TaskTimeout: c.TaskTimeout, Type: c.Type,
-		Version: readBuildInfo().Version,
-	}, nil
-}
-
-// packsDir is the folder of packs.
-func packsDir(cfg *config.Config) (string, error) {
-	return absolute(cmp.Or(cfg.Worker.PacksDir, cfg.PacksBaseDir))
-}
-
-// absolute is the whole name of a folder, since processes run elsewhere.
-func absolute(dir string) (string, error) {
-	if dir == "" {
-		return "", nil
-	}
-	path, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("find the folder %s: %w", dir, err)
-	}
-	return path, nil
-}
-
-// apiURL is where actions find the API.
-func apiURL(server config.Server) string {
-	if url := os.Getenv("ATTUNE_API_URL"); url != "" {
-		return url
-	}
-	return "http://" + net.JoinHostPort(server.Host, strconv.Itoa(server.Port))
-}
-
-// foundInterpreters are the interpreters of this machine, for a worker with packs to run
-// whose configuration names none.
-func foundInterpreters(c config.Worker, packs string) map[string][]string {
-	if len(c.Interpreters) > 0 || len(c.Runtimes) > 0 || packs == "" {
-		return nil
-	}
-	found := map[string][]string{}
-	for runtime, program := range map[string]string{"python": "python3", "node": "node", "ruby": "ruby", "perl": "perl"} {
-		if path, err := exec.LookPath(program); err == nil {
-			found[runtime] = []string{path}
-		}
-	}
-	return found
 }

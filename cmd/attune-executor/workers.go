@@ -1,53 +1,115 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"io"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/triage"
 )
 
 func newWorkersCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "workers",
 		Short:   "Look at the workers, and take them out of service",
 		Example: "  attune-executor workers list\n  attune-executor workers show worker-node-01\n  attune-executor workers drain worker-node-01 --yes --wait",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		&cobra.Command{
+	},
+		reading(a, &cobra.Command{
 			Use:     "list",
 			Short:   "List the workers with their heartbeat, load, queue and health",
 			Example: "  attune-executor workers list -o json",
-			Args:    cobra.NoArgs,
-			RunE:    func(cmd *cobra.Command, _ []string) error { return a.listWorkers(cmd) },
-		},
-		&cobra.Command{
+		}, unchecked, (*client).workers, workersPage),
+		reading(a, &cobra.Command{
 			Use:     "show WORKER",
 			Short:   "Show one worker, by id or name",
 			Example: "  attune-executor workers show worker-node-01",
 			Args:    oneArg("the id or name of a worker"),
-			RunE:    func(cmd *cobra.Command, args []string) error { return a.showWorker(cmd, args[0]) },
-		},
+		}, unchecked, (*client).worker, workerPage),
+		a.workerAction(triage.CordonWorker, "Hand nothing more to a worker; what it has goes on",
+			"Hand nothing more to a worker until it is uncordoned. What it has goes on, begun or not. A restart of the worker does\n"+
+				"not end it. When the command has ended with 0, no execution is handed to the worker any more.",
+			"  attune-executor workers cordon worker-node-01 --reason 'its disk is full'"),
+		a.workerAction(triage.UncordonWorker, "Hand work to a worker again, after a cordon or a drain", "",
+			"  attune-executor workers uncordon worker-node-01"),
+		a.workerAction(triage.DrainWorker, "Empty a worker: nothing new, what runs ends, the rest goes to others",
+			"Hand nothing more to a worker, and give what it has not begun to other workers; what runs there goes on to its end.\n"+
+				"Of workers that do not refuse outdated hand-overs nothing is taken away: they end what they have. Asks first, unless\n"+
+				"--yes is given.",
+			"  attune-executor workers drain worker-node-01 --yes --wait --timeout 10m\n"+
+				"  attune-executor workers drain worker-node-01 --dry-run"),
+		a.workerAction(triage.ForgetWorker, "Remove a worker that is gone, with its queues",
+			"Remove the row of a worker that is inactive or sends no heartbeats, its queues and the routes of its dead letters. It is\n"+
+				"refused while anything runs there, was handed to it, or lies in its queue of hand-overs. A worker that starts again\n"+
+				"later under its name is a new one. Asks first, unless --yes is given.",
+			"  attune-executor workers forget worker-node-01 --yes"),
 	)
-	cmd.AddCommand(a.workerActs()...)
-	return cmd
 }
 
-func (a *app) workers(cmd *cobra.Command) (*monitor.Workers, error) {
-	c, err := a.connect(cmd)
+// workersView are the workers that there are.
+type workersView struct {
+	*monitor.Workers
+
+	views []workerView
+}
+
+// MarshalJSON encodes the list alone.
+func (v workersView) MarshalJSON() ([]byte, error) {
+	text, err := encodeJSON(v.views, "")
+	return []byte(text), err
+}
+
+func (c *client) workers([]string) (workersView, error) {
+	all, err := c.monitor().Workers(c.cmd.Context())
 	if err != nil {
-		return nil, err
+		return workersView{}, err
 	}
-	defer c.store.Close()
-	return c.monitor().Workers(cmd.Context())
+	views := make([]workerView, len(all.List))
+	for i, worker := range all.List {
+		views[i] = viewWorker(worker, all)
+	}
+	return workersView{all, views}, nil
+}
+
+func (c *client) worker(args []string) (workerView, error) {
+	all, err := c.workers(args)
+	for _, v := range all.views {
+		if v.Name == args[0] || strconv.FormatInt(v.ID, 10) == args[0] {
+			return v, nil
+		}
+	}
+	return workerView{}, cmp.Or(err, noWorker(args[0]))
+}
+
+func noWorker(which string) error {
+	return failedErrorf("there is no worker %s: `attune-executor workers list` shows them", which)
+}
+
+func workersPage(w *page, all workersView) {
+	table(w, "", all.views,
+		col("ID", func(v *workerView) any { return v.ID }),
+		col("NAME", func(v *workerView) any { return v.Name }),
+		col("HEALTH", func(v *workerView) any { return v.Health }),
+		col("HEARTBEAT", func(v *workerView) any { return v.age() }),
+		col("LOAD", func(v *workerView) any { return v.load() }),
+		col("QUEUE", func(v *workerView) any { return v.queue() }),
+		col("RUNTIMES", func(v *workerView) any { return dash(strings.Join(v.Runtimes, ",")) }),
+		col("NOTE", func(v *workerView) any { return v.note(all.At) }))
+	if all.More {
+		w.row("there are more than can be listed")
+	}
 }
 
 // workerView is a worker with the verdict on it.
@@ -74,13 +136,7 @@ func (v workerView) age() string {
 }
 
 func (v workerView) load() string {
-	number := func(n *int64) string {
-		if n == nil {
-			return "?"
-		}
-		return strconv.FormatInt(*n, 10)
-	}
-	return number(v.Assigned) + "/" + number(v.Capacity)
+	return cmp.Or(opt(v.Assigned), "?") + "/" + cmp.Or(opt(v.Capacity), "?")
 }
 
 // note says why a worker that is there is given nothing.
@@ -96,13 +152,7 @@ func (v workerView) note(at time.Time) string {
 		return "nobody consumes its queue"
 	case monitor.WorkerDraining:
 		return "takes no more work"
-	default:
-		return v.skew()
 	}
-}
-
-// skew says when the worker's clock is far off.
-func (v workerView) skew() string {
 	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= skewTold {
 		return "-"
 	}
@@ -133,65 +183,19 @@ func (v workerView) queue() string {
 	}
 }
 
-func (a *app) listWorkers(cmd *cobra.Command) error {
-	all, err := a.workers(cmd)
-	if err != nil {
-		return err
-	}
-	views := make([]workerView, 0, len(all.List))
-	for _, worker := range all.List {
-		views = append(views, viewWorker(worker, all))
-	}
-	return a.print(cmd, views, func(w io.Writer) error {
-		if err := row(w, "ID", "NAME", "HEALTH", "HEARTBEAT", "LOAD", "QUEUE", "RUNTIMES", "NOTE"); err != nil {
-			return err
-		}
-		for _, v := range views {
-			if err := row(w, v.ID, v.Name, v.Health, v.age(), v.load(), v.queue(), dash(strings.Join(v.Runtimes, ",")), v.note(all.At)); err != nil {
-				return err
-			}
-		}
-		if all.More {
-			return row(w, "there are more than can be listed")
-		}
-		return nil
-	})
-}
-
-func (a *app) showWorker(cmd *cobra.Command, which string) error {
-	all, err := a.workers(cmd)
-	if err != nil {
-		return err
-	}
-	for _, worker := range all.List {
-		if worker.Name != which && strconv.FormatInt(worker.ID, 10) != which {
-			continue
-		}
-		v := viewWorker(worker, all)
-		return a.print(cmd, v, func(w io.Writer) error { return workerTable(w, v) })
-	}
-	return failedErrorf("there is no worker %s: `attune-executor workers list` shows them", which)
-}
-
-// probeLines say what the engine saw when it last looked.
-func (v workerView) probeLines() [][2]string {
-	p := v.Probe
+// probePage says what the engine saw when it last looked.
+func probePage(w *page, p *monitor.WorkerProbe) {
 	if p == nil {
-		return [][2]string{{"looked at", "never"}}
-	}
-	verdict := p.Verdict + " since " + p.Since.Format(time.RFC3339)
-	if p.Reason != "" {
-		verdict += ": " + p.Reason
-	}
-	health := p.Health
-	if p.HealthReason != "" {
-		health += ": " + p.HealthReason
+		w.fact("looked at", "never")
+		return
 	}
 	looked := p.At.Format(time.RFC3339)
 	if !p.Valid {
 		looked += ", too long ago to count"
 	}
-	lines := [][2]string{{"looked at", looked}, {"verdict", verdict}, {"state", health}}
+	w.fact("looked at", looked)
+	w.fact("verdict", withReason(p.Verdict+" since "+p.Since.Format(time.RFC3339), p.Reason))
+	w.fact("state", withReason(p.Health, p.HealthReason))
 	if p.QueueExists != nil {
 		queue := "does not exist"
 		if *p.QueueExists && p.Ready != nil && p.Consumers != nil {
@@ -200,54 +204,246 @@ func (v workerView) probeLines() [][2]string {
 		if p.RTT != nil {
 			queue += ", told in " + p.RTT.Round(100*time.Microsecond).String()
 		}
-		lines = append(lines, [2]string{"queue", queue})
+		w.fact("queue", queue)
 	}
 	if p.Oldest != nil {
-		lines = append(lines, [2]string{"unstarted", "since " + p.Oldest.Format(time.RFC3339)})
+		w.fact("unstarted", "since "+p.Oldest.Format(time.RFC3339))
 	}
 	if p.EndpointRTT != nil {
-		text := "answers in " + p.EndpointRTT.Round(100*time.Microsecond).String()
-		if p.EndpointError != "" {
-			text = p.EndpointError
-		}
-		lines = append(lines, [2]string{"endpoint", text})
+		w.fact("endpoint", cmp.Or(p.EndpointError, "answers in "+p.EndpointRTT.Round(100*time.Microsecond).String()))
 	}
-	if p.Skew != nil {
-		text := "as the database's"
-		if p.Skew.Abs() >= time.Second {
-			text = ahead(*p.Skew) + " the database's"
-		}
-		lines = append(lines, [2]string{"clock", text})
+	switch {
+	case p.Skew == nil:
+	case p.Skew.Abs() >= time.Second:
+		w.fact("clock", ahead(*p.Skew)+" the database's")
+	default:
+		w.fact("clock", "as the database's")
 	}
-	return lines
 }
 
-func workerTable(w io.Writer, v workerView) error {
-	lines := [][2]string{
-		{"worker", fmt.Sprintf("%d %s", v.ID, v.Name)},
-		{"health", string(v.Health)},
-		{"status", v.Status},
-		{"heartbeat", v.age() + " ago"},
-		{"load", v.load()},
-		{"host", dash(v.Host)},
-		{"runtimes", dash(strings.Join(v.Runtimes, ", "))},
-		{"version", dash(v.Version)},
-		{"registered", v.Created.Format(time.RFC3339)},
+func workerPage(w *page, v workerView) {
+	beat := "never"
+	if v.HeartbeatAge != nil {
+		beat = v.age() + " ago"
 	}
-	if v.HeartbeatAge == nil {
-		lines[3][1] = "never"
-	}
-	lines = append(lines, v.probeLines()...)
+	w.row("worker", fmt.Sprintf("%d %s", v.ID, v.Name))
+	w.row("health", v.Health)
+	w.row("status", v.Status)
+	w.row("heartbeat", beat)
+	w.row("load", v.load())
+	w.row("host", dash(v.Host))
+	w.row("runtimes", dash(strings.Join(v.Runtimes, ", ")))
+	w.row("version", dash(v.Version))
+	w.row("registered", v.Created.Format(time.RFC3339))
+	probePage(w, v.Probe)
 	if v.SuspectSince != nil {
-		lines = append(lines, [2]string{"suspect", "since " + v.SuspectSince.Format(time.RFC3339) + ": " + dash(v.SuspectReason)})
+		w.row("suspect", "since "+v.SuspectSince.Format(time.RFC3339)+": "+dash(v.SuspectReason))
 	}
 	if v.Cordoned {
-		lines = append(lines, [2]string{"cordoned", dash(v.CordonReason)})
+		w.row("cordoned", dash(v.CordonReason))
 	}
-	for _, line := range lines {
-		if err := row(w, line[0], line[1]); err != nil {
+}
+
+// workerOptions are the flags of the commands that change workers.
+type workerOptions struct {
+	reason  string
+	plan    planFlags
+	wait    bool
+	timeout time.Duration
+}
+
+func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *cobra.Command {
+	options := &workerOptions{}
+	cmd := &cobra.Command{
+		Use: string(act) + " WORKER", Short: short, Long: long, Example: example,
+		Args: oneArg("the id or name of a worker"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			order := triage.WorkerOrder{Act: act, Worker: args[0], Reason: options.reason}
+			return a.actOnWorker(cmd, order, options)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the worker")
+	flags.BoolVar(&options.plan.dryRun, "dry-run", false, "show what would happen and do nothing")
+	if act == triage.DrainWorker || act == triage.ForgetWorker {
+		flags.BoolVar(&options.plan.yes, "yes", false, "do not ask")
+	}
+	if act == triage.DrainWorker {
+		flags.BoolVar(&options.wait, "wait", false, "wait until nothing is there any more")
+		flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, such as 10m; 0 is without end")
+	}
+	return cmd
+}
+
+func (a *app) actOnWorker(cmd *cobra.Command, order triage.WorkerOrder, options *workerOptions) error {
+	if options.timeout < 0 || options.timeout > 0 && !options.wait {
+		return usageErrorf("--timeout goes with --wait and must not be negative")
+	}
+	forgets := order.Act == triage.ForgetWorker
+	t, err := a.openTriage(cmd, forgets && !options.plan.dryRun)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	plan, err := t.PlanWorker(cmd.Context(), order)
+	if err != nil {
+		return t.workerError(order.Worker, err)
+	}
+	if plan.Refused && !options.plan.dryRun {
+		return refusedErrorf("worker %s %s", plan.Now.Name, plan.Says)
+	}
+	run, err := t.settle(options.plan, plan, func(w *page) { workerPlanPage(w, plan) }, workerQuestion(plan))
+	if !run || err != nil {
+		return err
+	}
+	operator := t.Triage
+	if forgets {
+		operator = operator.With(t.publisher.link)
+	}
+	receipt, err := operator.ActOnWorker(cmd.Context(), order)
+	if err != nil {
+		return t.workerError(order.Worker, err)
+	}
+	if !receipt.Settled {
+		a.notef("a hand-over to worker %s that was being decided may still follow, within seconds", receipt.After.Name)
+	}
+	if !options.wait {
+		return t.show(receipt, func(w *page) { workerReceiptPage(w, receipt) })
+	}
+	a.notef("worker %s %s (audit %d)", receipt.After.Name, receipt.Says, receipt.Audit)
+	return t.awaitDrained(receipt, options.timeout)
+}
+
+// workerQuestion asks for the worker's name before a drain or a removal; nil: nothing is asked.
+func workerQuestion(plan *triage.WorkerPlan) *question {
+	if plan.Act != triage.DrainWorker && plan.Act != triage.ForgetWorker || !plan.Changes {
+		return nil
+	}
+	text := fmt.Sprintf("worker %s %s\n", clean(plan.Now.Name), plan.Says)
+	for _, effect := range plan.Effects {
+		text += "  " + clean(effect) + "\n"
+	}
+	return &question{
+		unasked: fmt.Sprintf("worker %s would be changed (it %s): --yes does it, --dry-run shows what happens",
+			plan.Now.Name, plan.Says),
+		text: text + fmt.Sprintf("%s it? type its name: ", plan.Act), want: plan.Now.Name,
+		nothing: "nothing was changed",
+	}
+}
+
+// workerError gives errors of acts on workers their exit codes and what to do.
+func (t *triageClient) workerError(which string, err error) error {
+	refused, isRefused := errors.AsType[*triage.WorkerRefusedError](err)
+	switch {
+	case isRefused:
+		return refusedErrorf("%w", refused)
+	case errors.Is(err, triage.ErrNoWorker):
+		return noWorker(which)
+	case errors.Is(err, broker.ErrNotConnected):
+		return &exitError{exitUnreachable, fmt.Errorf("the broker %s does not answer, and it has the queues of worker %s: start it, or correct message_queue.url (%s)",
+			config.MaskURL(t.cfg.MessageQueue.URL), which, t.cfg.Source("message_queue.url"))}
+	}
+	return err
+}
+
+func workerPlanPage(w *page, plan *triage.WorkerPlan) {
+	w.rowf("worker %s %s", plan.Now.Name, plan.Says)
+	for _, effect := range plan.Effects {
+		w.row(effect)
+	}
+	if len(plan.Takers) == 0 || plan.Act != triage.DrainWorker {
+		return
+	}
+	table(w, "", plan.Takers,
+		col("TAKER", func(t *triage.Taker) any { return t.ID }),
+		col("NAME", func(t *triage.Taker) any { return t.Name }),
+		col("ROOM", func(t *triage.Taker) any { return t.Room }),
+		col("COULD TAKE", func(t *triage.Taker) any { return t.Executions }))
+}
+
+func workerReceiptPage(w *page, r *triage.WorkerReceipt) {
+	w.rowf("worker %s %s (audit %d)", r.After.Name, r.Says, r.Audit)
+	switch {
+	case r.Act == triage.ForgetWorker && r.Discarded > 0:
+		w.row(count(r.Discarded, "notice") + " to it alone went with its queues")
+		return
+	case r.Act == triage.ForgetWorker:
+		return
+	}
+	w.rowf("%d running there, %d handed to it and not begun", r.After.Running, r.After.Unstarted)
+}
+
+// drainLook is the pause between two looks at a draining worker, and drainTell
+// the longest silence of its progress.
+const (
+	drainLook = 500 * time.Millisecond
+	drainTell = 15 * time.Second
+)
+
+// awaitDrained waits until nothing is at a worker, and says how it goes.
+func (t *triageClient) awaitDrained(receipt *triage.WorkerReceipt, timeout time.Duration) error {
+	ctx, stop := signal.NotifyContext(t.cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
+	begin := time.Now()
+	progress := drainProgress{app: t.app, begin: begin}
+	for {
+		now, err := t.WorkerNow(ctx, triage.WorkerOrder{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
+		switch {
+		case ctx.Err() != nil:
+			return drainGivenUp(ctx, receipt, timeout)
+		case errors.Is(err, triage.ErrNoWorker):
+			return failedErrorf("worker %s was forgotten by somebody while it drained", receipt.After.Name)
+		case err != nil:
 			return err
 		}
+		receipt.After = *now
+		if now.Empty() {
+			return t.show(with(receipt, "waited_seconds", time.Since(begin).Seconds()), func(w *page) {
+				w.rowf("worker %s has drained: nothing is there any more, after %s", now.Name, short(time.Since(begin)))
+			})
+		}
+		if !now.Cordoned {
+			return failedErrorf("worker %s no longer drains: somebody has uncordoned it", now.Name)
+		}
+		progress.tell(now)
+		select {
+		case <-ctx.Done():
+			return drainGivenUp(ctx, receipt, timeout)
+		case <-time.After(drainLook):
+		}
 	}
-	return nil
+}
+
+func drainGivenUp(ctx context.Context, receipt *triage.WorkerReceipt, timeout time.Duration) error {
+	why := "interrupted"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		why = "after " + short(timeout)
+	}
+	return failedErrorf("%s, %d run at worker %s and %d have not begun: it drains on, the same command waits on",
+		why, receipt.After.Running, receipt.After.Name, receipt.After.Unstarted)
+}
+
+// drainProgress tells how a drain goes, when something changes or now and then.
+type drainProgress struct {
+	app   *app
+	begin time.Time
+	said  string
+	at    time.Time
+}
+
+func (p *drainProgress) tell(now *triage.WorkerNow) {
+	text := fmt.Sprintf("worker %s: %d running, %d not begun", now.Name, now.Running, now.Unstarted)
+	switch {
+	case now.Stale:
+		text += ", its heartbeat is stale: the engine decides about them"
+	case now.Running == 0 && now.Fences:
+		text += ", which wait for another worker that can take them"
+	}
+	if text == p.said && time.Since(p.at) < drainTell {
+		return
+	}
+	p.said, p.at = text, time.Now()
+	p.app.notef("%s (%s)", text, short(time.Since(p.begin)))
 }

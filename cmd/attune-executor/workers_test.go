@@ -20,8 +20,8 @@ func TestASuspectedWorkerIsNotCalledActive(t *testing.T) {
 	}, &monitor.Workers{Reading: monitor.Reading{At: at}, StaleAfter: time.Minute})
 	require.Equal(t, monitor.WorkerSuspect, v.Health)
 	require.Equal(t, "for 2m0s: its queue is gone", v.note(at))
-	var text strings.Builder
-	require.NoError(t, workerTable(&text, v))
+	var text page
+	workerPage(&text, v)
 	require.Regexp(t, `health\s+suspect`, text.String())
 	require.Regexp(t, `suspect\s+since 2026-03-01T09:58:00Z: its queue is gone`, text.String())
 }
@@ -50,8 +50,8 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	require.Equal(t, "7", v.queue())
 	line := strings.Join([]string{"7", v.Name, string(v.Health), v.age(), v.load(), v.queue(), strings.Join(v.Runtimes, ","), v.note(at)}, "  ")
 	require.LessOrEqual(t, len(line), 80)
-	var text strings.Builder
-	require.NoError(t, workerTable(&text, v))
+	var text page
+	workerPage(&text, v)
 	for _, want := range []string{
 		`verdict\s+fresh since 2026-03-01T09:57:00Z`, `state\s+unhealthy: 12 failures in a row`, `queue\s+7 waiting, 1 consumer, told in 1.3ms`,
 		`unstarted\s+since 2026-03-01T09:57:00Z`, `endpoint\s+answers in 1.3ms`, `clock\s+1h0m0s behind the database's`,
@@ -67,7 +67,7 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	v.Health = monitor.WorkerActive
 	require.Equal(t, "clock 1h0m0s behind", v.note(at))
 	text.Reset()
-	require.NoError(t, workerTable(&text, v))
+	workerPage(&text, v)
 	require.Regexp(t, `endpoint\s+says 500`, text.String())
 	require.Regexp(t, `verdict\s+fresh since .*: odd`, text.String())
 
@@ -77,7 +77,7 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	})
 	require.Equal(t, "none", v.queue())
 	text.Reset()
-	require.NoError(t, workerTable(&text, v))
+	workerPage(&text, v)
 	require.Regexp(t, `looked at\s+.*, too long ago to count`, text.String())
 	require.Regexp(t, `queue\s+does not exist`, text.String())
 	require.Regexp(t, `clock\s+as the database's`, text.String())
@@ -86,6 +86,6 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	v.Probe = nil
 	require.Equal(t, "?", v.queue())
 	text.Reset()
-	require.NoError(t, workerTable(&text, v))
+	workerPage(&text, v)
 	require.Regexp(t, `looked at\s+never`, text.String())
 }

@@ -1,22 +1,23 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 )
 
 func newWorkflowCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "workflow",
 		Aliases: []string{"workflows"},
 		Short:   "Look at workflows, pause them, resume them, cancel them",
@@ -24,86 +25,50 @@ func newWorkflowCommand(a *app) *cobra.Command {
 			"the one that `run` prints.",
 		Example: "  attune-executor workflow list --paused\n  attune-executor workflow show 42 --graph\n" +
 			"  attune-executor workflow pause 42 --reason 'prices change'",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowPauseCommand(a), newWorkflowResumeCommand(a),
+	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowPauseCommand(a), newWorkflowResumeCommand(a),
 		newWorkflowCancelCommand(a))
-	return cmd
 }
 
 func newWorkflowListCommand(a *app) *cobra.Command {
 	filter, cursor := monitor.WorkflowFilter{}, int64(0)
-	cmd := &cobra.Command{
+	cmd := reading(a, &cobra.Command{
 		Use:   "list",
 		Short: "List workflows, the newest first",
 		Example: "  attune-executor workflow list --status running,canceling\n" +
 			"  attune-executor workflow list --action 'shop.*' --paused -o json",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usageErrorf("--limit must be at least 1")
-			}
-			if err := filter.Check(); err != nil {
-				return usageErrorf("%w", err)
-			}
-			return a.listWorkflows(cmd, filter, cursor)
-		},
-	}
+	}, func() error { return checkPage(filter.Limit, &filter) },
+		func(c *client, _ []string) (*monitor.Workflows, error) {
+			return c.monitor().Workflows(c.cmd.Context(), filter, cursor)
+		}, workflowsPage)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&filter.Statuses, "status", nil, "only these statuses, such as running or failed")
 	flags.StringVar(&filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
 	flags.BoolVar(&filter.Paused, "paused", false, "only those that are paused")
-	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
-	flags.Int64Var(&cursor, "cursor", 0, "go on below this id")
+	pageFlags(flags, &filter.Limit, &cursor)
 	return cmd
 }
 
-func (a *app) listWorkflows(cmd *cobra.Command, filter monitor.WorkflowFilter, cursor int64) error {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.store.Close()
-	page, err := c.monitor().Workflows(cmd.Context(), filter, cursor)
-	if err != nil {
-		return err
-	}
-	return a.print(cmd, page, func(w io.Writer) error { return workflowsTable(w, page) })
-}
-
-func workflowsTable(w io.Writer, page *monitor.Workflows) error {
-	if len(page.List) == 0 {
-		if err := row(w, "no workflow matches"); err != nil {
-			return err
-		}
-	} else if err := row(w, "ID", "ACTION", "STATUS", "TASKS", "AGE", "TOOK", "NOW"); err != nil {
-		return err
-	}
-	for i := range page.List {
-		one := &page.List[i]
-		now := strings.Join(one.Current, ", ")
-		switch {
-		case one.Paused && one.PauseReason != "" && one.FinishedAt == nil:
-			now = "paused: " + one.PauseReason
-		case one.PausedAbove != 0:
-			now = fmt.Sprintf("paused with workflow %d", one.PausedAbove)
-		case one.Error != "":
-			now = one.Error
-		}
-		err := row(w, one.Execution, one.ActionRef, workflowStatus(one), tasksText(one), short(page.At.Sub(one.Created)), workflowTook(one),
-			dash(cut(now, 60)))
-		if err != nil {
-			return err
-		}
-	}
-	switch {
-	case page.Bounded:
-		return row(w, fmt.Sprintf("the search stopped at its bound; more may match: --cursor %d goes on", page.Next))
-	case page.Next != 0:
-		return row(w, fmt.Sprintf("more: --cursor %d", page.Next))
-	}
-	return nil
+func workflowsPage(w *page, list *monitor.Workflows) {
+	table(w, "no workflow matches", list.List,
+		col("ID", func(one *monitor.Workflow) any { return one.Execution }),
+		col("ACTION", func(one *monitor.Workflow) any { return one.ActionRef }),
+		col("STATUS", func(one *monitor.Workflow) any { return workflowStatus(one) }),
+		col("TASKS", func(one *monitor.Workflow) any { return tasksText(one) }),
+		col("AGE", func(one *monitor.Workflow) any { return short(list.At.Sub(one.Created)) }),
+		col("TOOK", func(one *monitor.Workflow) any { return spanText(one.StartedAt, one.FinishedAt) }),
+		col("NOW", func(one *monitor.Workflow) any {
+			now := strings.Join(one.Current, ", ")
+			switch {
+			case one.Paused && one.PauseReason != "" && one.FinishedAt == nil:
+				now = "paused: " + one.PauseReason
+			case one.PausedAbove != 0:
+				now = fmt.Sprintf("paused with workflow %d", one.PausedAbove)
+			case one.Error != "":
+				now = one.Error
+			}
+			return dash(cut(now, 60))
+		}))
+	w.more(list.Next, list.Bounded)
 }
 
 func workflowStatus(one *monitor.Workflow) string {
@@ -123,39 +88,403 @@ func tasksText(one *monitor.Workflow) string {
 	return text
 }
 
-func workflowTook(one *monitor.Workflow) string {
-	return tookText(monitor.Execution{StartedAt: one.StartedAt, FinishedAt: one.FinishedAt})
-}
-
-// workflowID reads the id that a workflow is known by.
-func workflowID(text string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return 0, usageErrorf("%q is not the id of a workflow, which is that of its execution", text)
-	}
-	return id, nil
-}
-
 // workflowError turns what is wrong with a workflow into an error with advice.
 func workflowError(id int64, err error) error {
 	none, isNone := errors.AsType[*monitor.NoWorkflowError](err)
 	ended, hasEnded := errors.AsType[*triage.WorkflowEndedError](err)
 	switch {
 	case errors.Is(err, monitor.ErrNotFound):
-		return failedErrorf("there is no workflow %d: `attune-executor workflow list` shows the newest", id)
+		return aWorkflow.missing(id)
 	case isNone && none.Within != nil:
 		return failedErrorf("%w: look with `attune-executor workflow show %d`", none, none.Within.Execution)
 	case isNone:
 		return failedErrorf("%w: look with `attune-executor execution show %d`", none, id)
 	case hasEnded:
 		return refusedErrorf("%w: nothing is to be changed", ended)
-	case store.ClassOf(err) == store.ClassUnknown:
-		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
 	}
+	return unknownOutcome(err)
+}
+
+// workflowShow are the flags of `workflow show`.
+type workflowShow struct {
+	graph, dot, log, ascii bool
+	width                  int
+}
+
+func newWorkflowShowCommand(a *app) *cobra.Command {
+	options := workflowShow{}
+	var id int64
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one workflow: where its tasks are and why, its variables, what was decided",
+		Long: "Show one workflow, known by the id of its execution. --graph draws its tasks, --dot writes them in the language of\n" +
+			"Graphviz; both show where the tasks are now.",
+		Example: "  attune-executor workflow show 42\n  attune-executor workflow show 42 --graph --log\n" +
+			"  attune-executor workflow show 42 --dot | dot -Tsvg > 42.svg",
+		Args: oneArg("the id of a workflow"),
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			switch {
+			case options.graph && options.dot:
+				return usageErrorf("--graph and --dot exclude each other")
+			case options.width < 0:
+				return usageErrorf("--width must not be negative")
+			case (options.ascii || options.width > 0) && !options.graph:
+				return usageErrorf("--ascii and --width need --graph")
+			}
+			id, err = aWorkflow.id(args[0])
+			return err
+		},
+		RunE: a.connected(func(c *client, _ []string) error { return c.showWorkflow(id, options) }),
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&options.graph, "graph", false, "draw the tasks")
+	flags.BoolVar(&options.dot, "dot", false, "write the tasks in the language of Graphviz, and nothing else")
+	flags.BoolVar(&options.log, "log", false, "what was decided, and why")
+	flags.BoolVar(&options.ascii, "ascii", false, "draw without the signs that not every terminal has")
+	flags.IntVar(&options.width, "width", 0, "how many columns the drawing may have (default $COLUMNS, else 80)")
+	return cmd
+}
+
+// workflowView is a workflow with its drawing.
+type workflowView struct {
+	*monitor.WorkflowDetail
+
+	Drawing string `json:"drawing,omitempty"`
+	DOT     string `json:"dot,omitempty"`
+}
+
+// columns is how wide the terminal is.
+func (a *app) columns(wanted int) int {
+	for _, setting := range a.environ {
+		if text, ok := strings.CutPrefix(setting, "COLUMNS="); ok && wanted == 0 {
+			wanted, _ = strconv.Atoi(text) // what is no number leaves it to the default
+		}
+	}
+	return max(wanted, 0)
+}
+
+func workflowPage(w *page, d *monitor.WorkflowDetail, drawing string, options workflowShow) {
+	workflowFacts(w, d)
+	if len(d.Variables) > 0 && string(d.Variables) != "{}" {
+		w.text("\nvariables")
+		w.lines(pretty(d.Variables))
+	}
+	if options.graph {
+		w.text("\ngraph")
+		w.lines(drawing)
+	} else {
+		w.text("\ntasks")
+		workflowTasks(w, d)
+	}
+	if !options.log {
+		return
+	}
+	w.text("\nlog")
+	for _, decision := range d.Log {
+		for _, line := range decision.Lines {
+			w.row("  "+decision.At.Format(time.RFC3339), decision.Version, line)
+		}
+	}
+}
+
+func workflowFacts(w *page, d *monitor.WorkflowDetail) {
+	w.row("workflow", d.Execution)
+	w.row("action", d.ActionRef)
+	w.row("status", workflowStatus(&d.Workflow))
+	if d.Paused && d.FinishedAt == nil {
+		w.fact("paused", d.PauseReason)
+	}
+	if d.PausedAbove != 0 {
+		w.row("paused with",
+			fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` has both go on", d.PausedAbove,
+				d.PausedAbove))
+	}
+	if d.Unreadable == "" {
+		w.row("tasks", tasksText(&d.Workflow)+" have ended")
+	}
+	w.fact("unreadable", d.Unreadable)
+	if d.Within != nil {
+		w.row("within", fmt.Sprintf("task %s of workflow %d", d.Within.Task, d.Within.Execution))
+	}
+	w.row("requested", at(d.Created, d.At))
+	if d.StartedAt != nil {
+		w.row("begun", at(*d.StartedAt, d.At))
+	}
+	if d.FinishedAt != nil {
+		w.row("ended", at(*d.FinishedAt, d.At))
+		w.row("took", spanText(d.StartedAt, d.FinishedAt))
+	} else if d.Deadline != nil {
+		w.row("deadline", dueText(*d.Deadline, d.At))
+	}
+	w.fact("error", d.Error)
+}
+
+// workflowTasks lists the tasks; below one over a list, the items that have not
+// ended or not succeeded.
+func workflowTasks(w *page, d *monitor.WorkflowDetail) {
+	w.row("  TASK", "STATUS", "EXECUTION", "ATTEMPTS", "TOOK", "WHY")
+	for i := range d.List {
+		task := &d.List[i]
+		name, execution, attempts := "  "+task.Name, "-", "-"
+		if task.Within != "" {
+			name = "    " + task.Name
+		}
+		if task.Attempts > 0 {
+			attempts = strconv.FormatInt(task.Attempts, 10)
+		}
+		many := task.Made > 1 || len(task.Children) == 1 && task.Children[0].Index != nil
+		if many {
+			execution = fmt.Sprintf("%d of them", task.Made)
+		} else if len(task.Children) == 1 {
+			execution = strconv.FormatInt(task.Children[0].Execution, 10)
+		}
+		took := spanText(task.StartedAt, task.FinishedAt)
+		w.row(name, taskStatus(task), execution, attempts, took, dash(cut(task.Why, 80)))
+		if many {
+			workflowItems(w, task, d.At)
+		}
+	}
+}
+
+// taskStatus is where a task is, with the statuses of its only child while it runs.
+func taskStatus(task *monitor.WorkflowTask) string {
+	if task.Status == "running" && len(task.Children) == 1 && task.Children[0].Index == nil && task.Children[0].Status != "running" {
+		return task.Says + ", " + task.Children[0].Status
+	}
+	return task.Says
+}
+
+func workflowItems(w *page, task *monitor.WorkflowTask, now time.Time) {
+	for i := range task.Children {
+		child := &task.Children[i]
+		if child.Index == nil || child.Status == "completed" {
+			continue
+		}
+		why := child.Error
+		switch {
+		case child.Inquiry != 0:
+			why = fmt.Sprintf("waits for the answer to inquiry %d", child.Inquiry)
+		case child.Due != nil:
+			why = "is repeated " + dueText(*child.Due, now)
+		}
+		took := spanText(child.StartedAt, child.FinishedAt)
+		w.row(fmt.Sprintf("    [%d]", *child.Index), child.Status, child.Execution, child.Attempt, took,
+			dash(cut(why, 80)))
+	}
+}
+
+func (c *client) showWorkflow(id int64, options workflowShow) error {
+	d, err := c.monitor().Workflow(c.cmd.Context(), id)
+	if err != nil {
+		return workflowError(id, err)
+	}
+	view, drawn := workflowView{WorkflowDetail: d}, true
+	if options.graph {
+		view.Drawing, drawn = d.Draw(c.columns(options.width), options.ascii)
+	}
+	if options.dot {
+		view.DOT, drawn = d.DOT()
+	}
+	if !drawn {
+		return failedErrorf("workflow %d cannot be drawn: %s", id, d.Unreadable)
+	}
+	return c.show(view, func(w *page) {
+		if options.dot {
+			w.lines(view.DOT)
+			return
+		}
+		workflowPage(w, d, view.Drawing, options)
+	})
+}
+
+func newWorkflowPauseCommand(a *app) *cobra.Command {
+	return newWorkflowChangeCommand(a, &cobra.Command{
+		Use:   "pause ID",
+		Short: "Have a workflow, and those within it, start nothing more until it is resumed",
+		Long: "Have a workflow, and the workflows within it, start nothing more, neither tasks nor items of lists nor repetitions, until\n" +
+			"it is resumed. What runs goes on to its end. A running engine notices within seconds.",
+		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
+	}, (*triage.Triage).PauseWorkflow)
+}
+
+func newWorkflowResumeCommand(a *app) *cobra.Command {
+	return newWorkflowChangeCommand(a, &cobra.Command{
+		Use:     "resume ID",
+		Short:   "Have a paused workflow go on, and those within it that were not paused by themselves",
+		Example: "  attune-executor workflow resume 42",
+	}, (*triage.Triage).ResumeWorkflow)
+}
+
+// newWorkflowChangeCommand makes a command that changes a workflow at once.
+func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
+	change func(t *triage.Triage, ctx context.Context, execution int64, reason string) (*triage.WorkflowReceipt, error),
+) *cobra.Command {
+	reason := ""
+	cmd.Args = oneArg("the id of a workflow")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := aWorkflow.id(args[0])
+		if err != nil {
+			return err
+		}
+		t, err := a.openTriage(cmd, false)
+		if err != nil {
+			return err
+		}
+		defer t.close()
+		receipt, err := change(t.Triage, cmd.Context(), id, reason)
+		if errors.Is(err, triage.ErrNoWorkflow) {
+			if _, looked := t.monitor().Workflow(cmd.Context(), id); looked != nil {
+				return workflowError(id, looked)
+			}
+			return err // it was begun just now
+		}
+		if err != nil {
+			return workflowError(id, err)
+		}
+		return t.show(receipt, func(w *page) {
+			text := fmt.Sprintf("workflow %d (%s) %s", receipt.Execution, receipt.Action, receipt.Says)
+			if receipt.PauseReason != "" {
+				text += ": " + receipt.PauseReason
+			}
+			w.row(text + fmt.Sprintf(" (audit %d)", receipt.Audit))
+		})
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at the workflow")
+	return cmd
+}
+
+func newWorkflowCancelCommand(a *app) *cobra.Command {
+	options := &cancelOptions{}
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Stop a workflow; its definition says what becomes of its tasks that run",
+		Long: "Stop a workflow: nothing more is started, and what waits is cancelled. What runs is stopped too if its definition says\n" +
+			"cancellation_policy: cancel_running, and else goes on to its end.",
+		Example: "  attune-executor workflow cancel 42 --reason 'wrong cart' --wait --timeout 30s",
+		Args:    oneArg("the id of a workflow"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := aWorkflow.id(args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.mustBeWorkflow(cmd, id); err != nil {
+				return err
+			}
+			if options.flags.dryRun {
+				return a.planWorkflowCancel(cmd, id, options)
+			}
+			return a.cancelExecutions(cmd, []int64{id}, options)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
+	flags.BoolVar(&options.flags.dryRun, "dry-run", false,
+		"show what would become of it and of each task, and do nothing")
+	flags.BoolVar(&options.wait, "wait", false, "wait until it has ended")
+	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	return cmd
+}
+
+// mustBeWorkflow refuses to cancel by mistake what is no workflow.
+func (a *app) mustBeWorkflow(cmd *cobra.Command, id int64) error {
+	c, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.store.Close()
+	_, err = c.monitor().Workflow(cmd.Context(), id)
+	if none, isNone := errors.AsType[*monitor.NoWorkflowError](err); isNone && none.Waiting {
+		return nil // it is stopped before it begins
+	}
+	if err != nil {
+		return workflowError(id, err)
+	}
+	return nil
+}
+
+// taskFate is what would become of one task of a workflow that is cancelled.
+type taskFate struct {
+	Task   string `json:"task"`
+	Status string `json:"status"`
+	Would  string `json:"would_be"`
+}
+
+// planWorkflowCancel shows what would become of a workflow, of its tasks, and of what
+// runs below them, and does nothing.
+func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOptions) error {
+	if options.wait || options.timeout != 0 {
+		return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
+	}
+	t, err := a.openTriage(cmd, false)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	plan, err := t.PlanCancel(cmd.Context(),
+		triage.CancelOrder{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
+	if err != nil {
+		return cancelError(cmd.Context(), err)
+	}
+	tasks := []taskFate{}
+	if detail, err := t.monitor().Workflow(cmd.Context(), id); err == nil { // one that was not begun has no tasks
+		tasks = fates(detail, plan)
+	}
+	_, err = t.settle(options.flags, with(plan, "tasks", tasks), func(w *page) {
+		cancelPlanPage(w, plan)
+		if len(tasks) == 0 {
+			return
+		}
+		w.row()
+		table(w, "", tasks,
+			col("TASK", func(one *taskFate) any { return one.Task }),
+			col("STATUS", func(one *taskFate) any { return one.Status }),
+			col("WOULD BE", func(one *taskFate) any { return one.Would }))
+	}, nil)
 	return err
 }
 
-// at writes a time, and how long ago that was.
-func at(moment, now time.Time) string {
-	return moment.Format(time.RFC3339) + ", " + short(now.Sub(moment)) + " ago"
+// fates says of every task what would become of it.
+func fates(d *monitor.WorkflowDetail, plan *triage.CancelPlan) []taskFate {
+	outcomes := make(map[int64]triage.CancelOutcome, len(plan.Executions))
+	for _, one := range plan.Executions {
+		outcomes[one.ID], outcomes[one.Acting()] = one.Outcome, one.Outcome
+	}
+	list := make([]taskFate, 0, len(d.List))
+	for i := range d.List {
+		task := &d.List[i]
+		list = append(list, taskFate{Task: task.Name, Status: cmp.Or(task.Says, task.Status), Would: fateOf(task, outcomes)})
+	}
+	return list
+}
+
+func fateOf(task *monitor.WorkflowTask, outcomes map[int64]triage.CancelOutcome) string {
+	counts, order := map[string]int{}, []string{}
+	for i := range task.Children {
+		child := &task.Children[i]
+		status := attune.Status(child.Status)
+		text := "runs on to its end"
+		if outcome, ok := outcomes[child.Execution]; ok {
+			text = string(outcome)
+		} else if status.Terminal() {
+			continue
+		}
+		if counts[text]++; counts[text] == 1 {
+			order = append(order, text)
+		}
+	}
+	if len(order) == 0 {
+		switch task.Status {
+		case "completed", "failed", "timeout", "cancelled", "skipped":
+			return "stays as it is"
+		}
+		return "never started"
+	}
+	if len(task.Children) == 1 {
+		return order[0]
+	}
+	parts := make([]string, len(order))
+	for i, text := range order {
+		parts[i] = fmt.Sprintf("%d %s", counts[text], text)
+	}
+	return strings.Join(parts, ", ")
 }

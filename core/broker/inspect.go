@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
@@ -179,23 +178,6 @@ func (m *Management) Policies(ctx context.Context) ([]Policy, error) {
 	return policies, nil
 }
 
-// OperatorPolicies lists the policies of those who run the broker.
-func (m *Management) OperatorPolicies(ctx context.Context) ([]Policy, error) {
-	found, err := through(ctx, m, "list operator policies", func(c *rabbithole.Client) ([]rabbithole.OperatorPolicy, error) {
-		return c.ListOperatorPoliciesIn(m.vhost)
-	})
-	if err != nil {
-		return nil, err
-	}
-	policies := make([]Policy, 0, len(found))
-	for _, p := range found {
-		policies = append(policies, Policy{
-			Name: p.Name, Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority, Definition: p.Definition,
-		})
-	}
-	return policies, nil
-}
-
 // DeletePolicy takes a policy of the virtual host away. One that does not exist
 // is no error.
 func (m *Management) DeletePolicy(ctx context.Context, name string) error {
@@ -204,17 +186,6 @@ func (m *Management) DeletePolicy(ctx context.Context, name string) error {
 		return fmt.Errorf("delete policy %s: %w", name, err)
 	}
 	return nil
-}
-
-// GovernsQueue tells whether the policy applies to a queue of this name, if
-// no other with a higher priority does. A pattern that cannot be read here is
-// taken to match.
-func (p Policy) GovernsQueue(queue string) bool {
-	if p.ApplyTo == "exchanges" {
-		return false
-	}
-	pattern, err := regexp.Compile(p.Pattern)
-	return err != nil || pattern.MatchString(queue)
 }
 
 // PutPolicy makes or replaces a policy of the virtual host.

@@ -8,93 +8,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// movePage is how many messages are under way at a time while they are moved.
+// movePage is how many messages are under way at a time.
 const movePage = 100
 
-// ErrMoveReturned says that moved messages reached no queue; they are still where
-// they were.
-var ErrMoveReturned = errors.New("the exchange routes to no queue")
+// errReturned says that sent messages reached no queue; the broker keeps the batch.
+var errReturned = errors.New("the exchange routes to no queue")
 
-// MoveMessages moves all messages that wait in a queue through an exchange, in
-// their order, with their ids, routing keys, headers and properties (but for
-// user_id, which the broker lets nobody else send). A message leaves the queue
-// only after the broker has confirmed its copy: whatever interrupts it, none is
-// lost, and at worst a page of them exists twice. The clock of their time to live
-// starts again.
-func (b *Broker) MoveMessages(ctx context.Context, queue, exchange string) (moved int, err error) {
-	// Taking and sending have a connection each, because a broker in alarm stops
-	// reading from those that send.
-	from, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/move from")
-	if err != nil {
-		return 0, fmt.Errorf("move the messages of queue %s: %w: %w", queue, ErrNotConnected, err)
-	}
-	defer from.goodbye()
-	to, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/move to")
-	if err != nil {
-		return 0, fmt.Errorf("move the messages of queue %s: %w: %w", queue, ErrNotConnected, err)
-	}
-	defer to.goodbye()
-	m := mover{from: from, to: to, queue: queue, exchange: exchange}
-	for {
-		n, err := m.page(ctx)
-		moved += n
-		if err != nil {
-			return moved, fmt.Errorf("move the messages of queue %s through %s after %d: %w", queue, exchange, moved, err)
-		}
-		if n == 0 {
-			return moved, nil
-		}
-	}
-}
-
-// mover moves messages page by page.
+// mover takes messages out of a queue on one connection and sends them on another, because a
+// broker in alarm stops reading from connections that send.
 type mover struct {
 	from, to        *connection
 	queue, exchange string
 	source, target  *amqp.Channel
 	returns         chan amqp.Return
-	confirmed       func() error // for tests: between the confirms of a page and its acknowledgement
-}
-
-func (m *mover) page(ctx context.Context) (int, error) {
-	taken, err := ask(ctx, m.from, m.take, nil)
-	if err != nil || len(taken) == 0 {
-		return 0, err
-	}
-	if _, err := ask(ctx, m.to, func() (struct{}, error) { return struct{}{}, m.send(ctx, taken) }, nil); err != nil {
-		return 0, err
-	}
-	if m.confirmed != nil {
-		if err := m.confirmed(); err != nil {
-			return 0, err
-		}
-	}
-	last := taken[len(taken)-1].DeliveryTag
-	_, err = ask(ctx, m.from, func() (struct{}, error) { return struct{}{}, m.source.Ack(last, true) }, nil)
-	if err != nil {
-		return 0, err
-	}
-	return len(taken), nil
-}
-
-// take gets a page; what is not acknowledged goes back with the channel.
-func (m *mover) take() (taken []amqp.Delivery, err error) {
-	if m.source == nil {
-		if m.source, err = m.from.Channel(); err != nil {
-			return nil, err
-		}
-	}
-	for len(taken) < movePage {
-		one, ok, err := m.source.Get(m.queue, false)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
-		taken = append(taken, one)
-	}
-	return taken, nil
 }
 
 // send publishes a page and waits until the broker has confirmed all of it.
@@ -126,7 +52,7 @@ func (m *mover) send(ctx context.Context, taken []amqp.Delivery) (err error) {
 	}
 	select { // a return arrives before the confirm of its message
 	case one := <-m.returns:
-		return fmt.Errorf("%w: %s", ErrMoveReturned, one.ReplyText)
+		return fmt.Errorf("%w: %s", errReturned, one.ReplyText)
 	default:
 		return nil
 	}

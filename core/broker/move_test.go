@@ -1,8 +1,6 @@
 package broker_test
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
 )
 
 // drain takes everything out of a queue.
@@ -25,74 +24,26 @@ func (b *rig) drain(queue string) (all []amqp.Delivery) {
 	}
 }
 
-func TestMovedMessagesKeepAllTheyHave(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	b.queue("a", nil)
-	b.queue("b", nil)
-	require.NoError(t, b.DeclareRelay(b.ctx, "relay", "b"))
-	require.NoError(t, b.plain.ExchangeDeclare("x", "topic", true, false, false, false, nil))
-	require.NoError(t, b.BindQueues(b.ctx, []broker.Binding{{Source: "x", Queue: "a", RoutingKey: "k.#"}}))
-	at := time.Now().Truncate(time.Second)
-	death := amqp.Table{"count": int64(2), "queue": "q", "reason": "expired", "time": at, "routing-keys": []any{"k.1"}}
-	whole := amqp.Publishing{
-		Headers: amqp.Table{"h": "v", "n": int64(7), "x-death": []any{death}}, ContentType: "application/json", ContentEncoding: "utf-8",
-		DeliveryMode: amqp.Persistent, Priority: 3, CorrelationId: "c", ReplyTo: "r", Expiration: "60000", MessageId: "whole", Timestamp: at,
-		Type: "T", AppId: "app", Body: []byte(`{"a":1}`),
-	}
-	require.NoError(t, b.plain.Publish("x", "k.1", false, false, whole))
-	for i := range 250 {
-		require.NoError(t, b.plain.Publish("x", "k.2", false, false, amqp.Publishing{MessageId: fmt.Sprint(i), Body: []byte("x")}))
-	}
-	b.becomesReady("a", 251)
-	moved, err := b.MoveMessages(b.ctx, "a", "relay")
-	require.NoError(t, err)
-	require.Equal(t, 251, moved)
-	all := b.drain("b")
-	require.Len(t, all, 251)
-	first := all[0]
-	require.Equal(t, "k.1", first.RoutingKey, "by it a dead letter is routed")
-	got := amqp.Publishing{
-		Headers: first.Headers, ContentType: first.ContentType, ContentEncoding: first.ContentEncoding, DeliveryMode: first.DeliveryMode,
-		Priority: first.Priority, CorrelationId: first.CorrelationId, ReplyTo: first.ReplyTo, Expiration: first.Expiration,
-		MessageId: first.MessageId, Timestamp: first.Timestamp, Type: first.Type, AppId: first.AppId, Body: first.Body,
-	}
-	require.Equal(t, whole, got)
-	for i, one := range all[1:] {
-		require.Equal(t, fmt.Sprint(i), one.MessageId, "in their order")
-	}
-	require.Zero(t, b.ready("a"))
-}
-
-func TestAMoveThatIsInterruptedLosesNothing(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	b.queue("a", nil)
-	b.queue("b", nil)
-	require.NoError(t, b.DeclareRelay(b.ctx, "relay", "b"))
-	b.publishAll(messages("a", 150)...)
-	killed := errors.New("killed")
-	err := broker.MoveUntil(b.ctx, b.Broker, "a", "relay", func() error { return killed })
-	require.ErrorIs(t, err, killed)
-	b.becomesReady("a", 150)
-	require.Equal(t, 100, b.ready("b"), "a page exists twice")
-
-	require.NoError(t, b.DeleteExchange(b.ctx, "relay"))
-	require.NoError(t, b.plain.ExchangeDeclare("relay", "fanout", true, false, false, false, nil))
-	_, err = b.MoveMessages(b.ctx, "a", "relay")
-	require.ErrorIs(t, err, broker.ErrMoveReturned)
-	b.becomesReady("a", 150)
-}
-
-func TestAWorkerQueueWithAnotherTTLNamesTheCommand(t *testing.T) {
+// An operator changes the time to live so: the queue goes, and the worker declares it anew.
+func TestAWorkerQueueIsDeclaredWithAnotherTTLOnceItIsDeleted(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareCommon(b.ctx))
 	require.NoError(t, b.DeclareWorker(b.ctx, 7, time.Minute))
+	queue := message.WorkerExecutionsQueue(7)
 	err := b.DeclareWorker(b.ctx, 7, 2*time.Minute)
 	var refused *broker.TopologyError
 	require.ErrorAs(t, err, &refused)
-	require.ErrorContains(t, err, "attune-executor workers ttl")
+	require.ErrorContains(t, err, "delete the queue and start the worker")
+	deleted, reason, err := b.DeleteQueueIfIdle(b.ctx, queue)
+	require.NoError(t, err)
+	require.True(t, deleted, reason)
+	require.NoError(t, b.DeclareWorker(b.ctx, 7, 2*time.Minute))
+	info, err := b.management.Queue(b.ctx, queue)
+	require.NoError(t, err)
+	require.EqualValues(t, 120_000, info.Arguments["x-message-ttl"])
+	require.NoError(t, b.plain.Publish(message.ExchangeExecutions, message.DispatchKey(7), false, false, amqp.Publishing{Body: []byte("{}")}))
+	b.becomesReady(queue, 1)
 }
 
 func TestPoliciesComeAndGo(t *testing.T) {
@@ -100,16 +51,9 @@ func TestPoliciesComeAndGo(t *testing.T) {
 	b := newRig(t)
 	policy := broker.Policy{Name: "p", Pattern: `^q\.`, ApplyTo: "queues", Priority: 1, Definition: map[string]any{"message-ttl": 1000}}
 	require.NoError(t, b.management.PutPolicy(b.ctx, policy))
-	require.True(t, policy.GovernsQueue("q.1"))
-	require.False(t, policy.GovernsQueue("r"))
-	require.True(t, broker.Policy{ApplyTo: "all", Pattern: `(?!q)`}.GovernsQueue("q"), "what cannot be read is taken to match")
-	require.False(t, broker.Policy{ApplyTo: "exchanges", Pattern: `.`}.GovernsQueue("q"))
 	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"))
 	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"), "what is gone already needs no deleting")
 	policies, err := b.management.Policies(b.ctx)
 	require.NoError(t, err)
 	require.Empty(t, policies)
-	operator, err := b.management.OperatorPolicies(b.ctx)
-	require.NoError(t, err)
-	require.Empty(t, operator)
 }

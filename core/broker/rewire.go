@@ -5,27 +5,12 @@ import (
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-
-	"github.com/attune-go/attune/core/message"
 )
-
-// HoldingQueue is the queue in which hand-overs to a worker wait while the queue of
-// its hand-overs is recreated.
-func HoldingQueue(worker int64) string { return message.WorkerExecutionsQueue(worker) + ".holding" }
 
 // DeclareQueue declares a durable queue. A *TopologyError says that it exists
 // with other arguments.
 func (b *Broker) DeclareQueue(ctx context.Context, name string, arguments Table) error {
 	return b.declare(ctx, func(d declarations) { d.queue(name, arguments) })
-}
-
-// DeclareRelay declares a durable fanout exchange through which messages reach
-// one queue with the routing keys that they have.
-func (b *Broker) DeclareRelay(ctx context.Context, exchange, queue string) error {
-	return b.declare(ctx, func(d declarations) {
-		d.exchange(exchange, "fanout", false)
-		d.bind(queue, exchange, "")
-	})
 }
 
 // BindQueues makes bindings. One that exists is no error.

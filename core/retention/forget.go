@@ -124,10 +124,6 @@ func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOr
 	}
 	queue := message.WorkerExecutionsQueue(worker)
 	state, err := queues.QueueState(ctx, queue)
-	if err != nil {
-		return one, fmt.Errorf("look at worker %d: %w", worker, err)
-	}
-	held, err := queues.QueueState(ctx, broker.HoldingQueue(worker))
 	switch {
 	case err != nil:
 		return one, fmt.Errorf("look at worker %d: %w", worker, err)
@@ -135,8 +131,6 @@ func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOr
 		one.Reason = fmt.Sprintf("queue %s is in use: %d consume it", queue, state.Consumers)
 	case state.Ready > 0:
 		one.Reason = fmt.Sprintf("queue %s is not empty: %d messages wait in it", queue, state.Ready)
-	case held.Exists:
-		one.Reason = "a change of its queue's time to live was interrupted: `attune-executor workers ttl` says how to end it"
 	}
 	return one, nil
 }

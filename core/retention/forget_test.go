@@ -158,7 +158,6 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	q.states = map[string]broker.QueueState{
 		message.WorkerExecutionsQueue(keep("handed over to", "is not empty: 3", 2*week)):   {Exists: true, Ready: 3},
 		message.WorkerExecutionsQueue(keep("still consumed", "in use: 1 consume", 2*week)): {Exists: true, Consumers: 1},
-		broker.HoldingQueue(keep("held", "time to live was interrupted", 2*week)):          {Exists: true},
 	}
 	for id := range why { // what a worker that stays has run keeps its name
 		if id != busy {

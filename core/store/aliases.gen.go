@@ -197,7 +197,6 @@ type (
 	KeysOfActionRow                 = db.KeysOfActionRow
 	LateWrite                       = db.LateWrite
 	ListActionsRow                  = db.ListActionsRow
-	ListQueueWorkersRow             = db.ListQueueWorkersRow
 	ListReplicasRow                 = db.ListReplicasRow
 	ListWindowsRow                  = db.ListWindowsRow
 	LiveExecutionsRow               = db.LiveExecutionsRow
@@ -753,7 +752,6 @@ const (
 	ListActions                           = db.ListActions
 	ListAlerts                            = db.ListAlerts
 	ListPastAlerts                        = db.ListPastAlerts
-	ListQueueWorkers                      = db.ListQueueWorkers
 	ListReplicas                          = db.ListReplicas
 	ListWindows                           = db.ListWindows
 	LiveExecutions                        = db.LiveExecutions

@@ -159,7 +159,8 @@ func lookWorkers(ctx context.Context, v *visit) (Finding, error) {
 	}
 	switch {
 	case len(wrong) > 0:
-		return failed("restart the worker; where x-message-ttl differs, make worker_queue_ttl_ms the same everywhere, or change the queue with `attune-executor workers ttl`; where other arguments differ, delete the queue first",
+		return failed("restart the worker; where arguments such as x-message-ttl differ, make worker_queue_ttl_ms the same everywhere, "+
+			"drain the worker, stop it, delete the queue, and start the worker, which declares the queue anew",
 			"%d live, %s", live, differ(len(wrong))).with(wrong...).with(notes...), nil
 	case live == 0:
 		return passed("no worker is alive").with(notes...), nil

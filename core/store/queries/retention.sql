@@ -119,14 +119,6 @@ WHERE w.id = ANY (ARRAY(
                           FROM late_write o ORDER BY o.id LIMIT sqlc.arg(page)::int) t
         WHERE t.old));
 
--- name: ListQueueWorkers :many
--- Workers that have queues. present says that a process stands behind the row: it
--- beats and has not left by itself.
-SELECT w.id, w.name, w.status::text AS status, w.draining,
-       (coalesce(w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)
-        AND (w.status <> 'inactive' OR w.draining))::bool AS present
-FROM worker w WHERE w.worker_role = 'action' ORDER BY w.id;
-
 -- name: FindOldRoots :one
 -- The ended roots of one window of ids: executions without a parent and an original
 -- that ended long ago. last is where the next window begins; more is false when the

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
@@ -431,5 +432,5 @@ func document(raw json.RawMessage) []string {
 	if len(raw) == 0 {
 		return []string{"It is too long to be read along."}
 	}
-	return widget.JSON(string(raw))
+	return jsonview.Text(string(raw))
 }

@@ -189,49 +189,6 @@ func (q *Queries) LeasedExecutions(ctx context.Context, executions []int64) ([]i
 	return items, nil
 }
 
-const ListQueueWorkers = `-- name: ListQueueWorkers :many
-SELECT w.id, w.name, w.status::text AS status, w.draining,
-       (coalesce(w.heartbeat_seen > now() - make_interval(secs => $1::float8), false)
-        AND (w.status <> 'inactive' OR w.draining))::bool AS present
-FROM worker w WHERE w.worker_role = 'action' ORDER BY w.id
-`
-
-type ListQueueWorkersRow struct {
-	ID       int64
-	Name     string
-	Status   string
-	Draining bool
-	Present  bool
-}
-
-// Workers that have queues. present says that a process stands behind the row: it
-// beats and has not left by itself.
-func (q *Queries) ListQueueWorkers(ctx context.Context, staleAfter float64) ([]ListQueueWorkersRow, error) {
-	rows, err := q.db.Query(ctx, ListQueueWorkers, staleAfter)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListQueueWorkersRow
-	for rows.Next() {
-		var i ListQueueWorkersRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.Status,
-			&i.Draining,
-			&i.Present,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const LockForgottenWorker = `-- name: LockForgottenWorker :one
 SELECT w.name, w.status::text AS status, w.cordoned, w.draining, w.updated::timestamptz AS updated,
        (coalesce(w.heartbeat_seen, w.updated) < now() - make_interval(secs => $1::float8)

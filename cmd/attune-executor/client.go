@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+)
+
+// withNames adds the names of the process to every line of a log, if they were set.
+func withNames(logger *slog.Logger, cfg *config.Config) *slog.Logger {
+	names := cfg.Names()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		logger = logger.With(name, names[name])
+	}
+	return logger
+}
+
+// load reads the configuration. Where nothing names a database and a private
+// stack runs in the current folder, that stack is used and said so.
+func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, error) {
+	cfg, err := config.Load(a.configPath, a.environ)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	for _, warning := range cfg.Warnings {
+		logger.WarnContext(ctx, "Configuration", "warning", warning)
+	}
+	stack := a.privateStack(ctx, cfg)
+	if stack == nil {
+		return cfg, nil
+	}
+	cfg, err = config.Load(a.configPath, append(slices.Clone(a.environ), stack...))
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	if devstack.FirstUse(stackDirDefault, os.Getppid()) {
+		a.notef("using the private stack in %s", stackDirDefault)
+	}
+	return cfg, nil
+}
+
+// privateStack returns the variables of the running stack of the current folder
+// unless the configuration names servers.
+func (a *app) privateStack(ctx context.Context, cfg *config.Config) []string {
+	if cfg.Source("database.url") != "default" || cfg.Source("message_queue.url") != "default" {
+		return nil
+	}
+	return devstack.Variables(ctx, stackDirDefault)
+}
+
+// client is a command at work with the database.
+type client struct {
+	*app
+	cmd    *cobra.Command
+	cfg    *config.Config
+	logger *slog.Logger
+	store  *store.Store
+}
+
+// connect opens the store for a client command; the caller closes it.
+func (a *app) connect(cmd *cobra.Command) (*client, error) {
+	logger, cfg, err := a.configure(cmd.Context(), "warn")
+	if err != nil {
+		return nil, err
+	}
+	st, err := openStore(cmd.Context(), cfg, store.Config{
+		MaxConnections: min(cfg.Database.MaxConnections, 4), ApplicationName: cmd.CommandPath(),
+	}, logger)
+	if err != nil {
+		return nil, err
+	}
+	return &client{app: a, cmd: cmd, cfg: cfg, logger: logger, store: st}, nil
+}
+
+// connected makes a RunE of what a command does with the database.
+func (a *app) connected(run func(c *client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := a.connect(cmd)
+		if err != nil {
+			return err
+		}
+		defer c.store.Close()
+		return run(c, args)
+	}
+}
+
+// show prints a value; text writes it for people.
+func (c *client) show(value any, text func(w *page)) error { return c.write(c.cmd, value, text) }
+
+// monitor makes the read side for people.
+func (c *client) monitor() *alerting.Reader {
+	return alerting.NewReader(monitor.New(monitor.Config{
+		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
+		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
+		SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
+	}, monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
+}
+
+// openStore opens the database of the configuration and makes sure that it
+// answers.
+func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
+	want.URL, want.Schema, want.ConnectTimeout = cfg.Database.URL, cfg.Database.Schema, cfg.Database.ConnectTimeout
+	want.IdleTimeout, want.LogStatements = cfg.Database.IdleTimeout, cfg.Database.LogStatements
+	want.ApplicationName = cfg.Named(want.ApplicationName)
+	st, err := store.Open(ctx, want, logger)
+	if err != nil {
+		return nil, &exitError{exitUsage, fmt.Errorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))}
+	}
+	if err := st.Ping(ctx); err != nil {
+		st.Close()
+		return nil, unreachable(cfg, err)
+	}
+	return st, nil
+}
+
+// unreachable says which database does not answer, or lets nobody in, and what
+// to do. The reason is one: drivers list every attempt on every address.
+func unreachable(cfg *config.Config, err error) error {
+	source := cfg.Source("database.url")
+	what, advice := "does not answer", "start it, or correct database.url ("+source+")"
+	if source == "default" {
+		advice = "name yours in database.url, or start a private one with `attune-executor stack up`"
+	}
+	if state, answer := sqlState(err); answer != nil {
+		err = answer
+		switch {
+		case state == "53300":
+			what, advice = "has no connection left", "raise its max_connections, or lower database.max_connections of the programs that use it"
+		case !strings.HasPrefix(state, "57"): // 57: it starts or stops
+			what, advice = "refused the connection", "correct database.url ("+source+")"
+		}
+	} else if network, ok := errors.AsType[*net.OpError](err); ok {
+		err = network
+	} else if name, ok := errors.AsType[*net.DNSError](err); ok {
+		err = name
+	}
+	return &exitError{exitUnreachable, fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice)}
+}
+
+// brokerConfig is how client and worker reach the broker.
+func brokerConfig(cfg *config.Config, name string) broker.Config {
+	mq := cfg.MessageQueue
+	return broker.Config{
+		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: name, CloseTimeout: time.Second,
+		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
+		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: cfg.Names(),
+	}
+}
+
+// openManagement connects to the management API, nil where none is configured. The caller closes it.
+func openManagement(cfg *config.Config, timeout time.Duration) (*broker.Management, string, error) {
+	if cfg.MessageQueue.ManagementURL == "" {
+		return nil, "", nil
+	}
+	vhost, err := broker.VHostOf(cfg.MessageQueue.URL)
+	if err != nil {
+		return nil, "", usageErrorf("%w: correct message_queue.url (%s)", err, cfg.Source("message_queue.url"))
+	}
+	management, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, timeout)
+	if err != nil {
+		source := cfg.Source("message_queue.management_url")
+		return nil, "", usageErrorf("%w: correct message_queue.management_url (%s)", err, source)
+	}
+	return management, vhost, nil
+}
+
+// publisher sends what a command commits. Its broker may be away: a running engine publishes then.
+type publisher struct {
+	relay    *outbox.Relay
+	link     *broker.Broker
+	returned atomic.Bool // a message reached no queue; it is left to a running engine
+}
+
+// openPublisher starts a publisher; the caller closes it.
+func (c *client) openPublisher(ctx context.Context, name string) (*publisher, error) {
+	p := &publisher{}
+	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
+	p.link = broker.New(brokerConfig(c.cfg, name), quiet, broker.NewMetrics(nil))
+	p.relay = outbox.New(outbox.Config{
+		SweepInterval: time.Hour, FlushTimeout: time.Second,
+		Undeliverable: func(context.Context, *store.Tx, []outbox.Message) (map[string]bool, error) {
+			p.returned.Store(true)
+			return nil, nil
+		},
+	}, c.store, p.link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
+	first, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	if err := p.link.Start(first); err != nil { // without a broker it returns after the timeout, and connects later
+		return nil, fmt.Errorf("connect to the broker: %w", err)
+	}
+	if err := p.relay.Start(ctx); err != nil {
+		p.link.Stop()
+		return nil, fmt.Errorf("start publishing: %w", err)
+	}
+	return p, nil
+}
+
+func (p *publisher) close() {
+	p.relay.Stop()
+	p.link.Stop()
+}
+
+// publishTimeout is how long a command waits for the broker before it leaves its messages to a running engine.
+const publishTimeout = 5 * time.Second
+
+// submitter requests executions and emits events, with the key for secret parameters. Without a publisher, nil,
+// it only reads.
+func (c *client) submitter(p *publisher) (*submit.Submitter, error) {
+	keys, err := secret.NewKeyring(c.cfg.Security.EncryptionKey)
+	if err != nil {
+		return nil, usageErrorf("%w", err)
+	}
+	var relay submit.Relay
+	if p != nil {
+		relay = p.relay
+	}
+	return submit.New(c.store, relay).WithKeyring(keys), nil
+}
+
+// awaitPublished waits until the broker has confirmed rows of the outbox, for publishTimeout at most.
+func (c *client) awaitPublished(ctx context.Context, rows ...int64) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	submitter := submit.New(c.store, nil)
+	for _, row := range rows {
+		if err := submitter.AwaitPublished(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interruptible is a context that the first signal ends; a second one ends the process.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// within is a context that ends after a timeout, if there is one.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// tellStored says what becomes of a thing, such as an execution that begins, if the broker did not confirm its
+// message or no engine is there for it.
+func (c *client) tellStored(ctx context.Context, p *publisher, published error, what, then string) {
+	switch {
+	case published != nil && ctx.Err() == nil:
+		c.notef("the broker %s does not answer: %s is stored and will be published by a running engine",
+			config.MaskURL(c.cfg.MessageQueue.URL), what)
+	case p.returned.Load():
+		c.notef("no engine has run on this broker yet: %s is stored and %s when one does", what, then)
+	default:
+		if gone, err := c.monitor().EngineGone(ctx); err == nil && gone {
+			c.notef("%s %s is stored and %s when one runs.", explain.NoEngine, strings.ToUpper(what[:1])+what[1:], then)
+		}
+	}
+}
+
+// configure makes the logger and reads the configuration of a command.
+func (a *app) configure(ctx context.Context, level string) (*slog.Logger, *config.Config, error) {
+	logger, err := a.logger(level)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := a.load(ctx, logger)
+	return logger, cfg, err
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// group makes a command that only has commands.
+func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// reading makes a command print what it reads from the database. check looks at its flags before that.
+func reading[V any](a *app, cmd *cobra.Command, check func() error, read func(c *client, args []string) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	run := a.connected(func(c *client, args []string) error {
+		value, err := read(c, args)
+		if err != nil {
+			return err
+		}
+		return c.show(value, func(w *page) { text(w, value) })
+	})
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// showing makes a command `show ID` print one thing of a kind.
+func showing[V any](a *app, cmd *cobra.Command, k kind, read func(c *client, ctx context.Context, id int64) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	var id int64
+	what, _, _ := strings.Cut(k.what, ",")
+	cmd.Args = oneArg("the id of " + what)
+	cmd.PreRunE = func(_ *cobra.Command, args []string) (err error) {
+		id, err = k.id(args[0])
+		return err
+	}
+	return reading(a, cmd, unchecked, func(c *client, _ []string) (V, error) {
+		value, err := read(c, c.cmd.Context(), id)
+		if errors.Is(err, monitor.ErrNotFound) {
+			err = k.missing(id)
+		}
+		return value, err
+	}, text)
+}
+
+// reader makes a reading of the monitor one of a client.
+func reader[V any](read func(m *monitor.Monitor, ctx context.Context, id int64) (V, error),
+) func(*client, context.Context, int64) (V, error) {
+	return func(c *client, ctx context.Context, id int64) (V, error) { return read(c.monitor().Monitor, ctx, id) }
+}
+
+func unchecked() error { return nil }
+
+// showingRef makes a command `show REF` print one thing of a kind.
+func showingRef[V any](a *app, cmd *cobra.Command, kind string,
+	read func(m *monitor.Monitor, ctx context.Context, ref string) (V, error),
+	text func(w *page, value V),
+) *cobra.Command {
+	return reading(a, cmd, unchecked, func(c *client, args []string) (V, error) {
+		value, err := read(c.monitor().Monitor, c.cmd.Context(), args[0])
+		if errors.Is(err, monitor.ErrNotFound) {
+			err = missingRef(kind, args[0])
+		}
+		return value, err
+	}, text)
+}
+
+// missingRef says that there is no thing of this name.
+func missingRef(kind, ref string) error {
+	return failedErrorf("there is no %s %s: `attune-executor %s list` shows them", kind, ref, kind)
+}
+
+// oneArg asks for exactly one argument and says what it is.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return fmt.Errorf("%s needs %s", cmd.Name(), what)
+		case 1:
+			return nil
+		}
+		return fmt.Errorf("%s takes one argument, %s, not %d", cmd.Name(), what, len(args))
+	}
+}
+
+// kind is a kind of thing that is known by its id.
+type kind struct {
+	what string // with its article, for the error about an id
+	hint string // where there is none with an id: which command shows them
+}
+
+var (
+	anExecution = kind{what: "an execution", hint: "`attune-executor execution list` shows the newest"}
+	aWorkflow   = kind{
+		what: "a workflow, which is that of its execution",
+		hint: "`attune-executor workflow list` shows the newest",
+	}
+	aDeadLetter   = kind{what: "a dead letter", hint: "`attune-executor dlq list` shows the newest"}
+	anInquiry     = kind{what: "an inquiry", hint: "`attune-executor inquiry list --all` shows those that there are"}
+	aQueue        = kind{what: "a queue", hint: "`attune-executor queue list` shows them"}
+	anEvent       = kind{what: "an event", hint: "`attune-executor event list` shows the newest"}
+	anEnforcement = kind{what: "an enforcement", hint: "`attune-executor enforcement list` shows the newest"}
+)
+
+// name is the kind without its article.
+func (k kind) name() string {
+	name, _, _ := strings.Cut(k.what, ",")
+	return strings.TrimPrefix(strings.TrimPrefix(name, "an "), "a ")
+}
+
+// id reads one id.
+func (k kind) id(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, usageErrorf("%q is not the id of %s", text, k.what)
+	}
+	return id, nil
+}
+
+// ids reads several.
+func (k kind) ids(args []string) (ids []int64, err error) {
+	ids = make([]int64, len(args))
+	for i, text := range args {
+		if ids[i], err = k.id(text); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// missing says that there is none with this id.
+func (k kind) missing(id int64) error {
+	return failedErrorf("there is no %s %d: %s", k.name(), id, k.hint)
+}
+
+// pageFlags adds the flags of a list that goes on below an id.
+func pageFlags(flags *pflag.FlagSet, limit *int, cursor *int64) {
+	flags.IntVar(limit, "limit", 20, "how many to list")
+	flags.Int64Var(cursor, "cursor", 0, "go on below this id")
+}
+
+// checkPage checks the flags of a list before a server is asked.
+func checkPage(limit int, filters ...interface{ Check() error }) error {
+	if limit < 1 {
+		return usageErrorf("--limit must be at least 1")
+	}
+	for _, filter := range filters {
+		if err := filter.Check(); err != nil {
+			return usageErrorf("%w", err)
+		}
+	}
+	return nil
+}
+
+// words completes a flag that takes one of a few words.
+func words(cmd *cobra.Command, flag string, list ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// ageValue is a flag that takes a duration such as 90s or 12h, or days as in 7d.
+type ageValue time.Duration
+
+// String writes the duration, empty for none.
+func (v *ageValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return time.Duration(*v).String()
+}
+
+// Set reads the duration.
+func (v *ageValue) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n float64
+		n, err = strconv.ParseFloat(days, 64)
+		d = time.Duration(n * 24 * float64(time.Hour))
+	}
+	if err != nil || d <= 0 {
+		return errors.New("it is not a time such as 90s, 12h or 7d")
+	}
+	*v = ageValue(d)
+	return nil
+}
+
+// Type names the kind of value in help texts.
+func (v *ageValue) Type() string { return "duration" }
+
+// some asks for the ids of one thing or several.
+func some(k kind) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s needs the id of %s, or several", cmd.Name(), k.what)
+		}
+		return nil
+	}
+}
+
+// idRange reads a range of ids, or one.
+func idRange(text string) (from, to int64, err error) {
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		last = first
+	}
+	from, err = strconv.ParseInt(first, 10, 64)
+	to, lastErr := strconv.ParseInt(last, 10, 64)
+	if err != nil || lastErr != nil || from < 1 || to < from {
+		return 0, 0, usageErrorf("%q is no range of ids: write it as 1468..1767", text)
+	}
+	return from, to, nil
+}

@@ -1,0 +1,523 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// cancelOptions are the flags of `execution cancel`.
+type cancelOptions struct {
+	tree    bool
+	reason  string
+	flags   planFlags
+	wait    bool
+	timeout time.Duration
+	chosen  selection
+}
+
+// stoppable are the statuses of executions that can be cancelled and were not.
+var stoppable = []attune.Status{attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled, attune.StatusRunning}
+
+func newExecutionCancelCommand(a *app) *cobra.Command {
+	options := &cancelOptions{}
+	cmd := &cobra.Command{
+		Use:   "cancel ID... | cancel --param NAME=VALUE...",
+		Short: "Stop executions, whether they wait or run",
+		Long: "Stop executions. Who waits, and what was handed over and cannot be started any more, is cancelled at once; of what\n" +
+			"runs the worker is asked to stop it, and how it ends is written by the worker. Of one that has failed the repetition\n" +
+			"is stopped. What was asked to stop is not repeated, however it ends.\n\n" +
+			"Without ids the flags choose: all executions that have not ended and match, at most 10000 at once, of the newest 50000.\n" +
+			"You are asked first; --dry-run shows how many there are of which action and status.",
+		Example: "  attune-executor execution cancel 42 --reason 'wrong host' --wait --timeout 30s\n" +
+			"  attune-executor execution cancel 42 --tree --dry-run\n" +
+			"  attune-executor execution cancel --action shop.bill --status requested -p tenant=t7 --yes",
+		Args: options.chosen.someExecutions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := anExecution.ids(args)
+			if err != nil {
+				return err
+			}
+			return a.cancelExecutions(cmd, ids, options)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&options.tree, "tree", false, "everything that they have started, too")
+	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
+	flags.BoolVar(&options.wait, "wait", false, "wait until they have ended")
+	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	options.flags.add(flags, "show what would become of them and do nothing",
+		"do not ask, of executions that flags choose")
+	options.chosen.flags(cmd)
+	return cmd
+}
+
+func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelOptions) error {
+	switch {
+	case options.timeout != 0 && !options.wait:
+		return usageErrorf("--timeout needs --wait")
+	case options.timeout < 0:
+		return usageErrorf("--timeout must not be negative")
+	}
+	filter, err := options.chosen.read(stoppable...)
+	if err != nil {
+		return err
+	}
+	t, err := a.openTriage(cmd, !options.flags.dryRun)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	if options.chosen.given() {
+		chosen, err := t.monitor().Choose(ctx, filter, maxChosen)
+		if err != nil {
+			return err
+		}
+		run, err := t.settleChosen(chosen, "cancel", options.flags)
+		if !run || err != nil {
+			return err
+		}
+		ids = chosen.IDs
+	}
+	order := triage.CancelOrder{IDs: ids, Tree: options.tree, Reason: options.reason}
+	if options.flags.dryRun {
+		plan, err := t.PlanCancel(ctx, order)
+		if err != nil {
+			return cancelError(ctx, err)
+		}
+		_, err = t.settle(options.flags, plan, func(w *page) { cancelPlanPage(w, plan) }, nil)
+		return err
+	}
+	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelOrder: order})
+	delivery := t.deliver(ctx, receipt.Sent,
+		"the broker does not answer: it is stored that they shall stop, and a running engine passes it on",
+		"a message reached no queue: it is stored that they shall stop, and a running engine passes it on")
+	view := cancelView{CancelReceipt: receipt, Delivery: delivery}
+	if err != nil {
+		_ = t.show(view, func(w *page) { cancelPage(w, receipt) }) // what follows says more
+		return cancelError(ctx, err)
+	}
+	return t.reportCancel(ctx, view, options)
+}
+
+func cancelError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return failedErrorf("interrupted: the same command goes on")
+	}
+	return unknownOutcome(err)
+}
+
+// cancelView is a receipt with the way of its messages and, after a wait, the
+// ends of what was asked to stop.
+type cancelView struct {
+	*triage.CancelReceipt
+
+	Delivery string      `json:"delivery"`
+	Ends     []cancelEnd `json:"ends,omitempty"`
+}
+
+// cancelEnd is how an execution ended that was asked to stop.
+type cancelEnd struct {
+	ID     int64         `json:"id"`
+	Status attune.Status `json:"status"`
+}
+
+// reportCancel prints the receipt, waits for the ends if that is asked for, and
+// gives the whole its exit code.
+func (t *triageClient) reportCancel(ctx context.Context, view cancelView, options *cancelOptions) error {
+	people, verdict := t.output != "json" && t.output != "yaml", cancelVerdict(view.CancelReceipt)
+	if people && (verdict == nil || len(view.Executions) > 1) { // of one that was refused the error says it all
+		if err := t.show(view, func(w *page) { cancelPage(w, view.CancelReceipt) }); err != nil {
+			return err
+		}
+	}
+	var waited error
+	if options.wait {
+		view.Ends, waited = t.awaitStops(ctx, view.Executions, options.timeout)
+	}
+	if !people || len(view.Ends) > 0 {
+		if err := t.show(view, func(w *page) {
+			for _, end := range view.Ends {
+				line := fmt.Sprintf("execution %d: %s", end.ID, end.Status)
+				if end.Status != attune.StatusCancelled {
+					line += " before it was stopped"
+				}
+				w.row(line)
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(waited, verdict)
+}
+
+// cancelVerdict is the error of a cancellation that could cancel nothing.
+func cancelVerdict(r *triage.CancelReceipt) error {
+	switch {
+	case r.Acted() > 0:
+		return nil
+	case r.Ended == 0 && r.Moving == 0 && len(r.IDs) == 1:
+		return anExecution.missing(r.IDs[0])
+	case r.Ended == 0 && r.Moving == 0:
+		return failedErrorf("there are no such executions: `attune-executor execution list` shows the newest")
+	case len(r.Executions) == 1:
+		return refusedErrorf("nothing was cancelled: %s (audit %d)", cancelLine(r.Executions[0]), r.Audit)
+	}
+	return refusedErrorf("nothing was cancelled")
+}
+
+// awaitStops waits for the ends of what was asked to stop.
+func (t *triageClient) awaitStops(
+	ctx context.Context, results []triage.CancelResult, timeout time.Duration,
+) ([]cancelEnd, error) {
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
+	submitter := submit.New(t.store, nil)
+	var ends []cancelEnd
+	for _, r := range results {
+		if r.Outcome != triage.CancelAsked {
+			continue
+		}
+		row, err := submitter.Wait(ctx, r.Acting())
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return ends, failedErrorf("execution %d has not ended within %s: it was asked to stop, look with `attune-executor execution show %d`",
+				r.Acting(), timeout, r.Acting())
+		case errors.Is(err, context.Canceled):
+			return ends, failedErrorf("interrupted: execution %d was asked to stop, look with `attune-executor execution show %d`", r.Acting(), r.Acting())
+		case err != nil:
+			return ends, err
+		}
+		ends = append(ends, cancelEnd{ID: r.Acting(), Status: row.Status})
+	}
+	return ends, nil
+}
+
+// cancelLine says what became of one execution.
+func cancelLine(r triage.CancelResult) string {
+	name := fmt.Sprintf("execution %d: ", r.ID)
+	if r.Repetition != 0 {
+		name = fmt.Sprintf("execution %d, repeated by %d: ", r.ID, r.Repetition)
+	}
+	worker := r.WorkerName
+	if worker == "" {
+		worker = fmt.Sprintf("worker %d", r.WorkerID)
+	}
+	switch r.Outcome {
+	case triage.CancelDone:
+		return name + "cancelled"
+	case triage.CancelAsked:
+		if r.WorkerGone {
+			return name + "shall stop, but " + worker + " is gone: the engine decides"
+		}
+		if r.WorkerID == 0 {
+			return name + "ends when the last of its tasks has ended"
+		}
+		return name + "asked " + worker + " to stop"
+	case triage.CancelEnded:
+		return name + fmt.Sprintf("has ended (%s)", r.Status)
+	case triage.CancelMissing:
+		return name + "there is no such execution"
+	default:
+		return name + "changed under every try: the same again goes on"
+	}
+}
+
+// countsText says how many executions came to what.
+func countsText(c triage.CancelCounts) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		text string
+	}{
+		{c.Cancelled, "cancelled"}, {c.Asked, "asked to stop"}, {c.Ended, "had ended"}, {c.Missing, "not found"}, {c.Moving, "kept changing"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func cancelPage(w *page, r *triage.CancelReceipt) {
+	for _, one := range r.Executions {
+		if len(r.Executions) > few && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
+			continue // the counts say it
+		}
+		w.row(cancelLine(one))
+	}
+	if text := countsText(r.CancelCounts); text != "" {
+		w.rowf("%s (audit %d)", text, r.Audit)
+	}
+}
+
+func cancelPlanPage(w *page, plan *triage.CancelPlan) {
+	table(w, "", plan.Executions,
+		col("EXECUTION", func(r *triage.CancelResult) any { return r.Acting() }),
+		col("ACTION", func(r *triage.CancelResult) any { return dash(r.ActionRef) }),
+		col("STATUS", func(r *triage.CancelResult) any { return dash(string(r.Was)) }),
+		col("WOULD BE", func(r *triage.CancelResult) any { return r.Outcome }))
+	w.row("it would be: " + countsText(plan.CancelCounts))
+}
+
+func newExecutionRetryCommand(a *app) *cobra.Command {
+	var chosen selection
+	reason, flags := "", planFlags{}
+	cmd := &cobra.Command{
+		Use:   "retry ID... | retry --param NAME=VALUE...",
+		Short: "Repeat executions that have ended, each as a new execution that is due at once",
+		Long: "Repeat executions that have ended, however they did and however often they were repeated before. Each repetition is\n" +
+			"a new execution with the same parameters; what has ended stays as it is and can be repeated once: repeat the newest\n" +
+			"attempt instead. With several ids, what can be repeated is, and the exit code says that something was refused.\n\n" +
+			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned unless --status says\n" +
+			"otherwise, at most 10000 at once, of the newest 50000. You are asked first; --dry-run shows which there are.",
+		Example: "  attune-executor execution retry 42 --reason 'the disk is free again'\n" +
+			"  attune-executor execution retry 42 43 44 -o json\n" +
+			"  attune-executor execution retry --action shop.bill --since 1h -p tenant=t7 --dry-run",
+		Args: chosen.someExecutions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := anExecution.ids(args)
+			if err != nil {
+				return err
+			}
+			if !chosen.given() && flags.dryRun {
+				return usageErrorf("--dry-run goes with flags that choose executions")
+			}
+			return a.retryExecutions(cmd, ids, &chosen, reason, flags)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
+	flags.add(cmd.Flags(), "show which executions the flags choose and do nothing",
+		"do not ask, of executions that flags choose")
+	chosen.flags(cmd)
+	return cmd
+}
+
+func (a *app) retryExecutions(
+	cmd *cobra.Command, ids []int64, selected *selection, reason string, flags planFlags,
+) error {
+	filter, err := selected.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
+	if err != nil {
+		return err
+	}
+	t, err := a.openTriage(cmd, !flags.dryRun)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if selected.given() {
+		chosen, err := t.monitor().Choose(cmd.Context(), filter, maxChosen)
+		if err != nil {
+			return err
+		}
+		run, err := t.settleChosen(chosen, "retry", flags)
+		if !run || err != nil {
+			return err
+		}
+		ids = chosen.IDs
+	}
+	return runEach(t, ids, eachAction[*triage.RetryReceipt]{
+		what: "execution", done: "repeated", field: "retried", problem: retryProblem,
+		run: func(id int64) (*triage.RetryReceipt, error) { return t.RetryExecution(cmd.Context(), id, reason) },
+		line: func(r *triage.RetryReceipt) string {
+			return fmt.Sprintf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed,
+				r.ActionRef, r.Attempt, r.Audit)
+		},
+		sent: func(r *triage.RetryReceipt) triage.Sent { return r.Sent },
+	})
+}
+
+// retryProblem says why an execution was not repeated, what to do, and by its
+// code what kind of problem it is.
+func retryProblem(id int64, err error) error {
+	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
+	switch {
+	case isAlready:
+		return refusedErrorf("%w: `attune-executor execution retry %d` repeats that one once it has ended", err, already.By)
+	case errors.Is(err, triage.ErrNotEnded):
+		return refusedErrorf("%w: wait for its end, or end it with `attune-executor execution cancel %d`", err, id)
+	case errors.Is(err, triage.ErrNoExecution):
+		return anExecution.missing(id)
+	case errors.Is(err, context.Canceled) && store.ClassOf(err) != store.ClassUnknown:
+		return failedErrorf("interrupted before execution %d: the same again is safe", id)
+	}
+	return unknownOutcome(err)
+}
+
+// maxChosen is how many executions one command acts upon.
+const maxChosen = 10_000
+
+// selection are the flags that choose executions.
+type selection struct {
+	filter   monitor.ExecutionFilter
+	statuses []string
+	params   []string
+	ids      string
+}
+
+// flags adds the flags that choose executions.
+func (s *selection) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&s.statuses, "status", nil, "only these statuses, separated by commas")
+	flags.StringVar(&s.filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
+	flags.StringVar(&s.filter.Worker, "worker", "", "only this worker, by id or name")
+	flags.DurationVar(&s.filter.MaxAge, "since", 0, "only those requested within this long, such as 1h")
+	s.paramFlags(cmd)
+	words(cmd, "status", statusWords()...)
+}
+
+// paramFlags adds the flags that choose executions of one action.
+func (s *selection) paramFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&s.params, "param", "p", nil, "only with this parameter, as name=value; * in the value stands for anything")
+	cmd.Flags().StringVar(&s.ids, "id", "", "only these ids, such as 1468..1767")
+}
+
+// given reports whether any of the flags was used.
+func (s *selection) given() bool {
+	return len(s.statuses) > 0 || len(s.params) > 0 || s.ids != "" || s.filter.Action+s.filter.Worker != "" || s.filter.MaxAge != 0
+}
+
+// read makes the filter of the flags, of these statuses unless --status names some.
+func (s *selection) read(statuses ...attune.Status) (monitor.ExecutionFilter, error) {
+	filter := s.filter
+	for _, word := range s.statuses {
+		status, err := attune.ParseStatus(word)
+		if err != nil {
+			return filter, usageErrorf("%w: use one of %s", err, strings.Join(statusWords(), ", "))
+		}
+		filter.Statuses = append(filter.Statuses, status)
+	}
+	if len(filter.Statuses) == 0 {
+		filter.Statuses = statuses
+	}
+	for _, pair := range s.params {
+		name, value, ok := strings.Cut(pair, "=")
+		match := monitor.ParamMatch{Path: name, Values: []string{value}}
+		switch {
+		case !ok || slices.Contains(strings.Split(name, "."), ""):
+			return filter, usageErrorf("parameter %q has no name: write -p name=value", pair)
+		case match.NamesSecret():
+			return filter, usageErrorf("parameter %s may hold a secret, which is not searched", name)
+		}
+		filter.Params = append(filter.Params, match)
+	}
+	if s.ids == "" {
+		return filter, nil
+	}
+	var err error
+	filter.MinID, filter.MaxID, err = idRange(s.ids)
+	return filter, err
+}
+
+// someExecutions asks for ids of executions, or for flags that choose them.
+func (s *selection) someExecutions(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 && !s.given():
+		return fmt.Errorf("%s needs the id of an execution, or several, or what chooses them, such as --param tenant=t7", cmd.Name())
+	case len(args) > 0 && s.given():
+		return fmt.Errorf("%s takes ids or flags that choose executions, not both", cmd.Name())
+	}
+	return nil
+}
+
+// cutText says what a choice has left out; empty when nothing.
+func cutText(chosen *monitor.Chosen) string {
+	switch {
+	case chosen.More:
+		return fmt.Sprintf("the newest %d were taken, and more match: the same again goes on", len(chosen.IDs))
+	case chosen.Bounded:
+		return fmt.Sprintf("the newest %d were looked at; older ones are not among them: narrow it with --status, --since or --id", chosen.Looked)
+	}
+	return ""
+}
+
+// chosenGroup are chosen executions of one action and status.
+type chosenGroup struct {
+	Action string `json:"action"`
+	Status string `json:"status"`
+	Count  int    `json:"count"`
+	First  int64  `json:"first_id"`
+	Last   int64  `json:"last_id"`
+}
+
+// groups counts the chosen executions by action and status.
+func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error) {
+	groups := []chosenGroup{}
+	page, err := c.monitor().Executions(ctx, monitor.ExecutionFilter{IDs: ids, Limit: len(ids), Oldest: true}, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range page.List {
+		at := slices.IndexFunc(groups, func(g chosenGroup) bool { return g.Action == e.ActionRef && g.Status == e.Status })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, chosenGroup{Action: e.ActionRef, Status: e.Status, First: e.ID})
+		}
+		groups[at].Count, groups[at].Last = groups[at].Count+1, e.ID
+	}
+	return groups, nil
+}
+
+// settleChosen shows what was chosen, and asks unless it is only to be shown. It reports whether the action on them
+// goes on.
+func (c *client) settleChosen(chosen *monitor.Chosen, verb string, flags planFlags) (run bool, err error) {
+	slices.Sort(chosen.IDs)
+	groups, err := c.groups(c.cmd.Context(), chosen.IDs)
+	if err != nil {
+		return false, err
+	}
+	what, left := count(len(chosen.IDs), "execution"), cutText(chosen)
+	if flags.dryRun || len(chosen.IDs) == 0 {
+		return false, c.show(with(with(chosen, "groups", groups), "dry_run", flags.dryRun), func(w *page) {
+			if len(chosen.IDs) > 0 {
+				groupTable(w, groups)
+			}
+			if left != "" {
+				what += "; " + left
+			}
+			w.row(what + " to " + verb)
+		})
+	}
+	if left != "" {
+		c.notef("%s", left)
+	}
+	var w page
+	groupTable(&w, groups)
+	want, ask := howMany(len(chosen.IDs))
+	return c.settle(flags, nil, nil, &question{
+		unasked: fmt.Sprintf("%s to %s: --yes does it, --dry-run shows which", what, verb),
+		text:    fmt.Sprintf("%s%s %s? %s: ", &w, verb, what, ask), want: want, nothing: "nothing was done",
+	})
+}
+
+func groupTable(w *page, groups []chosenGroup) {
+	table(w, "", groups,
+		col("COUNT", func(g *chosenGroup) any { return g.Count }),
+		col("ACTION", func(g *chosenGroup) any { return g.Action }),
+		col("STATUS", func(g *chosenGroup) any { return g.Status }),
+		col("FIRST", func(g *chosenGroup) any { return g.First }),
+		col("LAST", func(g *chosenGroup) any { return g.Last }))
+}
+
+// statusWords are the statuses of executions.
+func statusWords() []string {
+	list := make([]string, len(attune.Statuses))
+	for i, status := range attune.Statuses {
+		list[i] = string(status)
+	}
+	return list
+}

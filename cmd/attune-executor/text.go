@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/terminal"
+)
+
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if terminal.Steers(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// pretty indents a JSON text for people, one line per value.
+func pretty(text []byte) string {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if !json.Valid(text) || decoder.Decode(&value) != nil {
+		return clean(string(text))
+	}
+	out, err := encodeJSON(value, "  ")
+	if err != nil {
+		return clean(string(text))
+	}
+	return terminal.JSON(out)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// short renders a duration with as many digits as people read.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	default:
+		return d.Round(time.Second).String()
+	}
+}
+
+// age writes how long ago something was in few digits.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return strconv.Itoa(max(int(d.Seconds()), 0)) + "s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + "h"
+	default:
+		return strconv.Itoa(int(d.Hours()/24)) + "d"
+	}
+}
+
+func idText(id *int64) string { return dash(opt(id)) }
+
+func countText(c monitor.Count) string {
+	if c.AtLeast {
+		return strconv.FormatInt(c.Value, 10) + "+"
+	}
+	return strconv.FormatInt(c.Value, 10)
+}
+
+func ageText(at *time.Time, now time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return short(now.Sub(*at))
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func waiting(n int) string {
+	if n == 1 {
+		return "1 execution waits"
+	}
+	return fmt.Sprintf("%d executions wait", n)
+}
+
+// at writes a time, and how long ago that was.
+func at(moment, now time.Time) string {
+	return moment.Format(time.RFC3339) + ", " + short(now.Sub(moment)) + " ago"
+}
+
+// indent sets a text off from what stands before it.
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
+
+func agoText(at, now time.Time) string {
+	return at.UTC().Format(time.RFC3339) + ", " + age(now.Sub(at)) + " ago"
+}
+
+// opt is the value that a pointer points to, empty without one.
+func opt[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
+}
+
+// optTime is a time, empty without one.
+func optTime(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// withReason adds a reason to a text, if there is one.
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+	return text + ": " + reason
+}

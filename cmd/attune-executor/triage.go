@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// operator is who acts, as audits name them.
+func operator() string {
+	name := "unknown"
+	if account, err := user.Current(); err == nil {
+		name = account.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}
+
+// triageClient is a client that acts for an operator.
+type triageClient struct {
+	*client
+	*triage.Triage
+
+	publisher *publisher // nil: nothing is published
+}
+
+// openTriage connects; the caller closes it. Publishing takes a publisher, whose broker may be away.
+func (a *app) openTriage(cmd *cobra.Command, publishing bool) (*triageClient, error) {
+	c, err := a.connect(cmd)
+	if err != nil {
+		return nil, err
+	}
+	cfg := triage.Config{
+		Actor: operator(), Source: "attune-executor",
+		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
+	}
+	if !publishing {
+		return &triageClient{client: c, Triage: triage.New(cfg, c.store, nil)}, nil
+	}
+	p, err := c.openPublisher(cmd.Context(), cmd.CommandPath())
+	if err != nil {
+		c.store.Close()
+		return nil, err
+	}
+	return &triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay), publisher: p}, nil
+}
+
+func (t *triageClient) close() {
+	if t.publisher != nil {
+		t.publisher.close()
+	}
+	t.store.Close()
+}
+
+// planFlags are the flags of a command that has a plan.
+type planFlags struct{ dryRun, yes bool }
+
+func (f *planFlags) add(flags *pflag.FlagSet, dryRun, yes string) {
+	flags.BoolVar(&f.dryRun, "dry-run", false, dryRun)
+	flags.BoolVar(&f.yes, "yes", false, yes)
+}
+
+// settle prints the plan if it is not to be run, and else asks the question, if there is one. It reports whether
+// the plan is to be run.
+func (c *client) settle(flags planFlags, plan any, text func(w *page), ask *question) (run bool, err error) {
+	if flags.dryRun {
+		return false, c.show(with(plan, "dry_run", true), text)
+	}
+	if ask == nil || flags.yes {
+		return true, nil
+	}
+	in := c.cmd.InOrStdin()
+	return true, ask.confirm(in, c.stderr, interactive(in))
+}
+
+// question is what an operator has to answer before something is changed.
+type question struct {
+	unasked string // the refusal where nobody can be asked: what would happen, and which flags help
+	text    string // what is shown and asked
+	want    string // the answer that confirms it
+	nothing string // what another answer means, such as "nothing was taken"
+}
+
+// few is how many things a plain yes is enough for.
+const few = 50
+
+// howMany is the answer that confirms so many things, and how it is asked for.
+func howMany(n int) (want, ask string) {
+	if n > few {
+		return strconv.Itoa(n), "type the number"
+	}
+	return "y", "y or n"
+}
+
+// interactive reports whether a person can be asked.
+func interactive(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// confirm asks a person. Without one it refuses.
+func (q *question) confirm(in io.Reader, out io.Writer, person bool) error {
+	if !person {
+		return refusedErrorf("%s", q.unasked)
+	}
+	_, _ = fmt.Fprint(out, q.text)
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	answer = strings.TrimSpace(answer)
+	if answer == q.want || q.want == "y" && answer == "Y" {
+		return nil
+	}
+	return refusedErrorf("%s: the answer is not %s", q.nothing, q.want)
+}
+
+// extended is a JSON object with one more field at its end.
+type extended struct {
+	object any
+	name   string
+	value  any
+}
+
+func with(object any, name string, value any) extended {
+	return extended{object: object, name: name, value: value}
+}
+
+// MarshalJSON encodes the object and the field.
+func (e extended) MarshalJSON() ([]byte, error) {
+	object, err := encodeJSON(e.object, "")
+	field, fieldErr := encodeJSON(map[string]any{e.name: e.value}, "")
+	if err := cmp.Or(err, fieldErr); err != nil {
+		return nil, err
+	}
+	return []byte(strings.TrimSuffix(object, "}") + "," + field[1:]), nil
+}
+
+// delivered is a receipt with the way of its messages.
+func delivered(receipt any, delivery string) extended { return with(receipt, "delivery", delivery) }
+
+// The ways of messages, as receipts say.
+const (
+	deliveryNone      = "none"      // there were none
+	deliveryPublished = "published" // the broker has them
+	deliveryStored    = "stored"    // a running engine publishes them
+)
+
+// delivery waits until the broker has confirmed the messages of a receipt, for publishTimeout at most.
+func (t *triageClient) delivery(ctx context.Context, sent triage.Sent) string {
+	away := "the broker %s does not answer: what follows from this is stored and will be published by a running engine"
+	return t.deliver(ctx, sent, fmt.Sprintf(away, config.MaskURL(t.cfg.MessageQueue.URL)),
+		"no engine has run on this broker yet: what follows from this is stored until one does")
+}
+
+// deliver says away where the broker does not answer, and unrouted where a message reached no queue.
+func (t *triageClient) deliver(ctx context.Context, sent triage.Sent, away, unrouted string) string {
+	if len(sent.Rows) == 0 {
+		return deliveryNone
+	}
+	ctx = context.WithoutCancel(ctx)
+	switch {
+	case t.publisher.link.State() != broker.StateConnected || t.awaitPublished(ctx, sent.Rows...) != nil:
+		t.notef("%s", away)
+		return deliveryStored
+	case t.publisher.returned.Load():
+		t.notef("%s", unrouted)
+		return deliveryStored
+	}
+	return deliveryPublished
+}
+
+// refusal is a thing that was left alone, and why.
+type refusal struct {
+	ID    int64  `json:"id"`
+	Error string `json:"error"`
+}
+
+// verdict is the error of a command about several things: the one there was, or how many there were once each has
+// been told.
+func (a *app) verdict(asked int, what, done string, problems []error) error {
+	switch {
+	case len(problems) == 0:
+		return nil
+	case asked == 1:
+		return problems[0]
+	}
+	worst := exitRefused
+	for _, problem := range problems {
+		a.notef("error: %s", oneLine(problem.Error()))
+		if code := a.exitCode(problem); code != exitRefused && worst != exitUnreachable {
+			worst = code
+		}
+	}
+	return &exitError{worst, fmt.Errorf("%d of %s not %s", len(problems), count(asked, what), done)}
+}
+
+// actionError gives errors about an action and its queues their exit codes and what to do.
+func (t *triageClient) actionError(ctx context.Context, ref string, err error) error {
+	if target, ok := errors.AsType[*triage.TargetError](err); ok {
+		err = target // what was being done when it was found says nothing more
+	}
+	switch {
+	case errors.Is(err, triage.ErrNoAction):
+		if _, hint := submit.New(t.store, nil).Action(ctx, ref); hint != nil {
+			return runError(hint)
+		}
+		return err // made just now: the same again succeeds
+	case errors.Is(err, triage.ErrGroup), errors.Is(err, triage.ErrLimit):
+		return usageErrorf("%w", err)
+	case errors.Is(err, triage.ErrNoQueue):
+		return failedErrorf("%w: `attune-executor queue list` shows those that are there", err)
+	}
+	return unknownOutcome(err)
+}
+
+// unknownOutcome says what to do where nobody knows whether something was done.
+func unknownOutcome(err error) error {
+	if store.ClassOf(err) == store.ClassUnknown {
+		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
+	}
+	return err
+}
+
+// eachAction is an action on several things, one after the other.
+type eachAction[R any] struct {
+	what, done string // such as "dead letter" and "requeued"
+	field      string // the name of the receipts in JSON
+	run        func(id int64) (R, error)
+	problem    func(id int64, err error) error // says why one was refused
+	line       func(receipt R) string
+	sent       func(receipt R) triage.Sent // nil: nothing is sent
+}
+
+// runEach acts until the database is away, and prints the receipts and what was refused.
+func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
+	ctx, receipts, refused, problems, sent := t.cmd.Context(), []R{}, []refusal{}, []error(nil), triage.Sent{}
+	for _, id := range ids {
+		receipt, err := e.run(id)
+		if err == nil {
+			receipts = append(receipts, receipt)
+			if e.sent != nil {
+				sent.Rows = append(sent.Rows, e.sent(receipt).Rows...)
+			}
+			continue
+		}
+		err = e.problem(id, err)
+		refused, problems = append(refused, refusal{id, err.Error()}), append(problems, err)
+		if store.IsAway(err) || ctx.Err() != nil {
+			break // the others would say the same
+		}
+	}
+	var view any = with(map[string]any{e.field: receipts}, "refused", refused)
+	if e.sent != nil {
+		view = delivered(view, t.delivery(ctx, sent))
+	}
+	err := t.show(view, func(w *page) {
+		for _, receipt := range receipts {
+			w.row(e.line(receipt))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return t.verdict(len(ids), e.what, e.done, problems)
+}

@@ -1,0 +1,70 @@
+package yamldoc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// documents are the roots of the documents of a text, as far as it is YAML.
+func documents(content []byte) ([]*yaml.Node, error) {
+	var roots []*yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			return roots, err
+		}
+		if len(document.Content) == 1 {
+			roots = append(roots, document.Content[0])
+		}
+	}
+}
+
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
+
+// Syntax says where and why a text is not YAML, on one line. The line is 0 if it is
+// not known. The parser names the beginning of a block that is broken off by a line with
+// another indentation; the text names both.
+func Syntax(content []byte, err error) (line int, text string) {
+	text = strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+	if found := yamlLine.FindStringSubmatch(text); found != nil {
+		line, _ = strconv.Atoi(found[1])
+		text = strings.TrimPrefix(text, found[0])
+	}
+	if !strings.HasSuffix(text, "did not find expected key") && !strings.HasSuffix(text, "did not find expected '-' indicator") {
+		return line, text
+	}
+	broken := brokenAt(content, err)
+	if broken <= line {
+		return line, text
+	}
+	return broken, fmt.Sprintf("the block that begins near line %d breaks off in line %d: is one of the lines indented wrongly?", line, broken)
+}
+
+// brokenAt is the first line with which the text has the error. With more lines it keeps it.
+func brokenAt(content []byte, err error) int {
+	lines := bytes.SplitAfter(content, []byte("\n"))
+	ends := make([]int, len(lines)+1)
+	for i, line := range lines {
+		ends[i+1] = ends[i] + len(line)
+	}
+	n, _ := slices.BinarySearchFunc(ends, true, func(end int, _ bool) int {
+		if _, got := documents(content[:end]); got != nil && got.Error() == err.Error() {
+			return 1
+		}
+		return -1
+	})
+	return n
+}
