@@ -43,19 +43,22 @@ executor:
     ATTUNE__EXECUTOR__NO_WORKERS=fail attune-executor serve --config attune.yaml
     attune-executor config explain --config attune.yaml
 
-You need only what differs from the defaults below. An environment variable overrides a key: ` + "`executor.no_workers` is\n`ATTUNE__EXECUTOR__NO_WORKERS`" + `. In variables write lists and maps as YAML or JSON; lists of words may also be separated by commas.
+With this page you can look up every key. Write only the keys that differ from the defaults below. An environment
+variable overrides a key: ` + "`executor.no_workers`" + ` is ` + "`ATTUNE__EXECUTOR__NO_WORKERS`" + `. In variables write lists and maps
+as YAML or JSON; lists of words may also be separated by commas.
 
-- Durations take a plain number (seconds; milliseconds where the key ends in ` + "`_ms`" + `) or Go syntax such as ` + "`1m30s`" + `.
-- Secrets can come from files: ` + "`database.url_file`, `message_queue.url_file`, `message_queue.management_url_file`,\n  `security.encryption_key_file`, `security.jwt_secret_file`; `database.password_file` and `message_queue.password_file`" + ` replace the password of the
-  URL. A relative path begins at the configuration file.
-- Unknown keys, wrong types and values out of range are refused, all at once, each with its place and the nearest known key.
-  Sections and keys of other Attune services in the same file are ignored and named in one line.
-- ` + "`config explain`" + ` prints every key with the value in force and its origin; secrets are masked. With ` + "`--changed`" + ` it prints only the
-  keys that you have set.
-- You are warned of a variable that looks like a key and has one underscore too few (` + "`ATTUNE_EXECUTOR__…`" + `), and of a file with a secret
-  that every user of the machine can read.
-- ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `. Existing workers'
-  variables ` + "`ATTUNE_WORKER_NAME` and `ATTUNE_WORKER_RUNTIMES`" + ` are honoured.
+- Durations are a plain number (seconds; milliseconds if the key ends in ` + "`_ms`" + `) or Go syntax such as ` + "`1m30s`" + `.
+- Secrets can be in files: ` + "`database.url_file`" + `, ` + "`message_queue.url_file`" + `, ` + "`message_queue.management_url_file`" + `,
+  ` + "`security.encryption_key_file`" + `, ` + "`security.jwt_secret_file`" + `. ` + "`database.password_file`" + ` and
+  ` + "`message_queue.password_file`" + ` replace the password of the URL. A relative path starts at the configuration file.
+- Unknown keys, wrong types and values out of range are refused, all at once, each with its place and the nearest
+  known key. Sections and keys of other Attune services in the same file are ignored and named in one line.
+- ` + "`config explain`" + ` prints every key with the value in force and its origin; secrets are masked. With ` + "`--changed`" + ` it
+  prints only the keys that you have set.
+- You are warned of a variable that looks like a key and has one underscore too few (` + "`ATTUNE_EXECUTOR__…`" + `), and of a
+  file with a secret that every user of the machine can read.
+- ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `.
+  ` + "`attune-executor`" + ` also reads the variables ` + "`ATTUNE_WORKER_NAME`" + ` and ` + "`ATTUNE_WORKER_RUNTIMES`" + ` of existing workers.
 
 This page is made from the code: ` + "`go test ./core/config -run Documentation -update`" + `.
 `

@@ -95,15 +95,18 @@ func TestRulesNameMetricsThatExist(t *testing.T) {
 
 const metricsIntroduction = `# Metrics
 
-What an engine shows on ` + "`/metrics`" + `, beside the metrics of the Go runtime and of the process. Where several replicas run,
-add up what each counts for itself, and take the largest of what says that every replica shows the same (` + "`max`" + `, not ` + "`sum`" + `).
-A gauge whose value is not known is not shown: unknown is not zero. Rules for Prometheus that are made from these metrics
-lie in [alerts/attune.rules.yml](alerts/attune.rules.yml); [alerts.md](alerts.md) says what each means.
+    curl -s localhost:8080/metrics | grep attune_
 
-Published with Attune are: the timeout rate (` + "`attune_execution_timeouts_total`" + `), worker downtime
-(` + "`attune_worker_downtime_seconds`" + `), the depth, rate, latency and failures of dead letters (` + "`attune_dead_letter_*`" + `), the time
-from request to start (` + "`attune_requested_to_running_seconds`" + `), gaps between heartbeats
-(` + "`attune_worker_heartbeat_age_seconds`" + `), workers by health (` + "`attune_workers`" + `) and the rate of repetitions
+With this page you can look up every metric of an engine. ` + "`/metrics`" + ` also has those of the Go runtime and of the
+process. Of several replicas, add up the metrics that each counts for itself (` + "`sum`" + `). If a metric says that every
+replica shows the same, take the largest (` + "`max`" + `). A gauge without a known value is not shown: unknown is not zero. The
+rules for Prometheus in [alerts/attune.rules.yml](alerts/attune.rules.yml) use these metrics; [alerts.md](alerts.md)
+explains each.
+
+Attune publishes these: the timeout rate (` + "`attune_execution_timeouts_total`" + `), worker downtime
+(` + "`attune_worker_downtime_seconds`" + `), the depth, rate, latency and failures of dead letters (` + "`attune_dead_letter_*`" + `),
+the time from request to start (` + "`attune_requested_to_running_seconds`" + `), gaps between heartbeats
+(` + "`attune_worker_heartbeat_age_seconds`" + `), workers by health (` + "`attune_workers`" + `) and the rate of retries
 (` + "`attune_executions_repeated_total`" + `).
 
 This page is made from the code: ` + "`go test ./core/engine -run MetricsDocumentation -update`" + `.

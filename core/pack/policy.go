@@ -30,10 +30,10 @@ type Policy struct {
 
 	Kind                policy.Kind   `yaml:"kind" oneof:"concurrency rate quota"` // default: concurrency
 	Threshold           int32         `yaml:"threshold" range:"1.."`
-	Method              policy.Method `yaml:"method" oneof:"enqueue cancel"`   // default: enqueue
-	Parameters          []string      `yaml:"parameters"`                      // paths whose values make groups
+	Method              policy.Method `yaml:"method" oneof:"enqueue cancel"`          // default: enqueue
+	Parameters          []string      `yaml:"parameters"`                             // paths whose values make groups
 	WindowSeconds       int32         `yaml:"window" also:"window_seconds" unit:"1s"` // of a rate or quota
-	Burst               int32         `yaml:"burst" range:"1.."`               // of a rate
+	Burst               int32         `yaml:"burst" range:"1.."`                      // of a rate
 	MaxQueueLength      int32         `yaml:"max_queue_length" range:"1.."`
 	QueueTimeoutSeconds int32
 	RetryPlace          policy.Place
