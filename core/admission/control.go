@@ -94,7 +94,7 @@ func Preview(ctx context.Context, queries *store.Queries, target Target, word Wo
 		words[i] = judge(target, store.ControlLockQueuesRow(row), word)
 	}
 	if len(words) == 0 && target.Group != "" {
-		return words, target.fits()
+		return words, target.Fits()
 	}
 	return words, nil
 }
@@ -156,7 +156,7 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 	found := slices.ContainsFunc(rows, func(row store.ControlLockQueuesRow) bool { return row.GroupKey == target.Group })
 	if err == nil && !found && word.makes() {
 		if target.Group != "" {
-			if err := target.fits(); err != nil {
+			if err := target.Fits(); err != nil {
 				return nil, err
 			}
 			// Under the plain queue's lock, so that the group begins with its word.
@@ -173,7 +173,7 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 		return nil, fmt.Errorf("lock the queues of %s: %w", target, err)
 	}
 	if len(rows) == 0 && target.Group != "" {
-		return nil, target.fits()
+		return nil, target.Fits()
 	}
 	return rows, nil
 }

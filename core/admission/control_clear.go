@@ -54,7 +54,7 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
 	}
 	if len(queues) == 0 && target.Group != "" {
-		if err := target.fits(); err != nil {
+		if err := target.Fits(); err != nil {
 			return nil, err
 		}
 	}

@@ -117,8 +117,8 @@ func inner(key string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(key, `{"v":`), "}")
 }
 
-// fits reports whether the policy in force could make this group.
-func (t Target) fits() error {
+// Fits reports whether the policy in force could make this group; a *TargetError says why not.
+func (t Target) Fits() error {
 	var values map[string]any
 	if err := json.Unmarshal([]byte(t.Group), &values); err != nil {
 		return targetErrorf(ErrGroup, "%s is not a group of parameter values: %v", t.Group, err)
@@ -130,7 +130,7 @@ func (t Target) fits() error {
 	case len(wanted) == 0:
 		return targetErrorf(ErrNoQueue, "there is no queue %s: no policy groups the executions of %s", t, t.ActionRef)
 	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
-		return targetErrorf(ErrGroup, "%s is not a group of %s: its policies group by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
+		return targetErrorf(ErrGroup, "%s is not a group of %s: its policy groups by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
 	}
 	return nil
 }

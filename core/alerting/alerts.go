@@ -115,16 +115,6 @@ type AlertRule struct {
 	Expression string `json:"expression"`
 }
 
-// Firing counts the alerts that fire, those behind worse ones left out.
-func (a *Alerts) Firing(level Level) (n int) {
-	for _, one := range a.Open {
-		if one.Severity == level && one.State == AlertFiring && !one.Behind {
-			n++
-		}
-	}
-	return n
-}
-
 // Alerts reads the alerts and how old they are. While no replica of the engine
 // evaluates the rules they are judged here, at once, by what can be read.
 func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {

@@ -63,11 +63,11 @@ func (m *Reader) crew(ctx context.Context, tx *store.Tx, actionID int64) (placem
 	if err != nil {
 		return placement.Verdict{}, err
 	}
-	need, err := actionNeed(ctx, tx, actionID)
+	need, _, err := actionNeed(ctx, tx, actionID)
 	if err != nil {
 		return placement.Verdict{}, err
 	}
-	return placement.NewFleet(workers, 0).Choose(need.Need), nil
+	return placement.NewFleet(workers, 0).Choose(need), nil
 }
 
 // Drain is the rate at which a queue can start executions.

@@ -3,8 +3,9 @@ package explain
 import (
 	"testing"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
 )
 
 func TestTheVerdictOnARepetitionNamesEachCondition(t *testing.T) {

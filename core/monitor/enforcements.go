@@ -107,17 +107,29 @@ func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail
 		if err := eventsThere(ctx, tx); err != nil {
 			return err
 		}
-		rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: id + 1, Scan: 1, Page: 1})
+		one, err := readEnforcement(ctx, tx, id)
 		if err != nil {
-			return fmt.Errorf("read enforcement %d: %w", id, err)
+			return err
 		}
-		if len(rows) == 0 || rows[0].ID != id {
+		if one == nil {
 			return ErrNotFound
 		}
-		d.Enforcement = enforcementOf(rows[0])
+		d.Enforcement = *one
 		return d.compare(ctx, tx)
 	})
 	return d, err
+}
+
+// readEnforcement reads an enforcement, nil if there is none.
+func readEnforcement(ctx context.Context, tx *store.Tx, id int64) (*Enforcement, error) {
+	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: id + 1, Scan: 1, Page: 1})
+	if err != nil {
+		return nil, fmt.Errorf("read enforcement %d: %w", id, err)
+	}
+	if len(rows) == 0 || rows[0].ID != id {
+		return nil, nil //nolint:nilnil // there is none, which is no fault
+	}
+	return new(enforcementOf(rows[0])), nil
 }
 
 // compare compares the event with the conditions once more, those of then and of now.

@@ -62,17 +62,22 @@ func findExecutions(ctx context.Context, tx *store.Tx, s Shape, filter Execution
 	if len(filter.Or) == 0 {
 		return all, nil
 	}
-	all.ids = inOrder(filter.Oldest, all.ids)
-	beyond := func(id int64) bool {
-		return all.next != 0 && id != all.next && sooner(filter.Oldest, id, all.next) == all.next
-	}
-	if end := slices.IndexFunc(all.ids, beyond); end >= 0 {
-		all.ids = all.ids[:end]
-	}
-	if page := cmp.Or(filter.Limit, DefaultPage); len(all.ids) > page {
+	page := cmp.Or(filter.Limit, DefaultPage)
+	if all.ids = mergeIDs(filter.Oldest, all.ids, all.next); len(all.ids) > page {
 		all.ids, all.next = all.ids[:page], all.ids[page-1]
 	}
 	return all, nil
+}
+
+// mergeIDs puts the ids that several searches found in the order of a list, each once. Where one of them stopped
+// early, at stop, the list ends there: beyond it rows of that search would be missing.
+func mergeIDs(oldest bool, ids []int64, stop int64) []int64 {
+	ids = inOrder(oldest, ids)
+	beyond := func(id int64) bool { return stop != 0 && id != stop && sooner(oldest, id, stop) == stop }
+	if end := slices.IndexFunc(ids, beyond); end >= 0 {
+		return ids[:end]
+	}
+	return ids
 }
 
 // sooner is the one of two ids that comes first in a list; zero is none.
@@ -129,7 +134,7 @@ type search struct {
 
 // newSearch resolves names and times. It is nil when nothing can match.
 func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor int64) (*search, error) {
-	q := &search{shape: s, pattern: pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
+	q := &search{shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
 	q.windowed = f.windowed || len(f.Params) > 0
 	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
@@ -146,7 +151,7 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 		}
 	}
 	if f.Worker != "" {
-		id, err := resolveWorker(ctx, tx, f.Worker)
+		id, err := ResolveWorker(ctx, tx, f.Worker)
 		if err != nil || id == 0 {
 			return nil, err
 		}
@@ -180,8 +185,8 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 	return q, nil
 }
 
-// resolveWorker turns an id or a name into an id, zero if there is no such worker.
-func resolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, error) {
+// ResolveWorker turns an id or a name into an id, zero if there is no such worker.
+func ResolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, error) {
 	if id, err := strconv.ParseInt(worker, 10, 64); err == nil {
 		return id, nil
 	}
@@ -361,4 +366,29 @@ func readPublishedExecutions(ctx context.Context, tx *store.Tx, ids []int64) ([]
 		}
 	}
 	return list, nil
+}
+
+// MatchBound is how many executions are counted at most.
+const MatchBound = 10_000
+
+// Matching is how many executions a filter matches.
+type Matching struct {
+	Reading
+	Count Count `json:"count"`
+}
+
+// Matching counts the executions that match a filter, by the same search that lists
+// them, up to MatchBound. Where the search stops at its bound there are at least as many.
+func (m *Monitor) Matching(ctx context.Context, filter ExecutionFilter) (*Matching, error) {
+	n := &Matching{}
+	err := m.Read(ctx, "executions", &n.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		filter.Limit = MatchBound
+		page, err := findExecutions(ctx, tx, s, filter, 0)
+		if err != nil {
+			return err
+		}
+		n.Count = Count{Value: int64(len(page.ids)), AtLeast: page.bounded || page.next != 0}
+		return nil
+	})
+	return n, err
 }

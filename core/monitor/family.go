@@ -281,15 +281,8 @@ func (f *Family) cause(ctx context.Context, tx *store.Tx) error {
 	if row.Enforcement == nil {
 		return nil
 	}
-	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: *row.Enforcement + 1, Scan: 1, Page: 1})
-	if err != nil {
-		return fmt.Errorf("read enforcement %d: %w", *row.Enforcement, err)
-	}
-	if len(rows) > 0 && rows[0].ID == *row.Enforcement {
-		cause := enforcementOf(rows[0])
-		f.Enforcement = &cause
-	}
-	return nil
+	f.Enforcement, err = readEnforcement(ctx, tx, *row.Enforcement)
+	return err
 }
 
 // Parent is who started the execution; nil when nobody did or it is not there any

@@ -190,7 +190,7 @@ func (b *ruleSet) plainScopes(wanted map[admission.ScopeKey]policy.Wide) {
 func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule {
 	rule := Rule{
 		ActionID: row.ID, ActionRef: row.Ref, Workflow: row.WorkflowDef != nil, ParamSchema: row.ParamSchema,
-		MaxRetries: int(row.MaxRetries), Need: needOf(row),
+		MaxRetries: int(row.MaxRetries), Need: NeedOf(row),
 	}
 	var apply []policy.Policy
 	for _, p := range policies {
@@ -207,7 +207,8 @@ func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule
 	return rule
 }
 
-func needOf(row store.ReadActionRulesRow) placement.Need {
+// NeedOf is what an action asks of its workers.
+func NeedOf(row store.ReadActionRulesRow) placement.Need {
 	spec := placement.Spec{
 		Version: row.RuntimeVersionConstraint, Required: row.RequiredWorkerRuntimes,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,

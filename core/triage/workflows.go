@@ -87,9 +87,10 @@ func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, re
 			receipt.Changed, receipt.Outcome = true, outcomeDone
 			receipt.Paused, receipt.PauseReason = paused, word
 		}
-		a := audit{action: "workflow." + act, reason: reason, request: receipt, outcome: receipt.Outcome}
-		receipt.Audit, err = t.recordOn(ctx, tx, a, "workflow", execution, fmt.Sprintf("workflow %d (%s)", execution, row.ActionRef))
-		return err
+		of := subject{kind: "workflow", id: execution, name: fmt.Sprintf("workflow %d (%s)", execution, row.ActionRef)}
+		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+			action: "workflow." + act, of: of, reason: reason, request: receipt, outcome: receipt.Outcome,
+		})
 	})
 	if err != nil {
 		return nil, err
