@@ -32,7 +32,13 @@ const (
 	Purged    = "purged"    // the same, as earlier versions called it for many at once
 	Sent      = "sent"      // a person sent the message elsewhere
 	PutBack   = "put_back"  // a person returned it to the queue it was taken from
+
+	// Waiting stands for the decision that a person has not taken yet.
+	Waiting = "waiting"
 )
+
+// Decisions lists them all.
+var Decisions = []string{Waiting, Retried, Failed, Stale, Released, Requeued, Discarded, Purged, Sent, PutBack}
 
 // Errors of what people decide, to be told apart by errors.Is.
 var (

@@ -1,7 +1,6 @@
 package triage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -147,12 +146,9 @@ func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, 
 	receipt.Seconds = time.Since(began).Seconds()
 	slices.SortFunc(receipt.Executions, func(a, b CancelResult) int { return int(a.ID - b.ID) })
 	receipt.Outcome = outcomeOf(ctx, err, receipt.Ended+receipt.Moving, receipt.Acted())
-	ending, stop := ending(ctx)
-	defer stop()
-	auditErr := t.store.Tx(ending, "end a cancellation", func(ctx context.Context, tx *store.Tx) error {
+	return receipt, t.finish(ctx, "end a cancellation", err, func(ctx context.Context, tx *store.Tx) error {
 		return t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit(err))
 	})
-	return receipt, cmp.Or(err, auditErr)
 }
 
 func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
@@ -182,22 +178,19 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 // cancelExecutions runs one page. A row that somebody else changed between its
 // lock and its write takes the page back, and it is decided anew.
 func (t *Triage) cancelExecutions(ctx context.Context, ids []int64, receipt *CancelReceipt) (page *cancellation.Page, err error) {
-	var after CancelReceipt
 	err = t.decide(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
-		after = *receipt
+		after := *receipt
 		after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)
 		if page, err = cancellation.Apply(ctx, tx, t.cancelOrder(receipt.CancelOrder), ids); err != nil {
 			return err
 		}
 		after.take(receipt.CancelOrder, page.Results)
+		tx.AfterCommit(func() { *receipt = after })
 		if err := t.send(ctx, tx, page.Messages, &after.Sent); err != nil {
 			return err
 		}
 		return t.record(ctx, tx.Queries, &after.Audit, after.audit(nil))
 	})
-	if err == nil {
-		*receipt = after
-	}
 	return page, err
 }
 

@@ -1,7 +1,6 @@
 package triage
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,7 +43,7 @@ type ClearPlan struct {
 // is not in the plan.
 func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, error) {
 	var clearing *admission.Clearing
-	err := t.store.ReadTx(ctx, "plan a clearing", func(ctx context.Context, tx *store.Tx) error {
+	err := t.read(ctx, "plan a clearing", func(ctx context.Context, tx *store.Tx) error {
 		target, err := t.target(ctx, tx.Queries, order.Target)
 		if err != nil {
 			return err
@@ -95,9 +94,9 @@ func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, err
 	} else {
 		receipt.AlreadyGone += rest // those that had left a queue before their page was read are known only now
 	}
-	ending, cancel := ending(ctx)
-	defer cancel()
-	return receipt, cmp.Or(err, t.closeClear(ending, plan, receipt, err))
+	return receipt, t.finish(ctx, "end a clearing", err, func(ctx context.Context, tx *store.Tx) error {
+		return t.closeClear(ctx, tx, plan, receipt, err)
+	})
 }
 
 func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt) error {
@@ -116,16 +115,12 @@ func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *Clear
 // clearPage runs one page. A row that somebody else changed between its lock
 // and its write takes the page back, and it is decided anew.
 func (t *Triage) clearPage(ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
-	var after ClearReceipt
-	err := t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
-		after = *receipt
+	return t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
+		after := *receipt
 		after.Rows = slices.Clone(receipt.Rows)
+		tx.AfterCommit(func() { *receipt = after })
 		return t.cancel(ctx, tx, plan, page, &after)
 	})
-	if err == nil {
-		*receipt = after
-	}
-	return err
 }
 
 func (t *Triage) cancel(ctx context.Context, tx *store.Tx, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
@@ -181,26 +176,22 @@ func clearAudit(plan *ClearPlan, receipt *ClearReceipt, failure error) audit {
 
 // closeClear writes the end into the audit, and nudges what waits on behind
 // those who were cleared away: it may be somebody else's turn now.
-func (t *Triage) closeClear(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt, failure error) error {
-	return t.store.Tx(ctx, "end a clearing", func(ctx context.Context, tx *store.Tx) (err error) {
-		after := *receipt
-		after.Rows = slices.Clone(receipt.Rows)
-		if receipt.Cancelled > 0 {
-			queues := make([]int64, len(plan.Queues))
-			for i, line := range plan.Queues {
-				queues[i] = line.ID
-			}
-			heads, err := admission.Heads(ctx, tx.Queries, queues)
-			if err != nil {
-				return err
-			}
-			if err := t.nudge(ctx, tx, heads, &after.Sent); err != nil {
-				return err
-			}
+func (t *Triage) closeClear(ctx context.Context, tx *store.Tx, plan *ClearPlan, receipt *ClearReceipt, failure error) error {
+	after := *receipt
+	after.Rows = slices.Clone(receipt.Rows)
+	if receipt.Cancelled > 0 {
+		queues := make([]int64, len(plan.Queues))
+		for i, line := range plan.Queues {
+			queues[i] = line.ID
 		}
-		if err = t.record(ctx, tx.Queries, &after.Audit, clearAudit(plan, &after, failure)); err == nil {
-			*receipt = after
+		heads, err := admission.Heads(ctx, tx.Queries, queues)
+		if err != nil {
+			return err
 		}
-		return err
-	})
+		if err := t.nudge(ctx, tx, heads, &after.Sent); err != nil {
+			return err
+		}
+	}
+	tx.AfterCommit(func() { *receipt = after })
+	return t.record(ctx, tx.Queries, &after.Audit, clearAudit(plan, &after, failure))
 }

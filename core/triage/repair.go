@@ -56,7 +56,7 @@ func (t *Triage) terms(target admission.Target) admission.RepairTerms {
 }
 
 func (t *Triage) find(ctx context.Context, action string) (target admission.Target, found findings, err error) {
-	err = t.store.ReadTx(ctx, "compare counters with facts", func(ctx context.Context, tx *store.Tx) error {
+	err = t.read(ctx, "compare counters with facts", func(ctx context.Context, tx *store.Tx) error {
 		if action != "" {
 			if target, err = t.target(ctx, tx.Queries, Target{Action: action}); err != nil {
 				return err
@@ -109,19 +109,18 @@ type pageFunc func(
 func (t *Triage) pages(ctx context.Context, step pageFunc, target admission.Target, found findings, receipt *RepairReceipt) error {
 	more := true
 	for page := 0; more; page++ {
-		var after RepairReceipt
 		err := t.decide(ctx, "repair queues", func(ctx context.Context, tx *store.Tx) (err error) {
-			after = *receipt
+			after := *receipt
 			var done *admission.Corrected
 			if done, more, err = step(ctx, tx, target, found, page); err != nil || !more {
 				return err
 			}
+			tx.AfterCommit(func() { *receipt = after })
 			return t.repaired(ctx, tx, target, done, &after)
 		})
 		if err != nil {
 			return fmt.Errorf("after %d repairs: %w", len(receipt.Repaired), err)
 		}
-		*receipt = after
 	}
 	return nil
 }

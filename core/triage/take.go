@@ -68,10 +68,11 @@ type LetterMatch struct {
 func (m LetterMatch) Matches(e *deadletter.Entry) bool {
 	action := m.Action == ""
 	if !action {
-		action, _ = path.Match(m.Action, e.Action)
+		action, _ = path.Match(m.Action, e.ActionRef)
 	}
 	return action && (m.Reason == "" || m.Reason == e.Reason) && (m.Type == "" || m.Type == e.Type) &&
-		(m.Worker == "" || m.Worker == strconv.FormatInt(e.Worker, 10)) && (m.Execution == 0 || m.Execution == e.Execution)
+		(m.Worker == "" || e.WorkerID != nil && m.Worker == strconv.FormatInt(*e.WorkerID, 10)) &&
+		(m.Execution == 0 || e.Execution != nil && m.Execution == *e.Execution)
 }
 
 // TakePlan is what a take would do. Its bound is fixed: what arrives later stays.
@@ -141,7 +142,7 @@ func (t *Triage) Take(ctx context.Context, plan *TakePlan) (receipt *TakeReceipt
 	if t.wires == nil {
 		return nil, ErrNoBroker
 	}
-	lock, err := t.store.LockSession(ctx, deadletter.LockName(plan.Queue), t.cfg.Source+" "+t.cfg.Actor)
+	lock, err := t.store.LockSession(ctx, deadletter.LockName(plan.Queue), t.holder())
 	if err != nil {
 		return nil, err
 	}

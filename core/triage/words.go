@@ -62,7 +62,7 @@ func (t *Triage) PlanWord(ctx context.Context, order Order) (*WordPlan, error) {
 		return nil, err
 	}
 	plan := &WordPlan{Order: order}
-	err = t.store.ReadTx(ctx, "plan a word on queues", func(ctx context.Context, tx *store.Tx) error {
+	err = t.read(ctx, "plan a word on queues", func(ctx context.Context, tx *store.Tx) error {
 		target, err := t.target(ctx, tx.Queries, order.Target)
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 		return nil, err
 	}
 	var receipt *WordReceipt
-	err = t.store.Tx(ctx, string(order.Act)+" queues", func(ctx context.Context, tx *store.Tx) error {
+	err = t.act(ctx, string(order.Act)+" queues", func(ctx context.Context, tx *store.Tx) error {
 		receipt = &WordReceipt{Order: order}
 		target, err := t.target(ctx, tx.Queries, order.Target)
 		if err != nil {

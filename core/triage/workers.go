@@ -118,7 +118,7 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 		return t.forget(ctx, order)
 	}
 	var receipt *WorkerReceipt
-	err := t.store.Tx(ctx, string(order.Act)+" a worker", func(ctx context.Context, tx *store.Tx) error {
+	err := t.act(ctx, string(order.Act)+" a worker", func(ctx context.Context, tx *store.Tx) error {
 		now, err := t.worker(ctx, tx, order, true)
 		if err != nil {
 			return err
@@ -286,7 +286,7 @@ func (t *Triage) worker(ctx context.Context, tx *store.Tx, order WorkerOrder, lo
 // WorkerNow reads a worker, and what is at it. Of the order only the name counts.
 func (t *Triage) WorkerNow(ctx context.Context, which WorkerOrder) (*WorkerNow, error) {
 	var now *WorkerNow
-	err := t.store.ReadTx(ctx, "look at a worker", func(ctx context.Context, tx *store.Tx) (err error) {
+	err := t.read(ctx, "look at a worker", func(ctx context.Context, tx *store.Tx) (err error) {
 		now, err = t.worker(ctx, tx, which, false)
 		return err
 	})

@@ -49,7 +49,7 @@ const maxGroups = 200
 // PlanWorker reads what an act on a worker would do. Nothing is locked or written.
 func (t *Triage) PlanWorker(ctx context.Context, order WorkerOrder) (*WorkerPlan, error) {
 	plan := &WorkerPlan{WorkerOrder: order, Effects: []string{}, Takers: []Taker{}, Last: []string{}}
-	err := t.store.ReadTx(ctx, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) error {
+	err := t.read(ctx, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) error {
 		now, err := t.worker(ctx, tx, order, false)
 		if err != nil {
 			return err

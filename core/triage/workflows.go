@@ -60,7 +60,7 @@ func (t *Triage) ResumeWorkflow(ctx context.Context, execution int64, reason str
 func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, reason string) (*WorkflowReceipt, error) {
 	act := map[bool]string{true: "pause", false: "resume"}[paused]
 	var receipt *WorkflowReceipt
-	err := t.store.Tx(ctx, act+" a workflow", func(ctx context.Context, tx *store.Tx) error {
+	err := t.act(ctx, act+" a workflow", func(ctx context.Context, tx *store.Tx) error {
 		row, err := tx.LockActWorkflow(ctx, execution)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrNoWorkflow

@@ -18,52 +18,46 @@ import (
 // planPause plans to have a workflow start nothing more, or go on.
 func (o *Operator) planPause(ctx context.Context, order act.Order) (*act.Plan, error) {
 	id, pauses := order.Target.ID, order.Kind == act.PauseWorkflow
-	plan := &act.Plan{Title: map[bool]string{true: "Pause", false: "Resume"}[pauses] + " workflow " + strconv.FormatInt(id, 10)}
+	plan := &act.Plan{Title: capital(order.Kind.Verb()) + " workflow " + strconv.FormatInt(id, 10)}
 	d, err := o.workflow(ctx, plan, id)
 	if err != nil || d == nil {
 		return plan, err
 	}
-	switch {
-	case attune.Status(d.Status).Terminal():
-		plan.Nothing = "it has ended: " + d.Status
-	case pauses && d.Paused:
-		plan.Nothing = "it is paused already"
-	case !pauses && !d.Paused && d.PausedAbove != 0:
-		plan.Nothing = fmt.Sprintf("it is paused with workflow %d above it, and goes on with that", d.PausedAbove)
-	case !pauses && !d.Paused:
-		plan.Nothing = "it is not paused"
-	case pauses:
-		plan.Lines = append(plan.Lines, line(act.Plain, "%s  %s → paused", d.ActionRef, d.Status))
-	default:
-		plan.Lines = append(plan.Lines, line(act.Plain, "%s  paused → %s", d.ActionRef, d.Status))
-		if d.PauseReason != "" {
-			plan.Lines = append(plan.Lines, line(act.Note, "It was paused: %s.", strings.TrimSuffix(d.PauseReason, ".")))
-		}
-	}
-	if plan.Nothing != "" {
+	menu := act.ForWorkflow(&d.Workflow)
+	if plan.Nothing = menu.Not(order.Kind); plan.Nothing != "" {
 		return plan, nil
 	}
-	plan.Lines = append(plan.Lines, taskLines(d, "goes on to its end")...)
-	switch ready := tasksThat(d, "ready"); {
-	case pauses:
-		plan.Lines = append(plan.Lines, line(act.Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; its deadline does not wait."))
-	case d.PausedAbove != 0:
-		plan.Lines = append(plan.Lines, line(act.Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove))
-	case len(ready) > 0:
-		plan.Lines = append(plan.Lines, line(act.Plain, "What could have been started is started: %s.", strings.Join(ready, ", ")))
-	default:
-		plan.Lines = append(plan.Lines, line(act.Plain, "What follows from what has ended is started within seconds."))
+	if pauses {
+		plan.Lines.Say(act.Plain, "%s  %s → paused", d.ActionRef, d.Status)
+	} else {
+		plan.Lines.Say(act.Plain, "%s  paused → %s", d.ActionRef, d.Status)
+		if d.PauseReason != "" {
+			plan.Lines.Say(act.Note, "It was paused: %s.", strings.TrimSuffix(d.PauseReason, "."))
+		}
 	}
-	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
-		do, next := o.triage.ResumeWorkflow, ""
-		if pauses {
-			do, next = o.triage.PauseWorkflow, "A, then u resumes it"
+	ready := sayTasks(plan, d, "goes on to its end")
+	switch {
+	case pauses:
+		plan.Lines.Say(act.Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; "+
+			"its deadline does not wait.")
+	case d.PausedAbove != 0:
+		plan.Lines.Say(act.Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove)
+	case len(ready) > 0:
+		plan.Lines.Say(act.Plain, "What could have been started is started: %s.", strings.Join(ready, ", "))
+	default:
+		plan.Lines.Say(act.Plain, "What follows from what has ended is started within seconds.")
+	}
+	do, next := o.triage.ResumeWorkflow, ""
+	if pauses {
+		do, next = o.triage.PauseWorkflow, "A, then u resumes it"
+	}
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkflowReceipt, error) {
+		return do(ctx, id, reason)
+	}, func(r *triage.WorkflowReceipt) *act.Receipt {
+		return &act.Receipt{
+			Text: fmt.Sprintf("Workflow %d %s.", id, r.Says), Next: next, Audits: audits(r.Audit),
+			Partly: !r.Changed, Unchanged: !r.Changed,
 		}
-		r, err := do(ctx, id, reason)
-		if err != nil {
-			return nil, err
-		}
-		return &act.Receipt{Text: fmt.Sprintf("Workflow %d %s.", id, r.Says), Next: next, Audits: audits(r.Audit), Partly: !r.Changed, Unchanged: !r.Changed}, nil
 	})
 	return plan, nil
 }
@@ -86,44 +80,30 @@ func (o *Operator) workflow(ctx context.Context, plan *act.Plan, id int64) (*mon
 	return d, nil
 }
 
-// tasksThat names the tasks with a status.
-func tasksThat(d *monitor.WorkflowDetail, status string) []string {
-	var names []string
+// sayTasks says what becomes of the tasks that are on their way, and names those that
+// nothing has led to. It returns those that could have been started.
+func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready []string) {
+	var unreached []string
+	var running []*monitor.WorkflowTask
 	for i := range d.List {
-		if d.List[i].Status == status {
-			names = append(names, d.List[i].Name)
-		}
-	}
-	return names
-}
-
-// taskLines names the tasks that are touched: those on their way with what becomes of
-// them, and those that nothing has led to.
-func taskLines(d *monitor.WorkflowDetail, becomes string) []act.Line {
-	var lines []act.Line
-	running, unreached := 0, []string{}
-	for i := range d.List {
-		t := &d.List[i]
-		switch t.Status {
+		switch t := &d.List[i]; t.Status {
 		case "running":
-			if running++; running <= maxNamed && t.Type != "parallel" {
-				lines = append(lines, line(act.Plain, "  %s  %s: %s", t.Name, t.Says, becomes))
+			if t.Type != "parallel" {
+				running = append(running, t)
 			}
+		case "ready":
+			ready = append(ready, t.Name)
 		case "", "waiting":
 			unreached = append(unreached, t.Name)
 		}
 	}
-	if running > maxNamed {
-		lines = append(lines, line(act.Note, "  … and %d more tasks", running-maxNamed))
-	}
+	sayFirst(&plan.Lines, running, "  … and %d more tasks", func(t *monitor.WorkflowTask) act.Line {
+		return line(act.Plain, "  %s  %s: %s", t.Name, t.Says, becomes)
+	})
 	if len(unreached) > 0 {
-		more := ""
-		if len(unreached) > maxNamed {
-			more, unreached = fmt.Sprintf(" and %d more", len(unreached)-maxNamed), unreached[:maxNamed]
-		}
-		lines = append(lines, line(act.Note, "  not begun: %s%s", strings.Join(unreached, ", "), more))
+		plan.Lines.Say(act.Note, "  not begun: %s", namesOf(unreached, " and %d more"))
 	}
-	return lines
+	return ready
 }
 
 // planCancelWorkflow plans to end a workflow.
@@ -138,58 +118,21 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order) (*ac
 	if err != nil {
 		return nil, err
 	}
-	plan.Lines = append(plan.Lines, cancelLines(planned.Executions)...)
-	if planned.Acted() == 0 {
-		plan.Nothing = nothingToCancel(planned, false)
+	if sayCancelled(plan, planned); plan.Nothing != "" {
 		return plan, nil
 	}
 	becomes := "what runs goes on to its end, what waits is cancelled"
 	if d.Cancellation == "cancel_running" {
 		becomes = "is stopped"
 	}
-	plan.Lines = append(plan.Lines, taskLines(d, becomes)...)
-	plan.Lines = append(plan.Lines, line(act.Plain, ""),
-		line(act.Note, "What becomes of what runs its cancellation_policy says: %s. Cancel tree stops that too.", d.Cancellation),
-		line(act.Danger, "It cannot be taken back: begun anew, all of it is done again."))
-	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
-		receipt, err := o.triage.CancelWorkflow(ctx, id, reason)
-		return cancelReceipt(receipt), err
-	})
-	return plan, nil
-}
-
-// planRetryWorkflow plans to begin a workflow anew that has ended.
-func (o *Operator) planRetryWorkflow(ctx context.Context, order act.Order) (*act.Plan, error) {
-	plan, err := o.planRetry(ctx, order)
-	if err != nil {
-		return nil, err
-	}
-	plan.Title = "Begin workflow " + strconv.FormatInt(order.Target.ID, 10) + " anew"
-	if plan.Nothing == "" {
-		plan.Lines = append(plan.Lines, line(act.Warn, "All its tasks begin anew: what was done is done a second time."))
-	}
-	return plan, nil
-}
-
-// planRetryTask plans to repeat one child of a workflow, and says what that is to the
-// workflow.
-func (o *Operator) planRetryTask(ctx context.Context, order act.Order) (*act.Plan, error) {
-	plan, err := o.planRetry(ctx, order)
-	if err != nil || plan.Nothing != "" {
-		return plan, err
-	}
-	detail, err := o.reader.Execution(ctx, order.Target.ID)
-	if err != nil {
-		return nil, err
-	}
-	if detail.Parent == nil {
-		return plan, nil
-	}
-	d, err := o.workflow(ctx, &act.Plan{}, *detail.Parent)
-	if err != nil || d == nil {
-		return plan, err
-	}
-	plan.Lines = append(plan.Lines, heardLine(d, order.Target.ID))
+	sayTasks(plan, d, becomes)
+	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Say(act.Note, "What becomes of what runs its cancellation_policy says: %s. Cancel tree stops that too.",
+		d.Cancellation)
+	plan.Lines.Say(act.Danger, "It cannot be taken back: begun anew, all of it is done again.")
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
+		return o.triage.CancelWorkflow(ctx, id, reason)
+	}, cancelReceipt)
 	return plan, nil
 }
 
@@ -249,22 +192,23 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order) (*act.Plan, 
 	if err != nil {
 		return plan, refusal(plan, form, err)
 	}
-	plan.Lines = []act.Line{line(act.Plain, "%s", planned.Prompt), line(act.Plain, ""), line(act.Good, "%s", string(planned.Public))}
+	plan.Lines.Say(act.Plain, "%s", planned.Prompt)
+	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Say(act.Good, "%s", string(planned.Public))
 	if answer.As != "" {
-		plan.Lines = append(plan.Lines, line(act.Plain, "in the name of %s", answer.As))
+		plan.Lines.Say(act.Plain, "in the name of %s", answer.As)
 	}
-	plan.Lines = append(plan.Lines, line(act.Plain, ""), line(act.Plain, "%s", follows(planned, d)),
-		line(act.Warn, "An answer is given once and cannot be changed."))
-	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
+	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Say(act.Plain, "%s", follows(planned, d))
+	plan.Lines.Say(act.Warn, "An answer is given once and cannot be changed.")
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.AnswerReceipt, error) {
 		answer.Note = reason
-		r, err := o.triage.Answer(ctx, answer)
-		if err != nil {
-			return nil, err
-		}
+		return o.triage.Answer(ctx, answer)
+	}, func(r *triage.AnswerReceipt) *act.Receipt {
 		return &act.Receipt{
-			Text: fmt.Sprintf("Inquiry %d is answered.", id), Lines: []act.Line{line(act.Plain, "%s", follows(&r.AnswerPlan, d))},
+			Text: fmt.Sprintf("Inquiry %d is answered.", id), Lines: act.Lines{line(act.Plain, "%s", follows(&r.AnswerPlan, d))},
 			Next: delivered(r.Sent), Audits: audits(r.Audit),
-		}, nil
+		}
 	})
 	return plan, nil
 }
