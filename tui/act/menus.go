@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -269,7 +270,7 @@ const MaxTargets = 5_000
 // marked is what may be done with marked rows together. Which of them it applies to is
 // known when it is planned.
 func marked(targets []Target, what string, acts ...Kind) Menu {
-	menu := Menu{Target: Target{Name: fmt.Sprintf("%d marked %s", len(targets), Counted(len(targets), what))}, Targets: targets}
+	menu := Menu{Target: Target{Name: fmt.Sprintf("%d marked %s", len(targets), phrase.Nouns(len(targets), what))}, Targets: targets}
 	for _, kind := range acts {
 		one := item(kind, "")
 		one.Help = kinds[kind].many
@@ -311,34 +312,6 @@ func ForMarkedLetters(targets []Target) Menu {
 	menu := marked(targets, "dead letter", RequeueLetter, DiscardLetter, SendLetters, UndoLetters, ReturnLetters)
 	menu.Items[2].Fields = sendFields()
 	return menu
-}
-
-// Counted is the word for one thing, or for as many as there are.
-func Counted(n int, what string) string {
-	switch {
-	case n == 1:
-		return what
-	case strings.HasSuffix(what, "y"):
-		return strings.TrimSuffix(what, "y") + "ies"
-	default:
-		return what + "s"
-	}
-}
-
-// Ordinal writes a place in a row: 1st, 2nd, 3rd.
-func Ordinal(n int64) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return strconv.FormatInt(n, 10) + suffix
 }
 
 func checkGiven(value string) error {

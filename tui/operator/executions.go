@@ -14,20 +14,19 @@ import (
 )
 
 // planCancel plans to stop an execution, or it and everything it has started.
-func (o *Operator) planCancel(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planCancel(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id, tree := order.Target.ID, order.Kind == act.CancelTree
 	planned, err := o.triage.PlanCancel(ctx, triage.CancelOrder{IDs: []int64{id}, Tree: tree})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plan := &act.Plan{Title: "Cancel execution " + strconv.FormatInt(id, 10)}
 	if tree {
 		plan.Title = "Cancel the tree of execution " + strconv.FormatInt(id, 10)
 		plan.Lines.Say(act.Plain, "%s: it, and what it has started that has not ended.",
 			phrase.Plural(planned.Acted(), "execution", "executions"))
 	}
-	if sayCancelled(plan, planned); plan.Nothing != "" {
-		return plan, nil
+	if err := sayCancelled(plan, planned); err != nil {
+		return err
 	}
 	plan.Lines.Say(act.Plain, "")
 	if planned.Asked > 0 {
@@ -40,21 +39,22 @@ func (o *Operator) planCancel(ctx context.Context, order act.Order) (*act.Plan, 
 		planned.Reason = reason
 		return o.triage.Cancel(ctx, planned)
 	}, cancelReceipt)
-	return plan, nil
+	return nil
 }
 
 // sayCancelled says of each execution what becomes of it, or why there is nothing to
 // stop.
-func sayCancelled(plan *act.Plan, planned *triage.CancelPlan) {
+func sayCancelled(plan *act.Plan, planned *triage.CancelPlan) error {
 	sayFirst(&plan.Lines, planned.Executions, "… and %d more", cancelLine)
 	switch {
 	case planned.Acted() > 0:
+		return nil
 	case planned.Missing > 0 && planned.Ended == 0:
-		plan.Nothing = "there is no such execution"
+		return nothing("there is no such execution")
 	case planned.Tree:
-		plan.Nothing = "it and all that it has started have ended"
+		return nothing("it and all that it has started have ended")
 	default:
-		plan.Nothing = "it has ended"
+		return nothing("it has ended")
 	}
 }
 
@@ -115,23 +115,25 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 
 // planRetry plans to repeat what has ended: an execution, a workflow, or a task, of which
 // it says what that is to its workflow.
-func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planRetry(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id := order.Target.ID
-	plan := &act.Plan{Title: "Retry execution " + strconv.FormatInt(id, 10)}
-	if order.Kind == act.RetryWorkflow {
+	switch order.Kind {
+	case act.RetryTask:
+		plan.Title = "Retry execution " + strconv.FormatInt(id, 10)
+	case act.RetryWorkflow:
 		plan.Title = "Begin workflow " + strconv.FormatInt(id, 10) + " anew"
+	default:
 	}
 	attempts, err := o.reader.Attempts(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
-		plan.Nothing = "there is no such execution"
-		return plan, nil
+		return nothing("there is no such execution")
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	detail, err := o.reader.Execution(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	facts := explain.RetryFacts{Execution: &detail.Execution, Attempts: attempts}
 	if order.Kind != act.RetryTask && detail.Parent != nil { // of a task its workflow says more
@@ -140,15 +142,14 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, e
 		case err == nil:
 			facts.Parent = &parent.Execution
 		case !errors.Is(err, monitor.ErrNotFound):
-			return nil, err
+			return err
 		}
 	}
 	judged := explain.JudgeRetry(facts)
-	plan.Nothing = explain.Refusal(judged)
 	plan.Lines.Say(act.Plain, "%s ended as %s; %s so far.", detail.ActionRef, detail.Status,
 		phrase.Plural(len(attempts), "attempt", "attempts"))
-	if plan.Nothing != "" {
-		return plan, nil
+	if why := explain.Refusal(judged); why != "" {
+		return nothing(why)
 	}
 	plan.Lines.Say(act.Plain,
 		"A new execution with the same parameters is requested at once; it joins its queue like any other.")
@@ -159,20 +160,23 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, e
 		}
 	}
 	if err := o.sayPaused(ctx, &plan.Lines, map[string]bool{detail.ActionRef: true}); err != nil {
-		return nil, err
+		return err
 	}
 	plan.Run = does(o.retries(id), retryReceipt)
 	switch {
 	case order.Kind == act.RetryWorkflow:
 		plan.Lines.Say(act.Warn, "All its tasks begin anew: what was done is done a second time.")
 	case order.Kind == act.RetryTask && detail.Parent != nil:
-		d, err := o.workflow(ctx, &act.Plan{}, *detail.Parent)
-		if err != nil || d == nil {
-			return plan, err
+		d, err := o.workflow(ctx, *detail.Parent)
+		if _, none := errors.AsType[nothing](err); none {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 		plan.Lines = append(plan.Lines, heardLine(d, id))
 	}
-	return plan, nil
+	return nil
 }
 
 func (o *Operator) retries(id int64) func(ctx context.Context, reason string) (*triage.RetryReceipt, error) {

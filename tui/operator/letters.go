@@ -27,11 +27,11 @@ func ofLetters(kind act.Kind, ids ...int64) *act.Order {
 	return order
 }
 
-// letterPlan begins the plan of an act on one dead letter with what it is about.
-func (o *Operator) letterPlan(ctx context.Context, order act.Order) (*act.Plan, *monitor.LedgerDetail, error) {
+// letter begins the plan of an act on one dead letter with what it is about.
+func (o *Operator) letter(ctx context.Context, order act.Order, plan *act.Plan) (*monitor.LedgerDetail, error) {
 	letter, err := o.reader.Letter(ctx, order.Target.ID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	about := letter.What + ", " + letter.Reason
 	if letter.Queue != "" {
@@ -46,20 +46,20 @@ func (o *Operator) letterPlan(ctx context.Context, order act.Order) (*act.Plan, 
 			about += " (" + letter.StatusNow + " now)"
 		}
 	}
-	plan := &act.Plan{Title: fmt.Sprintf("%s dead letter %d", capital(order.Kind.Verb()), order.Target.ID), Letters: order.IDs()}
+	plan.Letters = order.IDs()
 	plan.Lines.Say(act.Plain, "%s", sentence(about))
-	return plan, letter, nil
+	return letter, nil
 }
 
-// lettersPlan begins the plan of an act on those of the chosen dead letters that are
+// wanted begins the plan of an act on those of the chosen dead letters that are
 // wanted. Their ids are in the order in which their executions were requested, so that
 // first in stays first out in every queue; letters of none come after, as they died.
-func (o *Operator) lettersPlan(
-	ctx context.Context, order act.Order, wanted func(*monitor.LedgerEntry) bool,
-) (plan *act.Plan, ids []int64, err error) {
+func (o *Operator) wanted(
+	ctx context.Context, order act.Order, plan *act.Plan, wanted func(*monitor.LedgerEntry) bool,
+) (ids []int64, err error) {
 	found, err := o.reader.Letters(ctx, order.IDs())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	execution := func(e *monitor.LedgerEntry) int64 {
 		if e.Execution == nil {
@@ -76,9 +76,9 @@ func (o *Operator) lettersPlan(
 		}
 	}
 	verb := order.Kind.Verb()
-	return &act.Plan{
-		Title: capital(verb) + " " + letters(len(ids)), Letters: order.IDs(), Word: wordFor(len(ids), "%s %d", verb, len(ids)),
-	}, ids, nil
+	plan.Title, plan.Letters = capital(verb)+" "+letters(len(ids)), order.IDs()
+	plan.Word = wordFor(len(ids), "%s %d", verb, len(ids))
+	return ids, nil
 }
 
 // runs makes the run of a plan for many dead letters.
@@ -91,18 +91,17 @@ func (o *Operator) runs(kind act.Kind, do func(ctx context.Context, reason strin
 }
 
 // planRequeue plans to try again what a letter was about.
-func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planRequeue(ctx context.Context, order act.Order, plan *act.Plan) error {
 	if len(order.Targets) > 0 {
-		return o.planRequeueMany(ctx, order)
+		return o.planRequeueMany(ctx, order, plan)
 	}
-	plan, letter, err := o.letterPlan(ctx, order)
+	letter, err := o.letter(ctx, order, plan)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	verdict := letter.Verdict
 	if verdict.Requeue == monitor.RequeueRefused {
-		plan.Nothing = verdict.Why
-		return plan, nil
+		return nothing(verdict.Why)
 	}
 	requeue := o.triage.RequeueIfUseful
 	if verdict.Advice == monitor.AdviseRequeue {
@@ -129,7 +128,7 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan,
 			Next: delivered(r.Sent), Audits: audits(r.Audit),
 		}
 	})
-	return plan, nil
+	return nil
 }
 
 // insteadOf says by the advice about dead letters why they are not requeued, and what to
@@ -144,15 +143,15 @@ var insteadOf = []struct{ advice, why string }{
 
 // planRequeueMany plans to requeue letters of the ledger that were marked, by the
 // verdict that the list shows.
-func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planRequeueMany(ctx context.Context, order act.Order, plan *act.Plan) error {
 	by, found := map[string]int{}, 0
-	plan, ids, err := o.lettersPlan(ctx, order, func(l *monitor.LedgerEntry) bool {
+	ids, err := o.wanted(ctx, order, plan, func(l *monitor.LedgerEntry) bool {
 		found++
 		by[l.Verdict.Advice]++
 		return l.Verdict.Advice == monitor.AdviseRequeue
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	plan.Lines.Say(act.Plain, "%d marked: %d will be requeued", len(order.Targets), len(ids))
 	for _, instead := range insteadOf {
@@ -165,8 +164,7 @@ func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.P
 	}
 	if len(ids) == 0 {
 		plan.Title = "Requeue marked dead letters"
-		plan.Nothing = fmt.Sprintf("none of the %d can usefully be requeued", len(order.Targets))
-		return plan, nil
+		return nothing(fmt.Sprintf("none of the %d can usefully be requeued", len(order.Targets)))
 	}
 	plan.Lines.Say(act.Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues")
 	plan.Lines.Say(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1)
@@ -174,33 +172,31 @@ func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.P
 	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.RequeueMany(ctx, ids, nil, reason)
 	})
-	return plan, nil
+	return nil
 }
 
 // planDiscard plans to do nothing about a letter, or about those that were marked.
-func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planDiscard(ctx context.Context, order act.Order, plan *act.Plan) error {
 	if marked := len(order.Targets); marked > 0 {
 		planned, err := o.triage.PlanDiscardOf(ctx, order.IDs())
 		if err != nil {
-			return nil, err
+			return err
 		}
-		plan := o.discardPlan(planned)
+		o.discards(plan, planned)
 		plan.Letters = order.IDs()
 		plan.Lines.Say(act.Plain, "%d marked: %d wait, %d are decided already", marked, planned.Letters, marked-planned.Letters)
 		if planned.Letters == 0 {
-			plan.Nothing = "none of them waits"
-			return plan, nil
+			return nothing("none of them waits")
 		}
 		plan.Lines.Say(act.Note, "Nothing is done about them. The ledger keeps everything, and u has them wait again.")
-		return plan, nil
+		return nil
 	}
-	plan, letter, err := o.letterPlan(ctx, order)
+	letter, err := o.letter(ctx, order, plan)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !letter.Open() {
-		plan.Nothing = "it is decided: " + letter.Decision
-		return plan, nil
+		return nothing("it is decided: " + letter.Decision)
 	}
 	plan.Lines.Say(act.Plain, "Nothing is done about it. The ledger keeps everything.")
 	if letter.Verdict.Advice != monitor.AdviseDiscard {
@@ -214,17 +210,13 @@ func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan,
 			Audits: audits(r.Audit), Undo: ofLetters(act.UndoLetters, r.Letter),
 		}
 	})
-	return plan, nil
+	return nil
 }
 
-// discardPlan begins the plan of discarding many, with what runs it.
-func (o *Operator) discardPlan(planned *triage.DiscardPlan) *act.Plan {
-	plan := &act.Plan{
-		Title: "Discard " + letters(planned.Letters), Letters: planned.IDs(), Word: wordFor(planned.Letters, "discard %d", planned.Letters),
-	}
-	if planned.Letters == 0 {
-		return plan
-	}
+// discards begins the plan of discarding many, with what runs it.
+func (o *Operator) discards(plan *act.Plan, planned *triage.DiscardPlan) {
+	plan.Title, plan.Letters = "Discard "+letters(planned.Letters), planned.IDs()
+	plan.Word = wordFor(planned.Letters, "discard %d", planned.Letters)
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.DiscardManyReceipt, error) {
 		planned.Note = reason
 		return o.triage.DiscardMany(ctx, planned)
@@ -242,26 +234,24 @@ func (o *Operator) discardPlan(planned *triage.DiscardPlan) *act.Plan {
 		}
 		return receipt
 	})
-	return plan
 }
 
 // planDiscardAll plans to discard all letters that wait and match.
-func (o *Operator) planDiscardAll(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planDiscardAll(ctx context.Context, order act.Order, plan *act.Plan) error {
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	value := func(name string) string { return strings.TrimSpace(order.Values[name]) }
 	planned, err := o.triage.PlanDiscard(ctx, triage.DiscardOrder{
 		Reason: value(act.FieldReason), Action: value(act.FieldAction), Worker: value(act.FieldWorker), MinAge: age,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plan := o.discardPlan(planned)
+	o.discards(plan, planned)
 	if planned.Letters == 0 {
-		plan.Nothing = "none that waits matches"
-		return plan, nil
+		return nothing("none that waits matches")
 	}
 	plan.Lines.Say(act.Plain, "%s that wait now and match, %d to %d:",
 		phrase.Plural(planned.Letters, "letter", "letters"), planned.First, planned.Last)
@@ -274,56 +264,55 @@ func (o *Operator) planDiscardAll(ctx context.Context, order act.Order) (*act.Pl
 	plan.Lines.Say(act.Note, "What comes later is not touched.")
 	plan.Lines.Say(act.Plain, "")
 	plan.Lines.Say(act.Danger, "Nothing is done about them. The ledger keeps everything, but they no longer wait.")
-	return plan, nil
+	return nil
 }
 
 // planUndo plans to take back what a discard did.
-func (o *Operator) planUndo(ctx context.Context, order act.Order) (*act.Plan, error) {
-	plan, ids, err := o.lettersPlan(ctx, order, func(l *monitor.LedgerEntry) bool {
+func (o *Operator) planUndo(ctx context.Context, order act.Order, plan *act.Plan) error {
+	ids, err := o.wanted(ctx, order, plan, func(l *monitor.LedgerEntry) bool {
 		return l.Decision == deadletter.Discarded || l.Decision == deadletter.Purged
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	plan.Lines.Say(act.Plain, "%s open again; the history is kept.", phrase.Plural(len(ids), "dead letter is", "dead letters are"))
 	if len(ids) == 0 {
-		plan.Nothing = "none of them was discarded"
-		return plan, nil
+		return nothing("none of them was discarded")
 	}
 	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.Reopen(ctx, ids, reason)
 	})
-	return plan, nil
+	return nil
 }
 
-// planOpen begins the plan of an act on dead letters that wait.
-func (o *Operator) planOpen(ctx context.Context, order act.Order) (plan *act.Plan, ids []int64, err error) {
-	if plan, ids, err = o.lettersPlan(ctx, order, (*monitor.LedgerEntry).Open); err != nil {
-		return nil, nil, err
+// open begins the plan of an act on dead letters that wait.
+func (o *Operator) open(ctx context.Context, order act.Order, plan *act.Plan) (ids []int64, err error) {
+	if ids, err = o.wanted(ctx, order, plan, (*monitor.LedgerEntry).Open); err != nil {
+		return nil, err
 	}
 	chosen := len(order.All())
 	plan.Lines.Say(act.Plain, "%d chosen: %d wait, %d are decided or gone", chosen, len(ids), chosen-len(ids))
 	if len(ids) == 0 {
-		plan.Nothing = "none of them waits"
+		return nil, nothing("none of them waits")
 	}
-	return plan, ids, nil
+	return ids, nil
 }
 
 // planSend plans to send the messages of dead letters elsewhere.
-func (o *Operator) planSend(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planSend(ctx context.Context, order act.Order, plan *act.Plan) error {
 	exchange, key := strings.TrimSpace(order.Values[act.FieldExchange]), strings.TrimSpace(order.Values[act.FieldKey])
-	plan, ids, err := o.planOpen(ctx, order)
-	if err != nil || plan.Nothing != "" {
-		return plan, err
+	ids, err := o.open(ctx, order, plan)
+	if err != nil {
+		return err
 	}
 	to := exchange + " with the key " + key
 	if exchange == "" {
 		to = "the queue " + key
 	}
 	plan.Lines.Say(act.Plain, "to       %s", to)
-	back := o.sayRoute(ctx, plan, exchange, key)
-	if plan.Nothing != "" {
-		return plan, nil
+	back, err := o.sayRoute(ctx, plan, exchange, key)
+	if err != nil {
+		return err
 	}
 	plan.Lines.Say(act.Note,
 		"A hand-over is not sent to a worker, since it could start twice: requeue it, and another worker is chosen.")
@@ -334,35 +323,32 @@ func (o *Operator) planSend(ctx context.Context, order act.Order) (*act.Plan, er
 	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.SendLetters(ctx, ids, exchange, key, reason)
 	})
-	return plan, nil
+	return nil
 }
 
 // sayRoute says where a message would go, or why it must not. It reports whether the
 // message comes back as a dead letter when it dies there.
-func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key string) (back bool) {
+func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key string) (back bool, _ error) {
 	route, err := o.reader.Route(ctx, exchange, key)
 	switch {
 	case err != nil:
 		plan.Lines.Say(act.Warn, "▲ where that leads is unknown: %s", err)
-		return false
+		return false, nil
 	case !route.Exists:
-		plan.Nothing = "there is no exchange " + exchange
+		return false, nothing("there is no exchange " + exchange)
 	case route.Lost:
-		plan.Nothing = "it routes to no queue"
+		return false, nothing("it routes to no queue")
 	case slices.Contains(route.Queues, monitor.DeadLetterQueue):
-		plan.Nothing = "it leads back to " + monitor.DeadLetterQueue + "; put back does that"
+		return false, nothing("it leads back to " + monitor.DeadLetterQueue + "; put back does that")
 	case route.Unsure:
 		plan.Lines.Say(act.Warn, "▲ whether it routes to a queue cannot be seen")
-	}
-	if plan.Nothing != "" {
-		return false
 	}
 	if len(route.Queues) > 0 {
 		plan.Lines.Say(act.Plain, "reaches  %s", strings.Join(route.Queues, ", "))
 	}
 	b, err := o.reader.Broker(ctx)
 	if err != nil {
-		return false
+		return false, nil //nolint:nilerr // it is known where the message goes, and not what becomes of it there
 	}
 	for _, name := range route.Queues {
 		q, ok := b.Queue(name)
@@ -375,14 +361,14 @@ func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key s
 			plan.Lines.Say(act.Warn, "▲ what dies in %s comes back as a dead letter", name)
 		}
 	}
-	return back
+	return back, nil
 }
 
 // planReturn plans to put taken dead letters back to their queues.
-func (o *Operator) planReturn(ctx context.Context, order act.Order) (*act.Plan, error) {
-	plan, ids, err := o.planOpen(ctx, order)
-	if err != nil || plan.Nothing != "" {
-		return plan, err
+func (o *Operator) planReturn(ctx context.Context, order act.Order, plan *act.Plan) error {
+	ids, err := o.open(ctx, order, plan)
+	if err != nil {
+		return err
 	}
 	plan.Lines.Say(act.Note,
 		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
@@ -390,5 +376,5 @@ func (o *Operator) planReturn(ctx context.Context, order act.Order) (*act.Plan, 
 	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.ReturnLetters(ctx, ids, reason)
 	})
-	return plan, nil
+	return nil
 }

@@ -56,24 +56,23 @@ func (m *marked) add(target act.Target, run act.Run) {
 
 // planMarked plans an act on marked rows as one plan. The rows are those of the
 // order: what is run is what was marked, less what is skipped, never more.
-func (o *Operator) planMarked(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planMarked(ctx context.Context, order act.Order, plan *act.Plan) error {
 	rows := &marked{skipped: map[string][]string{}}
 	each := o.eachMarked
 	if order.Kind.Of() == "execution" {
 		each = o.markedExecutions
 	}
 	if err := each(ctx, order, rows); err != nil {
-		return nil, err
+		return err
 	}
 	n, verb, what := len(rows.steps), order.Kind.Verb(), order.Kind.Of()
-	plan := &act.Plan{Title: fmt.Sprintf("%s %s", capital(verb), phrase.Plural(n, what, act.Counted(2, what)))}
+	plan.Title = fmt.Sprintf("%s %s", capital(verb), phrase.Plural(n, what, phrase.Nouns(2, what)))
 	plan.Lines.Say(act.Plain, "%d marked: %d to %s, %d skipped.", len(order.Targets), n, verb, len(order.Targets)-n)
 	for _, why := range rows.reasons {
 		plan.Lines.Say(act.Warn, "  skipped, %s: %s", why, namesOf(rows.skipped[why], " and %d more"))
 	}
 	if n == 0 {
-		plan.Nothing = "none of them is to be changed"
-		return plan, nil
+		return nothing("none of them is to be changed")
 	}
 	plan.Lines = append(plan.Lines, rows.reach...)
 	if rows.answer != "" {
@@ -92,7 +91,7 @@ func (o *Operator) planMarked(ctx context.Context, order act.Order) (*act.Plan, 
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.Run(ctx, triage.Run{Steps: rows.steps}, reason)
 	}, o.runReceipt)
-	return plan, nil
+	return nil
 }
 
 // runReceipt says what a run has done.
@@ -129,7 +128,7 @@ func (o *Operator) eachMarked(ctx context.Context, order act.Order, rows *marked
 			rows.skip(target, "it is no longer in the list")
 			continue
 		}
-		one, err := planners[order.Kind](o, ctx, act.Order{Kind: order.Kind, Target: target, Values: order.Values})
+		one, err := o.plan(ctx, act.Order{Kind: order.Kind, Target: target, Values: order.Values})
 		mistake, isUnfit := errors.AsType[*act.InvalidError](err)
 		switch {
 		case isUnfit:

@@ -53,8 +53,13 @@ func New(cfg Config, operator *triage.Triage, reader Reader) *Operator {
 	return &Operator{cfg: cfg, triage: operator, reader: reader}
 }
 
-// planner makes the plan of one kind of act.
-type planner func(o *Operator, ctx context.Context, order act.Order) (*act.Plan, error)
+// planner makes the plan of one kind of act. Where there is nothing to run its error is nothing.
+type planner func(o *Operator, ctx context.Context, order act.Order, plan *act.Plan) error
+
+// nothing says why there is nothing to run.
+type nothing string
+
+func (n nothing) Error() string { return string(n) }
 
 var planners = map[act.Kind]planner{
 	act.CancelExecution:   (*Operator).planCancel,
@@ -88,19 +93,28 @@ var planners = map[act.Kind]planner{
 
 // Plan says what an order would change. Nothing is locked or written.
 func (o *Operator) Plan(ctx context.Context, order act.Order) (*act.Plan, error) {
-	plan, known := planners[order.Kind]
-	if !known {
-		return nil, fmt.Errorf("%s is not something that can be done from here", order.Kind)
-	}
-	if len(order.Targets) > 0 && order.Kind.Of() != "dead_letter" { // these have plans for many of their own
-		plan = (*Operator).planMarked
-	}
-	made, err := plan(o, ctx, order)
+	plan, err := o.plan(ctx, order)
 	if err != nil {
 		return nil, o.explain(err, false)
 	}
-	made.Order = order
-	return made, nil
+	return plan, nil
+}
+
+func (o *Operator) plan(ctx context.Context, order act.Order) (*act.Plan, error) {
+	planner, known := planners[order.Kind]
+	if !known {
+		return nil, fmt.Errorf("%s is not something that can be done from here", order.Kind)
+	}
+	of := strings.ReplaceAll(order.Kind.Of(), "_", " ")
+	if len(order.Targets) > 0 && of != "dead letter" { // these have plans for many of their own
+		planner = (*Operator).planMarked
+	}
+	plan := &act.Plan{Order: order, Title: fmt.Sprintf("%s %s %d", capital(order.Kind.Verb()), of, order.Target.ID)}
+	err := planner(o, ctx, order, plan)
+	if why, ok := errors.AsType[nothing](err); ok {
+		plan.Nothing, plan.Run, err = string(why), nil, nil
+	}
+	return plan, err
 }
 
 // Run carries out a plan of this operator.

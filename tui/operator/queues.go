@@ -28,21 +28,21 @@ var overrides = map[act.Kind]struct {
 }
 
 // planWord plans to pause or resume queues, or to set their limit.
-func (o *Operator) planWord(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan) error {
 	of := overrides[order.Kind]
 	asked, title := triage.Order{Target: target(order), Act: of.act}, of.title
 	if order.Kind == act.LimitQueue {
 		limit, err := strconv.Atoi(strings.TrimSpace(order.Values[act.FieldLimit]))
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a number", order.Values[act.FieldLimit])
+			return fmt.Errorf("%q is not a number", order.Values[act.FieldLimit])
 		}
 		asked.Limit, title = limit, fmt.Sprintf(title, limit)
 	}
 	planned, err := o.triage.PlanWord(ctx, asked)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plan := &act.Plan{Title: title + " " + asked.String()}
+	plan.Title = title + " " + asked.String()
 	changed := sayWord(&plan.Lines, asked, planned.Queues)
 	if planned.AbovePolicy() {
 		plan.Lines.Say(act.Plain, "")
@@ -50,8 +50,7 @@ func (o *Operator) planWord(ctx context.Context, order act.Order) (*act.Plan, er
 			asked.Limit, *planned.PolicyLimit)
 	}
 	if changed == 0 && len(planned.Queues) > 0 {
-		plan.Nothing = "it is so already"
-		return plan, nil
+		return nothing("it is so already")
 	}
 	plan.Word = wordFor(changed, "%s", asked.Action)
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.WordReceipt, error) {
@@ -73,7 +72,7 @@ func (o *Operator) planWord(ctx context.Context, order act.Order) (*act.Plan, er
 		}
 		return receipt
 	})
-	return plan, nil
+	return nil
 }
 
 // sayWord says what changes, of which queue and for whom. It returns how many queues
@@ -129,38 +128,31 @@ func wordLine(order triage.Order, q triage.QueueWord) act.Line {
 	case !q.Changed:
 		return line(act.Note, "%s  stays as it is", name)
 	case order.Act == triage.Pause || order.Act == triage.Resume:
-		what = stateOf(q.Before.Paused) + " → " + stateOf(q.After.Paused)
+		state := map[bool]string{true: "paused", false: "open"}
+		what = state[q.Before.Paused] + " → " + state[q.After.Paused]
 	default:
-		what = "limit " + limitOf(q.Before.Limit) + " → " + limitOf(q.After.Limit)
+		limit := func(n *int) string {
+			if n == nil {
+				return "none"
+			}
+			return strconv.Itoa(*n)
+		}
+		what = "limit " + limit(q.Before.Limit) + " → " + limit(q.After.Limit)
 	}
 	return line(act.Plain, "%s  %s   %d running, %d waiting", name, what, q.Active, q.Waiting)
 }
 
-func stateOf(paused bool) string {
-	if paused {
-		return "paused"
-	}
-	return "open"
-}
-
-func limitOf(limit *int) string {
-	if limit == nil {
-		return "none"
-	}
-	return strconv.Itoa(*limit)
-}
-
 // planClear plans to cancel those who wait.
-func (o *Operator) planClear(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Plan) error {
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	planned, err := o.triage.PlanClear(ctx, triage.ClearOrder{Target: target(order), OlderThan: age})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plan := &act.Plan{Title: "Clear " + planned.String()}
+	plan.Title = "Clear " + planned.String()
 	which := "All that wait"
 	if age > 0 {
 		which = "Those that wait longer than " + age.String()
@@ -175,8 +167,7 @@ func (o *Operator) planClear(ctx context.Context, order act.Order) (*act.Plan, e
 		return line(act.Plain, "  %s  %d waiting, the oldest since %s", name, q.Waiting, q.Oldest.UTC().Format("15:04:05Z"))
 	})
 	if planned.Waiting == 0 {
-		plan.Nothing = "nobody waits"
-		return plan, nil
+		return nothing("nobody waits")
 	}
 	plan.Lines.Say(act.Note,
 		"What runs goes on; who comes after this plan is not touched; who is promoted meanwhile keeps its slot.")
@@ -200,20 +191,19 @@ func (o *Operator) planClear(ctx context.Context, order act.Order) (*act.Plan, e
 		}
 		return receipt
 	})
-	return plan, nil
+	return nil
 }
 
 // planRepair plans to put right what counters claim.
-func (o *Operator) planRepair(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planRepair(ctx context.Context, order act.Order, plan *act.Plan) error {
 	found, err := o.triage.PlanRepair(ctx, order.Target.Action)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plan := &act.Plan{Title: "Repair the queues of " + order.Target.Action}
+	plan.Title = "Repair the queues of " + order.Target.Action
 	sayDrifts(&plan.Lines, found.Found)
 	if len(found.Found) == 0 {
-		plan.Nothing = "every counter is what was counted, and nothing is held by what has ended"
-		return plan, nil
+		return nothing("every counter is what was counted, and nothing is held by what has ended")
 	}
 	plan.Lines.Say(act.Plain, "")
 	plan.Lines.Say(act.Note,
@@ -228,7 +218,7 @@ func (o *Operator) planRepair(ctx context.Context, order act.Order) (*act.Plan, 
 		sayDrifts(&receipt.Lines, r.Repaired)
 		return receipt
 	})
-	return plan, nil
+	return nil
 }
 
 func sayDrifts(lines *act.Lines, list []triage.Drift) {

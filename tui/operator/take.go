@@ -17,26 +17,25 @@ func (o *Operator) readTake(ctx context.Context, wish triage.TakeOrder) (*triage
 }
 
 // planTake plans to take messages from a queue of the broker into the ledger.
-func (o *Operator) planTake(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planTake(ctx context.Context, order act.Order, plan *act.Plan) error {
 	wish := triage.TakeOrder{Queue: strings.TrimSpace(order.Values[act.FieldQueue])}
 	if text := strings.TrimSpace(order.Values[act.FieldFirst]); text != "" {
 		first, err := strconv.Atoi(text)
 		if err != nil || first < 1 {
-			return nil, &act.InvalidError{Problems: map[string]string{act.FieldFirst: "a number, 1 or more"}}
+			return &act.InvalidError{Problems: map[string]string{act.FieldFirst: "a number, 1 or more"}}
 		}
 		wish.First = first
 	}
 	planned, err := o.readTake(ctx, wish)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plan := &act.Plan{Title: "Take " + letters(planned.Bound), Word: wordFor(planned.Bound, "take %d", planned.Bound)}
+	plan.Title, plan.Word = "Take "+letters(planned.Bound), wordFor(planned.Bound, "take %d", planned.Bound)
 	plan.Lines.Say(act.Plain, "%s ready in %s, %s; the first %d are taken into the ledger.",
 		phrase.Plural(planned.Ready, "message is", "messages are"), planned.Queue,
 		phrase.Plural(planned.Consumers, "consumer", "consumers"), planned.Bound)
 	if planned.Bound == 0 {
-		plan.Nothing = "nothing lies there"
-		return plan, nil
+		return nothing("nothing lies there")
 	}
 	if planned.Consumers > 0 {
 		plan.Lines.Say(act.Warn, "▲ Others consume this queue: each message goes to one of you.")
@@ -54,7 +53,7 @@ func (o *Operator) planTake(ctx context.Context, order act.Order) (*act.Plan, er
 		}
 		return r, err
 	}, takeReceipt)
-	return plan, nil
+	return nil
 }
 
 // limitLine says what a run that is cut costs in a queue that counts deliveries.
@@ -103,19 +102,18 @@ func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
 }
 
 // planPurgeBroker plans to have the broker delete what lies in the queue.
-func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Order) (*act.Plan, error) {
+func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Order, plan *act.Plan) error {
 	planned, err := o.readTake(ctx, triage.TakeOrder{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plan := &act.Plan{Title: fmt.Sprintf("Purge %s by the broker", planned.Queue), Word: "purge for good"}
+	plan.Title, plan.Word = fmt.Sprintf("Purge %s by the broker", planned.Queue), "purge for good"
 	plan.Lines.Say(act.Danger, "The broker deletes all that is ready, %d messages now, and what arrives meanwhile.", planned.Ready)
 	plan.Lines.Say(act.Danger, "No row is written. Nothing brings them back.")
 	plan.Lines.Say(act.Plain, "S takes them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
 	if planned.Ready <= triage.PurgeOffered {
-		plan.Nothing = fmt.Sprintf("%d messages lie there; the broker purges only more than %d: S takes them",
-			planned.Ready, triage.PurgeOffered)
-		return plan, nil
+		return nothing(fmt.Sprintf("%d messages lie there; the broker purges only more than %d: S takes them",
+			planned.Ready, triage.PurgeOffered))
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.BrokerPurge, error) {
 		r, err := withBroker(ctx, o, func(desk *triage.Triage) (*triage.BrokerPurge, error) {
@@ -131,7 +129,7 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Order) (*act.Plan,
 			Audits: audits(r.Audit),
 		}
 	})
-	return plan, nil
+	return nil
 }
 
 // errPurgeUnknown goes with an error of a purge.

@@ -10,17 +10,16 @@ import (
 )
 
 // planWorker plans an act on a worker.
-func (o *Operator) planWorker(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planWorker(ctx context.Context, order act.Order, plan *act.Plan) error {
 	asked := triage.WorkerOrder{Act: triage.WorkerAct(order.Kind.Verb()), Worker: strconv.FormatInt(order.Target.ID, 10)}
 	planned, err := o.triage.PlanWorker(ctx, asked)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	now := &planned.Now
-	plan := &act.Plan{Title: capital(order.Kind.Verb()) + " worker " + now.Name}
+	plan.Title = capital(order.Kind.Verb()) + " worker " + now.Name
 	if !planned.Changes {
-		plan.Nothing = "it " + planned.Says
-		return plan, nil
+		return nothing("it " + planned.Says)
 	}
 	plan.Lines.Say(act.Plain, "%s", sentence("it "+planned.Says))
 	plan.Lines.Say(act.Note, "%s", hasNow(now.Running, now.Unstarted))
@@ -46,7 +45,7 @@ func (o *Operator) planWorker(ctx context.Context, order act.Order) (*act.Plan, 
 			return desk.ActOnWorker(ctx, asked)
 		})
 	}, workerReceipt)
-	return plan, nil
+	return nil
 }
 
 // hasNow says what a worker has.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/attune-go/attune/core/attune"
@@ -16,16 +15,15 @@ import (
 )
 
 // planPause plans to have a workflow start nothing more, or go on.
-func (o *Operator) planPause(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planPause(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id, pauses := order.Target.ID, order.Kind == act.PauseWorkflow
-	plan := &act.Plan{Title: capital(order.Kind.Verb()) + " workflow " + strconv.FormatInt(id, 10)}
-	d, err := o.workflow(ctx, plan, id)
-	if err != nil || d == nil {
-		return plan, err
+	d, err := o.workflow(ctx, id)
+	if err != nil {
+		return err
 	}
 	menu := act.ForWorkflow(&d.Workflow)
-	if plan.Nothing = menu.Not(order.Kind); plan.Nothing != "" {
-		return plan, nil
+	if not := menu.Not(order.Kind); not != "" {
+		return nothing(not)
 	}
 	if pauses {
 		plan.Lines.Say(act.Plain, "%s  %s → paused", d.ActionRef, d.Status)
@@ -59,25 +57,19 @@ func (o *Operator) planPause(ctx context.Context, order act.Order) (*act.Plan, e
 			Partly: !r.Changed, Unchanged: !r.Changed,
 		}
 	})
-	return plan, nil
+	return nil
 }
 
-// workflow reads the workflow of a plan. Where there is none the plan says so, and
-// what is returned is nil.
-func (o *Operator) workflow(ctx context.Context, plan *act.Plan, id int64) (*monitor.WorkflowDetail, error) {
+// workflow reads a workflow; where there is none the error is nothing.
+func (o *Operator) workflow(ctx context.Context, id int64) (*monitor.WorkflowDetail, error) {
 	d, err := o.reader.Workflow(ctx, id)
-	none, isNone := errors.AsType[*monitor.NoWorkflowError](err)
-	switch {
-	case isNone:
-		plan.Nothing = none.Error()
-		return nil, nil //nolint:nilnil // the plan says what there is instead
-	case errors.Is(err, monitor.ErrNotFound):
-		plan.Nothing = "there is no such workflow"
-		return nil, nil //nolint:nilnil // as above
-	case err != nil:
-		return nil, err
+	if none, ok := errors.AsType[*monitor.NoWorkflowError](err); ok {
+		return nil, nothing(none.Error())
 	}
-	return d, nil
+	if errors.Is(err, monitor.ErrNotFound) {
+		return nil, nothing("there is no such workflow")
+	}
+	return d, err
 }
 
 // sayTasks says what becomes of the tasks that are on their way, and names those that
@@ -107,19 +99,18 @@ func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready 
 }
 
 // planCancelWorkflow plans to end a workflow.
-func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id := order.Target.ID
-	plan := &act.Plan{Title: "Cancel workflow " + strconv.FormatInt(id, 10)}
-	d, err := o.workflow(ctx, plan, id)
-	if err != nil || d == nil {
-		return plan, err
+	d, err := o.workflow(ctx, id)
+	if err != nil {
+		return err
 	}
 	planned, err := o.triage.PlanCancel(ctx, triage.CancelOrder{IDs: []int64{id}})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if sayCancelled(plan, planned); plan.Nothing != "" {
-		return plan, nil
+	if err := sayCancelled(plan, planned); err != nil {
+		return err
 	}
 	becomes := "what runs goes on to its end, what waits is cancelled"
 	if d.Cancellation == "cancel_running" {
@@ -133,7 +124,7 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order) (*ac
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
 		return o.triage.CancelWorkflow(ctx, id, reason)
 	}, cancelReceipt)
-	return plan, nil
+	return nil
 }
 
 // heardLine says whether a workflow waits for the repetition of a child.
@@ -157,16 +148,14 @@ func heardLine(d *monitor.WorkflowDetail, id int64) act.Line {
 }
 
 // planAnswer plans to answer a question with what was written into its form.
-func (o *Operator) planAnswer(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id := order.Target.ID
-	plan := &act.Plan{Title: "Answer inquiry " + strconv.FormatInt(id, 10)}
 	d, err := o.reader.Inquiry(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
-		plan.Nothing = "there is no such inquiry"
-		return plan, nil
+		return nothing("there is no such inquiry")
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	form := d.Form()
 	texts := map[string]string{}
@@ -182,7 +171,7 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order) (*act.Plan, 
 		}
 	}
 	if len(problems) > 0 && d.Open() {
-		return nil, invalid(problems)
+		return invalid(problems)
 	}
 	if len(problems) > 0 {
 		response = []byte("null") // it is refused for what has become of it
@@ -190,7 +179,7 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order) (*act.Plan, 
 	answer := triage.AnswerOrder{Inquiry: id, Response: response, As: strings.TrimSpace(order.Values[act.FieldAs])}
 	planned, err := o.triage.PlanAnswer(ctx, answer)
 	if err != nil {
-		return plan, refusal(plan, form, err)
+		return refusal(form, err)
 	}
 	plan.Lines.Say(act.Plain, "%s", planned.Prompt)
 	plan.Lines.Say(act.Plain, "")
@@ -210,7 +199,7 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order) (*act.Plan, 
 			Next: delivered(r.Sent), Audits: audits(r.Audit),
 		}
 	})
-	return plan, nil
+	return nil
 }
 
 // follows says what follows from an answer.
@@ -227,10 +216,9 @@ func follows(p *triage.AnswerPlan, d *monitor.InquiryDetail) string {
 
 // refusal tells of an answer that was refused: beside the field that it is about, or
 // as the reason why there is nothing to do.
-func refusal(plan *act.Plan, form *inquiry.AnswerForm, err error) error {
+func refusal(form *inquiry.AnswerForm, err error) error {
 	if errors.Is(err, triage.ErrNoInquiry) {
-		plan.Nothing = err.Error()
-		return nil
+		return nothing(err.Error())
 	}
 	refused, ok := errors.AsType[*triage.AnswerRefusedError](err)
 	switch {
@@ -241,8 +229,7 @@ func refusal(plan *act.Plan, form *inquiry.AnswerForm, err error) error {
 	case refused.Reason == triage.AnswerNotYours, refused.Reason == triage.AnswerUnknown:
 		return &act.InvalidError{Problems: map[string]string{act.FieldAs: refused.Text}}
 	default:
-		plan.Nothing = refused.Text
-		return nil
+		return nothing(refused.Text)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -63,7 +63,7 @@ func sentBefore(headers json.RawMessage) string {
 	case h.From != "":
 		return "it was sent again before, as dead letter " + h.From + ", and died again"
 	case h.By != "":
-		return act.Ordinal(max(1, h.Count)+1) + " time: sent again by " + h.By + " at " + dash(h.At) + ", died again"
+		return phrase.Ordinal(max(1, h.Count)+1) + " time: sent again by " + h.By + " at " + dash(h.At) + ", died again"
 	default:
 		return ""
 	}
