@@ -85,8 +85,10 @@ func ReadExecution(ctx context.Context, tx *store.Tx, id int64) (*Execution, err
 		return nil, fmt.Errorf("read execution %d: %w", id, err)
 	}
 	x := &Execution{
-		ID: r.ID, Status: r.Status, ActionRef: r.ActionRef, Attempt: int64(r.Attempt), WorkerID: r.Worker, Updated: r.Updated,
-		FinishedAt: r.FinishedAt, Reason: r.Reason, ActionGone: r.ActionGone, Parent: r.Parent, ParentStatus: r.ParentStatus,
+		ID: r.ID, Status: r.Status, ActionRef: r.ActionRef, Attempt: int64(r.Attempt), WorkerID: r.Worker,
+		Updated:    r.Updated,
+		FinishedAt: r.FinishedAt, Reason: r.Reason, ActionGone: r.ActionGone, Parent: r.Parent,
+		ParentStatus: r.ParentStatus,
 	}
 	attempt, err := tx.FindNewestAttempt(ctx, id)
 	if err != nil {
@@ -147,16 +149,19 @@ func Judge(f Facts) Verdict {
 	}
 	switch {
 	case f.Cut:
-		return Verdict{RequeueRefused, AdviseExport, "only the beginning of its body was kept, so it cannot be sent again"}
+		return Verdict{RequeueRefused, AdviseExport,
+			"only the beginning of its body was kept, so it cannot be sent again"}
 	case e.Exchange == "" || e.RoutingKey == "":
 		return Verdict{RequeueRefused, AdviseExport, "it does not say where it was sent to"}
 	case f.Unreadable != "":
-		return Verdict{RequeueSends, AdviseExport, "nobody can read it (" + f.Unreadable + "): sent again it dies again"}
+		return Verdict{RequeueSends, AdviseExport, "nobody can read it (" + f.Unreadable +
+			"): sent again it dies again"}
 	}
 	if over := overVerdict(e, f.Execution); over != "" {
 		return Verdict{RequeueSends, AdviseDiscard, over + ": sent again it changes nothing"}
 	}
-	return Verdict{RequeueSends, AdviseRequeue, fmt.Sprintf("it is sent again to %s with the key %s", e.Exchange, e.RoutingKey)}
+	return Verdict{RequeueSends, AdviseRequeue,
+		fmt.Sprintf("it is sent again to %s with the key %s", e.Exchange, e.RoutingKey)}
 }
 
 func decidedText(e *Entry) string {
@@ -176,17 +181,20 @@ func dispatchVerdict(e *Entry, x *Execution) Verdict {
 	case x == nil:
 		return Verdict{RequeueRefused, AdviseDiscard, fmt.Sprintf("execution %d does not exist any more", *e.Execution)}
 	case x.RepeatedBy != 0:
-		return Verdict{RequeueRefused, AdviseRetry, fmt.Sprintf("execution %d has been repeated already, by execution %d", x.ID, x.RepeatedBy)}
+		return Verdict{RequeueRefused, AdviseRetry,
+			fmt.Sprintf("execution %d has been repeated already, by execution %d", x.ID, x.RepeatedBy)}
 	case x.Status == string(attune.StatusScheduled) && e.Attempt != nil && *e.Attempt == x.Attempt:
 		return Verdict{RequeueRefused, AdviseWait, fmt.Sprintf(
 			"execution %d is still scheduled with this hand-over: it is moved or ended when scheduled_timeout has passed", x.ID)}
 	case !attune.Status(x.Status).Terminal():
-		return Verdict{RequeueRefused, AdviseDiscard, fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status)}
+		return Verdict{RequeueRefused, AdviseDiscard,
+			fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status)}
 	}
 	if why := x.Useless(); why != "" {
 		return Verdict{RequeueRepeats, AdviseDiscard, why}
 	}
-	return Verdict{RequeueRepeats, AdviseRequeue, fmt.Sprintf("execution %d ended as %s: it is repeated as a new execution", x.ID, x.Status)}
+	return Verdict{RequeueRepeats, AdviseRequeue,
+		fmt.Sprintf("execution %d ended as %s: it is repeated as a new execution", x.ID, x.Status)}
 }
 
 // Useless says why a repetition of an execution that has ended would be of no use; empty where it would be.
@@ -197,7 +205,8 @@ func (x *Execution) Useless() string {
 	case x.ActionGone:
 		return fmt.Sprintf("the action %s was deleted: a repetition cannot run", x.ActionRef)
 	case x.ParentStatus != "" && attune.Status(x.ParentStatus).Terminal():
-		return fmt.Sprintf("its parent, execution %d, has ended (%s): nobody waits for a repetition", *x.Parent, x.ParentStatus)
+		return fmt.Sprintf("its parent, execution %d, has ended (%s): nobody waits for a repetition", *x.Parent,
+			x.ParentStatus)
 	}
 	return ""
 }

@@ -93,28 +93,35 @@ type CancelPlan struct {
 
 // PlanCancel reads what a cancellation would do. Nothing is locked or written.
 func (t *Triage) PlanCancel(ctx context.Context, order CancelOrder) (*CancelPlan, error) {
-	plan := &CancelPlan{CancelOrder: order}
-	err := t.store.ReadTx(ctx, "plan a cancellation", func(ctx context.Context, tx *store.Tx) error {
-		plan.cancelled = cancelled{Executions: []CancelResult{}}
-		walk := cancellation.NewWalk(order.IDs, order.Tree)
-		walk.AsDefined = order.AsDefined
-		for {
-			page, err := walk.Next(ctx, tx.Queries)
-			if err != nil || len(page) == 0 {
-				return err
-			}
-			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelOrder(order), page)
-			if err != nil {
-				return err
-			}
-			plan.take(order, results)
-			walk.Again(&cancellation.Page{Results: results})
-		}
+	return snapshot(ctx, t, "plan a cancellation", func(ctx context.Context, tx *store.Tx) (*CancelPlan, error) {
+		planned := &CancelPlan{CancelOrder: order, cancelled: cancelled{Executions: []CancelResult{}}}
+		_, err := order.walk(ctx, tx.Queries, func(ids []int64) (*cancellation.Page, error) {
+			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelOrder(order), ids)
+			planned.take(order, results)
+			return &cancellation.Page{Results: results}, err
+		})
+		return planned, err
 	})
-	if err != nil {
-		return nil, err
+}
+
+// walk does something to the executions of an order, a page at a time, parents before their children. It returns
+// those that were changed under every try.
+func (o CancelOrder) walk(
+	ctx context.Context, queries *store.Queries, do func(ids []int64) (*cancellation.Page, error),
+) (stuck []int64, err error) {
+	walk := cancellation.NewWalk(o.IDs, o.Tree)
+	walk.AsDefined = o.AsDefined
+	for {
+		ids, err := walk.Next(ctx, queries)
+		if err != nil || len(ids) == 0 {
+			return walk.Stuck, err
+		}
+		page, err := do(ids)
+		if err != nil {
+			return nil, err
+		}
+		walk.Again(page)
 	}
-	return plan, nil
 }
 
 func (t *Triage) cancelOrder(order CancelOrder) cancellation.Order {
@@ -141,7 +148,10 @@ type CancelReceipt struct {
 // then, and the same again goes on.
 func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, error) {
 	began := time.Now()
-	receipt := &CancelReceipt{CancelOrder: plan.CancelOrder, cancelled: cancelled{Executions: []CancelResult{}}, Outcome: outcomeRunning}
+	receipt := &CancelReceipt{
+		CancelOrder: plan.CancelOrder, cancelled: cancelled{Executions: []CancelResult{}},
+		Outcome: outcomeRunning,
+	}
 	err := t.cancelPages(ctx, receipt)
 	receipt.Seconds = time.Since(began).Seconds()
 	slices.SortFunc(receipt.Executions, func(a, b CancelResult) int { return int(a.ID - b.ID) })
@@ -152,24 +162,18 @@ func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, 
 }
 
 func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
-	walk := cancellation.NewWalk(receipt.IDs, receipt.Tree)
-	walk.AsDefined = receipt.AsDefined
-	for {
-		ids, err := walk.Next(ctx, t.store.Queries)
-		if err != nil {
-			return err
-		}
-		if len(ids) == 0 {
-			break
-		}
+	stuck, err := receipt.walk(ctx, t.store.Queries, func(ids []int64) (*cancellation.Page, error) {
 		page, err := t.cancelExecutions(ctx, ids, receipt)
 		if err != nil {
-			return fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
+			return nil, fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
 		}
-		walk.Again(page)
 		progress(ctx, receipt.Acted()+receipt.Ended, 0)
+		return page, nil
+	})
+	if err != nil {
+		return err
 	}
-	for _, id := range walk.Stuck {
+	for _, id := range stuck {
 		receipt.take(receipt.CancelOrder, []CancelResult{{ID: id, Outcome: CancelMoving}})
 	}
 	return nil
@@ -177,7 +181,9 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 
 // cancelExecutions runs one page. A row that somebody else changed between its
 // lock and its write takes the page back, and it is decided anew.
-func (t *Triage) cancelExecutions(ctx context.Context, ids []int64, receipt *CancelReceipt) (page *cancellation.Page, err error) {
+func (t *Triage) cancelExecutions(
+	ctx context.Context, ids []int64, receipt *CancelReceipt,
+) (page *cancellation.Page, err error) {
 	err = t.decide(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
 		after := *receipt
 		after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)
@@ -201,7 +207,8 @@ func (r *CancelReceipt) audit(failure error) audit {
 		of.id = r.IDs[0]
 	}
 	return audit{
-		action: "execution.cancel", of: of, reason: r.Reason, request: r, outcome: r.Outcome, failure: failureOf(failure),
+		action: "execution.cancel", of: of, reason: r.Reason, request: r, outcome: r.Outcome,
+		failure: failureOf(failure),
 	}
 }
 
@@ -222,11 +229,4 @@ func (o CancelOrder) target() string {
 		text += " with all below"
 	}
 	return text
-}
-
-// As is the same triage for another operator, such as the one behind a request.
-func (t *Triage) As(actor string) *Triage {
-	other := *t
-	other.cfg.Actor = actor
-	return &other
 }

@@ -42,26 +42,22 @@ type ClearPlan struct {
 // PlanClear counts who waits. Nothing is locked or written; who comes after it
 // is not in the plan.
 func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, error) {
-	var clearing *admission.Clearing
-	err := t.read(ctx, "plan a clearing", func(ctx context.Context, tx *store.Tx) error {
+	return snapshot(ctx, t, "plan a clearing", func(ctx context.Context, tx *store.Tx) (*ClearPlan, error) {
 		target, err := t.target(ctx, tx.Queries, order.Target)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		clearing, err = admission.PlanClearing(ctx, tx, target, order.OlderThan, order.Only)
-		return err
+		clearing, err := admission.PlanClearing(ctx, tx, target, order.OlderThan, order.Only)
+		if err != nil {
+			return nil, err
+		}
+		return &ClearPlan{
+			Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
+			OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting,
+			Queues:   append([]Line{}, clearing.Lines...),
+			clearing: clearing,
+		}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	plan := &ClearPlan{
-		Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
-		OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting, Queues: clearing.Lines, clearing: clearing,
-	}
-	if plan.Queues == nil {
-		plan.Queues = []Line{}
-	}
-	return plan, nil
 }
 
 // ClearReceipt is what a clearing has done. Planned is Cancelled, AlreadyGone
@@ -114,7 +110,9 @@ func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *Clear
 
 // clearPage runs one page. A row that somebody else changed between its lock
 // and its write takes the page back, and it is decided anew.
-func (t *Triage) clearPage(ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
+func (t *Triage) clearPage(
+	ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt,
+) error {
 	return t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
 		after := *receipt
 		after.Rows = slices.Clone(receipt.Rows)
@@ -123,7 +121,9 @@ func (t *Triage) clearPage(ctx context.Context, plan *ClearPlan, page admission.
 	})
 }
 
-func (t *Triage) cancel(ctx context.Context, tx *store.Tx, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
+func (t *Triage) cancel(
+	ctx context.Context, tx *store.Tx, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt,
+) error {
 	cleared, err := admission.CancelPage(ctx, tx, page, admission.ClearingTerms{
 		Result: t.cancelledResult, StaleAfter: t.cfg.HeartbeatStaleAfter, WithoutStats: t.cfg.WithoutStats,
 	})
@@ -176,7 +176,9 @@ func clearAudit(plan *ClearPlan, receipt *ClearReceipt, failure error) audit {
 
 // closeClear writes the end into the audit, and nudges what waits on behind
 // those who were cleared away: it may be somebody else's turn now.
-func (t *Triage) closeClear(ctx context.Context, tx *store.Tx, plan *ClearPlan, receipt *ClearReceipt, failure error) error {
+func (t *Triage) closeClear(
+	ctx context.Context, tx *store.Tx, plan *ClearPlan, receipt *ClearReceipt, failure error,
+) error {
 	after := *receipt
 	after.Rows = slices.Clone(receipt.Rows)
 	if receipt.Cancelled > 0 {

@@ -60,39 +60,35 @@ func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (
 }
 
 func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bool) (*RequeueReceipt, error) {
-	var receipt *RequeueReceipt
-	err := t.act(ctx, fmt.Sprintf("requeue dead letter %d", id), func(ctx context.Context, tx *store.Tx) error {
-		resent, err := deadletter.Requeue(ctx, tx, id, t.cfg.Actor, reason)
-		if err != nil {
-			return err
-		}
-		receipt = &RequeueReceipt{Letter: id, Reason: reason}
-		if resent.NewAttempt {
-			if err := useful(ctx, tx, resent.Execution); err != nil && !anyway {
-				return err
+	return commit(ctx, t, fmt.Sprintf("requeue dead letter %d", id),
+		func(ctx context.Context, tx *store.Tx) (*RequeueReceipt, error) {
+			resent, err := deadletter.Requeue(ctx, tx, id, t.cfg.Actor, reason)
+			if err != nil {
+				return nil, err
 			}
-			if receipt.Repeated, err = t.repeat(ctx, tx, resent.Execution, reason); err != nil {
-				return err
+			receipt := &RequeueReceipt{Letter: id, Reason: reason}
+			if resent.NewAttempt {
+				if err := useful(ctx, tx, resent.Execution); err != nil && !anyway {
+					return nil, err
+				}
+				if receipt.Repeated, err = t.repeat(ctx, tx, resent.Execution, reason); err != nil {
+					return nil, err
+				}
+				receipt.Sent = receipt.Repeated.Sent
+				receipt.Repeated.Sent = Sent{}
+			} else {
+				receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
+				for _, m := range resent.Messages {
+					receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
+				}
+				if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
+					return nil, err
+				}
 			}
-			receipt.Sent = receipt.Repeated.Sent
-			receipt.Repeated.Sent = Sent{}
-		} else {
-			receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
-			for _, m := range resent.Messages {
-				receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
-			}
-			if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
-				return err
-			}
-		}
-		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
-			action: "dead_letter.requeue", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+			return receipt, t.record(ctx, tx.Queries, &receipt.Audit, audit{
+				action: "dead_letter.requeue", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+			})
 		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return receipt, nil
 }
 
 // useful refuses a repetition that would be of no use by the verdict on dead letters. Whether it can be made at
@@ -119,20 +115,16 @@ type DiscardReceipt struct {
 // keeps everything. Errors besides those of the database: ErrNoLetter and a
 // *DecidedError.
 func (t *Triage) Discard(ctx context.Context, id int64, reason string) (*DiscardReceipt, error) {
-	var receipt *DiscardReceipt
-	err := t.act(ctx, fmt.Sprintf("discard dead letter %d", id), func(ctx context.Context, tx *store.Tx) error {
-		if err := deadletter.Discard(ctx, tx, id, t.cfg.Actor, reason); err != nil {
-			return err
-		}
-		receipt = &DiscardReceipt{Letter: id, Reason: reason}
-		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
-			action: "dead_letter.discard", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+	return commit(ctx, t, fmt.Sprintf("discard dead letter %d", id),
+		func(ctx context.Context, tx *store.Tx) (*DiscardReceipt, error) {
+			if err := deadletter.Discard(ctx, tx, id, t.cfg.Actor, reason); err != nil {
+				return nil, err
+			}
+			receipt := &DiscardReceipt{Letter: id, Reason: reason}
+			return receipt, t.record(ctx, tx.Queries, &receipt.Audit, audit{
+				action: "dead_letter.discard", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+			})
 		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return receipt, nil
 }
 
 func letterOf(id int64) subject {

@@ -61,54 +61,54 @@ type DiscardPlan struct {
 
 // PlanDiscard freezes which letters wait and match. Nothing is locked or written.
 func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardPlan, error) {
-	return t.planDiscard(ctx, order, func(ctx context.Context, tx *store.Tx) (rows []store.PlanLetterDiscardRow, err error) {
-		worker := int64(0)
-		if order.Worker != "" {
-			if worker, err = monitor.ResolveWorker(ctx, tx, order.Worker); err != nil || worker == 0 {
-				return nil, err
+	return t.planDiscard(ctx, order,
+		func(ctx context.Context, tx *store.Tx) (rows []store.PlanLetterDiscardRow, err error) {
+			worker := int64(0)
+			if order.Worker != "" {
+				if worker, err = monitor.ResolveWorker(ctx, tx, order.Worker); err != nil || worker == 0 {
+					return nil, err
+				}
 			}
-		}
-		return tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
-			Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false), Worker: worker,
-			MessageType: order.Type, NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
+			return tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
+				Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false),
+				Worker:      worker,
+				MessageType: order.Type, NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(),
+				Bound: MaxDiscard + 1,
+			})
 		})
-	})
 }
 
 // PlanDiscardOf freezes the letters with these ids, as far as they wait, for DiscardMany,
 // which takes MaxDiscard of them at most.
 func (t *Triage) PlanDiscardOf(ctx context.Context, ids []int64) (*DiscardPlan, error) {
-	return t.planDiscard(ctx, DiscardOrder{}, func(ctx context.Context, tx *store.Tx) ([]store.PlanLetterDiscardRow, error) {
-		rows, err := tx.PlanLetterDiscardOf(ctx, ids)
-		list := make([]store.PlanLetterDiscardRow, len(rows))
-		for i, row := range rows {
-			list[i] = store.PlanLetterDiscardRow(row)
-		}
-		return list, err
-	})
+	return t.planDiscard(ctx, DiscardOrder{},
+		func(ctx context.Context, tx *store.Tx) ([]store.PlanLetterDiscardRow, error) {
+			rows, err := tx.PlanLetterDiscardOf(ctx, ids)
+			list := make([]store.PlanLetterDiscardRow, len(rows))
+			for i, row := range rows {
+				list[i] = store.PlanLetterDiscardRow(row)
+			}
+			return list, err
+		})
 }
 
 func (t *Triage) planDiscard(
-	ctx context.Context, order DiscardOrder, find func(context.Context, *store.Tx) ([]store.PlanLetterDiscardRow, error),
+	ctx context.Context, order DiscardOrder,
+	find func(context.Context, *store.Tx) ([]store.PlanLetterDiscardRow, error),
 ) (*DiscardPlan, error) {
-	plan := &DiscardPlan{DiscardOrder: order, Groups: []DiscardGroup{}}
-	err := t.store.ReadTx(ctx, "plan a discard", func(ctx context.Context, tx *store.Tx) error {
+	return snapshot(ctx, t, "plan a discard", func(ctx context.Context, tx *store.Tx) (*DiscardPlan, error) {
 		now, err := tx.ControlNow(ctx)
 		if err != nil {
-			return fmt.Errorf("read the clock: %w", err)
+			return nil, fmt.Errorf("read the clock: %w", err)
 		}
-		plan.At = now
 		rows, err := find(ctx, tx)
 		if err != nil {
-			return fmt.Errorf("find dead letters to discard: %w", err)
+			return nil, fmt.Errorf("find dead letters to discard: %w", err)
 		}
-		plan.fill(rows)
-		return nil
+		planned := &DiscardPlan{DiscardOrder: order, At: now, Groups: []DiscardGroup{}}
+		planned.fill(rows)
+		return planned, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return plan, nil
 }
 
 // IDs are the letters of a plan, the oldest first.

@@ -96,34 +96,32 @@ func (t *Triage) PlanAnswer(ctx context.Context, order AnswerOrder) (*AnswerPlan
 // of one commit. Errors besides those of the database: ErrNoInquiry and
 // *AnswerRefusedError.
 func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt, error) {
-	var receipt *AnswerReceipt
-	err := t.act(ctx, fmt.Sprintf("answer inquiry %d", order.Inquiry), func(ctx context.Context, tx *store.Tx) error {
+	name := fmt.Sprintf("answer inquiry %d", order.Inquiry)
+	return commit(ctx, t, name, func(ctx context.Context, tx *store.Tx) (*AnswerReceipt, error) {
 		done, err := inquiry.Respond(ctx, tx, t.answer(order))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		receipt = &AnswerReceipt{AnswerPlan: *planOf(order, done), At: done.At}
+		receipt := &AnswerReceipt{AnswerPlan: *planOf(order, done), At: done.At}
 		of := subject{kind: "inquiry", id: order.Inquiry, name: fmt.Sprintf("inquiry %d", order.Inquiry)}
 		a := audit{action: "inquiry.respond", of: of, reason: order.Note, request: receipt, outcome: outcomeDone}
 		if err := t.record(ctx, tx.Queries, &receipt.Audit, a); err != nil {
-			return err
+			return nil, err
 		}
-		return t.send(ctx, tx, done.Messages, &receipt.Sent)
+		return receipt, t.send(ctx, tx, done.Messages, &receipt.Sent)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return receipt, nil
 }
 
 func (t *Triage) answer(order AnswerOrder) inquiry.Answer {
 	return inquiry.Answer{
-		Inquiry: order.Inquiry, Response: order.Response, As: order.As, By: t.cfg.Actor, Source: t.cfg.Source, Keys: t.keys,
+		Inquiry: order.Inquiry, Response: order.Response, As: order.As, By: t.cfg.Actor, Source: t.cfg.Source,
+		Keys: t.keys,
 	}
 }
 
 func planOf(order AnswerOrder, done *inquiry.Answered) *AnswerPlan {
 	return &AnswerPlan{
-		AnswerOrder: order, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt, Public: done.Response, Completes: done.Completed,
+		AnswerOrder: order, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt,
+		Public: done.Response, Completes: done.Completed,
 	}
 }

@@ -75,7 +75,8 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 		return nil, err
 	}
 	rows, err := tx.RepeatExecutions(ctx, store.RepeatExecutionsParams{
-		Failed: []int64{id}, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0}, RequestedBy: &t.cfg.Actor,
+		Failed: []int64{id}, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0},
+		RequestedBy: &t.cfg.Actor,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the repetition: %w", err)
@@ -84,7 +85,8 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 		return nil, errors.Join(retriable(ctx, tx, id), errNothingMade)
 	}
 	receipt := &RetryReceipt{
-		Failed: id, Execution: rows[0].ID, Attempt: int(rows[0].RetryCount) + 1, ActionRef: rows[0].ActionRef, Reason: reason,
+		Failed: id, Execution: rows[0].ID, Attempt: int(rows[0].RetryCount) + 1, ActionRef: rows[0].ActionRef,
+		Reason: reason,
 	}
 	if rows[0].OriginalExecution != nil {
 		receipt.Original = *rows[0].OriginalExecution

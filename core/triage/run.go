@@ -157,7 +157,8 @@ func (t *Triage) holder() string { return t.cfg.Source + " " + t.cfg.Actor }
 
 // refusals are the errors that refuse an act for what its target is by now.
 var refusals = []error{
-	ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded, ErrNoWorker, ErrNoWorkflow, ErrNoInquiry,
+	ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded, ErrNoWorker, ErrNoWorkflow,
+	ErrNoInquiry,
 }
 
 // Refused reports whether an error refuses an act for what its target is by now: it was changed meanwhile, or

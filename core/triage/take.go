@@ -99,7 +99,10 @@ func (t *Triage) PlanTake(ctx context.Context, order TakeOrder) (*TakePlan, erro
 	if !state.Exists {
 		return nil, fmt.Errorf("%w: %s", ErrQueueMissing, order.Queue)
 	}
-	plan := &TakePlan{TakeOrder: order, Op: uuid.NewString(), Ready: state.Ready, Consumers: state.Consumers, Bound: state.Ready}
+	plan := &TakePlan{
+		TakeOrder: order, Op: uuid.NewString(), Ready: state.Ready, Consumers: state.Consumers,
+		Bound: state.Ready,
+	}
 	if order.First > 0 {
 		plan.Bound = min(plan.Bound, order.First)
 	}
@@ -230,15 +233,16 @@ func (r *take) pace(ctx context.Context) {
 // page writes messages and their counts, and acknowledges them.
 func (r *take) page(ctx context.Context, page []broker.Delivery) error {
 	taking := deadletter.Taking{Queue: r.plan.Queue, By: r.cfg.Actor, Note: r.plan.Note, Op: r.plan.Op}
-	_, err := deadletter.Take(ctx, r.store, page, taking, func(ctx context.Context, tx *store.Tx, taken deadletter.Taken) error {
-		after := *r.receipt
-		after.add(taken, r.plan.Match)
-		if err := r.audit(ctx, tx, &after, nil); err != nil {
-			return err
-		}
-		tx.AfterCommit(func() { *r.receipt = after })
-		return nil
-	})
+	_, err := deadletter.Take(ctx, r.store, page, taking,
+		func(ctx context.Context, tx *store.Tx, taken deadletter.Taken) error {
+			after := *r.receipt
+			after.add(taken, r.plan.Match)
+			if err := r.audit(ctx, tx, &after, nil); err != nil {
+				return err
+			}
+			tx.AfterCommit(func() { *r.receipt = after })
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -298,7 +302,8 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 		receipt.After = state.Ready
 	}
 	// What is not written here is written as running, with the counts of the last page.
-	_ = r.store.Tx(ctx, "end a take", func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
+	_ = r.store.Tx(ctx, "end a take",
+		func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
 }
 
 // BrokerPurge is what purging a queue by the broker would remove, and after it has
@@ -322,7 +327,8 @@ func (t *Triage) PurgeBroker(ctx context.Context, queue, reason string) (*Broker
 	}
 	p := &BrokerPurge{Queue: plan.Queue, Before: plan.Ready, After: -1}
 	if p.Before <= PurgeOffered {
-		return nil, fmt.Errorf("%d messages lie in %s; the broker purges only more than %d: take them", p.Before, p.Queue, PurgeOffered)
+		return nil, fmt.Errorf("%d messages lie in %s; the broker purges only more than %d: take them", p.Before,
+			p.Queue, PurgeOffered)
 	}
 	a := audit{action: "dead_letter.purge-broker", of: manyLetters, reason: reason, outcome: outcomeRunning, request: p}
 	if err := t.record(ctx, t.store.Queries, &p.Audit, a); err != nil {

@@ -83,6 +83,13 @@ func New(cfg Config, st *store.Store, relay Relay) *Triage {
 	return &Triage{cfg: cfg.withDefaults(), store: st, relay: relay}
 }
 
+// As is the same triage for another operator, such as the one behind a request.
+func (t *Triage) As(actor string) *Triage {
+	other := *t
+	other.cfg.Actor = actor
+	return &other
+}
+
 // Target names what an act is about.
 type Target struct {
 	Action string `json:"action"`
@@ -233,9 +240,32 @@ func (t *Triage) act(ctx context.Context, name string, fn txFunc) error {
 	return plain(err)
 }
 
-// read is the transaction of a plan, which changes nothing. Its errors are as those of act.
-func (t *Triage) read(ctx context.Context, name string, fn txFunc) error {
-	return plain(t.store.ReadTx(ctx, name, fn))
+// commit is act for what returns a receipt.
+func commit[R any](
+	ctx context.Context, t *Triage, name string, fn func(ctx context.Context, tx *store.Tx) (*R, error),
+) (done *R, err error) {
+	err = t.act(ctx, name, func(ctx context.Context, tx *store.Tx) error {
+		done, err = fn(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// snapshot reads a plan, which changes nothing. Its errors are as those of act.
+func snapshot[P any](
+	ctx context.Context, t *Triage, name string, fn func(ctx context.Context, tx *store.Tx) (*P, error),
+) (planned *P, err error) {
+	err = t.store.ReadTx(ctx, name, func(ctx context.Context, tx *store.Tx) error {
+		planned, err = fn(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return nil, plain(err)
+	}
+	return planned, nil
 }
 
 // plain is an error of a transaction, without what was being done where it is a refusal.

@@ -56,70 +56,118 @@ type flag struct{ name, field string }
 
 var kinds = map[Kind]told{
 	RetryExecution: {
-		"r", "retry", "repeat it as a new execution", "repeat those that have ended as new executions", "execution retry", "--reason", nil,
+		key: "r", label: "retry", help: "repeat it as a new execution",
+		many: "repeat those that have ended as new executions", command: "execution retry", reason: "--reason",
 	},
 	CancelExecution: {
-		"c", "cancel", "end it, or ask its worker to stop it", "end them, or ask their workers to stop them", "execution cancel", "--reason", nil,
+		key: "c", label: "cancel", help: "end it, or ask its worker to stop it",
+		many: "end them, or ask their workers to stop them", command: "execution cancel", reason: "--reason",
 	},
-	CancelTree: {"t", "cancel tree", "and everything that it has started", "", "execution cancel", "--reason", []flag{{"--tree", ""}}},
+	CancelTree: {
+		key: "t", label: "cancel tree", help: "and everything that it has started", command: "execution cancel",
+		reason: "--reason", flags: []flag{{name: "--tree"}},
+	},
 
 	PauseQueue: {
-		"p", "pause", "admit nothing until it is resumed", "admit nothing until they are resumed", "queue pause", "--reason", nil,
+		key: "p", label: "pause", help: "admit nothing until it is resumed",
+		many: "admit nothing until they are resumed", command: "queue pause", reason: "--reason",
 	},
-	ResumeQueue: {"u", "resume", "admit again, in the same order", "admit again, in the same order", "queue resume", "", nil},
-	LimitQueue:  {"l", "limit", "another limit than the policy's", "", "queue limit", "", []flag{{"", FieldLimit}}},
-	ResetQueue:  {"o", "reset limit", "the policy's limit again", "", "queue limit", "", []flag{{"--reset", ""}}},
-	RepairQueue: {"f", "repair", "recount slots and fix wrong counters", "", "queue repair", "", nil},
-	ClearQueue:  {"c", "clear", "cancel its waiting executions", "", "queue clear", "", []flag{{"--older-than", FieldOlderThan}}},
+	ResumeQueue: {
+		key: "u", label: "resume", help: "admit again, in the same order", many: "admit again, in the same order",
+		command: "queue resume",
+	},
+	LimitQueue: {
+		key: "l", label: "limit", help: "another limit than the policy's", command: "queue limit",
+		flags: []flag{{field: FieldLimit}},
+	},
+	ResetQueue: {
+		key: "o", label: "reset limit", help: "the policy's limit again", command: "queue limit",
+		flags: []flag{{name: "--reset"}},
+	},
+	RepairQueue: {
+		key: "f", label: "repair", help: "recount slots and fix wrong counters", command: "queue repair",
+	},
+	ClearQueue: {
+		key: "c", label: "clear", help: "cancel its waiting executions", command: "queue clear",
+		flags: []flag{{name: "--older-than", field: FieldOlderThan}},
+	},
 
-	CordonWorker:   {"c", "cordon", "give it nothing new", "give them nothing new", "workers cordon", "--reason", nil},
-	UncordonWorker: {"u", "uncordon", "give it work again", "give them work again", "workers uncordon", "--reason", nil},
-	DrainWorker: {
-		"d", "drain", "give it nothing new, let it end what it runs", "give them nothing new, let them end what they run",
-		"workers drain", "--reason", nil,
+	CordonWorker: {
+		key: "c", label: "cordon", help: "give it nothing new", many: "give them nothing new",
+		command: "workers cordon", reason: "--reason",
 	},
-	ForgetWorker: {"f", "forget", "remove the row of a worker that is gone", "", "workers forget", "--reason", nil},
+	UncordonWorker: {
+		key: "u", label: "uncordon", help: "give it work again", many: "give them work again",
+		command: "workers uncordon", reason: "--reason",
+	},
+	DrainWorker: {
+		key: "d", label: "drain", help: "give it nothing new, let it end what it runs",
+		many: "give them nothing new, let them end what they run", command: "workers drain", reason: "--reason",
+	},
+	ForgetWorker: {
+		key: "f", label: "forget", help: "remove the row of a worker that is gone", command: "workers forget",
+		reason: "--reason",
+	},
 
 	PauseWorkflow: {
-		"p", "pause", "start nothing more until it is resumed", "start nothing more in them until they are resumed",
-		"workflow pause", "--reason", nil,
+		key: "p", label: "pause", help: "start nothing more until it is resumed",
+		many: "start nothing more in them until they are resumed", command: "workflow pause", reason: "--reason",
 	},
-	ResumeWorkflow: {"u", "resume", "go on", "go on", "workflow resume", "--reason", nil},
+	ResumeWorkflow: {
+		key: "u", label: "resume", help: "go on", many: "go on", command: "workflow resume", reason: "--reason",
+	},
 	RetryWorkflow: {
-		"r", "begin anew", "all of it, as a new execution", "those that have ended, all of each, as new executions",
-		"execution retry", "--reason", nil,
+		key: "r", label: "begin anew", help: "all of it, as a new execution",
+		many: "those that have ended, all of each, as new executions", command: "execution retry", reason: "--reason",
 	},
 	CancelWorkflow: {
-		"c", "cancel", "start nothing more and end it", "start nothing more in them and end them", "workflow cancel", "--reason", nil,
+		key: "c", label: "cancel", help: "start nothing more and end it",
+		many: "start nothing more in them and end them", command: "workflow cancel", reason: "--reason",
 	},
-	RetryTask: {"r", "retry", "repeat it as a new execution", "", "execution retry", "--reason", nil},
+	RetryTask: {
+		key: "r", label: "retry", help: "repeat it as a new execution", command: "execution retry",
+		reason: "--reason",
+	},
 	// The command asks for the answer itself, since some are secret.
 	AnswerInquiry: {
-		"a", "answer", "the first answer counts", "those for which it fits; the first answer counts", "inquiry respond", "",
-		[]flag{{"--as", FieldAs}},
+		key: "a", label: "answer", help: "the first answer counts",
+		many: "those for which it fits; the first answer counts", command: "inquiry respond",
+		flags: []flag{{name: "--as", field: FieldAs}},
 	},
 
 	RequeueLetter: {
-		"r", "requeue", "try again what it was about", "try again what they were about", "dlq requeue", "--reason", nil,
+		key: "r", label: "requeue", help: "try again what it was about", many: "try again what they were about",
+		command: "dlq requeue", reason: "--reason",
 	},
 	DiscardLetter: {
-		"d", "discard", "nothing is done about it; the ledger keeps it", "nothing is done about them; the ledger keeps them",
-		"dlq discard", "--reason", nil,
+		key: "d", label: "discard", help: "nothing is done about it; the ledger keeps it",
+		many: "nothing is done about them; the ledger keeps them", command: "dlq discard", reason: "--reason",
 	},
-	SendLetters: {"m", "send", "its message to another exchange or queue", "their messages to another exchange or queue", "", "", nil},
-	UndoLetters: {"u", "reopen", "what was discarded waits again", "what was discarded waits again", "", "", nil},
+	SendLetters: {
+		key: "m", label: "send", help: "its message to another exchange or queue",
+		many: "their messages to another exchange or queue",
+	},
+	UndoLetters: {
+		key: "u", label: "reopen", help: "what was discarded waits again", many: "what was discarded waits again",
+	},
 	ReturnLetters: {
-		"b", "put back", "its message to the queue it was taken from", "their messages to the queues they were taken from", "", "", nil,
+		key: "b", label: "put back", help: "its message to the queue it was taken from",
+		many: "their messages to the queues they were taken from",
 	},
 	DiscardAllLetters: {
-		"p", "discard all", "all that wait and match", "", "dlq discard-all", "--note", // in which reason is why they died
-		[]flag{{"--reason", FieldReason}, {"--action", FieldAction}, {"--worker", FieldWorker}, {"--older-than", FieldOlderThan}},
+		key: "p", label: "discard all", help: "all that wait and match", command: "dlq discard-all", reason: "--note",
+		flags: []flag{ // in which the reason is why they died
+			{name: "--reason", field: FieldReason}, {name: "--action", field: FieldAction},
+			{name: "--worker", field: FieldWorker}, {name: "--older-than", field: FieldOlderThan},
+		},
 	},
 	TakeLetters: {
-		"s", "take", "messages from the broker into the ledger", "", "dlq take", "--note",
-		[]flag{{"--queue", FieldQueue}, {"--first", FieldFirst}},
+		key: "s", label: "take", help: "messages from the broker into the ledger", command: "dlq take",
+		reason: "--note", flags: []flag{{name: "--queue", field: FieldQueue}, {name: "--first", field: FieldFirst}},
 	},
-	PurgeBroker: {"x", "purge", "the broker deletes all messages of the queue; nothing brings them back", "", "", "", nil},
+	PurgeBroker: {
+		key: "x", label: "purge", help: "the broker deletes all messages of the queue; nothing brings them back",
+	},
 }
 
 // Of is what the kind acts upon: execution, queue, worker and so on.

@@ -70,7 +70,10 @@ func ForExecution(x *monitor.Execution) Menu {
 		cancel = "its worker was asked to stop it already"
 	}
 	return Menu{
-		Target: Target{Name: "execution " + strconv.FormatInt(x.ID, 10) + " " + x.ActionRef, Ref: x.ActionRef, ID: x.ID, Action: x.ActionRef},
+		Target: Target{
+			Name: "execution " + strconv.FormatInt(x.ID, 10) + " " + x.ActionRef, Ref: x.ActionRef,
+			ID: x.ID, Action: x.ActionRef,
+		},
 		// Of an execution that has ended, what it has started may still run.
 		Items: []Item{item(RetryExecution, retry), item(CancelExecution, cancel), item(CancelTree, "")},
 	}
@@ -111,7 +114,8 @@ func ForQueue(q *monitor.Queue) Menu {
 			item(ResetQueue, reset),
 			item(RepairQueue, "").touching("all queues of " + q.ActionRef),
 			item(ClearQueue, empty, Field{
-				Name: FieldOlderThan, Label: "waiting longer than", Hint: "such as 10m or 2h; empty: all", Check: checkOlderThan,
+				Name: FieldOlderThan, Label: "waiting longer than", Hint: "such as 10m or 2h; empty: all",
+				Check: checkOlderThan,
 			}).touching("the waiting executions of queue " + name),
 		},
 	}
@@ -139,7 +143,8 @@ func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu 
 	return Menu{
 		Target: Target{Name: "worker " + w.Name, Ref: w.Name, ID: w.ID},
 		Items: []Item{
-			item(CordonWorker, cordon), item(UncordonWorker, uncordon), item(DrainWorker, drain), item(ForgetWorker, forget),
+			item(CordonWorker, cordon), item(UncordonWorker, uncordon), item(DrainWorker, drain),
+			item(ForgetWorker, forget),
 		},
 	}
 }
@@ -153,14 +158,16 @@ func ForWorkflow(w *monitor.Workflow) Menu {
 	case w.Paused:
 		pause = "it is paused already"
 	case w.PausedAbove != 0:
-		resume = "it is paused with workflow " + strconv.FormatInt(w.PausedAbove, 10) + " above it, and goes on with that"
+		resume = "it is paused with workflow " + strconv.FormatInt(w.PausedAbove, 10) +
+			" above it, and goes on with that"
 	default:
 		resume = "it is not paused"
 	}
 	return Menu{
 		Target: Target{Name: "workflow " + strconv.FormatInt(w.Execution, 10) + " " + w.ActionRef, ID: w.Execution},
 		Items: []Item{
-			item(PauseWorkflow, pause), item(ResumeWorkflow, resume), item(RetryWorkflow, running), item(CancelWorkflow, over),
+			item(PauseWorkflow, pause), item(ResumeWorkflow, resume), item(RetryWorkflow, running),
+			item(CancelWorkflow, over),
 			item(CancelTree, ""),
 		},
 	}
@@ -227,13 +234,17 @@ func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
 	menu := ForNoLetter(depth)
 	menu.Target = Target{Name: "dead letter " + strconv.FormatInt(l.ID, 10), ID: l.ID}
 	menu.Items = append([]Item{
-		item(RequeueLetter, ""), item(DiscardLetter, decided), item(SendLetters, decided, sendFields()...), item(UndoLetters, open),
+		item(RequeueLetter, ""), item(DiscardLetter, decided), item(SendLetters, decided, sendFields()...),
+		item(UndoLetters, open),
 		item(ReturnLetters, taken),
 		item(DiscardAllLetters, "",
 			Field{Name: FieldReason, Label: "died because", Value: l.Reason, Hint: "expired, rejected …; empty: any"},
 			Field{Name: FieldAction, Label: "action", Hint: "a star stands for anything; empty: any"},
 			Field{Name: FieldWorker, Label: "worker", Hint: "its id or name; empty: any"},
-			Field{Name: FieldOlderThan, Label: "older than", Hint: "such as 10m or 2h; empty: any", Check: checkOlderThan},
+			Field{
+				Name: FieldOlderThan, Label: "older than", Hint: "such as 10m or 2h; empty: any",
+				Check: checkOlderThan,
+			},
 		).touching("waiting dead letters that match"),
 	}, menu.Items...)
 	return menu
@@ -248,7 +259,8 @@ func ForNoLetter(depth int64) Menu {
 	}
 	take := item(TakeLetters, "",
 		Field{
-			Name: FieldQueue, Label: "from the queue", Value: monitor.DeadLetterQueue, Hint: "or another, such as worker.7.executions",
+			Name: FieldQueue, Label: "from the queue", Value: monitor.DeadLetterQueue,
+			Hint:  "or another, such as worker.7.executions",
 			Check: checkGiven,
 		},
 		Field{Name: FieldFirst, Label: "the first", Hint: "how many; empty: all that lie there now", Check: checkFirst})
@@ -270,7 +282,10 @@ const MaxTargets = 5_000
 // marked is what may be done with marked rows together. Which of them it applies to is
 // known when it is planned.
 func marked(targets []Target, what string, acts ...Kind) Menu {
-	menu := Menu{Target: Target{Name: fmt.Sprintf("%d marked %s", len(targets), phrase.Nouns(len(targets), what))}, Targets: targets}
+	menu := Menu{
+		Target:  Target{Name: fmt.Sprintf("%d marked %s", len(targets), phrase.Nouns(len(targets), what))},
+		Targets: targets,
+	}
 	for _, kind := range acts {
 		one := item(kind, "")
 		one.Help = kinds[kind].many

@@ -82,7 +82,9 @@ func (o *Operator) wanted(
 }
 
 // runs makes the run of a plan for many dead letters.
-func (o *Operator) runs(kind act.Kind, do func(ctx context.Context, reason string) (*triage.RunReceipt, error)) act.Run {
+func (o *Operator) runs(
+	kind act.Kind, do func(ctx context.Context, reason string) (*triage.RunReceipt, error),
+) act.Run {
 	return does(do, func(r *triage.RunReceipt) *act.Receipt {
 		receipt := o.runReceipt(r)
 		receipt.Text = capital(kind.Verb()) + ": " + receipt.Text
@@ -115,13 +117,16 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order, plan *act.P
 	if verdict.Requeue == monitor.RequeueSends {
 		plan.Lines.Say(act.Note, "The message may arrive twice if somebody has sent it already; it cannot be lost.")
 	} else {
-		plan.Lines.Say(act.Note, "The hand-over itself is never sent again, since that could start the execution twice.")
+		plan.Lines.Say(act.Note,
+			"The hand-over itself is never sent again, since that could start the execution twice.")
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.RequeueReceipt, error) {
 		return requeue(ctx, order.Target.ID, reason)
 	}, func(r *triage.RequeueReceipt) *act.Receipt {
 		if r.Repeated != nil {
-			return &act.Receipt{Text: repeated(r.Repeated), Next: "3, then enter shows how it goes", Audits: audits(r.Audit)}
+			return &act.Receipt{
+				Text: repeated(r.Repeated), Next: "3, then enter shows how it goes", Audits: audits(r.Audit),
+			}
 		}
 		return &act.Receipt{
 			Text: fmt.Sprintf("It is sent again to %s with the key %s.", r.Exchange, r.RoutingKey),
@@ -168,7 +173,8 @@ func (o *Operator) planRequeueMany(ctx context.Context, order act.Order, plan *a
 	}
 	plan.Lines.Say(act.Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues")
 	plan.Lines.Say(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1)
-	plan.Lines.Say(act.Note, "safety   each is one transaction with its audit; hand-overs are repeated as new executions")
+	plan.Lines.Say(act.Note,
+		"safety   each is one transaction with its audit; hand-overs are repeated as new executions")
 	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.RequeueMany(ctx, ids, nil, reason)
 	})
@@ -184,7 +190,8 @@ func (o *Operator) planDiscard(ctx context.Context, order act.Order, plan *act.P
 		}
 		o.discards(plan, planned)
 		plan.Letters = order.IDs()
-		plan.Lines.Say(act.Plain, "%d marked: %d wait, %d are decided already", marked, planned.Letters, marked-planned.Letters)
+		plan.Lines.Say(act.Plain, "%d marked: %d wait, %d are decided already", marked, planned.Letters,
+			marked-planned.Letters)
 		if planned.Letters == 0 {
 			return nothing("none of them waits")
 		}
@@ -256,7 +263,8 @@ func (o *Operator) planDiscardAll(ctx context.Context, order act.Order, plan *ac
 	plan.Lines.Say(act.Plain, "%s that wait now and match, %d to %d:",
 		phrase.Plural(planned.Letters, "letter", "letters"), planned.First, planned.Last)
 	sayFirst(&plan.Lines, planned.Groups, "  … and %d more kinds", func(g triage.DiscardGroup) act.Line {
-		return line(act.Plain, "  %d  %s  %s, the oldest of %s", g.Count, g.Reason, g.Type, g.Oldest.UTC().Format("2006-01-02 15:04Z"))
+		return line(act.Plain, "  %d  %s  %s, the oldest of %s", g.Count, g.Reason, g.Type,
+			g.Oldest.UTC().Format("2006-01-02 15:04Z"))
 	})
 	if planned.More {
 		plan.Lines.Say(act.Note, "More match than one act takes: these are the oldest.")
@@ -275,7 +283,8 @@ func (o *Operator) planUndo(ctx context.Context, order act.Order, plan *act.Plan
 	if err != nil {
 		return err
 	}
-	plan.Lines.Say(act.Plain, "%s open again; the history is kept.", phrase.Plural(len(ids), "dead letter is", "dead letters are"))
+	plan.Lines.Say(act.Plain, "%s open again; the history is kept.",
+		phrase.Plural(len(ids), "dead letter is", "dead letters are"))
 	if len(ids) == 0 {
 		return nothing("none of them was discarded")
 	}

@@ -285,7 +285,8 @@ func (o *Operator) sayUnawaited(ctx context.Context, lines *act.Lines, started m
 	}
 	slices.Sort(ended)
 	if n > 0 {
-		lines.Say(act.Warn, "Nobody waits for %d of them: what has started them has ended (%s).", n, namesOf(ended, ", …"))
+		lines.Say(act.Warn, "Nobody waits for %d of them: what has started them has ended (%s).", n,
+			namesOf(ended, ", …"))
 	}
 	return nil
 }

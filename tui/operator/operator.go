@@ -118,7 +118,9 @@ func (o *Operator) plan(ctx context.Context, order act.Order) (*act.Plan, error)
 }
 
 // Run carries out a plan of this operator.
-func (o *Operator) Run(ctx context.Context, plan *act.Plan, reason string, progress *act.Progress) (*act.Receipt, error) {
+func (o *Operator) Run(
+	ctx context.Context, plan *act.Plan, reason string, progress *act.Progress,
+) (*act.Receipt, error) {
 	if plan.Run == nil {
 		return nil, errors.New("this plan cannot be run")
 	}

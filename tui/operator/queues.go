@@ -46,7 +46,8 @@ func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan
 	changed := sayWord(&plan.Lines, asked, planned.Queues)
 	if planned.AbovePolicy() {
 		plan.Lines.Say(act.Plain, "")
-		plan.Lines.Say(act.Warn, "%d is above the policy's limit of %d: it overrides the policy until the limit is reset.",
+		plan.Lines.Say(act.Warn,
+			"%d is above the policy's limit of %d: it overrides the policy until the limit is reset.",
 			asked.Limit, *planned.PolicyLimit)
 	}
 	if changed == 0 && len(planned.Queues) > 0 {
@@ -68,7 +69,8 @@ func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan
 		case r.Act == triage.Pause:
 			receipt.Next = "A, then u resumes"
 		case r.WithRoom > 0:
-			receipt.Next = phrase.Plural(r.WithRoom, "queue has", "queues have") + " room now; the engine fills it within seconds"
+			receipt.Next = phrase.Plural(r.WithRoom, "queue has", "queues have") +
+				" room now; the engine fills it within seconds"
 		}
 		return receipt
 	})
@@ -101,14 +103,16 @@ func sayWord(lines *act.Lines, order triage.Order, queues []triage.QueueWord) (c
 			phrase.Plural(waiting, "execution waits", "executions wait"))
 	case triage.Resume:
 		lines.Say(act.Plain, "")
-		lines.Say(act.Note, "%s in the order they came.", phrase.Plural(waiting, "execution goes on", "executions go on"))
+		lines.Say(act.Note, "%s in the order they came.",
+			phrase.Plural(waiting, "execution goes on", "executions go on"))
 		if unlimited > 1 {
 			lines.Say(act.Warn, "There is no limit: %d start at once.", unlimited)
 		}
 	default:
 		if over > 0 {
 			lines.Say(act.Plain, "")
-			lines.Say(act.Note, "%s more than the new limit: nobody is evicted, fewer are admitted until they have ended.",
+			lines.Say(act.Note, "%s more than the new limit: nobody is evicted, "+
+				"fewer are admitted until they have ended.",
 				phrase.Plural(over, "runs", "run"))
 		}
 	}
@@ -158,13 +162,15 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 		which = "Those that wait longer than " + age.String()
 	}
 	plan.Lines.Say(act.Plain, "%s now are cancelled: %s in %s.", which,
-		phrase.Plural(planned.Waiting, "execution", "executions"), phrase.Plural(len(planned.Queues), "queue", "queues"))
+		phrase.Plural(planned.Waiting, "execution", "executions"),
+		phrase.Plural(len(planned.Queues), "queue", "queues"))
 	sayFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.Line) act.Line {
 		name := planned.Action
 		if q.Group != "" {
 			name = q.Group
 		}
-		return line(act.Plain, "  %s  %d waiting, the oldest since %s", name, q.Waiting, q.Oldest.UTC().Format("15:04:05Z"))
+		return line(act.Plain, "  %s  %d waiting, the oldest since %s", name, q.Waiting,
+			q.Oldest.UTC().Format("15:04:05Z"))
 	})
 	if planned.Waiting == 0 {
 		return nothing("nobody waits")
@@ -207,7 +213,8 @@ func (o *Operator) planRepair(ctx context.Context, order act.Order, plan *act.Pl
 	}
 	plan.Lines.Say(act.Plain, "")
 	plan.Lines.Say(act.Note,
-		"They are counted again under locks and set right; queues that have room then admit. It is safe while the engine runs.")
+		"They are counted again under locks and set right; queues that have room then admit. "+
+			"It is safe while the engine runs.")
 	plan.Run = does(func(ctx context.Context, _ string) (*triage.RepairReceipt, error) {
 		return o.triage.Repair(ctx, order.Target.Action)
 	}, func(r *triage.RepairReceipt) *act.Receipt {

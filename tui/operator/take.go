@@ -41,13 +41,15 @@ func (o *Operator) planTake(ctx context.Context, order act.Order, plan *act.Plan
 		plan.Lines.Say(act.Warn, "▲ Others consume this queue: each message goes to one of you.")
 	}
 	plan.Lines.Say(act.Plain, "limit    the first %d messages there now; later ones stay", planned.Bound)
-	plan.Lines.Say(act.Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate, planned.Bound/int(planned.Rate)+1)
+	plan.Lines.Say(act.Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate,
+		planned.Bound/int(planned.Rate)+1)
 	plan.Lines.Say(act.Note,
 		"safety   each row is committed before its message is acknowledged; no message is returned on purpose")
 	plan.Lines = append(plan.Lines, o.limitLine(ctx, planned))
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.TakeReceipt, error) {
 		planned.Note = reason
-		r, err := withBroker(ctx, o, func(desk *triage.Triage) (*triage.TakeReceipt, error) { return desk.Take(ctx, planned) })
+		r, err := withBroker(ctx, o,
+			func(desk *triage.Triage) (*triage.TakeReceipt, error) { return desk.Take(ctx, planned) })
 		if r != nil {
 			err = nil // the receipt says what stopped it
 		}
@@ -73,7 +75,8 @@ func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) act.
 	case *q.DeliveryLimit < 0:
 		return line(act.Note, "cut      %s; the queue has no delivery limit.", at)
 	default:
-		return line(act.Warn, "▲ %s, one delivery more for each: the queue drops a message after %d.", at, *q.DeliveryLimit)
+		return line(act.Warn, "▲ %s, one delivery more for each: the queue drops a message after %d.", at,
+			*q.DeliveryLimit)
 	}
 }
 
@@ -108,7 +111,8 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Order, plan *act.P
 		return err
 	}
 	plan.Title, plan.Word = fmt.Sprintf("Purge %s by the broker", planned.Queue), "purge for good"
-	plan.Lines.Say(act.Danger, "The broker deletes all that is ready, %d messages now, and what arrives meanwhile.", planned.Ready)
+	plan.Lines.Say(act.Danger, "The broker deletes all that is ready, %d messages now, and what arrives meanwhile.",
+		planned.Ready)
 	plan.Lines.Say(act.Danger, "No row is written. Nothing brings them back.")
 	plan.Lines.Say(act.Plain, "S takes them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
 	if planned.Ready <= triage.PurgeOffered {

@@ -11,7 +11,10 @@ import (
 
 // planWorker plans an act on a worker.
 func (o *Operator) planWorker(ctx context.Context, order act.Order, plan *act.Plan) error {
-	asked := triage.WorkerOrder{Act: triage.WorkerAct(order.Kind.Verb()), Worker: strconv.FormatInt(order.Target.ID, 10)}
+	asked := triage.WorkerOrder{
+		Act:    triage.WorkerAct(order.Kind.Verb()),
+		Worker: strconv.FormatInt(order.Target.ID, 10),
+	}
 	planned, err := o.triage.PlanWorker(ctx, asked)
 	if err != nil {
 		return err
@@ -34,16 +37,18 @@ func (o *Operator) planWorker(ctx context.Context, order act.Order, plan *act.Pl
 	}
 	if asked.Act == triage.ForgetWorker {
 		plan.Lines.Say(act.Plain, "")
-		plan.Lines.Say(act.Danger, "It cannot be taken back. A worker that starts anew under this name registers again.")
+		plan.Lines.Say(act.Danger,
+			"It cannot be taken back. A worker that starts anew under this name registers again.")
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkerReceipt, error) {
 		asked.Reason = reason
 		if asked.Act != triage.ForgetWorker {
 			return o.triage.ActOnWorker(ctx, asked)
 		}
-		return withBroker(ctx, o, func(desk *triage.Triage) (*triage.WorkerReceipt, error) { // it has the worker's queues
-			return desk.ActOnWorker(ctx, asked)
-		})
+		return withBroker(ctx, o,
+			func(desk *triage.Triage) (*triage.WorkerReceipt, error) { // it has the worker's queues
+				return desk.ActOnWorker(ctx, asked)
+			})
 	}, workerReceipt)
 	return nil
 }
@@ -61,7 +66,10 @@ func hasNow(running, waiting int64) string {
 }
 
 func workerReceipt(r *triage.WorkerReceipt) *act.Receipt {
-	receipt := &act.Receipt{Text: sentence("worker " + r.Before.Name + " " + r.Says), Audits: audits(r.Audit), Unchanged: !r.Changed}
+	receipt := &act.Receipt{
+		Text: sentence("worker " + r.Before.Name + " " + r.Says), Audits: audits(r.Audit),
+		Unchanged: !r.Changed,
+	}
 	switch {
 	case r.Act == triage.ForgetWorker:
 		if r.Discarded > 0 {
@@ -77,7 +85,8 @@ func workerReceipt(r *triage.WorkerReceipt) *act.Receipt {
 	receipt.Lines.Say(act.Plain, "%s", hasNow(r.After.Running, r.After.Unstarted))
 	receipt.Next = "A, then u gives it work again"
 	if r.Act == triage.DrainWorker && r.After.Running > 0 {
-		receipt.Next = "it is empty when " + phrase.Plural(r.After.Running, "execution has ended", "executions have ended") +
+		receipt.Next = "it is empty when " +
+			phrase.Plural(r.After.Running, "execution has ended", "executions have ended") +
 			"; then its process can be stopped"
 	}
 	return receipt

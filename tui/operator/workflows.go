@@ -130,17 +130,22 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order, plan
 // heardLine says whether a workflow waits for the repetition of a child.
 func heardLine(d *monitor.WorkflowDetail, id int64) act.Line {
 	if attune.Status(d.Status).Terminal() {
-		return line(act.Warn, "Its workflow %d has ended (%s) and stays so: the work is done again, and nothing follows from it.", d.Execution, d.Status)
+		return line(act.Warn,
+			"Its workflow %d has ended (%s) and stays so: the work is done again, and nothing follows from it.",
+			d.Execution, d.Status)
 	}
 	for i := range d.List {
 		for _, c := range d.List[i].Children {
 			switch {
 			case c.Execution != id:
 			case c.Drawn:
-				return line(act.Warn, "Workflow %d has gone on from this end (%s is %s) and does not change that: nothing follows from the repetition in it.",
+				return line(act.Warn,
+					"Workflow %d has gone on from this end (%s is %s) and does not change that: "+
+						"nothing follows from the repetition in it.",
 					d.Execution, d.List[i].Name, d.List[i].Status)
 			default:
-				return line(act.Plain, "Task %s of workflow %d waits for the repetition instead.", d.List[i].Name, d.Execution)
+				return line(act.Plain, "Task %s of workflow %d waits for the repetition instead.", d.List[i].Name,
+					d.Execution)
 			}
 		}
 	}
@@ -195,8 +200,9 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Pl
 		return o.triage.Answer(ctx, answer)
 	}, func(r *triage.AnswerReceipt) *act.Receipt {
 		return &act.Receipt{
-			Text: fmt.Sprintf("Inquiry %d is answered.", id), Lines: act.Lines{line(act.Plain, "%s", follows(&r.AnswerPlan, d))},
-			Next: delivered(r.Sent), Audits: audits(r.Audit),
+			Text:  fmt.Sprintf("Inquiry %d is answered.", id),
+			Lines: act.Lines{line(act.Plain, "%s", follows(&r.AnswerPlan, d))},
+			Next:  delivered(r.Sent), Audits: audits(r.Audit),
 		}
 	})
 	return nil
