@@ -21,11 +21,12 @@ const module = "github.com/attune-go/attune/"
 // of lower layers; within its own only what siblings lists.
 var layers = map[string]int{
 	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0, "spread": 0,
-	"phrase": 0,
-	"batch":  0,
+	"phrase": 0, "nearest": 0,
+	"batch": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
+	"yamldoc": 10,
 
 	"store": 20, "broker": 20,
 	"gate":   25,
@@ -43,7 +44,9 @@ var layers = map[string]int{
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
 	"batch":   {"supervise"},
-	"message": {"attune"}, "workflow": {"config", "expr", "schema"}, "pack": {"config", "policy", "placement", "expr", "schema", "workflow", "rule"},
+	"config":  {"yamldoc"},
+	"message": {"attune"}, "workflow": {"yamldoc", "expr", "schema"},
+	"pack":         {"yamldoc", "policy", "placement", "expr", "schema", "workflow", "rule"},
 	"alertevent":   {"outbox"},
 	"rule":         {"expr", "secret"},
 	"secret":       {"expr"},
@@ -78,7 +81,9 @@ var whyLayer = map[int]string{
 }
 
 // dashboard is all that tui may import of core.
-var dashboard = []string{"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "attune", "config", "terminal"}
+var dashboard = []string{
+	"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "attune", "config", "terminal", "nearest", "yamldoc",
+}
 
 // edges are the third-party modules that only some folders may import.
 var edges = []struct {

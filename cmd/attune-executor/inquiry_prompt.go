@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/attune-go/attune/core/inquiry"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/core/inquiry"
 )
 
 // prompter asks a person for a response, field by field.

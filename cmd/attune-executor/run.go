@@ -25,6 +25,7 @@ import (
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
@@ -230,7 +231,7 @@ func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		_, known := parsed.Lacks([]string{name})
-		switch near := config.Nearest(name, known); {
+		switch near := nearest.Of(name, known); {
 		case near != "":
 			a.notef("warning: %s has no parameter %s; the nearest is %s", ref, clean(name), near)
 		case len(known) > 0:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,7 +17,6 @@ import (
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/settings"
-	"github.com/attune-go/attune/tui/theme"
 )
 
 // What the dashboard allows itself on the database.
@@ -57,10 +57,10 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.contexts, "contexts", false, "list the contexts of tui.yaml, secrets masked, and exit")
 	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+viewNames())
 	set.StringVar(&o.app.Filter, "filter", "", "begin with this `FILTER`, as / takes it: 'status:failed age<1h'")
-	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, "interval between polls, 500ms to 1m")
-	set.StringVar(&o.app.Theme.Name, "theme", "auto", strings.Join(theme.Names, ", "))
-	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, "draw with ASCII signs only")
-	set.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")
+	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, settings.Help("refresh"))
+	set.StringVar(&o.app.Theme.Name, "theme", "auto", settings.Help("theme"))
+	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, settings.Help("ascii"))
+	set.BoolVar(&o.noMouse, "no-mouse", false, strings.TrimPrefix(settings.Help("mouse"), "false: "))
 	set.BoolVar(&o.readOnly, "read-only", false, "refuse every act")
 	set.BoolVar(&o.plain, "plain", false, "draw nothing: print a line for every change, for screen readers and logs")
 	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit: also execution, queue, worker, letter, xray, log, help")
@@ -102,6 +102,7 @@ func parse(args, environ []string) (options, error) {
 	}
 	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
 	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
+	o.app.Theme.Braille = drawsDots(environ) && o.snapshot == ""
 	return o, o.finish()
 }
 
@@ -151,6 +152,14 @@ func darkBackground(value string) bool {
 	parts := strings.Split(value, ";")
 	last := parts[len(parts)-1]
 	return last != "7" && last != "15"
+}
+
+// drawsDots reports whether the terminal has the signs of braille: the console of Linux has not,
+// nor has one whose locale is not UTF-8.
+func drawsDots(environ []string) bool {
+	locale := strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
+	term := lookup(environ, "TERM")
+	return term != "" && term != "linux" && term != "dumb" && (strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8"))
 }
 
 func lookup(environ []string, name string) string {

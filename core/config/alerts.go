@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/nearest"
 )
 
 // AlertRule raises an alert while a measure stays beyond a threshold.
@@ -305,7 +307,7 @@ func (s setting) checkMeasure() error {
 	for i, m := range Measures() {
 		names[i] = m.Name
 	}
-	if near := Nearest(name, names); near != "" {
+	if near := nearest.Of(name, names); near != "" {
 		return fmt.Errorf("%q is not a measure; the nearest is %s", name, near)
 	}
 	return fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))

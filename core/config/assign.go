@@ -204,13 +204,13 @@ func (l *loader) rules() []rule {
 	}
 	key := c.Security.EncryptionKey
 	return []rule{
-		{"database.url", databaseProblem(c.Database.URL)},
+		{"database.url", AddressProblem(c.Database.URL, "postgresql", "postgres")},
 		{"database.schema", when(!schemaName.MatchString(c.Database.Schema),
 			"the name must have 1 to 63 letters, digits or underscores")},
 		{"database.min_connections", when(c.Database.MinConnections > c.Database.MaxConnections,
 			"must not exceed database.max_connections")},
-		{"message_queue.url", urlProblem(c.MessageQueue.URL, "amqp", "amqps")},
-		{"message_queue.management_url", urlProblem(c.MessageQueue.ManagementURL, "http", "https")},
+		{"message_queue.url", AddressProblem(c.MessageQueue.URL, "amqp", "amqps")},
+		{"message_queue.management_url", AddressProblem(c.MessageQueue.ManagementURL, "http", "https")},
 		{"message_queue.rabbitmq.dead_letter.exchange", when(c.MessageQueue.RabbitMQ.DeadLetter.Exchange == "",
 			"must not be empty")},
 		{"security.encryption_key", when(key != "" && len(key) < 32, "the key must have at least 32 characters")},
@@ -221,21 +221,19 @@ func (l *loader) rules() []rule {
 	}
 }
 
-func databaseProblem(address string) string {
-	if !strings.Contains(address, "://") && strings.Contains(address, "=") {
-		return "" // the keyword form: host=… dbname=…
+// AddressProblem says what is wrong with the address of a server, for which the schemes
+// are allowed. It never repeats the address, which may hold a password. That of a database
+// may also have the keyword form, host=… dbname=….
+func AddressProblem(address string, schemes ...string) string {
+	if schemes[0] == "postgresql" && !strings.Contains(address, "://") && strings.Contains(address, "=") {
+		return ""
 	}
-	return urlProblem(address, "postgresql", "postgres")
-}
-
-// urlProblem never quotes the address, which may hold a password.
-func urlProblem(address string, schemes ...string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || !slices.Contains(schemes, parsed.Scheme) {
 		return fmt.Sprintf("must be a URL like %s://user:password@host:port", schemes[0])
 	}
 	if parsed.Host == "" && parsed.RawQuery == "" {
-		return "the URL names no host"
+		return "names no host"
 	}
 	return ""
 }

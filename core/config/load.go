@@ -14,6 +14,9 @@ import (
 	"github.com/knadh/koanf/providers/rawbytes"
 	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // PathVariable is the environment variable that names the configuration file.
@@ -102,7 +105,7 @@ func (l *loader) readFile(path string) error {
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
-		line, text := YAMLMistake(content, err)
+		line, text := yamldoc.Syntax(content, err)
 		return fmt.Errorf("%s:%d: this is not YAML: %s", path, max(line, 1), text)
 	}
 	if len(document.Content) == 0 {
@@ -190,7 +193,7 @@ func (l *loader) refuseOrIgnore(key string, at place) error {
 
 // suggestion names the nearest key: a sibling if one is close, any other else.
 func (l *loader) suggestion(key string, siblings []string) string {
-	near := Nearest(key, siblings)
+	near := nearest.Of(key, siblings)
 	if near == "" {
 		_, last := splitLast(key)
 		for _, known := range sortedKeys(l.known) {
@@ -201,7 +204,7 @@ func (l *loader) suggestion(key string, siblings []string) string {
 		}
 	}
 	if near == "" {
-		near = Nearest(key, sortedKeys(l.known))
+		near = nearest.Of(key, sortedKeys(l.known))
 	}
 	if near == "" {
 		return "; `config explain` lists all keys"
@@ -368,7 +371,7 @@ func firstWord(key string) string {
 
 func looksMisspelt(word string, candidates []string) bool {
 	for _, candidate := range candidates {
-		if editDistance(word, candidate) <= 2 {
+		if nearest.Distance(word, candidate) <= 2 {
 			return true
 		}
 	}

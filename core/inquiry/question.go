@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/nearest"
 )
 
 // Action is the action of tasks that only ask.
@@ -97,7 +97,7 @@ func strict(fields map[string]json.RawMessage) error {
 			continue
 		}
 		text := "it has " + strings.Join(parameters[:3], ", ")
-		if near := config.Nearest(name, parameters[:3]); near != "" {
+		if near := nearest.Of(name, parameters[:3]); near != "" {
 			text = "did you mean " + near + "?"
 		}
 		return fmt.Errorf("%w: %s has no parameter %s: %s", ErrMalformed, Action, name, text)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
-	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -500,7 +500,7 @@ func FindAction(ctx context.Context, tx *store.Tx, ref string, id int64) (store.
 	if err != nil {
 		refs = nil // the hint is not worth a second error
 	}
-	return store.ViewActionRow{}, &UnknownActionError{Ref: ref, Nearest: config.Nearest(ref, refs)}
+	return store.ViewActionRow{}, &UnknownActionError{Ref: ref, Nearest: nearest.Of(ref, refs)}
 }
 
 // QueueStats is what the published table of queue statistics says of an action.

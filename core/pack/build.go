@@ -1,22 +1,22 @@
 package pack
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // builder makes a set of files.
 type builder struct {
-	set      *Set
-	mistakes []Mistake
-	packs    map[string]string // ref of the pack by its folder
+	set *Set
+	yamldoc.Report
+	packs map[string]string // ref of the pack by its folder
 	// linked are the actions that name a workflow file, by the file's path within
 	// their pack.
 	linked map[string][]*Item
@@ -36,13 +36,9 @@ type unusedKey struct {
 	refused bool
 }
 
-func (b *builder) mistakef(at Place, format string, args ...any) {
-	b.mistakes = append(b.mistakes, Mistake{at, fmt.Sprintf(format, args...)})
-}
-
 // read reads one file.
 func (b *builder) read(source Source) {
-	r := &reader{file: source.Name}
+	r := &reader{Reader: yamldoc.Reader{File: source.Name}}
 	switch source.Kind {
 	case KindPolicy:
 		policies, mistakes := Parse(source.Name, source.Content)
@@ -50,7 +46,7 @@ func (b *builder) read(source Source) {
 			policies[i].Folder = b.packs[source.Root]
 		}
 		b.set.Policies = append(b.set.Policies, policies...)
-		b.mistakes = append(b.mistakes, mistakes...)
+		b.Mistakes = append(b.Mistakes, mistakes...)
 		return
 	case KindWorkflow:
 		b.workflow(source)
@@ -58,7 +54,7 @@ func (b *builder) read(source Source) {
 	default:
 	}
 	nodes := r.mappings(source)
-	if len(r.mistakes) > 0 {
+	if len(r.Mistakes) > 0 {
 		b.unread(source)
 	}
 	r.packUnread = b.packs[source.Root] == "" && len(b.set.unread[KindPack]) > 0
@@ -88,8 +84,8 @@ func (b *builder) read(source Source) {
 		}
 	}
 	if !source.Context {
-		b.mistakes = append(b.mistakes, r.mistakes...)
-		b.set.Warnings = append(b.set.Warnings, r.warnings...)
+		b.Mistakes = append(b.Mistakes, r.Mistakes...)
+		b.Warnings = append(b.Warnings, r.Warnings...)
 		b.note(r.unused)
 	}
 }
@@ -104,8 +100,8 @@ func (b *builder) unread(source Source) {
 
 // named reports whether a document gives a ref.
 func (r *reader) named(node *yaml.Node) bool {
-	for _, f := range r.pairs(node, map[*yaml.Node]bool{}) {
-		if f.key.Value == "ref" && f.key.Kind == yaml.ScalarNode && !isNull(f.value) {
+	for _, f := range r.Pairs(node) {
+		if f.Name == "ref" && f.Key.Kind == yaml.ScalarNode && !yamldoc.IsNull(f.Value) {
 			return true
 		}
 	}
@@ -116,8 +112,8 @@ func (r *reader) named(node *yaml.Node) bool {
 // it would be called. Of its pack nothing is pruned.
 func (b *builder) leave(r *reader, source Source, node *yaml.Node) {
 	b.left[source.Root] = true
-	r.warnings = append(r.warnings, Mistake{r.at(node), "it is left out: the " + string(source.Kind) + " has no ref"})
-	look := &reader{file: r.file}
+	r.Warnf(r.At(node), "it is left out: the %s has no ref", source.Kind)
+	look := &reader{Reader: yamldoc.Reader{File: r.File}}
 	look.given(forms[source.Kind], node, source.Kind)
 	r.unused = append(r.unused, look.unused...)
 }
@@ -126,7 +122,7 @@ func (b *builder) leave(r *reader, source Source, node *yaml.Node) {
 func (b *builder) note(keys []unusedKey) {
 	for _, found := range keys {
 		if found.refused {
-			b.mistakes = append(b.mistakes, found.first)
+			b.Mistakes = append(b.Mistakes, found.first)
 			continue
 		}
 		i := slices.IndexFunc(b.unused, func(k unusedKey) bool { return k.kind == found.kind && k.name == found.name })
@@ -154,27 +150,17 @@ func (b *builder) unusedWarnings() []Mistake {
 // mappings are the documents of a file, each of which describes one item.
 func (r *reader) mappings(source Source) []*yaml.Node {
 	var nodes []*yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(source.Content))
-	for {
-		var document yaml.Node
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			r.mistakes = append(r.mistakes, r.syntaxMistake(source.Content, err))
-			return nodes // where the next document begins is not known
-		}
+	for _, root := range r.Documents(source.Content) {
 		switch {
-		case len(document.Content) != 1 || isNull(document.Content[0]):
-		case document.Content[0].Kind != yaml.MappingNode:
-			r.mistakef(r.at(document.Content[0]), "this is not %s: write a mapping with ref and so on", article(source.Kind))
+		case yamldoc.IsNull(root):
+		case root.Kind != yaml.MappingNode:
+			r.Mistakef(r.At(root), "this is not %s: write a mapping with ref and so on", article(source.Kind))
 		default:
-			nodes = append(nodes, document.Content[0])
+			nodes = append(nodes, root)
 		}
 	}
-	if len(nodes)+len(r.mistakes) == 0 {
-		r.mistakef(Place{File: r.file}, "it describes no %s", source.Kind)
+	if len(nodes)+len(r.Mistakes) == 0 {
+		r.Mistakef(Place{File: r.File}, "it describes no %s", source.Kind)
 	}
 	return nodes
 }
@@ -189,7 +175,7 @@ func article(kind Kind) string {
 // item reads one item. packRef is the pack of its folder, if that is known.
 func (r *reader) item(kind Kind, node *yaml.Node, packRef string) *Item {
 	f := forms[kind]
-	item := &Item{Kind: kind, Columns: map[string]any{}, Place: r.at(node), places: map[string]Place{}}
+	item := &Item{Kind: kind, Columns: map[string]any{}, Place: r.At(node), places: map[string]Place{}}
 	given := r.given(f, node, kind)
 	values := map[string]any{}
 	broken := map[string]bool{}
@@ -197,14 +183,14 @@ func (r *reader) item(kind Kind, node *yaml.Node, packRef string) *Item {
 		value := k.absent
 		entry, ok := given[k.name]
 		if ok {
-			item.places[k.name] = r.at(entry.key)
+			item.places[k.name] = r.At(entry.Key)
 			if value, ok = k.read(r, entry); !ok {
 				value, broken[k.name] = k.absent, true
 			}
 		} else if k.required {
-			r.mistakef(item.Place, "the %s%s has no %s", kind, ofRef(given), k.name)
+			r.Mistakef(item.Place, "the %s%s has no %s", kind, ofRef(given), k.name)
 		}
-		if k.once || k.keep && given[k.name].key == nil {
+		if k.once || k.keep && !given[k.name].Given() {
 			item.Keep = append(item.Keep, k.column)
 		}
 		values[k.name] = value
@@ -224,38 +210,29 @@ func columnOf(k key) string {
 	return k.name
 }
 
-func ofRef(given map[string]field) string {
-	if f, ok := given["ref"]; ok && f.value.Kind == yaml.ScalarNode && f.value.Value != "" {
-		return " " + word(f.value)
+func ofRef(given yamldoc.Fields) string {
+	if f, ok := given["ref"]; ok && f.Value.Kind == yaml.ScalarNode && f.Value.Value != "" {
+		return " " + yamldoc.KeyName(f.Value)
 	}
 	return ""
 }
 
 // given lists the keys that a file gives, by their documented names.
-func (r *reader) given(f form, node *yaml.Node, kind Kind) map[string]field {
-	given, instead := map[string]field{}, map[string]field{}
-	for _, entry := range r.pairs(node, map[*yaml.Node]bool{}) {
-		if entry.key.Kind != yaml.ScalarNode {
-			r.mistakef(r.at(entry.key), "a key must be a word")
-			continue
-		}
-		name := entry.key.Value
-		k, known := f.find(name)
-		switch first, twice := given[k.name]; {
-		case known && twice:
-			r.twice(k.name, first.key, entry.key)
-		case known && !isNull(entry.value):
-			given[k.name] = field{k.name, entry.key, entry.value}
-		case known, strings.HasPrefix(name, "_"), strings.HasPrefix(name, "x-"):
-		case f.instead(name) != "" && !isNull(entry.value):
-			instead[f.instead(name)] = field{f.instead(name), entry.key, entry.value}
+func (r *reader) given(f form, node *yaml.Node, kind Kind) yamldoc.Fields {
+	instead := yamldoc.Fields{}
+	given := r.Mapping(node, f.known(), func(entry yamldoc.Field) {
+		switch name := entry.Name; {
+		case strings.HasPrefix(name, "_"), strings.HasPrefix(name, "x-"):
+		case f.instead(name) != "" && !yamldoc.IsNull(entry.Value):
+			entry.Name = f.instead(name)
+			instead[entry.Name] = entry
 		default:
-			r.noEffect(entry.key, f, kind)
+			r.noEffect(entry.Key, f, kind)
 		}
-	}
+	})
 	for name, entry := range instead {
-		if _, ok := given[name]; ok {
-			r.noEffect(entry.key, f, kind)
+		if given[name].Given() {
+			r.noEffect(entry.Key, f, kind)
 			continue
 		}
 		given[name] = entry
@@ -269,16 +246,16 @@ func (r *reader) given(f form, node *yaml.Node, kind Kind) map[string]field {
 // a condition.
 func (r *reader) noEffect(at *yaml.Node, f form, kind Kind) {
 	found := unusedKey{kind: kind, name: at.Value}
-	text := fmt.Sprintf("%s of %s has no effect", word(at), article(kind))
+	text := fmt.Sprintf("%s of %s has no effect", yamldoc.KeyName(at), article(kind))
 	if !slices.Contains(f.foreign, at.Value) {
-		near := nearest(at.Value, f.names())
+		near := nearest.Hint(at.Value, f.names())
 		found.refused = near != "" || kind == KindRule
-		text = fmt.Sprintf("%s is not a known key of %s", word(at), article(kind)) + near
+		text = fmt.Sprintf("%s is not a known key of %s", yamldoc.KeyName(at), article(kind)) + near
 		if !found.refused {
 			text += " and has no effect"
 		}
 	}
-	found.first = Mistake{r.at(at), text}
+	found.first = Mistake{Place: r.At(at), Text: text}
 	r.unused = append(r.unused, found)
 }
 
@@ -293,14 +270,15 @@ func (r *reader) identify(item *Item, values map[string]any, packRef string, bro
 	at := item.At("ref")
 	if ref == "" || broken["ref"] {
 		if item.places["ref"] != (Place{}) && !broken["ref"] {
-			r.mistakef(at, "ref is empty")
+			r.Mistakef(at, "ref is empty")
 		}
 		item.Pack = packRef
 		return
 	}
 	if item.Kind == KindPack {
 		if !packName.MatchString(ref) {
-			r.mistakef(at, "ref is %q; that of a pack begins with a letter and goes on with a-z, 0-9, _ and -, and is lower case", ref)
+			r.Mistakef(at, "ref is %q; that of a pack begins with a letter and goes on with a-z, 0-9, _ and -, and "+
+				"is lower case", ref)
 			return
 		}
 		item.Ref, item.Pack = ref, ref
@@ -313,9 +291,10 @@ func (r *reader) identify(item *Item, values map[string]any, packRef string, bro
 	switch {
 	case r.packUnread && second == "": // it has no pack as that cannot be read
 	case !packName.MatchString(first) || !itemName.MatchString(second):
-		r.mistakef(at, "ref is %q; it must be the pack, a dot and a name in lower case, as in %s.%s", ref, orText(packRef, "deploy"), "rollout")
+		r.Mistakef(at, "ref is %q; it must be the pack, a dot and a name in lower case, as in %s.%s", ref,
+			orText(packRef, "deploy"), "rollout")
 	case packRef != "" && first != packRef:
-		r.mistakef(at, "ref is %s; in the pack %s it begins with %s.", ref, packRef, packRef)
+		r.Mistakef(at, "ref is %s; in the pack %s it begins with %s.", ref, packRef, packRef)
 	default:
 		item.Ref, item.Pack = ref, first
 	}

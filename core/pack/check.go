@@ -2,12 +2,12 @@ package pack
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Needs is what Check must know of the database to judge policies.
@@ -99,39 +99,35 @@ func Check(policies []Policy, known Known) []Mistake {
 	for i := range policies {
 		c.policy(&policies[i])
 	}
-	return Sort(c.mistakes)
+	return Sort(c.Mistakes)
 }
 
 type checker struct {
-	known    Known
-	actions  map[string]Action
-	schemas  map[string]shape // by ref of the action
-	mistakes []Mistake
-}
-
-func (c *checker) mistakef(at Place, format string, args ...any) {
-	c.mistakes = append(c.mistakes, Mistake{at, fmt.Sprintf(format, args...)})
+	known   Known
+	actions map[string]Action
+	schemas map[string]shape // by ref of the action
+	yamldoc.Report
 }
 
 func (c *checker) policy(p *Policy) {
 	packExists := p.Pack != "" && slices.Contains(c.known.Packs, p.Pack)
 	unread := func(kind Kind, ref string) bool { return c.known.Files != nil && c.known.Files.Unread(kind, ref) }
 	if p.Pack != "" && !packExists && !unread(KindPack, p.Pack) {
-		c.mistakef(p.At("pack"), "there is no pack %s%s", p.Pack, nearest(p.Pack, c.known.PackRefs))
+		c.Mistakef(p.At("pack"), "there is no pack %s%s", p.Pack, nearest.Hint(p.Pack, c.known.PackRefs))
 	}
 	action, exists := c.actions[p.Action]
 	switch {
 	case p.Action == "":
 	case c.known.Doomed[p.Action]:
-		c.mistakef(p.At("action"), "there is no action %s: %s", p.Action, prunes)
+		c.Mistakef(p.At("action"), "there is no action %s: %s", p.Action, prunes)
 		return
 	case !exists && unread(KindAction, p.Action):
 		return
 	case !exists:
-		c.mistakef(p.At("action"), "there is no action %s%s", p.Action, nearestAction(p.Action, c.known.ActionRefs))
+		c.Mistakef(p.At("action"), "there is no action %s%s", p.Action, nearestAction(p.Action, c.known.ActionRefs))
 		return
 	case packExists && action.Pack != p.Pack:
-		c.mistakef(p.At("action"), "the action %s belongs to the pack %s, not to %s", p.Action, action.Pack, p.Pack)
+		c.Mistakef(p.At("action"), "the action %s belongs to the pack %s, not to %s", p.Action, action.Pack, p.Pack)
 	}
 	switch {
 	case p.Action != "":
@@ -176,12 +172,13 @@ func (c *checker) paths(p *Policy, scope []Action, whose string) {
 		switch at := p.At("parameters"); {
 		case found:
 		case deeper != "":
-			c.mistakef(at, "the path %s is no parameter of %s: %s", path, whose, deeper)
+			c.Mistakef(at, "the path %s is no parameter of %s: %s", path, whose, deeper)
 		case len(names) == 0:
-			c.mistakef(at, "the path %s is no parameter of %s: there are none", path, whose)
+			c.Mistakef(at, "the path %s is no parameter of %s: there are none", path, whose)
 		default:
 			slices.Sort(names)
-			c.mistakef(at, "the path %s is no parameter of %s%s", path, whose, nearest(first, slices.Compact(names)))
+			c.Mistakef(at, "the path %s is no parameter of %s%s", path, whose,
+				nearest.Hint(first, slices.Compact(names)))
 		}
 	}
 }
@@ -195,18 +192,9 @@ func (c *checker) shapeOf(action Action) shape {
 	return s
 }
 
-// nearest names the candidate that is most like the word, as the end of a
-// mistake.
-func nearest(word string, candidates []string) string {
-	if near := config.Nearest(word, candidates); near != "" {
-		return "; the nearest is " + near
-	}
-	return ""
-}
-
 // nearestAction also finds the right name in another pack, or without its pack.
 func nearestAction(ref string, candidates []string) string {
-	if near := nearest(ref, candidates); near != "" {
+	if near := nearest.Hint(ref, candidates); near != "" {
 		return near
 	}
 	_, name, dotted := strings.Cut(ref, ".")

@@ -3,7 +3,6 @@ package pack
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -11,11 +10,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/rule"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // finish turns what was read into the columns of the table and checks what an
 // item must keep by itself.
-func (r *reader) finish(item *Item, values map[string]any, given map[string]field, broken map[string]bool) {
+func (r *reader) finish(item *Item, values map[string]any, given yamldoc.Fields, broken map[string]bool) {
 	if _, ok := values["label"]; ok && text(values, "label") == "" {
 		item.Columns["label"] = Label(item.Ref)
 	}
@@ -40,32 +40,32 @@ func text(values map[string]any, name string) string {
 }
 
 // finishAction finds out how an action is run.
-func (r *reader) finishAction(item *Item, values map[string]any, given map[string]field) {
+func (r *reader) finishAction(item *Item, values map[string]any, given yamldoc.Fields) {
 	delete(item.Columns, "runner_type")
 	workflow, linked := given["workflow_file"]
 	entry, started := given["entry_point"]
 	switch {
 	case linked && started:
-		r.mistakef(r.at(entry.key), "%s and workflow_file in line %d both say what is run: keep one", entry.key.Value, workflow.key.Line)
+		r.Mistakef(r.At(entry.Key), "%s and workflow_file in line %d both say what is run: keep one", entry.Key.Value,
+			workflow.Key.Line)
 	case linked:
 		item.Columns["entrypoint"] = text(values, "workflow_file")
 		if f, ok := given["runner_type"]; ok {
-			r.warnings = append(r.warnings, Mistake{
-				r.at(f.key), f.key.Value + " has no effect beside workflow_file: the tasks run, the action does not",
-			})
+			r.Warnf(r.At(f.Key), "%s has no effect beside workflow_file: the tasks run, the action does not",
+				f.Key.Value)
 		}
 	case !started:
 		delete(item.Columns, "workflow_file")
 		item.Columns["entrypoint"] = ""
 		r.setRuntime(item, values, given)
-		r.warnings = append(r.warnings, Mistake{
-			item.Place, fmt.Sprintf("the action%s has no entry_point and no workflow_file: only a worker that has a function for it runs it", ofRef(given)),
-		})
+		r.Warnf(item.Place, "the action%s has no entry_point and no workflow_file: only a worker that has a "+
+			"function for it runs it", ofRef(given))
 	default:
 		delete(item.Columns, "workflow_file")
 		r.setRuntime(item, values, given)
 		if !local(text(values, "entry_point")) && text(values, "entry_point") != "" {
-			r.mistakef(r.at(entry.value), "%s is %s; it must lie within the pack", entry.key.Value, show(entry.value))
+			r.Mistakef(r.At(entry.Value), "%s is %s; it must lie within the pack", entry.Key.Value,
+				yamldoc.Show(entry.Value))
 		}
 	}
 	r.retention(given, "log_retention_policy", "log_retention_limit")
@@ -73,10 +73,10 @@ func (r *reader) finishAction(item *Item, values map[string]any, given map[strin
 }
 
 // setRuntime finds what the entry point runs on.
-func (r *reader) setRuntime(item *Item, values map[string]any, given map[string]field) {
+func (r *reader) setRuntime(item *Item, values map[string]any, given yamldoc.Fields) {
 	item.Runtime = orText(text(values, "runner_type"), "shell")
 	if at, known := given["runner_type"]; known {
-		item.places["runtime"] = r.at(at.value)
+		item.places["runtime"] = r.At(at.Value)
 	}
 }
 
@@ -86,25 +86,25 @@ func local(name string) bool {
 	return path.IsAbs(name) || name != ".." && !strings.HasPrefix(path.Clean(name), "../")
 }
 
-func (r *reader) retention(given map[string]field, policy, limit string) {
+func (r *reader) retention(given yamldoc.Fields, policy, limit string) {
 	p, hasPolicy := given[policy]
 	l, hasLimit := given[limit]
 	switch {
 	case hasPolicy && !hasLimit:
-		r.mistakef(r.at(p.key), "%s needs %s", policy, limit)
+		r.Mistakef(r.At(p.Key), "%s needs %s", policy, limit)
 	case hasLimit && !hasPolicy:
-		r.mistakef(r.at(l.key), "%s needs %s", limit, policy)
+		r.Mistakef(r.At(l.Key), "%s needs %s", limit, policy)
 	}
 }
 
 // finishRule checks conditions and parameters by the rules that decide later.
-func (r *reader) finishRule(item *Item, values map[string]any, given map[string]field, broken map[string]bool) {
+func (r *reader) finishRule(item *Item, values map[string]any, given yamldoc.Fields, broken map[string]bool) {
 	item.Trigger = qualified(text(values, "trigger"), item.Pack)
 	item.Action = qualified(text(values, "action"), item.Pack)
 	item.Columns["trigger_ref"], item.Columns["action_ref"] = item.Trigger, item.Action
 	for _, name := range []string{"trigger", "action"} {
 		if f, ok := given[name]; ok && !broken[name] && text(values, name) == "" {
-			r.mistakef(r.at(f.key), "%s is empty", f.key.Value)
+			r.Mistakef(r.At(f.Key), "%s is empty", f.Key.Value)
 		}
 	}
 	if f, ok := given["conditions"]; ok && !broken["conditions"] {
@@ -116,45 +116,45 @@ func (r *reader) finishRule(item *Item, values map[string]any, given map[string]
 }
 
 // conditions reports everything that is wrong with the conditions of a rule.
-func (r *reader) conditions(item *Item, f field, value any) {
+func (r *reader) conditions(item *Item, f yamldoc.Field, value any) {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		r.mistakes = append(r.mistakes, r.ofRule(f, err))
+		r.Mistakes = append(r.Mistakes, r.ofRule(f, err))
 		return
 	}
 	mistakes, warnings := rule.Check(item.Ref, raw)
 	for _, wrong := range mistakes {
-		r.mistakes = append(r.mistakes, r.ofRule(f, wrong))
+		r.Mistakes = append(r.Mistakes, r.ofRule(f, wrong))
 	}
 	for _, wrong := range warnings {
-		r.warnings = append(r.warnings, r.ofRule(f, wrong))
+		r.Warnings = append(r.Warnings, r.ofRule(f, wrong))
 	}
 }
 
 // actionParams reports parameters of a rule that cannot be read.
-func (r *reader) actionParams(item *Item, f field, value any) {
+func (r *reader) actionParams(item *Item, f yamldoc.Field, value any) {
 	raw, err := json.Marshal(value)
 	if err == nil {
 		_, err = rule.ParseParams(item.Ref, raw)
 	}
 	if err != nil {
-		r.mistakes = append(r.mistakes, r.ofRule(f, err))
+		r.Mistakes = append(r.Mistakes, r.ofRule(f, err))
 	}
 }
 
 // ofRule is what package rule does not accept, where it stands.
-func (r *reader) ofRule(f field, err error) Mistake {
-	at, what := f.value, err.Error()
+func (r *reader) ofRule(f yamldoc.Field, err error) Mistake {
+	at, what := f.Value, err.Error()
 	if wrong, ok := errors.AsType[*rule.Error](err); ok {
 		at, what = locate(f, wrong.Part), wrong.Part+": "+wrong.Err.Error()
 	}
-	return Mistake{r.at(at), oneLine(what)}
+	return Mistake{Place: r.At(at), Text: yamldoc.OneLine(what)}
 }
 
 // locate finds the node of a part such as conditions[2].operator, or the nearest
 // one above it.
-func locate(f field, part string) *yaml.Node {
-	node := follow(f.value)
+func locate(f yamldoc.Field, part string) *yaml.Node {
+	node := yamldoc.Follow(f.Value)
 	_, rest, _ := strings.Cut(strings.ReplaceAll(part, "[", "."), ".")
 	for rest != "" {
 		var segment string
@@ -162,9 +162,9 @@ func locate(f field, part string) *yaml.Node {
 		index, isIndex := strings.CutSuffix(segment, "]")
 		var inner *yaml.Node
 		if i, err := strconv.Atoi(index); isIndex && err == nil && node.Kind == yaml.SequenceNode && i < len(node.Content) {
-			inner = follow(node.Content[i])
+			inner = yamldoc.Follow(node.Content[i])
 		} else {
-			inner = below(node, segment)
+			inner = yamldoc.Below(node, segment)
 		}
 		if inner == node {
 			return node

@@ -2,14 +2,15 @@ package pack
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // askAction is the action that asks a person, and askParams are its parameters.
@@ -20,10 +21,11 @@ var askParams = []string{"prompt", "response_schema", "assigned_to"}
 // asks reports what core.ask will refuse: parameters that it has not, and what a
 // schema says that is not understood.
 func (c *itemChecker) asks(use Use) {
-	refuse := func(format string, args ...any) { c.mistakef(use.Place, format, args...) }
+	refuse := func(format string, args ...any) { c.Mistakef(use.Place, format, args...) }
 	for _, name := range slices.Sorted(maps.Keys(use.Input)) {
 		if !slices.Contains(askParams, name) && name != "timeout_seconds" {
-			refuse("the task %s will fail: %s has no parameter %s%s", use.Task, askAction, name, nearest(name, askParams))
+			refuse("the task %s will fail: %s has no parameter %s%s", use.Task, askAction, name,
+				nearest.Hint(name, askParams))
 		}
 	}
 	form, ok := use.Input["response_schema"].(map[string]any)
@@ -32,7 +34,7 @@ func (c *itemChecker) asks(use Use) {
 	}
 	parsed, err := schema.FromValue(expr.Value(form))
 	if err != nil {
-		refuse("the task %s will fail: response_schema: %s", use.Task, oneLine(err.Error()))
+		refuse("the task %s will fail: response_schema: %s", use.Task, yamldoc.OneLine(err.Error()))
 		return
 	}
 	for _, ignored := range parsed.Ignored() {
@@ -49,8 +51,8 @@ func (c *itemChecker) templates(item *Item) {
 		}
 	}
 	for _, wrong := range rule.Misnamed(item.Columns["action_params"], payload) {
-		c.warnings = append(c.warnings, Mistake{item.At("action_params"), fmt.Sprintf(
-			"%s: {{ %s }} leads to nothing and will be null: %s is not known%s", wrong.At, wrong.Path, wrong.Unknown, nearest(wrong.Name, wrong.Known))})
+		c.Warnf(item.At("action_params"), "%s: {{ %s }} leads to nothing and will be null: %s is not known%s",
+			wrong.At, wrong.Path, wrong.Unknown, nearest.Hint(wrong.Name, wrong.Known))
 	}
 }
 
@@ -66,12 +68,12 @@ func (c *itemChecker) reads(item *Item) {
 		action, known := c.after.found(KindAction, read.Action)
 		switch {
 		case read.Action == "":
-			c.lacks(Place(read.At), in+"the workflow has no parameter ", item.Columns["param_schema"], read.Path)
+			c.lacks(read.At, in+"the workflow has no parameter ", item.Columns["param_schema"], read.Path)
 		case !known || action.OutSchema == nil:
 		case read.Path[0] == "data":
-			c.lacks(Place(read.At), in+"the output of "+read.Action+" has no field ", action.OutSchema, read.Path[1:])
+			c.lacks(read.At, in+"the output of "+read.Action+" has no field ", action.OutSchema, read.Path[1:])
 		case action.Prints && !slices.Contains(ofResults, read.Path[0]): // a field of data
-			c.lacks(Place(read.At), in+"the output of "+read.Action+" has no field ", action.OutSchema, read.Path)
+			c.lacks(read.At, in+"the output of "+read.Action+" has no field ", action.OutSchema, read.Path)
 		}
 	}
 }
@@ -89,7 +91,7 @@ func (c *itemChecker) lacks(at Place, what string, described any, path []string)
 		return
 	}
 	if i, known := parsed.Lacks(path); i >= 0 {
-		c.warnf(at, "%s%s%s", what, strings.Join(path[:i+1], "."), nearest(path[i], known))
+		c.Warnf(at, "%s%s%s", what, strings.Join(path[:i+1], "."), nearest.Hint(path[i], known))
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/attune-go/attune/core/workflow"
 )
 
@@ -114,13 +112,13 @@ func Read(sources []Source) (*Set, []Mistake) {
 	slices.SortStableFunc(b.set.Items, func(x, y *Item) int {
 		return cmp.Or(cmp.Compare(order(x.Kind), order(y.Kind)), cmp.Compare(x.Ref, y.Ref))
 	})
-	b.mistakes = append(b.mistakes, b.set.twice()...)
-	b.mistakes = append(b.mistakes, Duplicates(b.set.Policies)...)
+	b.Mistakes = append(b.Mistakes, b.set.twice()...)
+	b.Mistakes = append(b.Mistakes, Duplicates(b.set.Policies)...)
 	for root := range b.left {
 		b.set.Whole = slices.DeleteFunc(b.set.Whole, func(ref string) bool { return root != "" && ref == b.packs[root] })
 	}
-	b.set.Warnings = Sort(append(b.set.Warnings, b.unusedWarnings()...))
-	return b.set, Sort(b.mistakes)
+	b.set.Warnings = Sort(append(b.Warnings, b.unusedWarnings()...))
+	return b.set, Sort(b.Mistakes)
 }
 
 func order(kind Kind) int { return slices.Index(Kinds, kind) }
@@ -152,7 +150,8 @@ func (s *Set) twice() []Mistake {
 		n := name{item.Kind, item.Ref}
 		if earlier, ok := first[n]; ok {
 			mistakes = append(mistakes, Mistake{
-				item.At("ref"), "the " + string(item.Kind) + " " + item.Ref + " is given twice, also at " + earlier.String(),
+				Place: item.At("ref"), Text: "the " + string(item.Kind) + " " + item.Ref + " is given twice, also " +
+					"at " + earlier.String(),
 			})
 			continue
 		}
@@ -202,8 +201,8 @@ func Guess(name string, content []byte) Kind {
 		return KindPolicy
 	}
 	has := map[string]bool{}
-	for _, f := range r.pairs(nodes[0], map[*yaml.Node]bool{}) {
-		has[f.key.Value] = true
+	for _, f := range r.Pairs(nodes[0]) {
+		has[f.Key.Value] = true
 	}
 	switch {
 	case has["policies"], has["threshold"]:

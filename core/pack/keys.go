@@ -9,25 +9,30 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// What keys hold, as it is stored. Each reports what it cannot use.
+// read is what a key holds, as it is stored. It reports what it cannot use.
+type read func(r *reader, f yamldoc.Field) (any, bool)
 
-func readText(r *reader, f field) (any, bool) {
-	var text string
-	ok := r.text(f, &text)
-	return text, ok
+// plain is a value that package yamldoc reads.
+func plain[T any](of func(*yamldoc.Reader, yamldoc.Field) (T, bool)) read {
+	return func(r *reader, f yamldoc.Field) (any, bool) { return of(&r.Reader, f) }
 }
 
-func readTexts(r *reader, f field) (any, bool) {
-	var texts []string
-	ok := r.texts(f, &texts)
+var (
+	readText   = plain((*yamldoc.Reader).Text)
+	readBool   = plain((*yamldoc.Reader).Bool)
+	readObject = plain((*yamldoc.Reader).Object)
+)
+
+func readTexts(r *reader, f yamldoc.Field) (any, bool) {
+	texts, ok := r.Texts(f)
 	return anyList(texts), ok
 }
 
-func readLowerTexts(r *reader, f field) (any, bool) {
-	var texts []string
-	ok := r.texts(f, &texts)
+func readLowerTexts(r *reader, f yamldoc.Field) (any, bool) {
+	texts, ok := r.Texts(f)
 	for i, text := range texts {
 		texts[i] = strings.ToLower(text)
 	}
@@ -35,9 +40,9 @@ func readLowerTexts(r *reader, f field) (any, bool) {
 }
 
 // readTextOrTexts also takes a single text for a list of one.
-func readTextOrTexts(r *reader, f field) (any, bool) {
-	if f.value.Kind == yaml.ScalarNode {
-		text, ok := readText(r, f)
+func readTextOrTexts(r *reader, f yamldoc.Field) (any, bool) {
+	if f.Value.Kind == yaml.ScalarNode {
+		text, ok := r.Text(f)
 		return []any{text}, ok
 	}
 	return readTexts(r, f)
@@ -51,92 +56,69 @@ func anyList(texts []string) []any {
 	return list
 }
 
-func readBool(r *reader, f field) (any, bool) {
-	var yes bool
-	if f.value.Kind != yaml.ScalarNode || f.value.ShortTag() != "!!bool" || f.value.Decode(&yes) != nil {
-		r.mistakef(r.at(f.value), "%s is %s; it must be true or false", f.key.Value, show(f.value))
-		return nil, false
-	}
-	return yes, true
-}
-
-func readNumber(r *reader, f field) (any, bool) {
-	var number int32
-	ok := r.number(f, &number)
+func readNumber(r *reader, f yamldoc.Field) (any, bool) {
+	number, ok := r.Whole(f, 1, math.MaxInt32)
 	return int(number), ok
 }
 
 // readSeconds takes what policies take for a duration.
-func readSeconds(r *reader, f field) (any, bool) {
-	var seconds int32
-	ok := r.duration(f, time.Second, &seconds)
+func readSeconds(r *reader, f yamldoc.Field) (any, bool) {
+	seconds, ok := r.Units(f, time.Second)
 	return int(seconds), ok
 }
 
 // readCount is a number that may be 0.
-func readCount(r *reader, f field) (any, bool) {
+func readCount(r *reader, f yamldoc.Field) (any, bool) {
 	var number int64
-	if f.value.Kind != yaml.ScalarNode || f.value.ShortTag() != "!!int" || f.value.Decode(&number) != nil ||
+	if f.Value.Kind != yaml.ScalarNode || f.Value.ShortTag() != "!!int" || f.Value.Decode(&number) != nil ||
 		number < 0 || number > math.MaxInt32 {
-		r.mistakef(r.at(f.value), "%s is %s; it must be a whole number of at least 0", f.key.Value, show(f.value))
+		r.Mistakef(r.At(f.Value), "%s is %s; it must be a whole number of at least 0", f.Key.Value,
+			yamldoc.Show(f.Value))
 		return nil, false
 	}
 	return int(number), true
 }
 
-func readWord(allowed ...string) func(*reader, field) (any, bool) {
-	return func(r *reader, f field) (any, bool) {
-		var word string
-		ok := oneOf(r, f, &word, allowed...)
-		return word, ok
-	}
+func readWord(allowed ...string) read {
+	return func(r *reader, f yamldoc.Field) (any, bool) { return r.Word(f, allowed...) }
 }
 
 var readRetention = readWord("versions", "days", "hours", "minutes")
 
 var version = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 
-func readVersion(r *reader, f field) (any, bool) {
-	var text string
-	if !r.text(f, &text) {
+func readVersion(r *reader, f yamldoc.Field) (any, bool) {
+	text, ok := r.Text(f)
+	if ok && !version.MatchString(text) {
+		r.Mistakef(r.At(f.Value), "version is %s; it must have three parts, as in 1.0.0", yamldoc.Show(f.Value))
 		return nil, false
 	}
-	if !version.MatchString(text) {
-		r.mistakef(r.at(f.value), "version is %s; it must have three parts, as in 1.0.0", show(f.value))
-		return nil, false
-	}
-	return text, true
+	return text, ok
 }
 
 // readConstraint is what versions of a runtime are held against.
-func readConstraint(r *reader, f field) (any, bool) {
-	var text string
-	if !r.text(f, &text) {
+func readConstraint(r *reader, f yamldoc.Field) (any, bool) {
+	text, ok := r.Text(f)
+	if !ok {
 		return nil, false
 	}
 	if _, err := placement.ParseConstraint(text); err != nil {
-		r.mistakef(r.at(f.value), "%s is %s; it must be a constraint, as in >=3.9", f.key.Value, show(f.value))
+		r.Mistakef(r.At(f.Value), "%s is %s; it must be a constraint, as in >=3.9", f.Key.Value, yamldoc.Show(f.Value))
 		return nil, false
 	}
 	return text, true
 }
 
-func readObject(r *reader, f field) (any, bool) {
-	if f.value.Kind != yaml.MappingNode {
-		r.mistakef(r.at(f.value), "%s is %s; it must be a mapping", f.key.Value, show(f.value))
+func readList(r *reader, f yamldoc.Field) (any, bool) {
+	if f.Value.Kind != yaml.SequenceNode {
+		r.Mistakef(r.At(f.Value), "%s is %s; it must be a list", f.Key.Value, yamldoc.Show(f.Value))
 		return nil, false
 	}
-	return r.json(f.value)
+	return readAny(r, f)
 }
 
-func readList(r *reader, f field) (any, bool) {
-	if f.value.Kind != yaml.SequenceNode {
-		r.mistakef(r.at(f.value), "%s is %s; it must be a list", f.key.Value, show(f.value))
-		return nil, false
-	}
-	return r.json(f.value)
+func readAny(r *reader, f yamldoc.Field) (any, bool) {
+	before := len(r.Mistakes)
+	value := r.Value(f.Value)
+	return value, len(r.Mistakes) == before
 }
-
-func readAny(r *reader, f field) (any, bool) { return r.json(f.value) }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

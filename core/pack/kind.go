@@ -1,6 +1,6 @@
 package pack
 
-import "slices"
+import "github.com/attune-go/attune/core/yamldoc"
 
 // Kind is what an item of a pack is.
 type Kind string
@@ -27,7 +27,7 @@ type key struct {
 	also    []string // other names that it may have
 	instead string   // counts where the key itself is not given
 	column  string   // of the table; empty: it is used in another way
-	read    func(r *reader, f field) (any, bool)
+	read    read
 	// absent is what is stored when the key is not given. Nil is null.
 	absent any
 	// keep leaves what the table has when the key is not given; once also when it
@@ -52,14 +52,13 @@ func (f form) names() []string {
 	return names
 }
 
-// find is the key that goes by the name.
-func (f form) find(name string) (key, bool) {
-	for _, k := range f.keys {
-		if k.name == name || slices.Contains(k.also, name) {
-			return k, true
-		}
+// known are the keys as package yamldoc knows them.
+func (f form) known() []yamldoc.Key {
+	known := make([]yamldoc.Key, len(f.keys))
+	for i, k := range f.keys {
+		known[i] = yamldoc.Key{Name: k.name, Also: k.also}
 	}
-	return key{}, false
+	return known
 }
 
 // instead is the key that the name stands in for; empty: none.

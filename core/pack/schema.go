@@ -9,29 +9,30 @@ import (
 
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // readSchema reads a description of parameters: name to description, or a JSON
 // Schema object.
-func readSchema(r *reader, f field) (any, bool) {
+func readSchema(r *reader, f yamldoc.Field) (any, bool) {
 	value, ok := readObject(r, f)
 	if !ok {
 		return nil, false
 	}
-	before := len(r.mistakes)
+	before := len(r.Mistakes)
 	object, _ := value.(map[string]any)
-	r.schema(f.value, object)
-	if len(r.mistakes) == before {
+	r.schema(f.Value, object)
+	if len(r.Mistakes) == before {
 		r.defaults(f, object)
 	}
-	return value, len(r.mistakes) == before
+	return value, len(r.Mistakes) == before
 }
 
 // defaults checks that the defaults of parameters fit what is said of them.
-func (r *reader) defaults(f field, object map[string]any) {
+func (r *reader) defaults(f yamldoc.Field, object map[string]any) {
 	parsed, err := schema.FromValue(expr.Value(object))
 	if err != nil {
-		r.mistakef(r.at(f.value), "%s cannot be used: %s", f.key.Value, oneLine(err.Error()))
+		r.Mistakef(r.At(f.Value), "%s cannot be used: %s", f.Key.Value, yamldoc.OneLine(err.Error()))
 		return
 	}
 	given := parsed.Defaults()
@@ -40,11 +41,12 @@ func (r *reader) defaults(f field, object map[string]any) {
 		if _, ok := given[name]; !ok {
 			continue // that it has none
 		}
-		at := below(f.value, name)
-		if at == follow(f.value) {
-			at = below(below(f.value, "properties"), name)
+		at := yamldoc.Below(f.Value, name)
+		if at == yamldoc.Follow(f.Value) {
+			at = yamldoc.Below(yamldoc.Below(f.Value, "properties"), name)
 		}
-		r.mistakef(r.at(below(at, "default")), "the default of the parameter %s does not fit: %s", name, mistake.String())
+		r.Mistakef(r.At(yamldoc.Below(at, "default")), "the default of the parameter %s does not fit: %s", name,
+			mistake.String())
 	}
 }
 
@@ -59,26 +61,27 @@ func (r *reader) schema(node *yaml.Node, schema map[string]any) {
 		if !ok {
 			return // any object, or no object at all
 		}
-		described, at = properties, below(node, "properties")
+		described, at = properties, yamldoc.Below(node, "properties")
 	}
 	for _, name := range slices.Sorted(maps.Keys(described)) {
 		one, ok := described[name].(map[string]any)
-		inner := below(at, name)
+		inner := yamldoc.Below(at, name)
 		if !ok {
-			r.mistakef(r.at(inner), "the parameter %s must be described by a mapping, as in {type: string}", name)
+			r.Mistakef(r.At(inner), "the parameter %s must be described by a mapping, as in {type: string}", name)
 			continue
 		}
-		r.schemaType(below(inner, "type"), name, one["type"])
+		r.schemaType(yamldoc.Below(inner, "type"), name, one["type"])
 		if required, given := one["required"]; given && name != "properties" {
 			switch required.(type) {
 			case bool, []any:
 			default:
-				r.mistakef(r.at(below(inner, "required")), "required of the parameter %s must be true or false", name)
+				r.Mistakef(r.At(yamldoc.Below(inner, "required")), "required of the parameter %s must be true or false",
+					name)
 			}
 		}
 		if list, given := one["enum"]; given {
 			if _, ok := list.([]any); !ok {
-				r.mistakef(r.at(below(inner, "enum")), "enum of the parameter %s must be a list", name)
+				r.Mistakef(r.At(yamldoc.Below(inner, "enum")), "enum of the parameter %s must be a list", name)
 			}
 		}
 	}
@@ -111,20 +114,8 @@ func (r *reader) schemaType(node *yaml.Node, name string, kind any) {
 		switch {
 		case one == nil:
 		case !isText || !slices.Contains(types, text):
-			r.mistakef(r.at(node), "the parameter %s is of type %s; known are %s", name, show(node), strings.Join(types, ", "))
+			r.Mistakef(r.At(node), "the parameter %s is of type %s; known are %s", name, yamldoc.Show(node),
+				strings.Join(types, ", "))
 		}
 	}
-}
-
-// below is the node of a key of a mapping, or the mapping if it has no such key.
-func below(node *yaml.Node, name string) *yaml.Node {
-	node = follow(node)
-	if node.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == name {
-				return follow(node.Content[i+1])
-			}
-		}
-	}
-	return node
 }

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // WorkflowPath is the path within its pack of the file that an action names by
@@ -28,11 +29,11 @@ func WorkflowFiles(content []byte) []string {
 	r := &reader{}
 	var files []string
 	for _, node := range r.mappings(Source{Content: content, Kind: KindAction}) {
-		for _, f := range r.pairs(node, map[*yaml.Node]bool{}) {
-			if f.key.Value != "workflow_file" || f.value.Kind != yaml.ScalarNode {
+		for _, f := range r.Pairs(node) {
+			if f.Key.Value != "workflow_file" || f.Value.Kind != yaml.ScalarNode {
 				continue
 			}
-			if file := WorkflowPath(f.value.Value); file != "" {
+			if file := WorkflowPath(f.Value.Value); file != "" {
 				files = append(files, file)
 			}
 		}
@@ -45,7 +46,8 @@ func (b *builder) link(r *reader, item *Item, source Source, file string) {
 	delete(item.Columns, "workflow_file")
 	within := WorkflowPath(file)
 	if within == "" {
-		r.mistakef(item.At("workflow_file"), "workflow_file is %q; it is a path below actions/workflows, such as workflows/rollout.workflow.yaml", file)
+		r.Mistakef(item.At("workflow_file"), "workflow_file is %q; it is a path below actions/workflows, such as "+
+			"workflows/rollout.workflow.yaml", file)
 		return
 	}
 	name := linkName(source.Root, within)
@@ -61,8 +63,8 @@ func (b *builder) workflow(source Source) {
 	if b.leftOut(source, mistakes) {
 		return
 	}
-	b.mistakes = append(b.mistakes, fromWorkflow(mistakes)...)
-	b.set.Warnings = append(b.set.Warnings, fromWorkflow(warnings)...)
+	b.Mistakes = append(b.Mistakes, mistakes...)
+	b.Warnings = append(b.Warnings, warnings...)
 	if definition == nil {
 		definition = &workflow.Definition{}
 	}
@@ -93,9 +95,8 @@ func (b *builder) leftOut(source Source, mistakes []workflow.Mistake) bool {
 	if len(mistakes) == 0 || strings.Contains(path.Base(source.Path), ".workflow.") || !strings.HasPrefix(source.Path, "workflows/") {
 		return false
 	}
-	b.set.Warnings = append(b.set.Warnings, Mistake{
-		Place(mistakes[0].Place), "the file is left out, as it is not called NAME.workflow.yaml and cannot be run: " + mistakes[0].Text,
-	})
+	b.Warnf(mistakes[0].Place, "the file is left out, as it is not called NAME.workflow.yaml and cannot be run: %s",
+		mistakes[0].Text)
 	return true
 }
 
@@ -111,14 +112,15 @@ func (b *builder) alone(source Source, definition *workflow.Definition, place Pl
 	switch {
 	case !packName.MatchString(first) || !itemName.MatchString(second):
 		if sound || definition.Ref != "" {
-			b.mistakef(place, "the ref of the workflow is %q; it must be the pack, a dot and a name in lower case, as in deploy.rollout", ref)
+			b.Mistakef(place, "the ref of the workflow is %q; it must be the pack, a dot and a name in lower case, "+
+				"as in deploy.rollout", ref)
 		}
 		return
 	case packRef != "" && first != packRef:
-		b.mistakef(place, "the ref of the workflow is %s; in the pack %s it begins with %s.", ref, packRef, packRef)
+		b.Mistakef(place, "the ref of the workflow is %s; in the pack %s it begins with %s.", ref, packRef, packRef)
 		return
 	}
-	r := &reader{file: source.Name}
+	r := &reader{Reader: yamldoc.Reader{File: source.Name}}
 	node := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
 	action := r.item(KindAction, node, packRef)
 	action.Ref, action.Pack, action.Workflow = ref, first, ref
@@ -161,7 +163,7 @@ func (b *builder) define(definition *workflow.Definition, ref string, action *It
 		err = json.Unmarshal(raw, &stored)
 	}
 	if err != nil {
-		b.mistakef(place, "the workflow cannot be stored: %s", oneLine(err.Error()))
+		b.Mistakef(place, "the workflow cannot be stored: %s", yamldoc.OneLine(err.Error()))
 		return
 	}
 	item := &Item{
@@ -175,7 +177,7 @@ func (b *builder) define(definition *workflow.Definition, ref string, action *It
 	}
 	for _, task := range definition.All() {
 		if task.Action != "" {
-			use := Use{Ref: task.Action, Task: task.Name, Place: Place(task.At)}
+			use := Use{Ref: task.Action, Task: task.Name, Place: task.At}
 			if task.Input != nil {
 				use.Input, _ = task.Input.Raw().(map[string]any)
 			}
@@ -197,15 +199,7 @@ func (b *builder) missing() {
 	for _, name := range slices.Sorted(maps.Keys(b.linked)) {
 		_, within, _ := strings.Cut(name, "\x00")
 		for _, action := range b.linked[name] {
-			b.mistakef(action.At("workflow_file"), "there is no file %s in the pack", within)
+			b.Mistakef(action.At("workflow_file"), "there is no file %s in the pack", within)
 		}
 	}
-}
-
-func fromWorkflow(mistakes []workflow.Mistake) []Mistake {
-	list := make([]Mistake, len(mistakes))
-	for i, mistake := range mistakes {
-		list[i] = Mistake{Place(mistake.Place), mistake.Text}
-	}
-	return list
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Refs is what must be looked up for a set, by kind: what it describes and what it
@@ -148,21 +150,13 @@ func (s *Set) Check(world World) (mistakes, warnings []Mistake) {
 	for _, item := range s.Items {
 		c.item(item)
 	}
-	return Sort(c.mistakes), Sort(c.warnings)
+	return Sort(c.Mistakes), Sort(c.Warnings)
 }
 
 type itemChecker struct {
-	set                *Set
-	before, after      World
-	mistakes, warnings []Mistake
-}
-
-func (c *itemChecker) mistakef(at Place, format string, args ...any) {
-	c.mistakes = append(c.mistakes, Mistake{at, fmt.Sprintf(format, args...)})
-}
-
-func (c *itemChecker) warnf(at Place, format string, args ...any) {
-	c.warnings = append(c.warnings, Mistake{at, fmt.Sprintf(format, args...)})
+	set           *Set
+	before, after World
+	yamldoc.Report
 }
 
 func (c *itemChecker) item(item *Item) {
@@ -172,13 +166,14 @@ func (c *itemChecker) item(item *Item) {
 	if found, ok := c.before.found(item.Kind, item.Ref); ok && item.Kind != KindPack {
 		switch {
 		case found.Adhoc:
-			c.mistakef(item.At("ref"), "the %s %s was made by hand; delete it there, or give this one another ref", item.Kind, item.Ref)
+			c.Mistakef(item.At("ref"), "the %s %s was made by hand; delete it there, or give this one another ref",
+				item.Kind, item.Ref)
 		case found.Pack != "" && found.Pack != item.Pack:
-			c.mistakef(item.At("ref"), "the %s %s belongs to the pack %s", item.Kind, item.Ref, found.Pack)
+			c.Mistakef(item.At("ref"), "the %s %s belongs to the pack %s", item.Kind, item.Ref, found.Pack)
 		}
 	}
 	if _, ok := c.after.found(KindPack, item.Pack); !ok && item.Pack != "" && !c.set.Unread(KindPack, item.Pack) {
-		c.mistakef(item.At("ref"), "there is no pack %s%s", item.Pack, nearest(item.Pack, c.after.Hints[KindPack]))
+		c.Mistakef(item.At("ref"), "there is no pack %s%s", item.Pack, nearest.Hint(item.Pack, c.after.Hints[KindPack]))
 	}
 	c.exists(KindAction, item.Action, item.At("action"))
 	c.exists(KindTrigger, item.Trigger, item.At("trigger"))
@@ -214,11 +209,11 @@ func (c *itemChecker) params(ref string, given any, at Place, who string) {
 		return
 	}
 	for _, mistake := range parsed.ValidateParams(plainParams(params), schema.AllowTemplates()) {
-		c.mistakef(at, "the action %s will not take the parameters of %s: %s", ref, who, mistake.String())
+		c.Mistakef(at, "the action %s will not take the parameters of %s: %s", ref, who, mistake.String())
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if _, known := parsed.Lacks([]string{name}); ref != askAction && nearest(name, known) != "" {
-			c.warnf(at, "the action %s has no parameter %s of %s%s", ref, name, who, nearest(name, known))
+		if _, known := parsed.Lacks([]string{name}); ref != askAction && nearest.Hint(name, known) != "" {
+			c.Warnf(at, "the action %s has no parameter %s of %s%s", ref, name, who, nearest.Hint(name, known))
 		}
 	}
 }
@@ -243,7 +238,7 @@ func (c *itemChecker) runtime(item *Item) {
 	if len(names) > 0 {
 		text += "; known are " + strings.Join(names, ", ")
 	}
-	c.warnings = append(c.warnings, Mistake{item.At("runtime"), text + ": the action has none"})
+	c.Warnf(item.At("runtime"), "%s: the action has none", text)
 }
 
 func (c *itemChecker) exists(kind Kind, ref string, at Place) {
@@ -254,9 +249,9 @@ func (c *itemChecker) exists(kind Kind, ref string, at Place) {
 	switch {
 	case ok, c.set.Unread(kind, ref):
 	case c.after.Doomed[kind][ref]:
-		c.mistakef(at, "there is no %s %s: %s", kind, ref, prunes)
+		c.Mistakef(at, "there is no %s %s: %s", kind, ref, prunes)
 	default:
-		c.mistakef(at, "there is no %s %s%s", kind, ref, nearestAction(ref, c.after.Hints[kind]))
+		c.Mistakef(at, "there is no %s %s%s", kind, ref, nearestAction(ref, c.after.Hints[kind]))
 	}
 }
 

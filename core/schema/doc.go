@@ -25,7 +25,8 @@
 // # Bounds
 //
 // A schema of 256 KiB and nesting of 64; a check of 100,000 steps that lists no more
-// than 20 mistakes.
+// than 20 mistakes. A step is a value compared with a schema, or 5,000 bytes of a text
+// times the parts of its pattern.
 //
 // # On failure
 //

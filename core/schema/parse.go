@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 
@@ -16,6 +17,7 @@ const (
 	maxBytes   = 256 << 10
 	maxNesting = 64
 	maxPattern = 1000
+	maxParts   = 10_000 // of a pattern, its repetitions written out
 )
 
 // Schema is one that was read. It may be used by many goroutines at once.
@@ -37,6 +39,7 @@ type node struct {
 	fewestKeys, maxKey *int
 	unique             bool
 	pattern            *regexp.Regexp
+	parts              int // of the pattern
 	properties         map[string]*node
 	required           []string
 	additional         *node
@@ -231,8 +234,16 @@ func (r *reader) scalar(n *node, key string, value any, path string) bool {
 		if !ok || len(text) > maxPattern {
 			return false
 		}
-		compiled, err := regexp.Compile(text)
-		n.pattern = compiled
+		tree, err := syntax.Parse(text, syntax.Perl)
+		if err != nil {
+			return false
+		}
+		program, err := syntax.Compile(tree.Simplify())
+		if err != nil || len(program.Inst) > maxParts {
+			return false
+		}
+		n.parts = len(program.Inst)
+		n.pattern, err = regexp.Compile(text)
 		return err == nil
 	case "uniqueItems":
 		n.unique = value == true

@@ -196,6 +196,20 @@ func TestCostIsBounded(t *testing.T) {
 		fine[i] = "x"
 	}
 	require.Equal(t, "the value is more than can be checked", schema.Words(parse(t, `{"type":"array","items":{"type":"string"}}`).Validate(fine)))
+	// What cost package regexp, or a checker without such bounds, minutes; see
+	// docs/decisions/0019-our-own-checker-of-schemas.md.
+	const tooMuch = "the value is more than can be checked"
+	costly := parse(t, `{"type":"string","pattern":"(a?){500}a{500}$"}`)
+	require.Empty(t, costly.Ignored())
+	require.Equal(t, tooMuch, schema.Words(costly.Validate(strings.Repeat("a", 1<<20)+"b")))
+	require.Empty(t, parse(t, `{"type":"string","pattern":"^[a-z0-9_.-]+@[a-z0-9.-]+$"}`).Validate(strings.Repeat("a", 4<<20)+"@b.c"))
+	require.NotEmpty(t, parse(t, `{"type":"string","pattern":"`+strings.Repeat("a{1000}", 20)+`"}`).Ignored())
+	branches := make([]string, 8000)
+	for i := range branches {
+		branches[i] = fmt.Sprintf(`{"const":"a%d"}`, i)
+	}
+	mistakes = parse(t, `{"type":"array","items":{"anyOf":[`+strings.Join(branches, ",")+`]}}`).Validate(list)
+	require.Contains(t, schema.Words(mistakes), "[0] is nothing of what it may be")
 	secrets := parse(t, `{"l":{"type":"array","items":{"properties":{"k":{"secret":true}}}}}`)
 	for i := range fine {
 		fine[i] = map[string]any{"k": "hunter2"}

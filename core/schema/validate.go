@@ -17,6 +17,9 @@ import (
 const (
 	maxSteps    = 100_000
 	maxMistakes = 20
+	// unitsPerStep is how many bytes of a text, times the parts of the pattern that it is
+	// matched with, cost one step: package regexp cannot be stopped.
+	unitsPerStep = 5000
 )
 
 // Mistake is something that does not fit.
@@ -90,9 +93,14 @@ func (c *check) wrongf(path, format string, args ...any) {
 }
 
 // spent reports whether the check has taken too long or found enough.
-func (c *check) spent() bool {
-	if c.steps++; c.steps == maxSteps {
-		c.mistakes = append(c.mistakes, Mistake{Text: "is more than can be checked"})
+func (c *check) spent() bool { return c.spend(1) }
+
+// spend is spent for what costs several steps.
+func (c *check) spend(steps int) bool {
+	if before := c.steps; before < maxSteps {
+		if c.steps += steps; c.steps >= maxSteps {
+			c.mistakes = append(c.mistakes, Mistake{Text: "is more than can be checked"})
+		}
 	}
 	return c.steps >= maxSteps || len(c.mistakes) >= maxMistakes
 }
@@ -230,7 +238,7 @@ func (c *check) text(n *node, value, path string) {
 	if n.longest != nil && size > *n.longest {
 		c.wrongf(path, "has more than %d characters", *n.longest)
 	}
-	if n.pattern != nil && !n.pattern.MatchString(value) {
+	if n.pattern != nil && !c.spend(len(value)*n.parts/unitsPerStep) && !n.pattern.MatchString(value) {
 		c.wrongf(path, "does not match %s", n.pattern)
 	}
 }
@@ -319,7 +327,7 @@ func (c *check) fitting(of []*node, value any, path string) int {
 	for _, one := range of {
 		probe := &check{templates: c.templates, steps: c.steps}
 		probe.node(one, value, path)
-		c.steps = probe.steps
+		c.spend(probe.steps - c.steps)
 		if len(probe.mistakes) == 0 {
 			count++
 		}

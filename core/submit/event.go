@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/bounds"
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/store"
@@ -196,7 +196,7 @@ func (s *Submitter) triggers(ctx context.Context, events []Event) (map[string]tr
 			if err != nil {
 				known = nil // the hint is not worth a second error
 			}
-			return nil, &UnknownTriggerError{Ref: ref, Nearest: config.Nearest(ref, known)}
+			return nil, &UnknownTriggerError{Ref: ref, Nearest: nearest.Of(ref, known)}
 		}
 	}
 	return found, nil

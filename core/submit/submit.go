@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/bounds"
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -224,7 +224,7 @@ func (s *Submitter) unknown(ctx context.Context, ref string) error {
 	if err != nil {
 		refs = nil // the hint is not worth a second error
 	}
-	near := config.Nearest(ref, refs)
+	near := nearest.Of(ref, refs)
 	if _, name, ok := strings.Cut(ref, "."); near == "" || !ok {
 		for _, known := range refs { // the right name without, or in another, pack
 			_, knownName, _ := strings.Cut(known, ".")

@@ -3,32 +3,36 @@ package workflow
 import (
 	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // kind checks that a task has what its kind needs, and nothing that has no meaning
 // for it. What follows from a misspelt key is not said again.
-func (r *reader) kind(t *Task, given map[string]field, meant map[string]bool) {
+func (r *reader) kind(t *Task, given yamldoc.Fields, meant map[string]bool) {
 	refuse := func(why string, keys ...string) {
 		for _, key := range keys {
-			if f, ok := given[key]; ok && !empty(f.value) {
-				r.mistakef(r.at(f.key), "%s %s", key, why)
+			if f, ok := given[key]; ok && !empty(f.Value) {
+				r.Mistakef(r.At(f.Key), "%s %s", key, why)
 			}
 		}
 	}
 	if t.Kind == KindParallel {
-		if f, ok := given["tasks"]; !meant["tasks"] && (!ok || empty(f.value)) {
-			r.mistakef(t.At, "a parallel task has tasks, at least one")
+		if f, ok := given["tasks"]; !meant["tasks"] && (!ok || empty(f.Value)) {
+			r.Mistakef(t.At, "a parallel task has tasks, at least one")
 		}
 		refuse("has no meaning for a parallel task: give it to its tasks", "action", "input", "with_items", "retry", "timeout")
 	} else {
-		if given["action"].value == nil && given["tasks"].value == nil && !meant["action"] && !meant["tasks"] && !meant["type"] {
+		some := given["action"].Given() || given["tasks"].Given() || meant["action"] || meant["tasks"] || meant["type"]
+		if !some {
 			r.errorf(t.At, "a task of type %s has an action; without one it is skipped", t.Kind)
 		}
 		if !meant["type"] {
 			refuse("belong to a task of type parallel", "tasks")
 		}
 	}
-	if given["with_items"].value == nil && !meant["with_items"] && !r.stored { // others store these without a list, and mean nothing by it
+	if !given["with_items"].Given() && !meant["with_items"] && !r.Stored { // stored ones mean nothing by it
 		refuse("has a meaning only with with_items", "concurrency", "batch_size")
 	}
 	if t.Within != nil {
@@ -39,13 +43,14 @@ func (r *reader) kind(t *Task, given map[string]field, meant map[string]bool) {
 
 // graph checks what tasks are to each other.
 func (r *reader) graph(d *Definition) {
-	defer func() { r.inside = "" }()
+	defer func() { r.About = "" }()
 	seen := map[string]*Task{}
 	var names []string
 	for _, t := range d.All() {
 		if first := seen[t.Name]; first != nil && t.Name != "" {
 			r.noGraph = true
-			r.mistakef(t.At, "there are two tasks named %s, the first in line %d", shorten(t.Name), first.At.Line)
+			r.Mistakef(t.At, "there are two tasks named %s, the first in line %d", yamldoc.Shorten(t.Name),
+				first.At.Line)
 		}
 		seen[t.Name] = t
 		if t.Within == nil {
@@ -53,16 +58,17 @@ func (r *reader) graph(d *Definition) {
 		}
 	}
 	for _, l := range r.leads {
-		r.inside = l.inside
+		r.About = l.inside
 		switch to := d.Task(l.name); {
-		case to == nil && r.noGraph && nearest(l.name, names) == "": // its task may be the one that cannot be read
+		case to == nil && r.noGraph && nearest.Hint(l.name, names) == "": // its task may be the one that cannot be read
 		case to == nil:
-			r.mistakef(l.at, "it leads to %s, which is no task%s", shorten(l.name), nearest(l.name, names))
+			r.Mistakef(l.at, "it leads to %s, which is no task%s", yamldoc.Shorten(l.name), nearest.Hint(l.name, names))
 		case to.Within != nil:
-			r.mistakef(l.at, "it leads to %s, which is a part of %s: lead to that", shorten(l.name), shorten(to.Within.Name))
+			r.Mistakef(l.at, "it leads to %s, which is a part of %s: lead to that", yamldoc.Shorten(l.name),
+				yamldoc.Shorten(to.Within.Name))
 		}
 	}
-	r.inside = ""
+	r.About = ""
 	if !r.noGraph {
 		r.joins(d)
 		r.cycles(d)
@@ -74,9 +80,10 @@ func (r *reader) joins(d *Definition) {
 	for _, t := range d.Tasks {
 		switch {
 		case t.JoinAll && len(t.Inbound) == 0:
-			r.errorf(t.At, "task %s: join waits for all that lead to it, and nothing does", shorten(t.Name))
+			r.errorf(t.At, "task %s: join waits for all that lead to it, and nothing does", yamldoc.Shorten(t.Name))
 		case t.Join > len(t.Inbound):
-			r.errorf(t.At, "task %s: join waits for %d, and only %d lead to it", shorten(t.Name), t.Join, len(t.Inbound))
+			r.errorf(t.At, "task %s: join waits for %d, and only %d lead to it", yamldoc.Shorten(t.Name), t.Join,
+				len(t.Inbound))
 		}
 	}
 }
@@ -129,7 +136,7 @@ func (r *reader) cycles(d *Definition) {
 	reached := d.reachable(d.entries...)
 	for _, t := range d.Tasks {
 		if !reached[t] && !slices.Contains(cycle, t.Name) {
-			r.errorf(t.At, "task %s is never reached: only what is never reached leads to it", shorten(t.Name))
+			r.errorf(t.At, "task %s is never reached: only what is never reached leads to it", yamldoc.Shorten(t.Name))
 		}
 	}
 }
@@ -165,7 +172,7 @@ func arrows(names []string) string {
 	}
 	short := make([]string, len(names))
 	for i, name := range names {
-		short[i] = shorten(name)
+		short[i] = yamldoc.Shorten(name)
 	}
 	return strings.Join(short, " → ")
 }

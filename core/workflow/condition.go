@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Condition is an expression that is asked for its truth. It is written as an
@@ -89,7 +90,7 @@ func (c *Condition) operands(scope expr.Scope) string {
 		if slices.Contains(unshown, root) || strings.Contains(text, expr.Secret) {
 			text = "(secret)"
 		}
-		if shown = append(shown, o.Name+" is "+shorten(text)); len(shown) == maxOperands {
+		if shown = append(shown, o.Name+" is "+yamldoc.Shorten(text)); len(shown) == maxOperands {
 			break
 		}
 	}

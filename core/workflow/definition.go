@@ -8,10 +8,14 @@ import (
 // Definition is a workflow as it was written. One that Parse gave without mistakes
 // can be run. Nobody changes it; many may use it at once.
 type Definition struct {
-	Ref, Label, Description, Version string
-	Tags                             []string
+	Ref         string   `yaml:"ref" length:"0..255"`
+	Label       string   `yaml:"label" length:"0..255"`
+	Description string   `yaml:"description"`
+	Version     string   `yaml:"version" length:"1..50"`
+	Tags        []string `yaml:"tags"`
 	// Parameters and Output are schemas as they were written; nil if there is none.
-	Parameters, Output map[string]any
+	Parameters map[string]any `yaml:"parameters"`
+	Output     map[string]any `yaml:"output"`
 	// Vars are the variables that a workflow begins with, taken as they stand.
 	Vars map[string]any
 	// Tasks are those on the upper level, in the order in which they were written.
@@ -21,9 +25,9 @@ type Definition struct {
 	OutputMap []Assignment
 	// Strict has errors in expressions refused where they show, and fail the task or
 	// the workflow where they occur; see errorRules.
-	Strict bool
+	Strict bool `yaml:"strict"`
 	// Cancellation is what becomes of tasks that run when the workflow is cancelled.
-	Cancellation Cancellation
+	Cancellation Cancellation `yaml:"cancellation_policy" oneof:"allow_finish cancel_running"`
 
 	// Reads are the fields of parameters and results that its expressions read. Only a
 	// definition that Parse gave has them.
@@ -58,10 +62,10 @@ const (
 // Task is one task of a definition.
 type Task struct {
 	Name string
-	Kind Kind
+	Kind Kind `yaml:"type" oneof:"action parallel workflow"`
 	// Action is the ref of its action; empty for a parallel one. Any other task without
 	// an action is skipped.
-	Action string
+	Action string `yaml:"action"`
 	// Input are the parameters of its children. Nil passes on those of the workflow.
 	Input *Value
 	// PermissionSets, Selector, Tolerations and Affinity: nil inherits those of the
@@ -72,13 +76,13 @@ type Task struct {
 	// WithItems is the list that it is run over; nil for a task without one.
 	WithItems *Value
 	// BatchSize is how many items a child gets; 0 gives each the item itself.
-	BatchSize int
+	BatchSize int `yaml:"batch_size" range:"1.."`
 	// Concurrency is how many children may run at a time, at least 1.
-	Concurrency int
+	Concurrency int `yaml:"concurrency" range:"1.."`
 	// Retry says how often children are repeated; nil is never.
 	Retry *Retry
 	// Timeout is how many seconds a child may run; 0 is what its action says.
-	Timeout int
+	Timeout int `yaml:"timeout" range:"1.."`
 	// Next are its transitions, in the order in which they are evaluated.
 	Next []Transition
 	// Join is how many predecessors have to arrive. 0 starts it with the first one.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 func document(t *testing.T) string {
@@ -34,7 +36,9 @@ func TestDocumentedWorkflowsAreSound(t *testing.T) {
 func TestDocumentNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	text := document(t)
-	for _, keys := range [][]string{definitionKeys, taskKeys, retryKeys, {"when", "publish", "do", "default"}, reserved} {
+	of := func(form any) []string { return yamldoc.Names(yamldoc.KeysOf(form)) }
+	for _, keys := range [][]string{of(definitionFile{}), of(taskFile{}), of(retryFile{}), {"when", "publish", "do",
+		"default"}, reserved} {
 		for _, key := range keys {
 			if key != chartKey {
 				require.Regexp(t, "`"+regexp.QuoteMeta(key)+"[`:]", text)

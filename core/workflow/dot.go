@@ -3,6 +3,8 @@ package workflow
 import (
 	"fmt"
 	"strings"
+
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // colours are those of the statuses in a DOT file.
@@ -56,7 +58,7 @@ func dotNode(t *Task, tasks map[string]*TaskState) string {
 		lines = append(lines, t.Action)
 	}
 	if t.WithItems != nil {
-		lines = append(lines, "for each of "+shorten(fmt.Sprint(t.WithItems.Raw())))
+		lines = append(lines, "for each of "+yamldoc.Shorten(fmt.Sprint(t.WithItems.Raw())))
 	}
 	if t.Join > 0 {
 		lines = append(lines, fmt.Sprintf("join %d", t.Join))

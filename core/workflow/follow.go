@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // follow looks at the transitions of tasks that have ended, in the order in which
@@ -172,7 +173,7 @@ func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
 func (x *decision) notFired(t *Task, n int, in scope) {
 	when := t.Next[n].When
 	if values := when.operands(in); values != "" || when.kind() == kindCustom {
-		x.logf("transition %d of %s does not fire: %s is false%s", n+1, t.Name, shorten(when.Source()), values)
+		x.logf("transition %d of %s does not fire: %s is false%s", n+1, t.Name, yamldoc.Shorten(when.Source()), values)
 	}
 }
 

@@ -1,15 +1,13 @@
 package workflow
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // MaxSize is how large a file with a definition may be.
@@ -22,32 +20,24 @@ const MaxSize = 1 << 20
 // not wrong, but has no effect or not the one that its author will expect. With a
 // mistake the definition is not to be run; it is nil if the file holds none.
 func Parse(name string, content []byte) (definition *Definition, mistakes, warnings []Mistake) {
-	r := &reader{file: name}
+	r := &reader{Reader: yamldoc.Reader{File: name, What: "workflow", Depth: maxDepth}}
 	if len(content) > MaxSize {
-		r.mistakef(Place{File: name}, "the file has %d bytes; a workflow may have %d", len(content), MaxSize)
-		return nil, r.mistakes, nil
+		r.Mistakef(Place{File: name}, "the file has %d bytes; a workflow may have %d", len(content), MaxSize)
+		return nil, r.Mistakes, nil
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	var document, more yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF):
-		r.mistakef(Place{File: name}, "the file is empty: a workflow has at least version and tasks")
-		return nil, r.mistakes, nil
-	case err != nil:
-		return nil, []Mistake{r.syntaxMistake(content, err)}, nil
-	}
-	if err := decoder.Decode(&more); err == nil && len(more.Content) > 0 {
-		r.mistakef(r.at(more.Content[0]), "there is a second document: a file holds one workflow")
-	} else if err != nil && !errors.Is(err, io.EOF) {
-		r.mistakes = append(r.mistakes, r.syntaxMistake(content, err))
-	}
-	if len(document.Content) == 0 {
-		r.mistakef(Place{File: name}, "the file is empty: a workflow has at least version and tasks")
-		return nil, r.mistakes, nil
+	roots := r.Documents(content)
+	switch {
+	case len(roots) == 0 && len(r.Mistakes) == 0:
+		r.Mistakef(Place{File: name}, "the file is empty: a workflow has at least version and tasks")
+		fallthrough
+	case len(roots) == 0:
+		return nil, r.Mistakes, nil
+	case len(roots) > 1:
+		r.Mistakef(r.At(roots[1]), "there is a second document: a file holds one workflow")
 	}
 	r.lines = strings.Split(string(content), "\n")
-	definition = r.definition(document.Content[0])
-	return definition, sorted(r.mistakes), sorted(r.warnings)
+	definition = r.definition(roots[0])
+	return definition, yamldoc.Sort(r.Mistakes), yamldoc.Sort(r.Warnings)
 }
 
 // ParseJSON reads a definition as it is kept: what Definition.JSON gives, and what
@@ -58,96 +48,76 @@ func ParseJSON(raw []byte) (*Definition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a workflow's definition: %w", err)
 	}
-	r := &reader{stored: true}
+	r := &reader{Reader: yamldoc.Reader{What: "workflow", Depth: maxDepth, Stored: true}}
 	definition := r.definition(node)
-	if len(r.mistakes) > 0 {
-		return nil, &MistakesError{sorted(r.mistakes)}
+	if len(r.Mistakes) > 0 {
+		return nil, &MistakesError{Mistakes: yamldoc.Sort(r.Mistakes)}
 	}
 	return definition, nil
 }
 
-// reader collects what a definition says.
+// reader collects what a definition says. Mistakes and warnings begin with the task that
+// they are about.
 type reader struct {
-	file     string
-	lines    []string // of the file; none for what is stored
-	stored   bool
-	mistakes []Mistake
-	warnings []Mistake
-	nodes    int    // values that were read, aliases counted each time
-	inside   string // which task the next mistakes are about, for their texts
+	yamldoc.Reader
+	lines []string // of the file; none for what is stored
 
 	rules     errorRules      // what an error in an expression leads to
-	templates bool            // texts that are read now may have templates
 	task      *Task           // that is read now
 	variables map[string]bool // that vars and publish give
 	uses      []use           // names in expressions, checked when all variables are known
 	ended     bool            // expressions that are read now see the result of the task
 	reads     []Read          // of parameters and results
 	leads     []lead          // names of tasks that something leads to
-	meant     map[string]bool // keys that the misspelt ones of the last mapping resemble
 	listed    map[*Task]bool  // tasks whose with_items cannot be read
 	noGraph   bool            // what leads where cannot be read
-}
-
-func (r *reader) at(node *yaml.Node) Place { return Place{r.file, node.Line, node.Column} }
-
-func (r *reader) mistakef(at Place, format string, args ...any) {
-	r.mistakes = append(r.mistakes, Mistake{at, r.inside + fmt.Sprintf(format, args...)})
 }
 
 // errorf reports an error that a lenient workflow lives with.
 func (r *reader) errorf(at Place, format string, args ...any) {
 	if r.rules.refuse {
-		r.mistakef(at, format, args...)
+		r.Mistakef(at, format, args...)
 		return
 	}
-	r.warnf(at, format, args...)
+	r.Warnf(at, format, args...)
 }
 
-func (r *reader) warnf(at Place, format string, args ...any) {
-	r.warnings = append(r.warnings, Mistake{at, r.inside + fmt.Sprintf(format, args...)})
-}
-
-// syntaxMistake turns an error of the YAML parser into a mistake.
-func (r *reader) syntaxMistake(content []byte, err error) Mistake {
-	line, text := config.YAMLMistake(content, err)
-	return Mistake{Place{File: r.file, Line: line}, "this is not YAML: " + text}
-}
-
-var definitionKeys = []string{
-	"ref", "label", "description", "version", "parameters", "output", "vars", "tasks", "output_map", "tags", "cancellation_policy",
-	"strict",
+// definitionFile is a definition with what is read by its rules.
+type definitionFile struct {
+	Definition
+	Vars      yamldoc.Field `yaml:"vars"`
+	Tasks     yamldoc.Field `yaml:"tasks"`
+	OutputMap yamldoc.Field `yaml:"output_map"`
 }
 
 // definition reads the whole.
 func (r *reader) definition(node *yaml.Node) *Definition {
-	node = follow(node)
+	node = yamldoc.Follow(node)
 	if node.Kind != yaml.MappingNode {
-		r.mistakef(r.at(node), "this is not a workflow: write a mapping with version, tasks and so on")
+		r.Mistakef(r.At(node), "this is not a workflow: write a mapping with version, tasks and so on")
 		return nil
 	}
-	d := &Definition{Cancellation: AllowFinish}
 	r.variables = map[string]bool{}
-	given := map[string]bool{}
-	fields := r.fields(node, definitionKeys, "", warnUnknown)
-	for _, f := range fields { // the other keys are read by its rules
-		if f.name == "strict" && !isNull(f.value) {
-			r.strict(d, f)
-		}
-	}
+	file := &definitionFile{Definition: Definition{Cancellation: AllowFinish}}
+	given, _ := r.mapping(node, file, "", warnUnknown)
+	r.Fill(given, file)
+	d := &file.Definition
+	d.Parameters, d.Output = withNumbers(d.Parameters), withNumbers(d.Output)
 	r.rules = d.onError()
-	for _, f := range fields {
-		if isNull(f.value) {
-			continue
-		}
-		given[f.name] = true
-		r.top(d, f)
+	if file.Vars.Given() {
+		r.vars(d, file.Vars)
 	}
-	if !given["version"] {
-		r.mistakef(r.at(node), "version is missing; write version: \"1.0.0\"")
+	if file.Tasks.Given() {
+		d.Tasks = r.tasks(file.Tasks, nil)
 	}
-	if !given["tasks"] {
-		r.mistakef(r.at(node), "tasks are missing: a workflow has at least one")
+	if file.OutputMap.Given() {
+		d.OutputMap = r.assignments(file.OutputMap)
+	}
+	if !given["version"].Given() {
+		r.Mistakef(r.At(node), "version is missing; write version: \"1.0.0\"")
+	}
+	if !file.Tasks.Given() {
+		r.Mistakef(r.At(node), "tasks are missing: a workflow has at least one")
 	}
 	d.link()
 	r.graph(d)
@@ -157,63 +127,38 @@ func (r *reader) definition(node *yaml.Node) *Definition {
 	return d
 }
 
-// top reads one key of the upper level.
-func (r *reader) top(d *Definition, f field) {
-	switch f.name {
-	case "ref":
-		r.short(f, &d.Ref, 0, 255)
-	case "label":
-		r.short(f, &d.Label, 0, 255)
-	case "description":
-		r.text(f, &d.Description)
-	case "version":
-		r.short(f, &d.Version, 1, 50)
-	case "parameters":
-		r.object(f, &d.Parameters)
-	case "output":
-		r.object(f, &d.Output)
-	case "vars":
-		r.vars(d, f)
-	case "tags":
-		r.texts(f, &d.Tags)
-	case "tasks":
-		d.Tasks = r.tasks(f, nil)
-	case "output_map":
-		d.OutputMap = r.assignments(f)
-	case "cancellation_policy":
-		oneOf(r, f, &d.Cancellation, AllowFinish, CancelRunning)
+// withNumbers has numbers as expressions have them.
+func withNumbers(object map[string]any) map[string]any {
+	if object == nil {
+		return nil
 	}
-}
-
-func (r *reader) strict(d *Definition, f field) {
-	if f.value.Kind != yaml.ScalarNode || f.value.ShortTag() != "!!bool" || f.value.Decode(&d.Strict) != nil {
-		r.mistakef(r.at(f.value), "strict is %s; it must be true or false", show(f.value))
-	}
+	object, _ = expr.Value(object).(map[string]any)
+	return object
 }
 
 // vars reads the variables that a workflow begins with.
-func (r *reader) vars(d *Definition, f field) {
+func (r *reader) vars(d *Definition, f yamldoc.Field) {
 	d.Vars = map[string]any{}
-	mappings := []*yaml.Node{f.value}
-	if f.value.Kind == yaml.SequenceNode { // a list of mappings, as in publish
-		mappings = f.value.Content
+	mappings := []*yaml.Node{f.Value}
+	if f.Value.Kind == yaml.SequenceNode { // a list of mappings, as in publish
+		mappings = f.Value.Content
 	}
 	for _, mapping := range mappings {
-		if mapping = follow(mapping); mapping.Kind != yaml.MappingNode {
-			r.mistakef(r.at(mapping), "vars must be a mapping of names and values")
+		if mapping = yamldoc.Follow(mapping); mapping.Kind != yaml.MappingNode {
+			r.Mistakef(r.At(mapping), "vars must be a mapping of names and values")
 			continue
 		}
-		for _, pair := range r.pairs(mapping, map[*yaml.Node]bool{}) {
-			name := pair.key.Value
-			if !r.variable(pair.key) {
+		for _, pair := range r.Pairs(mapping) {
+			name := pair.Key.Value
+			if !r.variable(pair.Key) {
 				continue
 			}
 			if _, twice := d.Vars[name]; twice {
-				r.mistakef(r.at(pair.key), "vars gives %s twice", name)
+				r.Mistakef(r.At(pair.Key), "vars gives %s twice", name)
 			}
-			d.Vars[name] = r.value(pair.value, 0)
+			d.Vars[name] = expr.Value(r.Value(pair.Value))
 			if value, err := NewValue(d.Vars[name]); err != nil || !value.Plain() {
-				r.warnf(r.at(pair.value), "vars are taken as they stand: the template in %s is not evaluated", name)
+				r.Warnf(r.At(pair.Value), "vars are taken as they stand: the template in %s is not evaluated", name)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // repeatable are the ends that a task may ask to be repeated. What somebody has
@@ -63,7 +64,8 @@ func (x *decision) wanted(t *Task, h Happening) (bool, error) {
 	case err != nil:
 		x.logf("%s is not repeated: retry.on_error: %v", t.Name, err)
 	case !holds:
-		x.logf("%s is not repeated: %s is false%s", t.Name, shorten(t.Retry.OnError.Source()), t.Retry.OnError.operands(in))
+		x.logf("%s is not repeated: %s is false%s", t.Name, yamldoc.Shorten(t.Retry.OnError.Source()),
+			t.Retry.OnError.operands(in))
 	}
 	return holds && err == nil, nil
 }

@@ -3,6 +3,8 @@ package workflow
 import (
 	"fmt"
 	"slices"
+
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // arrive says that a task leads to another one, which is started when enough have.
@@ -57,7 +59,8 @@ func (x *decision) try(t *Task) error {
 		case err != nil:
 			return fmt.Errorf("when: %w", err)
 		case !holds:
-			why := fmt.Sprintf("its condition %s is false%s", shorten(t.When.Source()), t.When.operands(x.scopeOf(t)))
+			why := fmt.Sprintf("its condition %s is false%s", yamldoc.Shorten(t.When.Source()),
+				t.When.operands(x.scopeOf(t)))
 			x.logf("%s is skipped: %s", t.Name, why)
 			x.finish(t.Name, TaskSkipped, why)
 			return nil

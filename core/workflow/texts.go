@@ -8,8 +8,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Names that expressions of a workflow know besides its variables.
@@ -34,8 +35,11 @@ type use struct {
 
 // read checks the templates of one text.
 func (r *reader) read(node *yaml.Node) {
+	if !strings.Contains(node.Value, "{{") {
+		return
+	}
 	if _, err := expr.ParseTemplate(node.Value); err != nil {
-		at := r.at(node)
+		at := r.At(node)
 		text := err.Error()
 		if e := (*expr.Error)(nil); errors.As(err, &e) {
 			at, text = r.within(node, e.Offset), e.Text
@@ -83,11 +87,11 @@ func (r *reader) use(expression *expr.Expression, at Place) {
 		if slices.Contains(knownFunctions, name) {
 			continue
 		}
-		if near := config.Nearest(name, knownFunctions); near != "" {
+		if near := nearest.Of(name, knownFunctions); near != "" {
 			r.errorf(at, "there is no function %s; the nearest is %s", name, near)
 			continue
 		}
-		r.errorf(at, "there is no function %s", shorten(name))
+		r.errorf(at, "there is no function %s", yamldoc.Shorten(name))
 	}
 	for _, read := range expression.Reads() {
 		found := Read{Path: read.Path, At: at}
@@ -106,10 +110,10 @@ func (r *reader) use(expression *expr.Expression, at Place) {
 		}
 	}
 	for _, name := range names {
-		r.uses = append(r.uses, use{name: name, inside: r.inside, task: r.task, at: at})
+		r.uses = append(r.uses, use{name: name, inside: r.About, task: r.task, at: at})
 	}
 	for _, found := range taskName.FindAllStringSubmatch(unquoted(expression.Source()), -1) {
-		r.uses = append(r.uses, use{name: found[1], ofTask: true, inside: r.inside, task: r.task, at: at})
+		r.uses = append(r.uses, use{name: found[1], ofTask: true, inside: r.About, task: r.task, at: at})
 	}
 }
 
@@ -125,21 +129,21 @@ func (r *reader) names(d *Definition) {
 		tasks = append(tasks, t.Name)
 	}
 	for _, u := range r.uses {
-		r.inside = u.inside
+		r.About = u.inside
 		switch {
-		case u.ofTask && d.Task(u.name) == nil && r.noGraph && nearest(u.name, tasks) == "":
+		case u.ofTask && d.Task(u.name) == nil && r.noGraph && nearest.Hint(u.name, tasks) == "":
 		case u.ofTask && d.Task(u.name) == nil:
-			r.warnf(u.at, "there is no task %s%s", shorten(u.name), nearest(u.name, tasks))
+			r.Warnf(u.at, "there is no task %s%s", yamldoc.Shorten(u.name), nearest.Hint(u.name, tasks))
 		case u.ofTask || r.variables[u.name]:
 		case slices.Contains(ofItems, u.name):
 			if u.task == nil || u.task.WithItems == nil && !r.listed[u.task] {
-				r.warnf(u.at, "%s stands for something only in a task with with_items", u.name)
+				r.Warnf(u.at, "%s stands for something only in a task with with_items", u.name)
 			}
 		case !slices.Contains(known, u.name):
-			r.warnf(u.at, "nothing is named %s%s", shorten(u.name), nearest(u.name, known))
+			r.Warnf(u.at, "nothing is named %s%s", yamldoc.Shorten(u.name), nearest.Hint(u.name, known))
 		}
 	}
-	r.inside = ""
+	r.About = ""
 }
 
 // resolve finds the actions of the tasks whose results are read. Of lists, parallel tasks
@@ -161,18 +165,10 @@ func (r *reader) resolve(d *Definition) {
 	r.reads = slices.DeleteFunc(r.reads, func(read Read) bool { return len(read.Path) == 0 })
 }
 
-// nearest names the candidate that is most like the word, as the end of a text.
-func nearest(word string, candidates []string) string {
-	if near := config.Nearest(word, candidates); near != "" {
-		return "; the nearest is " + near
-	}
-	return ""
-}
-
 // within is where the byte at this offset of a text stands in the file, as exactly
 // as the form in which the text is written allows.
 func (r *reader) within(node *yaml.Node, offset int) Place {
-	at := r.at(node)
+	at := r.At(node)
 	before := node.Value[:min(max(offset, 0), len(node.Value))]
 	if at.Line == 0 || at.Line > len(r.lines) {
 		return at
@@ -189,7 +185,7 @@ func (r *reader) within(node *yaml.Node, offset int) Place {
 		skip := []rune(before)
 		// The text is found in its line as it is, without escapes, or not at all.
 		if begin >= 0 && begin+len(skip) <= len(written) && string(written[begin:begin+len(skip)]) == before {
-			return Place{at.File, at.Line, begin + len(skip) + 1}
+			return Place{File: at.File, Line: at.Line, Column: begin + len(skip) + 1}
 		}
 	}
 	return at
@@ -208,5 +204,5 @@ func (r *reader) withinBlock(at Place, before string) Place {
 	if at := strings.Index(written, last); last != "" && at >= 0 {
 		indent = at
 	}
-	return Place{at.File, line + 1, indent + len([]rune(last)) + 1}
+	return Place{File: at.File, Line: line + 1, Column: indent + len([]rune(last)) + 1}
 }

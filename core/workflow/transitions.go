@@ -4,6 +4,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // legacyKeys are the keys of the older form, in the order in which they become
@@ -11,24 +14,24 @@ import (
 var legacyKeys = []string{"on_success", "on_failure", "on_complete", "on_timeout", "decision", "publish"}
 
 // transitions reads what follows a task: next, or the older keys.
-func (r *reader) transitions(t *Task, given map[string]field) {
+func (r *reader) transitions(t *Task, given yamldoc.Fields) {
 	r.ended = true
 	defer func() { r.ended = false }()
 	next, ok := given["next"]
-	if ok && next.value.Kind != yaml.SequenceNode {
-		r.mistakef(r.at(next.value), "next must be a list of transitions")
+	if ok && next.Value.Kind != yaml.SequenceNode {
+		r.Mistakef(r.At(next.Value), "next must be a list of transitions")
 		r.noGraph = true
 		return
 	}
 	if ok {
-		for _, item := range next.value.Content {
-			r.transition(t, follow(item))
+		for _, item := range next.Value.Content {
+			r.transition(t, yamldoc.Follow(item))
 		}
 	}
-	if ok && len(next.value.Content) > 0 {
+	if ok && len(next.Value.Content) > 0 {
 		for _, key := range legacyKeys {
-			if f, both := given[key]; both && !empty(f.value) {
-				r.warnf(r.at(f.key), "%s is ignored beside next", key)
+			if f, both := given[key]; both && !empty(f.Value) {
+				r.Warnf(r.At(f.Key), "%s is ignored beside next", key)
 			}
 		}
 		return
@@ -37,53 +40,56 @@ func (r *reader) transitions(t *Task, given map[string]field) {
 }
 
 func empty(node *yaml.Node) bool {
-	return isNull(node) || node.Kind != yaml.ScalarNode && len(node.Content) == 0
+	return yamldoc.IsNull(node) || node.Kind != yaml.ScalarNode && len(node.Content) == 0
 }
 
 func (r *reader) transition(t *Task, node *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
-		r.mistakef(r.at(node), "this is not a transition: write a mapping with when, publish and do")
+		r.Mistakef(r.At(node), "this is not a transition: write a mapping with when, publish and do")
 		r.noGraph = true
 		return
 	}
-	transition := Transition{At: r.at(node)}
-	fields := r.fields(node, []string{"when", "publish", "do", chartKey}, " of a transition", refuseUnknown)
-	meant := r.meant
-	for _, f := range fields {
-		if isNull(f.value) {
-			continue
-		}
-		switch f.name {
-		case "when":
-			transition.When = r.condition(f)
-		case "publish":
-			transition.Publish = r.publish(f)
-		case "do":
-			transition.Do = r.targets(f)
-		case chartKey:
-			transition.Chart = r.value(f.value, 0)
-		}
+	var file struct {
+		When    yamldoc.Field `yaml:"when"`
+		Publish yamldoc.Field `yaml:"publish"`
+		Do      yamldoc.Field `yaml:"do"`
+		Chart   yamldoc.Field `yaml:"__chart_meta__"`
+	}
+	given, meant := r.mapping(node, &file, " of a transition", refuseUnknown)
+	r.Fill(given, &file)
+	transition := Transition{At: r.At(node)}
+	if file.When.Given() {
+		transition.When = r.condition(file.When)
+	}
+	if file.Publish.Given() {
+		transition.Publish = r.publish(file.Publish)
+	}
+	if file.Do.Given() {
+		transition.Do = r.targets(file.Do)
+	}
+	if file.Chart.Given() {
+		transition.Chart = expr.Value(r.Value(file.Chart.Value))
 	}
 	r.noGraph = r.noGraph || meant["do"]
 	t.Next = append(t.Next, transition)
 }
 
 // targets reads the names of tasks: a list, or one alone.
-func (r *reader) targets(f field) []string {
-	nodes := []*yaml.Node{f.value}
-	if f.value.Kind == yaml.SequenceNode {
-		nodes = f.value.Content
+func (r *reader) targets(f yamldoc.Field) []string {
+	nodes := []*yaml.Node{f.Value}
+	if f.Value.Kind == yaml.SequenceNode {
+		nodes = f.Value.Content
 	}
 	var list []string
 	for _, node := range nodes {
-		node = follow(node)
-		if node.Kind != yaml.ScalarNode || isNull(node) {
-			r.mistakef(r.at(node), "%s names tasks; conditions stand in next, with when and do", f.key.Value)
+		node = yamldoc.Follow(node)
+		if node.Kind != yaml.ScalarNode || yamldoc.IsNull(node) {
+			r.Mistakef(r.At(node), "%s names tasks; conditions stand in next, with when and do", f.Key.Value)
 			r.noGraph = true
 			continue
 		}
 		list = append(list, node.Value)
-		r.leads = append(r.leads, lead{r.inside, node.Value, r.at(node)})
+		r.leads = append(r.leads, lead{r.About, node.Value, r.At(node)})
 	}
 	return list
 }
@@ -96,24 +102,24 @@ type lead struct {
 
 // publish reads what a transition assigns: a list of names with values, or of names
 // alone, which get the whole result.
-func (r *reader) publish(f field) []Assignment {
-	if f.value.Kind == yaml.MappingNode {
-		return r.assigned(f.value, nil)
+func (r *reader) publish(f yamldoc.Field) []Assignment {
+	if f.Value.Kind == yaml.MappingNode {
+		return r.assigned(f.Value, nil)
 	}
-	if f.value.Kind != yaml.SequenceNode {
-		r.mistakef(r.at(f.value), "publish must be a list of names with values")
+	if f.Value.Kind != yaml.SequenceNode {
+		r.Mistakef(r.At(f.Value), "publish must be a list of names with values")
 		return nil
 	}
 	var list []Assignment
-	for _, item := range f.value.Content {
-		item = follow(item)
+	for _, item := range f.Value.Content {
+		item = yamldoc.Follow(item)
 		switch {
 		case item.Kind == yaml.MappingNode:
 			list = r.assigned(item, list)
-		case item.Kind != yaml.ScalarNode || isNull(item):
-			r.mistakef(r.at(item), "publish must be a list of names with values")
+		case item.Kind != yaml.ScalarNode || yamldoc.IsNull(item):
+			r.Mistakef(r.At(item), "publish must be a list of names with values")
 		case r.variable(item):
-			list = r.assign(list, Assignment{item.Value, wholeResult()}, r.at(item))
+			list = r.assign(list, Assignment{item.Value, wholeResult()}, r.At(item))
 		}
 	}
 	return list
@@ -129,12 +135,12 @@ func wholeResult() *Value {
 }
 
 func (r *reader) assigned(node *yaml.Node, list []Assignment) []Assignment {
-	for _, pair := range r.pairs(node, map[*yaml.Node]bool{}) {
-		if !r.variable(pair.key) {
+	for _, pair := range r.Pairs(node) {
+		if !r.variable(pair.Key) {
 			continue
 		}
 		if value := r.template(pair); value != nil {
-			list = r.assign(list, Assignment{pair.key.Value, value}, r.at(pair.key))
+			list = r.assign(list, Assignment{pair.Key.Value, value}, r.At(pair.Key))
 		}
 	}
 	return list
@@ -145,7 +151,7 @@ func (r *reader) assigned(node *yaml.Node, list []Assignment) []Assignment {
 func (r *reader) assign(list []Assignment, a Assignment, at Place) []Assignment {
 	for i := range list {
 		if list[i].Name == a.Name {
-			r.warnf(at, "%s is published twice by one transition; the last value counts", a.Name)
+			r.Warnf(at, "%s is published twice by one transition; the last value counts", a.Name)
 			list[i].Value = a.Value
 			return list
 		}
@@ -154,20 +160,20 @@ func (r *reader) assign(list []Assignment, a Assignment, at Place) []Assignment 
 }
 
 // assignments reads the output map.
-func (r *reader) assignments(f field) []Assignment {
-	if f.value.Kind != yaml.MappingNode {
-		r.mistakef(r.at(f.value), "%s must be a mapping of names and values", f.key.Value)
+func (r *reader) assignments(f yamldoc.Field) []Assignment {
+	if f.Value.Kind != yaml.MappingNode {
+		r.Mistakef(r.At(f.Value), "%s must be a mapping of names and values", f.Key.Value)
 		return nil
 	}
 	var list []Assignment
-	for _, pair := range r.pairs(f.value, map[*yaml.Node]bool{}) {
+	for _, pair := range r.Pairs(f.Value) {
 		for _, a := range list {
-			if a.Name == pair.key.Value {
-				r.mistakef(r.at(pair.key), "%s gives %s twice", f.key.Value, word(pair.key))
+			if a.Name == pair.Key.Value {
+				r.Mistakef(r.At(pair.Key), "%s gives %s twice", f.Key.Value, yamldoc.KeyName(pair.Key))
 			}
 		}
 		if value := r.template(pair); value != nil {
-			list = append(list, Assignment{pair.key.Value, value})
+			list = append(list, Assignment{pair.Key.Value, value})
 		}
 	}
 	return list
@@ -179,7 +185,7 @@ var legacyConditions = map[string]string{
 }
 
 // legacy makes transitions of the older keys.
-func (r *reader) legacy(t *Task, given map[string]field) {
+func (r *reader) legacy(t *Task, given yamldoc.Fields) {
 	for _, key := range legacyKeys {
 		f, ok := given[key]
 		switch {
@@ -189,7 +195,7 @@ func (r *reader) legacy(t *Task, given map[string]field) {
 		case key == "publish":
 			r.legacyPublish(t, f)
 		default:
-			transition := Transition{At: r.at(f.key), Do: r.targets(f)}
+			transition := Transition{At: r.At(f.Key), Do: r.targets(f)}
 			if source := legacyConditions[key]; source != "" {
 				transition.When = mustCondition(source)
 			}
@@ -208,17 +214,17 @@ func mustCondition(source string) *Condition {
 
 // decision makes a transition of each branch. The default one, if it has no condition
 // of its own, fires when none of the others does.
-func (r *reader) decision(t *Task, f field) {
-	if f.value.Kind != yaml.SequenceNode {
-		r.mistakef(r.at(f.value), "decision must be a list of branches with when and next")
+func (r *reader) decision(t *Task, f yamldoc.Field) {
+	if f.Value.Kind != yaml.SequenceNode {
+		r.Mistakef(r.At(f.Value), "decision must be a list of branches with when and next")
 		return
 	}
 	var others []string
 	fallback := -1
-	for _, item := range f.value.Content {
-		item = follow(item)
+	for _, item := range f.Value.Content {
+		item = yamldoc.Follow(item)
 		if item.Kind != yaml.MappingNode {
-			r.mistakef(r.at(item), "decision must be a list of branches with when and next")
+			r.Mistakef(r.At(item), "decision must be a list of branches with when and next")
 			continue
 		}
 		transition, conditional, isDefault := r.branch(item)
@@ -227,9 +233,9 @@ func (r *reader) decision(t *Task, f field) {
 			others = append(others, "("+transition.When.Expression()+")")
 		case conditional: // by one that could not be read
 		case !isDefault:
-			r.mistakef(r.at(item), "a branch of decision has neither when nor default")
+			r.Mistakef(r.At(item), "a branch of decision has neither when nor default")
 		case fallback >= 0:
-			r.mistakef(r.at(item), "decision has two default branches")
+			r.Mistakef(r.At(item), "decision has two default branches")
 		default:
 			fallback = len(t.Next)
 		}
@@ -245,38 +251,40 @@ func (r *reader) decision(t *Task, f field) {
 }
 
 func (r *reader) branch(node *yaml.Node) (transition Transition, conditional, isDefault bool) {
-	transition.At = r.at(node)
-	for _, f := range r.fields(node, []string{"when", "next", "default"}, " of a branch", refuseUnknown) {
-		if isNull(f.value) {
-			continue
-		}
-		switch f.name {
-		case "when":
-			conditional = true
-			transition.When = r.condition(f)
-		case "next":
-			transition.Do = r.targets(f)
-		case "default": // true, or the task that it leads to
-			if isDefault = f.value.Value == "true"; f.value.Kind == yaml.ScalarNode && f.value.ShortTag() == "!!str" {
-				isDefault, transition.Do = true, r.targets(f)
-			}
+	var file struct {
+		When    yamldoc.Field `yaml:"when"`
+		Next    yamldoc.Field `yaml:"next"`
+		Default yamldoc.Field `yaml:"default"`
+	}
+	given, _ := r.mapping(node, &file, " of a branch", refuseUnknown)
+	r.Fill(given, &file)
+	transition.At = r.At(node)
+	if conditional = file.When.Given(); conditional {
+		transition.When = r.condition(file.When)
+	}
+	if file.Next.Given() {
+		transition.Do = r.targets(file.Next)
+	}
+	if f := file.Default; f.Given() { // true, or the task that it leads to
+		if isDefault = f.Value.Value == "true"; f.Value.Kind == yaml.ScalarNode && f.Value.ShortTag() == "!!str" {
+			isDefault, transition.Do = true, r.targets(f)
 		}
 	}
 	if len(transition.Do) == 0 {
-		r.mistakef(r.at(node), "a branch of decision has no next")
+		r.Mistakef(r.At(node), "a branch of decision has no next")
 	}
 	return transition, conditional, isDefault
 }
 
 // legacyPublish gives what is published by a task to its transition of success, else
 // to its first one, else to one of its own.
-func (r *reader) legacyPublish(t *Task, f field) {
+func (r *reader) legacyPublish(t *Task, f yamldoc.Field) {
 	list := r.publish(f)
 	if len(list) == 0 {
 		return
 	}
 	if len(t.Next) == 0 {
-		t.Next = append(t.Next, Transition{At: r.at(f.key), When: mustCondition("{{ succeeded() }}")})
+		t.Next = append(t.Next, Transition{At: r.At(f.Key), When: mustCondition("{{ succeeded() }}")})
 	}
 	at := 0
 	for i, transition := range t.Next {

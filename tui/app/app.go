@@ -26,6 +26,7 @@ import (
 	"github.com/attune-go/attune/tui/screen/overview"
 	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/screen/queues"
+	"github.com/attune-go/attune/tui/screen/replicas"
 	"github.com/attune-go/attune/tui/screen/worker"
 	"github.com/attune-go/attune/tui/screen/workers"
 	"github.com/attune-go/attune/tui/screen/workflows"
@@ -282,7 +283,7 @@ func (m *Model) furnish() {
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: m.workerList, keymap.InWorker: m.worker, keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
-		keymap.InLog: m.operations, keymap.InXray: m.xray,
+		keymap.InLog: m.operations, keymap.InXray: m.xray, keymap.InReplicas: replicas.New(env),
 	}
 }
 

@@ -43,14 +43,13 @@ func (m *Model) commands() []command {
 }
 
 func (m *Model) viewCommands() []command {
-	keys := map[screen.View]string{}
-	for action, view := range views {
-		keys[view] = m.keyOf(action)
-	}
-	list := make([]command, 0, len(Views))
-	for _, view := range Views {
-		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: keys[view], Help: "turn to the view"}
-		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(view), nil }})
+	list := make([]command, 0, len(keymap.Views))
+	for _, v := range keymap.Views {
+		if v.Help == "" {
+			continue
+		}
+		entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn), Help: "turn to the view"}
+		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(v.Scope), nil }})
 	}
 	return list
 }

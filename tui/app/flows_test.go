@@ -544,7 +544,7 @@ func TestAllNineTabsFitOnTheLine(t *testing.T) {
 	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 12}}
 	b := started(t, source, 80, 24)
 	for _, view := range Views {
-		require.Contains(t, b.frame()[tabLine], tabNames[view][0])
+		require.Contains(t, b.frame()[tabLine], keymap.ViewOf(view).Digit+" "+keymap.ViewOf(view).Short)
 	}
 	for _, w := range []int{80, 117, 118, 140} {
 		b.send(tea.WindowSizeMsg{Width: w, Height: 24})
@@ -570,9 +570,10 @@ func TestTheOpenTabAndTheClockStayAtEveryWidth(t *testing.T) {
 		for i, view := range Views {
 			b.press(fmt.Sprint(i + 1))
 			require.Contains(t, b.frame()[0], "02:19:04Z", "%d columns", w)
-			name := tabNames[view][0]
+			v := keymap.ViewOf(view)
+			name := v.Digit + " " + v.Short
 			if w >= longTabs {
-				name = tabNames[view][1]
+				name = v.Digit + " " + v.Tab
 			}
 			require.Contains(t, b.frame()[tabLine], "["+name, "%d columns", w)
 		}

@@ -6,7 +6,6 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -16,30 +15,6 @@ const hintTime = time.Minute
 
 // hintsShown is how many keys a hint names.
 const hintsShown = 3
-
-// hint says in a few words what a key does in one view.
-type hint struct {
-	action keymap.Action
-	text   string
-}
-
-// hintsOf are the keys that matter in a view, the most useful first. The last ones stand
-// in for keys that act where acting is not allowed.
-var hintsOf = map[screen.View][]hint{
-	keymap.InOverview:    {{keymap.Open, "opens the row"}, {keymap.NextPane, "next section"}, {keymap.Queues, "queues (1–9: views)"}},
-	keymap.InQueues:      {{keymap.Open, "opens the queue"}, {keymap.Act, "pauses or limits it"}, {keymap.Problems, "only problems"}, {keymap.Filter, "filters"}},
-	keymap.InQueue:       {{keymap.Open, "opens the execution"}, {keymap.Act, "acts on it"}, {keymap.Back, "back"}, {keymap.Filter, "searches"}},
-	keymap.InExecutions:  {{keymap.Open, "opens the execution"}, {keymap.Problems, "only problems"}, {keymap.Requeue, "repeats it"}, {keymap.Filter, "filters"}},
-	keymap.InExecution:   {{keymap.Why, "why it waits"}, {keymap.Related, "related things"}, {keymap.Back, "back"}},
-	keymap.InWorkers:     {{keymap.Open, "opens the worker"}, {keymap.Act, "cordons or drains it"}, {keymap.Problems, "only problems"}, {keymap.Filter, "filters"}},
-	keymap.InWorker:      {{keymap.NextPane, "next section"}, {keymap.Act, "acts on it"}, {keymap.Back, "back"}, {keymap.Filter, "searches"}},
-	keymap.InDeadLetters: {{keymap.Open, "opens the message"}, {keymap.Requeue, "requeues it"}, {keymap.NextPane, "groups"}, {keymap.Filter, "filters"}},
-	keymap.InLetter:      {{keymap.Requeue, "requeues it"}, {keymap.Discard, "discards it"}, {keymap.Back, "back"}, {keymap.NextPane, "next section"}, {keymap.Filter, "searches"}},
-	keymap.InWorkflows:   {{keymap.NextPane, "its tasks"}, {keymap.Why, "why it waits"}, {keymap.Open, "opens it"}},
-	keymap.InAlerts:      {{keymap.Open, "what it is about"}, {keymap.Acknowledge, "acknowledges"}, {keymap.Mute, "mutes for 15m"}},
-	keymap.InInquiries:   {{keymap.Act, "answers it"}, {keymap.Open, "opens what asks"}, {keymap.Problems, "only problems"}, {keymap.Filter, "filters"}},
-	keymap.InBroker:      {{keymap.Open, "what it belongs to"}, {keymap.Problems, "only problems"}, {keymap.Filter, "filters"}},
-}
 
 // hinting is whether hints are shown, and since when.
 type hinting struct {
@@ -56,12 +31,12 @@ func (m *Model) hintLine() string {
 	}
 	tail := "   " + m.keyHint(ends.Show, "hides this")
 	line, shown := " ", 0
-	for _, h := range hintsOf[m.view] {
-		b, ok := m.keymap.Of(h.action)
+	for _, h := range keymap.ViewOf(m.view).Hints {
+		b, ok := m.keymap.Of(h.Action)
 		if !ok || b.Acts && m.env.Locked != "" || shown == hintsShown {
 			continue
 		}
-		part := m.keyHint(b.Show, h.text)
+		part := m.keyHint(b.Show, h.Text)
 		if shown > 0 {
 			part = m.env.Paint(theme.Dim, " · ") + part
 		}

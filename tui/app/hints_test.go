@@ -36,17 +36,17 @@ func TestEveryNumberedViewHasAHintInItsFirstMinute(t *testing.T) {
 		require.Equal(t, without.frame()[:22], b.frame()[:22], "%s: nothing else changes", view)
 		require.LessOrEqual(t, widget.Width(line), 80)
 		shown := 0
-		for _, h := range hintsOf[view] {
-			require.True(t, works(b, view, h.action), "%s in %s", h.action, view)
-			if strings.Contains(ansi.Strip(line), h.text) {
+		for _, h := range keymap.ViewOf(view).Hints {
+			require.True(t, works(b, view, h.Action), "%s in %s", h.Action, view)
+			if strings.Contains(ansi.Strip(line), h.Text) {
 				shown++
 			}
 		}
 		require.Equal(t, hintsShown, shown, "%s: %s", view, line)
 	}
-	for view, hints := range hintsOf {
-		for _, h := range hints {
-			require.True(t, works(b, view, h.action), "%s in %s", h.action, view)
+	for _, v := range keymap.Views {
+		for _, h := range v.Hints {
+			require.True(t, works(b, v.Scope, h.Action), "%s in %s", h.Action, v.Scope)
 		}
 	}
 }

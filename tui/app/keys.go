@@ -12,15 +12,25 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// views maps the keys of the views to them.
-var views = map[keymap.Action]screen.View{
-	keymap.Overview: keymap.InOverview, keymap.Queues: keymap.InQueues, keymap.Executions: keymap.InExecutions,
-	keymap.Workers: keymap.InWorkers, keymap.DeadLetters: keymap.InDeadLetters,
-	keymap.Workflows: keymap.InWorkflows, keymap.Alerts: keymap.InAlerts, keymap.Inquiries: keymap.InInquiries, keymap.Broker: keymap.InBroker,
-}
-
 // Views lists the views that can be opened by name, in the order of their keys.
-var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters, keymap.InWorkflows, keymap.InAlerts, keymap.InInquiries, keymap.InBroker}
+var Views = func() (views []screen.View) {
+	for _, v := range keymap.Views {
+		if v.Turn != keymap.None {
+			views = append(views, v.Scope)
+		}
+	}
+	return views
+}()
+
+// turnedTo is the view that an action turns to; empty for other actions.
+func turnedTo(action keymap.Action) screen.View {
+	for _, v := range keymap.Views {
+		if v.Turn == action {
+			return v.Scope
+		}
+	}
+	return ""
+}
 
 func checkView(view screen.View) error {
 	if slices.Contains(Views, view) {
@@ -121,12 +131,13 @@ func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 
 // do carries out an action: first what belongs to the root, then the screen.
 func (m *Model) do(action keymap.Action) tea.Cmd {
-	if view, ok := views[action]; ok {
+	if action == keymap.None {
+		return nil
+	}
+	if view := turnedTo(action); view != "" {
 		return m.goTo(view)
 	}
 	switch action {
-	case keymap.None:
-		return nil
 	case keymap.Abort:
 		return tea.Quit
 	case keymap.Quit:

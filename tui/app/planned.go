@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/carry"
-	"github.com/attune-go/attune/tui/widget"
+	"github.com/attune-go/attune/tui/jsonview"
 )
 
 // plannedDoc is a plan as it leaves the dashboard, before what it is about.
@@ -40,7 +40,7 @@ func (m *Model) exportPlan() tea.Cmd {
 	}
 	for _, field := range d.item.Fields {
 		if field.Secret && doc.Values[field.Name] != "" {
-			doc.Values[field.Name] = widget.Masked
+			doc.Values[field.Name] = jsonview.Masked
 		}
 	}
 	h := &haul{name: "plan-" + string(order.Kind), what: "plan", values: []any{doc}}

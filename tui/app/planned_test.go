@@ -10,8 +10,8 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/widget"
 )
 
 // planning is a dashboard that acts, copies and writes files.
@@ -101,7 +101,7 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	require.NoError(t, err)
 	text := read(t, files[0])
 	require.NotContains(t, text, "1234")
-	require.Contains(t, text, widget.Masked)
+	require.Contains(t, text, jsonview.Masked)
 	require.Contains(t, text, `"id":884301`)
 	require.Equal(t, "1234", b.dialog.op.Order.Values["pin"], "the plan itself has it")
 }

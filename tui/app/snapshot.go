@@ -22,30 +22,22 @@ type Snapshot struct {
 	model *Model
 }
 
-// single are the views beside those of the tabs that a snapshot can be taken of, and
-// whether they show one thing, which has to be named.
-var single = map[screen.View]bool{
-	keymap.InExecution: true, keymap.InQueue: true, keymap.InWorker: true, keymap.InLetter: true, keymap.InXray: true, keymap.InLog: false, keymap.InHelp: false,
-}
-
 // SnapshotViews lists what a snapshot can be taken of.
-func SnapshotViews() []screen.View {
-	return append(slices.Clone(Views), keymap.InExecution, keymap.InQueue, keymap.InWorker, keymap.InLetter, keymap.InXray, keymap.InLog, keymap.InHelp)
-}
+func SnapshotViews() []screen.View { return append(slices.Clone(keymap.Scopes), keymap.InHelp) }
 
 // Take reads what a view shows, once, through the same model that draws it
 // live; of a view that shows one thing, that which is named. A source that does not
 // answer is part of the snapshot, not an error.
 func Take(ctx context.Context, source Reader, opts Options, thing string, width, height int) (*Snapshot, error) {
 	view := opts.View
-	named, beside := single[view]
+	beside := view != "" && !slices.Contains(Views, view)
 	switch {
-	case named && thing == "":
+	case beside && !slices.Contains(SnapshotViews(), view):
+		return nil, fmt.Errorf("unknown view %q: choose one of %s", view, Names(SnapshotViews()))
+	case beside && view != keymap.InHelp && keymap.ViewOf(view).One && thing == "":
 		return nil, fmt.Errorf("a snapshot of %s needs --id: which one?", view)
 	case beside:
 		opts.View = ""
-	case view != "" && !slices.Contains(Views, view):
-		return nil, fmt.Errorf("unknown view %q: choose one of %s", view, Names(SnapshotViews()))
 	}
 	m, err := New(ctx, source, opts)
 	if err != nil {

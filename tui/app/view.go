@@ -206,13 +206,6 @@ type tab struct {
 	from, to int
 }
 
-// tabNames name the views in the second line, shortly and in full.
-var tabNames = map[screen.View][2]string{
-	keymap.InOverview: {"1 Ovw", "1 Overview"}, keymap.InQueues: {"2 Que", "2 Queues"}, keymap.InExecutions: {"3 Exec", "3 Executions"},
-	keymap.InWorkers: {"4 Work", "4 Workers"}, keymap.InDeadLetters: {"5 DLQ", "5 DLQ"}, keymap.InWorkflows: {"6 Flow", "6 Workflows"},
-	keymap.InAlerts: {"7 Alrt", "7 Alerts"}, keymap.InInquiries: {"8 Ask", "8 Inquiries"}, keymap.InBroker: {"9 Mq", "9 Broker"},
-}
-
 // longTabs is the width from which the views are named in full.
 const longTabs = 118
 
@@ -223,12 +216,13 @@ func (m *Model) tabs() []tab {
 	at := 0
 	tabs := make([]tab, len(Views))
 	for i, view := range Views {
-		name := tabNames[view][0]
+		v := keymap.ViewOf(view)
+		name := v.Digit + " " + v.Short
 		switch {
 		case m.width >= longTabs:
-			name = tabNames[view][1]
+			name = v.Digit + " " + v.Tab
 		case m.width < wideTabs && !m.tabOpen(view):
-			name = name[:1] // its key
+			name = v.Digit
 		}
 		name += m.tabBadge(view)
 		text := " " + name + " "

@@ -2,14 +2,16 @@ package jsonview
 
 import (
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -20,12 +22,30 @@ type segment struct {
 	role theme.Role
 }
 
-const (
-	// numberedWidth is from how many cells on lines have numbers.
-	numberedWidth = 72
-	// maxWrapped bounds how much of one value is wrapped; the rest is only copied.
-	maxWrapped = 64 << 10
-)
+// numberedWidth is from how many cells on lines have numbers.
+const numberedWidth = 72
+
+// Text is a whole document on lines that are safe to show, with its secrets masked and
+// its keys in the order of their names.
+func Text(text string) []string {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) == nil {
+		if sorted, err := json.Marshal(value); err == nil {
+			text = string(sorted)
+		}
+	}
+	v := New()
+	v.Set(text)
+	lines := make([]string, len(v.rows))
+	for n, r := range v.rows {
+		for _, s := range v.segments(r.line) {
+			lines[n] += s.text
+		}
+	}
+	return lines
+}
 
 // Lines draws the document w cells wide and at most h lines high. The line under
 // the cursor has a mark.
@@ -33,67 +53,47 @@ func (v *View) Lines(w, h int, th *theme.Theme) []string {
 	if h <= 0 || w <= 0 {
 		return nil
 	}
-	gutter := v.gutter(w)
-	if room := max(1, w-gutter); room != v.width || h != v.height {
-		v.width, v.height, v.rows = room, h, nil
-		v.settle()
+	digits := 0
+	if w >= numberedWidth {
+		digits = len(strconv.Itoa(len(v.doc.lines)))
 	}
+	room := max(1, w-4-digits) // behind the mark, the number, and the sign of a fold
+	if v.height = h; room != v.width {
+		v.width = room
+		v.rearrange()
+	}
+	v.settle()
 	out := make([]string, 0, h)
-	for at := v.top; at.line < len(v.shown) && len(out) < h; {
-		out = append(out, v.row(at, gutter, th))
-		next := v.step(at, 1)
-		if next == at {
-			break
+	var parts [][]segment // of the line
+	for at := v.top; at < min(v.top+h, len(v.rows)); at++ {
+		r := v.rows[at]
+		number, sign := "", " "
+		if r.part == 0 && digits > 0 {
+			number = strconv.Itoa(int(r.line) + 1)
 		}
-		at = next
+		if r.part == 0 && v.doc.lines[r.line].is(opens) && !v.masked(r.line) {
+			sign = "▾"
+			if v.folded[r.line] {
+				sign = "▸"
+			}
+		}
+		if r.part == 0 || parts == nil {
+			parts = v.wrapped(r.line)
+		}
+		segments := parts[r.part]
+		head := widget.Right(number, digits) + " " + sign + " "
+		if at == v.cursor {
+			head = th.Start(theme.Cursor) + th.Glyphs.Cursor + head
+			out = append(out, head+v.painted(segments, nil)+th.Stop(theme.Cursor))
+		} else {
+			out = append(out, th.Paint(theme.Dim, " "+head)+v.painted(segments, th))
+		}
 	}
 	return out
 }
 
-// gutter is the room before a line: the mark, the number, the sign of a fold.
-func (v *View) gutter(w int) int {
-	if w < numberedWidth {
-		return 4
-	}
-	return 4 + len(strconv.Itoa(len(v.doc.lines)))
-}
-
-func (v *View) row(at spot, gutter int, th *theme.Theme) string {
-	i := v.shown[at.line]
-	current := at == v.cursor
-	mark := " "
-	if current {
-		mark = th.Glyphs.Cursor
-	}
-	number := ""
-	if gutter > 4 && at.sub == 0 {
-		number = strconv.Itoa(int(i) + 1)
-	}
-	sign := " "
-	if l := &v.doc.lines[i]; at.sub == 0 && l.is(opens) && !v.masked(i) {
-		sign = "▾"
-		if v.folded[i] {
-			sign = "▸"
-		}
-	}
-	head := mark + widget.Right(number, gutter-4) + " " + sign + " "
-	if current {
-		return th.Start(theme.Cursor) + head + v.painted(at, nil) + th.Stop(theme.Cursor)
-	}
-	return th.Paint(theme.Dim, head) + v.painted(at, th)
-}
-
 // painted is the text of a row, without colours where there is no theme.
-func (v *View) painted(at spot, th *theme.Theme) string {
-	var segments []segment
-	i := v.shown[at.line]
-	if v.wrap {
-		if rows := v.wrapped(i); at.sub < len(rows) {
-			segments = rows[at.sub]
-		}
-	} else {
-		segments = v.segments(i, v.width)
-	}
+func (v *View) painted(segments []segment, th *theme.Theme) string {
 	var b strings.Builder
 	room := v.width
 	for _, s := range segments {
@@ -102,7 +102,14 @@ func (v *View) painted(at spot, th *theme.Theme) string {
 		if th == nil {
 			b.WriteString(text)
 		} else {
-			b.WriteString(v.highlight(text, s.role, th))
+			rest := text
+			for low := lower(rest); v.query != "" && strings.Contains(low, v.query); low = lower(rest) {
+				at := strings.Index(low, v.query)
+				end := at + len(v.query)
+				b.WriteString(th.Paint(s.role, rest[:at]) + th.Paint(theme.Cursor, rest[at:end])) // reversed
+				rest = rest[end:]
+			}
+			b.WriteString(th.Paint(s.role, rest))
 		}
 		if room <= 0 || len(text) < len(s.text) {
 			break
@@ -111,114 +118,78 @@ func (v *View) painted(at spot, th *theme.Theme) string {
 	return b.String()
 }
 
-// highlight paints a text and, reversed, what is looked for.
-func (v *View) highlight(text string, role theme.Role, th *theme.Theme) string {
-	if v.search.text == "" || text == "" {
-		return th.Paint(role, text)
-	}
-	low, out := lower(text), ""
-	for {
-		at := strings.Index(low, v.search.text)
-		if at < 0 {
-			return out + th.Paint(role, text)
-		}
-		end := at + len(v.search.text)
-		out += th.Paint(role, text[:at]) + th.Paint(theme.Cursor, text[at:end])
-		text, low = text[end:], low[end:]
-	}
-}
-
-// rowsOf is how many rows a shown line takes.
-func (v *View) rowsOf(shown int) int {
-	if !v.wrap || shown >= len(v.shown) || v.width <= 0 {
-		return 1
-	}
-	return len(v.wrapped(v.shown[shown]))
-}
-
-// wrapped breaks a line into rows. What was broken is kept while it is near.
-func (v *View) wrapped(i int32) [][]segment {
-	if rows, ok := v.rows[i]; ok {
-		return rows
-	}
-	if v.rows == nil || len(v.rows) > 512 {
-		v.rows = map[int32][][]segment{}
-	}
-	segments := v.segments(i, maxWrapped)
-	indent := 0
-	if len(segments) > 0 {
-		indent = min(len(segments[0].text)-len(strings.TrimLeft(segments[0].text, " "))+2, v.width/2)
-	}
-	rows := wrapSegments(segments, v.width, indent)
-	v.rows[i] = rows
-	return rows
-}
-
-// wrapSegments breaks segments into rows of at most w cells, all but the first
+// wrapped breaks a line into parts as wide as the document is drawn, all but the first
 // moved in.
-func wrapSegments(segments []segment, w, indent int) [][]segment {
-	var whole strings.Builder
+func (v *View) wrapped(i int32) [][]segment {
+	segments, whole := v.segments(i), ""
 	for _, s := range segments {
-		whole.WriteString(s.text)
+		whole += s.text
 	}
-	text := whole.String()
-	if widget.Width(text) <= w {
+	if !v.wrap || widget.Width(whole) <= v.width {
 		return [][]segment{segments}
 	}
-	first := ansi.Truncate(text, w, "")
-	pieces := append([]string{first}, strings.Split(ansi.Hardwrap(text[len(first):], max(1, w-indent), true), "\n")...)
-	rows := make([][]segment, len(pieces))
-	at, used := 0, 0
-	for n, piece := range pieces {
-		if n > 0 && indent > 0 {
-			rows[n] = append(rows[n], segment{text: widget.Blank(indent)})
+	indent := min(len(segments[0].text)-len(strings.TrimLeft(segments[0].text, " "))+2, v.width/2)
+	first := ansi.Truncate(whole, v.width, "")
+	rest := ansi.Hardwrap(whole[len(first):], max(1, v.width-indent), true)
+	var parts [][]segment
+	for _, piece := range append([]string{first}, strings.Split(rest, "\n")...) {
+		var part []segment
+		if len(parts) > 0 && indent > 0 {
+			part = append(part, segment{text: widget.Blank(indent)})
 		}
-		for rest := len(piece); rest > 0 && at < len(segments); {
-			take := min(rest, len(segments[at].text)-used)
-			if take > 0 {
-				rows[n] = append(rows[n], segment{segments[at].text[used : used+take], segments[at].role})
-			}
-			used, rest = used+take, rest-take
-			if used == len(segments[at].text) {
-				at, used = at+1, 0
+		for left := len(piece); left > 0 && len(segments) > 0; {
+			s := &segments[0]
+			take := min(left, len(s.text))
+			part = append(part, segment{s.text[:take], s.role})
+			left -= take
+			if s.text = s.text[take:]; s.text == "" {
+				segments = segments[1:]
 			}
 		}
+		parts = append(parts, part)
 	}
-	return rows
+	return parts
 }
 
-// segments are the pieces of a line, of which no more than limit cells matter.
-func (v *View) segments(i int32, limit int) []segment {
+// segments are the pieces of a line.
+func (v *View) segments(i int32) []segment {
 	d, l := v.doc, &v.doc.lines[i]
 	if d.plain {
-		return []segment{{v.limited(v.plainText(i), limit), theme.Plain}}
+		return []segment{{widget.Clean(v.plainText(i)), theme.Plain}}
 	}
 	out := []segment{{text: widget.Blank(2 * int(min(l.depth, 40)))}}
 	if l.key != l.keyEnd {
-		out = append(out, segment{d.readable(l.key, l.keyEnd, limit), theme.Accent}, segment{": ", theme.Dim})
+		out = append(out, segment{readable(d.text[l.key:l.keyEnd]), theme.Accent}, segment{": ", theme.Dim})
 	}
-	end := ""
-	if d.lines[d.last(int(i))].is(comma) {
+	value, role, end := d.text[l.val:l.valEnd], theme.Dim, ""
+	if d.lines[d.last(i)].is(comma) {
 		end = ","
 	}
 	switch {
 	case v.masked(i):
-		return append(out, segment{maskedText, theme.Dim}, segment{end, theme.Dim})
-	case l.is(empty), v.folded[i]:
-		return append(out, segment{v.brackets(i), theme.Dim}, segment{end, theme.Dim})
+		value = maskedText
+	case l.is(empty):
+		value = value[:1] + value[len(value)-1:]
+	case v.folded[i]:
+		count := phrase.Plural(int(l.count), "item", "items")
+		if value == "{" {
+			count = phrase.Plural(int(l.count), "key", "keys")
+		}
+		value += " … " + count + " " + string(value[0]+2) // } is two after {, and ] after [
 	case l.is(opens):
-		return append(out, segment{d.text[l.val:l.valEnd], theme.Dim})
+		end = ""
 	case l.is(closes):
-		return append(out, segment{d.text[l.val:l.valEnd] + end, theme.Dim})
+		value, end = value+end, ""
+	default:
+		if l.is(long) {
+			end = "…"
+		}
+		role = theme.Plain
+		if value = readable(value); !v.revealed {
+			value = maskAddresses(value)
+		}
 	}
-	text := d.readable(l.val, l.valEnd, limit)
-	if !v.revealed {
-		text = maskAddresses(text)
-	}
-	if l.is(long) {
-		end = "…"
-	}
-	return append(out, segment{text, theme.Plain}, segment{end, theme.Dim})
+	return append(out, segment{value, role}, segment{end, theme.Dim})
 }
 
 // plainText is a line of a text that is no JSON.
@@ -228,107 +199,35 @@ func (v *View) plainText(i int32) string {
 	if v.revealed {
 		return text
 	}
-	return maskAddresses(widget.MaskLine(text))
+	return maskLine(text)
 }
 
-func (*View) limited(text string, limit int) string {
-	if len(text) > 4*limit {
-		text = text[:4*limit] + "…"
-	}
-	return widget.Clean(text)
-}
+// readable is a key or a value as it is shown: clean, no longer than what can be seen of
+// it, with letters instead of their numbers.
+func readable(text string) string { return unescape(widget.Clean(text)) }
 
-// brackets is a pair of brackets on one line, with how much is between.
-func (v *View) brackets(i int32) string {
-	l := &v.doc.lines[i]
-	open := v.doc.text[l.val : l.val+1]
-	shut := string(v.doc.text[l.val] + 2)
-	if l.is(empty) {
-		return open + shut
-	}
-	word := "items"
-	if open == "{" {
-		word = "keys"
-	}
-	if l.count == 1 {
-		word = word[:len(word)-1]
-	}
-	return open + " … " + strconv.Itoa(int(l.count)) + " " + word + " " + shut
-}
-
-// readable is a key or a value as it is shown: clean, with letters instead of their
-// numbers, and no longer than what can be seen of it.
-func (d *document) readable(from, to int32, limit int) string {
-	text, more := d.text[from:to], ""
-	if len(text) > 4*limit {
-		end := 4 * limit
-		for end > 0 && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text, more = text[:end], "…"
-	}
-	return widget.Clean(unescape(text)) + more
-}
+// escape is what follows a backslash in a text: a letter by two numbers, by one, or a sign.
+var escape = regexp.MustCompile(`\\u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|\\u[[:xdigit:]]{4}|\\.`)
 
 // unescape writes letters for \u and their numbers where these can be shown.
 func unescape(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text
 	}
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' || i+1 == len(text) {
-			b.WriteByte(text[i])
-			continue
+	return escape.ReplaceAllStringFunc(text, func(written string) string {
+		var said string
+		err := json.Unmarshal([]byte(`"`+written+`"`), &said)
+		r, _ := utf8.DecodeRuneInString(said)
+		if err != nil || written[1] != 'u' || r == '"' || r == '\\' || r == utf8.RuneError || !unicode.IsPrint(r) {
+			return written
 		}
-		r, size := letter(text[i:])
-		if size == 0 {
-			b.WriteString(text[i : i+2])
-			i++
-			continue
-		}
-		b.WriteRune(r)
-		i += size - 1
-	}
-	return b.String()
-}
-
-// letter reads a \u with its number, or two that make one letter. The size is zero
-// where it has to stay as it is written.
-func letter(text string) (r rune, size int) {
-	r, ok := number(text)
-	if !ok {
-		return 0, 0
-	}
-	size = 6
-	if utf16.IsSurrogate(r) {
-		low, ok := number(text[6:])
-		if r = utf16.DecodeRune(r, low); !ok || r == unicode.ReplacementChar {
-			return 0, 0
-		}
-		size = 12
-	}
-	if r == '"' || r == '\\' || !unicode.IsPrint(r) {
-		return 0, 0
-	}
-	return r, size
-}
-
-func number(text string) (rune, bool) {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(text[2:6], 16, 16)
-	return rune(n), err == nil
+		return said
+	})
 }
 
 // Status says in a few words what the drawing does not show: how long the document
 // is, how many lines have what is looked for, and what is unusual about it.
 func (v *View) Status() string {
-	n := len(v.doc.lines)
-	if n == 0 {
-		return ""
-	}
 	var parts []string
 	if v.revealed {
 		parts = append(parts, "secrets shown")
@@ -339,80 +238,24 @@ func (v *View) Status() string {
 	if v.doc.cut {
 		parts = append(parts, "cut off here")
 	}
-	if v.search.text != "" {
-		parts = append(parts, v.matches())
-	}
-	if n == 1 {
-		return strings.Join(append(parts, "1 line"), " · ")
-	}
-	parts = append(parts, strconv.Itoa(n)+" lines")
-	return strings.Join(parts, " · ")
-}
-
-func (v *View) matches() string {
-	if len(v.search.lines) == 0 {
-		return "no match"
-	}
-	of := strconv.Itoa(len(v.search.lines))
-	if v.search.more {
-		of += "+"
-	}
-	if len(v.shown) > 0 {
-		for n, i := range v.search.lines {
-			if i == v.shown[v.cursor.line] {
-				return "match " + strconv.Itoa(n+1) + "/" + of
-			}
+	if v.query != "" {
+		of := strconv.Itoa(len(v.matches))
+		if v.more {
+			of += "+"
+		}
+		switch n, at := slices.BinarySearch(v.matches, v.current()); {
+		case at:
+			parts = append(parts, "match "+strconv.Itoa(n+1)+"/"+of)
+		case of == "0":
+			parts = append(parts, "no match")
+		case of == "1":
+			parts = append(parts, "1 match")
+		default:
+			parts = append(parts, of+" matches")
 		}
 	}
-	if of == "1" {
-		return "1 match"
+	if len(v.doc.lines) == 0 {
+		return ""
 	}
-	return of + " matches"
-}
-
-// Text is the document as it may leave the dashboard: with its secrets masked,
-// unless they are revealed.
-func (v *View) Text() string {
-	if v.revealed {
-		return v.doc.text
-	}
-	return Redact(v.doc.text)
-}
-
-// Value is what is under the cursor: its path, as /headers/0, and its text, of a
-// string what it says. It is false where there is nothing.
-func (v *View) Value() (path, text string, ok bool) {
-	if len(v.shown) == 0 {
-		return "", "", false
-	}
-	i := v.shown[v.cursor.line]
-	if v.doc.lines[i].is(closes) {
-		i = v.doc.lines[i].pair
-	}
-	if v.doc.plain {
-		return "", v.plainText(i), true
-	}
-	l := &v.doc.lines[i]
-	if v.hidden(i) {
-		return v.doc.path(i), widget.Masked, true
-	}
-	text = v.doc.text[l.val:v.doc.end(int(i))]
-	if !v.revealed {
-		text = Redact(text)
-	}
-	var said string
-	if json.Unmarshal([]byte(text), &said) == nil {
-		text = said
-	}
-	return v.doc.path(i), text, true
-}
-
-// hidden reports whether a line or what is around it is masked.
-func (v *View) hidden(i int32) bool {
-	for ; i >= 0; i = v.doc.lines[i].parent {
-		if v.masked(i) {
-			return true
-		}
-	}
-	return false
+	return strings.Join(append(parts, phrase.Plural(len(v.doc.lines), "line", "lines")), " · ")
 }

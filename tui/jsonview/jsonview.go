@@ -1,7 +1,22 @@
+// Package jsonview shows a document: folded, searched, with secrets masked.
+//
+// A text is gone through once, which finds where its lines are: every member and
+// element has one, every bracket that closes has one. Values are kept as they are
+// written, so a number keeps every digit. What is drawn, coloured and cleaned is only
+// what is in sight.
+//
+// A text that ends too early, as one that was cut off does, is shown as far as it
+// goes. A text that is no JSON at all is shown as it is.
+//
+// Secrets are values under keys that name one, values that the platform has
+// redacted, and passwords in addresses. They are neither drawn, found, nor copied
+// until they are revealed, which lasts as long as the document is in sight.
 package jsonview
 
 import (
-	"strconv"
+	"cmp"
+	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/tui/keymap"
@@ -9,24 +24,33 @@ import (
 
 // View shows one document. Its zero value shows nothing; New makes one.
 type View struct {
-	doc *document
-	// shown are the lines in sight when nothing is scrolled: those that no fold and
-	// no mask hides.
-	shown  []int32
+	doc    *document
 	folded map[int32]bool
-	// cursor and top are positions among the shown lines; sub is the row within a
-	// line that is wrapped.
-	cursor, top spot
+	// rows are what is in sight when nothing is scrolled: the lines that no fold and no
+	// mask hides. Cursor and top, the first one on the screen, are positions among them.
+	rows        []row
+	cursor, top int
 	wrap        bool
 	revealed    bool
 	// height and width are those of the last drawing.
 	height, width int
-	rows          map[int32][][]segment
-	search        search
+	// query is looked for; matches are the lines with it, and more says that there are
+	// more of them than are kept.
+	query   string
+	matches []int32
+	more    bool
 }
 
-// spot is a row on the screen: a shown line, and the row within it.
-type spot struct{ line, sub int }
+// row is a row on the screen: a line, or a part of one that is wrapped.
+type row struct{ line, part int32 }
+
+const (
+	// maxKept bounds the documents whose folds are kept when they change: finding them
+	// again names every line.
+	maxKept = 20_000
+	// maxMatches bounds how many places of a search are kept.
+	maxMatches = 10_000
+)
 
 // New makes a view without a document.
 func New() *View { return &View{doc: &document{}, folded: map[int32]bool{}} }
@@ -37,16 +61,32 @@ func (v *View) Set(text string) {
 	if text == v.doc.text {
 		return
 	}
-	folds, at := v.paths()
-	v.doc = scan(text)
-	v.folded = map[int32]bool{}
-	target := int32(-1)
-	if len(folds) > 0 || at != "" {
-		target = v.restore(folds, at)
+	var folds []string
+	at, where := "", map[string]int32{}
+	if n := len(v.doc.lines); n > 0 && n <= maxKept && !v.doc.plain {
+		if v.cursor > 0 {
+			at = v.doc.path(v.current())
+		}
+		for i := range v.folded {
+			folds = append(folds, v.doc.path(i))
+		}
+	}
+	v.doc, v.folded = parse(text), map[int32]bool{}
+	if len(v.doc.lines) <= maxKept && (at != "" || len(folds) > 0) {
+		for i := range int32(len(v.doc.lines)) {
+			if !v.doc.lines[i].is(closes) {
+				where[v.doc.path(i)] = i
+			}
+		}
+	}
+	for _, path := range folds {
+		if i, ok := where[path]; ok && v.doc.lines[i].is(opens) {
+			v.folded[i] = true
+		}
 	}
 	v.arrange()
-	if target >= 0 {
-		v.show(target)
+	if i, ok := where[at]; ok && at != "" {
+		v.show(i)
 	}
 	v.find()
 }
@@ -59,287 +99,266 @@ func (v *View) Reset() {
 	v.wrap = wrap
 }
 
-// maxKept bounds the documents whose folds are kept when they change: finding them
-// again names every line.
-const maxKept = 20_000
-
-// paths names the folded brackets and the line under the cursor.
-func (v *View) paths() (folds map[string]bool, at string) {
-	if len(v.doc.lines) == 0 || len(v.doc.lines) > maxKept || v.doc.plain {
-		return nil, ""
-	}
-	folds = map[string]bool{}
-	for i := range v.folded {
-		folds[v.doc.path(i)] = true
-	}
-	if v.cursor.line > 0 {
-		at = v.doc.path(v.shown[v.cursor.line])
-	}
-	return folds, at
-}
-
-// restore folds what has the names, and finds the line that the cursor was on; -1
-// where it is gone.
-func (v *View) restore(folds map[string]bool, at string) int32 {
-	target := int32(-1)
-	if len(v.doc.lines) > maxKept {
-		return target
-	}
-	for i := range v.doc.lines {
-		l := &v.doc.lines[i]
-		if l.is(closes) {
-			continue
-		}
-		path := v.doc.path(int32(i))
-		if l.is(opens) && folds[path] {
-			v.folded[int32(i)] = true
-		}
-		if path == at {
-			target = int32(i)
-		}
-	}
-	return target
-}
-
-// path names a line, as /headers/0/name.
-func (d *document) path(i int32) string {
-	l := &d.lines[i]
-	if l.is(closes) {
-		return d.path(l.pair)
-	}
-	if l.parent < 0 {
-		return ""
-	}
-	name := strconv.Itoa(int(l.index))
-	if l.key != l.keyEnd {
-		name = strings.Trim(unescape(d.text[l.key:l.keyEnd]), `"`)
-		name = strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
-	}
-	return d.path(l.parent) + "/" + name
-}
-
-// arrange lists anew which lines are in sight.
+// arrange lists anew what is in sight.
 func (v *View) arrange() {
-	v.shown, v.rows = v.shown[:0], nil
-	for i := 0; i < len(v.doc.lines); i++ {
-		v.shown = append(v.shown, int32(i))
-		if v.closed(int32(i)) {
+	v.rows = v.rows[:0]
+	for i := int32(0); int(i) < len(v.doc.lines); i++ {
+		parts := 1
+		if v.wrap && v.width > 0 {
+			parts = len(v.wrapped(i))
+		}
+		for part := range int32(parts) {
+			v.rows = append(v.rows, row{i, part})
+		}
+		if v.doc.lines[i].is(opens) && (v.folded[i] || v.masked(i)) {
 			i = v.doc.last(i)
 		}
 	}
 	v.settle()
 }
 
-// closed reports whether a line stands for all that is in its brackets.
-func (v *View) closed(i int32) bool {
-	l := &v.doc.lines[i]
-	return l.is(opens) && (v.folded[i] || v.masked(i))
+// rearrange does so after the width of the rows has changed: the lines at the cursor and
+// at the top stay.
+func (v *View) rearrange() {
+	cursor, top := v.row(v.cursor), v.row(v.top)
+	v.arrange()
+	v.cursor, v.top = v.position(cursor), v.position(top)
+	v.settle()
+}
+
+// row is the one at a position.
+func (v *View) row(at int) row {
+	if at < len(v.rows) {
+		return v.rows[at]
+	}
+	return row{}
+}
+
+// current is the line under the cursor.
+func (v *View) current() int32 { return v.row(v.cursor).line }
+
+// position is where a row is, or the last one of its line.
+func (v *View) position(r row) int {
+	at, _ := slices.BinarySearchFunc(v.rows, r, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.part, b.part))
+	})
+	if v.row(at).line != r.line || at == len(v.rows) {
+		at--
+	}
+	return max(0, at)
 }
 
 // masked reports whether the value of a line is kept out of sight.
 func (v *View) masked(i int32) bool { return !v.revealed && v.doc.lines[i].is(secret) }
 
-// settle keeps cursor and top inside.
-func (v *View) settle() {
-	if v.cursor.line >= len(v.shown) {
-		v.cursor = spot{line: max(0, len(v.shown)-1)}
-	}
-	v.cursor.sub = max(0, min(v.cursor.sub, v.rowsOf(v.cursor.line)-1))
-	if v.top.line >= len(v.shown) || v.before(v.cursor, v.top) {
-		v.top = v.cursor
-	}
-	v.top.sub = max(0, min(v.top.sub, v.rowsOf(v.top.line)-1))
-	if v.height > 0 {
-		if first := v.step(v.cursor, 1-v.height); v.before(v.top, first) {
-			v.top = first
-		}
-		if last := v.step(spot{max(0, len(v.shown)-1), 1 << 30}, 1-v.height); v.before(last, v.top) {
-			v.top = last
+// outermost is the outermost bracket around a line of which something is true, or the
+// line.
+func (v *View) outermost(i int32, is func(int32) bool) int32 {
+	for parent := v.doc.lines[i].parent; parent >= 0; parent = v.doc.lines[parent].parent {
+		if is(parent) {
+			i = parent
 		}
 	}
+	return i
 }
 
-func (*View) before(a, b spot) bool { return a.line < b.line || a.line == b.line && a.sub < b.sub }
-
-// step goes n rows from a spot, up or down, and stays inside.
-func (v *View) step(at spot, n int) spot {
-	if len(v.shown) == 0 {
-		return spot{}
+// settle keeps cursor and top inside.
+func (v *View) settle() {
+	v.cursor = max(0, min(v.cursor, len(v.rows)-1))
+	v.top = min(v.top, v.cursor)
+	if v.height > 0 {
+		v.top = min(max(v.top, v.cursor-v.height+1), max(0, len(v.rows)-v.height))
 	}
-	at.sub = min(at.sub, v.rowsOf(at.line)-1)
-	for ; n > 0; n-- {
-		switch {
-		case at.sub+1 < v.rowsOf(at.line):
-			at.sub++
-		case at.line+1 < len(v.shown):
-			at = spot{line: at.line + 1}
-		default:
-			return at
-		}
-	}
-	for ; n < 0; n++ {
-		switch {
-		case at.sub > 0:
-			at.sub--
-		case at.line > 0:
-			at = spot{at.line - 1, v.rowsOf(at.line-1) - 1}
-		default:
-			return at
-		}
-	}
-	return at
 }
 
 // Do carries out an action and reports whether it was one for a document.
 func (v *View) Do(action keymap.Action) bool {
+	half := max(1, v.height/2)
+	moves := map[keymap.Action]int{
+		keymap.RowDown: 1, keymap.RowUp: -1, keymap.HalfDown: half, keymap.HalfUp: -half,
+		keymap.Top: -len(v.rows), keymap.Bottom: len(v.rows),
+	}
+	n, moved := moves[action]
+	v.cursor += n
 	switch action {
-	case keymap.RowDown:
-		v.move(1)
-	case keymap.RowUp:
-		v.move(-1)
-	case keymap.HalfDown:
-		v.move(max(1, v.height/2))
-	case keymap.HalfUp:
-		v.move(-max(1, v.height/2))
-	case keymap.Top:
-		v.cursor = spot{}
-		v.settle()
-	case keymap.Bottom:
-		v.cursor = spot{max(0, len(v.shown)-1), 1 << 30}
-		v.settle()
-	case keymap.Left:
-		v.fold()
-	case keymap.Right:
-		v.unfold()
-	case keymap.FoldAll:
-		v.foldAll()
+	case keymap.Left, keymap.Right, keymap.FoldAll, keymap.Reveal:
+		if len(v.rows) > 0 {
+			v.fold(action, v.current())
+		}
 	case keymap.Wrap:
 		v.wrap = !v.wrap
-		v.rows, v.cursor.sub, v.top.sub = nil, 0, 0
-		v.settle()
-	case keymap.NextMatch:
-		v.jump(1)
-	case keymap.PrevMatch:
-		v.jump(-1)
-	case keymap.Reveal:
-		v.reveal()
+		v.cursor, v.top = v.cursor-int(v.row(v.cursor).part), v.top-int(v.row(v.top).part)
+		v.rearrange()
+	case keymap.NextMatch, keymap.PrevMatch: // and around the end
+		at, exact := slices.BinarySearch(v.matches, v.current())
+		if action == keymap.PrevMatch {
+			at--
+		} else if exact {
+			at++
+		}
+		if n := len(v.matches); n > 0 {
+			v.show(v.matches[(at+n)%n])
+		}
 	default:
-		return false
+		if !moved {
+			return false
+		}
 	}
-	return true
-}
-
-func (v *View) move(n int) {
-	v.cursor = v.step(v.cursor, n)
 	v.settle()
+	return true
 }
 
 // Select puts the cursor on a row of the screen and reports whether one is there.
-func (v *View) Select(row int) bool {
-	at := v.step(v.top, row)
-	if row < 0 || row >= v.height || len(v.shown) == 0 || row > 0 && v.step(v.top, row-1) == at {
+func (v *View) Select(n int) bool {
+	if n < 0 || n >= v.height || v.top+n >= len(v.rows) {
 		return false
 	}
-	v.cursor = at
+	v.cursor = v.top + n
 	return true
 }
 
-// fold closes the bracket under the cursor, or goes to the one around it.
-func (v *View) fold() {
-	if len(v.shown) == 0 {
-		return
-	}
-	i := v.shown[v.cursor.line]
-	l := &v.doc.lines[i]
-	if l.is(closes) {
-		i, l = l.pair, &v.doc.lines[l.pair]
-	}
-	switch {
-	case l.is(opens) && !v.closed(i):
-		v.folded[i] = true
-		v.arrange()
-		v.show(i)
-	case l.parent >= 0:
-		v.show(l.parent)
-	}
-}
-
-// unfold opens the bracket under the cursor.
-func (v *View) unfold() {
-	if len(v.shown) == 0 {
-		return
-	}
-	if i := v.shown[v.cursor.line]; v.folded[i] {
-		delete(v.folded, i)
-		v.arrange()
-	}
-}
-
-// foldAll opens everything, or closes all brackets but the outermost where none is
-// closed.
-func (v *View) foldAll() {
-	if len(v.shown) == 0 {
-		return
-	}
-	at := v.shown[v.cursor.line]
-	if len(v.folded) > 0 {
-		v.folded = map[int32]bool{}
-	} else {
-		for i := range v.doc.lines {
+// fold changes what is in sight, with the cursor on a line.
+func (v *View) fold(action keymap.Action, at int32) {
+	switch action {
+	case keymap.Left: // close the bracket, or go to the one around it
+		if v.doc.lines[at].is(closes) {
+			at = v.doc.lines[at].pair
+		}
+		if l := &v.doc.lines[at]; l.is(opens) && !v.folded[at] && !v.masked(at) {
+			v.folded[at] = true
+		} else if at = l.parent; at < 0 {
+			return
+		}
+	case keymap.Right:
+		if !v.folded[at] {
+			return
+		}
+		delete(v.folded, at)
+	case keymap.FoldAll: // open everything, or close all but the outermost if nothing is closed
+		if len(v.folded) > 0 {
+			v.folded = map[int32]bool{}
+			break
+		}
+		for i := range int32(len(v.doc.lines)) {
 			if l := &v.doc.lines[i]; l.is(opens) && l.depth > 0 {
-				v.folded[int32(i)] = true
+				v.folded[i] = true
 			}
 		}
-		for parent := v.doc.lines[at].parent; parent >= 0; parent = v.doc.lines[parent].parent {
-			if v.folded[parent] {
-				at = parent
-			}
-		}
+		at = v.outermost(at, func(i int32) bool { return v.folded[i] })
+	case keymap.Reveal:
+		v.revealed = !v.revealed
+		at = v.outermost(at, v.masked) // the cursor may be in what is masked from now on
+		defer v.find()
+	default:
 	}
 	v.arrange()
 	v.show(at)
-}
-
-// reveal shows the secrets, or hides them again.
-func (v *View) reveal() {
-	if len(v.shown) == 0 {
-		return
-	}
-	at := v.shown[v.cursor.line]
-	v.revealed = !v.revealed
-	if !v.revealed { // the cursor may be in what is masked from now on
-		for parent := v.doc.lines[at].parent; parent >= 0; parent = v.doc.lines[parent].parent {
-			if v.masked(parent) {
-				at = parent
-			}
-		}
-	}
-	v.arrange()
-	v.show(at)
-	v.find()
 }
 
 // Hide masks the secrets again.
 func (v *View) Hide() {
 	if v.revealed {
-		v.reveal()
+		v.Do(keymap.Reveal)
 	}
 }
 
 // show opens what hides a line, and puts the cursor on it.
 func (v *View) show(i int32) {
-	open := false
+	folds := len(v.folded)
 	for parent := v.doc.lines[i].parent; parent >= 0; parent = v.doc.lines[parent].parent {
-		if v.folded[parent] {
-			delete(v.folded, parent)
-			open = true
-		}
+		delete(v.folded, parent)
 	}
-	if open {
+	if len(v.folded) < folds {
 		v.arrange()
 	}
-	if at, ok := v.position(i); ok {
-		v.cursor = spot{line: at}
+	if at := v.position(row{line: i}); v.row(at).line == i {
+		v.cursor = at
 	}
 	v.settle()
+}
+
+// Search looks for a text, in whatever case it is written, folds or not, and goes
+// to the first place at or behind the cursor. An empty text ends the search. It
+// returns how many lines have it.
+func (v *View) Search(text string) int {
+	v.query = lower(strings.TrimSpace(text))
+	v.find()
+	if len(v.matches) > 0 {
+		next, _ := slices.BinarySearch(v.matches, v.current())
+		v.show(v.matches[next%len(v.matches)])
+	}
+	return len(v.matches)
+}
+
+// Query is the text that is looked for.
+func (v *View) Query() string { return v.query }
+
+// find looks for the text anew. What is masked is not found.
+func (v *View) find() {
+	v.matches, v.more = nil, false
+	if v.query == "" {
+		return
+	}
+	low := lower(v.doc.text)
+	for i := int32(0); int(i) < len(v.doc.lines); i++ {
+		l := &v.doc.lines[i]
+		text := low[l.key:l.valEnd]
+		switch {
+		case v.masked(i):
+			text = low[l.key:l.val]
+		case v.revealed || !strings.Contains(text, v.query):
+		case v.doc.plain:
+			text = lower(v.plainText(i))
+		default:
+			text = maskAddresses(text)
+		}
+		if found := strings.Contains(text, v.query); found && len(v.matches) == maxMatches {
+			v.more = true
+			return
+		} else if found {
+			v.matches = append(v.matches, i)
+		}
+		if v.masked(i) {
+			i = v.doc.last(i)
+		}
+	}
+}
+
+// lower writes the letters A to Z small and leaves every byte in its place.
+func lower(text string) string {
+	out := []byte(text)
+	for i, c := range out {
+		if c >= 'A' && c <= 'Z' {
+			out[i] = c + 'a' - 'A'
+		}
+	}
+	return string(out)
+}
+
+// Value is what is under the cursor: its path, as /headers/0, and its text, of a
+// string what it says. It is false where there is nothing.
+func (v *View) Value() (path, text string, ok bool) {
+	if len(v.rows) == 0 {
+		return "", "", false
+	}
+	i := v.current()
+	if v.doc.lines[i].is(closes) {
+		i = v.doc.lines[i].pair
+	}
+	path = v.doc.path(i)
+	switch {
+	case v.doc.plain:
+		return "", v.plainText(i), true
+	case v.masked(i), v.masked(v.outermost(i, v.masked)):
+		return path, Masked, true
+	}
+	text = v.doc.text[v.doc.lines[i].val:v.doc.end(i)]
+	if !v.revealed {
+		text = Redact(text)
+	}
+	var said string
+	if json.Unmarshal([]byte(text), &said) == nil {
+		text = said
+	}
+	return path, text, true
 }

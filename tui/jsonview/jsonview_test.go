@@ -106,17 +106,18 @@ func TestFoldsAndCursorOutliveAChange(t *testing.T) {
 
 func TestSecretsAreNeitherShownNorFoundNorCopied(t *testing.T) {
 	t.Parallel()
-	v := of(`{"password":"hunter2","api_key":{"id":"hunter2"},"value":{"$attune_secret":true,"id":"hunter2"},"t\u006fken":"hunter2",` +
-		`"url":"amqp://user:hunter2@host/","list":["postgres://u:hunter2@h/db","amqp:\/\/u:hunter2@h"]}`)
+	const text = `{"password":"hunter2","api_key":{"id":"hunter2"},"value":{"$attune_secret":true,"id":"hunter2"},"t\u006fken":"hunter2",` +
+		`"url":"amqp://user:hunter2@host/","list":["postgres://u:hunter2@h/db","amqp:\/\/u:hunter2@h"]}`
+	v := of(text)
 	frame := strings.Join(drawn(t, v, 70, 40), "\n")
 	require.NotContains(t, frame, "hunter2")
 	require.Equal(t, 7, strings.Count(frame, "‹redacted›"))
 	require.Zero(t, v.Search("hunter2"))
-	require.NotContains(t, v.Text(), "hunter2")
-	require.True(t, json.Valid([]byte(v.Text())))
+	require.NotContains(t, jsonview.Redact(text), "hunter2")
+	require.True(t, json.Valid([]byte(jsonview.Redact(text))))
 	do(v, keymap.RowDown, keymap.RowDown)
-	_, text, _ := v.Value()
-	require.Equal(t, widget.Masked, text)
+	_, value, _ := v.Value()
+	require.Equal(t, jsonview.Masked, value)
 
 	do(v, keymap.Reveal)
 	require.Equal(t, 7, strings.Count(strings.Join(drawn(t, v, 70, 40), "\n"), "hunter2"))
@@ -175,12 +176,13 @@ func TestWrappedLinesAreScrolledRowByRow(t *testing.T) {
 
 func TestTextsThatAreCutOffOrNoJSON(t *testing.T) {
 	t.Parallel()
-	v := of(`{"a": {"password": "hunter2", "b": [1, 2, "unfini`)
+	const text = `{"a": {"password": "hunter2", "b": [1, 2, "unfini`
+	v := of(text)
 	require.Equal(t, []string{
 		"▶ ▾ {", `  ▾   "a": {`, `        "password": "‹redacted›",`, `  ▾     "b": [`, `          1,`, `          2,`, `          "unfini…`,
 	}, drawn(t, v, 60, 20))
 	require.Contains(t, v.Status(), "cut off here")
-	require.NotContains(t, v.Text(), "hunter2")
+	require.NotContains(t, jsonview.Redact(text), "hunter2")
 
 	v = of("Traceback:\n\tpassword=hunter2\n\x1b[31mred \u202eevil")
 	lines := drawn(t, v, 60, 20)
@@ -204,6 +206,18 @@ func TestLettersInsteadOfTheirNumbers(t *testing.T) {
 	do(v, keymap.RowDown)
 	path, text, _ := v.Value()
 	require.Equal(t, []string{"/0", "café 😀 <b>"}, []string{path, text})
+}
+
+func TestTextMasksSecretsAndKeepsNumbers(t *testing.T) {
+	t.Parallel()
+	lines := strings.Join(jsonview.Text(`{"n": 9007199254740993, "db": {"Password": "x", "api_key": null}, `+
+		`"s": {"$attune_secret": true, "redacted": true}, "u": "a&b"}`), "\n")
+	require.Contains(t, lines, "9007199254740993")
+	require.Contains(t, lines, `"Password": "‹redacted›"`)
+	require.Contains(t, lines, `"s": "‹redacted›"`)
+	require.Contains(t, lines, "a&b")
+	cut := strings.Join(jsonview.Text(`{"token": "abc", "x": "cut of`), "\n")
+	require.NotContains(t, cut, "abc", "a text that is not JSON is masked too")
 }
 
 func TestPathsAreJSONPointers(t *testing.T) {

@@ -96,10 +96,11 @@ const (
 	InBroker      Scope = "broker"
 	InLog         Scope = "log"
 	InXray        Scope = "xray"
+	InReplicas    Scope = "replicas"
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog, InXray}
+var Scopes = with(^Trait(0))
 
 // The groups that help shows a binding in.
 const (
@@ -133,67 +134,42 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog, InXray}
-
-// actScopes are the views whose rows can be acted upon.
-var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InInquiries, InXray}
-
-// letterScopes are the views of dead letters.
-var letterScopes = []Scope{InDeadLetters, InLetter}
-
-// markScopes are the lists whose rows can be marked.
-var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
-
-// tableScopes are the lists whose columns can be chosen.
-var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
-
-// foldScopes are the views with something to fold, sideScopes those in which
-// something is to the left and the right.
-var (
-	foldScopes = []Scope{InWorkflows, InExecution, InXray, InLetter}
-	sideScopes = append([]Scope{InExecution, InLetter, InXray}, tableScopes...)
-)
-
 // Table is the whole key map.
-var Table = append([]Binding{
+var Table = slices.Concat(above, numbered(), below, moves)
+
+// above and below are the keys that stand above those with digits, and below them.
+var above = []Binding{
 	{RowDown, []string{"j", "down"}, "j ↓", "", "row down", GroupMove, []Scope{Everywhere}, 0, false},
 	{RowUp, []string{"k", "up"}, "k ↑", "", "row up", GroupMove, []Scope{Everywhere}, 0, false},
 	{Top, []string{"gg", "home"}, "gg home", "", "top", GroupMove, []Scope{Everywhere}, 0, false},
 	{Bottom, []string{"G", "end"}, "G end", "", "end", GroupMove, []Scope{Everywhere}, 0, false},
 	{HalfDown, []string{"ctrl+d", "pgdown"}, "^d pgdn", "", "half a page down", GroupMove, []Scope{Everywhere}, 0, false},
 	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0, false},
-	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter, InAlerts, InQueue, InWorker, InOverview}, 2, false},
-	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter, InAlerts, InQueue, InWorker, InOverview}, 0, false},
-	{Left, []string{"h", "left"}, "h ←", "", "columns left; fold what is a tree", GroupMove, sideScopes, 0, false},
-	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit; unfold", GroupMove, sideScopes, 0, false},
-	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, foldScopes, 8, false},
-	{Overview, []string{"1"}, "1", "", "overview", GroupMove, []Scope{Everywhere}, 0, false},
-	{Queues, []string{"2"}, "2", "", "queues", GroupMove, []Scope{Everywhere}, 0, false},
-	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0, false},
-	{Workers, []string{"4"}, "4", "", "workers", GroupMove, []Scope{Everywhere}, 0, false},
-	{DeadLetters, []string{"5"}, "5", "", "dead letters", GroupMove, []Scope{Everywhere}, 0, false},
-	{Workflows, []string{"6"}, "6", "", "workflows", GroupMove, []Scope{Everywhere}, 0, false},
-	{Alerts, []string{"7"}, "7", "", "alerts", GroupMove, []Scope{Everywhere}, 0, false},
-	{Inquiries, []string{"8"}, "8", "", "inquiries", GroupMove, []Scope{Everywhere}, 0, false},
-	{Broker, []string{"9"}, "9", "", "broker: its queues and how they are wired", GroupMove, []Scope{Everywhere}, 0, false},
+	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, with(Panes), 2, false},
+	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, with(Panes), 0, false},
+	{Left, []string{"h", "left"}, "h ←", "", "columns left; fold what is a tree", GroupMove, with(Sided), 0, false},
+	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit; unfold", GroupMove, with(Sided), 0, false},
+	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, with(Folds), 8, false},
+}
 
-	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1, false},
-	{Mark, []string{" "}, "space", "", "mark the row, or take its mark away", GroupRows, markScopes, 0, false},
-	{MarkRange, []string{"V"}, "V", "", "mark from the last mark to here", GroupRows, markScopes, 0, false},
-	{MarkAll, []string{"*"}, "*", "", "mark all that the filter matches now", GroupRows, markScopes, 0, false},
-	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, markScopes, 0, false},
+var below = []Binding{
+	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, with(Opens), 1, false},
+	{Mark, []string{" "}, "space", "", "mark the row, or take its mark away", GroupRows, with(Marks), 0, false},
+	{MarkRange, []string{"V"}, "V", "", "mark from the last mark to here", GroupRows, with(Marks), 0, false},
+	{MarkAll, []string{"*"}, "*", "", "mark all that the filter matches now", GroupRows, with(Marks), 0, false},
+	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, with(Marks), 0, false},
 	{Back, []string{"esc"}, "esc", "up", "go up: close, clear the filter, go back", GroupRows, []Scope{Everywhere}, 10, false},
-	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 4, false},
-	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 5, false},
-	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, letterScopes, 0, false},
-	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},
-	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InQueue, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 9, false},
+	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, with(Sorts), 4, false},
+	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, with(Troubles), 5, false},
+	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, with(Letters), 0, false},
+	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, with(Tabled), 0, false},
+	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, with(Previews), 9, false},
 
-	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
+	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, with(Whys), 4, false},
 
-	{Acknowledge, []string{"i"}, "i", "ack", "acknowledge in this session; again takes it back", GroupRows, []Scope{InAlerts}, 2, false},
-	{Mute, []string{"m"}, "m", "mute", "mute for 15 minutes in this session; again takes it back", GroupRows, []Scope{InAlerts}, 3, false},
-	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InAlerts, InExecution, InLetter, InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InWorkflows, InInquiries, InBroker, InLog}, 3, false},
+	{Acknowledge, []string{"i"}, "i", "ack", "acknowledge in this session; again takes it back", GroupRows, with(Quiets), 2, false},
+	{Mute, []string{"m"}, "m", "mute", "mute for 15 minutes in this session; again takes it back", GroupRows, with(Quiets), 3, false},
+	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, with(Filters), 3, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Freeze, []string{"p"}, "p", "freeze", "freeze what is shown, and thaw it; whether the servers are up is still watched", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
@@ -205,16 +181,16 @@ var Table = append([]Binding{
 	{Quit, []string{"q"}, "q", "quit", "go up; quit at a numbered view", GroupView, []Scope{Everywhere}, 12, false},
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
 
-	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},
-	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter, with plan", GroupActs, letterScopes, 3, true},
-	{Requeue, []string{"R"}, "R", "retry", "retry the execution, with plan", GroupActs, []Scope{InWorkflows, InExecutions, InExecution}, 3, true},
-	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, letterScopes, 0, true},
-	{Purge, []string{"P"}, "P", "", "discard all that wait and match, with plan", GroupActs, letterScopes, 0, true},
-	{MoveTo, []string{"M"}, "M", "", "send dead letters to another exchange or queue, with plan", GroupActs, letterScopes, 0, true},
+	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, with(Acts), 2, true},
+	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter, with plan", GroupActs, with(Letters), 3, true},
+	{Requeue, []string{"R"}, "R", "retry", "retry the execution, with plan", GroupActs, with(Retries), 3, true},
+	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, with(Letters), 0, true},
+	{Purge, []string{"P"}, "P", "", "discard all that wait and match, with plan", GroupActs, with(Letters), 0, true},
+	{MoveTo, []string{"M"}, "M", "", "send dead letters to another exchange or queue, with plan", GroupActs, with(Letters), 0, true},
 	{Undo, []string{"u"}, "u", "", "take back what was discarded or taken last, with plan", GroupActs, []Scope{Everywhere}, 0, true},
-	{Take, []string{"S"}, "S", "take", "take messages from the broker into the ledger, with plan", GroupActs, letterScopes, 6, true},
+	{Take, []string{"S"}, "S", "take", "take messages from the broker into the ledger, with plan", GroupActs, with(Letters), 6, true},
 	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
-}, moves...)
+}
 
 // In reports whether the binding works in the scope.
 func (b Binding) In(scope Scope) bool {

@@ -50,8 +50,9 @@ type Spec[R any] struct {
 	Newest bool
 	// First comes before every order, Tie decides between rows that an order leaves alike.
 	First, Tie func(a, b *R) int
-	// Trouble is what is listed while only problems are.
-	Trouble func(r *R) bool
+	// Trouble is what is listed while only problems are. Idle rows are dimmed, so that the eye
+	// finds the others.
+	Trouble, Idle func(r *R) bool
 	// Fold makes the rows that are shown of those that pass.
 	Fold func(rows []R) []R
 	// Database is set where the database filters. Forget drops what was read for another
@@ -461,8 +462,14 @@ func (l *List[R]) Name(row int) string {
 
 // Cells are the texts of a row.
 func (l *List[R]) Cells(row int, into []widget.Cell) []widget.Cell {
+	r := &l.rows[row]
+	idle := l.spec.Idle != nil && l.spec.Idle(r)
 	for _, cell := range l.cells {
-		into = append(into, cell(l.env, &l.rows[row]))
+		c := cell(l.env, r)
+		if idle && (c.Role == theme.Plain || c.Role == theme.Trend) {
+			c.Role = theme.Dim
+		}
+		into = append(into, c)
 	}
 	return into
 }

@@ -80,7 +80,18 @@ func (e *Env) Change(name string, age time.Duration) string {
 
 // Spark draws the trend of a number over a time.
 func (e *Env) Spark(name string, span time.Duration, w int) string {
-	return widget.Spark(e.Data.History.Trend(name, span, w), w, &e.Theme.Glyphs)
+	return widget.Spark(e.Data.History.Trend(name, span, w*e.Theme.Glyphs.PerCell()), w, &e.Theme.Glyphs)
+}
+
+// Points is how many values a chart shows in so many cells, at least one.
+func (e *Env) Points(cells int) int { return max(1, cells) * e.Theme.Glyphs.PerCell() }
+
+// AgeHeat is how worrying it is that something began at a time, where so long is the limit.
+func (e *Env) AgeHeat(at *time.Time, limit time.Duration) theme.Role {
+	if at == nil || limit <= 0 {
+		return theme.Plain
+	}
+	return theme.Heat(float64(e.Since(*at)) / float64(limit))
 }
 
 // State writes a state as glyph and word in its colour.

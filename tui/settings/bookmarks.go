@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/yamldoc"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -17,81 +18,72 @@ import (
 // program never writes what a person has written.
 const savedName = "bookmarks.yaml"
 
-// details are the views that show one row, which a bookmark cannot name.
-var details = []keymap.Scope{keymap.InQueue, keymap.InWorker, keymap.InExecution, keymap.InLog}
+// Bookmark is a view as it was arranged once.
+type Bookmark struct {
+	Name string `yaml:"-"`
+	// Key is the letter that opens it after the key of bookmarks; empty for none.
+	Key  string       `yaml:"key,omitempty"`
+	View keymap.Scope `yaml:"view"`
+	// Filter, Sort and Columns are as the view writes them; empty leaves the default.
+	Filter  string   `yaml:"filter,omitempty"`
+	Sort    string   `yaml:"sort,omitempty"`
+	Columns []string `yaml:"columns,omitempty"`
+	// Problems leaves out what means no trouble.
+	Problems bool `yaml:"problems,omitempty"`
+	// At is the file and the line that it begins in.
+	At    string `yaml:"-"`
+	saved bool   // by the program, in a file of its own
+}
 
-func (r *reader) readBookmark(key, value *yaml.Node) Bookmark {
-	b := Bookmark{Name: key.Value, At: r.at(key)}
-	if problem := NameProblem(b.Name); problem != "" {
-		r.failf(key, "the name of a bookmark %s", problem)
-	}
+// views are those that a bookmark can name: all but those that show one row.
+func views() []string {
+	details := []keymap.Scope{keymap.InQueue, keymap.InWorker, keymap.InExecution, keymap.InLog}
 	var views []string
 	for _, scope := range keymap.Scopes {
 		if !slices.Contains(details, scope) {
 			views = append(views, string(scope))
 		}
 	}
-	r.mapping(value, "bookmark "+b.Name, fields{
-		"key": func(node *yaml.Node) {
-			if b.Key = node.Value; utf8.RuneCountInString(b.Key) != 1 || NameProblem(b.Key) != "" {
-				r.failf(node, "the key of a bookmark must be one character")
-			}
-		},
-		"view":     r.choice("view", (*string)(&b.View), views),
-		"filter":   r.text("filter", &b.Filter),
-		"sort":     r.text("sort", &b.Sort),
-		"columns":  r.texts("columns", &b.Columns),
-		"problems": r.flag("problems", func(on bool) { b.Problems = on }),
-	})
-	if b.View == "" {
-		r.failf(key, "bookmark %s has no view", b.Name)
-	}
-	return b
+	return views
 }
 
-// addBookmark refuses names and keys that stand for two bookmarks.
-func (s *Settings) addBookmark(r *reader, key *yaml.Node, b Bookmark) {
+// addBookmark reads a bookmark. It refuses names and keys that stand for two.
+func (s *Settings) addBookmark(r *reader, entry yamldoc.Field, saved bool) {
+	b := Bookmark{Name: entry.Name, At: r.At(entry.Key).String(), saved: saved}
+	if problem := NameProblem(b.Name); problem != "" {
+		r.Mistakef(r.At(entry.Key), "the name of a bookmark %s", problem)
+	}
+	digitsAreTexts(yamldoc.Below(entry.Value, "key"))
+	given, ok := r.decode(entry.Value, "bookmark "+b.Name, &b)
+	if given.Sound("key") && (utf8.RuneCountInString(b.Key) != 1 || NameProblem(b.Key) != "") {
+		r.Mistakef(r.At(given["key"].Value), "the key of a bookmark must be one character")
+	}
+	if ok && !given["view"].Given() {
+		r.Mistakef(r.At(entry.Key), "bookmark %s has no view", b.Name)
+	}
 	for _, other := range s.Bookmarks {
 		if other.Name == b.Name {
-			r.failf(key, "bookmark %s stands also at %s", b.Name, other.At)
+			r.Mistakef(r.At(entry.Key), "bookmark %s stands also at %s", b.Name, other.At)
 		}
 		if other.Key == b.Key && b.Key != "" {
-			r.failf(key, "the key %s opens also bookmark %s at %s", b.Key, other.Name, other.At)
+			r.Mistakef(r.At(entry.Key), "the key %s opens also bookmark %s at %s", b.Key, other.Name, other.At)
 		}
 	}
 	s.Bookmarks = append(s.Bookmarks, b)
 }
 
-// savedPath is where bookmarks are saved; empty where that is not known.
-func (s *Settings) savedPath() string {
-	if s.Path == "" {
-		return ""
-	}
-	return filepath.Join(filepath.Dir(s.Path), savedName)
-}
+// savedPath is where bookmarks are saved.
+func (s *Settings) savedPath() string { return filepath.Join(filepath.Dir(s.Path), savedName) }
 
 // loadSaved reads the bookmarks that were saved. They are held to the same rules
 // as the file of the operator.
 func (s *Settings) loadSaved() error {
-	path := s.savedPath()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		if !exists(path) {
-			return nil
+	_, err := readFile(s.savedPath(), func(r *reader, root *yaml.Node) {
+		for _, entry := range r.entries(root, "the file") {
+			s.addBookmark(r, entry, true)
 		}
-		return fmt.Errorf("read the saved bookmarks: %w", err)
-	}
-	root, err := parse(path, content)
-	if root == nil || err != nil {
-		return err
-	}
-	r := &reader{path: path}
-	r.entries(root, "the file", func(key, value *yaml.Node) {
-		b := r.readBookmark(key, value)
-		b.saved = true
-		s.addBookmark(r, key, b)
 	})
-	return r.err
+	return err
 }
 
 // Save writes a bookmark beside those that were saved before, and takes the place
@@ -106,7 +98,7 @@ func Save(path string, b Bookmark) error {
 	if err != nil {
 		return err
 	}
-	saved := map[string]savedBookmark{}
+	saved := map[string]Bookmark{}
 	for _, other := range now.Bookmarks {
 		switch {
 		case other.Name == b.Name && !other.saved:
@@ -115,29 +107,15 @@ func Save(path string, b Bookmark) error {
 		case other.Key == b.Key && b.Key != "":
 			return fmt.Errorf("the key %s opens %s already", b.Key, other.Name)
 		case other.saved:
-			saved[other.Name] = toSaved(other)
+			saved[other.Name] = other
 		}
 	}
-	saved[b.Name] = toSaved(b)
+	saved[b.Name] = b
 	text, err := yaml.Marshal(saved)
 	if err != nil {
 		return fmt.Errorf("write the bookmark: %w", err)
 	}
 	return replaceFile(now.savedPath(), append([]byte("# Saved by attune-tui.\n"), text...))
-}
-
-// savedBookmark is a bookmark as it stands in the file.
-type savedBookmark struct {
-	Key      string   `yaml:"key,omitempty"`
-	View     string   `yaml:"view"`
-	Filter   string   `yaml:"filter,omitempty"`
-	Sort     string   `yaml:"sort,omitempty"`
-	Columns  []string `yaml:"columns,omitempty"`
-	Problems bool     `yaml:"problems,omitempty"`
-}
-
-func toSaved(b Bookmark) savedBookmark {
-	return savedBookmark{Key: b.Key, View: string(b.View), Filter: b.Filter, Sort: b.Sort, Columns: b.Columns, Problems: b.Problems}
 }
 
 // replaceFile writes a file that only its owner can read, whole or not at all.

@@ -1,9 +1,9 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -11,197 +11,167 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/yamldoc"
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// reader walks the document and keeps the first error, after which it does
-// nothing more.
-type reader struct {
-	path string
-	err  error
-}
+// choices are the words that keys allow.
+var choices = map[string][]string{"theme": theme.Names, "colour": theme.Colours, "view": views()}
 
-// fields says what to do with the value of each key that may stand in a mapping.
-type fields map[string]func(value *yaml.Node)
+// reader reads a file strictly.
+type reader struct{ yamldoc.Reader }
 
-func (r *reader) at(node *yaml.Node) string { return fmt.Sprintf("%s:%d", r.path, node.Line) }
-
-func (r *reader) failf(node *yaml.Node, format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%s: %s", r.at(node), fmt.Sprintf(format, args...))
-	}
-}
-
-// resolved follows an alias to what it stands for.
-func resolved(node *yaml.Node) *yaml.Node {
-	for node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
-	return node
-}
-
-// entries calls take with every key of a mapping and its value, in the order of
-// the file.
-func (r *reader) entries(node *yaml.Node, what string, take func(key, value *yaml.Node)) {
-	node = resolved(node)
-	if node.Tag == "!!null" {
-		return
-	}
-	if node.Kind != yaml.MappingNode {
-		r.failf(node, "%s is a section: write its keys below it", what)
-		return
-	}
-	seen := map[string]int{}
-	for i := 0; i+1 < len(node.Content) && r.err == nil; i += 2 {
-		key := resolved(node.Content[i])
-		if line, twice := seen[key.Value]; twice {
-			r.failf(node.Content[i], "%s stands twice; first in line %d", key.Value, line)
-			return
+// readFile reads a file by its root and reports whether there is one. One below a folder
+// that nobody may enter, or that is no folder, is none. The error has a line for each
+// mistake.
+func readFile(path string, read func(r *reader, root *yaml.Node)) (found bool, err error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		if _, missing := os.Stat(path); missing != nil {
+			return false, nil
 		}
-		seen[key.Value] = node.Content[i].Line
-		take(node.Content[i], resolved(node.Content[i+1]))
+		return false, fmt.Errorf("read the settings of the dashboard: %w", err)
 	}
-}
-
-// mapping reads a mapping of known keys.
-func (r *reader) mapping(node *yaml.Node, what string, known fields) {
-	r.entries(node, what, func(key, value *yaml.Node) {
-		read, ok := known[key.Value]
-		if !ok {
-			names := slices.Sorted(maps.Keys(known))
-			r.failf(key, "%s is not a known key%s", key.Value, suggestion(key.Value, names))
-			return
-		}
-		read(value)
-	})
-}
-
-// suggestion names what was probably meant, or all there is.
-func suggestion(word string, known []string) string {
-	if near := config.Nearest(word, known); near != "" {
-		return "; did you mean " + near + "?"
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		line, text := yamldoc.Syntax(content, err)
+		return true, fmt.Errorf("%s: line %d: %s", path, max(line, 1), text)
 	}
-	return "; known are " + strings.Join(known, ", ")
-}
-
-func (r *reader) text(name string, to *string) func(*yaml.Node) {
-	return func(node *yaml.Node) {
-		if node.Kind != yaml.ScalarNode || node.Tag != "!!str" || strings.TrimSpace(node.Value) == "" {
-			r.failf(node, "%s must be a text", name)
-			return
-		}
-		*to = node.Value
+	r := &reader{yamldoc.Reader{File: path, Strict: true}}
+	if len(document.Content) > 0 && !yamldoc.IsNull(document.Content[0]) {
+		read(r, document.Content[0])
 	}
+	var mistakes []error
+	for _, mistake := range yamldoc.Sort(r.Mistakes) {
+		mistakes = append(mistakes, errors.New(mistake.String()))
+	}
+	return true, errors.Join(mistakes...)
 }
 
-// choice is a text that must be one of a few.
-func (r *reader) choice(name string, to *string, of []string) func(*yaml.Node) {
-	read := r.text(name, to)
-	return func(node *yaml.Node) {
-		if read(node); r.err == nil && !slices.Contains(of, *to) {
-			r.failf(node, "%s is not a %s%s", *to, name, suggestion(*to, of))
+// decode reads a mapping of known keys, and reports whether it is a mapping at all.
+func (r *reader) decode(node *yaml.Node, what string, into any) (given yamldoc.Fields, ok bool) {
+	if node.Kind != yaml.MappingNode && !yamldoc.IsNull(node) {
+		r.Mistakef(r.At(node), "%s is a section: write its keys below it", what)
+		return nil, false
+	}
+	given = r.Decode(node, into, nil)
+	for name, f := range given {
+		if allowed := choices[name]; allowed != nil && !f.Broken && !slices.Contains(allowed, f.Value.Value) {
+			r.Mistakef(r.At(f.Value), "%s is not a %s%s", f.Value.Value, name, yamldoc.Meant(f.Value.Value, allowed))
 		}
 	}
+	return given, true
 }
 
-func (r *reader) flag(name string, set func(bool)) func(*yaml.Node) {
-	return func(node *yaml.Node) {
-		var value bool
-		if node.Tag != "!!bool" || node.Decode(&value) != nil {
-			r.failf(node, "%s must be true or false", name)
-			return
-		}
-		set(value)
+// entries are the keys of a mapping of names, each once, in the order of the file.
+func (r *reader) entries(node *yaml.Node, what string) []yamldoc.Field {
+	var entries []yamldoc.Field
+	switch {
+	case node == nil || yamldoc.IsNull(node):
+	case node.Kind != yaml.MappingNode:
+		r.Mistakef(r.At(node), "%s is a section: write its keys below it", what)
+	default:
+		r.Mapping(node, nil, func(f yamldoc.Field) {
+			i := slices.IndexFunc(entries, func(other yamldoc.Field) bool { return other.Name == f.Name })
+			if i >= 0 {
+				r.Mistakef(r.At(f.Key), "%s stands twice; first in line %d", f.Name, entries[i].Key.Line)
+				return
+			}
+			entries = append(entries, f)
+		})
 	}
-}
-
-// duration takes Go syntax, and a plain number for seconds, as configurations do.
-func (r *reader) duration(name string, to *time.Duration) func(*yaml.Node) {
-	return func(node *yaml.Node) {
-		text := node.Value
-		if node.Tag == "!!int" || node.Tag == "!!float" {
-			text += "s"
-		}
-		d, err := time.ParseDuration(text)
-		if node.Kind != yaml.ScalarNode || err != nil || d <= 0 {
-			r.failf(node, "%s must be a duration above zero, such as 2s", name)
-			return
-		}
-		*to = d
-	}
-}
-
-// reference is the address of a server, or what refers to it.
-func (r *reader) reference(name string, to *Reference, schemes ...string) func(*yaml.Node) {
-	return func(node *yaml.Node) {
-		ref := Reference{at: r.at(node) + ": " + name, folder: filepath.Dir(r.path), schemes: schemes}
-		r.text(name, &ref.text)(node)
-		if r.err != nil {
-			return
-		}
-		if problem := ref.check(); problem != "" {
-			r.failf(node, "%s %s", name, problem)
-			return
-		}
-		*to = ref
-	}
+	return entries
 }
 
 // read takes over the whole file.
 func (s *Settings) read(r *reader, root *yaml.Node) {
-	r.mapping(root, "the file", fields{
-		"default_context": r.text("default_context", &s.DefaultContext),
-		"theme":           r.choice("theme", &s.Theme, theme.Names),
-		"refresh":         r.duration("refresh", &s.Refresh),
-		"ascii":           r.flag("ascii", func(on bool) { s.ASCII = on }),
-		"mouse":           r.flag("mouse", func(on bool) { s.NoMouse = !on }),
-		"hints":           r.flag("hints", func(on bool) { s.NoHints = !on }),
-		"contexts": func(node *yaml.Node) {
-			r.entries(node, "contexts", func(key, value *yaml.Node) { s.readContext(r, key, value) })
-		},
-		"keys": func(node *yaml.Node) { s.readKeys(r, node) },
-		"bookmarks": func(node *yaml.Node) {
-			r.entries(node, "bookmarks", func(key, value *yaml.Node) { s.addBookmark(r, key, r.readBookmark(key, value)) })
-		},
-	})
-	if r.err != nil || s.DefaultContext == "" {
-		return
-	}
-	if _, err := s.Find(s.DefaultContext); err != nil {
-		r.failf(valueOf(root, "default_context"), "default_context: there is no context %s%s", s.DefaultContext, suggestion(s.DefaultContext, s.Names()))
-	}
-}
-
-// valueOf is the node of a key that is known to be there.
-func valueOf(root *yaml.Node, name string) *yaml.Node {
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == name {
-			return root.Content[i+1]
+	f := &file{Settings: s, Mouse: true, Hints: true}
+	given, _ := r.decode(root, "the file", f)
+	s.NoMouse, s.NoHints = !f.Mouse, !f.Hints
+	if f.Refresh.Given() {
+		text := f.Refresh.Value.Value
+		if tag := f.Refresh.Value.Tag; tag == "!!int" || tag == "!!float" { // seconds, as in configurations
+			text += "s"
+		}
+		var err error
+		if s.Refresh, err = time.ParseDuration(text); err != nil || s.Refresh <= 0 {
+			r.Mistakef(r.At(f.Refresh.Value), "refresh must be a duration above zero, such as 2s")
 		}
 	}
-	return root
+	for _, entry := range r.entries(f.Contexts.Value, "contexts") {
+		c := Context{Name: entry.Name, At: r.At(entry.Key).String()}
+		if problem := NameProblem(c.Name); problem != "" {
+			r.Mistakef(r.At(entry.Key), "the name of a context %s", problem)
+			continue
+		}
+		of, ok := r.decode(entry.Value, "context "+c.Name, &c)
+		if ok && !of["database_url"].Given() {
+			r.Mistakef(r.At(entry.Key), "context %s has no database_url", c.Name)
+		}
+		s.Contexts = append(s.Contexts, c)
+	}
+	s.readKeys(r, f.Keys.Value)
+	for _, entry := range r.entries(f.Bookmarks.Value, "bookmarks") {
+		s.addBookmark(r, entry, false)
+	}
+	if given.Sound("default_context") && !slices.Contains(s.Names(), s.DefaultContext) {
+		r.Mistakef(r.At(given["default_context"].Value), "default_context: there is no context %s%s",
+			s.DefaultContext, yamldoc.Meant(s.DefaultContext, s.Names()))
+	}
 }
 
-func (s *Settings) readContext(r *reader, key, value *yaml.Node) {
-	c := Context{Name: key.Value, At: r.at(key)}
-	if problem := NameProblem(c.Name); problem != "" {
-		r.failf(key, "the name of a context %s", problem)
-		return
+// formerFreeze is what freezing was called before it was told apart from pausing queues.
+const formerFreeze = "pause"
+
+// readKeys reads the actions that get other keys.
+func (s *Settings) readKeys(r *reader, node *yaml.Node) {
+	var actions []string
+	for _, b := range keymap.Table {
+		actions = append(actions, string(b.Action))
 	}
-	r.mapping(value, "context "+c.Name, fields{
-		"database_url":   r.reference("database_url", &c.Database, "postgresql", "postgres"),
-		"broker_url":     r.reference("broker_url", &c.Broker, "amqp", "amqps"),
-		"management_url": r.reference("management_url", &c.Management, "http", "https"),
-		"schema":         r.text("schema", &c.Schema),
-		"read_only":      r.flag("read_only", func(on bool) { c.ReadOnly = on }),
-		"protected":      r.flag("protected", func(on bool) { c.Protected = on }),
-		"colour":         r.choice("colour", &c.Colour, theme.Colours),
-	})
-	if !c.Database.Given() {
-		r.failf(key, "context %s has no database_url", c.Name)
+	for _, entry := range r.entries(node, "keys") {
+		if !slices.Contains(actions, entry.Name) && entry.Name != formerFreeze {
+			r.Mistakef(r.At(entry.Key), "%s is not an action%s", entry.Name, yamldoc.Meant(entry.Name, actions))
+			continue
+		}
+		change := keymap.Change{Action: keymap.Action(entry.Name)}
+		if entry.Name == formerFreeze {
+			change.Action = keymap.Freeze
+		}
+		digitsAreTexts(append(entry.Value.Content, entry.Value)...)
+		keys, _ := r.Texts(entry)
+		for _, one := range keys {
+			key, err := keymap.Parse(one)
+			if err != nil {
+				r.Mistakef(r.At(entry.Value), "%s", err)
+			}
+			change.Keys = append(change.Keys, key)
+		}
+		s.Keys = append(s.Keys, change)
+		s.keysAt[change.Action] = r.At(entry.Key).String()
 	}
-	s.Contexts = append(s.Contexts, c)
+}
+
+// placeOf is the line of the change that breaks a rule.
+func (s *Settings) placeOf(err error) string {
+	if problem, ok := errors.AsType[*keymap.ProblemError](err); ok {
+		for _, action := range problem.Actions {
+			if at, ok := s.keysAt[action]; ok {
+				return at
+			}
+		}
+	}
+	return s.Path
+}
+
+// digitsAreTexts has keys that are digits, which YAML takes for numbers, read as texts.
+func digitsAreTexts(nodes ...*yaml.Node) {
+	for _, node := range nodes {
+		if node.Tag == "!!int" {
+			node.Tag = "!!str"
+		}
+	}
 }
 
 // maxName bounds the names that people type.

@@ -2,14 +2,13 @@ package settings
 
 import (
 	"fmt"
-	"io"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Reference is the address of a server as the file has it: written out, or the
@@ -21,12 +20,30 @@ type Reference struct {
 	schemes []string
 }
 
-// The forms of a reference.
-const (
-	variableOpen  = "${"
-	variableClose = "}"
-	filePrefix    = "file:"
-)
+// The forms of a reference: ${NAME} and file:PATH.
+var variable = regexp.MustCompile(`^\$\{(\w+)\}$`)
+
+const filePrefix = "file:"
+
+// schemes are those that addresses may have, by the key.
+var schemes = map[string][]string{
+	"database_url": {"postgresql", "postgres"}, "broker_url": {"amqp", "amqps"}, "management_url": {"http", "https"},
+}
+
+// UnmarshalField reads the address of a server, or what refers to it.
+func (r *Reference) UnmarshalField(from *yamldoc.Reader, f yamldoc.Field) bool {
+	text, ok := from.Text(f)
+	if !ok {
+		return false
+	}
+	at := from.At(f.Value).String() + ": " + f.Name
+	*r = Reference{text: text, at: at, folder: filepath.Dir(from.File), schemes: schemes[f.Name]}
+	if problem := r.check(); problem != "" {
+		from.Mistakef(from.At(f.Value), "%s %s", f.Name, problem)
+		return false
+	}
+	return true
+}
 
 // maxSecret bounds what is read of a file that holds an address.
 const maxSecret = 64 << 10
@@ -39,13 +56,12 @@ func (r Reference) literal() bool {
 	return r.Given() && r.variable() == "" && !strings.HasPrefix(r.text, filePrefix)
 }
 
-// variable is the name of the variable that a reference names.
+// variable is the name of the variable that a reference names; empty for none.
 func (r Reference) variable() string {
-	name, ok := strings.CutPrefix(r.text, variableOpen)
-	if !ok {
-		return ""
+	if found := variable.FindStringSubmatch(r.text); found != nil {
+		return found[1]
 	}
-	return strings.TrimSuffix(name, variableClose)
+	return ""
 }
 
 // Show is the reference for people: what it refers to, or the address without
@@ -75,7 +91,7 @@ func (r Reference) Address(environ []string) (address string, err error) {
 			return "", fmt.Errorf("%s: %w", r.at, err)
 		}
 	}
-	if problem := r.problem(address); problem != "" {
+	if problem := config.AddressProblem(address, r.schemes...); problem != "" {
 		return "", fmt.Errorf("%s: what it refers to %s", r.at, problem)
 	}
 	return address, nil
@@ -84,77 +100,38 @@ func (r Reference) Address(environ []string) (address string, err error) {
 // content reads the file that the reference names. Nothing but a plain file is
 // opened: others may never end.
 func (r Reference) content() (string, error) {
-	path := r.path()
+	path := absolute(strings.TrimPrefix(r.text, filePrefix), r.folder)
 	info, err := os.Stat(path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("%s is no plain file", path)
+	case info.Size() > maxSecret:
+		return "", fmt.Errorf("%s is larger than %d KiB", path, maxSecret>>10)
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
+	text, err := os.ReadFile(path)
+	if address := strings.TrimSpace(string(text)); err != nil || address != "" {
+		return address, err
 	}
-	defer func() { _ = file.Close() }() // It was only read.
-	text, err := io.ReadAll(io.LimitReader(file, maxSecret))
-	if err != nil {
-		return "", err
-	}
-	address := strings.TrimSpace(string(text))
-	if address == "" {
-		return "", fmt.Errorf("%s is empty", path)
-	}
-	return address, nil
-}
-
-func (r Reference) path() string {
-	return absolute(strings.TrimPrefix(r.text, filePrefix), r.folder)
-}
-
-// problem says what is wrong with an address, without repeating it.
-func (r Reference) problem(address string) string {
-	if r.schemes[0] == "postgresql" && !strings.Contains(address, "://") && strings.Contains(address, "=") {
-		return "" // the keyword form: host=… dbname=…
-	}
-	parsed, err := url.Parse(address)
-	if err != nil || !slices.Contains(r.schemes, parsed.Scheme) {
-		return fmt.Sprintf("must be a URL like %s://user:password@host:port", r.schemes[0])
-	}
-	if parsed.Host == "" && parsed.RawQuery == "" {
-		return "is a URL that names no host"
-	}
-	return ""
+	return "", fmt.Errorf("%s is empty", path)
 }
 
 // check says what is wrong with the reference as it stands in the file.
 func (r Reference) check() string {
+	path, isFile := strings.CutPrefix(r.text, filePrefix)
 	switch {
-	case !strings.Contains(r.text, variableOpen):
-		if path, ok := strings.CutPrefix(r.text, filePrefix); ok {
-			if path == "" || strings.HasPrefix(path, "//") {
-				return "must be file: and a path, such as file:secrets/prod"
-			}
-			return ""
-		}
-		return r.problem(r.text)
-	case !isVariable(r.text):
+	case r.variable() != "":
+		return ""
+	case strings.Contains(r.text, "${"):
 		return "must be one reference such as ${NAME}: it stands for the whole address, not for a part of it"
+	case !isFile:
+		return config.AddressProblem(r.text, r.schemes...)
+	case path == "" || strings.HasPrefix(path, "//"):
+		return "must be file: and a path, such as file:secrets/prod"
 	default:
 		return ""
 	}
-}
-
-// isVariable reports whether the text is one variable and nothing else.
-func isVariable(text string) bool {
-	name, opened := strings.CutPrefix(text, variableOpen)
-	name, closed := strings.CutSuffix(name, variableClose)
-	if !opened || !closed || name == "" {
-		return false
-	}
-	return strings.IndexFunc(name, func(c rune) bool {
-		return c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
-	}) < 0
 }
 
 // absolute is a path of the file: from the home folder if it begins with ~, else from

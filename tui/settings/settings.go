@@ -4,24 +4,28 @@
 //
 // The file is read strictly. A key that is not known, a value of another type
 // and a key that stands twice are errors with the file and the line, and with
-// what was probably meant. Passwords may stand in the file, which is warned of
-// when others can read it, or be referred to: ${NAME} is the value of an
-// environment variable, file:PATH the content of a file. References are followed
-// when an installation is opened, not before, so that a missing one harms
+// what was probably meant; all of them are told at once. Passwords may stand in the
+// file, which is warned of when others can read it, or be referred to: ${NAME} is the
+// value of an environment variable, file:PATH the content of a file. References are
+// followed when an installation is opened, not before, so that a missing one harms
 // nothing else.
+//
+// Every setting is declared once, by the tags of a field: its key, its default and what
+// it is for. Validation, the example in the documentation and the flags of the same
+// meaning follow from that.
 package settings
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/yamldoc"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -31,18 +35,18 @@ type Settings struct {
 	Path  string
 	Found bool
 	// DefaultContext names the context to open when nothing else says which.
-	DefaultContext string
+	DefaultContext string `yaml:"default_context" example:"staging" help:"the one to open when nothing else says which"`
 	// Theme is the name of a theme; empty where it is not set.
-	Theme string
+	Theme string `yaml:"theme" example:"auto"`
 	// Refresh is the interval between polls; zero where it is not set.
 	Refresh time.Duration
-	ASCII   bool
+	ASCII   bool `yaml:"ascii" example:"false" help:"draw with ASCII signs only"`
 	NoMouse bool
 	NoHints bool
 	// Contexts are in the order of the file.
 	Contexts []Context
-	// Keys are the actions that have other keys. Keymap is the key map with these
-	// changes, nil where there are none.
+	// Keys are the actions that have other keys. Keymap is what comes of them, nil where
+	// nothing is changed.
 	Keys   []keymap.Change
 	Keymap *keymap.Map
 	// Bookmarks are those of the file and those that were saved.
@@ -52,19 +56,27 @@ type Settings struct {
 	keysAt   map[keymap.Action]string // where the keys of an action are given
 }
 
-// Context is one installation.
+// file is the settings with what is not a field of theirs as it stands.
+type file struct {
+	*Settings
+	Refresh   yamldoc.Field `yaml:"refresh" example:"2s" help:"interval between polls, 500ms to 1m"`
+	Mouse     bool          `yaml:"mouse" example:"true" help:"false: leave the mouse to the terminal"`
+	Hints     bool          `yaml:"hints" example:"true" help:"false: no hints, not even in the first minute"`
+	Contexts  yamldoc.Field `yaml:"contexts"`
+	Keys      yamldoc.Field `yaml:"keys"`
+	Bookmarks yamldoc.Field `yaml:"bookmarks"`
+}
+
+// Context is one installation. Only the address of its database must be given.
 type Context struct {
-	Name string
-	// Database, Broker and Management are the addresses of its servers. Only the
-	// first must be given.
-	Database, Broker, Management Reference
-	// Schema holds its tables; empty means the default.
-	Schema string
-	// ReadOnly refuses every act, Protected asks for its name before anything
-	// is done.
-	ReadOnly, Protected bool
-	// Colour is one of theme.Colours, or empty.
-	Colour string
+	Name       string
+	Database   Reference `yaml:"database_url" example:"${STAGING_DATABASE}" help:"the value of an environment variable"`
+	Broker     Reference `yaml:"broker_url" example:"file:secrets/staging" help:"content of a file, from this folder"`
+	Management Reference `yaml:"management_url" example:"https://mq.example.com:15671" help:"follows from broker_url"`
+	Schema     string    `yaml:"schema" example:"attune" help:"of the tables"`
+	ReadOnly   bool      `yaml:"read_only" example:"true" help:"refuse every act"`
+	Protected  bool      `yaml:"protected" example:"true" help:"ask for the name before anything is done"`
+	Colour     string    `yaml:"colour" example:"red"`
 	// At is the file and the line that it begins in.
 	At string
 }
@@ -82,73 +94,40 @@ func Path(environ []string) string {
 }
 
 // Load reads the file. One that does not exist is none; everything else that
-// keeps it from being read is an error in one line.
+// keeps it from being read is an error with a line for each mistake.
 func Load(path string) (*Settings, error) {
 	s := &Settings{Path: path, keysAt: map[keymap.Action]string{}}
 	if path == "" {
 		return s, nil
 	}
-	for _, step := range []func() error{s.loadOwn, s.loadSaved, s.makeKeymap} {
-		if err := step(); err != nil {
-			return nil, err
+	var err error
+	if s.Found, err = readFile(path, s.read); err != nil {
+		return nil, err
+	}
+	if err := s.loadSaved(); err != nil {
+		return nil, err
+	}
+	if len(s.Keys) > 0 {
+		if s.Keymap, err = keymap.New(s.Keys); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.placeOf(err), err)
 		}
 	}
 	s.warnReadable()
 	return s, nil
 }
 
-// loadOwn reads the file that the operator has written.
-func (s *Settings) loadOwn() error {
-	content, err := os.ReadFile(s.Path)
-	if err != nil {
-		if !exists(s.Path) {
-			return nil
-		}
-		return fmt.Errorf("read the settings of the dashboard: %w", err)
-	}
-	s.Found = true
-	root, err := parse(s.Path, content)
-	if root == nil || err != nil {
-		return err
-	}
-	r := &reader{path: s.Path}
-	s.read(r, root)
-	return r.err
-}
-
-// exists reports whether there is a file. One below a folder that nobody may
-// enter, or that is no folder, is none.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// parse reads a document; one that holds nothing is nil.
-func parse(path string, content []byte) (*yaml.Node, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(content, &document); err != nil {
-		return nil, fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
-	}
-	if len(document.Content) == 0 {
-		return nil, nil
-	}
-	return document.Content[0], nil
-}
-
 // Find returns the context of a name. The error names those there are.
 func (s *Settings) Find(name string) (Context, error) {
-	for _, c := range s.Contexts {
-		if c.Name == name {
-			return c, nil
-		}
-	}
-	if s.Path == "" {
+	i := slices.IndexFunc(s.Contexts, func(c Context) bool { return c.Name == name })
+	switch {
+	case i >= 0:
+		return s.Contexts[i], nil
+	case s.Path == "":
 		return Context{}, fmt.Errorf("there is no context %q: neither XDG_CONFIG_HOME nor HOME says where tui.yaml is", name)
-	}
-	if !s.Found {
+	case !s.Found:
 		return Context{}, fmt.Errorf("there is no context %q: %s does not exist", name, s.Path)
 	}
-	if near := config.Nearest(name, s.Names()); near != "" {
+	if near := nearest.Of(name, s.Names()); near != "" {
 		return Context{}, fmt.Errorf("there is no context %q in %s; did you mean %s?", name, s.Path, near)
 	}
 	return Context{}, fmt.Errorf("there is no context %q in %s: --contexts lists them", name, s.Path)
@@ -166,7 +145,7 @@ func (s *Settings) Names() []string {
 // warnReadable warns of passwords that others can read.
 func (s *Settings) warnReadable() {
 	info, err := os.Stat(s.Path)
-	if err != nil || !readableByOthers(info) {
+	if err != nil || info.Mode().Perm()&0o044 == 0 {
 		return
 	}
 	for _, c := range s.Contexts {
@@ -179,19 +158,39 @@ func (s *Settings) warnReadable() {
 	}
 }
 
-func readableByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o044 != 0 }
+// Help says what a setting of the upper level is for, as the flag of the same meaning.
+func Help(name string) string { return helpOf(name, yamldoc.KeysOf(file{})) }
 
-func lookup(environ []string, name string) string {
-	value, _ := find(environ, name)
-	return value
+func helpOf(name string, keys []yamldoc.Key) string {
+	if allowed := choices[name]; allowed != nil {
+		return strings.Join(allowed, ", ")
+	}
+	i := slices.IndexFunc(keys, func(key yamldoc.Key) bool { return key.Name == name })
+	return keys[i].Tag.Get("help")
 }
 
-// find returns the last value of a variable, and whether it is set at all.
-func find(environ []string, name string) (value string, set bool) {
-	for _, line := range environ {
-		if v, ok := strings.CutPrefix(line, name+"="); ok {
-			value, set = v, true
+// Template is a file with every setting, its default or an example, and what it is for.
+func Template() string {
+	var b strings.Builder
+	write := func(indent string, keys []yamldoc.Key) {
+		for _, key := range keys {
+			if example := key.Tag.Get("example"); example != "" {
+				fmt.Fprintf(&b, "%-42s # %s\n", indent+key.Name+": "+example, helpOf(key.Name, keys))
+			}
 		}
 	}
-	return value, set
+	write("", yamldoc.KeysOf(file{}))
+	b.WriteString("contexts:\n  staging:\n")
+	write("    ", yamldoc.KeysOf(Context{}))
+	return b.String()
+}
+
+// lookup returns the last value of a variable.
+func lookup(environ []string, name string) string {
+	for _, line := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }

@@ -139,6 +139,18 @@ func TestEveryMistakeIsOneLineWithItsPlace(t *testing.T) {
 	}
 }
 
+func TestAllMistakesAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	path := write(t, "theme: drk\nascii:\ncontexts:\n  a: {databse_url: x, protected: 1}\nkeys:\n  freez: x\n")
+	_, err := settings.Load(path)
+	require.EqualError(t, err, strings.ReplaceAll(`tui.yaml:1: drk is not a theme; did you mean dark?
+tui.yaml:2: ascii must be true or false
+tui.yaml:4: context a has no database_url
+tui.yaml:4: databse_url is not a known key; did you mean database_url?
+tui.yaml:4: protected must be true or false
+tui.yaml:6: freez is not an action; did you mean freeze?`, "tui.yaml", path))
+}
+
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	_, err := settings.Load(t.TempDir())

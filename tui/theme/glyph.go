@@ -15,6 +15,8 @@ type Glyphs struct {
 	Space string
 	// Levels are the steps of a sparkline from empty to full.
 	Levels []string
+	// Braille says that charts are drawn in dots, two values a cell.
+	Braille bool
 	// Axis are the corner, the tick and the line of a chart's axis.
 	AxisZero, AxisTick, AxisLine string
 }
@@ -25,6 +27,14 @@ var glyphs = Glyphs{
 	Ellipsis: "…", Dot: "·", Arrow: "→", Frozen: "▣", Again: "↺", Last: "▽", Beat: "▏", Space: "\u2009",
 	Levels:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	AxisZero: "┼", AxisTick: "┤", AxisLine: "─",
+}
+
+// PerCell is how many values a chart shows in a cell.
+func (g *Glyphs) PerCell() int {
+	if g.Braille {
+		return 2
+	}
+	return 1
 }
 
 // ascii replaces, one cell for one cell, every sign that the dashboard itself

@@ -27,6 +27,9 @@ const (
 	Bad
 	Strong
 	Cursor
+	// Warm is a number on its way to Warn, Trend the course of a number.
+	Warm
+	Trend
 	roles
 )
 
@@ -45,6 +48,8 @@ type Options struct {
 	Plain bool
 	// ASCII replaces every glyph outside ASCII.
 	ASCII bool
+	// Braille draws charts in dots, two values a cell, where the terminal has them.
+	Braille bool
 }
 
 // Theme is a computed look.
@@ -70,6 +75,7 @@ func New(opts Options) (*Theme, error) {
 		return nil, fmt.Errorf("unknown theme %q: choose one of %s", name, strings.Join(Names, ", "))
 	}
 	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII, bare: opts.Plain, plain: opts.Plain || opts.NoColor || name == "mono"}
+	t.Glyphs.Braille = opts.Braille && !opts.ASCII
 	if opts.Plain {
 		return t, nil
 	}
@@ -97,13 +103,13 @@ func palette(name string, dark bool) ([roles]string, bool) {
 		}
 		return palette("light", dark)
 	case "dark":
-		return [roles]string{Dim: "90", Accent: "96", Good: "32", Warn: "93", Bad: "91", Strong: "1", Cursor: "7"}, true
+		return [roles]string{Dim: "90", Accent: "96", Good: "32", Warn: "93", Bad: "91", Strong: "1", Cursor: "7", Warm: "33", Trend: "36"}, true
 	case "light":
-		return [roles]string{Dim: "38;5;244", Accent: "34", Good: "32", Warn: "38;5;130", Bad: "31", Strong: "1", Cursor: "7"}, true
+		return [roles]string{Dim: "38;5;244", Accent: "34", Good: "32", Warn: "38;5;130", Bad: "31", Strong: "1", Cursor: "7", Warm: "38;5;94", Trend: "36"}, true
 	case "mono":
 		return mono, true
 	case "colour-blind":
-		return [roles]string{Dim: "90", Accent: "1", Good: "38;5;75", Warn: "38;5;214", Bad: "1;38;5;208", Strong: "1", Cursor: "7"}, true
+		return [roles]string{Dim: "90", Accent: "1", Good: "38;5;75", Warn: "38;5;214", Bad: "1;38;5;208", Strong: "1", Cursor: "7", Warm: "38;5;180", Trend: "38;5;75"}, true
 	default:
 		return [roles]string{}, false
 	}
@@ -132,6 +138,21 @@ func (t *Theme) Paint(role Role, text string) string {
 		return text
 	}
 	return code + text + reset
+}
+
+// Heat is the role of a number that has used up a share of what it may be: it warms from half
+// of that on, and warns beyond it.
+func Heat(share float64) Role {
+	switch {
+	case share >= 2:
+		return Bad
+	case share >= 1:
+		return Warn
+	case share >= 0.5:
+		return Warm
+	default:
+		return Plain
+	}
 }
 
 // Underline returns the sequences that begin and end an underline, which may stand in

@@ -18,13 +18,49 @@ func Spark(values []float64, w int, g *theme.Glyphs) string {
 	if w <= 0 {
 		return ""
 	}
-	values = values[max(0, len(values)-w):]
+	values = values[max(0, len(values)-w*g.PerCell()):]
 	peak := maximum(values)
+	if g.Braille {
+		return dots(values, peak, 1, 1, w)
+	}
 	var b strings.Builder
 	b.Grow(w * 3)
 	b.WriteString(Blank(w - len(values)))
 	for _, v := range values {
 		b.WriteString(level(v, peak, g.Levels))
+	}
+	return b.String()
+}
+
+// The dots of a braille cell, from the lowest of its two columns up.
+var brailleDots = [2][4]rune{{0x40, 0x04, 0x02, 0x01}, {0x80, 0x20, 0x10, 0x08}}
+
+// dots draws one of several rows of bars, counted from below, in braille: two values a cell, of
+// four dots each. A value above zero has a dot in the lowest row, however small it is.
+func dots(values []float64, peak float64, row, rows, w int) string {
+	var b strings.Builder
+	b.Grow(w * 3)
+	for at := len(values) - 2*w; at < len(values); at += 2 {
+		cell, known := rune(0x2800), false
+		for side, ladder := range brailleDots {
+			if at+side < 0 || math.IsNaN(values[at+side]) {
+				continue
+			}
+			known = true
+			high := 0
+			if v := values[at+side]; v > 0 && peak > 0 {
+				high = int(math.Ceil(v/peak*float64(rows*len(ladder)))) - (row-1)*len(ladder)
+			} else if rows == 1 {
+				high = 1 // measured, and zero
+			}
+			for dot := range min(max(high, 0), len(ladder)) {
+				cell |= ladder[dot]
+			}
+		}
+		if !known || cell == 0x2800 {
+			cell = ' '
+		}
+		b.WriteRune(cell)
 	}
 	return b.String()
 }
@@ -52,29 +88,34 @@ func maximum(values []float64) float64 {
 
 // Chart draws values as bars h lines high with an axis that is labelled on the
 // left. The newest value is on the right, w is the whole width.
-func Chart(values []float64, w, h int, g *theme.Glyphs) []string {
-	return scaled(values, w, h, g, niceCeiling, axisLabel)
+func Chart(values []float64, w, h int, th *theme.Theme) []string {
+	return scaled(values, w, h, th, niceCeiling, axisLabel)
 }
 
 // DurationChart does the same of times in seconds.
-func DurationChart(values []float64, w, h int, g *theme.Glyphs) []string {
-	return scaled(values, w, h, g, niceSpan, func(seconds float64) string { return Short(time.Duration(seconds * float64(time.Second))) })
+func DurationChart(values []float64, w, h int, th *theme.Theme) []string {
+	return scaled(values, w, h, th, niceSpan, func(seconds float64) string {
+		return Short(time.Duration(seconds * float64(time.Second)))
+	})
 }
 
-func scaled(values []float64, w, h int, g *theme.Glyphs, ceiling func(float64) float64, written func(float64) string) []string {
+func scaled(
+	values []float64, w, h int, th *theme.Theme, ceiling func(float64) float64, written func(float64) string,
+) []string {
 	const label = 7
+	g := &th.Glyphs
 	room := w - label - 1
 	if room < 4 || h < 2 {
 		return []string{Spark(values, w, g)}
 	}
-	values = values[max(0, len(values)-room):]
+	values = values[max(0, len(values)-room*g.PerCell()):]
 	peak := ceiling(maximum(values))
 	rows := h - 1
 	lines := make([]string, 0, h)
 	for row := rows; row >= 1; row-- {
 		top := peak * float64(row) / float64(rows)
 		lines = append(lines, Right(written(top), label-1)+" "+g.AxisTick+
-			chartRow(values, peak, row, rows, room, g))
+			th.Paint(theme.Trend, chartRow(values, peak, row, rows, room, g)))
 	}
 	return append(lines, Right("0", label-1)+" "+g.AxisZero+strings.Repeat(g.AxisLine, room))
 }
@@ -100,6 +141,9 @@ func TimeAxis(from, to time.Time, w int) string {
 }
 
 func chartRow(values []float64, peak float64, row, rows, room int, g *theme.Glyphs) string {
+	if g.Braille {
+		return dots(values, peak, row, rows, room)
+	}
 	var b strings.Builder
 	b.Grow(room * 3)
 	b.WriteString(Blank(room - len(values)))

@@ -81,13 +81,14 @@ func TestNumbersAndAges(t *testing.T) {
 
 func TestSparkScalesAndLeavesGaps(t *testing.T) {
 	t.Parallel()
-	g := &look(t).Glyphs
+	th := look(t)
+	g := &th.Glyphs
 	require.Equal(t, "▁▄█", Spark([]float64{0, 4, 8}, 3, g))
 	require.Equal(t, "  █", Spark([]float64{8}, 3, g))
 	require.Equal(t, "█ █", Spark([]float64{8, Missing, 8}, 3, g))
 	require.Equal(t, "▁▁", Spark([]float64{0, 0}, 2, g))
 	for _, h := range []int{1, 2, 5, 9} {
-		lines := Chart([]float64{1, 2, 3, Missing, 500}, 40, h, g)
+		lines := Chart([]float64{1, 2, 3, Missing, 500}, 40, h, th)
 		require.LessOrEqual(t, len(lines), h)
 		for _, line := range lines {
 			require.LessOrEqual(t, Width(line), 40)
@@ -95,15 +96,18 @@ func TestSparkScalesAndLeavesGaps(t *testing.T) {
 	}
 }
 
-func TestJSONMasksSecretsAndKeepsNumbers(t *testing.T) {
+func TestChartsInDotsShowTwoValuesACell(t *testing.T) {
 	t.Parallel()
-	lines := strings.Join(JSON(`{"n": 9007199254740993, "db": {"Password": "x", "api_key": null}, "s": {"$attune_secret": true, "redacted": true}, "u": "a&b"}`), "\n")
-	require.Contains(t, lines, "9007199254740993")
-	require.Contains(t, lines, `"Password": "‹redacted›"`)
-	require.Contains(t, lines, `"s": "‹redacted›"`)
-	require.Contains(t, lines, "a&b")
-	cut := strings.Join(JSON(`{"token": "abc", "x": "cut of`), "\n")
-	require.NotContains(t, cut, "abc", "a text that is not JSON is masked too")
+	th, err := theme.New(theme.Options{Plain: true, Braille: true})
+	require.NoError(t, err)
+	require.Equal(t, "⣀⣸", Spark([]float64{0, 0, 1, 8}, 2, &th.Glyphs), "zero is measured, eight is full")
+	require.Equal(t, " ⢸", Spark([]float64{8}, 2, &th.Glyphs), "one value leaves its neighbour blank")
+	require.Equal(t, "⡇ ", Spark([]float64{8, Missing, Missing, Missing}, 2, &th.Glyphs))
+	lines := Chart([]float64{0, 8, 1, 4}, 12, 3, th)
+	require.Equal(t, []string{"     8 ┤  ⢸ ", "     4 ┤  ⢸⣸"}, lines[:2])
+	ascii, err := theme.New(theme.Options{Plain: true, Braille: true, ASCII: true})
+	require.NoError(t, err)
+	require.Equal(t, "▁█", Spark([]float64{0, 8}, 2, &ascii.Glyphs), "dots have no twin in ASCII")
 }
 
 func TestALongTextIsShownWithBothItsEnds(t *testing.T) {
@@ -245,9 +249,9 @@ func BenchmarkTable(b *testing.B) {
 
 func TestChartsOfTimesAreLabelledWithTimes(t *testing.T) {
 	t.Parallel()
-	g := &look(t).Glyphs
+	th := look(t)
 	for seconds, top := range map[float64]string{20: "1m", 192: "4m", 840: "16m", 3_700: "2h", 5 * 86_400: "5d"} {
-		lines := DurationChart([]float64{0, seconds}, 40, 5, g)
+		lines := DurationChart([]float64{0, seconds}, 40, 5, th)
 		require.Len(t, lines, 5)
 		require.Contains(t, lines[0], " "+top+" ", seconds)
 		require.Contains(t, lines[4], " 0 ")

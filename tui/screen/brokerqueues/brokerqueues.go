@@ -261,6 +261,7 @@ func New(env *screen.Env) *Broker {
 		Key:     named,
 		Tie:     func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
 		Trouble: func(r *row) bool { return r.state == "failed" || r.state == "warning" },
+		Idle:    func(r *row) bool { return r.state == "idle" },
 		Head:    v.head, Foot: v.foot, Preview: v.preview, Nothing: v.nothing,
 		Open: open, Relations: relations,
 		Thing: func(r *row) screen.Thing { return screen.BrokerQueueThing(r.BrokerQueue) },

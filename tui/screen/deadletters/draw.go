@@ -89,12 +89,12 @@ func (v *DeadLetters) chart(w, h int) []string {
 	if h < 3 {
 		return nil
 	}
-	e, n := v.env, max(1, min(120, w-10))
+	e, n := v.env, v.env.Points(min(120, w-10))
 	values, ok := e.Waited(n)
 	lines := []string{e.Rule("waiting for a person, 60 min", "", w)}
 	if !ok { // without a ledger only the broker knows
 		values = e.Data.History.Trend(screen.SeriesDead, time.Hour, n)
 		lines = []string{e.Rule("depth 60 min", e.Change(screen.SeriesDead, 5*time.Minute)+" in 5m", w)}
 	}
-	return append(lines, widget.Chart(values, min(w, 130), h-1, &e.Theme.Glyphs)...)
+	return append(lines, widget.Chart(values, min(w, 130), h-1, e.Theme)...)
 }

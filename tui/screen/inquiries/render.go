@@ -7,6 +7,7 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -177,7 +178,7 @@ func (v *Inquiries) answer(d *monitor.InquiryDetail) []string {
 			by = "somebody"
 		}
 		lines = append(lines, " by "+by+" "+stamp(d.RespondedAt))
-		for _, line := range widget.JSON(string(d.Response)) {
+		for _, line := range jsonview.Text(string(d.Response)) {
 			lines = append(lines, " "+line)
 		}
 	case monitor.InquiryTimeout:

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
@@ -105,6 +106,7 @@ var fields = []list.Field[row]{
 		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "what went wrong"},
 		Texts: list.Text(func(r *row) string { return r.says.problem }),
 	},
+	{Column: widget.Column{Title: "THROUGH", Width: 12, Priority: 4}, Cell: list.Dim((*row).through)},
 	{
 		Column: widget.Column{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
 		Cell:   list.Dim(func(r *row) string { return r.says.audit }),
@@ -254,6 +256,14 @@ func (v *Operations) Leave() bool {
 	was := v.detail
 	v.detail = false
 	return was
+}
+
+// through names the program that did it.
+func (r *row) through() string {
+	if r.audit == nil {
+		return "-"
+	}
+	return r.audit.Source
 }
 
 // state is how an operation stands, in a word.
@@ -422,5 +432,5 @@ func document(raw json.RawMessage) []string {
 	if len(raw) == 0 {
 		return []string{"It is too long to be read along."}
 	}
-	return widget.JSON(string(raw))
+	return jsonview.Text(string(raw))
 }

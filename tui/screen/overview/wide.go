@@ -19,8 +19,8 @@ func (o *Overview) leftPane(w, h int) []string {
 		title += " (estimated)"
 	}
 	lines := []string{" " + e.Head(screen.FeedOverview, title)}
-	values := e.Ended(w-8, func(minute *monitor.PastMinute) float64 { return minute.Done })
-	lines = append(lines, widget.Chart(values, w, 5, &e.Theme.Glyphs)...)
+	values := e.Ended(e.Points(w-8), func(minute *monitor.PastMinute) float64 { return minute.Done })
+	lines = append(lines, widget.Chart(values, w, 5, e.Theme)...)
 	lines = append(lines, e.Paint(theme.Dim, widget.TimeAxis(e.Now.Add(-time.Hour), e.Now, w)), "       done "+e.DonePerMinute()+"   failed "+o.failRate()+
 		"   dead letters on the broker "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	lines = append(lines, o.pastLines(w)...)

@@ -97,9 +97,9 @@ func (q *Queue) charts(d *explain.QueueDetail, w int) []string {
 	if d.Oldest != nil {
 		now = e.AgeOf(d.Oldest)
 	}
-	chart := func(title, now, series string, draw func([]float64, int, int, *theme.Glyphs) []string) []string {
+	chart := func(title, now, series string, draw func([]float64, int, int, *theme.Theme) []string) []string {
 		lines := []string{widget.Spread(" "+e.Head(screen.FeedQueue, title), e.Paint(theme.Dim, "now ")+now, cw)}
-		return append(lines, draw(e.Data.History.Trend(series, time.Hour, max(1, cw-8)), cw, 5, &e.Theme.Glyphs)...)
+		return append(lines, draw(e.Data.History.Trend(series, time.Hour, e.Points(cw-8)), cw, 5, e.Theme)...)
 	}
 	sampled := ""
 	if p := q.past(); p != nil && p.Estimated {

@@ -68,8 +68,10 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "QUEUED", Width: 8, Right: true, Watch: true},
-		Cell:   list.Number(queued),
-		Term:   filter.Field{Name: "queued", Kind: filter.Number, Help: "how many wait"}, Number: list.Value(queued),
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: e.Num(r.Queued), Role: depth(r)}
+		},
+		Term: filter.Field{Name: "queued", Kind: filter.Number, Help: "how many wait"}, Number: list.Value(queued),
 		By: list.By[row]{Digit: 2, Name: "queued", Compare: list.Most(queued)},
 	},
 	{
@@ -92,7 +94,9 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "HEAD", Width: 7, Right: true},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(e.AgeOf(r.Oldest), r.late) },
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: e.AgeOf(r.Oldest), Role: e.AgeHeat(r.Oldest, monitor.HeadWaitLimit)}
+		},
 		Term:   filter.Field{Name: "head", Kind: filter.Age, Help: "how long its oldest waits"},
 		Number: list.Since(oldest),
 		By:     list.By[row]{Digit: 1, Name: "head", Compare: list.Oldest(oldest)},
@@ -115,7 +119,7 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "15m", Width: 7, Priority: 4},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: e.Spark(screen.QueueSeries(r.ID), 15*time.Minute, 7), Role: theme.Dim}
+			return widget.Cell{Text: e.Spark(screen.QueueSeries(r.ID), 15*time.Minute, 7), Role: theme.Trend}
 		},
 	},
 	{
@@ -125,6 +129,17 @@ var fields = []list.Field[row]{
 		Texts:  func(_ *screen.Env, r *row) []string { return []string{r.note, sourceNote(&r.Queue)} },
 	},
 }
+
+// depth warms with how many limits full the queue is.
+func depth(r *row) theme.Role {
+	if r.Limit == nil || *r.Limit == 0 {
+		return theme.Plain
+	}
+	return theme.Heat(float64(r.Queued) / float64(depthLimits**r.Limit))
+}
+
+// depthLimits is for how many times its limit a queue may hold executions before that is warned of.
+const depthLimits = 100
 
 func named(r *row) string      { return r.Queue.Name() }
 func queued(r *row) int64      { return r.Queued }
@@ -144,6 +159,7 @@ func New(env *screen.Env) *Queues {
 		Name:    func(r *row) string { return r.name },
 		Tie:     func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
 		Trouble: func(r *row) bool { return r.Paused || r.Blocked != "" || r.late },
+		Idle:    func(r *row) bool { return r.state == "idle" },
 		Foot:    v.summary, Preview: v.preview,
 		Empty: []string{
 			" No queue exists yet. The first execution of an action makes one:",
@@ -365,7 +381,7 @@ func (v *Queues) preview(w, h int) []string {
 		return append(lines, queue.Preview(e, id, w, h-len(lines))...)
 	}
 	lines = append(lines, "", " "+e.Paint(theme.Dim, "DEPTH, last 60 min"))
-	depth := e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, min(60, w-10))
-	lines = append(lines, widget.Chart(depth, min(w, 70), 6, &e.Theme.Glyphs)...)
+	depth := e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, e.Points(min(60, w-10)))
+	lines = append(lines, widget.Chart(depth, min(w, 70), 6, e.Theme)...)
 	return append(lines, " "+e.Paint(theme.Dim, "enter shows its limits, holders and waiters"))
 }

@@ -127,7 +127,8 @@ func (v *Worker) slots(w, h int) []string {
 	}
 	e := v.env
 	lines := []string{" " + e.Head(screen.FeedWorkersPast, "SLOTS, 60m")}
-	lines = append(lines, widget.Chart(e.Data.History.Trend(screen.WorkerSeries(v.id), time.Hour, min(60, max(1, w-10))), min(w, 70), 5, &e.Theme.Glyphs)...)
+	slots := e.Data.History.Trend(screen.WorkerSeries(v.id), time.Hour, e.Points(min(60, w-10)))
+	lines = append(lines, widget.Chart(slots, min(w, 70), 5, e.Theme)...)
 	return append(lines, "")
 }
 

@@ -102,7 +102,10 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "HB", Width: 7, Right: true},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return e.Worry(e.AgeOf(r.Heartbeat), r.seen.Health == monitor.WorkerStale && !r.orphan)
+			if r.orphan {
+				return widget.Cell{Text: "-"}
+			}
+			return widget.Cell{Text: e.AgeOf(r.Heartbeat), Role: e.AgeHeat(r.Heartbeat, e.Data.StaleAfter())}
 		},
 		By: list.By[row]{Digit: 4, Name: "heartbeat", Compare: list.Least(beat)},
 	},
@@ -159,7 +162,7 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "SLOTS 15m", Width: 9, Priority: 3},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 9), Role: theme.Dim}
+			return widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 9), Role: theme.Trend}
 		},
 	},
 	{
@@ -285,6 +288,7 @@ func New(env *screen.Env) *Workers {
 		Name:    named,
 		Tie:     func(a, b *row) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) },
 		Trouble: func(r *row) bool { return r.seen.Health != monitor.WorkerActive },
+		Idle:    func(r *row) bool { return r.seen.Health == monitor.WorkerInactive },
 		Under:   v.replicas, Preview: v.preview, PreviewHeight: v.previewHeight,
 		Empty: []string{" No worker has registered, so nothing runs. Start one:", "   attune-executor worker"},
 		Open:  func(r *row) screen.Effect { return screen.OpenWorker(r.ID) },

@@ -7,6 +7,7 @@ import (
 
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -52,7 +53,7 @@ func (v *Workflows) variables(d *monitor.WorkflowDetail) []string {
 		return []string{v.env.Paint(theme.Dim, " none, or more than is shown")}
 	}
 	if v.documentOf != d {
-		v.documentOf, v.document = d, widget.JSON(string(d.Variables))
+		v.documentOf, v.document = d, jsonview.Text(string(d.Variables))
 		for i := range v.document {
 			v.document[i] = " " + v.document[i]
 		}

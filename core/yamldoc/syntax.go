@@ -1,7 +1,8 @@
-package config
+package yamldoc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -12,12 +13,31 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// documents are the roots of the documents of a text, as far as it is YAML.
+func documents(content []byte) ([]*yaml.Node, error) {
+	var roots []*yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			return roots, err
+		}
+		if len(document.Content) == 1 {
+			roots = append(roots, document.Content[0])
+		}
+	}
+}
+
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// YAMLMistake says where and why a text is not YAML, on one line. The line is 0 if it is
+// Syntax says where and why a text is not YAML, on one line. The line is 0 if it is
 // not known. The parser names the beginning of a block that is broken off by a line with
-// another indentation; the mistake names both.
-func YAMLMistake(content []byte, err error) (line int, text string) {
+// another indentation; the text names both.
+func Syntax(content []byte, err error) (line int, text string) {
 	text = strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 	if found := yamlLine.FindStringSubmatch(text); found != nil {
 		line, _ = strconv.Atoi(found[1])
@@ -41,22 +61,10 @@ func brokenAt(content []byte, err error) int {
 		ends[i+1] = ends[i] + len(line)
 	}
 	n, _ := slices.BinarySearchFunc(ends, true, func(end int, _ bool) int {
-		if got := decodeAll(content[:end]); got != nil && got.Error() == err.Error() {
+		if _, got := documents(content[:end]); got != nil && got.Error() == err.Error() {
 			return 1
 		}
 		return -1
 	})
 	return n
-}
-
-func decodeAll(content []byte) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	for {
-		var node yaml.Node
-		if err := decoder.Decode(&node); err == io.EOF { //nolint:errorlint // it is never wrapped
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
 }

@@ -1,16 +1,16 @@
-package config_test
+package nearest_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/nearest"
 )
 
 // A wrong suggestion is worse than none: only what a slip of the hand explains
 // is suggested.
-func TestNearest(t *testing.T) {
+func TestOf(t *testing.T) {
 	t.Parallel()
 	keys := []string{"ref", "name", "pack", "kind", "core", "threshold", "latency_ms", "queue_timeout", "core.echo", "core.sleep"}
 	for word, want := range map[string]string{
@@ -18,6 +18,6 @@ func TestNearest(t *testing.T) {
 		"core.slee": "core.sleep", "rf": "ref", "reff": "ref", "nam": "name", "depack": "pack", "cor": "core", "nmae": "name", "rfe": "ref", "thresh": "threshold",
 		"foo": "", "nope": "", "x": "", "": "", "bar": "", "core.nothing": "", "mine.other": "",
 	} {
-		require.Equal(t, want, config.Nearest(word, keys), word)
+		require.Equal(t, want, nearest.Of(word, keys), word)
 	}
 }

@@ -1,0 +1,293 @@
+// Package yamldoc reads YAML documents that people write, such as packs, workflows
+// and the settings of the dashboard, into structs. It is pure: it opens no file.
+//
+// A Reader collects everything that is wrong with a document, each mistake with
+// file, line and column and with the value that it is about: people correct files
+// faster than they run commands. Unknown keys are refused, with the nearest known
+// one. A value that cannot be used leaves its field as it was, so that the rest can
+// be checked; a document with a mistake is not to be used.
+//
+// Decode knows the keys of a mapping by the tags of a struct:
+//
+//	Name    string         `yaml:"name" length:"0..255"`
+//	Runtime string         `yaml:"runner_type" also:"runtime"` // two names of one key
+//	Kind    policy.Kind    `yaml:"kind" oneof:"rate quota"`    // one of a few words
+//	Count   int            `yaml:"count" range:"1..100"`       // a whole number
+//	Window  int32          `yaml:"window" unit:"1s"`           // a duration in whole units
+//	Tags    []string       `yaml:"tags"`
+//	Output  map[string]any `yaml:"output"`                     // values as JSON has them
+//	When    yamldoc.Field  `yaml:"when"`                       // left to the caller
+//
+// A field of another type is an Unmarshaler.
+//
+// Null counts as not given, but for keys with the tag null:"keep". Aliases and merged
+// mappings (<<) are followed; what they stand for is bounded by MaxValues and by
+// depth, so that a short file cannot stand for a large one.
+package yamldoc
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/nearest"
+)
+
+// Reader reads the documents of one file.
+type Reader struct {
+	Report
+	File string
+	// What names what the file describes, in texts; empty: file.
+	What string
+	// Depth is how deep values may be nested; 0: bounds.Depth.
+	Depth int
+	// Stored documents were written by a program: nothing is merged, and the number 0
+	// is as good as none.
+	Stored bool
+	// Strict documents may hold secrets and are written by hand: null is no value, a
+	// number no text, and no mistake repeats a value.
+	Strict bool
+	// OnText is called with every text of a value that is read by Value.
+	OnText func(node *yaml.Node)
+
+	values int // that were read, aliases counted each time
+}
+
+// Documents are the roots of the documents of a file, as far as it is YAML: where the
+// next one begins after a mistake is not known.
+func (r *Reader) Documents(content []byte) []*yaml.Node {
+	roots, err := documents(content)
+	if err != nil {
+		line, text := Syntax(content, err)
+		r.Mistakef(Place{File: r.File, Line: line}, "this is not YAML: %s", text)
+	}
+	return roots
+}
+
+// At is the place of a node.
+func (r *Reader) At(node *yaml.Node) Place {
+	if r.Strict {
+		return Place{File: r.File, Line: node.Line}
+	}
+	return Place{r.File, node.Line, node.Column}
+}
+
+// Field is one key of a mapping with its value. The zero value is a key that is not given.
+type Field struct {
+	Name       string // of the known key, whatever the file calls it
+	Key, Value *yaml.Node
+	// Broken: the value cannot be used, which was reported.
+	Broken bool
+}
+
+// Given reports whether the key is given.
+func (f Field) Given() bool { return f.Key != nil }
+
+// Fields are the keys that a mapping gives, by their names.
+type Fields map[string]Field
+
+// Sound reports whether the key is given and its value can be used.
+func (f Fields) Sound(name string) bool { return f[name].Given() && !f[name].Broken }
+
+// Key is one key that a mapping may have.
+type Key struct {
+	Name string
+	Also []string // other names
+	Null bool     // null is a value like others
+	Tag  reflect.StructTag
+}
+
+// Names are the names of keys, without the other ones.
+func Names(keys []Key) []string {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = key.Name
+	}
+	return names
+}
+
+// Mapping lists the known keys of a mapping. A key that is given twice is a mistake; of
+// one that is not known, unknown decides, and without it RefuseUnknown.
+func (r *Reader) Mapping(node *yaml.Node, keys []Key, unknown func(Field)) Fields {
+	given, seen := Fields{}, Fields{}
+	for _, f := range r.Pairs(node) {
+		if f.Key.Kind != yaml.ScalarNode {
+			r.Mistakef(r.At(f.Key), "a key must be a word")
+			continue
+		}
+		i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == f.Name || slices.Contains(k.Also, f.Name) })
+		switch {
+		case i >= 0:
+		case unknown != nil:
+			unknown(f)
+			continue
+		default:
+			r.RefuseUnknown(f.Key, Names(keys), "")
+			continue
+		}
+		f.Name = keys[i].Name
+		if first, twice := seen[f.Name]; twice {
+			r.twice(first, f)
+			continue
+		}
+		seen[f.Name] = f
+		if r.Strict || keys[i].Null || !IsNull(f.Value) {
+			given[f.Name] = f
+		}
+	}
+	return given
+}
+
+func (r *Reader) twice(first, second Field) {
+	at, line := r.At(second.Key), first.Key.Line
+	switch {
+	case r.Strict:
+		r.Mistakef(at, "%s stands twice; first in line %d", second.Key.Value, line)
+	case first.Key.Value == second.Key.Value:
+		r.Mistakef(at, "%s is given twice, also in line %d", second.Key.Value, line)
+	default:
+		r.Mistakef(at, "%s and %s in line %d both give %s: keep one", second.Key.Value, first.Key.Value, line,
+			second.Name)
+	}
+}
+
+// RefuseUnknown reports a key that is not known, with the nearest one that is. The
+// prefix stands before the nearest one.
+func (r *Reader) RefuseUnknown(key *yaml.Node, known []string, prefix string) {
+	near := nearest.Of(key.Value, known)
+	switch {
+	case r.Strict:
+		r.Mistakef(r.At(key), "%s is not a known key%s", KeyName(key), Meant(key.Value,
+			slices.Sorted(slices.Values(known))))
+	case near != "":
+		r.Mistakef(r.At(key), "%s is not a known key; the nearest is %s", KeyName(key), prefix+near)
+	default:
+		r.Mistakef(r.At(key), "%s is not a known key; known are %s", KeyName(key), strings.Join(known, ", "))
+	}
+}
+
+// Meant ends a text about a word with what was probably meant, or with all there is.
+func Meant(word string, known []string) string {
+	if near := nearest.Of(word, known); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return "; known are " + strings.Join(known, ", ")
+}
+
+// Pairs lists keys and values of a mapping, with those it merges by << that it does
+// not have itself. Mappings that have been merged already have nothing to add, which
+// also ends those that merge themselves.
+func (r *Reader) Pairs(node *yaml.Node) []Field { return r.pairs(node, map[*yaml.Node]bool{}) }
+
+func (r *Reader) pairs(node *yaml.Node, done map[*yaml.Node]bool) []Field {
+	done[node] = true
+	if !r.afford(node, len(node.Content)/2) {
+		return nil
+	}
+	var own, merged []Field
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := Follow(node.Content[i]), Follow(node.Content[i+1])
+		if key.Value != "<<" || key.Kind != yaml.ScalarNode || r.Stored {
+			own = append(own, Field{Name: key.Value, Key: key, Value: value})
+			continue
+		}
+		sources := []*yaml.Node{value}
+		if value.Kind == yaml.SequenceNode {
+			sources = value.Content
+		}
+		for _, source := range sources {
+			switch source = Follow(source); {
+			case source.Kind != yaml.MappingNode:
+				r.Mistakef(r.At(key), "<< takes the keys of a mapping, and this is none")
+			case !done[source]:
+				merged = append(merged, r.pairs(source, done)...)
+			}
+		}
+	}
+	if len(merged) == 0 {
+		return own
+	}
+	had := map[string]bool{}
+	for _, f := range own {
+		had[f.Name] = true
+	}
+	for _, f := range merged { // of several mappings the first wins
+		if !had[f.Name] {
+			had[f.Name] = true
+			own = append(own, f)
+		}
+	}
+	return own
+}
+
+// Follow is the node that an alias stands for. What an alias names is never an
+// alias itself.
+func Follow(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode && node.Alias != nil {
+		return node.Alias
+	}
+	return node
+}
+
+// Below is the value of a key of a mapping, or the mapping if it has no such key.
+func Below(node *yaml.Node, name string) *yaml.Node {
+	node = Follow(node)
+	if node.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == name {
+				return Follow(node.Content[i+1])
+			}
+		}
+	}
+	return node
+}
+
+// IsNull reports whether a node holds nothing.
+func IsNull(node *yaml.Node) bool {
+	return node.Kind == 0 || node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
+}
+
+// maxShown bounds how much of a value a mistake repeats.
+const maxShown = 40
+
+// Shorten is the beginning of a text.
+func Shorten(text string) string {
+	if runes := []rune(text); len(runes) > maxShown {
+		return string(runes[:maxShown]) + "…"
+	}
+	return text
+}
+
+// Show is a value as it was written, short and on one line.
+func Show(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	default:
+	}
+	switch node.ShortTag() {
+	case "!!null":
+		return "null"
+	case "!!int", "!!float", "!!bool":
+		return Shorten(node.Value)
+	}
+	return strconv.Quote(Shorten(node.Value))
+}
+
+// Unprintable reports whether a character would change more of a line than its place.
+func Unprintable(c rune) bool { return !unicode.IsPrint(c) }
+
+// KeyName shows a key in a text of one line.
+func KeyName(key *yaml.Node) string {
+	if key.Kind == yaml.ScalarNode && !strings.ContainsFunc(key.Value,
+		Unprintable) && key.Value != "" && len(key.Value) <= maxShown {
+		return key.Value
+	}
+	return strconv.Quote(Shorten(key.Value))
+}

@@ -1,0 +1,239 @@
+package jsonview
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// What a line is besides a plain value.
+const (
+	opens  uint8 = 1 << iota // a bracket with something in it
+	closes                   // the bracket that ends it
+	empty                    // {} or []
+	comma                    // another one follows
+	secret                   // its value is masked
+	long                     // its value goes on behind what was read of it
+)
+
+// line is one line of a document: where in the text it is, never a copy of it.
+type line struct {
+	key, keyEnd int32 // with its quotes; equal where there is none
+	val, valEnd int32 // the value, or the bracket
+	pair        int32 // of a bracket the other end, otherwise the line itself
+	parent      int32 // the bracket around it, -1 at the top
+	index       int32 // which one it is in there
+	count       int32 // of a bracket how many are in it
+	depth       int32
+	flags       uint8
+}
+
+func (l *line) is(flag uint8) bool { return l.flags&flag != 0 }
+
+// document is what was found in a text.
+type document struct {
+	text  string
+	lines []line
+	// plain is true for a text that is no JSON, cut for one that ends too early.
+	plain, cut bool
+}
+
+const (
+	maxText  = 1 << 30 // bounds what is gone through: positions are 32 bits wide
+	maxDepth = 10_000  // is as deep as encoding/json goes
+)
+
+// parse finds the lines of a text.
+func parse(text string) *document {
+	text = text[:min(len(text), maxText)]
+	d := &document{text: text}
+	if d.read() {
+		return d
+	}
+	d = &document{text: text, plain: true}
+	at := int32(0)
+	for part := range strings.Lines(text) {
+		n, end := int32(len(d.lines)), at+int32(len(strings.TrimSuffix(part, "\n")))
+		d.lines = append(d.lines, line{key: at, keyEnd: at, val: at, valEnd: end, pair: n, parent: -1, index: n})
+		at += int32(len(part))
+	}
+	return d
+}
+
+// read finds the lines of a JSON text by the offsets of its tokens. It reports false if
+// the text is none.
+func (d *document) read() bool {
+	decoder := json.NewDecoder(strings.NewReader(d.text))
+	decoder.UseNumber()
+	secrets := map[string]bool{} // of the keys, which come again and again, those that name a secret
+	open, key, keyEnd := int32(-1), int32(0), int32(0)
+	add := func(l line) {
+		if open >= 0 {
+			around := &d.lines[open]
+			l.parent, l.depth, l.index = open, around.depth+1, around.count
+			around.count++
+		}
+		if keyEnd > 0 {
+			l.key, l.keyEnd, keyEnd = key, keyEnd, 0
+			name, value := d.text[l.key:l.keyEnd], d.text[l.val:l.valEnd]
+			if _, known := secrets[name]; !known {
+				secrets[name] = namesSecret(name)
+			}
+			if secrets[name] && value != "null" {
+				l.flags |= secret
+			}
+			if (name == `"$attune_secret"` || name == `"redacted"`) && value == "true" {
+				d.lines[open].flags |= secret
+			}
+		}
+		d.lines = append(d.lines, l)
+	}
+	for at := int32(0); ; {
+		token, err := decoder.Token()
+		for int(at) < len(d.text) && strings.IndexByte(" \t\r\n,:", d.text[at]) >= 0 {
+			if d.text[at] == ',' && len(d.lines) > 0 {
+				d.lines[len(d.lines)-1].flags |= comma
+			}
+			at++
+		}
+		n, end := int32(len(d.lines)), int32(decoder.InputOffset())
+		l := line{key: at, keyEnd: at, val: at, valEnd: end, pair: n, parent: -1}
+		at = end
+		delim, _ := token.(json.Delim)
+		isKey := open >= 0 && keyEnd == 0 && d.text[d.lines[open].val] == '{'
+		switch {
+		case err != nil && open < 0:
+			return errors.Is(err, io.EOF) && n > 0
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // what stands at the end goes on
+			l.valEnd, l.flags = int32(len(d.text)), long
+			if last := &d.lines[n-1]; l.val < l.valEnd && !isKey {
+				add(l)
+			} else if !last.is(opens|closes|empty) && d.text[last.val] != '"' && last.valEnd == l.valEnd {
+				last.flags |= long
+			}
+			for ; open >= 0; open = d.lines[open].parent {
+				d.lines[open].pair = int32(len(d.lines) - 1)
+			}
+			d.cut = true
+			return true
+		case err != nil, open < 0 && n > 0, n > 0 && d.lines[n-1].depth > maxDepth:
+			return false
+		case delim == '}' || delim == ']':
+			around := &d.lines[open]
+			if around.count == 0 {
+				around.flags, around.valEnd = around.flags&^opens|empty, end
+			} else {
+				l.pair, l.parent, l.index, l.depth, l.flags = open, around.parent, around.index, around.depth, closes
+				around.pair = n
+				d.lines = append(d.lines, l)
+			}
+			open = d.lines[open].parent
+		case isKey:
+			key, keyEnd = l.val, end
+		case delim != 0:
+			l.flags = opens
+			add(l)
+			open = n
+		default:
+			add(l)
+		}
+	}
+}
+
+// end is where the value of a line ends, brackets included. The last one of a text
+// that was cut ends with it.
+func (d *document) end(i int32) int32 {
+	l := &d.lines[i]
+	switch last := &d.lines[l.pair]; {
+	case !l.is(opens):
+		return l.valEnd
+	case last.is(closes) && last.pair == i:
+		return last.valEnd
+	default:
+		return int32(len(d.text))
+	}
+}
+
+// last is the last line of what begins with a line.
+func (d *document) last(i int32) int32 { return max(i, d.lines[i].pair) }
+
+// path names a line, as /headers/0/name.
+func (d *document) path(i int32) string {
+	l := &d.lines[i]
+	if l.is(closes) {
+		l = &d.lines[l.pair]
+	}
+	if l.parent < 0 {
+		return ""
+	}
+	name := strconv.Itoa(int(l.index))
+	if l.key != l.keyEnd {
+		name = strings.Trim(unescape(d.text[l.key:l.keyEnd]), `"`)
+		name = strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+	}
+	return d.path(l.parent) + "/" + name
+}
+
+// Masked replaces the value of a secret.
+const Masked = monitor.Masked
+
+// maskedText stands in place of a secret in a document.
+const maskedText = `"` + Masked + `"`
+
+var secretKey = regexp.MustCompile(monitor.SecretNames)
+
+// namesSecret reports whether a quoted key names a secret, however it is written.
+func namesSecret(quoted string) bool {
+	var key string
+	return json.Unmarshal([]byte(quoted), &key) != nil || secretKey.MatchString(key)
+}
+
+// address finds the password in an address such as amqp://user:password@host, also
+// where JSON escapes the slashes.
+var address = regexp.MustCompile(`(:\\?/\\?/[^/\s:@"]*:)[^/\s@"]+@`)
+
+// maskAddresses hides the passwords of addresses in a text.
+func maskAddresses(text string) string {
+	if !strings.Contains(text, "@") {
+		return text
+	}
+	return address.ReplaceAllString(text, "${1}"+Masked+"@")
+}
+
+// maskLine hides what stands behind a word that names a secret in a line of text, and the
+// passwords of addresses.
+func maskLine(text string) string {
+	if at := secretKey.FindStringIndex(text); at != nil {
+		text = text[:at[1]] + " " + Masked
+	}
+	return maskAddresses(text)
+}
+
+// Redact returns a document with its secrets masked and everything else as it
+// was, for what leaves the dashboard.
+func Redact(text string) string {
+	d := parse(text)
+	if d.plain {
+		lines := strings.Split(text, "\n")
+		for i := range lines {
+			lines[i] = maskLine(lines[i])
+		}
+		return strings.Join(lines, "\n")
+	}
+	var b strings.Builder
+	kept := int32(0)
+	for i := int32(0); int(i) < len(d.lines); i++ {
+		if d.lines[i].is(secret) {
+			b.WriteString(maskAddresses(text[kept:d.lines[i].val]) + maskedText)
+			kept = d.end(i)
+			i = d.last(i)
+		}
+	}
+	b.WriteString(maskAddresses(text[kept:]))
+	return b.String()
+}

@@ -1,0 +1,135 @@
+// Package replicas is the list of the engine's replicas: which run, which are unwell, and what
+// they have under way.
+package replicas
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Replicas is the view.
+type Replicas = list.List[row]
+
+type row struct {
+	monitor.Replica
+
+	seen time.Time
+	tick *time.Time // of the loop that has been silent the longest for what it may
+}
+
+var fields = []list.Field[row]{
+	{
+		Column: widget.Column{Title: "REPLICA", Width: 12},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			look := e.Theme.Of(state(r))
+			return widget.Cell{Text: look.Glyph + " " + r.Short(), Role: look.Role}
+		},
+		Term:  filter.Field{Name: "replica", Kind: filter.Text, Help: "its id; a star stands for anything"},
+		Texts: list.Text(func(r *row) string { return r.ID }), Offer: true,
+		By: list.By[row]{Digit: 1, Name: "problem", Compare: list.Most(func(r *row) int { return len(r.Problems) })},
+	},
+	{
+		Column: widget.Column{Title: "HOST", Width: 16, Grow: true, Middle: true}, Cell: list.Plain(host),
+		Term:  filter.Field{Name: "host", Kind: filter.Text, Help: "its host"},
+		Texts: list.Text(host), Offer: true,
+		By: list.By[row]{Digit: 2, Name: "host", Up: true, Compare: list.Least(host)},
+	},
+	{
+		Column: widget.Column{Title: "VERSION", Width: 10, Middle: true, Priority: 3}, Cell: list.Dim(version),
+		Term:  filter.Field{Name: "version", Kind: filter.Text, Help: "its version"},
+		Texts: list.Text(version), Offer: true,
+	},
+	{Column: widget.Column{Title: "BROKER", Width: 12, Watch: true, Priority: 1}, Cell: list.Plain(connection)},
+	{
+		Column: widget.Column{Title: "SEEN", Width: 7, Right: true},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(widget.Age(e.Since(r.seen)), r.Late) },
+		Term:   filter.Field{Name: "seen", Kind: filter.Age, Help: "when it reported last"},
+		Number: list.Since(func(r *row) *time.Time { return &r.seen }),
+		By:     list.By[row]{Digit: 3, Name: "seen", Compare: list.Oldest(func(r *row) *time.Time { return &r.seen })},
+	},
+	{
+		Column: widget.Column{Title: "TICK", Width: 7, Right: true, Priority: 2},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			if r.tick == nil {
+				return widget.Cell{Text: widget.Unknown}
+			}
+			return widget.Cell{Text: e.AgeOf(r.tick)}
+		},
+	},
+	{
+		Column: widget.Column{Title: "FLIGHT", Width: 6, Right: true, Watch: true, Priority: 2},
+		Cell:   list.Number(func(r *row) int64 { return int64(r.InFlight) }),
+	},
+	{
+		Column: widget.Column{Title: "NOTE", Width: 30, Share: 60}, Cell: list.Dim(note),
+		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
+		Texts: list.Text(note),
+	},
+}
+
+func host(r *row) string    { return r.Host }
+func version(r *row) string { return r.Version }
+func note(r *row) string    { return strings.Join(r.Problems, "; ") }
+
+func state(r *row) string {
+	if r.Problem() != "" {
+		return "failed"
+	}
+	return "active"
+}
+
+// connection is how it is connected to the broker. The last report of one that is gone says
+// nothing about now.
+func connection(r *row) string {
+	if !r.Alive() {
+		return widget.Unknown
+	}
+	return r.State
+}
+
+// New makes the view.
+func New(env *screen.Env) *Replicas {
+	known := func() *monitor.Replicas {
+		if env.Data.Overview == nil {
+			return nil
+		}
+		return env.Data.Overview.Replicas
+	}
+	return list.New(env, list.Spec[row]{
+		View: keymap.InReplicas, Title: "Replicas", One: "replica", Many: "replicas", Feed: screen.FeedOverview,
+		Read: func() bool { return known() != nil },
+		Rows: func() []row {
+			all := known()
+			rows := make([]row, len(all.List))
+			for i := range all.List {
+				r := row{Replica: all.List[i], seen: all.At.Add(-all.List[i].Age)}
+				if loop, silence := r.OldestTick(); loop != "" {
+					r.tick = new(all.At.Add(-silence))
+				}
+				rows[i] = r
+			}
+			return rows
+		},
+		Fields:  fields,
+		Any:     func(r *row) []string { return []string{r.ID, r.Host, r.Version, note(r)} },
+		Key:     func(r *row) string { return r.ID },
+		Name:    func(r *row) string { return r.Short() },
+		Tie:     func(a, b *row) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) },
+		Trouble: func(r *row) bool { return r.Problem() != "" },
+		Empty:   []string{" No replica of the engine runs, so nothing is admitted. Start one:", "   attune-executor serve"},
+		Thing: func(r *row) screen.Thing {
+			return screen.Thing{
+				Name: "replica " + r.Short(), ID: r.ID, Value: r.Replica,
+				Table: "engine_replica", Where: "id = '" + r.ID + "'", Command: []string{"doctor"},
+			}
+		},
+	})
+}
