@@ -141,7 +141,7 @@ func together(ctx context.Context, tx *store.Tx, p *monitor.Policies, d *QueueDe
 	if err != nil {
 		return fmt.Errorf("sum up the queues of action %s: %w", d.ActionRef, err)
 	}
-	d.GroupedBy, d.Together = p.Limits.Queue.Parameters, &monitor.ActionTotals{Groups: t.Groups, Queued: t.Queued, Active: t.Active}
+	d.GroupedBy, d.Together = p.Limits.Queue.Parameters, new(monitor.ActionTotals(t))
 	return nil
 }
 

@@ -81,7 +81,8 @@ func (w *Why) engineLines() []string {
 func limitLine(q *monitor.Queue) string {
 	waits := phrase.Plural(q.Queued, "waits", "wait")
 	if q.Limit == nil {
-		return fmt.Sprintf("The queue has no limit of its own; %s a slot, %s.", phrase.Plural(q.Active, "holds", "hold"), waits)
+		return fmt.Sprintf("The queue has no limit of its own; %s a slot, %s.",
+			phrase.Plural(q.Active, "holds", "hold"), waits)
 	}
 	from := ""
 	switch q.LimitFrom.Kind {
@@ -98,7 +99,8 @@ func limitLine(q *monitor.Queue) string {
 	switch {
 	case q.Active > *q.Limit:
 		more := phrase.Plural(*q.Limit, "that is", "that are")
-		return fmt.Sprintf("%d run, more than the %s allowed now (limit %s): it drains. %s.", q.Active, more, from, waits)
+		return fmt.Sprintf("%d run, more than the %s allowed now (limit %s): it drains. %s.", q.Active, more, from,
+			waits)
 	case *q.Limit == 1:
 		return fmt.Sprintf("%d of 1 slot is taken (limit %s), %s.", q.Active, from, waits)
 	default:
@@ -188,11 +190,13 @@ func (w *Why) outlook() []string {
 	}
 	switch expires := w.Waiting.Expires; {
 	case expires != nil && e != nil && e.At != nil && e.At.After(*expires):
-		lines = append(lines, "Before that, "+phrase.Clock(*expires, w.At)+", it is given up as having waited too long.")
+		lines = append(lines,
+			"Before that, "+phrase.Clock(*expires, w.At)+", it is given up as having waited too long.")
 	case expires != nil:
 		lines = append(lines, "If it still waits "+phrase.Clock(*expires, w.At)+", it is given up.")
 	case w.Queue.QueueTimeout > 0 && w.Queue.Paused:
-		lines = append(lines, "It is not given up while the queue is paused; then it may wait for "+phrase.Span(w.Queue.QueueTimeout)+".")
+		lines = append(lines,
+			"It is not given up while the queue is paused; then it may wait for "+phrase.Span(w.Queue.QueueTimeout)+".")
 	}
 	return lines
 }

@@ -249,7 +249,8 @@ func (w *Why) workerLines() []string {
 		texts[i] = fmt.Sprintf("%s (%d)", r.Reason, r.Count)
 	}
 	if total > len(w.Workers) {
-		lines = append(lines, fmt.Sprintf("  and %d more; of all %d: %s", total-len(w.Workers), total, strings.Join(texts, ", ")))
+		lines = append(lines,
+			fmt.Sprintf("  and %d more; of all %d: %s", total-len(w.Workers), total, strings.Join(texts, ", ")))
 	}
 	return lines
 }

@@ -287,6 +287,7 @@ type Timing struct {
 	To     *time.Time `json:"to"`
 }
 
+// TimingOf says how long the executions of a sample waited and ran.
 func TimingOf(list []Admitted) Timing {
 	t := Timing{Sample: int64(len(list))}
 	var waits, runs []time.Duration

@@ -212,7 +212,8 @@ func (m *Monitor) Route(ctx context.Context, exchange, key string) (*Route, erro
 func (m *Monitor) Answers(ctx context.Context, source string) error {
 	if source == SourceDatabase {
 		var r Reading
-		return m.Read(ctx, "whether the database answers", &r, func(context.Context, *store.Tx, Shape) error { return nil })
+		return m.Read(ctx, "whether the database answers", &r,
+			func(context.Context, *store.Tx, Shape) error { return nil })
 	}
 	_, err := m.askBroker(func(b BrokerReader) error {
 		if _, err := b.ReadDepth(ctx, DeadLetterQueue); err != nil && !errors.Is(err, broker.ErrNotFound) {
@@ -353,8 +354,9 @@ func brokerQueue(q *broker.QueueInfo) BrokerQueue {
 	s := q.Settings()
 	out := BrokerQueue{
 		Name: q.Name, State: q.State, Ready: count(q.Ready), Unacked: count(q.Unacked), Consumers: count(q.Consumers),
-		Uncounted: q.Ready == nil, Type: q.Type, Durable: q.Durable, Exclusive: q.Exclusive, Policy: q.Policy, OperatorPolicy: q.OperatorPolicy,
-		TTL: s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange, DeadLetterKey: s.DeadLetterKey,
+		Uncounted: q.Ready == nil, Type: q.Type, Durable: q.Durable, Exclusive: q.Exclusive, Policy: q.Policy,
+		OperatorPolicy: q.OperatorPolicy,
+		TTL:            s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange, DeadLetterKey: s.DeadLetterKey,
 		MaxLength: s.MaxLength, MaxBytes: s.MaxBytes, Overflow: s.Overflow, DeliveryLimit: s.DeliveryLimit,
 		Published: q.Rates.Publish.PerSecond, Delivered: q.Rates.Deliver.PerSecond, Acked: q.Rates.Ack.PerSecond,
 	}

@@ -99,7 +99,8 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 		if err != nil {
 			return err
 		}
-		starting = replicas != nil && slices.ContainsFunc(replicas.List, func(r Replica) bool { return r.Starting(c.At) })
+		starting = replicas != nil && slices.ContainsFunc(replicas.List,
+			func(r Replica) bool { return r.Starting(c.At) })
 		rows, err = m.checkRows(ctx, tx, s)
 		return err
 	})
@@ -194,7 +195,8 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check
 	}
 	list = append(list, verdict(checkForgotten, ids, Check{
 		Text: countOf(ids, "requested execution") + " wait in no queue for more than 10 minutes",
-		Fix:  "a replica takes them up again within minutes; look at its loop recovery, or requeue with A retry", View: "executions", Filter: "status:requested",
+		Fix:  "a replica takes them up again within minutes; look at its loop recovery, or requeue with A retry",
+		View: "executions", Filter: "status:requested",
 	}, "no request waits outside a queue"))
 	stale, err := tx.CheckStaleLoad(ctx, m.cfg.StaleAfter.Seconds())
 	if err != nil {
@@ -236,7 +238,8 @@ func checkSlotRows(ctx context.Context, tx *store.Tx) (slots, leaked Check, err 
 	}
 	leaked = verdict(checkLeaked, ids, Check{
 		Text: countOf(ids, "ended execution") + stillHold(ids) + ", one of " + action + ": its queue cannot use it",
-		Fix:  "a replica gives it back within a minute; A repair on the queue does it now", View: "queues", Filter: action,
+		Fix:  "a replica gives it back within a minute; A repair on the queue does it now", View: "queues",
+		Filter: action,
 	}, "no execution that has ended holds a slot")
 	if row.Counted == row.Held {
 		slots = Check{Name: checkSlots, Status: CheckOK, Text: phrase.Plural(row.Counted, "slot", "slots") + " counted, as many held"}
@@ -265,7 +268,8 @@ func publishedRows(ctx context.Context, tx *store.Tx) ([]Check, error) {
 	list := []Check{leaked}
 	for _, name := range rowChecks {
 		if name != checkLeaked {
-			list = append(list, Check{Name: name, Status: CheckUnknown, Text: "the schema has none of the engine's own columns"})
+			list = append(list,
+				Check{Name: name, Status: CheckUnknown, Text: "the schema has none of the engine's own columns"})
 		}
 	}
 	return list, nil

@@ -197,7 +197,8 @@ func ReadFlows(ctx context.Context, tx *store.Tx, s Shape, floor int64) (*Flows,
 	}
 	count := func(n int64) Count { return Count{Value: n, AtLeast: n >= flowBound} }
 	return &Flows{
-		Inquiries: count(asked.Open), Late: count(asked.Late), Oldest: time.Duration(asked.OldestSeconds * float64(time.Second)),
+		Inquiries: count(asked.Open), Late: count(asked.Late),
+		Oldest: time.Duration(asked.OldestSeconds * float64(time.Second)),
 		Paused: count(trouble.Paused), Failed: count(trouble.Failed), Window: RecentWindow,
 	}, nil
 }

@@ -204,7 +204,8 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err er
 	}
 	for _, g := range groups {
 		l.LastDay = Count{Value: g.Total, AtLeast: g.Total >= ledgerBound}
-		l.ByReason = append(l.ByReason, LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
+		l.ByReason = append(l.ByReason,
+			LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
 	}
 	if l.Recent, err = recentLetters(ctx, tx); err != nil {
 		return err

@@ -46,16 +46,24 @@ var LetterDecisions = deadletter.Decisions
 // ErrFilter is matched by errors about a filter that means nothing.
 var ErrFilter = errors.New("the filter")
 
+// checkWords refuses words that are not allowed, so that a mistyped one is never applied as something else.
+func checkWords(what string, words, allowed []string) error {
+	for _, word := range words {
+		if !slices.Contains(allowed, word) {
+			return fmt.Errorf("%w names an unknown %s %q: use one of %s", ErrFilter, what, word, strings.Join(allowed, ", "))
+		}
+	}
+	return nil
+}
+
 // Check says what is wrong with a filter, so that a mistyped one is never applied
 // as something else.
 func (f *DeadLetterFilter) Check() error {
 	if f.Open && f.Decided {
 		return fmt.Errorf("%w keeps nothing: open and decided exclude each other", ErrFilter)
 	}
-	for _, word := range f.Decisions {
-		if !slices.Contains(LetterDecisions, word) {
-			return fmt.Errorf("%w names an unknown decision %q: use one of %s", ErrFilter, word, strings.Join(LetterDecisions, ", "))
-		}
+	if err := checkWords("decision", f.Decisions, LetterDecisions); err != nil {
+		return err
 	}
 	if f.Limit < 0 || f.Execution < 0 || f.MaxAge < 0 || f.MinAge < 0 {
 		return fmt.Errorf("%w has a negative number", ErrFilter)
@@ -110,7 +118,8 @@ type letterSearch struct{ store.ViewLetterIDsParams }
 // newLetterSearch resolves names. It is nil when nothing can match.
 func newLetterSearch(ctx context.Context, tx *store.Tx, f DeadLetterFilter, cursor int64) (*letterSearch, error) {
 	q := &letterSearch{store.ViewLetterIDsParams{
-		OnlyOpen: f.Open, OnlyDecided: f.Decided, Decisions: []string{}, Reason: f.Reason, Pattern: Pattern(f.Action, false),
+		OnlyOpen: f.Open, OnlyDecided: f.Decided, Decisions: []string{}, Reason: f.Reason,
+		Pattern:     Pattern(f.Action, false),
 		MessageType: f.Type, Execution: f.Execution, NewerSeconds: f.MaxAge.Seconds(), OlderSeconds: f.MinAge.Seconds(),
 		Before: cursor, Scan: scanBound, Page: int64(cmp.Or(f.Limit, DefaultPage)),
 	}}
@@ -185,8 +194,9 @@ func listVerdict(e *LedgerEntry, r *store.ViewLettersRow) LetterVerdict {
 	}
 	if r.ExistsNow {
 		facts.Execution = &LetterExecution{
-			ID: *r.Execution, Status: r.StatusNow, ActionRef: r.ActionRef, Attempt: int64(r.AttemptNow), ActionGone: r.ActionGone,
-			Parent: r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
+			ID: *r.Execution, Status: r.StatusNow, ActionRef: r.ActionRef, Attempt: int64(r.AttemptNow),
+			ActionGone: r.ActionGone,
+			Parent:     r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
 		}
 	}
 	return deadletter.Judge(facts)
@@ -203,11 +213,16 @@ func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry,
 	list := make([]LedgerEntry, len(rows))
 	for i, r := range rows {
 		list[i] = LedgerEntry{
-			ID: r.ID, At: r.Created, Died: r.Died, What: LetterKind(r.MessageType, r.RoutingKey), Type: cmp.Or(r.MessageType, "-"),
-			MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue, Reason: cmp.Or(r.Reason, "-"),
-			Detail: r.Detail, ActionRef: r.ActionRef, Execution: r.Execution, Attempt: wide(r.Attempt), WorkerID: r.Worker,
-			WorkerName: r.WorkerName, StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
-			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries), MaxTries: wide(r.MaxTries),
+			ID: r.ID, At: r.Created, Died: r.Died, What: LetterKind(r.MessageType, r.RoutingKey),
+			Type:      cmp.Or(r.MessageType, "-"),
+			MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue,
+			Reason: cmp.Or(r.Reason, "-"),
+			Detail: r.Detail, ActionRef: r.ActionRef, Execution: r.Execution, Attempt: wide(r.Attempt),
+			WorkerID:   r.Worker,
+			WorkerName: r.WorkerName, StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow,
+			Decision:  decision(r.Decision),
+			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries),
+			MaxTries:      wide(r.MaxTries),
 			CorrelationID: r.CorrelationID, TakenFrom: r.TakenFrom,
 		}
 		list[i].Verdict = listVerdict(&list[i], &rows[i])

@@ -30,7 +30,8 @@ const (
 // A window of zero is DefaultStatsWindow.
 func (m *Monitor) LedgerStats(ctx context.Context, window time.Duration) (*LedgerStats, error) {
 	if window < 0 || window > MaxStatsWindow {
-		return nil, fmt.Errorf("%w looks back further than %d days, or into the future", ErrFilter, int(MaxStatsWindow.Hours()/24))
+		return nil, fmt.Errorf("%w looks back further than %d days, or into the future", ErrFilter,
+			int(MaxStatsWindow.Hours()/24))
 	}
 	l := &LedgerStats{Window: cmp.Or(window, DefaultStatsWindow), Unit: "hour"}
 	if l.Window > hourly {

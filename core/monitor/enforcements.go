@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/store"
@@ -19,15 +17,16 @@ var EnforcementStatuses = []string{"created", "processed", "disabled"}
 
 // Check reports what a filter says that means nothing.
 func (f EnforcementFilter) Check() error {
-	if f.Status != "" && !slices.Contains(EnforcementStatuses, f.Status) {
-		return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, f.Status, strings.Join(EnforcementStatuses, ", "))
+	if f.Status == "" {
+		return nil
 	}
-	return nil
+	return checkWords("status", []string{f.Status}, EnforcementStatuses)
 }
 
 func enforcementOf(r store.ViewEnforcementsRow) Enforcement {
 	return Enforcement{
-		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error, Note: r.Note, Created: r.Created,
+		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error,
+		Note: r.Note, Created: r.Created,
 		ResolvedAt: r.ResolvedAt, Config: r.Config, Condition: r.Condition, Conditions: r.Conditions,
 		Execution: r.Execution, ExecutionStatus: r.ExecutionStatus, ActionRef: r.ActionRef,
 	}
@@ -169,7 +168,8 @@ func (d *EnforcementDetail) verdicts(row store.ViewEnforcementPayloadRow) (match
 func (m *Monitor) Rules(ctx context.Context, trigger, cursor string) (*RulePage, error) {
 	page := &RulePage{List: []Rule{}}
 	err := m.Read(ctx, "rules", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		rows, err := tx.ViewRules(ctx, store.ViewRulesParams{Recent: RecentFirings, After: cursor, Trigger: trigger, Page: pageOfRules})
+		rows, err := tx.ViewRules(ctx,
+			store.ViewRulesParams{Recent: RecentFirings, After: cursor, Trigger: trigger, Page: pageOfRules})
 		if err != nil {
 			return fmt.Errorf("read a page of rules: %w", err)
 		}

@@ -192,13 +192,15 @@ func (m *Monitor) Events(ctx context.Context, filter EventFilter, cursor int64) 
 		if err := eventsThere(ctx, tx); err != nil {
 			return err
 		}
-		rows, err := tx.ViewEvents(ctx, store.ViewEventsParams{Before: before, Scan: eventScan, Trigger: filter.Trigger, Page: int32(limit)})
+		rows, err := tx.ViewEvents(ctx,
+			store.ViewEventsParams{Before: before, Scan: eventScan, Trigger: filter.Trigger, Page: int32(limit)})
 		if err != nil {
 			return fmt.Errorf("read a page of events: %w", err)
 		}
 		for _, r := range rows {
 			page.List = append(page.List, Event{
-				ID: r.ID, TriggerRef: r.TriggerRef, RuleRef: r.RuleRef, Source: r.SourceRef, Created: r.Created, Matched: r.At,
+				ID: r.ID, TriggerRef: r.TriggerRef, RuleRef: r.RuleRef, Source: r.SourceRef, Created: r.Created,
+				Matched:  r.At,
 				Compared: int(r.Rules), Fired: int(r.Matched), Disabled: int(r.Disabled), Failures: r.Failures,
 			})
 		}
@@ -240,7 +242,8 @@ func (m *Monitor) EventDetail(ctx context.Context, id int64) (*EventDetail, erro
 
 func (d *EventDetail) fill(ctx context.Context, tx *store.Tx, row store.ViewEventRow) error {
 	d.Event = Event{
-		ID: row.ID, TriggerRef: row.TriggerRef, RuleRef: row.RuleRef, Source: row.SourceRef, Created: row.Created, Matched: row.At,
+		ID: row.ID, TriggerRef: row.TriggerRef, RuleRef: row.RuleRef, Source: row.SourceRef, Created: row.Created,
+		Matched:  row.At,
 		Compared: int(row.Rules), Fired: int(row.Matched), Failures: row.Failures,
 	}
 	d.Payload = row.Payload

@@ -43,22 +43,24 @@ func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, d *Exec
 }
 
 func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape) error {
-	if !s.Ours {
-		r, err := tx.MonitorPublishedRest(ctx, MaxDocument, d.ID)
-		if err != nil {
-			return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
-		}
-		d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution, text(r.RetryReason)
-		d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, children(r.Children)
-		return nil
+	var r store.MonitorExecutionRestRow
+	var err error
+	if s.Ours {
+		r, err = tx.MonitorExecutionRest(ctx, MaxDocument, d.ID)
+	} else {
+		var published store.MonitorPublishedRestRow
+		published, err = tx.MonitorPublishedRest(ctx, MaxDocument, d.ID)
+		r = store.MonitorExecutionRestRow(published)
 	}
-	r, err := tx.MonitorExecutionRest(ctx, MaxDocument, d.ID)
 	if err != nil {
 		return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
 	}
-	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution, text(r.RetryReason)
+	if s.Ours {
+		d.Attempt = wide(&r.Attempt)
+	}
+	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution,
+		text(r.RetryReason)
 	d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, children(r.Children)
-	d.Attempt = wide(&r.Attempt)
 	return nil
 }
 

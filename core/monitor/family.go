@@ -139,13 +139,7 @@ func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return fmt.Errorf("read what was done with execution %d: %w", f.ID, err)
 	}
-	f.Acts = make([]AuditEntry, len(rows))
-	for i, r := range rows {
-		f.Acts[i] = AuditEntry{
-			ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType, TargetID: r.TargetID,
-			Target: r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error,
-		}
-	}
+	f.Acts = each(rows, func(r store.AuditAboutRow) AuditEntry { return auditEntry(store.AuditRecentRow(r)) })
 	return nil
 }
 
@@ -196,7 +190,8 @@ func (f *Family) grow(ctx context.Context, tx *store.Tx, s Shape, top *Execution
 				break
 			}
 			asked++
-			ids, err := tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{}, Page: maxBrood + 1})
+			ids, err := tx.MonitorChildIDs(ctx,
+				store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{}, Page: maxBrood + 1})
 			if err != nil {
 				return fmt.Errorf("read the children of execution %d: %w", parent, err)
 			}

@@ -83,7 +83,8 @@ func (f *ExecutionFilter) sifted() bool {
 
 // ByParams reports whether parameters have to be opened.
 func (f *ExecutionFilter) ByParams() bool {
-	return len(f.Params) > 0 || slices.ContainsFunc(f.Or, func(other ExecutionFilter) bool { return len(other.Params) > 0 })
+	return len(f.Params) > 0 || slices.ContainsFunc(f.Or,
+		func(other ExecutionFilter) bool { return len(other.Params) > 0 })
 }
 
 // reasoned reports whether results have to be opened.
@@ -133,13 +134,17 @@ func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (
 		return nil, nil
 	}
 	s := &sift{params: store.MonitorSiftParams{
-		Statuses: q.allowed(), Pattern: q.pattern, Match: list(f.Match), Unmatch: list(f.Unmatch), Reasons: list(f.Reasons),
-		NotReasons: list(f.NotReasons), Params: []string{}, ParamMatch: []string{}, ParamNot: []bool{}, Cut: MaxDocument,
-		SecretActions: []string{}, SecretParams: []string{}, MinTries: f.MinTries, MaxTries: NoLimit, Parent: f.Parent, Parented: f.Parented, Rising: q.rising, Page: q.page,
+		Statuses: q.allowed(), Pattern: q.pattern, Match: list(f.Match), Unmatch: list(f.Unmatch),
+		Reasons:    list(f.Reasons),
+		NotReasons: list(f.NotReasons), Params: []string{}, ParamMatch: []string{}, ParamNot: []bool{},
+		Cut:           MaxDocument,
+		SecretActions: []string{}, SecretParams: []string{}, MinTries: f.MinTries, MaxTries: NoLimit,
+		Parent: f.Parent, Parented: f.Parented, Rising: q.rising, Page: q.page,
 	}}
 	for _, p := range f.Params {
 		s.params.Params = append(s.params.Params, p.Path)
-		s.params.ParamMatch, s.params.ParamNot = append(s.params.ParamMatch, p.expression()), append(s.params.ParamNot, p.Not)
+		s.params.ParamMatch, s.params.ParamNot = append(s.params.ParamMatch, p.expression()),
+			append(s.params.ParamNot, p.Not)
 	}
 	if f.MaxTries != nil {
 		s.params.MaxTries = *f.MaxTries

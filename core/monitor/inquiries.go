@@ -89,10 +89,8 @@ func (f *InquiryFilter) alternatives() []InquiryFilter {
 // Check says what is wrong with a filter, so that a mistyped one is never applied as
 // something else.
 func (f *InquiryFilter) Check() error {
-	for _, word := range f.Statuses {
-		if !slices.Contains(InquiryStatuses, word) {
-			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word, strings.Join(InquiryStatuses, ", "))
-		}
+	if err := checkWords("status", f.Statuses, InquiryStatuses); err != nil {
+		return err
 	}
 	if f.Limit < 0 || f.Execution < 0 {
 		return fmt.Errorf("%w has a negative number", ErrFilter)
@@ -263,7 +261,7 @@ func readFaults(ctx context.Context, tx *store.Tx, page *InquiryPage) error {
 		return fmt.Errorf("read the questions that could not be asked: %w", err)
 	}
 	for _, r := range rows {
-		page.Faults = append(page.Faults, InquiryFault{Execution: r.Execution, ActionRef: r.ActionRef, At: r.At, Reason: r.Reason})
+		page.Faults = append(page.Faults, InquiryFault(r))
 	}
 	return nil
 }
@@ -313,9 +311,12 @@ func readInquiries(ctx context.Context, tx *store.Tx, r *Reading, cut int32, ids
 
 func inquiryOf(r *Reading, row *store.ViewInquiriesRow) Inquiry {
 	one := Inquiry{
-		ID: row.ID, Status: row.Status, Kind: InquiryOfResult, Prompt: row.Prompt, Execution: row.Execution, ExecutionStatus: row.ExecutionStatus,
-		ActionRef: row.ActionRef, Workflow: row.Parent, WorkflowRef: row.ParentRef, WorkflowStatus: row.ParentStatus, Task: row.Task,
-		AssignedTo: row.AssignedTo, Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created, Age: r.At.Sub(row.Created),
+		ID: row.ID, Status: row.Status, Kind: InquiryOfResult, Prompt: row.Prompt, Execution: row.Execution,
+		ExecutionStatus: row.ExecutionStatus,
+		ActionRef:       row.ActionRef, Workflow: row.Parent, WorkflowRef: row.ParentRef, WorkflowStatus: row.ParentStatus,
+		Task:       row.Task,
+		AssignedTo: row.AssignedTo, Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created,
+		Age:       r.At.Sub(row.Created),
 		TimeoutAt: row.TimeoutAt, RespondedAt: row.RespondedAt, RespondedBy: row.RespondedBy, Responder: row.Responder,
 	}
 	if row.OnlyAsks {

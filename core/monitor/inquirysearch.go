@@ -36,10 +36,13 @@ type inquirySearch struct {
 func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inquirySearch, error) {
 	q := &inquirySearch{
 		ViewInquiryIDsParams: store.ViewInquiryIDsParams{
-			Statuses: list(f.Statuses), Execution: f.Execution, Pattern: Pattern(f.Action, false), Page: int64(cmp.Or(f.Limit, DefaultPage)),
-			Ids: list(f.IDs), Assigned: f.Assigned, Trouble: f.Trouble, Patience: InquiryPatience.Seconds(), Worded: f.worded(),
-			MaxAge: f.MaxAge.Seconds(), MinAge: f.MinAge.Seconds(), MaxLeft: f.MaxLeft.Seconds(), MinLeft: f.MinLeft.Seconds(),
-			Match: list(f.Match), Unmatch: list(f.Unmatch), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
+			Statuses: list(f.Statuses), Execution: f.Execution, Pattern: Pattern(f.Action, false),
+			Page: int64(cmp.Or(f.Limit, DefaultPage)),
+			Ids:  list(f.IDs), Assigned: f.Assigned, Trouble: f.Trouble, Patience: InquiryPatience.Seconds(),
+			Worded: f.worded(),
+			MaxAge: f.MaxAge.Seconds(), MinAge: f.MinAge.Seconds(), MaxLeft: f.MaxLeft.Seconds(),
+			MinLeft: f.MinLeft.Seconds(),
+			Match:   list(f.Match), Unmatch: list(f.Unmatch), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
 			Prompts: list(f.Prompts), NotPrompts: list(f.NotPrompts), Texts: list(f.Texts), NotTexts: list(f.NotTexts),
 		},
 		open:  len(f.Statuses) == 0 || slices.Contains(f.Statuses, InquiryPending),

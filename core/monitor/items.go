@@ -269,8 +269,10 @@ func policyItem(r store.ViewPolicyItemsRow) PolicyItem {
 			Created: r.Created, Updated: r.Updated,
 		},
 		Scope: policy.ScopeGlobal.String(), ActionRef: r.ActionRef, Kind: r.Kind, Threshold: int64(r.Threshold),
-		Method: r.Method, NewerRef: r.Newer, WindowSeconds: int64(r.WindowSeconds), Burst: int64(r.Burst), Parameters: r.Parameters,
-		MaxQueueLength: int64(r.MaxQueueLength), QueueTimeoutSeconds: int64(r.QueueTimeoutSeconds), RetryPlace: r.RetryPlace,
+		Method: r.Method, NewerRef: r.Newer, WindowSeconds: int64(r.WindowSeconds), Burst: int64(r.Burst),
+		Parameters:     r.Parameters,
+		MaxQueueLength: int64(r.MaxQueueLength), QueueTimeoutSeconds: int64(r.QueueTimeoutSeconds),
+		RetryPlace:  r.RetryPlace,
 		AdaptiveMin: int64(r.AdaptiveMin), AdaptiveLatencyMS: int64(r.AdaptiveLatencyMs), Tags: r.Tags,
 	}
 	switch {
@@ -289,7 +291,8 @@ func policyItem(r store.ViewPolicyItemsRow) PolicyItem {
 func actionItem(r store.ViewActionItemsRow) ActionItem {
 	return ActionItem{
 		Item: Item{
-			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File, Adhoc: r.IsAdhoc,
+			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File,
+			Adhoc:   r.IsAdhoc,
 			Created: r.Created, Updated: r.Updated,
 		},
 		Runtime: r.Runtime, WorkflowRef: r.WorkflowRef, Threshold: int64(r.Threshold),
@@ -299,7 +302,8 @@ func actionItem(r store.ViewActionItemsRow) ActionItem {
 func triggerItem(r store.ViewTriggerItemsRow) TriggerItem {
 	return TriggerItem{
 		Item: Item{
-			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File, Adhoc: r.IsAdhoc,
+			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File,
+			Adhoc:   r.IsAdhoc,
 			Created: r.Created, Updated: r.Updated,
 		},
 		Enabled: r.Enabled, Rules: int(r.Rules),
@@ -312,7 +316,8 @@ func packItem(r store.ViewPackItemsRow) PackItem {
 			ID: r.ID, Ref: r.Ref, PackRef: r.Ref, Label: r.Label, Description: r.Description, File: r.File,
 			Created: r.Created, Updated: r.Updated,
 		},
-		Version: r.Version, Actions: int(r.Actions), Triggers: int(r.Triggers), Rules: int(r.Rules), Policies: int(r.Policies),
+		Version: r.Version, Actions: int(r.Actions), Triggers: int(r.Triggers), Rules: int(r.Rules),
+		Policies: int(r.Policies),
 	}
 }
 
@@ -362,7 +367,7 @@ func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error)
 			if err != nil {
 				return fmt.Errorf("sum up the queues of action %s: %w", ref, err)
 			}
-			d.Holds = &ActionTotals{Groups: totals.Groups, Queued: totals.Queued, Active: totals.Active}
+			d.Holds = new(ActionTotals(totals))
 			if d.Workflows, err = tx.ViewWorkflowsUsing(ctx, ref, boundOfLinks); err != nil {
 				return fmt.Errorf("find the workflows that use action %s: %w", ref, err)
 			}
@@ -378,11 +383,7 @@ func rulesAround(ctx context.Context, tx *store.Tx, of store.ViewRulesAroundPara
 	if err != nil {
 		return nil, fmt.Errorf("list the rules of %s: %w", of.Action+of.Trigger+of.Pack, err)
 	}
-	list := make([]RuleLink, len(rows))
-	for i, r := range rows {
-		list[i] = RuleLink{Ref: r.Ref, TriggerRef: r.TriggerRef, ActionRef: r.ActionRef, Enabled: r.Enabled}
-	}
-	return list, nil
+	return each(rows, func(r store.ViewRulesAroundRow) RuleLink { return RuleLink(r) }), nil
 }
 
 // Trigger reads everything about one trigger, ErrNotFound if there is none.
@@ -404,7 +405,8 @@ func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
 	d := &PackDetail{}
 	err := showItem(ctx, m, "pack", ref, &d.Reading, readPackItems,
 		func(ctx context.Context, tx *store.Tx, r store.ViewPackItemsRow) error {
-			d.PackItem, d.Tags, d.Standard, d.Dependencies, d.ConfSchema = packItem(r), r.Tags, r.IsStandard, r.Dependencies, publicSchema(r.ConfSchema)
+			d.PackItem, d.Tags, d.Standard, d.Dependencies, d.ConfSchema = packItem(r), r.Tags, r.IsStandard,
+				r.Dependencies, publicSchema(r.ConfSchema)
 			actions, err := readActionItems(ctx, tx, "", ref, "")
 			if err != nil {
 				return fmt.Errorf("list the actions of pack %s: %w", ref, err)
@@ -417,19 +419,12 @@ func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
 			if err != nil {
 				return fmt.Errorf("list the policies of pack %s: %w", ref, err)
 			}
-			d.Actions, d.Triggers, d.Policies = each(actions, actionItem), each(triggers, triggerItem), each(policies, policyItem)
+			d.Actions, d.Triggers, d.Policies = each(actions, actionItem), each(triggers, triggerItem),
+				each(policies, policyItem)
 			d.Rules, err = rulesAround(ctx, tx, store.ViewRulesAroundParams{Pack: ref})
 			return err
 		})
 	return d, err
-}
-
-func each[R, T any](rows []R, one func(R) T) []T {
-	list := make([]T, len(rows))
-	for i, row := range rows {
-		list[i] = one(row)
-	}
-	return list
 }
 
 // publicSchema hides the defaults of what a schema marks as secret.
@@ -537,8 +532,10 @@ func (m *Monitor) QueueStats(ctx context.Context, ref string) (*QueueStats, erro
 		}
 		r := rows[0]
 		out = &QueueStats{
-			ActionID: r.ActionID, ActionRef: r.ActionRef, QueueLength: int64(r.QueueLength), ActiveCount: int64(r.ActiveCount),
-			OldestEnqueuedAt: r.OldestEnqueuedAt, TotalEnqueued: r.TotalEnqueued, TotalCompleted: r.TotalCompleted, LastUpdated: r.LastUpdated,
+			ActionID: r.ActionID, ActionRef: r.ActionRef, QueueLength: int64(r.QueueLength),
+			ActiveCount:      int64(r.ActiveCount),
+			OldestEnqueuedAt: r.OldestEnqueuedAt, TotalEnqueued: r.TotalEnqueued, TotalCompleted: r.TotalCompleted,
+			LastUpdated: r.LastUpdated,
 		}
 		if r.MaxConcurrent < admission.Unlimited {
 			out.MaxConcurrent = wide(&r.MaxConcurrent)

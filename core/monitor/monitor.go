@@ -169,6 +169,7 @@ func Pattern(s string, within bool) string {
 	return out
 }
 
+// Seconds is a number of seconds of the database; a negative one is none.
 func Seconds(n float64) time.Duration { return max(time.Duration(n*float64(time.Second)), 0) }
 
 // statusChannels are those on which Attune's triggers tell of every change of an
@@ -222,3 +223,12 @@ const (
 	// DefaultScheduledTimeout is how long an execution may be scheduled.
 	DefaultScheduledTimeout = 5 * time.Minute
 )
+
+// each makes one thing of every row.
+func each[R, T any](rows []R, one func(R) T) []T {
+	list := make([]T, len(rows))
+	for i, row := range rows {
+		list[i] = one(row)
+	}
+	return list
+}

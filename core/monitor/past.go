@@ -322,7 +322,8 @@ func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks i
 		}
 	}
 	rows, err := tx.ViewLeft(ctx, store.ViewLeftParams{
-		ActionID: q.ActionID, Below: behind(q), Seconds: (PastSpan + min(before, mostBefore)).Seconds(), Looks: looks, Per: leftPer,
+		ActionID: q.ActionID, Below: behind(q), Seconds: (PastSpan + min(before, mostBefore)).Seconds(), Looks: looks,
+		Per:        leftPer,
 		WithConfig: q.Group != "", Cut: ConfigCut,
 	})
 	if err != nil {

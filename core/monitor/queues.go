@@ -224,6 +224,7 @@ func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, erro
 	return q, err
 }
 
+// ReadQueues reads the busiest queues that match the filter, the totals of all, and whether there are more.
 func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter QueueFilter, limit int) ([]Queue, QueueTotals, bool, error) {
 	read, sum := m.listQueues, readOwnTotals
 	if !s.Shared {
@@ -242,7 +243,8 @@ func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter 
 
 func (m *Monitor) listQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, bound int64) ([]Queue, error) {
 	ids, err := tx.ViewQueueIDs(ctx, store.ViewQueueIDsParams{
-		Pattern: Pattern(filter.Text, true), OnlyPaused: filter.Paused, OnlyBlocked: filter.Blocked, Everything: filter.All, Bound: bound,
+		Pattern: Pattern(filter.Text, true), OnlyPaused: filter.Paused, OnlyBlocked: filter.Blocked,
+		Everything: filter.All, Bound: bound,
 	})
 	if err != nil {
 		return nil, err
@@ -280,7 +282,8 @@ func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
 		ID: r.ID, ActionID: r.ActionID, ActionRef: r.Ref, Group: text(r.GroupKey),
 		Queued: int64(r.QueuedCount), QueuedHigh: int64(r.QueuedHigh), QueuedLow: int64(r.QueuedLow),
 		Active: int64(r.ActiveCount), Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued,
-		Paused: r.Paused, PauseReason: text(r.PauseReason), PausedBy: text(r.PausedBy), PausedAt: r.PausedAt, ResumedAt: r.ResumedAt,
+		Paused: r.Paused, PauseReason: text(r.PauseReason), PausedBy: text(r.PausedBy), PausedAt: r.PausedAt,
+		ResumedAt: r.ResumedAt,
 		LimitFrom: limitSource(r), QueueTimeout: m.cfg.QueueTimeout, PackID: r.PackID,
 	}
 	q.lanes = [3]lane{
@@ -364,8 +367,10 @@ func readPublishedQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, 
 	list := make([]Queue, len(rows))
 	for i, r := range rows {
 		list[i] = Queue{
-			ID: r.ActionID, ActionID: r.ActionID, ActionRef: r.Ref, Queued: int64(r.QueueLength), Active: int64(r.ActiveCount),
-			Limit: wide(&r.MaxConcurrent), Oldest: r.OldestEnqueuedAt, Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued,
+			ID: r.ActionID, ActionID: r.ActionID, ActionRef: r.Ref, Queued: int64(r.QueueLength),
+			Active: int64(r.ActiveCount),
+			Limit:  wide(&r.MaxConcurrent), Oldest: r.OldestEnqueuedAt, Completed: r.TotalCompleted,
+			Enqueued: r.TotalEnqueued,
 		}
 	}
 	return list, nil
@@ -383,7 +388,8 @@ const aheadBound = 10_000
 // its own is counted up to a bound.
 func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order int64, since time.Time) (*Waiting, error) {
 	waiting := &Waiting{
-		Queue: q.Name(), Lane: laneName(number), Since: since, Of: q.Queued, Active: q.Active, Limit: q.Limit, Paused: q.Paused,
+		Queue: q.Name(), Lane: laneName(number), Since: since, Of: q.Queued, Active: q.Active, Limit: q.Limit,
+		Paused: q.Paused,
 	}
 	own, higher := lane{head: math.MinInt64, next: order}, int64(0)
 	for _, l := range q.lanes {
@@ -394,7 +400,8 @@ func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order 
 			own = l
 		}
 	}
-	n, err := tx.ViewAhead(ctx, store.ViewAheadParams{State: q.ID, Lane: number, Head: own.head, Place: order, Bound: aheadBound})
+	n, err := tx.ViewAhead(ctx,
+		store.ViewAheadParams{State: q.ID, Lane: number, Head: own.head, Place: order, Bound: aheadBound})
 	if err != nil {
 		return nil, fmt.Errorf("count who waits before place %d of queue %d: %w", order, q.ID, err)
 	}

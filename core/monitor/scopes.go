@@ -67,7 +67,8 @@ func (s Scope) State(at time.Time) string {
 	case policy.WideKind(s.Kind).Slots():
 		return fmt.Sprintf("%d of %d in %s", s.Active, s.Limit, s.Name)
 	case s.Kind == string(policy.WideQuota) && s.Used != nil:
-		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used, phrase.Plural(s.Limit, "start", "starts"), phrase.Span(s.Window), phrase.Clock(*s.Resets, at))
+		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used,
+			phrase.Plural(s.Limit, "start", "starts"), phrase.Span(s.Window), phrase.Clock(*s.Resets, at))
 	case s.NextStart != nil:
 		return "next start " + phrase.Clock(*s.NextStart, at)
 	default:
@@ -103,11 +104,7 @@ func scopesByID(ctx context.Context, tx *store.Tx, ids []int64, at time.Time) ([
 	if err != nil {
 		return nil, fmt.Errorf("read %d shared limits: %w", len(ids), err)
 	}
-	list := make([]Scope, len(rows))
-	for i, r := range rows {
-		list[i] = scopeOf(r, at)
-	}
-	return list, nil
+	return each(rows, func(r store.ViewScopesRow) Scope { return scopeOf(r, at) }), nil
 }
 
 func scopeOf(r store.ViewScopesRow, at time.Time) Scope {
@@ -213,6 +210,7 @@ type Policies struct {
 	Changed time.Time // when one of them changed last
 }
 
+// ReadPolicies reads everything that limits the executions of an action.
 func ReadPolicies(ctx context.Context, tx *store.Tx, actionID, packID int64, schema []byte) (*Policies, error) {
 	rows, err := tx.ViewPolicies(ctx, packID, actionID, policyBound)
 	if err != nil {
@@ -284,11 +282,7 @@ func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]a
 	if err != nil {
 		return nil, fmt.Errorf("find %d shared limits: %w", len(kinds), err)
 	}
-	ids := make([]int64, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	list, err := scopesByID(ctx, tx, ids, at)
+	list, err := scopesByID(ctx, tx, each(rows, func(r store.ViewScopesByKeyRow) int64 { return r.ID }), at)
 	if err != nil {
 		return nil, err
 	}
@@ -332,7 +326,8 @@ func (p *Policies) queueLine(q *Queue) PolicyLine {
 func (p *Policies) wideLine(w policy.Wide, params map[string]any, scopes map[[2]string]Scope, at time.Time) PolicyLine {
 	r := p.rows[w.PolicyID]
 	line := PolicyLine{
-		Ref: w.PolicyRef, Kind: r.Kind, Scope: r.Scope, Threshold: int64(w.Max), Method: string(w.Method), Window: w.Window,
+		Ref: w.PolicyRef, Kind: r.Kind, Scope: r.Scope, Threshold: int64(w.Max), Method: string(w.Method),
+		Window:     w.Window,
 		Parameters: w.Parameters,
 	}
 	if w.Kind == policy.WideRate {
@@ -376,7 +371,8 @@ func (l PolicyLine) Title() string {
 			text += fmt.Sprintf(", %d together", l.Burst)
 		}
 	case policy.KindQuota:
-		text = fmt.Sprintf("at most %s per period of %s", phrase.Plural(l.Threshold, "start", "starts"), phrase.Span(l.Window))
+		text = fmt.Sprintf("at most %s per period of %s", phrase.Plural(l.Threshold, "start", "starts"),
+			phrase.Span(l.Window))
 	}
 	if len(l.Parameters) > 0 {
 		text += " for each " + strings.Join(l.Parameters, ", ")

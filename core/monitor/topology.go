@@ -176,8 +176,10 @@ func (w *wiring) routes() Check {
 func (w *wiring) lostRoutes(lost map[string][]string) Check {
 	queues := slices.Sorted(maps.Keys(lost))
 	first := queues[0]
-	text := fmt.Sprintf("dead letters of %s are lost: key %s of %s matches no binding", countOf(queues, "queue"), lost[first][0], first)
-	all := slices.ContainsFunc(w.Routes, func(r broker.Route) bool { return r.Source == message.ExchangeDeadLetter && r.Key == "#" })
+	text := fmt.Sprintf("dead letters of %s are lost: key %s of %s matches no binding", countOf(queues, "queue"),
+		lost[first][0], first)
+	all := slices.ContainsFunc(w.Routes,
+		func(r broker.Route) bool { return r.Source == message.ExchangeDeadLetter && r.Key == "#" })
 	if all && w.Exchanges[message.ExchangeDeadLetter].Kind == "direct" {
 		text += `, and "#" at a direct exchange stands for itself only`
 	}
@@ -253,7 +255,8 @@ func (w *wiring) expiry() Check {
 		View: "broker",
 		Text: countOf(drops, "queue") + " with a time to live and no dead-letter exchange: the broker deletes what expires",
 		Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops) + " and its like",
-	}, phrase.Plural(len(limited), "queue with a time to live has", "queues with a time to live have")+" a dead-letter exchange")
+	},
+		phrase.Plural(len(limited), "queue with a time to live has", "queues with a time to live have")+" a dead-letter exchange")
 }
 
 // letters: dead letters have a queue, and somebody takes them.
@@ -261,8 +264,9 @@ func (w *wiring) letters() Check {
 	at := slices.IndexFunc(w.ours, func(q ourQueue) bool { return q.Name == message.QueueDeadLetter })
 	if at < 0 {
 		return Check{
-			Name: CheckDeadLetterQueue, Status: CheckProblem, View: "dlq", Text: message.QueueDeadLetter + " does not exist: dead letters are lost",
-			Fix: "restart a replica, which declares and binds it",
+			Name: CheckDeadLetterQueue, Status: CheckProblem, View: "dlq",
+			Text: message.QueueDeadLetter + " does not exist: dead letters are lost",
+			Fix:  "restart a replica, which declares and binds it",
 		}
 	}
 	q := w.ours[at]
@@ -306,7 +310,8 @@ func (w *wiring) orphans(workers []int64) Check {
 	case waiting == 0:
 		return Check{
 			Name: checkOrphans, Status: CheckWarning, Objects: names, View: "broker", Filter: "orphan",
-			Text: countOf(names, "queue") + " of workers without a row, nothing in them", Fix: "delete them; a worker that comes back declares its own",
+			Text: countOf(names, "queue") + " of workers without a row, nothing in them",
+			Fix:  "delete them; a worker that comes back declares its own",
 		}
 	default:
 		return Check{
@@ -323,8 +328,9 @@ func (w *wiring) kinds() Check {
 	streams := w.those(func(q ourQueue) bool { kinds[q.Type]++; return q.Type == "stream" })
 	if len(streams) > 0 {
 		return verdict(checkKind, streams, Check{
-			View: "broker", Text: countOf(streams, "queue") + " of type stream: what is taken stays, and nothing is dead-lettered",
-			Fix: "delete it and restart a replica, which declares it as everybody does",
+			View: "broker",
+			Text: countOf(streams, "queue") + " of type stream: what is taken stays, and nothing is dead-lettered",
+			Fix:  "delete it and restart a replica, which declares it as everybody does",
 		}, "")
 	}
 	var parts []string
@@ -333,8 +339,9 @@ func (w *wiring) kinds() Check {
 	}
 	fleeting := w.those(func(q ourQueue) bool { return !q.Durable })
 	return verdict(checkKind, fleeting, Check{
-		View: "broker", Text: countOf(fleeting, "queue") + " not durable: gone with its messages when the broker restarts",
-		Fix: "delete it while nothing is in it, and restart who declares it",
+		View: "broker",
+		Text: countOf(fleeting, "queue") + " not durable: gone with its messages when the broker restarts",
+		Fix:  "delete it while nothing is in it, and restart who declares it",
 	}, "durable: "+strings.Join(parts, ", "))
 }
 

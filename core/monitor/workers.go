@@ -25,58 +25,35 @@ func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
 	return w, err
 }
 
+// ReadWorkers reads the workers, and whether there are more than WorkerLimit.
 func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, error) {
-	read := readOwnWorkers
-	if !s.Ours {
-		read = readPublishedWorkers
+	var rows []store.MonitorWorkersRow
+	var err error
+	if s.Ours {
+		rows, err = tx.MonitorWorkers(ctx, WorkerLimit+1)
+	} else {
+		var published []store.MonitorPublishedWorkersRow
+		published, err = tx.MonitorPublishedWorkers(ctx, WorkerLimit+1)
+		rows = each(published,
+			func(r store.MonitorPublishedWorkersRow) store.MonitorWorkersRow { return store.MonitorWorkersRow(r) })
 	}
-	list, err := read(ctx, tx)
 	if err != nil {
 		return nil, false, fmt.Errorf("list workers: %w", err)
 	}
-	return list[:min(len(list), WorkerLimit)], len(list) > WorkerLimit, nil
-}
-
-func readOwnWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
-	rows, err := tx.MonitorWorkers(ctx, WorkerLimit+1)
+	probes, err := ReadProbes(ctx, tx, each(rows, func(r store.MonitorWorkersRow) int64 { return r.ID }))
 	if err != nil {
-		return nil, err
+		return nil, false, fmt.Errorf("list workers: %w", err)
 	}
-	ids := make([]int64, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	probes, err := ReadProbes(ctx, tx, ids)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Worker, len(rows))
-	for i, r := range rows {
-		list[i] = Worker{
+	list := each(rows, func(r store.MonitorWorkersRow) Worker {
+		return Worker{
 			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
 			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Draining: r.Draining, Assigned: wide(r.Assigned),
 			Capacity: capacity(r.Capacity), Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
 			SuspectSince: moment(r.SuspectSince), SuspectReason: r.SuspectReason, Probe: probes[r.ID],
 			Registered: registered(r.Created, r.Registered),
 		}
-	}
-	return list, nil
-}
-
-func readPublishedWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
-	rows, err := tx.MonitorPublishedWorkers(ctx, WorkerLimit+1)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Worker, len(rows))
-	for i, r := range rows {
-		list[i] = Worker{
-			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
-			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Capacity: capacity(r.Capacity),
-			Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created, Registered: r.Created,
-		}
-	}
-	return list, nil
+	})
+	return list[:min(len(list), WorkerLimit)], len(list) > WorkerLimit, nil
 }
 
 // moment is a time of the database, or nil for the epoch, which stands for none.
@@ -120,6 +97,7 @@ func (m *Monitor) JudgeAt(at time.Time) func(*Worker) WorkerHealth {
 	return func(w *Worker) WorkerHealth { return w.Health(at, m.cfg.StaleAfter) }
 }
 
+// SumWorkers counts workers by the judgement of each.
 func SumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
 	var t WorkerTotals
 	for i := range list {
@@ -235,8 +213,10 @@ func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*
 	seen := make(map[int64]*WorkerProbe, len(rows))
 	for _, r := range rows {
 		p := &WorkerProbe{
-			At: r.At, Verdict: r.Verdict, Reason: r.Reason, Since: r.Since, Health: r.Health, HealthReason: r.HealthReason,
-			RTT: span64(r.RttMs, time.Millisecond), QueueExists: r.QueueExists, Consumers: wide(r.Consumers), Ready: wide(r.Ready),
+			At: r.At, Verdict: r.Verdict, Reason: r.Reason, Since: r.Since, Health: r.Health,
+			HealthReason: r.HealthReason,
+			RTT:          span64(r.RttMs, time.Millisecond), QueueExists: r.QueueExists, Consumers: wide(r.Consumers),
+			Ready:  wide(r.Ready),
 			Oldest: r.Oldest, Failures: int64(r.Failures), Skew: span64(r.SkewSeconds, time.Second),
 			EndpointError: r.EndpointError, Valid: r.Valid,
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -163,30 +162,20 @@ func (x *Workflows) window(ctx context.Context, tx *store.Tx, arg *store.ViewWor
 	if arg.Before = x.From; arg.Before <= 0 {
 		arg.Before = math.MaxInt64
 	}
-	if f := &x.Filter; f.MaxAge > 0 {
-		floor, err := tx.MonitorFloor(ctx, f.MaxAge.Seconds())
-		if err != nil {
-			return fmt.Errorf("find where the time window begins: %w", err)
-		}
-		arg.Floor = floor
-	}
-	if f := &x.Filter; f.MinAge > 0 {
-		ceiling, err := tx.MonitorFloor(ctx, f.MinAge.Seconds())
-		if err != nil {
-			return fmt.Errorf("find where the time window ends: %w", err)
-		}
-		arg.Before = min(arg.Before, ceiling)
-	}
-	return nil
+	floor, ceiling, err := timeWindow(ctx, tx, x.Filter.MaxAge, x.Filter.MinAge)
+	arg.Floor, arg.Before = floor, min(arg.Before, ceiling)
+	return err
 }
 
 func workflowOf(r *store.ViewWorkflowPageRow) Workflow {
 	return Workflow{
-		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused, PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
+		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused,
+		PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
 		Tasks: WorkflowCounts{
 			Total: int64(r.Tasks), Completed: int64(r.Completed), Failed: int64(r.Failed), Skipped: int64(r.Skipped),
 		},
-		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt,
 	}
 }
 
@@ -240,14 +229,13 @@ type WorkflowFilter struct {
 // Check says what is wrong with a filter, so that a mistyped one is never applied
 // as something else.
 func (f *WorkflowFilter) Check() error {
-	for _, word := range f.Statuses {
-		if word != WorkflowPaused && !slices.Contains(attune.Statuses, attune.Status(word)) {
-			var words []string
-			for _, status := range attune.Statuses {
-				words = append(words, string(status))
-			}
-			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word, strings.Join(words, ", "))
-		}
+	var allowed []string
+	for _, status := range attune.Statuses {
+		allowed = append(allowed, string(status))
+	}
+	words := slices.DeleteFunc(slices.Clone(f.Statuses), func(word string) bool { return word == WorkflowPaused })
+	if err := checkWords("status", words, allowed); err != nil {
+		return err
 	}
 	if f.Limit < 0 {
 		return fmt.Errorf("%w has a negative number", ErrFilter)
@@ -276,7 +264,8 @@ func (f *WorkflowFilter) live() bool {
 }
 
 func (f *WorkflowFilter) ended() bool {
-	return !f.Paused && len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(word string) bool { return !terminal(word) })
+	return !f.Paused && len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses,
+		func(word string) bool { return !terminal(word) })
 }
 
 func terminal(word string) bool { return attune.Status(word).Terminal() }
@@ -295,8 +284,10 @@ func (f *WorkflowFilter) unfiltered() bool {
 // params are what the database is asked, but for which rows it looks at.
 func (f *WorkflowFilter) params() store.ViewWorkflowPageParams {
 	arg := store.ViewWorkflowPageParams{
-		Pattern: Pattern(f.Action, false), Statuses: list(f.Statuses), OnlyPaused: f.Paused, NotPaused: f.NotPaused, OnlyTrouble: f.Trouble,
-		Match: list(f.Match), Unmatch: list(f.Unmatch), Errors: list(f.Errors), NotErrors: list(f.NotErrors), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
+		Pattern: Pattern(f.Action, false), Statuses: list(f.Statuses), OnlyPaused: f.Paused, NotPaused: f.NotPaused,
+		OnlyTrouble: f.Trouble,
+		Match:       list(f.Match), Unmatch: list(f.Unmatch), Errors: list(f.Errors), NotErrors: list(f.NotErrors),
+		Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
 		MinFailed: f.MinFailed, MaxFailed: NoLimit, Parent: f.Parent, Parented: f.Parented, Ids: list(f.IDs),
 		Page: int32(min(cmp.Or(f.Limit, DefaultPage), scanBound)),
 	}

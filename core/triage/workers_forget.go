@@ -35,9 +35,11 @@ func (w *WorkerNow) refuse(reason, advice string) error {
 func (w *WorkerNow) forgettable() error {
 	switch {
 	case w.leavesByItself():
-		return w.refuse("its process is leaving and has not ended", "try again when it is inactive and no longer drains")
+		return w.refuse("its process is leaving and has not ended",
+			"try again when it is inactive and no longer drains")
 	case w.Status != "inactive" && !w.Stale:
-		return w.refuse("it sends heartbeats", "stop its process first, or drain it with `attune-executor workers drain "+w.Name+" --wait` and then stop it")
+		return w.refuse("it sends heartbeats",
+			"stop its process first, or drain it with `attune-executor workers drain "+w.Name+" --wait` and then stop it")
 	case !w.Empty() && w.Stale:
 		return w.refuse(w.has(), "the engine decides about that within executor.timeout_check_interval, try again then")
 	case w.Running > 0:
