@@ -71,9 +71,8 @@ func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardP
 			}
 			return tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
 				Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false),
-				Worker:      worker,
-				MessageType: order.Type, NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(),
-				Bound: MaxDiscard + 1,
+				Worker: worker, MessageType: order.Type, NewerSeconds: order.MaxAge.Seconds(),
+				OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
 			})
 		})
 }
@@ -153,14 +152,18 @@ type DiscardManyReceipt struct {
 // says what had been done by then.
 func (t *Triage) DiscardMany(ctx context.Context, plan *DiscardPlan) (*DiscardManyReceipt, error) {
 	began := time.Now()
-	receipt := &DiscardManyReceipt{Planned: plan.Letters, Left: plan.Letters, Outcome: outcomeFailed}
-	lock, err := t.store.LockSession(ctx, lettersLock, t.holder())
-	if locked, ok := errors.AsType[*LockedError](err); ok {
-		return receipt, locked
+	receipt := &DiscardManyReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
+	var lock *store.SessionLock
+	var err error
+	if plan.Letters > 0 {
+		lock, err = t.store.LockSession(ctx, lettersLock, t.holder())
+		if locked, ok := errors.AsType[*LockedError](err); ok {
+			receipt.Outcome, receipt.Left = outcomeFailed, plan.Letters
+			return receipt, locked
+		}
 	}
-	if err == nil {
+	if lock != nil {
 		defer lock.Release(ctx)
-		receipt.Outcome = outcomeRunning
 	}
 	for page := range slices.Chunk(plan.ids, discardPage) {
 		if err == nil {

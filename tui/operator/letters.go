@@ -55,7 +55,7 @@ func (o *Operator) letter(ctx context.Context, order act.Order, plan *act.Plan) 
 // wanted. Their ids are in the order in which their executions were requested, so that
 // first in stays first out in every queue; letters of none come after, as they died.
 func (o *Operator) wanted(
-	ctx context.Context, order act.Order, plan *act.Plan, wanted func(*monitor.LedgerEntry) bool,
+	ctx context.Context, order act.Order, plan *act.Plan, keep func(*monitor.LedgerEntry) bool,
 ) (ids []int64, err error) {
 	found, err := o.reader.Letters(ctx, order.IDs())
 	if err != nil {
@@ -71,7 +71,7 @@ func (o *Operator) wanted(
 		return cmp.Or(cmp.Compare(execution(&a), execution(&b)), cmp.Compare(a.ID, b.ID))
 	})
 	for i := range found {
-		if wanted(&found[i]) {
+		if keep(&found[i]) {
 			ids = append(ids, found[i].ID)
 		}
 	}
