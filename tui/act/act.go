@@ -1,10 +1,11 @@
 // Package act is the vocabulary of acting: what may be done with a row, what an
 // operator asks for, what that would change, and what it has changed.
 //
-// Nothing here acts. A screen says with a Menu what may be done with the row
-// under its cursor and why the rest may not; whoever carries acts out turns an
-// Order into a Plan, which changes nothing, and a confirmed Plan into a Receipt.
-// All texts are plain: they are cleaned and wrapped where they are drawn.
+// Nothing here acts. Each kind of act is declared once: its key, its texts and its
+// command. A screen says with a Menu what may be done with the row under its cursor and
+// why the rest may not; tui/operator turns an Order into a Plan, which changes nothing,
+// and a confirmed Plan is run into a Receipt. All texts are plain: they are cleaned and
+// wrapped where they are drawn.
 package act
 
 import (
