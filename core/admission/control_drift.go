@@ -74,7 +74,7 @@ func (f *Findings) Empty() bool { return len(f.Drifts) == 0 }
 
 // FindDrift compares the counters with the facts, in the snapshot of the caller's transaction.
 func FindDrift(ctx context.Context, tx *store.Tx, terms RepairTerms) (*Findings, error) {
-	f := &Findings{}
+	f := &Findings{Drifts: []Drift{}}
 	queues, err := tx.RepairQueues(ctx, nil, terms.ActionID)
 	if err != nil {
 		return nil, fmt.Errorf("count queues: %w", err)

@@ -32,7 +32,13 @@ const (
 	Purged    = "purged"    // Discarded, as earlier versions wrote it for many at once
 	Sent      = "sent"      // an operator sent the message to another destination
 	PutBack   = "put_back"  // an operator returned it to the queue it was taken from
+
+	// Waiting stands for the decision that an operator has not taken yet.
+	Waiting = "waiting"
 )
+
+// Decisions lists all decisions.
+var Decisions = []string{Waiting, Retried, Failed, Stale, Released, Requeued, Discarded, Purged, Sent, PutBack}
 
 // Errors of operators' decisions, for errors.Is.
 var (

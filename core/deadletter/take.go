@@ -21,16 +21,9 @@ type Taking struct {
 // queue.
 func LockName(queue string) string { return "the queue " + queue }
 
-// Entry is a new row of the ledger.
-type Entry struct {
-	ID                   int64
-	Reason, Action, Type string
-	Worker, Execution    int64 // 0 for none
-}
-
 // Taken counts the results for taken messages.
 type Taken struct {
-	Entries []Entry // new rows
+	Entries []Entry // new rows, with what selects them
 	Known   int     // already in the ledger
 	Probes  int     // probes of routes, which are dropped
 }
@@ -75,9 +68,9 @@ func take(
 			return err
 		}
 		for _, l := range written {
-			e := Entry{ID: l.row, Reason: l.reason, Type: l.typed(), Worker: l.worker, Execution: l.Execution}
+			e := Entry{ID: l.row, Reason: l.reason, Type: l.typed(), WorkerID: idOrNil(l.worker), Execution: idOrNil(l.Execution), Decision: Waiting}
 			if l.seen.execution != nil {
-				e.Action = l.seen.execution.ActionRef
+				e.ActionRef = l.seen.execution.ActionRef
 			}
 			taken.Entries = append(taken.Entries, e)
 		}

@@ -15,50 +15,29 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// LedgerEntry is one dead letter as lists show it.
-type LedgerEntry struct {
-	ID int64 `json:"id"`
-	// At is when it was stored, Died when the message died, as far as it says so.
-	At   time.Time  `json:"stored"`
-	Died *time.Time `json:"died"`
-	// What is the kind of message in one word, see LetterKind.
-	What       string `json:"what"`
-	Type       string `json:"type"`
-	MessageID  string `json:"message_id,omitempty"`
-	Exchange   string `json:"exchange,omitempty"`
-	RoutingKey string `json:"routing_key,omitempty"`
-	Queue      string `json:"queue,omitempty"`
-	Reason     string `json:"reason"`
-	// Detail says in a sentence why it was decided as it was, or was not; lists cut
-	// it short.
-	Detail     string `json:"detail,omitempty"`
-	ActionRef  string `json:"action_ref,omitempty"`
-	Execution  *int64 `json:"execution"`
-	Attempt    *int64 `json:"attempt"`
-	WorkerID   *int64 `json:"worker_id"`
-	WorkerName string `json:"worker_name,omitempty"`
-	// StatusThen is the execution's status when the letter was decided, StatusNow
-	// what it is now; empty without an execution.
-	StatusThen string `json:"status_then,omitempty"`
-	StatusNow  string `json:"status_now,omitempty"`
-	// Decision is DecisionOpen while the letter waits for a person.
-	Decision  string     `json:"decision"`
-	DecidedAt *time.Time `json:"decided_at"`
-	DecidedBy string     `json:"decided_by,omitempty"`
-	// Size is the length of the body that is kept, in bytes.
-	Size int64 `json:"size"`
-	// TakenFrom is the queue that an operator took it from; empty if an engine did.
-	TakenFrom string `json:"taken_from,omitempty"`
-	// Tries and MaxTries are those of the execution now.
-	Tries         int64  `json:"tries"`
-	MaxTries      *int64 `json:"max_tries"`
-	CorrelationID string `json:"correlation_id,omitempty"`
-	// Verdict is what a requeue would do, and what is best done.
-	Verdict LetterVerdict `json:"verdict"`
-}
+// The dead letter and the verdict on it are those of the engine.
+type (
+	LedgerEntry     = deadletter.Entry
+	LetterVerdict   = deadletter.Verdict
+	LetterExecution = deadletter.Execution
+)
 
-// Open reports whether the letter waits for a person.
-func (e *LedgerEntry) Open() bool { return e.Decision == DecisionOpen }
+// What a requeue of a letter does, and what is best done with it.
+const (
+	RequeueRepeats = deadletter.RequeueRepeats
+	RequeueSends   = deadletter.RequeueSends
+	RequeueRefused = deadletter.RequeueRefused
+
+	AdviseRequeue = deadletter.AdviseRequeue
+	AdviseDiscard = deadletter.AdviseDiscard
+	AdviseExport  = deadletter.AdviseExport
+	AdviseWait    = deadletter.AdviseWait
+	AdviseRetry   = deadletter.AdviseRetry
+	AdviseNothing = deadletter.AdviseNothing
+)
+
+// DecisionOpen stands for a decision nobody has taken yet.
+const DecisionOpen = deadletter.Waiting
 
 // LetterKind names what a message is about in one word of at most nine letters:
 // dispatch and cancel for what is sent to a worker, else by its type.
@@ -110,24 +89,6 @@ type LetterBody struct {
 	// Size is the length of what is kept; Cut says that only its beginning is here.
 	Size int64 `json:"size"`
 	Cut  bool  `json:"cut,omitempty"`
-}
-
-// LetterExecution is the execution of a letter as it is now.
-type LetterExecution struct {
-	ID         int64      `json:"id"`
-	Status     string     `json:"status"`
-	ActionRef  string     `json:"action_ref"`
-	Attempt    int64      `json:"attempt"`
-	WorkerID   *int64     `json:"worker_id"`
-	Updated    time.Time  `json:"updated"`
-	FinishedAt *time.Time `json:"finished_at"`
-	Reason     string     `json:"reason,omitempty"`
-	// RepeatedBy is the newest execution that repeats it; zero if none does.
-	RepeatedBy int64 `json:"repeated_by,omitempty"`
-	// ActionGone says that its action was deleted.
-	ActionGone   bool   `json:"action_gone,omitempty"`
-	Parent       *int64 `json:"parent"`
-	ParentStatus string `json:"parent_status,omitempty"`
 }
 
 // LedgerDetail is everything about one dead letter.

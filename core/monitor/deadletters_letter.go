@@ -2,15 +2,14 @@ package monitor
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
@@ -39,7 +38,7 @@ func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 		d.XDeath, d.Headers, d.Evidence = letter.rest.XDeath, letter.rest.Headers, letter.rest.Evidence
 		d.Body = bodyOf(letter.rest.Body, letter.Size)
 		if d.LedgerEntry.Execution != nil {
-			if d.ExecutionNow, err = readLetterExecution(ctx, tx, *d.LedgerEntry.Execution); err != nil {
+			if d.ExecutionNow, err = deadletter.ReadExecution(ctx, tx, *d.LedgerEntry.Execution); err != nil {
 				return err
 			}
 		}
@@ -68,7 +67,7 @@ func (m *Monitor) Letters(ctx context.Context, ids []int64) (list []LedgerEntry,
 
 // judge asks for the verdict.
 func (d *LedgerDetail) judge(body []byte) {
-	facts := LetterFacts{Entry: &d.LedgerEntry, Execution: d.ExecutionNow, Cut: keptInPart(d.Evidence)}
+	facts := deadletter.Facts{Entry: &d.LedgerEntry, Execution: d.ExecutionNow, Cut: keptInPart(d.Evidence)}
 	if !d.Body.Cut { // of a long one the whole is not here to be read
 		if envelope, err := message.DecodeRaw(body); err != nil {
 			facts.Unreadable = err.Error()
@@ -76,7 +75,7 @@ func (d *LedgerDetail) judge(body []byte) {
 			facts.Unreadable = fmt.Sprintf("the message type %.100q is unknown", envelope.MessageType)
 		}
 	}
-	d.Verdict = Verdict(facts)
+	d.Verdict = deadletter.Judge(facts)
 }
 
 // keptInPart reports whether the ledger says that it has not the whole body.
@@ -120,30 +119,6 @@ func completeRunes(text []byte) []byte {
 		}
 	}
 	return text
-}
-
-func readLetterExecution(ctx context.Context, tx *store.Tx, id int64) (*LetterExecution, error) {
-	r, err := tx.ViewLetterExecution(ctx, id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read execution %d: %w", id, err)
-	}
-	x := &LetterExecution{
-		ID: r.ID, Status: r.Status, ActionRef: r.ActionRef, Attempt: int64(r.Attempt), WorkerID: r.Worker,
-		Updated:    r.Updated,
-		FinishedAt: r.FinishedAt, Reason: r.Reason, ActionGone: r.ActionGone, Parent: r.Parent,
-		ParentStatus: r.ParentStatus,
-	}
-	attempt, err := tx.FindNewestAttempt(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("read the attempts of execution %d: %w", id, err)
-	}
-	if attempt.Newest != id {
-		x.RepeatedBy = attempt.Newest
-	}
-	return x, nil
 }
 
 // wholeLetter is a letter with its documents.

@@ -312,6 +312,3 @@ type LedgerGroup struct {
 	Count    int64     `json:"count"`
 	Newest   time.Time `json:"newest"`
 }
-
-// DecisionOpen stands for a decision nobody has taken yet.
-const DecisionOpen = "waiting"

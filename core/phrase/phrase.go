@@ -74,6 +74,34 @@ func Plural[N int | int64](n N, one, many string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + many
 }
 
+// Nouns is the word for one thing, or for as many as there are.
+func Nouns(n int, what string) string {
+	switch {
+	case n == 1:
+		return what
+	case strings.HasSuffix(what, "y"):
+		return strings.TrimSuffix(what, "y") + "ies"
+	default:
+		return what + "s"
+	}
+}
+
+// Ordinal writes a place in a row: 1st, 2nd, 3rd.
+func Ordinal(n int64) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.FormatInt(n, 10) + suffix
+}
+
 // In says when something is due.
 func In(d time.Duration) string {
 	if d <= time.Second {

@@ -31,3 +31,12 @@ func TestSpansHaveTwoUnitsAtMost(t *testing.T) {
 	require.Equal(t, "1 slot", phrase.Plural(1, "slot", "slots"))
 	require.Equal(t, "0 slots", phrase.Plural(0, "slot", "slots"))
 }
+
+func TestPlacesInARowAreWritten(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{
+		1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 102: "102nd", 111: "111th",
+	} {
+		require.Equal(t, want, phrase.Ordinal(n))
+	}
+}

@@ -1,7 +1,6 @@
 package triage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -94,28 +93,35 @@ type CancelPlan struct {
 
 // PlanCancel reads what a cancellation would do. Nothing is locked or written.
 func (t *Triage) PlanCancel(ctx context.Context, order CancelOrder) (*CancelPlan, error) {
-	plan := &CancelPlan{CancelOrder: order}
-	err := t.store.ReadTx(ctx, "plan a cancellation", func(ctx context.Context, tx *store.Tx) error {
-		plan.cancelled = cancelled{Executions: []CancelResult{}}
-		walk := cancellation.NewWalk(order.IDs, order.Tree)
-		walk.AsDefined = order.AsDefined
-		for {
-			page, err := walk.Next(ctx, tx.Queries)
-			if err != nil || len(page) == 0 {
-				return err
-			}
-			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelOrder(order), page)
-			if err != nil {
-				return err
-			}
-			plan.take(order, results)
-			walk.Again(&cancellation.Page{Results: results})
-		}
+	return snapshot(ctx, t, "plan a cancellation", func(ctx context.Context, tx *store.Tx) (*CancelPlan, error) {
+		planned := &CancelPlan{CancelOrder: order, cancelled: cancelled{Executions: []CancelResult{}}}
+		_, err := order.walk(ctx, tx.Queries, func(ids []int64) (*cancellation.Page, error) {
+			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelOrder(order), ids)
+			planned.take(order, results)
+			return &cancellation.Page{Results: results}, err
+		})
+		return planned, err
 	})
-	if err != nil {
-		return nil, err
+}
+
+// walk does something to the executions of an order, a page at a time, parents before their children. It returns
+// those that were changed under every try.
+func (o CancelOrder) walk(
+	ctx context.Context, queries *store.Queries, do func(ids []int64) (*cancellation.Page, error),
+) (stuck []int64, err error) {
+	walk := cancellation.NewWalk(o.IDs, o.Tree)
+	walk.AsDefined = o.AsDefined
+	for {
+		ids, err := walk.Next(ctx, queries)
+		if err != nil || len(ids) == 0 {
+			return walk.Stuck, err
+		}
+		page, err := do(ids)
+		if err != nil {
+			return nil, err
+		}
+		walk.Again(page)
 	}
-	return plan, nil
 }
 
 func (t *Triage) cancelOrder(order CancelOrder) cancellation.Order {
@@ -142,38 +148,32 @@ type CancelReceipt struct {
 // then, and the same again goes on.
 func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, error) {
 	began := time.Now()
-	receipt := &CancelReceipt{CancelOrder: plan.CancelOrder, cancelled: cancelled{Executions: []CancelResult{}}, Outcome: outcomeRunning}
+	receipt := &CancelReceipt{
+		CancelOrder: plan.CancelOrder, cancelled: cancelled{Executions: []CancelResult{}},
+		Outcome: outcomeRunning,
+	}
 	err := t.cancelPages(ctx, receipt)
 	receipt.Seconds = time.Since(began).Seconds()
 	slices.SortFunc(receipt.Executions, func(a, b CancelResult) int { return int(a.ID - b.ID) })
 	receipt.Outcome = outcomeOf(ctx, err, receipt.Ended+receipt.Moving, receipt.Acted())
-	ending, stop := ending(ctx)
-	defer stop()
-	auditErr := t.store.Tx(ending, "end a cancellation", func(ctx context.Context, tx *store.Tx) error {
+	return receipt, t.finish(ctx, "end a cancellation", err, func(ctx context.Context, tx *store.Tx) error {
 		return t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit(err))
 	})
-	return receipt, cmp.Or(err, auditErr)
 }
 
 func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
-	walk := cancellation.NewWalk(receipt.IDs, receipt.Tree)
-	walk.AsDefined = receipt.AsDefined
-	for {
-		ids, err := walk.Next(ctx, t.store.Queries)
-		if err != nil {
-			return err
-		}
-		if len(ids) == 0 {
-			break
-		}
+	stuck, err := receipt.walk(ctx, t.store.Queries, func(ids []int64) (*cancellation.Page, error) {
 		page, err := t.cancelExecutions(ctx, ids, receipt)
 		if err != nil {
-			return fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
+			return nil, fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
 		}
-		walk.Again(page)
 		progress(ctx, receipt.Acted()+receipt.Ended, 0)
+		return page, nil
+	})
+	if err != nil {
+		return err
 	}
-	for _, id := range walk.Stuck {
+	for _, id := range stuck {
 		receipt.take(receipt.CancelOrder, []CancelResult{{ID: id, Outcome: CancelMoving}})
 	}
 	return nil
@@ -181,23 +181,22 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 
 // cancelExecutions runs one page. A row that somebody else changed between its
 // lock and its write takes the page back, and it is decided anew.
-func (t *Triage) cancelExecutions(ctx context.Context, ids []int64, receipt *CancelReceipt) (page *cancellation.Page, err error) {
-	var after CancelReceipt
+func (t *Triage) cancelExecutions(
+	ctx context.Context, ids []int64, receipt *CancelReceipt,
+) (page *cancellation.Page, err error) {
 	err = t.decide(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
-		after = *receipt
+		after := *receipt
 		after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)
 		if page, err = cancellation.Apply(ctx, tx, t.cancelOrder(receipt.CancelOrder), ids); err != nil {
 			return err
 		}
 		after.take(receipt.CancelOrder, page.Results)
+		tx.AfterCommit(func() { *receipt = after })
 		if err := t.send(ctx, tx, page.Messages, &after.Sent); err != nil {
 			return err
 		}
 		return t.record(ctx, tx.Queries, &after.Audit, after.audit(nil))
 	})
-	if err == nil {
-		*receipt = after
-	}
 	return page, err
 }
 
@@ -230,11 +229,4 @@ func (o CancelOrder) target() string {
 		text += " with all below"
 	}
 	return text
-}
-
-// As is the same triage for another operator, such as the one behind a request.
-func (t *Triage) As(actor string) *Triage {
-	other := *t
-	other.cfg.Actor = actor
-	return &other
 }

@@ -1,7 +1,6 @@
 package triage
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,26 +42,22 @@ type ClearPlan struct {
 // PlanClear counts who waits. Nothing is locked or written; who comes after it
 // is not in the plan.
 func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, error) {
-	var clearing *admission.Clearing
-	err := t.store.ReadTx(ctx, "plan a clearing", func(ctx context.Context, tx *store.Tx) error {
+	return snapshot(ctx, t, "plan a clearing", func(ctx context.Context, tx *store.Tx) (*ClearPlan, error) {
 		target, err := t.target(ctx, tx.Queries, order.Target)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		clearing, err = admission.PlanClearing(ctx, tx, target, order.OlderThan, order.Only)
-		return err
+		clearing, err := admission.PlanClearing(ctx, tx, target, order.OlderThan, order.Only)
+		if err != nil {
+			return nil, err
+		}
+		return &ClearPlan{
+			Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
+			OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting,
+			Queues:   append([]Line{}, clearing.Lines...),
+			clearing: clearing,
+		}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	plan := &ClearPlan{
-		Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
-		OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting, Queues: clearing.Lines, clearing: clearing,
-	}
-	if plan.Queues == nil {
-		plan.Queues = []Line{}
-	}
-	return plan, nil
 }
 
 // ClearReceipt is what a clearing has done. Planned is Cancelled, AlreadyGone
@@ -95,9 +90,9 @@ func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, err
 	} else {
 		receipt.AlreadyGone += rest // those that had left a queue before their page was read are known only now
 	}
-	ending, cancel := ending(ctx)
-	defer cancel()
-	return receipt, cmp.Or(err, t.closeClear(ending, plan, receipt, err))
+	return receipt, t.finish(ctx, "end a clearing", err, func(ctx context.Context, tx *store.Tx) error {
+		return t.closeClear(ctx, tx, plan, receipt, err)
+	})
 }
 
 func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt) error {
@@ -115,20 +110,20 @@ func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *Clear
 
 // clearPage runs one page. A row that somebody else changed between its lock
 // and its write takes the page back, and it is decided anew.
-func (t *Triage) clearPage(ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
-	var after ClearReceipt
-	err := t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
-		after = *receipt
+func (t *Triage) clearPage(
+	ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt,
+) error {
+	return t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
+		after := *receipt
 		after.Rows = slices.Clone(receipt.Rows)
+		tx.AfterCommit(func() { *receipt = after })
 		return t.cancel(ctx, tx, plan, page, &after)
 	})
-	if err == nil {
-		*receipt = after
-	}
-	return err
 }
 
-func (t *Triage) cancel(ctx context.Context, tx *store.Tx, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
+func (t *Triage) cancel(
+	ctx context.Context, tx *store.Tx, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt,
+) error {
 	cleared, err := admission.CancelPage(ctx, tx, page, admission.ClearingTerms{
 		Result: t.cancelledResult, StaleAfter: t.cfg.HeartbeatStaleAfter, WithoutStats: t.cfg.WithoutStats,
 	})
@@ -181,26 +176,24 @@ func clearAudit(plan *ClearPlan, receipt *ClearReceipt, failure error) audit {
 
 // closeClear writes the end into the audit, and nudges what waits on behind
 // those who were cleared away: it may be somebody else's turn now.
-func (t *Triage) closeClear(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt, failure error) error {
-	return t.store.Tx(ctx, "end a clearing", func(ctx context.Context, tx *store.Tx) (err error) {
-		after := *receipt
-		after.Rows = slices.Clone(receipt.Rows)
-		if receipt.Cancelled > 0 {
-			queues := make([]int64, len(plan.Queues))
-			for i, line := range plan.Queues {
-				queues[i] = line.ID
-			}
-			heads, err := admission.Heads(ctx, tx.Queries, queues)
-			if err != nil {
-				return err
-			}
-			if err := t.nudge(ctx, tx, heads, &after.Sent); err != nil {
-				return err
-			}
+func (t *Triage) closeClear(
+	ctx context.Context, tx *store.Tx, plan *ClearPlan, receipt *ClearReceipt, failure error,
+) error {
+	after := *receipt
+	after.Rows = slices.Clone(receipt.Rows)
+	if receipt.Cancelled > 0 {
+		queues := make([]int64, len(plan.Queues))
+		for i, line := range plan.Queues {
+			queues[i] = line.ID
 		}
-		if err = t.record(ctx, tx.Queries, &after.Audit, clearAudit(plan, &after, failure)); err == nil {
-			*receipt = after
+		heads, err := admission.Heads(ctx, tx.Queries, queues)
+		if err != nil {
+			return err
 		}
-		return err
-	})
+		if err := t.nudge(ctx, tx, heads, &after.Sent); err != nil {
+			return err
+		}
+	}
+	tx.AfterCommit(func() { *receipt = after })
+	return t.record(ctx, tx.Queries, &after.Audit, clearAudit(plan, &after, failure))
 }

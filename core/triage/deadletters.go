@@ -2,14 +2,12 @@ package triage
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 )
@@ -62,62 +60,46 @@ func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (
 }
 
 func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bool) (*RequeueReceipt, error) {
-	var receipt *RequeueReceipt
-	var refused error
-	err := t.letterTx(ctx, fmt.Sprintf("requeue dead letter %d", id), func(ctx context.Context, tx *store.Tx) error {
-		resent, err := deadletter.Requeue(ctx, tx, id, t.cfg.Actor, reason)
-		if refused = err; err != nil {
-			return err
-		}
-		receipt = &RequeueReceipt{Letter: id, Reason: reason}
-		if resent.NewAttempt {
-			if refused = useful(ctx, tx, resent.Execution, anyway); refused != nil {
-				return refused
+	return commit(ctx, t, fmt.Sprintf("requeue dead letter %d", id),
+		func(ctx context.Context, tx *store.Tx) (*RequeueReceipt, error) {
+			resent, err := deadletter.Requeue(ctx, tx, id, t.cfg.Actor, reason)
+			if err != nil {
+				return nil, err
 			}
-			receipt.Repeated, err = t.repeat(ctx, tx, resent.Execution, reason)
-			if refused = err; err != nil {
-				return err
+			receipt := &RequeueReceipt{Letter: id, Reason: reason}
+			if resent.NewAttempt {
+				if err := useful(ctx, tx, resent.Execution); err != nil && !anyway {
+					return nil, err
+				}
+				if receipt.Repeated, err = t.repeat(ctx, tx, resent.Execution, reason); err != nil {
+					return nil, err
+				}
+				receipt.Sent = receipt.Repeated.Sent
+				receipt.Repeated.Sent = Sent{}
+			} else {
+				receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
+				for _, m := range resent.Messages {
+					receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
+				}
+				if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
+					return nil, err
+				}
 			}
-			receipt.Sent = receipt.Repeated.Sent
-			receipt.Repeated.Sent = Sent{}
-		} else {
-			receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
-			for _, m := range resent.Messages {
-				receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
-			}
-			if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
-				return err
-			}
-		}
-		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
-			action: "dead_letter.requeue", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+			return receipt, t.record(ctx, tx.Queries, &receipt.Audit, audit{
+				action: "dead_letter.requeue", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+			})
 		})
-	})
-	if err != nil {
-		return nil, refusal(refused, err)
-	}
-	return receipt, nil
 }
 
-// useful says why a repetition of an execution would be of no use, or nothing.
-// Whether it can be made at all is for others to say.
-func useful(ctx context.Context, tx *store.Tx, id int64, anyway bool) error {
-	if anyway {
-		return nil
+// useful refuses a repetition that would be of no use by the verdict on dead letters. Whether it can be made at
+// all is for others to say.
+func useful(ctx context.Context, tx *store.Tx, id int64) error {
+	x, err := deadletter.ReadExecution(ctx, tx, id)
+	if err != nil || x == nil {
+		return err
 	}
-	e, err := tx.ViewLetterExecution(ctx, id)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read execution %d: %w", id, err)
-	case e.Status == string(attune.StatusCompleted):
-		return fmt.Errorf("%w: execution %d has completed", ErrUseless, id)
-	case e.ActionGone:
-		return fmt.Errorf("%w: the action %s was deleted", ErrUseless, e.ActionRef)
-	case e.ParentStatus != "" && attune.Status(e.ParentStatus).Terminal():
-		return fmt.Errorf("%w: execution %d, which started execution %d, has ended (%s)", ErrUseless, *e.Parent, id,
-			e.ParentStatus)
+	if why := x.Useless(); why != "" {
+		return fmt.Errorf("%w: %s", ErrUseless, why)
 	}
 	return nil
 }
@@ -133,36 +115,16 @@ type DiscardReceipt struct {
 // keeps everything. Errors besides those of the database: ErrNoLetter and a
 // *DecidedError.
 func (t *Triage) Discard(ctx context.Context, id int64, reason string) (*DiscardReceipt, error) {
-	var receipt *DiscardReceipt
-	var refused error
-	err := t.letterTx(ctx, fmt.Sprintf("discard dead letter %d", id), func(ctx context.Context, tx *store.Tx) (err error) {
-		if refused = deadletter.Discard(ctx, tx, id, t.cfg.Actor, reason); refused != nil {
-			return refused
-		}
-		receipt = &DiscardReceipt{Letter: id, Reason: reason}
-		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
-			action: "dead_letter.discard", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+	return commit(ctx, t, fmt.Sprintf("discard dead letter %d", id),
+		func(ctx context.Context, tx *store.Tx) (*DiscardReceipt, error) {
+			if err := deadletter.Discard(ctx, tx, id, t.cfg.Actor, reason); err != nil {
+				return nil, err
+			}
+			receipt := &DiscardReceipt{Letter: id, Reason: reason}
+			return receipt, t.record(ctx, tx.Queries, &receipt.Audit, audit{
+				action: "dead_letter.discard", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+			})
 		})
-	})
-	if err != nil {
-		return nil, refusal(refused, err)
-	}
-	return receipt, nil
-}
-
-// letterTx is the one transaction of an act on rows of the ledger.
-func (t *Triage) letterTx(ctx context.Context, name string, act func(context.Context, *store.Tx) error) error {
-	err := t.store.Tx(ctx, name, func(ctx context.Context, tx *store.Tx) error {
-		if err := act(ctx, tx); err != nil {
-			return err
-		}
-		crashpoint.Reach("triage:before-commit")
-		return nil
-	})
-	if err == nil {
-		crashpoint.Reach("triage:committed")
-	}
-	return err
 }
 
 func letterOf(id int64) subject {
@@ -172,22 +134,101 @@ func letterOf(id int64) subject {
 // manyLetters is the subject of an action on several dead letters.
 var manyLetters = subject{kind: "dead_letters", name: "dead letters"}
 
-// refusals are the errors that refuse a dead letter for what it is by now.
-var refusals = []error{ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded}
+// lettersLock is the lock under which one operator at a time acts on many dead letters.
+var lettersLock = deadletter.LockName(message.QueueDeadLetter)
 
-func isRefusal(err error) bool {
-	_, already := errors.AsType[*AlreadyRetriedError](err)
-	return already || slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
+// RequeueMany requeues letters that were chosen one by one as a run, in their order. Ids in anyway are
+// requeued although that is of no use.
+func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason string) (*RunReceipt, error) {
+	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
+		r, err := t.requeue(ctx, id, reason, slices.Contains(anyway, id))
+		if err != nil {
+			return 0, err
+		}
+		return r.Audit, nil
+	})
 }
 
-// refusal returns what refused an act, if err is one: what was being done when it
-// was found says nothing more.
-func refusal(inner, err error) error {
-	if already, ok := errors.AsType[*AlreadyRetriedError](inner); ok {
-		return already
+// SendLetters has the messages of letters that wait published to an exchange with a
+// routing key, or without an exchange to the queue of that name, as a run. A hand-over
+// is not sent to a worker, which is ErrNoMessage.
+func (t *Triage) SendLetters(ctx context.Context, ids []int64, exchange, key, reason string) (*RunReceipt, error) {
+	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
+		to := map[string]any{"exchange": exchange, "routing_key": key}
+		return t.publishLetter(ctx, audit{action: "dead_letter.send", of: letterOf(id), reason: reason, request: to},
+			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
+				return deadletter.Send(ctx, tx, id, exchange, key, t.cfg.Actor, reason)
+			})
+	})
+}
+
+// ReturnLetters undoes the taking of letters that wait as a run: their messages go back to the queues that an
+// operator took them from.
+func (t *Triage) ReturnLetters(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
+	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
+		return t.publishLetter(ctx, audit{action: "dead_letter.return", of: letterOf(id), reason: reason},
+			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
+				return deadletter.Return(ctx, tx, id, t.cfg.Actor, reason)
+			})
+	})
+}
+
+// eachLetter runs an act, which returns its audit, on one letter after the other.
+func (t *Triage) eachLetter(
+	ctx context.Context, ids []int64, reason string, act func(ctx context.Context, id int64) (int64, error),
+) (*RunReceipt, error) {
+	run := Run{Lock: lettersLock}
+	for _, id := range ids {
+		run.Steps = append(run.Steps, Step{Rows: []int64{id}, Do: func(ctx context.Context, _ string) (Outcome, error) {
+			row, err := act(ctx, id)
+			return Outcome{Done: 1, Audits: []int64{row}}, err
+		}})
 	}
-	if isRefusal(inner) {
-		return inner
+	return t.Run(ctx, run, reason)
+}
+
+// publishLetter decides about one letter, appends its message and records both, in one
+// transaction.
+func (t *Triage) publishLetter(
+	ctx context.Context, a audit, decide func(context.Context, *store.Tx) (deadletter.Resent, error),
+) (row int64, err error) {
+	a.outcome = outcomeDone
+	err = t.act(ctx, fmt.Sprintf("%s %d", a.action, a.of.id), func(ctx context.Context, tx *store.Tx) error {
+		resent, err := decide(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
+			return err
+		}
+		row = 0 // the transaction may be repeated
+		return t.record(ctx, tx.Queries, &row, a)
+	})
+	return row, err
+}
+
+// Reopen has letters that were discarded wait again, as a run of pages; others are left as
+// they are. What had been decided stays written down.
+func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
+	run := Run{Lock: lettersLock}
+	for page := range slices.Chunk(ids, discardPage) {
+		run.Steps = append(run.Steps, Step{Rows: page, Do: func(ctx context.Context, reason string) (Outcome, error) {
+			var outcome Outcome
+			err := t.act(ctx, "reopen dead letters", func(ctx context.Context, tx *store.Tx) error {
+				reopened, err := deadletter.Reopen(ctx, tx, page, t.cfg.Actor, reason)
+				if outcome = (Outcome{Done: len(reopened)}); err != nil || len(reopened) == 0 {
+					return err
+				}
+				row := int64(0)
+				err = t.record(ctx, tx.Queries, &row, audit{
+					action: "dead_letter.reopen", of: manyLetters, reason: reason, outcome: outcomeDone,
+					request: map[string]any{"letters": reopened},
+				})
+				outcome.Audits = []int64{row}
+				return err
+			})
+			return outcome, err
+		}})
 	}
-	return err
+	return t.Run(ctx, run, reason)
 }

@@ -1,6 +1,7 @@
 package triage_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -32,11 +33,16 @@ func TestManyLettersAreRequeuedUnderOneLock(t *testing.T) {
 	locked, ok := errors.AsType[*triage.LockedError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "attune-tui bob@desk", locked.By)
+	plan, err := b.operator.PlanDiscardOf(t.Context(), ids)
+	require.NoError(t, err)
+	discarded, err := b.operator.DiscardMany(t.Context(), plan)
+	require.ErrorAs(t, err, &locked, "discarding many is an act on many too")
+	require.Equal(t, []int{0, 3}, []int{discarded.Discarded, discarded.Left})
 	held.Release(t.Context())
 
 	r, err := b.operator.RequeueMany(t.Context(), append(ids[:2:2], useless, decided), nil, "because")
 	require.NoError(t, err)
-	require.Equal(t, []int{4, 2, 2, 0, 0}, []int{r.Planned, r.Done, r.Changed, r.Failed, r.Left})
+	require.Equal(t, []int{4, 2, 2, 0, 0}, []int{r.Planned, r.Done, r.Changed, r.Failed, len(r.Left)})
 	require.Len(t, r.Audits, 2)
 	b.keeps(t, ids[0], "requeued")
 	r, err = b.operator.RequeueMany(t.Context(), []int64{useless}, []int64{useless}, "once more")
@@ -52,7 +58,7 @@ func TestPurgedLettersWaitAgain(t *testing.T) {
 	plan, err := b.operator.PlanDiscardOf(t.Context(), []int64{first, second, decided})
 	require.NoError(t, err)
 	require.Equal(t, []int64{first, second}, plan.IDs())
-	discarded, err := b.operator.DiscardManyLocked(t.Context(), plan)
+	discarded, err := b.operator.DiscardMany(t.Context(), plan)
 	require.NoError(t, err)
 	require.Equal(t, 2, discarded.Discarded)
 	r, err := b.operator.Reopen(t.Context(), []int64{first, second, decided, later}, "by mistake")
@@ -62,4 +68,27 @@ func TestPurgedLettersWaitAgain(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from dead_letter where evidence->'decisions'->-1->>'decision' = 'reopened'
 		and evidence->'decisions'->-1->>'before' = 'discarded' and evidence->'decisions'->-1->>'note' = 'by mistake'`))
 	require.Equal(t, "dead_letter.reopen", b.audit(t, r.Audits[0]).Action)
+}
+
+// A stop ends a run after the row under way: what was not reached is named, and the same again goes on with it.
+func TestAStoppedRunNamesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "demo.sleep", 1)
+	var ids []int64
+	for range 3 {
+		execution := b.ended(t, action, attune.StatusFailed)
+		ids = append(ids, b.letter(t, func(r *letterRow) { r.execution = execution }))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	r, err := b.operator.RequeueMany(triage.WithProgress(ctx, func(int64, int64) { stop() }), ids, nil, "")
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 1, 0, 0}, []int{r.Planned, r.Done, r.Changed, r.Failed})
+	require.Equal(t, ids[1:], r.Left)
+	require.Equal(t, "stopped by hand", r.Stopped)
+	r, err = b.operator.RequeueMany(t.Context(), r.Left, nil, "")
+	require.NoError(t, err)
+	require.Equal(t, 2, r.Done)
+	require.Empty(t, r.Stopped)
 }

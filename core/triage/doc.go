@@ -23,6 +23,10 @@
 // tries: the record of the repetition, its row, its request and its audit are of
 // one commit.
 //
+// Run carries out an act on many rows, one after the other: the dashboard's acts on marked
+// executions, queues, workers, workflows and inquiries, and RequeueMany, SendLetters,
+// ReturnLetters and Reopen.
+//
 // Requeue and Discard decide about one dead letter, DiscardMany about all that wait and
 // match, a page a transaction, of those that waited when it was planned. A letter
 // is decided once: who comes second is told who did. A hand-over is never sent

@@ -77,10 +77,9 @@ var errOnlyAPlan = errors.New("it is only a plan")
 // *AnswerRefusedError.
 func (t *Triage) PlanAnswer(ctx context.Context, order AnswerOrder) (*AnswerPlan, error) {
 	var plan *AnswerPlan
-	var refused error
-	err := t.store.Tx(ctx, "plan an answer", func(ctx context.Context, tx *store.Tx) error {
+	err := t.act(ctx, "plan an answer", func(ctx context.Context, tx *store.Tx) error {
 		done, err := inquiry.Respond(ctx, tx, t.answer(order))
-		if refused = err; err != nil {
+		if err != nil {
 			return err
 		}
 		plan = planOf(order, done)
@@ -89,7 +88,7 @@ func (t *Triage) PlanAnswer(ctx context.Context, order AnswerOrder) (*AnswerPlan
 	if errors.Is(err, errOnlyAPlan) {
 		return plan, nil
 	}
-	return nil, answerProblem(refused, err)
+	return nil, err
 }
 
 // Answer answers an inquiry, at most once and in time, whoever else does or whatever
@@ -97,25 +96,20 @@ func (t *Triage) PlanAnswer(ctx context.Context, order AnswerOrder) (*AnswerPlan
 // of one commit. Errors besides those of the database: ErrNoInquiry and
 // *AnswerRefusedError.
 func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt, error) {
-	var receipt *AnswerReceipt
-	var refused error
-	err := t.store.Tx(ctx, fmt.Sprintf("answer inquiry %d", order.Inquiry), func(ctx context.Context, tx *store.Tx) error {
+	name := fmt.Sprintf("answer inquiry %d", order.Inquiry)
+	return commit(ctx, t, name, func(ctx context.Context, tx *store.Tx) (*AnswerReceipt, error) {
 		done, err := inquiry.Respond(ctx, tx, t.answer(order))
-		if refused = err; err != nil {
-			return err
+		if err != nil {
+			return nil, err
 		}
-		receipt = &AnswerReceipt{AnswerPlan: *planOf(order, done), At: done.At}
+		receipt := &AnswerReceipt{AnswerPlan: *planOf(order, done), At: done.At}
 		of := subject{kind: "inquiry", id: order.Inquiry, name: fmt.Sprintf("inquiry %d", order.Inquiry)}
 		a := audit{action: "inquiry.respond", of: of, reason: order.Note, request: receipt, outcome: outcomeDone}
 		if err := t.record(ctx, tx.Queries, &receipt.Audit, a); err != nil {
-			return err
+			return nil, err
 		}
-		return t.send(ctx, tx, done.Messages, &receipt.Sent)
+		return receipt, t.send(ctx, tx, done.Messages, &receipt.Sent)
 	})
-	if err != nil {
-		return nil, answerProblem(refused, err)
-	}
-	return receipt, nil
 }
 
 func (t *Triage) answer(order AnswerOrder) inquiry.Answer {
@@ -130,16 +124,4 @@ func planOf(order AnswerOrder, done *inquiry.Answered) *AnswerPlan {
 		AnswerOrder: order, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt,
 		Public: done.Response, Completes: done.Completed,
 	}
-}
-
-// answerProblem returns what refused an answer, if err is that: what was being done
-// when it was found says nothing more.
-func answerProblem(inner, err error) error {
-	if errors.Is(inner, ErrNoInquiry) {
-		return inner
-	}
-	if refused, ok := errors.AsType[*AnswerRefusedError](inner); ok {
-		return refused
-	}
-	return err
 }

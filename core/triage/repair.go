@@ -30,23 +30,13 @@ type RepairReceipt struct {
 func (t *Triage) PlanRepair(ctx context.Context, action string) (*RepairReceipt, error) {
 	began := time.Now()
 	receipt := &RepairReceipt{Action: action, DryRun: true, Repaired: []Drift{}, Audits: []int64{}}
-	_, findings, err := t.find(ctx, action)
+	_, found, err := t.find(ctx, action)
 	if err != nil {
 		return nil, err
 	}
-	receipt.Found, receipt.Remains = findings.list(), findings.list()
+	receipt.Found, receipt.Remains = found.Drifts, found.Drifts
 	receipt.Seconds = time.Since(began).Seconds()
 	return receipt, nil
-}
-
-// findings gives the list of drifts its JSON form.
-type findings struct{ *admission.Findings }
-
-func (f findings) list() []Drift {
-	if f.Drifts == nil {
-		return []Drift{}
-	}
-	return f.Drifts
 }
 
 func (t *Triage) terms(target admission.Target) admission.RepairTerms {
@@ -56,17 +46,19 @@ func (t *Triage) terms(target admission.Target) admission.RepairTerms {
 	}
 }
 
-func (t *Triage) find(ctx context.Context, action string) (target admission.Target, found findings, err error) {
+func (t *Triage) find(
+	ctx context.Context, action string,
+) (target admission.Target, found *admission.Findings, err error) {
 	err = t.store.ReadTx(ctx, "compare counters with facts", func(ctx context.Context, tx *store.Tx) error {
 		if action != "" {
 			if target, err = t.target(ctx, tx.Queries, Target{Action: action}); err != nil {
 				return err
 			}
 		}
-		found.Findings, err = admission.FindDrift(ctx, tx, t.terms(target))
+		found, err = admission.FindDrift(ctx, tx, t.terms(target))
 		return err
 	})
-	return target, found, err
+	return target, found, plain(err)
 }
 
 // Repair puts right what PlanRepair would find: counters are counted again and
@@ -81,11 +73,11 @@ func (t *Triage) Repair(ctx context.Context, action string) (*RepairReceipt, err
 	if err != nil {
 		return nil, err
 	}
-	receipt.Found = found.list()
+	receipt.Found = found.Drifts
 	if !found.Empty() {
 		// Counters first, so that what is released is taken from true ones.
-		for _, step := range []pageFunc{t.correct, t.release} {
-			if err := t.pages(ctx, step, target, found, receipt); err != nil {
+		for _, release := range []bool{false, true} {
+			if err := t.repair(ctx, release, target, found, receipt); err != nil {
 				receipt.Remains = receipt.Found
 				return receipt, err
 			}
@@ -94,53 +86,41 @@ func (t *Triage) Repair(ctx context.Context, action string) (*RepairReceipt, err
 		if err != nil {
 			return receipt, err
 		}
-		receipt.Remains = remains.list()
+		receipt.Remains = remains.Drifts
 	}
 	receipt.Seconds = time.Since(began).Seconds()
 	return receipt, nil
 }
 
-// pageFunc does one page of a repair in a transaction.
-type pageFunc func(
-	ctx context.Context, tx *store.Tx, target admission.Target, found findings, page int,
-) (done *admission.Corrected, more bool, err error)
-
-// pages runs a step page by page, each a transaction with its audit and its
-// nudges.
-func (t *Triage) pages(ctx context.Context, step pageFunc, target admission.Target, found findings, receipt *RepairReceipt) error {
+// repair runs one kind of repair page by page, each a transaction with its audit and its
+// nudges: it corrects counters, or releases what ended executions hold.
+func (t *Triage) repair(
+	ctx context.Context, release bool, target admission.Target, found *admission.Findings, receipt *RepairReceipt,
+) error {
 	more := true
 	for page := 0; more; page++ {
-		var after RepairReceipt
 		err := t.decide(ctx, "repair queues", func(ctx context.Context, tx *store.Tx) (err error) {
-			after = *receipt
 			var done *admission.Corrected
-			if done, more, err = step(ctx, tx, target, found, page); err != nil || !more {
+			if release {
+				var writes *store.Pipeline
+				if writes, done, more, err = found.Release(ctx, tx, page, t.terms(target)); err == nil && more {
+					err = writes.Send(ctx)
+				}
+			} else {
+				done, more, err = found.Correct(ctx, tx, page, t.terms(target))
+			}
+			if err != nil || !more {
 				return err
 			}
+			after := *receipt
+			tx.AfterCommit(func() { *receipt = after })
 			return t.repaired(ctx, tx, target, done, &after)
 		})
 		if err != nil {
 			return fmt.Errorf("after %d repairs: %w", len(receipt.Repaired), err)
 		}
-		*receipt = after
 	}
 	return nil
-}
-
-func (t *Triage) correct(
-	ctx context.Context, tx *store.Tx, target admission.Target, found findings, page int,
-) (*admission.Corrected, bool, error) {
-	return found.Correct(ctx, tx, page, t.terms(target))
-}
-
-func (t *Triage) release(
-	ctx context.Context, tx *store.Tx, target admission.Target, found findings, page int,
-) (*admission.Corrected, bool, error) {
-	p, done, more, err := found.Release(ctx, tx, page, t.terms(target))
-	if err != nil || !more {
-		return nil, more, err
-	}
-	return done, true, p.Send(ctx)
 }
 
 func (t *Triage) repaired(

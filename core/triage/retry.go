@@ -60,8 +60,8 @@ func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*
 			reason: reason, request: receipt, outcome: outcomeDone,
 		})
 	})
-	if already, ok := errors.AsType[*AlreadyRetriedError](err); ok {
-		return nil, already // what was being done when it was found says nothing more
+	if typed := refusal(err); typed != nil {
+		return nil, typed
 	}
 	if err != nil {
 		return nil, err

@@ -68,10 +68,11 @@ type LetterMatch struct {
 func (m LetterMatch) Matches(e *deadletter.Entry) bool {
 	action := m.Action == ""
 	if !action {
-		action, _ = path.Match(m.Action, e.Action)
+		action, _ = path.Match(m.Action, e.ActionRef)
 	}
 	return action && (m.Reason == "" || m.Reason == e.Reason) && (m.Type == "" || m.Type == e.Type) &&
-		(m.Worker == "" || m.Worker == strconv.FormatInt(e.Worker, 10)) && (m.Execution == 0 || m.Execution == e.Execution)
+		(m.Worker == "" || e.WorkerID != nil && m.Worker == strconv.FormatInt(*e.WorkerID, 10)) &&
+		(m.Execution == 0 || e.Execution != nil && m.Execution == *e.Execution)
 }
 
 // TakePlan is what a take would do. Its bound is fixed: what arrives later stays.
@@ -98,7 +99,10 @@ func (t *Triage) PlanTake(ctx context.Context, order TakeOrder) (*TakePlan, erro
 	if !state.Exists {
 		return nil, fmt.Errorf("%w: %s", ErrQueueMissing, order.Queue)
 	}
-	plan := &TakePlan{TakeOrder: order, Op: uuid.NewString(), Ready: state.Ready, Consumers: state.Consumers, Bound: state.Ready}
+	plan := &TakePlan{
+		TakeOrder: order, Op: uuid.NewString(), Ready: state.Ready, Consumers: state.Consumers,
+		Bound: state.Ready,
+	}
 	if order.First > 0 {
 		plan.Bound = min(plan.Bound, order.First)
 	}
@@ -141,7 +145,7 @@ func (t *Triage) Take(ctx context.Context, plan *TakePlan) (receipt *TakeReceipt
 	if t.wires == nil {
 		return nil, ErrNoBroker
 	}
-	lock, err := t.store.LockSession(ctx, deadletter.LockName(plan.Queue), t.cfg.Source+" "+t.cfg.Actor)
+	lock, err := t.store.LockSession(ctx, deadletter.LockName(plan.Queue), t.holder())
 	if err != nil {
 		return nil, err
 	}
@@ -229,15 +233,16 @@ func (r *take) pace(ctx context.Context) {
 // page writes messages and their counts, and acknowledges them.
 func (r *take) page(ctx context.Context, page []broker.Delivery) error {
 	taking := deadletter.Taking{Queue: r.plan.Queue, By: r.cfg.Actor, Note: r.plan.Note, Op: r.plan.Op}
-	_, err := deadletter.Take(ctx, r.store, page, taking, func(ctx context.Context, tx *store.Tx, taken deadletter.Taken) error {
-		after := *r.receipt
-		after.add(taken, r.plan.Match)
-		if err := r.audit(ctx, tx, &after, nil); err != nil {
-			return err
-		}
-		tx.AfterCommit(func() { *r.receipt = after })
-		return nil
-	})
+	_, err := deadletter.Take(ctx, r.store, page, taking,
+		func(ctx context.Context, tx *store.Tx, taken deadletter.Taken) error {
+			after := *r.receipt
+			after.add(taken, r.plan.Match)
+			if err := r.audit(ctx, tx, &after, nil); err != nil {
+				return err
+			}
+			tx.AfterCommit(func() { *r.receipt = after })
+			return nil
+		})
 	if err != nil {
 		return err
 	}

@@ -265,7 +265,7 @@ func TestTakenLettersAreSentAndPutBack(t *testing.T) {
 	refused, err := m.operator.SendLetters(t.Context(), ids[1:2], message.ExchangeExecutions, message.DispatchKey(8), "")
 	require.NoError(t, err)
 	require.Equal(t, 1, refused.Changed)
-	require.Contains(t, refused.Errors[0], "could start twice")
+	require.ErrorContains(t, refused.Notes[0].Err, "could start twice")
 
 	back, err := m.operator.ReturnLetters(t.Context(), ids, "taken by mistake")
 	require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestAHandOverThatIsOverIsNotPutBack(t *testing.T) {
 	r, err := m.operator.ReturnLetters(t.Context(), m.ids(), "")
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Done)
-	require.Contains(t, r.Errors[0], "hand-over that is over")
+	require.ErrorContains(t, r.Notes[0].Err, "hand-over that is over")
 	m.holds(queue, 1)
 }
 

@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -40,6 +42,8 @@ type Config struct {
 	ReportGrace time.Duration
 	// WithoutStats leaves queue_stats alone.
 	WithoutStats bool
+	// Pace is the time between two steps of a run. Default 50 ms: 20 a second.
+	Pace time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -54,6 +58,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ReportGrace <= 0 {
 		c.ReportGrace = 10 * time.Second
+	}
+	if c.Pace <= 0 {
+		c.Pace = DefaultPace
 	}
 	return c
 }
@@ -74,6 +81,13 @@ type Triage struct {
 // running engine, which takes them within seconds.
 func New(cfg Config, st *store.Store, relay Relay) *Triage {
 	return &Triage{cfg: cfg.withDefaults(), store: st, relay: relay}
+}
+
+// As is the same triage for another operator, such as the one behind a request.
+func (t *Triage) As(actor string) *Triage {
+	other := *t
+	other.cfg.Actor = actor
+	return &other
 }
 
 // Target names what an act is about.
@@ -207,12 +221,78 @@ func (t *Triage) amend(ctx context.Context, queries *store.Queries, id int64, a 
 	return nil
 }
 
+// txFunc runs in a transaction.
+type txFunc = func(ctx context.Context, tx *store.Tx) error
+
+// act is the one transaction of an act, with its audit and its messages. An error that refuses the act comes as
+// it is: what was being done when it was found says nothing more.
+func (t *Triage) act(ctx context.Context, name string, fn txFunc) error {
+	err := t.store.Tx(ctx, name, func(ctx context.Context, tx *store.Tx) error {
+		if err := fn(ctx, tx); err != nil {
+			return err
+		}
+		crashpoint.Reach("triage:before-commit")
+		return nil
+	})
+	if err == nil {
+		crashpoint.Reach("triage:committed")
+	}
+	return plain(err)
+}
+
+// commit is act for what returns a receipt.
+func commit[R any](
+	ctx context.Context, t *Triage, name string, fn func(ctx context.Context, tx *store.Tx) (*R, error),
+) (done *R, err error) {
+	err = t.act(ctx, name, func(ctx context.Context, tx *store.Tx) error {
+		done, err = fn(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// snapshot reads a plan, which changes nothing. Its errors are as those of act.
+func snapshot[P any](
+	ctx context.Context, t *Triage, name string, fn func(ctx context.Context, tx *store.Tx) (*P, error),
+) (planned *P, err error) {
+	err = t.store.ReadTx(ctx, name, func(ctx context.Context, tx *store.Tx) error {
+		planned, err = fn(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return nil, plain(err)
+	}
+	return planned, nil
+}
+
+// plain is an error of a transaction, without what was being done where it is a refusal.
+func plain(err error) error {
+	if typed := refusal(err); typed != nil {
+		return typed
+	}
+	if inner := errors.Unwrap(err); Refused(inner) {
+		return inner
+	}
+	return err
+}
+
 // auditPatience bounds how long an interrupted action is still written down.
 const auditPatience = 5 * time.Second
 
 // ending is the context for what is due also after the caller gave up.
 func ending(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+}
+
+// finish writes down how an act of several pages ended, also after the caller gave up. It returns the error with
+// which the act has failed, or its own.
+func (t *Triage) finish(ctx context.Context, name string, failure error, fn txFunc) error {
+	ctx, cancel := ending(ctx)
+	defer cancel()
+	return cmp.Or(failure, t.store.Tx(ctx, name, fn))
 }
 
 // outcomeOf judges how an action of several pages ended: of what was planned so much was done.
@@ -265,10 +345,6 @@ type progressKey struct{}
 func WithProgress(ctx context.Context, tell func(done, total int64)) context.Context {
 	return context.WithValue(ctx, progressKey{}, tell)
 }
-
-// Progress tells whoever a context was given for, by WithProgress, how far an act
-// of many acts has come.
-func Progress(ctx context.Context, done, total int64) { progress(ctx, int(done), int(total)) }
 
 // progress tells how far an act has come, if anybody wants to know.
 func progress(ctx context.Context, done, total int) {

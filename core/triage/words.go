@@ -61,23 +61,19 @@ func (t *Triage) PlanWord(ctx context.Context, order Order) (*WordPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &WordPlan{Order: order}
-	err = t.store.ReadTx(ctx, "plan a word on queues", func(ctx context.Context, tx *store.Tx) error {
+	return snapshot(ctx, t, "plan a word on queues", func(ctx context.Context, tx *store.Tx) (*WordPlan, error) {
 		target, err := t.target(ctx, tx.Queries, order.Target)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		plan.Group = target.Group
+		planned := &WordPlan{Order: order}
+		planned.Group = target.Group
 		if limit, limited := target.PolicyLimit(); limited {
-			plan.PolicyLimit = &limit
+			planned.PolicyLimit = &limit
 		}
-		plan.Queues, err = admission.Preview(ctx, tx.Queries, target, word)
-		return err
+		planned.Queues, err = admission.Preview(ctx, tx.Queries, target, word)
+		return planned, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return plan, nil
 }
 
 // WordReceipt is what a word has changed.
@@ -105,17 +101,16 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	var receipt *WordReceipt
-	err = t.store.Tx(ctx, string(order.Act)+" queues", func(ctx context.Context, tx *store.Tx) error {
-		receipt = &WordReceipt{Order: order}
+	return commit(ctx, t, string(order.Act)+" queues", func(ctx context.Context, tx *store.Tx) (*WordReceipt, error) {
+		receipt := &WordReceipt{Order: order}
 		target, err := t.target(ctx, tx.Queries, order.Target)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		receipt.Group = target.Group
 		said, err := admission.Say(ctx, tx, target, word)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		receipt.Queues, receipt.WithRoom = said.Queues[:min(len(said.Queues), maxListed)], len(said.Heads)
 		for _, q := range said.Queues {
@@ -137,12 +132,8 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 			a.outcome = outcomeUnchanged
 		}
 		if err := t.nudge(ctx, tx, said.Heads, &receipt.Sent); err != nil {
-			return err
+			return nil, err
 		}
-		return t.record(ctx, tx.Queries, &receipt.Audit, a)
+		return receipt, t.record(ctx, tx.Queries, &receipt.Audit, a)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return receipt, nil
 }

@@ -117,33 +117,32 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 	if order.Act == ForgetWorker {
 		return t.forget(ctx, order)
 	}
-	var receipt *WorkerReceipt
-	err := t.store.Tx(ctx, string(order.Act)+" a worker", func(ctx context.Context, tx *store.Tx) error {
-		now, err := t.worker(ctx, tx, order, true)
-		if err != nil {
-			return err
-		}
-		receipt = &WorkerReceipt{WorkerOrder: order, Before: *now, After: *now, Outcome: outcomeUnchanged}
-		word, says := t.wordOn(now, order)
-		receipt.Says = says
-		if word != nil {
-			if err := t.sayWorker(ctx, tx, now, *word); err != nil {
-				return err
-			}
-			receipt.Changed, receipt.Outcome = true, outcomeDone
-			after, err := t.worker(ctx, tx, order, false)
+	done, err := commit(ctx, t, string(order.Act)+" a worker",
+		func(ctx context.Context, tx *store.Tx) (*WorkerReceipt, error) {
+			now, err := t.worker(ctx, tx, order, true)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			receipt.After = *after
-		}
-		return t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit())
-	})
-	if err != nil {
-		return nil, err
+			receipt := &WorkerReceipt{WorkerOrder: order, Before: *now, After: *now, Outcome: outcomeUnchanged}
+			word, says := t.wordOn(now, order)
+			receipt.Says = says
+			if word != nil {
+				if err := t.sayWorker(ctx, tx, now, *word); err != nil {
+					return nil, err
+				}
+				receipt.Changed, receipt.Outcome = true, outcomeDone
+				after, err := t.worker(ctx, tx, order, false)
+				if err != nil {
+					return nil, err
+				}
+				receipt.After = *after
+			}
+			return receipt, t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit())
+		})
+	if err == nil {
+		t.settle(ctx, done)
 	}
-	t.settle(ctx, receipt)
-	return receipt, nil
+	return done, err
 }
 
 // settle waits for the batches that may still hand something over by what they saw
@@ -203,10 +202,11 @@ func cordonWord(now *WorkerNow, order WorkerOrder, reason string) (*workerWord, 
 	case now.Cordoned && (order.Reason == "" || now.CordonReason == reason):
 		return nil, "is " + state + " already" + now.since()
 	case now.Cordoned:
-		return &workerWord{cordoned: true, draining: now.Draining, reason: reason}, "is " + state + " already: only the reason changes"
+		return &workerWord{cordoned: true, draining: now.Draining, reason: reason},
+			"is " + state + " already: only the reason changes"
 	}
-	return &workerWord{cordoned: true, draining: now.Draining,
-		reason: reason}, "is given nothing new; what it has goes on" + leaves(now)
+	return &workerWord{cordoned: true, draining: now.Draining, reason: reason},
+		"is given nothing new; what it has goes on" + leaves(now)
 }
 
 func drainWord(now *WorkerNow, order WorkerOrder, reason string) (*workerWord, string) {
@@ -286,12 +286,9 @@ func (t *Triage) worker(ctx context.Context, tx *store.Tx, order WorkerOrder, lo
 
 // WorkerNow reads a worker, and what is at it. Of the order only the name counts.
 func (t *Triage) WorkerNow(ctx context.Context, which WorkerOrder) (*WorkerNow, error) {
-	var now *WorkerNow
-	err := t.store.ReadTx(ctx, "look at a worker", func(ctx context.Context, tx *store.Tx) (err error) {
-		now, err = t.worker(ctx, tx, which, false)
-		return err
+	return snapshot(ctx, t, "look at a worker", func(ctx context.Context, tx *store.Tx) (*WorkerNow, error) {
+		return t.worker(ctx, tx, which, false)
 	})
-	return now, err
 }
 
 func (r *WorkerReceipt) audit() audit {

@@ -61,7 +61,7 @@ func (t *Triage) forget(ctx context.Context, order WorkerOrder) (*WorkerReceipt,
 		return nil, ErrNoBroker
 	}
 	receipt := &WorkerReceipt{WorkerOrder: order}
-	err := t.store.Tx(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) error {
+	err := t.act(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) error {
 		now, err := t.worker(ctx, tx, order, true)
 		if err != nil {
 			return err

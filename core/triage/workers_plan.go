@@ -48,26 +48,23 @@ const maxGroups = 200
 
 // PlanWorker reads what an act on a worker would do. Nothing is locked or written.
 func (t *Triage) PlanWorker(ctx context.Context, order WorkerOrder) (*WorkerPlan, error) {
-	plan := &WorkerPlan{WorkerOrder: order, Effects: []string{}, Takers: []Taker{}, Last: []string{}}
-	err := t.store.ReadTx(ctx, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) error {
+	return snapshot(ctx, t, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) (*WorkerPlan, error) {
 		now, err := t.worker(ctx, tx, order, false)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		plan.Now = *now
-		if plan.At, err = tx.ControlNow(ctx); err != nil {
-			return fmt.Errorf("read the clock: %w", err)
+		planned := &WorkerPlan{WorkerOrder: order, Now: *now, Effects: []string{}, Takers: []Taker{}, Last: []string{}}
+		if planned.At, err = tx.ControlNow(ctx); err != nil {
+			return nil, fmt.Errorf("read the clock: %w", err)
 		}
 		if order.Act == CordonWorker || order.Act == DrainWorker {
-			return t.others(ctx, tx, plan)
+			if err := t.others(ctx, tx, planned); err != nil {
+				return nil, err
+			}
 		}
-		return nil
+		planned.foresee(t)
+		return planned, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	plan.foresee(t)
-	return plan, nil
 }
 
 // foresee says what the act would do.
@@ -93,8 +90,8 @@ func (p *WorkerPlan) effects() {
 	add := func(format string, args ...any) { p.Effects = append(p.Effects, fmt.Sprintf(format, args...)) }
 	now := &p.Now
 	if now.Running > 0 && p.Act != UncordonWorker {
-		add("%s.",
-			phrase.Plural(now.Running, "execution runs there and goes on to its end", "executions run there and go on to their ends"))
+		add("%s.", phrase.Plural(now.Running, "execution runs there and goes on to its end",
+			"executions run there and go on to their ends"))
 	}
 	switch {
 	case now.Unstarted == 0 || p.Act == UncordonWorker:

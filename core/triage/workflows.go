@@ -59,19 +59,18 @@ func (t *Triage) ResumeWorkflow(ctx context.Context, execution int64, reason str
 
 func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, reason string) (*WorkflowReceipt, error) {
 	act := map[bool]string{true: "pause", false: "resume"}[paused]
-	var receipt *WorkflowReceipt
-	err := t.store.Tx(ctx, act+" a workflow", func(ctx context.Context, tx *store.Tx) error {
+	return commit(ctx, t, act+" a workflow", func(ctx context.Context, tx *store.Tx) (*WorkflowReceipt, error) {
 		row, err := tx.LockActWorkflow(ctx, execution)
 		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNoWorkflow
+			return nil, ErrNoWorkflow
 		}
 		if err != nil {
-			return fmt.Errorf("lock workflow %d: %w", execution, err)
+			return nil, fmt.Errorf("lock workflow %d: %w", execution, err)
 		}
 		if status := attune.Status(row.Status); status.Terminal() || !row.Open {
-			return &WorkflowEndedError{execution, status}
+			return nil, &WorkflowEndedError{Execution: execution, Status: status}
 		}
-		receipt = &WorkflowReceipt{
+		receipt := &WorkflowReceipt{
 			Execution: execution, Action: row.ActionRef, Paused: row.Paused, PauseReason: row.PauseReason,
 			Running:     row.CurrentTasks,
 			PausedAbove: row.PausedAbove, Reason: reason, Outcome: outcomeUnchanged,
@@ -81,23 +80,19 @@ func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, re
 			n, err := tx.PauseWorkflow(ctx,
 				store.PauseWorkflowParams{ID: row.ID, Paused: paused, Reason: word, WasPaused: row.Paused})
 			if err != nil {
-				return fmt.Errorf("%s workflow %d: %w", act, execution, err)
+				return nil, fmt.Errorf("%s workflow %d: %w", act, execution, err)
 			}
 			if n != 1 {
-				return fmt.Errorf("workflow %d changed meanwhile: the same again is safe", execution)
+				return nil, fmt.Errorf("workflow %d changed meanwhile: the same again is safe", execution)
 			}
 			receipt.Changed, receipt.Outcome = true, outcomeDone
 			receipt.Paused, receipt.PauseReason = paused, word
 		}
 		of := subject{kind: "workflow", id: execution, name: fmt.Sprintf("workflow %d (%s)", execution, row.ActionRef)}
-		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+		return receipt, t.record(ctx, tx.Queries, &receipt.Audit, audit{
 			action: "workflow." + act, of: of, reason: reason, request: receipt, outcome: receipt.Outcome,
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return receipt, nil
 }
 
 // pauseWord is what shall stand as the reason of the pause; it puts into words what

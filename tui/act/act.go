@@ -1,45 +1,20 @@
 // Package act is the vocabulary of acting: what may be done with a row, what an
 // operator asks for, what that would change, and what it has changed.
 //
-// Nothing here acts. A screen says with a Menu what may be done with the row
-// under its cursor and why the rest may not; whoever carries acts out turns an
-// Order into a Plan, which changes nothing, and a confirmed Plan into a Receipt.
-// All texts are plain: they are cleaned and wrapped where they are drawn.
+// Nothing here acts. Each kind of act is declared once: its key, its texts and its
+// command. A screen says with a Menu what may be done with the row under its cursor and
+// why the rest may not; tui/operator turns an Order into a Plan, which changes nothing,
+// and a confirmed Plan is run into a Receipt. All texts are plain: they are cleaned and
+// wrapped where they are drawn.
 package act
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
-)
-
-// Kind names an act. The names are those of the audit.
-type Kind string
-
-// The kinds of acts.
-const (
-	CancelExecution   Kind = "execution.cancel"
-	CancelTree        Kind = "execution.cancel-tree"
-	RetryExecution    Kind = "execution.retry"
-	PauseQueue        Kind = "queue.pause"
-	ResumeQueue       Kind = "queue.resume"
-	LimitQueue        Kind = "queue.limit"
-	ResetQueue        Kind = "queue.reset"
-	ClearQueue        Kind = "queue.clear"
-	RepairQueue       Kind = "queue.repair"
-	CordonWorker      Kind = "worker.cordon"
-	UncordonWorker    Kind = "worker.uncordon"
-	DrainWorker       Kind = "worker.drain"
-	ForgetWorker      Kind = "worker.forget"
-	RequeueLetter     Kind = "dead_letter.requeue"
-	DiscardLetter     Kind = "dead_letter.discard"
-	DiscardAllLetters Kind = "dead_letter.discard-all"
-	SendLetters       Kind = "dead_letter.send"
-	UndoLetters       Kind = "dead_letter.undo"
-	ReturnLetters     Kind = "dead_letter.return"
-	TakeLetters       Kind = "dead_letter.take"
-	PurgeBroker       Kind = "dead_letter.purge-broker"
 )
 
 // Target is what an act is about.
@@ -110,6 +85,23 @@ type Order struct {
 	Targets []Target
 }
 
+// All are the rows that were marked, or else the target alone.
+func (o *Order) All() []Target {
+	if len(o.Targets) > 0 {
+		return o.Targets
+	}
+	return []Target{o.Target}
+}
+
+// IDs are those of All.
+func (o *Order) IDs() []int64 {
+	ids := make([]int64, len(o.All()))
+	for i, t := range o.All() {
+		ids[i] = t.ID
+	}
+	return ids
+}
+
 // Tone is how a line is meant.
 type Tone int
 
@@ -128,13 +120,21 @@ type Line struct {
 	Text string
 }
 
+// Lines are the lines of a plan or of a receipt.
+type Lines []Line
+
+// Say adds a line.
+func (l *Lines) Say(tone Tone, format string, args ...any) {
+	*l = append(*l, Line{Tone: tone, Text: fmt.Sprintf(format, args...)})
+}
+
 // Plan says what an order would change. It has changed nothing.
 type Plan struct {
 	Order Order
 	// Title names the act and its target in a line.
 	Title string
 	// Lines say what would change, how much, and what cannot be taken back.
-	Lines []Line
+	Lines Lines
 	// Word has to be typed before the plan can be run; empty asks for a key only.
 	Word string
 	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
@@ -142,16 +142,20 @@ type Plan struct {
 	// Letters are the dead letters that the plan is about, also those it leaves as they are.
 	// An export of the plan has each of them in full.
 	Letters []int64
-	// Handle is what whoever made the plan needs to run it.
-	Handle any
+	// Run carries the plan out; nil where there is nothing to run. With an error the receipt, if there is one,
+	// says what had been done by then.
+	Run Run
 }
+
+// Run carries out a plan for a reason.
+type Run func(ctx context.Context, reason string) (*Receipt, error)
 
 // Receipt says what an act has changed.
 type Receipt struct {
 	// Text is what happened, in a sentence.
 	Text string
 	// Lines are the details.
-	Lines []Line
+	Lines Lines
 	// Next is what to do or to expect now; empty when there is nothing.
 	Next string
 	// Audits are the rows of operator_audit that record it.
@@ -230,3 +234,17 @@ const (
 	// RunTimeout ends an act that does not end by itself.
 	RunTimeout = 15 * time.Minute
 )
+
+// InvalidError says what is wrong with what was written into a form. What concerns no
+// field has no name.
+type InvalidError struct {
+	Problems map[string]string
+}
+
+// Error says that something is wrong.
+func (e *InvalidError) Error() string {
+	if text := e.Problems[""]; text != "" {
+		return text
+	}
+	return "what was written does not fit"
+}

@@ -8,7 +8,12 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/explain"
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/triage"
 )
 
 // Names of form fields.
@@ -22,37 +27,61 @@ const (
 	FieldKey       = "key"
 	FieldQueue     = "queue"
 	FieldFirst     = "first"
+	// FieldAs is the login in whose name an answer is given.
+	FieldAs = "as"
+	// FieldAnswer stands before the name of each value of an answer.
+	FieldAnswer = "answer."
 )
+
+// item is the line of a menu for an act; not says why it does not apply now.
+func item(kind Kind, not string, fields ...Field) Item {
+	of := kinds[kind]
+	return Item{Kind: kind, Key: of.key, Label: of.label, Help: of.help, Not: not, Fields: fields}
+}
+
+// touching names all that an act touches, where that is more than the target.
+func (i Item) touching(what string) Item {
+	i.Touches = what
+	return i
+}
+
+// Not is why an act does not apply now; empty if it does.
+func (m *Menu) Not(kind Kind) string {
+	for _, item := range m.Items {
+		if item.Kind == kind {
+			return item.Not
+		}
+	}
+	return "it is not in the menu"
+}
+
+// endings say why an act does not apply to what has ended, and to what has not.
+func endings(status string) (ended, running string) {
+	if attune.Status(status).Terminal() {
+		return "it has ended: " + status, ""
+	}
+	return "", "it has not ended: " + status
+}
 
 // ForExecution is what may be done with an execution.
 func ForExecution(x *monitor.Execution) Menu {
-	status := attune.Status(x.Status)
-	ended := ""
-	if status.Terminal() {
-		ended = "it has ended: " + x.Status
-	}
-	running := ""
-	if !status.Terminal() {
-		running = "it has not ended: " + x.Status
-	}
-	cancel := ended
-	if status == attune.StatusCanceling {
+	cancel, retry := endings(x.Status)
+	if attune.Status(x.Status) == attune.StatusCanceling {
 		cancel = "its worker was asked to stop it already"
 	}
 	return Menu{
-		Target: Target{Name: "execution " + strconv.FormatInt(x.ID, 10) + " " + x.ActionRef, Ref: x.ActionRef, ID: x.ID, Action: x.ActionRef},
-		Items: []Item{
-			{Kind: RetryExecution, Key: "r", Label: "retry", Help: "repeat it as a new execution", Not: running},
-			{Kind: CancelExecution, Key: "c", Label: "cancel", Help: "end it, or ask its worker to stop it", Not: cancel},
-			// Of an execution that has ended, what it has started may still run.
-			{Kind: CancelTree, Key: "t", Label: "cancel tree", Help: "and everything that it has started"},
+		Target: Target{
+			Name: "execution " + strconv.FormatInt(x.ID, 10) + " " + x.ActionRef, Ref: x.ActionRef,
+			ID: x.ID, Action: x.ActionRef,
 		},
+		// Of an execution that has ended, what it has started may still run.
+		Items: []Item{item(RetryExecution, retry), item(CancelExecution, cancel), item(CancelTree, "")},
 	}
 }
 
 // ForQueue is what may be done with a queue.
 func ForQueue(q *monitor.Queue) Menu {
-	var pause, resume, reset, empty string
+	var pause, resume, reset, empty, limit string
 	if q.Paused {
 		pause = "it is paused"
 	} else {
@@ -64,9 +93,12 @@ func ForQueue(q *monitor.Queue) Menu {
 	if q.Queued == 0 {
 		empty = "nobody waits in it"
 	}
-	limit := ""
 	if q.Limit != nil {
 		limit = strconv.FormatInt(*q.Limit, 10)
+	}
+	hint := "a number, 1 or more"
+	if from := q.LimitFrom; from.Threshold != nil {
+		hint += "; the policy " + from.Policy + " says " + strconv.FormatInt(*from.Threshold, 10)
 	}
 	name := q.ActionRef
 	if q.Group != "" {
@@ -75,31 +107,18 @@ func ForQueue(q *monitor.Queue) Menu {
 	return Menu{
 		Target: Target{Name: "queue " + name, Ref: name, ID: q.ID, Action: q.ActionRef, Group: q.Group},
 		Items: []Item{
-			{Kind: PauseQueue, Key: "p", Label: "pause", Help: "admit nothing until it is resumed", Not: pause},
-			{Kind: ResumeQueue, Key: "u", Label: "resume", Help: "admit again, in the same order", Not: resume},
-			{Kind: LimitQueue, Key: "l", Label: "limit", Help: "another limit than the policy's", Fields: []Field{
-				{Name: FieldLimit, Label: "at most at once", Value: limit, Hint: limitHint(q), Check: checkLimit, Number: true},
-			}},
-			{Kind: ResetQueue, Key: "o", Label: "reset limit", Help: "the policy's limit again", Not: reset},
-			{
-				Kind: RepairQueue, Key: "f", Label: "repair", Help: "recount slots and fix wrong counters",
-				Touches: "all queues of " + q.ActionRef,
-			},
-			{
-				Kind: ClearQueue, Key: "c", Label: "clear", Help: "cancel its waiting executions", Touches: "the waiting executions of queue " + name, Not: empty,
-				Fields: []Field{{Name: FieldOlderThan, Label: "waiting longer than", Hint: "such as 10m or 2h; empty: all", Check: checkOlderThan}},
-			},
+			item(PauseQueue, pause), item(ResumeQueue, resume),
+			item(LimitQueue, "", Field{
+				Name: FieldLimit, Label: "at most at once", Value: limit, Hint: hint, Check: checkLimit, Number: true,
+			}),
+			item(ResetQueue, reset),
+			item(RepairQueue, "").touching("all queues of " + q.ActionRef),
+			item(ClearQueue, empty, Field{
+				Name: FieldOlderThan, Label: "waiting longer than", Hint: "such as 10m or 2h; empty: all",
+				Check: checkOlderThan,
+			}).touching("the waiting executions of queue " + name),
 		},
 	}
-}
-
-// limitHint says what may be written as a limit, and what the policy says.
-func limitHint(q *monitor.Queue) string {
-	const hint = "a number, 1 or more"
-	if q.LimitFrom.Threshold == nil {
-		return hint
-	}
-	return hint + "; the policy " + q.LimitFrom.Policy + " says " + strconv.FormatInt(*q.LimitFrom.Threshold, 10)
 }
 
 // ForWorker is what may be done with a worker. now is the database's time.
@@ -124,12 +143,204 @@ func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu 
 	return Menu{
 		Target: Target{Name: "worker " + w.Name, Ref: w.Name, ID: w.ID},
 		Items: []Item{
-			{Kind: CordonWorker, Key: "c", Label: "cordon", Help: "give it nothing new", Not: cordon},
-			{Kind: UncordonWorker, Key: "u", Label: "uncordon", Help: "give it work again", Not: uncordon},
-			{Kind: DrainWorker, Key: "d", Label: "drain", Help: "give it nothing new, let it end what it runs", Not: drain},
-			{Kind: ForgetWorker, Key: "f", Label: "forget", Help: "remove the row of a worker that is gone", Not: forget},
+			item(CordonWorker, cordon), item(UncordonWorker, uncordon), item(DrainWorker, drain),
+			item(ForgetWorker, forget),
 		},
 	}
+}
+
+// ForWorkflow is what may be done with a workflow.
+func ForWorkflow(w *monitor.Workflow) Menu {
+	over, running := endings(w.Status)
+	pause, resume := over, over
+	switch {
+	case over != "":
+	case w.Paused:
+		pause = "it is paused already"
+	case w.PausedAbove != 0:
+		resume = "it is paused with workflow " + strconv.FormatInt(w.PausedAbove, 10) +
+			" above it, and goes on with that"
+	default:
+		resume = "it is not paused"
+	}
+	return Menu{
+		Target: Target{Name: "workflow " + strconv.FormatInt(w.Execution, 10) + " " + w.ActionRef, ID: w.Execution},
+		Items: []Item{
+			item(PauseWorkflow, pause), item(ResumeWorkflow, resume), item(RetryWorkflow, running),
+			item(CancelWorkflow, over),
+			item(CancelTree, ""),
+		},
+	}
+}
+
+// ForTask is what may be done with one child of a workflow.
+func ForTask(t *monitor.WorkflowTask, c *monitor.WorkflowChild) Menu {
+	menu := ForExecution(&monitor.Execution{ID: c.Execution, ActionRef: c.ActionRef, Status: c.Status})
+	menu.Target.Name = "task " + explain.ChildName(t, c) + ", execution " + strconv.FormatInt(c.Execution, 10)
+	menu.Items[0].Kind = RetryTask
+	return menu
+}
+
+// ForInquiry is what may be done with a question. The form is what its answer has to
+// look like.
+func ForInquiry(d *monitor.InquiryDetail, form *inquiry.AnswerForm) Menu {
+	answer := item(AnswerInquiry, "")
+	answer.About = d.Prompt
+	switch d.Status {
+	case monitor.InquiryPending:
+	case monitor.InquiryResponded:
+		answer.Not = "it was answered already"
+		if d.Responder != "" {
+			answer.Not += " by " + d.Responder
+		}
+	default:
+		answer.Not = "it is over: " + d.Status
+	}
+	for _, f := range form.Fields {
+		hint := f.Words
+		if f.Required {
+			hint += "; required"
+		}
+		if f.About != "" {
+			hint += ": " + f.About
+		}
+		answer.Fields = append(answer.Fields, Field{
+			Name: FieldAnswer + f.Name, Label: f.Name, Value: f.Default, Hint: hint, Check: f.Check, Secret: f.Secret,
+			Choices: f.Choices, Optional: !f.Required, Long: true,
+		})
+	}
+	if d.AssignedTo != nil {
+		answer.Fields = append(answer.Fields, Field{
+			Name: FieldAs, Label: "in the name of", Value: d.Assignee, Hint: "the login of the one it is assigned to",
+		})
+	}
+	return Menu{Target: Target{Name: "inquiry " + strconv.FormatInt(d.ID, 10), ID: d.ID}, Items: []Item{answer}}
+}
+
+// ForLetter is what may be done with a dead letter. Whether it can be requeued is known
+// when it is planned. depth is how many messages lie in the broker's queue.
+func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
+	var decided, open, taken string
+	if l.TakenFrom == "" {
+		taken = "no operator took it from a queue"
+	}
+	if !l.Open() {
+		decided = "it is decided: " + l.Decision
+		taken = decided
+	}
+	if l.Decision != deadletter.Discarded && l.Decision != deadletter.Purged {
+		open = "it was not discarded"
+	}
+	menu := ForNoLetter(depth)
+	menu.Target = Target{Name: "dead letter " + strconv.FormatInt(l.ID, 10), ID: l.ID}
+	menu.Items = append([]Item{
+		item(RequeueLetter, ""), item(DiscardLetter, decided), item(SendLetters, decided, sendFields()...),
+		item(UndoLetters, open),
+		item(ReturnLetters, taken),
+		item(DiscardAllLetters, "",
+			Field{Name: FieldReason, Label: "died because", Value: l.Reason, Hint: "expired, rejected …; empty: any"},
+			Field{Name: FieldAction, Label: "action", Hint: "a star stands for anything; empty: any"},
+			Field{Name: FieldWorker, Label: "worker", Hint: "its id or name; empty: any"},
+			Field{
+				Name: FieldOlderThan, Label: "older than", Hint: "such as 10m or 2h; empty: any",
+				Check: checkOlderThan,
+			},
+		).touching("waiting dead letters that match"),
+	}, menu.Items...)
+	return menu
+}
+
+// ForNoLetter is what may be done with the broker's queue of dead letters, in which so
+// many messages lie.
+func ForNoLetter(depth int64) Menu {
+	few, queue := "", Target{Name: monitor.DeadLetterQueue}
+	if depth <= triage.PurgeOffered {
+		few = fmt.Sprintf("only above %d messages; S takes them", triage.PurgeOffered)
+	}
+	take := item(TakeLetters, "",
+		Field{
+			Name: FieldQueue, Label: "from the queue", Value: monitor.DeadLetterQueue,
+			Hint:  "or another, such as worker.7.executions",
+			Check: checkGiven,
+		},
+		Field{Name: FieldFirst, Label: "the first", Hint: "how many; empty: all that lie there now", Check: checkFirst})
+	purge := item(PurgeBroker, few).touching("all messages of " + queue.Name)
+	take.Target, purge.Target = queue, queue
+	return Menu{Target: queue, Items: []Item{take, purge}}
+}
+
+func sendFields() []Field {
+	return []Field{
+		{Name: FieldExchange, Label: "exchange", Hint: "empty: straight to a queue"},
+		{Name: FieldKey, Label: "key or queue", Hint: "the routing key, or the queue's name", Check: checkGiven},
+	}
+}
+
+// MaxTargets is how many rows one plan takes at most.
+const MaxTargets = 5_000
+
+// marked is what may be done with marked rows together. Which of them it applies to is
+// known when it is planned.
+func marked(targets []Target, what string, acts ...Kind) Menu {
+	menu := Menu{
+		Target:  Target{Name: fmt.Sprintf("%d marked %s", len(targets), phrase.Nouns(len(targets), what))},
+		Targets: targets,
+	}
+	for _, kind := range acts {
+		one := item(kind, "")
+		one.Help = kinds[kind].many
+		menu.Items = append(menu.Items, one)
+	}
+	return menu
+}
+
+// ForMarkedExecutions is what may be done with executions that are marked.
+func ForMarkedExecutions(targets []Target) Menu {
+	return marked(targets, "execution", RetryExecution, CancelExecution)
+}
+
+// ForMarkedQueues is what may be done with queues that are marked.
+func ForMarkedQueues(targets []Target) Menu { return marked(targets, "queue", PauseQueue, ResumeQueue) }
+
+// ForMarkedWorkers is what may be done with workers that are marked.
+func ForMarkedWorkers(targets []Target) Menu {
+	return marked(targets, "worker", CordonWorker, UncordonWorker, DrainWorker)
+}
+
+// ForMarkedWorkflows is what may be done with workflows that are marked.
+func ForMarkedWorkflows(targets []Target) Menu {
+	return marked(targets, "workflow", PauseWorkflow, ResumeWorkflow, RetryWorkflow, CancelWorkflow)
+}
+
+// ForMarkedInquiries is what may be done with questions that are marked: to give all
+// of them the answer whose form is that of one of them.
+func ForMarkedInquiries(targets []Target, one Menu) Menu {
+	menu := marked(targets, "inquiry", AnswerInquiry)
+	answer := one.Items[0]
+	answer.Label, answer.Help = "answer all alike", menu.Items[0].Help
+	menu.Items[0] = answer
+	return menu
+}
+
+// ForMarkedLetters is what may be done with dead letters that are marked.
+func ForMarkedLetters(targets []Target) Menu {
+	menu := marked(targets, "dead letter", RequeueLetter, DiscardLetter, SendLetters, UndoLetters, ReturnLetters)
+	menu.Items[2].Fields = sendFields()
+	return menu
+}
+
+func checkGiven(value string) error {
+	if strings.TrimSpace(value) == "" {
+		return errors.New("it is missing")
+	}
+	return nil
+}
+
+func checkFirst(value string) error {
+	if strings.TrimSpace(value) == "" {
+		return nil
+	}
+	return checkLimit(value)
 }
 
 func checkLimit(value string) error {

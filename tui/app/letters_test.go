@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -30,7 +31,7 @@ func sampleLetters() []monitor.LedgerEntry {
 	list[0].Exchange, list[0].RoutingKey = "attune.events", "event.created"
 	for i := range list {
 		e := &list[i]
-		facts := monitor.LetterFacts{Entry: e}
+		facts := deadletter.Facts{Entry: e}
 		if e.Execution != nil {
 			e.Exchange, e.RoutingKey, e.MaxTries = "attune.executions", "execution.dispatch.worker.7", ptr(3)
 			facts.Execution = &monitor.LetterExecution{ID: *e.Execution, Status: e.StatusNow, ActionRef: e.ActionRef, Attempt: 1, WorkerID: ptr(7), Updated: *ago(22 * time.Minute)}
@@ -38,7 +39,7 @@ func sampleLetters() []monitor.LedgerEntry {
 		if e.Type == "-" {
 			facts.Unreadable = "not JSON"
 		}
-		e.Verdict = monitor.Verdict(facts)
+		e.Verdict = deadletter.Judge(facts)
 	}
 	return list
 }

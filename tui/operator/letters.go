@@ -1,21 +1,37 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
 )
 
-// letterPlan begins the plan of an act on one dead letter with what it is about.
-func (o *Operator) letterPlan(ctx context.Context, verb string, id int64) (*act.Plan, *monitor.LedgerDetail, error) {
-	letter, err := o.reader.Letter(ctx, id)
+func letters(n int) string { return phrase.Plural(n, "dead letter", "dead letters") }
+
+// ofLetters is the order for an act on dead letters by their ids.
+func ofLetters(kind act.Kind, ids ...int64) *act.Order {
+	order := &act.Order{Kind: kind, Target: act.Target{Name: letters(len(ids))}}
+	for _, id := range ids {
+		order.Targets = append(order.Targets, act.Target{ID: id})
+	}
+	return order
+}
+
+// letter begins the plan of an act on one dead letter with what it is about.
+func (o *Operator) letter(ctx context.Context, order act.Order, plan *act.Plan) (*monitor.LedgerDetail, error) {
+	letter, err := o.reader.Letter(ctx, order.Target.ID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	about := letter.What + ", " + letter.Reason
 	if letter.Queue != "" {
@@ -30,126 +46,344 @@ func (o *Operator) letterPlan(ctx context.Context, verb string, id int64) (*act.
 			about += " (" + letter.StatusNow + " now)"
 		}
 	}
-	plan := &act.Plan{Title: verb + " dead letter " + strconv.FormatInt(id, 10), Lines: []act.Line{line(act.Plain, "%s", sentence(about))}}
-	return plan, letter, nil
+	plan.Letters = order.IDs()
+	plan.Lines.Say(act.Plain, "%s", sentence(about))
+	return letter, nil
+}
+
+// wanted begins the plan of an act on those of the chosen dead letters that are
+// wanted. Their ids are in the order in which their executions were requested, so that
+// first in stays first out in every queue; letters of none come after, as they died.
+func (o *Operator) wanted(
+	ctx context.Context, order act.Order, plan *act.Plan, keep func(*monitor.LedgerEntry) bool,
+) (ids []int64, err error) {
+	found, err := o.reader.Letters(ctx, order.IDs())
+	if err != nil {
+		return nil, err
+	}
+	execution := func(e *monitor.LedgerEntry) int64 {
+		if e.Execution == nil {
+			return math.MaxInt64
+		}
+		return *e.Execution
+	}
+	slices.SortFunc(found, func(a, b monitor.LedgerEntry) int {
+		return cmp.Or(cmp.Compare(execution(&a), execution(&b)), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range found {
+		if keep(&found[i]) {
+			ids = append(ids, found[i].ID)
+		}
+	}
+	verb := order.Kind.Verb()
+	plan.Title, plan.Letters = capital(verb)+" "+letters(len(ids)), order.IDs()
+	plan.Word = wordFor(len(ids), "%s %d", verb, len(ids))
+	return ids, nil
+}
+
+// runs makes the run of a plan for many dead letters.
+func (o *Operator) runs(
+	kind act.Kind, do func(ctx context.Context, reason string) (*triage.RunReceipt, error),
+) act.Run {
+	return does(do, func(r *triage.RunReceipt) *act.Receipt {
+		receipt := o.runReceipt(r)
+		receipt.Text = capital(kind.Verb()) + ": " + receipt.Text
+		return receipt
+	})
 }
 
 // planRequeue plans to try again what a letter was about.
-func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planRequeue(ctx context.Context, order act.Order, plan *act.Plan) error {
 	if len(order.Targets) > 0 {
-		return o.planRequeueMany(ctx, order)
+		return o.planRequeueMany(ctx, order, plan)
 	}
-	plan, letter, err := o.letterPlan(ctx, "Requeue", order.Target.ID)
+	letter, err := o.letter(ctx, order, plan)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	verdict := letter.Verdict
 	if verdict.Requeue == monitor.RequeueRefused {
-		plan.Nothing = verdict.Why
-		return plan, nil
+		return nothing(verdict.Why)
 	}
-	advised := verdict.Advice == monitor.AdviseRequeue
-	if advised {
-		plan.Lines = append(plan.Lines, line(act.Plain, "%s", sentence(verdict.Why)))
+	requeue := o.triage.RequeueIfUseful
+	if verdict.Advice == monitor.AdviseRequeue {
+		plan.Lines.Say(act.Plain, "%s", sentence(verdict.Why))
 	} else {
-		plan.Lines = append(plan.Lines, line(act.Warn, "%s", sentence(verdict.Why)), line(act.Warn, "Better: %s.", verdict.Advice))
+		plan.Lines.Say(act.Warn, "%s", sentence(verdict.Why))
+		plan.Lines.Say(act.Warn, "Better: %s.", verdict.Advice)
 		plan.Word = "anyway"
+		requeue = o.triage.Requeue // it is confirmed that it is not advised
 	}
 	if verdict.Requeue == monitor.RequeueSends {
-		plan.Lines = append(plan.Lines, line(act.Note, "The message may arrive twice if somebody has sent it already; it cannot be lost."))
+		plan.Lines.Say(act.Note, "The message may arrive twice if somebody has sent it already; it cannot be lost.")
 	} else {
-		plan.Lines = append(plan.Lines, line(act.Note, "The hand-over itself is never sent again, since that could start the execution twice."))
+		plan.Lines.Say(act.Note,
+			"The hand-over itself is never sent again, since that could start the execution twice.")
 	}
-	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
-		requeue := o.triage.RequeueIfUseful
-		if !advised {
-			requeue = o.triage.Requeue // it was confirmed that it is not advised
-		}
-		r, err := requeue(ctx, order.Target.ID, reason)
-		if err != nil {
-			return nil, err
-		}
-		receipt := &act.Receipt{Audits: audits(r.Audit)}
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.RequeueReceipt, error) {
+		return requeue(ctx, order.Target.ID, reason)
+	}, func(r *triage.RequeueReceipt) *act.Receipt {
 		if r.Repeated != nil {
-			receipt.Text = fmt.Sprintf("Execution %d repeats %d as attempt %d.", r.Repeated.Execution, r.Repeated.Failed, r.Repeated.Attempt)
-			receipt.Next = "3, then enter shows how it goes"
-			return receipt, nil
+			return &act.Receipt{
+				Text: repeated(r.Repeated), Next: "3, then enter shows how it goes", Audits: audits(r.Audit),
+			}
 		}
-		receipt.Text = fmt.Sprintf("It is sent again to %s with the key %s.", r.Exchange, r.RoutingKey)
-		receipt.Next = delivered(r.Sent)
-		return receipt, nil
+		return &act.Receipt{
+			Text: fmt.Sprintf("It is sent again to %s with the key %s.", r.Exchange, r.RoutingKey),
+			Next: delivered(r.Sent), Audits: audits(r.Audit),
+		}
 	})
-	return plan, nil
+	return nil
 }
 
-// planDiscard plans to do nothing about a letter.
-func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan, error) {
-	if len(order.Targets) > 0 {
-		return o.planDiscardMany(ctx, order)
-	}
-	plan, letter, err := o.letterPlan(ctx, "Discard", order.Target.ID)
+// insteadOf says by the advice about dead letters why they are not requeued, and what to
+// do instead.
+var insteadOf = []struct{ advice, why string }{
+	{monitor.AdviseDiscard, "what they asked for is over; discard them"},
+	{monitor.AdviseExport, "they are unreadable; export them, then discard them"},
+	{monitor.AdviseRetry, "their executions have been repeated; retry the newest"},
+	{monitor.AdviseWait, "the engine is about to decide; wait"},
+	{monitor.AdviseNothing, "they are decided"},
+}
+
+// planRequeueMany plans to requeue letters of the ledger that were marked, by the
+// verdict that the list shows.
+func (o *Operator) planRequeueMany(ctx context.Context, order act.Order, plan *act.Plan) error {
+	by, found := map[string]int{}, 0
+	ids, err := o.wanted(ctx, order, plan, func(l *monitor.LedgerEntry) bool {
+		found++
+		by[l.Verdict.Advice]++
+		return l.Verdict.Advice == monitor.AdviseRequeue
+	})
 	if err != nil {
-		return nil, err
+		return err
+	}
+	plan.Lines.Say(act.Plain, "%d marked: %d will be requeued", len(order.Targets), len(ids))
+	for _, instead := range insteadOf {
+		if n := by[instead.advice]; n > 0 {
+			plan.Lines.Say(act.Note, "  %d cannot usefully be requeued: %s", n, instead.why)
+		}
+	}
+	if gone := len(order.Targets) - found; gone > 0 {
+		plan.Lines.Say(act.Note, "  %d are not in the ledger any more", gone)
+	}
+	if len(ids) == 0 {
+		plan.Title = "Requeue marked dead letters"
+		return nothing(fmt.Sprintf("none of the %d can usefully be requeued", len(order.Targets)))
+	}
+	plan.Lines.Say(act.Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues")
+	plan.Lines.Say(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1)
+	plan.Lines.Say(act.Note,
+		"safety   each is one transaction with its audit; hand-overs are repeated as new executions")
+	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.RequeueMany(ctx, ids, nil, reason)
+	})
+	return nil
+}
+
+// planDiscard plans to do nothing about a letter, or about those that were marked.
+func (o *Operator) planDiscard(ctx context.Context, order act.Order, plan *act.Plan) error {
+	if marked := len(order.Targets); marked > 0 {
+		planned, err := o.triage.PlanDiscardOf(ctx, order.IDs())
+		if err != nil {
+			return err
+		}
+		o.discards(plan, planned)
+		plan.Letters = order.IDs()
+		plan.Lines.Say(act.Plain, "%d marked: %d wait, %d are decided already", marked, planned.Letters,
+			marked-planned.Letters)
+		if planned.Letters == 0 {
+			return nothing("none of them waits")
+		}
+		plan.Lines.Say(act.Note, "Nothing is done about them. The ledger keeps everything, and u has them wait again.")
+		return nil
+	}
+	letter, err := o.letter(ctx, order, plan)
+	if err != nil {
+		return err
 	}
 	if !letter.Open() {
-		plan.Nothing = "it is decided: " + letter.Decision
-		return plan, nil
+		return nothing("it is decided: " + letter.Decision)
 	}
-	plan.Lines = append(plan.Lines, line(act.Plain, "Nothing is done about it. The ledger keeps everything."))
+	plan.Lines.Say(act.Plain, "Nothing is done about it. The ledger keeps everything.")
 	if letter.Verdict.Advice != monitor.AdviseDiscard {
-		plan.Lines = append(plan.Lines, line(act.Warn, "Better: %s, since %s.", letter.Verdict.Advice, letter.Verdict.Why))
+		plan.Lines.Say(act.Warn, "Better: %s, since %s.", letter.Verdict.Advice, letter.Verdict.Why)
 	}
-	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
-		r, err := o.triage.Discard(ctx, order.Target.ID, reason)
-		if err != nil {
-			return nil, err
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.DiscardReceipt, error) {
+		return o.triage.Discard(ctx, order.Target.ID, reason)
+	}, func(r *triage.DiscardReceipt) *act.Receipt {
+		return &act.Receipt{
+			Text:   fmt.Sprintf("Dead letter %d is discarded; the ledger keeps it.", r.Letter),
+			Audits: audits(r.Audit), Undo: ofLetters(act.UndoLetters, r.Letter),
 		}
-		return &act.Receipt{Text: fmt.Sprintf("Dead letter %d is discarded; the ledger keeps it.", r.Letter), Audits: audits(r.Audit), Undo: reopens(r.Letter)}, nil
 	})
-	return plan, nil
+	return nil
+}
+
+// discards begins the plan of discarding many, with what runs it.
+func (o *Operator) discards(plan *act.Plan, planned *triage.DiscardPlan) {
+	plan.Title, plan.Letters = "Discard "+letters(planned.Letters), planned.IDs()
+	plan.Word = wordFor(planned.Letters, "discard %d", planned.Letters)
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.DiscardManyReceipt, error) {
+		planned.Note = reason
+		return o.triage.DiscardMany(ctx, planned)
+	}, func(r *triage.DiscardManyReceipt) *act.Receipt {
+		receipt := &act.Receipt{
+			Text: outcome(r.Discarded, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"},
+				other{r.Left, "still wait"}),
+			Partly: r.Left > 0, Audits: audits(r.Audit),
+		}
+		if r.Discarded > 0 {
+			receipt.Undo, receipt.Next = ofLetters(act.UndoLetters, planned.IDs()...), "u undoes it"
+		}
+		if planned.More || r.Left > 0 {
+			receipt.Next = "the same again goes on"
+		}
+		return receipt
+	})
 }
 
 // planDiscardAll plans to discard all letters that wait and match.
-func (o *Operator) planDiscardAll(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (o *Operator) planDiscardAll(ctx context.Context, order act.Order, plan *act.Plan) error {
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	value := func(name string) string { return strings.TrimSpace(order.Values[name]) }
 	planned, err := o.triage.PlanDiscard(ctx, triage.DiscardOrder{
 		Reason: value(act.FieldReason), Action: value(act.FieldAction), Worker: value(act.FieldWorker), MinAge: age,
 	})
 	if err != nil {
+		return err
+	}
+	o.discards(plan, planned)
+	if planned.Letters == 0 {
+		return nothing("none that waits matches")
+	}
+	plan.Lines.Say(act.Plain, "%s that wait now and match, %d to %d:",
+		phrase.Plural(planned.Letters, "letter", "letters"), planned.First, planned.Last)
+	sayFirst(&plan.Lines, planned.Groups, "  … and %d more kinds", func(g triage.DiscardGroup) act.Line {
+		return line(act.Plain, "  %d  %s  %s, the oldest of %s", g.Count, g.Reason, g.Type,
+			g.Oldest.UTC().Format("2006-01-02 15:04Z"))
+	})
+	if planned.More {
+		plan.Lines.Say(act.Note, "More match than one act takes: these are the oldest.")
+	}
+	plan.Lines.Say(act.Note, "What comes later is not touched.")
+	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Say(act.Danger, "Nothing is done about them. The ledger keeps everything, but they no longer wait.")
+	return nil
+}
+
+// planUndo plans to take back what a discard did.
+func (o *Operator) planUndo(ctx context.Context, order act.Order, plan *act.Plan) error {
+	ids, err := o.wanted(ctx, order, plan, func(l *monitor.LedgerEntry) bool {
+		return l.Decision == deadletter.Discarded || l.Decision == deadletter.Purged
+	})
+	if err != nil {
+		return err
+	}
+	plan.Lines.Say(act.Plain, "%s open again; the history is kept.",
+		phrase.Plural(len(ids), "dead letter is", "dead letters are"))
+	if len(ids) == 0 {
+		return nothing("none of them was discarded")
+	}
+	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.Reopen(ctx, ids, reason)
+	})
+	return nil
+}
+
+// open begins the plan of an act on dead letters that wait.
+func (o *Operator) open(ctx context.Context, order act.Order, plan *act.Plan) (ids []int64, err error) {
+	if ids, err = o.wanted(ctx, order, plan, (*monitor.LedgerEntry).Open); err != nil {
 		return nil, err
 	}
-	plan := &act.Plan{Title: "Discard " + counted(planned.Letters, "dead letter", "dead letters"), Letters: planned.IDs()}
-	if planned.Letters == 0 {
-		plan.Nothing = "none that waits matches"
-		return plan, nil
+	chosen := len(order.All())
+	plan.Lines.Say(act.Plain, "%d chosen: %d wait, %d are decided or gone", chosen, len(ids), chosen-len(ids))
+	if len(ids) == 0 {
+		return nil, nothing("none of them waits")
 	}
-	plan.Lines = append(plan.Lines, line(act.Plain, "%s that wait now and match, %d to %d:",
-		counted(planned.Letters, "letter", "letters"), planned.First, planned.Last))
-	for i, group := range planned.Groups {
-		if i == maxNamed {
-			plan.Lines = append(plan.Lines, line(act.Note, "  … and %d more kinds", len(planned.Groups)-i))
-			break
-		}
-		plan.Lines = append(plan.Lines, line(act.Plain, "  %d  %s  %s, the oldest of %s", group.Count, group.Reason, group.Type,
-			group.Oldest.UTC().Format("2006-01-02 15:04Z")))
+	return ids, nil
+}
+
+// planSend plans to send the messages of dead letters elsewhere.
+func (o *Operator) planSend(ctx context.Context, order act.Order, plan *act.Plan) error {
+	exchange, key := strings.TrimSpace(order.Values[act.FieldExchange]), strings.TrimSpace(order.Values[act.FieldKey])
+	ids, err := o.open(ctx, order, plan)
+	if err != nil {
+		return err
 	}
-	if planned.More {
-		plan.Lines = append(plan.Lines, line(act.Note, "More match than one act takes: these are the oldest."))
+	to := exchange + " with the key " + key
+	if exchange == "" {
+		to = "the queue " + key
 	}
-	plan.Lines = append(plan.Lines, line(act.Note, "What comes later is not touched."), line(act.Plain, ""),
-		line(act.Danger, "Nothing is done about them. The ledger keeps everything, but they no longer wait."))
-	plan.Word = wordFor(planned.Letters, fmt.Sprintf("discard %d", planned.Letters))
-	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
-		planned.Note = reason
-		r, err := o.triage.DiscardManyLocked(ctx, planned)
-		if r == nil {
-			return nil, err
-		}
-		return discardReceipt(r, planned), err
+	plan.Lines.Say(act.Plain, "to       %s", to)
+	back, err := o.sayRoute(ctx, plan, exchange, key)
+	if err != nil {
+		return err
+	}
+	plan.Lines.Say(act.Note,
+		"A hand-over is not sent to a worker, since it could start twice: requeue it, and another worker is chosen.")
+	plan.Lines.Say(act.Note, "safety   each is one transaction with its audit and its message in the outbox")
+	if back {
+		plan.Word = "send back"
+	}
+	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.SendLetters(ctx, ids, exchange, key, reason)
 	})
-	return plan, nil
+	return nil
+}
+
+// sayRoute says where a message would go, or why it must not. It reports whether the
+// message comes back as a dead letter when it dies there.
+func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key string) (back bool, _ error) {
+	route, err := o.reader.Route(ctx, exchange, key)
+	switch {
+	case err != nil:
+		plan.Lines.Say(act.Warn, "▲ where that leads is unknown: %s", err)
+		return false, nil
+	case !route.Exists:
+		return false, nothing("there is no exchange " + exchange)
+	case route.Lost:
+		return false, nothing("it routes to no queue")
+	case slices.Contains(route.Queues, monitor.DeadLetterQueue):
+		return false, nothing("it leads back to " + monitor.DeadLetterQueue + "; put back does that")
+	case route.Unsure:
+		plan.Lines.Say(act.Warn, "▲ whether it routes to a queue cannot be seen")
+	}
+	if len(route.Queues) > 0 {
+		plan.Lines.Say(act.Plain, "reaches  %s", strings.Join(route.Queues, ", "))
+	}
+	b, err := o.reader.Broker(ctx)
+	if err != nil {
+		return false, nil //nolint:nilerr // it is known where the message goes, and not what becomes of it there
+	}
+	for _, name := range route.Queues {
+		q, ok := b.Queue(name)
+		if !ok || q.DeadLetterExchange == nil {
+			continue
+		}
+		again, err := o.reader.Route(ctx, *q.DeadLetterExchange, cmp.Or(q.DeadLetterKey, key))
+		if err == nil && slices.Contains(again.Queues, monitor.DeadLetterQueue) {
+			back = true
+			plan.Lines.Say(act.Warn, "▲ what dies in %s comes back as a dead letter", name)
+		}
+	}
+	return back, nil
+}
+
+// planReturn plans to put taken dead letters back to their queues.
+func (o *Operator) planReturn(ctx context.Context, order act.Order, plan *act.Plan) error {
+	ids, err := o.open(ctx, order, plan)
+	if err != nil {
+		return err
+	}
+	plan.Lines.Say(act.Note,
+		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
+	plan.Lines.Say(act.Note, "A hand-over goes back to its worker only while its execution is still scheduled by it.")
+	plan.Run = o.runs(order.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.ReturnLetters(ctx, ids, reason)
+	})
+	return nil
 }

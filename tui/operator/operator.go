@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
 )
@@ -35,8 +35,6 @@ type Config struct {
 	// WithBroker makes a triage that has a broker, for the acts that need one, and
 	// what ends it. Nil refuses those acts.
 	WithBroker func(ctx context.Context) (*triage.Triage, func(), error)
-	// Pace is the time between two rows of an act on many; zero means 20 a second.
-	Pace time.Duration
 	// Explain says of an error of the database what it means for what was asked for:
 	// for a plan that was not made, or, if ran is true, for what a run has left undone.
 	// Nil leaves errors as they are.
@@ -55,11 +53,13 @@ func New(cfg Config, operator *triage.Triage, reader Reader) *Operator {
 	return &Operator{cfg: cfg, triage: operator, reader: reader}
 }
 
-// run carries out what was planned.
-type run func(ctx context.Context, reason string) (*act.Receipt, error)
+// planner makes the plan of one kind of act. Where there is nothing to run its error is nothing.
+type planner func(o *Operator, ctx context.Context, order act.Order, plan *act.Plan) error
 
-// planner makes the plan of one kind of act.
-type planner func(o *Operator, ctx context.Context, order act.Order) (*act.Plan, error)
+// nothing says why there is nothing to run.
+type nothing string
+
+func (n nothing) Error() string { return string(n) }
 
 var planners = map[act.Kind]planner{
 	act.CancelExecution:   (*Operator).planCancel,
@@ -75,15 +75,15 @@ var planners = map[act.Kind]planner{
 	act.UncordonWorker:    (*Operator).planWorker,
 	act.DrainWorker:       (*Operator).planWorker,
 	act.ForgetWorker:      (*Operator).planWorker,
-	act.RequeueLetter:     (*Operator).planRequeue,
-	act.DiscardLetter:     (*Operator).planDiscard,
-	act.DiscardAllLetters: (*Operator).planDiscardAll,
 	act.PauseWorkflow:     (*Operator).planPause,
 	act.ResumeWorkflow:    (*Operator).planPause,
 	act.CancelWorkflow:    (*Operator).planCancelWorkflow,
-	act.RetryWorkflow:     (*Operator).planRetryWorkflow,
-	act.RetryTask:         (*Operator).planRetryTask,
+	act.RetryWorkflow:     (*Operator).planRetry,
+	act.RetryTask:         (*Operator).planRetry,
 	act.AnswerInquiry:     (*Operator).planAnswer,
+	act.RequeueLetter:     (*Operator).planRequeue,
+	act.DiscardLetter:     (*Operator).planDiscard,
+	act.DiscardAllLetters: (*Operator).planDiscardAll,
 	act.SendLetters:       (*Operator).planSend,
 	act.UndoLetters:       (*Operator).planUndo,
 	act.ReturnLetters:     (*Operator).planReturn,
@@ -93,70 +93,82 @@ var planners = map[act.Kind]planner{
 
 // Plan says what an order would change. Nothing is locked or written.
 func (o *Operator) Plan(ctx context.Context, order act.Order) (*act.Plan, error) {
-	plan, known := planners[order.Kind]
-	if _, many := manyVerbs[order.Kind]; many && len(order.Targets) > 0 {
-		plan = (*Operator).planMany
+	plan, err := o.plan(ctx, order)
+	if err != nil {
+		return nil, o.explain(err, false)
 	}
+	return plan, nil
+}
+
+func (o *Operator) plan(ctx context.Context, order act.Order) (*act.Plan, error) {
+	planner, known := planners[order.Kind]
 	if !known {
 		return nil, fmt.Errorf("%s is not something that can be done from here", order.Kind)
 	}
-	made, err := plan(o, ctx, order)
-	if err != nil {
-		return nil, o.plain(err, false)
+	of := strings.ReplaceAll(order.Kind.Of(), "_", " ")
+	if len(order.Targets) > 0 && of != "dead letter" { // these have plans for many of their own
+		planner = (*Operator).planMarked
 	}
-	made.Order = order
-	switch order.Kind {
-	case act.RequeueLetter, act.DiscardLetter, act.SendLetters, act.UndoLetters, act.ReturnLetters:
-		made.Letters = idsOf(lettersOf(order))
-	default:
+	plan := &act.Plan{Order: order, Title: fmt.Sprintf("%s %s %d", capital(order.Kind.Verb()), of, order.Target.ID)}
+	err := planner(o, ctx, order, plan)
+	if why, ok := errors.AsType[nothing](err); ok {
+		plan.Nothing, plan.Run, err = string(why), nil, nil
 	}
-	return made, nil
+	return plan, err
 }
 
 // Run carries out a plan of this operator.
-func (o *Operator) Run(ctx context.Context, plan *act.Plan, reason string, progress *act.Progress) (*act.Receipt, error) {
-	carryOut, ok := plan.Handle.(run)
-	if !ok {
+func (o *Operator) Run(
+	ctx context.Context, plan *act.Plan, reason string, progress *act.Progress,
+) (*act.Receipt, error) {
+	if plan.Run == nil {
 		return nil, errors.New("this plan cannot be run")
 	}
-	receipt, err := carryOut(triage.WithProgress(ctx, progress.Set), reason)
-	if err != nil {
-		return receipt, o.plain(err, true)
-	}
-	return receipt, nil
+	receipt, err := plan.Run(triage.WithProgress(ctx, progress.Set), reason)
+	return receipt, o.explain(err, true)
 }
 
-// plain takes away from an error what was being done when a target turned out not
-// to be there: it says nothing more.
-func (o *Operator) plain(err error, ran bool) error {
-	if target, ok := errors.AsType[*triage.TargetError](err); ok {
-		return target
-	}
-	if refused, ok := errors.AsType[*triage.WorkerRefusedError](err); ok {
-		return refused
-	}
-	if refused, ok := errors.AsType[*triage.AnswerRefusedError](err); ok {
-		return refused
-	}
-	if invalid, ok := errors.AsType[*act.InvalidError](err); ok {
-		return invalid
-	}
-	if locked, ok := errors.AsType[*triage.LockedError](err); ok {
-		return locked
-	}
-	if o.cfg.Explain == nil {
+// explain says of an error what it means. What refuses an act says that itself.
+func (o *Operator) explain(err error, ran bool) error {
+	_, invalid := errors.AsType[*act.InvalidError](err)
+	_, locked := errors.AsType[*triage.LockedError](err)
+	if err == nil || invalid || locked || triage.Refused(err) || o.cfg.Explain == nil {
 		return err
 	}
 	return o.cfg.Explain(err, ran)
+}
+
+// does makes the run of a plan of an act of triage, and of what its receipt says.
+func does[R any](do func(ctx context.Context, reason string) (*R, error), says func(r *R) *act.Receipt) act.Run {
+	return func(ctx context.Context, reason string) (*act.Receipt, error) {
+		r, err := do(ctx, reason)
+		if r == nil {
+			return nil, err
+		}
+		return says(r), err
+	}
+}
+
+// withBroker runs an act that needs the broker.
+func withBroker[R any](ctx context.Context, o *Operator, do func(*triage.Triage) (*R, error)) (*R, error) {
+	if o.cfg.WithBroker == nil {
+		return nil, triage.ErrNoBroker
+	}
+	desk, end, err := o.cfg.WithBroker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return do(desk)
 }
 
 // many is the number from which a plan asks for a word instead of a key.
 const many = 50
 
 // wordFor asks for a word where many rows are touched.
-func wordFor(n int, word string) string {
+func wordFor(n int, format string, args ...any) string {
 	if n > many {
-		return word
+		return fmt.Sprintf(format, args...)
 	}
 	return ""
 }
@@ -164,27 +176,40 @@ func wordFor(n int, word string) string {
 // maxNamed bounds how many rows a plan names one by one.
 const maxNamed = 8
 
+// sayFirst says a line of each of the first of a list, and how many more there are.
+func sayFirst[T any](lines *act.Lines, list []T, more string, say func(T) act.Line) {
+	for _, one := range list[:min(len(list), maxNamed)] {
+		*lines = append(*lines, say(one))
+	}
+	if n := len(list) - maxNamed; n > 0 {
+		lines.Say(act.Note, more, n)
+	}
+}
+
+// namesOf lists the first of a list of names; more says how many are left out.
+func namesOf(names []string, more string) string {
+	if n := len(names) - maxNamed; n > 0 {
+		if strings.Contains(more, "%d") {
+			more = fmt.Sprintf(more, n)
+		}
+		return strings.Join(names[:maxNamed], ", ") + more
+	}
+	return strings.Join(names, ", ")
+}
+
 func line(tone act.Tone, format string, args ...any) act.Line {
 	return act.Line{Tone: tone, Text: fmt.Sprintf(format, args...)}
 }
 
-// counted writes a number with the word for it.
-func counted[N int | int64](n N, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
-
 // outcome counts what became of so many planned rows, without what is zero.
 func outcome(done, planned int, word string, others ...other) string {
-	counts := []string{fmt.Sprintf("%d of %d %s", done, planned, word)}
+	text := fmt.Sprintf("%d of %d %s", done, planned, word)
 	for _, o := range others {
 		if o.n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", o.n, o.word))
+			text += fmt.Sprintf(", %d %s", o.n, o.word)
 		}
 	}
-	return strings.Join(counts, ", ") + "."
+	return text + "."
 }
 
 // other is how many rows came to another end, and which.
@@ -195,15 +220,18 @@ type other struct {
 
 // sentence writes a text with a capital and a stop.
 func sentence(text string) string {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return ""
-	}
-	text = strings.ToUpper(text[:1]) + text[1:]
-	if !strings.HasSuffix(text, ".") {
+	text = capital(strings.TrimSpace(text))
+	if text != "" && !strings.HasSuffix(text, ".") {
 		text += "."
 	}
 	return text
+}
+
+func capital(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // delivered says what becomes of the messages of an act.
@@ -211,7 +239,8 @@ func delivered(sent triage.Sent) string {
 	if sent.Messages == 0 {
 		return ""
 	}
-	return counted(sent.Messages, "message is", "messages are") + " in the outbox; a running engine sends within seconds what it finds there"
+	return phrase.Plural(sent.Messages, "message is", "messages are") +
+		" in the outbox; a running engine sends within seconds what it finds there"
 }
 
 // audits is the list of the audit rows of an act.

@@ -42,7 +42,7 @@ func setup(t *testing.T, change ...func(*operator.Config)) *bundle {
 	for _, c := range change {
 		c(&cfg)
 	}
-	desk := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui"}, st, nil)
+	desk := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, st, nil)
 	return &bundle{operator.New(cfg, desk, alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)), t, st}
 }
 

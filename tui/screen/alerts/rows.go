@@ -7,7 +7,7 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -254,7 +254,7 @@ func (c *clearedRows) Cells(i int, into []widget.Cell) []widget.Cell {
 		at = a.Cleared.UTC().Format("Jan 02")
 	}
 	if n := c.nth[i]; n > 1 {
-		note = "flap, " + act.Ordinal(int64(n)) + " that day"
+		note = "flap, " + phrase.Ordinal(int64(n)) + " that day"
 	}
 	return append(into, widget.Cell{Text: at, Role: theme.Dim}, widget.Cell{Text: a.Rule}, widget.Cell{Text: c.rows[i].target},
 		widget.Cell{Text: "lasted " + widget.Age(a.Cleared.Sub(a.Since)), Role: theme.Dim}, widget.Cell{Text: note, Role: theme.Dim})

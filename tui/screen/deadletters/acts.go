@@ -13,7 +13,7 @@ func (v *DeadLetters) Acts() (act.Menu, bool) {
 	}
 	depth := v.env.Data.Depth()
 	if r := v.Current(); r != nil {
-		return act.ForLetter(r.ledger, depth), true
+		return act.ForLetter(r.LedgerEntry, depth), true
 	}
 	return act.ForNoLetter(depth), true
 }
@@ -45,7 +45,7 @@ func (v *DeadLetters) chosen() []*row {
 	}
 	var chosen []*row
 	for i := range v.all {
-		if v.isMarked(v.all[i].key) {
+		if v.isMarked(v.all[i].key()) {
 			chosen = append(chosen, &v.all[i])
 		}
 	}

@@ -44,12 +44,12 @@ func New(env *screen.Env) *DeadLetters {
 		Read:  func() bool { return env.Data.DeadLetters != nil }, Rows: func() []row { return v.all }, Fields: fields,
 		Any: func(r *row) []string {
 			return []string{
-				r.name, r.reason, r.action, r.kind, r.from, r.now, r.decision, r.problem, r.verdict.text,
-				strconv.FormatInt(r.execution, 10), r.queue(),
+				r.name(), r.Reason, r.ActionRef, r.Type, r.from(), r.StatusNow, r.Decision, r.problem, r.verdict.text,
+				strconv.FormatInt(r.execution(), 10), r.Queue,
 			}
 		},
-		Key:     func(r *row) string { return r.key },
-		Name:    func(r *row) string { return r.name },
+		Key:     (*row).key,
+		Name:    (*row).name,
 		Tie:     func(a, b *row) int { return cmp.Compare(a.at, b.at) },
 		Trouble: (*row).troubles,
 		Forget:  func() { v.restart(); v.gather() },
@@ -100,7 +100,7 @@ func (v *DeadLetters) gather() {
 	v.all = make([]row, 0, len(before))
 	made := make(map[*monitor.LedgerEntry]*row, len(before)) // of which most come again as they were
 	for i := range before {
-		made[before[i].ledger] = &before[i]
+		made[before[i].LedgerEntry] = &before[i]
 	}
 	add := func(l *monitor.LedgerEntry) {
 		if r := made[l]; r != nil {
@@ -203,7 +203,7 @@ func (v *DeadLetters) open() screen.Effect {
 	if v.onGroups && v.groups.Cursor() >= 0 {
 		want := v.gathered[v.groups.Cursor()].keys[0]
 		for i := range v.Listed() {
-			if v.Listed()[i].key == want {
+			if v.Listed()[i].key() == want {
 				v.Table().Move(i - v.Table().Cursor())
 			}
 		}

@@ -53,17 +53,17 @@ func (v *DeadLetters) selected(w int) []string {
 	if r == nil {
 		return nil
 	}
-	decided := r.decision
-	if r.ledger.Open() {
+	decided := r.Decision
+	if r.Open() {
 		decided = "waits for a person"
-	} else if r.ledger.DecidedBy != "" {
-		decided += " by " + r.ledger.DecidedBy
+	} else if r.DecidedBy != "" {
+		decided += " by " + r.DecidedBy
 	}
-	if r.ledger.Detail != "" {
-		decided += ": " + r.ledger.Detail
+	if r.Detail != "" {
+		decided += ": " + r.Detail
 	}
-	said := decided + " · " + r.verdict.why
-	return []string{e.Rule(r.name, "attune-executor dlq show "+r.key, w), " " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
+	said := decided + " · " + r.Verdict.Why
+	return []string{e.Rule(r.name(), "attune-executor dlq show "+r.key(), w), " " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
 }
 
 // counts says what a requeue of the marked would do.

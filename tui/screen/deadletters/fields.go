@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/filter"
@@ -19,13 +18,8 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "DIED", Width: 7, Right: true},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: e.AgeOf(r.died)} },
-		By: list.By[row]{Digit: 2, Name: "died", Compare: func(_ *screen.Env, a, b *row) int {
-			if a.died == nil || b.died == nil { // nobody knows when: last
-				return cmp.Compare(boolInt(a.died == nil), boolInt(b.died == nil))
-			}
-			return b.died.Compare(*a.died)
-		}},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: e.AgeOf(r.died())} },
+		By:     list.By[row]{Digit: 2, Name: "died", Compare: func(_ *screen.Env, a, b *row) int { return b.died().Compare(*a.died()) }},
 	},
 	{
 		Column: widget.Column{Title: "TYPE", Width: 18, Priority: 3, Middle: true}, Cell: list.Plain(byType),
@@ -41,7 +35,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "ACTION", Width: 16, Grow: true, Middle: true},
-		Cell:   list.Plain(func(r *row) string { return dash(r.action) }),
+		Cell:   list.Plain(func(r *row) string { return dash(r.ActionRef) }),
 		Term:   filter.Field{Name: "action", Kind: filter.Text, Help: "the action it is about; a star stands for anything"},
 		Texts:  list.Text(byAction), Offer: true,
 		By: list.By[row]{Digit: 4, Name: "action", Up: true, Compare: list.Least(byAction)},
@@ -54,15 +48,15 @@ var fields = []list.Field[row]{
 		Term: filter.Field{
 			Name: "from", Kind: filter.Text, Help: "the worker it was on its way to, or where it died",
 		},
-		Texts: list.Text(byFrom), Offer: true,
+		Texts: list.Text((*row).from), Offer: true,
 	},
 	{
 		Term:  filter.Field{Name: "worker", Kind: filter.Text, Help: "the same, as the commands call it"},
-		Texts: list.Text(byFrom), Offer: true,
+		Texts: list.Text((*row).from), Offer: true,
 	},
 	{
 		Term:  filter.Field{Name: "queue", Kind: filter.Text, Help: "the queue it died in"},
-		Texts: list.Text((*row).queue), Offer: true,
+		Texts: list.Text(func(r *row) string { return r.Queue }), Offer: true,
 	},
 	{
 		Term: filter.Field{
@@ -73,17 +67,17 @@ var fields = []list.Field[row]{
 	},
 	{
 		Term:  filter.Field{Name: "status", Kind: filter.Text, Help: "the status of its execution now"},
-		Texts: list.Text(func(r *row) string { return r.now }), Offer: true,
+		Texts: list.Text(func(r *row) string { return r.StatusNow }), Offer: true,
 	},
 	{
 		Term: filter.Field{
 			Name: "decision", Kind: filter.Text, Values: monitor.LetterDecisions, Help: "what was decided",
 		},
-		Texts: list.Text(func(r *row) string { return r.decision }), Offer: true,
+		Texts: list.Text(func(r *row) string { return r.Decision }), Offer: true,
 	},
 	{
 		Term:  filter.Field{Name: "by", Kind: filter.Text, Help: "who decided"},
-		Texts: list.Text(func(r *row) string { return r.ledger.DecidedBy }), Offer: true,
+		Texts: list.Text(func(r *row) string { return r.DecidedBy }), Offer: true,
 	},
 	{
 		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "what is said of it"},
@@ -92,43 +86,43 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "EXECUTION", Width: 9, Right: true, Priority: 1},
 		Cell: list.Plain(func(r *row) string {
-			if r.execution == 0 {
+			if r.Execution == nil {
 				return "-"
 			}
-			return strconv.FormatInt(r.execution, 10)
+			return strconv.FormatInt(r.execution(), 10)
 		}),
 		Term:  filter.Field{Name: "execution", Kind: filter.ID, Help: "the execution it is about"},
-		Texts: list.Text(func(r *row) string { return strconv.FormatInt(r.execution, 10) }),
+		Texts: list.Text(func(r *row) string { return strconv.FormatInt(r.execution(), 10) }),
 	},
 	{
 		Column: widget.Column{Title: "NOW", Width: 12, Priority: 2},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			if r.now == "" {
+			if r.StatusNow == "" {
 				return widget.Cell{Text: "-"}
 			}
-			return e.StateCell(r.now)
+			return e.StateCell(r.StatusNow)
 		},
 	},
 	{
 		Term:  filter.Field{Name: "id", Kind: filter.ID, Help: "its number in the ledger"},
-		Texts: list.Text(func(r *row) string { return r.key }),
+		Texts: list.Text((*row).key),
 	},
 	{
 		Column: widget.Column{Title: "TRY", Width: 4, Right: true, Priority: 6},
-		Cell:   list.Plain(func(r *row) string { return r.tries }),
+		Cell:   list.Plain((*row).tries),
 		Term:   filter.Field{Name: "try", Kind: filter.Number, Help: "how often its execution was repeated"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(r.retries), r.tries != "-" },
-		By:     list.By[row]{Digit: 7, Name: "tries", Compare: list.Most(func(r *row) int64 { return r.retries })},
+		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(r.Tries), r.Execution != nil },
+		By:     list.By[row]{Digit: 7, Name: "tries", Compare: list.Most(func(r *row) int64 { return r.Tries })},
 	},
 	{
 		Column: widget.Column{Title: "FROM", Width: 14, Priority: 5, Middle: true},
-		Cell:   list.Dim(func(r *row) string { return dash(r.from) }),
-		By:     list.By[row]{Digit: 5, Name: "from", Up: true, Compare: list.Least(byFrom)},
+		Cell:   list.Dim(func(r *row) string { return dash(r.from()) }),
+		By:     list.By[row]{Digit: 5, Name: "from", Up: true, Compare: list.Least((*row).from)},
 	},
 	{
 		Column: widget.Column{Title: "DECISION", Width: 9, Priority: 4},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return e.Worry(r.decision, r.decision == monitor.DecisionOpen)
+			return e.Worry(r.Decision, r.Open())
 		},
 	},
 	{
@@ -142,7 +136,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "how long ago it died"},
-		Number: list.Since(func(r *row) *time.Time { return r.died }),
+		Number: list.Since((*row).died),
 	},
 }
 
@@ -159,4 +153,4 @@ func boolInt(b bool) int {
 func (v *verdict) rank() int { return slices.Index([]class{requeue, blocked, stale, other}, v.class) }
 
 // troubles reports whether a letter waits for a person.
-func (r *row) troubles() bool { return r.ledger.Open() }
+func (r *row) troubles() bool { return r.Open() }

@@ -16,19 +16,18 @@ type grouping struct {
 	of   []func(*row) string
 }
 
-func byReason(r *row) string { return r.reason }
-func byAction(r *row) string { return r.action }
-func byFrom(r *row) string   { return r.from }
-func byType(r *row) string   { return r.kind }
+func byReason(r *row) string { return r.Reason }
+func byAction(r *row) string { return r.ActionRef }
+func byType(r *row) string   { return r.Type }
 func byError(r *row) string  { return r.problem }
 
 // groupings are what key a cycles through.
 var groupings = []grouping{
-	{"reason × action × worker", []func(*row) string{byReason, byAction, byFrom}},
-	{"reason × action × worker × type × error", []func(*row) string{byReason, byAction, byFrom, byType, byError}},
+	{"reason × action × worker", []func(*row) string{byReason, byAction, (*row).from}},
+	{"reason × action × worker × type × error", []func(*row) string{byReason, byAction, (*row).from, byType, byError}},
 	{"reason", []func(*row) string{byReason}},
 	{"action", []func(*row) string{byAction}},
-	{"worker", []func(*row) string{byFrom}},
+	{"worker", []func(*row) string{(*row).from}},
 	{"type", []func(*row) string{byType}},
 	{"error", []func(*row) string{byError}},
 }
@@ -64,15 +63,14 @@ func (g *grouping) gather(rows []row) []group {
 			groups = append(groups, group{key: key, parts: parts})
 		}
 		one := &groups[n]
-		one.keys = append(one.keys, r.key)
+		one.keys = append(one.keys, r.key())
 		one.counts[r.verdict.class]++
-		if r.died != nil {
-			if one.oldest == nil || r.died.Before(*one.oldest) {
-				one.oldest = r.died
-			}
-			if one.newest == nil || r.died.After(*one.newest) {
-				one.newest = r.died
-			}
+		died := r.died()
+		if one.oldest == nil || died.Before(*one.oldest) {
+			one.oldest = died
+		}
+		if one.newest == nil || died.After(*one.newest) {
+			one.newest = died
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b group) int { return len(b.keys) - len(a.keys) })

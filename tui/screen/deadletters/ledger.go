@@ -59,7 +59,7 @@ func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) 
 		return f, v.below(), true
 	}
 	if at := v.Table().Offset(); v.Order() == (screen.Order{}) && at >= 0 && at < v.Len() {
-		r := v.Listed()[at].ledger
+		r := v.Listed()[at]
 		if _, further := v.older.letters[r.ID]; further {
 			f.Open, f.Decided = r.Open(), !r.Open()
 			return f, r.ID + 1, true
@@ -161,7 +161,7 @@ func (v *DeadLetters) gatherOlder(add func(*monitor.LedgerEntry)) {
 	paged := v.older.next != 0 || v.older.ended || len(v.older.letters) > 0
 	seen := map[int64]bool{}
 	for i := range v.all {
-		l := v.all[i].ledger
+		l := v.all[i].LedgerEntry
 		seen[l.ID] = true
 		if paged {
 			v.older.letters[l.ID] = l

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -39,7 +39,7 @@ type death struct {
 // letter reads what a row stands for, once for each reading; nil while the ledger was not
 // asked yet.
 func (m *Message) letter(r *row) *letter {
-	d := m.detail(r.ledger.ID)
+	d := m.detail(r.ID)
 	if d == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func sentBefore(headers json.RawMessage) string {
 	case h.From != "":
 		return "it was sent again before, as dead letter " + h.From + ", and died again"
 	case h.By != "":
-		return act.Ordinal(max(1, h.Count)+1) + " time: sent again by " + h.By + " at " + dash(h.At) + ", died again"
+		return phrase.Ordinal(max(1, h.Count)+1) + " time: sent again by " + h.By + " at " + dash(h.At) + ", died again"
 	default:
 		return ""
 	}
@@ -126,28 +126,12 @@ type says struct {
 	Attempt     *int64     `json:"attempt"`
 }
 
-// now is the execution of a row as it is.
-type now struct {
-	id                     int64
-	status, action, reason string
-	worker, attempt        *int64
-	parent                 *int64
-	parentStatus, tries    string
-	updated                time.Time
-	gone                   bool
-}
-
-// execution is the execution of a row, or nil.
-func (m *Message) execution(r *row) *now {
-	d := m.detail(r.ledger.ID)
-	if d == nil || d.ExecutionNow == nil {
-		return nil
+// execution is the execution of a row as it is now, or nil.
+func (m *Message) execution(r *row) *monitor.LetterExecution {
+	if d := m.detail(r.ID); d != nil {
+		return d.ExecutionNow
 	}
-	x := d.ExecutionNow
-	return &now{
-		id: x.ID, status: x.Status, action: x.ActionRef, reason: x.Reason, worker: x.WorkerID, attempt: &x.Attempt, parent: x.Parent,
-		parentStatus: x.ParentStatus, tries: r.tries, updated: x.Updated, gone: x.ActionGone,
-	}
+	return nil
 }
 
 // row is the pane about the execution.
@@ -159,17 +143,17 @@ func (m *Message) row(r *row) []string {
 		return append(lines, "there is none", "")
 	}
 	line := func(name, value string) string { return e.Paint(theme.Dim, widget.Left(name, 10)) + value }
-	lines[0] = e.Paint(theme.Dim, "EXECUTION ROW "+strconv.FormatInt(x.id, 10)+"   enter opens")
-	action := widget.Clean(x.action)
-	if x.gone {
+	lines[0] = e.Paint(theme.Dim, "EXECUTION ROW "+strconv.FormatInt(x.ID, 10)+"   enter opens")
+	action := widget.Clean(x.ActionRef)
+	if x.ActionGone {
 		action += e.Paint(theme.Warn, "  ▲ deleted")
 	}
-	parent := number(x.parent)
-	if x.parentStatus != "" {
-		parent += "  " + e.State(x.parentStatus)
+	parent := number(x.Parent)
+	if x.ParentStatus != "" {
+		parent += "  " + e.State(x.ParentStatus)
 	}
-	return append(lines, line("status", e.State(x.status)+"  "+widget.Clean(x.reason)), line("action", action), line("worker", number(x.worker)),
-		line("parent", parent), line("updated", x.updated.UTC().Format("15:04:05.000Z")), line("tries", x.tries), "")
+	return append(lines, line("status", e.State(x.Status)+"  "+widget.Clean(x.Reason)), line("action", action), line("worker", number(x.WorkerID)),
+		line("parent", parent), line("updated", x.Updated.UTC().Format("15:04:05.000Z")), line("tries", r.tries()), "")
 }
 
 func number(n *int64) string {
@@ -200,20 +184,20 @@ func (m *Message) compare(r *row, l *letter, w int) []string {
 		lines = append(lines, "  "+e.Paint(theme.Dim, widget.Left(name, 11))+widget.Left(widget.CutMiddle(widget.Clean(message), each-2), each)+
 			widget.Left(widget.CutMiddle(widget.Clean(row), each-2), each)+e.Paint(role, sign))
 	}
-	line("execution", number(said.ExecutionID), strconv.FormatInt(x.id, 10), *said.ExecutionID == x.id, "")
+	line("execution", number(said.ExecutionID), strconv.FormatInt(x.ID, 10), *said.ExecutionID == x.ID, "")
 	if said.ActionRef != "" {
-		line("action", said.ActionRef, x.action, said.ActionRef == x.action, "differs")
+		line("action", said.ActionRef, x.ActionRef, said.ActionRef == x.ActionRef, "differs")
 	}
 	if said.WorkerID != nil {
-		line("worker", number(said.WorkerID), number(x.worker), x.worker != nil && *said.WorkerID == *x.worker, "moved")
+		line("worker", number(said.WorkerID), number(x.WorkerID), x.WorkerID != nil && *said.WorkerID == *x.WorkerID, "moved")
 	}
 	if said.AttemptAt != nil {
-		line("attempt at", said.AttemptAt.UTC().Format("15:04:05.000Z"), x.updated.UTC().Format("15:04:05.000Z"), said.AttemptAt.Equal(x.updated), "moved")
+		line("attempt at", said.AttemptAt.UTC().Format("15:04:05.000Z"), x.Updated.UTC().Format("15:04:05.000Z"), said.AttemptAt.Equal(x.Updated), "moved")
 	}
-	if said.Attempt != nil && x.attempt != nil {
-		line("attempt", number(said.Attempt), number(x.attempt), *said.Attempt == *x.attempt, "newer")
+	if said.Attempt != nil {
+		line("attempt", number(said.Attempt), number(&x.Attempt), *said.Attempt == x.Attempt, "newer")
 	}
-	return append(lines, "  "+e.Paint(theme.Dim, widget.Left("status", 11))+widget.Left("", each)+e.State(x.status)+"  "+e.Theme.Glyphs.Arrow+" "+r.verdict.text, "")
+	return append(lines, "  "+e.Paint(theme.Dim, widget.Left("status", 11))+widget.Left("", each)+e.State(x.Status)+"  "+e.Theme.Glyphs.Arrow+" "+r.verdict.text, "")
 }
 
 // same counts the letters with the same problem.
@@ -253,7 +237,7 @@ func (m *Message) target(r *row, l *letter) []string {
 		}
 	}
 	m.routeLines(r, check, queue)
-	if len(l.deaths) > 0 && l.deaths[0].Queue != "" && r.execution != 0 {
+	if len(l.deaths) > 0 && l.deaths[0].Queue != "" && r.Execution != nil {
 		queue(l.deaths[0].Queue, " (not used: a worker is chosen)")
 	}
 	switch {
@@ -271,19 +255,19 @@ func (m *Message) target(r *row, l *letter) []string {
 func (m *Message) plan(r *row) []string {
 	e := m.env
 	lines := []string{e.Rule("PLAN PREVIEW  R", "nothing done yet", 60)}
-	id := strconv.FormatInt(r.execution, 10)
+	id := strconv.FormatInt(r.execution(), 10)
 	var steps []string
 	switch {
 	case r.verdict.class != requeue:
-		steps = []string{"nothing: " + r.verdict.why}
-	case r.ledger.Verdict.Requeue == monitor.RequeueRepeats:
+		steps = []string{"nothing: " + r.Verdict.Why}
+	case r.Verdict.Requeue == monitor.RequeueRepeats:
 		steps = []string{
 			"execution " + id + " is repeated as a new execution, through admission", "the letter is decided as requeued, with its audit, in the same commit",
 			"its request is in the outbox; a running engine sends it",
 		}
 	default:
 		steps = []string{
-			"the message is put into the outbox for " + r.ledger.Exchange + ", key " + r.ledger.RoutingKey, "the letter is decided as requeued, in the same commit",
+			"the message is put into the outbox for " + r.Exchange + ", key " + r.RoutingKey, "the letter is decided as requeued, in the same commit",
 		}
 	}
 	for i, step := range steps {

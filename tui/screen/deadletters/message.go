@@ -46,7 +46,7 @@ func (m *Message) Table() *widget.Table { return m.list.Table() }
 // ID is the letter in sight; zero where the list has none.
 func (m *Message) ID() int64 {
 	if r := m.current(); r != nil {
-		return r.ledger.ID
+		return r.ID
 	}
 	return 0
 }
@@ -65,14 +65,11 @@ func (m *Message) Title() (left, right string) {
 	if r == nil {
 		return "DLQ › nothing", ""
 	}
-	left = "DLQ › " + strconv.Itoa(m.list.Table().Cursor()+1) + " of " + strconv.Itoa(m.list.Len()) + " › " + r.name
+	left = "DLQ › " + strconv.Itoa(m.list.Table().Cursor()+1) + " of " + strconv.Itoa(m.list.Len()) + " › " + r.name()
 	if m.alone != 0 {
-		left = "DLQ › " + r.name
+		left = "DLQ › " + r.name()
 	}
-	if r.died != nil {
-		right = "died " + widget.Age(m.env.Since(*r.died)) + " ago · "
-	}
-	return left, right + r.reason
+	return left, "died " + widget.Age(m.env.Since(*r.died())) + " ago · " + r.Reason
 }
 
 // Changed takes over new data.
@@ -108,8 +105,8 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		m.turn(action == keymap.NextPane)
 		return screen.Effect{Handled: true}
 	case keymap.Open:
-		if r := m.current(); r != nil && r.execution != 0 && r.now != "" {
-			return screen.OpenExecution(r.execution)
+		if r := m.current(); r != nil && r.Execution != nil && r.StatusNow != "" {
+			return screen.OpenExecution(*r.Execution)
 		}
 		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
 	case keymap.GroupBy:
@@ -240,7 +237,7 @@ func (m *Message) Render(w, h int) []string {
 	m.prepare()
 	l := m.letter(r)
 	if l == nil {
-		return e.Missing(screen.FeedLetter, r.name, w)
+		return e.Missing(screen.FeedLetter, r.name(), w)
 	}
 	if w >= 120 {
 		lw := w * 82 / 140

@@ -31,11 +31,11 @@ func (m *Message) Relations() (title string, list []screen.Relation, ok bool) {
 // related is the execution of a row, as far as the row says; false where there is
 // none, or none any more.
 func (v *DeadLetters) related(r *row) (*monitor.Execution, bool) {
-	if r == nil || r.execution == 0 || r.now == "" {
+	if r == nil || r.Execution == nil || r.StatusNow == "" {
 		return nil, false
 	}
 	return &monitor.Execution{
-		ID: r.execution, ActionRef: r.action, Status: r.now, WorkerID: r.ledger.WorkerID, WorkerName: r.ledger.WorkerName,
+		ID: *r.Execution, ActionRef: r.ActionRef, Status: r.StatusNow, WorkerID: r.WorkerID, WorkerName: r.WorkerName,
 	}, true
 }
 
@@ -44,7 +44,7 @@ func (v *DeadLetters) relations(r *row) (title string, list []screen.Relation, o
 		return "", nil, false
 	}
 	queue := screen.Relation{Key: "m", Label: "broker queue", Not: "nobody wrote down where it died"}
-	if name := r.queue(); name != "" {
+	if name := r.Queue; name != "" {
 		queue = screen.Relation{Key: "m", Label: "broker queue", Help: "it died in " + name, To: screen.OpenList(keymap.InBroker, "queue:"+filter.Quote(name))}
 	}
 	list = []screen.Relation{
@@ -57,20 +57,17 @@ func (v *DeadLetters) relations(r *row) (title string, list []screen.Relation, o
 	case ok:
 		list[0] = screen.Relation{Key: "x", Label: "execution", To: screen.OpenExecution(x.ID), Help: x.Status}
 		list = append(list, screen.ExecutionRelations(x, nil)...)
-	case r.execution != 0:
+	case r.Execution != nil:
 		list[0].Not = "it does not exist any more"
 	}
-	return r.name, list, true
+	return r.name(), list, true
 }
-
-// queue is where a letter died; empty if that is unknown.
-func (r *row) queue() string { return r.ledger.Queue }
 
 // alike is the filter for all that died for the same reason, of the same action, on
 // the way to the same place.
 func (r *row) alike() string {
 	var terms []string
-	for _, one := range []struct{ field, value string }{{"reason", r.reason}, {"action", r.action}, {"from", r.from}} {
+	for _, one := range []struct{ field, value string }{{"reason", r.Reason}, {"action", r.ActionRef}, {"from", r.from()}} {
 		if cmp.Or(one.value, "-") != "-" {
 			terms = append(terms, one.field+":"+filter.Quote(one.value))
 		}

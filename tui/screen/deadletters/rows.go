@@ -19,51 +19,58 @@ const (
 	blocked       // R cannot, or would be of no use
 )
 
-// verdict is what R would do with a row, for people.
+// verdict is how the list shows the verdict of the engine on a row.
 type verdict struct {
-	sign, text, why string
-	role            theme.Role
-	class           class
+	sign, text string
+	role       theme.Role
+	class      class
 }
 
-// row is one letter of the ledger.
+// row is one letter of the ledger in the list.
 type row struct {
-	key, name string
-	died      *time.Time
-	kind      string
-	reason    string
-	action    string
-	execution int64
-	now       string
-	tries     string
-	retries   int64
-	// at is its place in what was read.
-	at       int
-	from     string
-	decision string
-	problem  string
-	verdict  verdict
-	ledger   *monitor.LedgerEntry
+	*monitor.LedgerEntry
+
+	at      int // its place in what was read
+	problem string
+	verdict verdict
 }
 
 func ledgerRow(l *monitor.LedgerEntry) row {
-	r := row{
-		key: strconv.FormatInt(l.ID, 10), name: "dead letter " + strconv.FormatInt(l.ID, 10), died: cmp.Or(l.Died, &l.At), kind: l.Type, reason: l.Reason,
-		action: l.ActionRef, now: l.StatusNow, tries: "-", decision: l.Decision, problem: problemOf(l.Detail), ledger: l,
+	return row{LedgerEntry: l, problem: problemOf(l.Detail), verdict: ledgerVerdict(l)}
+}
+
+func (r *row) key() string { return strconv.FormatInt(r.ID, 10) }
+
+func (r *row) name() string { return "dead letter " + r.key() }
+
+// died is when the message died, or else when it was stored.
+func (r *row) died() *time.Time { return cmp.Or(r.Died, &r.At) }
+
+// execution is what the letter is about; zero where it is about none.
+func (r *row) execution() int64 {
+	if r.Execution == nil {
+		return 0
 	}
-	if l.Execution != nil {
-		r.execution, r.tries, r.retries = *l.Execution, monitor.Tries(l.Tries, l.MaxTries), l.Tries
+	return *r.Execution
+}
+
+func (r *row) tries() string {
+	if r.Execution == nil {
+		return "-"
 	}
+	return monitor.Tries(r.Tries, r.MaxTries)
+}
+
+// from is the worker that the message was on its way to, or the queue it died in.
+func (r *row) from() string {
 	switch {
-	case l.WorkerName != "":
-		r.from = l.WorkerName
-	case l.WorkerID != nil:
-		r.from = "worker." + strconv.FormatInt(*l.WorkerID, 10)
+	case r.WorkerName != "":
+		return r.WorkerName
+	case r.WorkerID != nil:
+		return "worker." + strconv.FormatInt(*r.WorkerID, 10)
 	default:
-		r.from = l.Queue
+		return r.Queue
 	}
-	r.verdict = ledgerVerdict(l)
-	return r
 }
 
 // problemOf is a detail without its numbers, so that the same problem has one text.
@@ -84,9 +91,8 @@ func problemOf(detail string) string {
 	return string(out)
 }
 
-// ledgerVerdict says the verdict of the monitor.
 func ledgerVerdict(l *monitor.LedgerEntry) verdict {
-	v := verdict{why: l.Verdict.Why}
+	var v verdict
 	switch l.Verdict.Advice {
 	case monitor.AdviseRequeue:
 		v.sign, v.text, v.role, v.class = "✓", "requeue", theme.Good, requeue

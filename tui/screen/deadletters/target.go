@@ -21,8 +21,8 @@ func (m *Message) Target() (exchange, key string, ok bool) {
 	switch {
 	case r == nil || r.verdict.class != requeue:
 		return "", "", false
-	case r.ledger.Verdict.Requeue == monitor.RequeueSends:
-		return r.ledger.Exchange, r.ledger.RoutingKey, true
+	case r.Verdict.Requeue == monitor.RequeueSends:
+		return r.Exchange, r.RoutingKey, true
 	default:
 		return requestExchange, requestKey, true
 	}
@@ -41,7 +41,7 @@ func (m *Message) route(exchange, key string) *monitor.Route {
 func (m *Message) routeLines(r *row, check func(ok bool, text string), queue func(name, note string)) {
 	exchange, key, ok := m.Target()
 	if !ok {
-		if r.execution != 0 {
+		if r.Execution != nil {
 			queue(requestQueue, "")
 		}
 		return

@@ -26,14 +26,14 @@ type taken struct {
 
 func (r *row) taken(letter any) taken {
 	return taken{
-		Name: r.name, Died: r.died, Type: r.kind, Reason: r.reason, Action: r.action, Execution: r.execution, Now: r.now, From: r.from,
-		Decision: r.decision, Verdict: r.verdict.text, Why: r.verdict.why, Letter: letter,
+		Name: r.name(), Died: r.died(), Type: r.Type, Reason: r.Reason, Action: r.ActionRef, Execution: r.execution(), Now: r.StatusNow,
+		From: r.from(), Decision: r.Decision, Verdict: r.verdict.text, Why: r.Verdict.Why, Letter: letter,
 	}
 }
 
 func (r *row) thing() screen.Thing {
-	thing := screen.LetterThing(r.ledger.ID, r.taken(*r.ledger))
-	thing.Execution = r.execution
+	thing := screen.LetterThing(r.ID, r.taken(*r.LedgerEntry))
+	thing.Execution = r.execution()
 	return thing
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -95,7 +95,7 @@ func (r *row) target() string {
 
 // counted says how many things the acts of a row were done to.
 func (r *row) counted() string {
-	return strconv.Itoa(len(r.acts)) + " " + act.Counted(len(r.acts), strings.ReplaceAll(r.audit.TargetType, "_", " "))
+	return strconv.Itoa(len(r.acts)) + " " + phrase.Nouns(len(r.acts), strings.ReplaceAll(r.audit.TargetType, "_", " "))
 }
 
 // foldedLines say what an operation of several acts was.

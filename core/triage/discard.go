@@ -1,9 +1,10 @@
 package triage
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/deadletter"
@@ -60,35 +61,57 @@ type DiscardPlan struct {
 
 // PlanDiscard freezes which letters wait and match. Nothing is locked or written.
 func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardPlan, error) {
-	plan := &DiscardPlan{DiscardOrder: order, Groups: []DiscardGroup{}}
-	err := t.store.ReadTx(ctx, "plan a discard", func(ctx context.Context, tx *store.Tx) error {
+	return t.planDiscard(ctx, order,
+		func(ctx context.Context, tx *store.Tx) (rows []store.PlanLetterDiscardRow, err error) {
+			worker := int64(0)
+			if order.Worker != "" {
+				if worker, err = monitor.ResolveWorker(ctx, tx, order.Worker); err != nil || worker == 0 {
+					return nil, err
+				}
+			}
+			return tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
+				Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false),
+				Worker: worker, MessageType: order.Type, NewerSeconds: order.MaxAge.Seconds(),
+				OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
+			})
+		})
+}
+
+// PlanDiscardOf freezes the letters with these ids, as far as they wait, for DiscardMany,
+// which takes MaxDiscard of them at most.
+func (t *Triage) PlanDiscardOf(ctx context.Context, ids []int64) (*DiscardPlan, error) {
+	return t.planDiscard(ctx, DiscardOrder{},
+		func(ctx context.Context, tx *store.Tx) ([]store.PlanLetterDiscardRow, error) {
+			rows, err := tx.PlanLetterDiscardOf(ctx, ids)
+			list := make([]store.PlanLetterDiscardRow, len(rows))
+			for i, row := range rows {
+				list[i] = store.PlanLetterDiscardRow(row)
+			}
+			return list, err
+		})
+}
+
+func (t *Triage) planDiscard(
+	ctx context.Context, order DiscardOrder,
+	find func(context.Context, *store.Tx) ([]store.PlanLetterDiscardRow, error),
+) (*DiscardPlan, error) {
+	return snapshot(ctx, t, "plan a discard", func(ctx context.Context, tx *store.Tx) (*DiscardPlan, error) {
 		now, err := tx.ControlNow(ctx)
 		if err != nil {
-			return fmt.Errorf("read the clock: %w", err)
+			return nil, fmt.Errorf("read the clock: %w", err)
 		}
-		plan.At = now
-		worker := int64(0)
-		if order.Worker != "" {
-			if worker, err = monitor.ResolveWorker(ctx, tx, order.Worker); err != nil || worker == 0 {
-				return err
-			}
-		}
-		rows, err := tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
-			Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false),
-			Worker: worker, MessageType: order.Type,
-			NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
-		})
+		rows, err := find(ctx, tx)
 		if err != nil {
-			return fmt.Errorf("find dead letters to discard: %w", err)
+			return nil, fmt.Errorf("find dead letters to discard: %w", err)
 		}
-		plan.fill(rows)
-		return nil
+		planned := &DiscardPlan{DiscardOrder: order, At: now, Groups: []DiscardGroup{}}
+		planned.fill(rows)
+		return planned, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return plan, nil
 }
+
+// IDs are the letters of a plan, the oldest first.
+func (p *DiscardPlan) IDs() []int64 { return slices.Clone(p.ids) }
 
 func (p *DiscardPlan) fill(rows []store.PlanLetterDiscardRow) {
 	p.More = len(rows) > MaxDiscard
@@ -123,55 +146,58 @@ type DiscardManyReceipt struct {
 }
 
 // DiscardMany decides that nothing is done about the letters of a plan, a page a
-// transaction. Letters that somebody has decided since are passed over, and what
-// came later is not touched; the rows keep everything. It always returns a
-// receipt; with an error too it says what had been done by then.
+// transaction, while no other operator acts on many: otherwise it fails with a *LockedError.
+// Letters that somebody has decided since are passed over, and what came later is not
+// touched; the rows keep everything. It always returns a receipt; with an error too it
+// says what had been done by then.
 func (t *Triage) DiscardMany(ctx context.Context, plan *DiscardPlan) (*DiscardManyReceipt, error) {
-	return t.discardMany(ctx, plan, func() error { return nil })
-}
-
-// discardMany is DiscardMany as long as check has no error.
-func (t *Triage) discardMany(ctx context.Context, plan *DiscardPlan, check func() error) (*DiscardManyReceipt, error) {
 	began := time.Now()
 	receipt := &DiscardManyReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
+	var lock *store.SessionLock
 	var err error
-	for begin := 0; begin < len(plan.ids) && err == nil; begin += discardPage {
-		page := plan.ids[begin:min(begin+discardPage, len(plan.ids))]
-		if err = check(); err == nil {
+	if plan.Letters > 0 {
+		lock, err = t.store.LockSession(ctx, lettersLock, t.holder())
+		if locked, ok := errors.AsType[*LockedError](err); ok {
+			receipt.Outcome, receipt.Left = outcomeFailed, plan.Letters
+			return receipt, locked
+		}
+	}
+	if lock != nil {
+		defer lock.Release(ctx)
+	}
+	for page := range slices.Chunk(plan.ids, discardPage) {
+		if err == nil {
+			err = lock.Check(ctx)
+		}
+		if err == nil {
 			err = t.discardPage(ctx, plan, page, receipt)
 		}
 		if err != nil {
 			err = fmt.Errorf("discard dead letters after %d: %w", receipt.Discarded, err)
+			break
 		}
 		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
 	}
 	receipt.Seconds = time.Since(began).Seconds()
 	receipt.Left = max(receipt.Planned-receipt.Discarded-receipt.AlreadyDecided, 0)
 	receipt.Outcome = outcomeOf(ctx, err, receipt.Planned, receipt.Discarded)
-	ending, cancel := ending(ctx)
-	defer cancel()
-	auditErr := t.store.Tx(ending, "end a discard", func(ctx context.Context, tx *store.Tx) error {
+	return receipt, t.finish(ctx, "end a discard", err, func(ctx context.Context, tx *store.Tx) error {
 		return t.auditDiscard(ctx, tx, plan, receipt, err)
 	})
-	return receipt, cmp.Or(err, auditErr)
 }
 
 func (t *Triage) discardPage(ctx context.Context, plan *DiscardPlan, page []int64, receipt *DiscardManyReceipt) error {
-	after := *receipt
-	err := t.letterTx(ctx, "discard dead letters", func(ctx context.Context, tx *store.Tx) error {
-		after = *receipt
+	return t.act(ctx, "discard dead letters", func(ctx context.Context, tx *store.Tx) error {
+		after := *receipt
 		discarded, err := deadletter.DiscardMany(ctx, tx, page, t.cfg.Actor, plan.Note)
 		if err != nil {
 			return err
 		}
 		after.Discarded += len(discarded)
 		after.AlreadyDecided += len(page) - len(discarded)
+		tx.AfterCommit(func() { *receipt = after })
 		return t.auditDiscard(ctx, tx, plan, &after, nil)
 	})
-	if err == nil {
-		*receipt = after
-	}
-	return err
 }
 
 // auditDiscard writes down how far it has come, in the row of the first page.

@@ -18,8 +18,6 @@ import (
 	"github.com/attune-go/attune/tui/operator"
 )
 
-func quick(c *operator.Config) { c.Pace = time.Microsecond }
-
 // ended makes executions that have failed, and marks them.
 func (b *bundle) ended(n int) []act.Target {
 	b.t.Helper()
@@ -50,7 +48,7 @@ func words(lines []act.Line) string {
 // A repetition of a task does not bring its workflow back, and that is said before.
 func TestManyRepetitionsSayForWhomNobodyWaits(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.job")
 	row := func(status attune.Status, parent *int64) act.Target {
 		e := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Parent = status, parent })
@@ -66,7 +64,7 @@ func TestManyRepetitionsSayForWhomNobodyWaits(t *testing.T) {
 
 func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	targets := b.ended(4)
 	running := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"), func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
 	marked := append(slices.Clone(targets), act.Target{ID: running.ID, Name: "running"}, act.Target{ID: 1 << 40, Name: "gone"})
@@ -98,7 +96,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 // whom, for one row and for many. Plans for many say how long they take.
 func TestAPlanOfRepetitionsNamesPausedQueues(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	targets := b.ended(31)
 	one := func() string { return words(b.plan(act.RetryExecution, targets[0]).Lines) }
 	many := func() string { return words(b.planMany(act.RetryExecution, targets).Lines) }
@@ -119,10 +117,10 @@ func TestAPlanOfRepetitionsNamesPausedQueues(t *testing.T) {
 
 func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	targets := b.ended(12)
 	desk := func(name string) *operator.Operator {
-		return operator.New(operator.Config{Pace: time.Microsecond}, triage.New(triage.Config{Actor: name}, b.store, nil),
+		return operator.New(operator.Config{}, triage.New(triage.Config{Actor: name, Pace: time.Microsecond}, b.store, nil),
 			alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil))
 	}
 	results := make(chan *act.Receipt, 2)
@@ -142,7 +140,7 @@ func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 
 func TestManyAreCancelled(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	_, ids := b.waiting("demo.sleep", 4)
 	failed := b.ended(1)
 	targets := failed
@@ -162,7 +160,7 @@ func TestManyAreCancelled(t *testing.T) {
 
 func TestManyWorkersAndQueues(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	var workers []act.Target
 	for _, name := range []string{"w-1", "w-2"} {
 		workers = append(workers, act.Target{ID: testkit.Worker(t, b.store, name).ID, Name: name})
@@ -192,7 +190,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 
 func TestAboveFiftyAWordIsAskedFor(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	require.Equal(t, "retry 51", b.planMany(act.RetryExecution, b.ended(51)).Word)
 	_, err := b.Plan(t.Context(), act.Order{Kind: act.PauseQueue, Targets: make([]act.Target, 201)})
 	require.ErrorContains(t, err, "at most 200 at once")
@@ -200,7 +198,7 @@ func TestAboveFiftyAWordIsAskedFor(t *testing.T) {
 
 func TestManyStopAfterFailuresAndByHand(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	targets := b.ended(6)
 	plan := b.planMany(act.RetryExecution, targets)
 	testkit.Exec(t, b.store, `alter table operator_audit rename to away`)
@@ -222,7 +220,7 @@ func TestManyStopAfterFailuresAndByHand(t *testing.T) {
 
 func TestMarkedWorkflowsArePausedAsOnePlan(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	one, two := b.workflow("shop.one"), b.workflow("shop.two")
 	b.run(b.plan(act.PauseWorkflow, act.Target{ID: two}))
 	var targets []act.Target
@@ -244,7 +242,7 @@ func TestMarkedWorkflowsArePausedAsOnePlan(t *testing.T) {
 
 func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
 	t.Parallel()
-	b := setup(t, quick)
+	b := setup(t)
 	_, one := b.asking("pk.one", nil)
 	_, two := b.asking("pk.two", nil)
 	_, other := b.asking("pk.other", nil)

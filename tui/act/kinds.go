@@ -1,0 +1,233 @@
+package act
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind names an act. The names are those of the audit.
+type Kind string
+
+// The kinds of acts.
+const (
+	CancelExecution   Kind = "execution.cancel"
+	CancelTree        Kind = "execution.cancel-tree"
+	RetryExecution    Kind = "execution.retry"
+	PauseQueue        Kind = "queue.pause"
+	ResumeQueue       Kind = "queue.resume"
+	LimitQueue        Kind = "queue.limit"
+	ResetQueue        Kind = "queue.reset"
+	ClearQueue        Kind = "queue.clear"
+	RepairQueue       Kind = "queue.repair"
+	CordonWorker      Kind = "worker.cordon"
+	UncordonWorker    Kind = "worker.uncordon"
+	DrainWorker       Kind = "worker.drain"
+	ForgetWorker      Kind = "worker.forget"
+	PauseWorkflow     Kind = "workflow.pause"
+	ResumeWorkflow    Kind = "workflow.resume"
+	CancelWorkflow    Kind = "workflow.cancel"
+	RetryWorkflow     Kind = "workflow.retry"
+	RetryTask         Kind = "task.retry"
+	AnswerInquiry     Kind = "inquiry.respond"
+	RequeueLetter     Kind = "dead_letter.requeue"
+	DiscardLetter     Kind = "dead_letter.discard"
+	DiscardAllLetters Kind = "dead_letter.discard-all"
+	SendLetters       Kind = "dead_letter.send"
+	UndoLetters       Kind = "dead_letter.undo"
+	ReturnLetters     Kind = "dead_letter.return"
+	TakeLetters       Kind = "dead_letter.take"
+	PurgeBroker       Kind = "dead_letter.purge-broker"
+)
+
+// told is what people are told of a kind of act.
+type told struct {
+	// key chooses it, label is the act in a word or two, help what it does to one row, and many what it does
+	// to marked rows; empty where these cannot be acted upon together.
+	key, label, help, many string
+	// command is that of attune-executor, empty where none does it, and reason its flag for the reason.
+	command, reason string
+	flags           []flag
+}
+
+// flag is an argument of a command with the field of an order that has its value.
+type flag struct{ name, field string }
+
+var kinds = map[Kind]told{
+	RetryExecution: {
+		key: "r", label: "retry", help: "repeat it as a new execution",
+		many: "repeat those that have ended as new executions", command: "execution retry", reason: "--reason",
+	},
+	CancelExecution: {
+		key: "c", label: "cancel", help: "end it, or ask its worker to stop it",
+		many: "end them, or ask their workers to stop them", command: "execution cancel", reason: "--reason",
+	},
+	CancelTree: {
+		key: "t", label: "cancel tree", help: "and everything that it has started", command: "execution cancel",
+		reason: "--reason", flags: []flag{{name: "--tree"}},
+	},
+
+	PauseQueue: {
+		key: "p", label: "pause", help: "admit nothing until it is resumed",
+		many: "admit nothing until they are resumed", command: "queue pause", reason: "--reason",
+	},
+	ResumeQueue: {
+		key: "u", label: "resume", help: "admit again, in the same order", many: "admit again, in the same order",
+		command: "queue resume",
+	},
+	LimitQueue: {
+		key: "l", label: "limit", help: "another limit than the policy's", command: "queue limit",
+		flags: []flag{{field: FieldLimit}},
+	},
+	ResetQueue: {
+		key: "o", label: "reset limit", help: "the policy's limit again", command: "queue limit",
+		flags: []flag{{name: "--reset"}},
+	},
+	RepairQueue: {
+		key: "f", label: "repair", help: "recount slots and fix wrong counters", command: "queue repair",
+	},
+	ClearQueue: {
+		key: "c", label: "clear", help: "cancel its waiting executions", command: "queue clear",
+		flags: []flag{{name: "--older-than", field: FieldOlderThan}},
+	},
+
+	CordonWorker: {
+		key: "c", label: "cordon", help: "give it nothing new", many: "give them nothing new",
+		command: "workers cordon", reason: "--reason",
+	},
+	UncordonWorker: {
+		key: "u", label: "uncordon", help: "give it work again", many: "give them work again",
+		command: "workers uncordon", reason: "--reason",
+	},
+	DrainWorker: {
+		key: "d", label: "drain", help: "give it nothing new, let it end what it runs",
+		many: "give them nothing new, let them end what they run", command: "workers drain", reason: "--reason",
+	},
+	ForgetWorker: {
+		key: "f", label: "forget", help: "remove the row of a worker that is gone", command: "workers forget",
+		reason: "--reason",
+	},
+
+	PauseWorkflow: {
+		key: "p", label: "pause", help: "start nothing more until it is resumed",
+		many: "start nothing more in them until they are resumed", command: "workflow pause", reason: "--reason",
+	},
+	ResumeWorkflow: {
+		key: "u", label: "resume", help: "go on", many: "go on", command: "workflow resume", reason: "--reason",
+	},
+	RetryWorkflow: {
+		key: "r", label: "begin anew", help: "all of it, as a new execution",
+		many: "those that have ended, all of each, as new executions", command: "execution retry", reason: "--reason",
+	},
+	CancelWorkflow: {
+		key: "c", label: "cancel", help: "start nothing more and end it",
+		many: "start nothing more in them and end them", command: "workflow cancel", reason: "--reason",
+	},
+	RetryTask: {
+		key: "r", label: "retry", help: "repeat it as a new execution", command: "execution retry",
+		reason: "--reason",
+	},
+	// The command asks for the answer itself, since some are secret.
+	AnswerInquiry: {
+		key: "a", label: "answer", help: "the first answer counts",
+		many: "those for which it fits; the first answer counts", command: "inquiry respond",
+		flags: []flag{{name: "--as", field: FieldAs}},
+	},
+
+	RequeueLetter: {
+		key: "r", label: "requeue", help: "try again what it was about", many: "try again what they were about",
+		command: "dlq requeue", reason: "--reason",
+	},
+	DiscardLetter: {
+		key: "d", label: "discard", help: "nothing is done about it; the ledger keeps it",
+		many: "nothing is done about them; the ledger keeps them", command: "dlq discard", reason: "--reason",
+	},
+	SendLetters: {
+		key: "m", label: "send", help: "its message to another exchange or queue",
+		many: "their messages to another exchange or queue",
+	},
+	UndoLetters: {
+		key: "u", label: "reopen", help: "what was discarded waits again", many: "what was discarded waits again",
+	},
+	ReturnLetters: {
+		key: "b", label: "put back", help: "its message to the queue it was taken from",
+		many: "their messages to the queues they were taken from",
+	},
+	DiscardAllLetters: {
+		key: "p", label: "discard all", help: "all that wait and match", command: "dlq discard-all", reason: "--note",
+		flags: []flag{ // in which the reason is why they died
+			{name: "--reason", field: FieldReason}, {name: "--action", field: FieldAction},
+			{name: "--worker", field: FieldWorker}, {name: "--older-than", field: FieldOlderThan},
+		},
+	},
+	TakeLetters: {
+		key: "s", label: "take", help: "messages from the broker into the ledger", command: "dlq take",
+		reason: "--note", flags: []flag{{name: "--queue", field: FieldQueue}, {name: "--first", field: FieldFirst}},
+	},
+	PurgeBroker: {
+		key: "x", label: "purge", help: "the broker deletes all messages of the queue; nothing brings them back",
+	},
+}
+
+// Of is what the kind acts upon: execution, queue, worker and so on.
+func (k Kind) Of() string {
+	what, _, _ := strings.Cut(string(k), ".")
+	return what
+}
+
+// Verb is the act in a word or two.
+func (k Kind) Verb() string { return kinds[k].label }
+
+// Commands are the arguments with which attune-executor does what an order asks for,
+// one command or one for each target, for a reason or none; empty where no command
+// does.
+func (o *Order) Commands(reason string) (commands [][]string) {
+	of := kinds[o.Kind]
+	if of.command == "" {
+		return nil
+	}
+	var flags, why []string
+	for _, f := range of.flags {
+		value := strings.TrimSpace(o.Values[f.field])
+		for _, text := range []string{f.name, value} {
+			if text != "" && (value != "" || f.field == "") {
+				flags = append(flags, text)
+			}
+		}
+	}
+	if reason != "" && of.reason != "" {
+		why = []string{of.reason, reason}
+	}
+	add := func(subject []string, scope ...string) {
+		commands = append(commands, slices.Concat(strings.Fields(of.command), subject, flags, scope, why))
+	}
+	var ids []string
+	for _, t := range o.All() {
+		ids = append(ids, strconv.FormatInt(t.ID, 10))
+	}
+	switch group, _, _ := strings.Cut(of.command, " "); group {
+	case "queue":
+		for _, t := range o.All() {
+			if t.Group == "" || o.Kind == RepairQueue {
+				add([]string{t.Action})
+			} else {
+				add([]string{t.Action}, "--group", t.Group)
+			}
+		}
+	case "workers":
+		for i, t := range o.All() {
+			add([]string{cmp.Or(t.Ref, ids[i])})
+		}
+	case "execution", "dlq": // these take many
+		if o.Kind == DiscardAllLetters || o.Kind == TakeLetters {
+			ids = nil
+		}
+		add(ids)
+	default:
+		for _, id := range ids {
+			add([]string{id})
+		}
+	}
+	return commands
+}

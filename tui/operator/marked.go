@@ -1,0 +1,292 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/tui/act"
+)
+
+// maxSlow bounds the rows of one plan that are planned one by one.
+const maxSlow = 200
+
+// marked is what becomes of the marked rows: those that are acted upon one after the
+// other, and those that are left alone.
+type marked struct {
+	steps   []triage.Step
+	reasons []string // of those that are skipped, in their order
+	skipped map[string][]string
+	// word is true when one of the steps alone would ask for a word.
+	word bool
+	// reach says what else is touched, answer what is answered where something is.
+	reach  act.Lines
+	answer string
+}
+
+func (m *marked) skip(target act.Target, why string) {
+	if m.skipped[why] == nil {
+		m.reasons = append(m.reasons, why)
+	}
+	m.skipped[why] = append(m.skipped[why], target.Name)
+}
+
+// add makes a step of what one row's plan would run.
+func (m *marked) add(target act.Target, run act.Run) {
+	m.steps = append(m.steps, triage.Step{
+		Rows: []int64{target.ID}, Name: target.Name,
+		Do: func(ctx context.Context, reason string) (triage.Outcome, error) {
+			r, err := run(ctx, reason)
+			if err != nil || r.Unchanged {
+				return triage.Outcome{}, err
+			}
+			return triage.Outcome{Done: 1, Audits: r.Audits}, nil
+		},
+	})
+}
+
+// planMarked plans an act on marked rows as one plan. The rows are those of the
+// order: what is run is what was marked, less what is skipped, never more.
+func (o *Operator) planMarked(ctx context.Context, order act.Order, plan *act.Plan) error {
+	rows := &marked{skipped: map[string][]string{}}
+	each := o.eachMarked
+	if order.Kind.Of() == "execution" {
+		each = o.markedExecutions
+	}
+	if err := each(ctx, order, rows); err != nil {
+		return err
+	}
+	n, verb, what := len(rows.steps), order.Kind.Verb(), order.Kind.Of()
+	plan.Title = fmt.Sprintf("%s %s", capital(verb), phrase.Plural(n, what, phrase.Nouns(2, what)))
+	plan.Lines.Say(act.Plain, "%d marked: %d to %s, %d skipped.", len(order.Targets), n, verb, len(order.Targets)-n)
+	for _, why := range rows.reasons {
+		plan.Lines.Say(act.Warn, "  skipped, %s: %s", why, namesOf(rows.skipped[why], " and %d more"))
+	}
+	if n == 0 {
+		return nothing("none of them is to be changed")
+	}
+	plan.Lines = append(plan.Lines, rows.reach...)
+	if rows.answer != "" {
+		plan.Lines.Say(act.Plain, "Each is answered with:")
+		plan.Lines.Say(act.Good, "%s", rows.answer)
+		plan.Lines.Say(act.Warn, "An answer is given once and cannot be changed.")
+	}
+	plan.Lines.Say(act.Plain, "")
+	lasts := (time.Duration(n)*triage.DefaultPace + time.Second - 1).Truncate(time.Second)
+	plan.Lines.Say(act.Note, "One after the other, %d a second, est. %s; it stops after %d failures in a row.",
+		time.Second/triage.DefaultPace, lasts, triage.MaxFailures)
+	plan.Lines.Say(act.Note, "Each row is decided again when its turn comes; what has changed by then is left alone.")
+	if rows.word || n > many {
+		plan.Word = fmt.Sprintf("%s %d", verb, n)
+	}
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.Run(ctx, triage.Run{Steps: rows.steps}, reason)
+	}, o.runReceipt)
+	return nil
+}
+
+// runReceipt says what a run has done.
+func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
+	receipt := &act.Receipt{
+		Text:   outcome(r.Done, r.Planned, "done", other{r.Changed, "changed meanwhile"}, other{r.Failed, "failed"}),
+		Audits: r.Audits, Partly: r.Done < r.Planned, Left: r.Left,
+	}
+	for _, note := range r.Notes {
+		tone, text := act.Note, o.explain(note.Err, true).Error()
+		if note.Failed {
+			tone = act.Danger
+		}
+		if note.Name != "" {
+			text = note.Name + ": " + text
+		}
+		receipt.Lines.Say(tone, "%s", text)
+	}
+	if r.Stopped != "" {
+		receipt.Lines.Say(act.Warn, "%s; %d were not reached and stay marked.", capital(r.Stopped), len(r.Left))
+		receipt.Next = "the same again goes on with those"
+	}
+	return receipt
+}
+
+// eachMarked plans the marked rows one by one.
+func (o *Operator) eachMarked(ctx context.Context, order act.Order, rows *marked) error {
+	if len(order.Targets) > maxSlow {
+		return fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), maxSlow)
+	}
+	var unfit *act.InvalidError
+	for _, target := range order.Targets {
+		if order.Kind.Of() == "queue" && target.Action == "" {
+			rows.skip(target, "it is no longer in the list")
+			continue
+		}
+		one, err := o.plan(ctx, act.Order{Kind: order.Kind, Target: target, Values: order.Values})
+		mistake, isUnfit := errors.AsType[*act.InvalidError](err)
+		switch {
+		case isUnfit:
+			unfit = mistake
+			rows.skip(target, cmp.Or(mistake.Problems[act.FieldAs], "the answer does not fit it"))
+		case triage.Refused(err):
+			rows.skip(target, err.Error())
+		case err != nil:
+			return err
+		case one.Run == nil:
+			rows.skip(target, one.Nothing)
+		default:
+			rows.take(order.Kind, target, one)
+		}
+	}
+	if unfit != nil && len(rows.steps) == 0 {
+		return unfit // what was written is wrong, not the rows
+	}
+	return nil
+}
+
+// take takes the plan for one row into the plan for all.
+func (m *marked) take(kind act.Kind, target act.Target, one *act.Plan) {
+	if kind == act.AnswerInquiry {
+		at := slices.IndexFunc(one.Lines, func(l act.Line) bool { return l.Tone == act.Good })
+		answer := one.Lines[max(at, 0)].Text
+		if m.answer != "" && m.answer != answer {
+			m.skip(target, "its form makes another answer of it")
+			return
+		}
+		m.answer = answer
+	}
+	m.add(target, one.Run)
+	m.word = m.word || one.Word != ""
+	for i, l := range one.Lines {
+		asks := kind == act.AnswerInquiry && i == 0 // its question, without which nobody knows what they answer
+		if (asks || kind != act.AnswerInquiry && l.Tone == act.Warn) && len(m.reach) < maxNamed {
+			m.reach.Say(l.Tone, "%s: %s", target.Name, l.Text)
+		}
+	}
+}
+
+// markedExecutions reads the marked executions at once, the oldest first, so that
+// what is repeated joins its queue in the order in which it came.
+func (o *Operator) markedExecutions(ctx context.Context, order act.Order, rows *marked) error {
+	if len(order.Targets) > act.MaxTargets {
+		return fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), act.MaxTargets)
+	}
+	ids := order.IDs()
+	found, err := o.executions(ctx, ids)
+	if err != nil {
+		return err
+	}
+	slices.Sort(ids)
+	actions, parents, running := map[string]bool{}, map[int64]int{}, 0
+	for _, id := range slices.Compact(ids) {
+		target := act.Target{ID: id, Name: strconv.FormatInt(id, 10)}
+		x, ok := found[id]
+		if !ok {
+			rows.skip(target, "there is no such execution")
+			continue
+		}
+		menu := act.ForExecution(x)
+		if not := menu.Not(order.Kind); not != "" {
+			rows.skip(target, not)
+			continue
+		}
+		actions[x.ActionRef] = true
+		if x.Parent != nil {
+			parents[*x.Parent]++
+		}
+		if attune.Status(x.Status).HoldsSlot() {
+			running++
+		}
+		rows.add(target, o.executionRun(order.Kind, id))
+	}
+	rows.reach.Say(act.Plain, "Touches the queues of %s: %s.", phrase.Plural(len(actions), "action", "actions"),
+		namesOf(slices.Sorted(maps.Keys(actions)), ", …"))
+	if order.Kind == act.CancelExecution {
+		rows.reach.Say(act.Danger, "It cannot be taken back. %s a slot now.", phrase.Plural(running, "holds", "hold"))
+		return nil
+	}
+	if err := o.sayPaused(ctx, &rows.reach, actions); err != nil {
+		return err
+	}
+	return o.sayUnawaited(ctx, &rows.reach, parents)
+}
+
+func (o *Operator) executions(ctx context.Context, ids []int64) (map[int64]*monitor.Execution, error) {
+	page, err := o.reader.Executions(ctx, monitor.ExecutionFilter{IDs: ids, Limit: len(ids)}, 0)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int64]*monitor.Execution, len(page.List))
+	for i := range page.List {
+		found[page.List[i].ID] = &page.List[i]
+	}
+	return found, nil
+}
+
+// executionRun acts on one of many executions.
+func (o *Operator) executionRun(kind act.Kind, id int64) act.Run {
+	return func(ctx context.Context, reason string) (*act.Receipt, error) {
+		if kind == act.RetryExecution {
+			return does(o.retries(id), retryReceipt)(ctx, reason)
+		}
+		planned, err := o.triage.PlanCancel(ctx, triage.CancelOrder{IDs: []int64{id}, Reason: reason})
+		if err != nil || planned.Acted() == 0 {
+			return &act.Receipt{Unchanged: true}, err
+		}
+		r, err := o.triage.Cancel(ctx, planned)
+		return &act.Receipt{Audits: audits(r.Audit), Unchanged: r.Acted() == 0}, err
+	}
+}
+
+// sayPaused warns of queues in which repetitions of these actions wait until an
+// operator resumes them.
+func (o *Operator) sayPaused(ctx context.Context, lines *act.Lines, actions map[string]bool) error {
+	paused, err := o.reader.Queues(ctx, monitor.QueueFilter{Paused: true})
+	if err != nil {
+		return err
+	}
+	list := slices.DeleteFunc(slices.Clone(paused.List), func(q monitor.Queue) bool { return !actions[q.ActionRef] })
+	more := "… and %d more paused queues"
+	if len(list) == maxNamed+1 {
+		more = "… and %d more paused queue"
+	}
+	sayFirst(lines, list, more, func(q monitor.Queue) act.Line {
+		text := "The queue " + q.Name() + " is paused by " + cmp.Or(q.PausedBy, "an operator")
+		if q.PauseReason != "" {
+			text += " (" + q.PauseReason + ")"
+		}
+		return line(act.Warn, "%s: repetitions wait there until you resume it.", text)
+	})
+	return nil
+}
+
+// sayUnawaited warns of repetitions for which nobody waits, because what started so many
+// of the executions has ended.
+func (o *Operator) sayUnawaited(ctx context.Context, lines *act.Lines, started map[int64]int) error {
+	if len(started) == 0 {
+		return nil
+	}
+	found, err := o.executions(ctx, slices.Sorted(maps.Keys(started)))
+	if err != nil {
+		return err
+	}
+	n, ended := 0, []string{}
+	for id, x := range found {
+		if attune.Status(x.Status).Terminal() {
+			n += started[id]
+			ended = append(ended, strconv.FormatInt(id, 10))
+		}
+	}
+	slices.Sort(ended)
+	if n > 0 {
+		lines.Say(act.Warn, "Nobody waits for %d of them: what has started them has ended (%s).", n,
+			namesOf(ended, ", …"))
+	}
+	return nil
+}

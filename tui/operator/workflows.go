@@ -1,0 +1,252 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/tui/act"
+)
+
+// planPause plans to have a workflow start nothing more, or go on.
+func (o *Operator) planPause(ctx context.Context, order act.Order, plan *act.Plan) error {
+	id, pauses := order.Target.ID, order.Kind == act.PauseWorkflow
+	d, err := o.workflow(ctx, id)
+	if err != nil {
+		return err
+	}
+	menu := act.ForWorkflow(&d.Workflow)
+	if not := menu.Not(order.Kind); not != "" {
+		return nothing(not)
+	}
+	if pauses {
+		plan.Lines.Say(act.Plain, "%s  %s → paused", d.ActionRef, d.Status)
+	} else {
+		plan.Lines.Say(act.Plain, "%s  paused → %s", d.ActionRef, d.Status)
+		if d.PauseReason != "" {
+			plan.Lines.Say(act.Note, "It was paused: %s.", strings.TrimSuffix(d.PauseReason, "."))
+		}
+	}
+	ready := sayTasks(plan, d, "goes on to its end")
+	switch {
+	case pauses:
+		plan.Lines.Say(act.Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; "+
+			"its deadline does not wait.")
+	case d.PausedAbove != 0:
+		plan.Lines.Say(act.Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove)
+	case len(ready) > 0:
+		plan.Lines.Say(act.Plain, "What could have been started is started: %s.", strings.Join(ready, ", "))
+	default:
+		plan.Lines.Say(act.Plain, "What follows from what has ended is started within seconds.")
+	}
+	do, next := o.triage.ResumeWorkflow, ""
+	if pauses {
+		do, next = o.triage.PauseWorkflow, "A, then u resumes it"
+	}
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkflowReceipt, error) {
+		return do(ctx, id, reason)
+	}, func(r *triage.WorkflowReceipt) *act.Receipt {
+		return &act.Receipt{
+			Text: fmt.Sprintf("Workflow %d %s.", id, r.Says), Next: next, Audits: audits(r.Audit),
+			Partly: !r.Changed, Unchanged: !r.Changed,
+		}
+	})
+	return nil
+}
+
+// workflow reads a workflow; where there is none the error is nothing.
+func (o *Operator) workflow(ctx context.Context, id int64) (*monitor.WorkflowDetail, error) {
+	d, err := o.reader.Workflow(ctx, id)
+	if none, ok := errors.AsType[*monitor.NoWorkflowError](err); ok {
+		return nil, nothing(none.Error())
+	}
+	if errors.Is(err, monitor.ErrNotFound) {
+		return nil, nothing("there is no such workflow")
+	}
+	return d, err
+}
+
+// sayTasks says what becomes of the tasks that are on their way, and names those that
+// nothing has led to. It returns those that could have been started.
+func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready []string) {
+	var unreached []string
+	var running []*monitor.WorkflowTask
+	for i := range d.List {
+		switch t := &d.List[i]; t.Status {
+		case "running":
+			if t.Type != "parallel" {
+				running = append(running, t)
+			}
+		case "ready":
+			ready = append(ready, t.Name)
+		case "", "waiting":
+			unreached = append(unreached, t.Name)
+		}
+	}
+	sayFirst(&plan.Lines, running, "  … and %d more tasks", func(t *monitor.WorkflowTask) act.Line {
+		return line(act.Plain, "  %s  %s: %s", t.Name, t.Says, becomes)
+	})
+	if len(unreached) > 0 {
+		plan.Lines.Say(act.Note, "  not begun: %s", namesOf(unreached, " and %d more"))
+	}
+	return ready
+}
+
+// planCancelWorkflow plans to end a workflow.
+func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order, plan *act.Plan) error {
+	id := order.Target.ID
+	d, err := o.workflow(ctx, id)
+	if err != nil {
+		return err
+	}
+	planned, err := o.triage.PlanCancel(ctx, triage.CancelOrder{IDs: []int64{id}})
+	if err != nil {
+		return err
+	}
+	if err := sayCancelled(plan, planned); err != nil {
+		return err
+	}
+	becomes := "what runs goes on to its end, what waits is cancelled"
+	if d.Cancellation == "cancel_running" {
+		becomes = "is stopped"
+	}
+	sayTasks(plan, d, becomes)
+	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Say(act.Note, "What becomes of what runs its cancellation_policy says: %s. Cancel tree stops that too.",
+		d.Cancellation)
+	plan.Lines.Say(act.Danger, "It cannot be taken back: begun anew, all of it is done again.")
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
+		return o.triage.CancelWorkflow(ctx, id, reason)
+	}, cancelReceipt)
+	return nil
+}
+
+// heardLine says whether a workflow waits for the repetition of a child.
+func heardLine(d *monitor.WorkflowDetail, id int64) act.Line {
+	if attune.Status(d.Status).Terminal() {
+		return line(act.Warn,
+			"Its workflow %d has ended (%s) and stays so: the work is done again, and nothing follows from it.",
+			d.Execution, d.Status)
+	}
+	for i := range d.List {
+		for _, c := range d.List[i].Children {
+			switch {
+			case c.Execution != id:
+			case c.Drawn:
+				return line(act.Warn,
+					"Workflow %d has gone on from this end (%s is %s) and does not change that: "+
+						"nothing follows from the repetition in it.",
+					d.Execution, d.List[i].Name, d.List[i].Status)
+			default:
+				return line(act.Plain, "Task %s of workflow %d waits for the repetition instead.", d.List[i].Name,
+					d.Execution)
+			}
+		}
+	}
+	return line(act.Note, "If workflow %d has gone on from this end, it does not change that.", d.Execution)
+}
+
+// planAnswer plans to answer a question with what was written into its form.
+func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Plan) error {
+	id := order.Target.ID
+	d, err := o.reader.Inquiry(ctx, id)
+	if errors.Is(err, monitor.ErrNotFound) {
+		return nothing("there is no such inquiry")
+	}
+	if err != nil {
+		return err
+	}
+	form := d.Form()
+	texts := map[string]string{}
+	for name, value := range order.Values {
+		if field, ok := strings.CutPrefix(name, act.FieldAnswer); ok {
+			texts[field] = value
+		}
+	}
+	response, problems := form.Compose(texts)
+	for name := range texts {
+		if !slices.ContainsFunc(form.Fields, func(f inquiry.AnswerField) bool { return f.Name == name }) {
+			problems = map[string]string{"": "it does not ask for " + name} // it would be left out
+		}
+	}
+	if len(problems) > 0 && d.Open() {
+		return invalid(problems)
+	}
+	if len(problems) > 0 {
+		response = []byte("null") // it is refused for what has become of it
+	}
+	answer := triage.AnswerOrder{Inquiry: id, Response: response, As: strings.TrimSpace(order.Values[act.FieldAs])}
+	planned, err := o.triage.PlanAnswer(ctx, answer)
+	if err != nil {
+		return refusal(form, err)
+	}
+	plan.Lines.Say(act.Plain, "%s", planned.Prompt)
+	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Say(act.Good, "%s", string(planned.Public))
+	if answer.As != "" {
+		plan.Lines.Say(act.Plain, "in the name of %s", answer.As)
+	}
+	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Say(act.Plain, "%s", follows(planned, d))
+	plan.Lines.Say(act.Warn, "An answer is given once and cannot be changed.")
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.AnswerReceipt, error) {
+		answer.Note = reason
+		return o.triage.Answer(ctx, answer)
+	}, func(r *triage.AnswerReceipt) *act.Receipt {
+		return &act.Receipt{
+			Text:  fmt.Sprintf("Inquiry %d is answered.", id),
+			Lines: act.Lines{line(act.Plain, "%s", follows(&r.AnswerPlan, d))},
+			Next:  delivered(r.Sent), Audits: audits(r.Audit),
+		}
+	})
+	return nil
+}
+
+// follows says what follows from an answer.
+func follows(p *triage.AnswerPlan, d *monitor.InquiryDetail) string {
+	text := fmt.Sprintf("Execution %d (%s) has completed already and is told.", p.Execution, p.ActionRef)
+	if p.Completes {
+		text = fmt.Sprintf("Execution %d (%s) completes with it.", p.Execution, p.ActionRef)
+	}
+	if d.Workflow != nil {
+		text += fmt.Sprintf(" Workflow %d (%s) goes on.", *d.Workflow, d.WorkflowRef)
+	}
+	return text
+}
+
+// refusal tells of an answer that was refused: beside the field that it is about, or
+// as the reason why there is nothing to do.
+func refusal(form *inquiry.AnswerForm, err error) error {
+	if errors.Is(err, triage.ErrNoInquiry) {
+		return nothing(err.Error())
+	}
+	refused, ok := errors.AsType[*triage.AnswerRefusedError](err)
+	switch {
+	case !ok:
+		return err
+	case refused.Reason == triage.AnswerUnfit:
+		return invalid(form.Blame(refused.Mistakes))
+	case refused.Reason == triage.AnswerNotYours, refused.Reason == triage.AnswerUnknown:
+		return &act.InvalidError{Problems: map[string]string{act.FieldAs: refused.Text}}
+	default:
+		return nothing(refused.Text)
+	}
+}
+
+// invalid tells of what is wrong with the fields of an answer.
+func invalid(problems map[string]string) error {
+	fields := make(map[string]string, len(problems))
+	for name, text := range problems {
+		if name != "" {
+			name = act.FieldAnswer + name
+		}
+		fields[name] = text
+	}
+	return &act.InvalidError{Problems: fields}
+}
