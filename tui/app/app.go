@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/charmbracelet/bubbles/cursor"
-	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/act"
@@ -118,19 +116,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// prompt is what the message line is used for.
-type prompt int
-
-const (
-	noPrompt prompt = iota
-	filterPrompt
-	sortPrompt
-	palettePrompt
-	helpPrompt
-	bookmarkPrompt
-	searchPrompt
-)
-
 // Model is the dashboard. It is the only tea.Model; everything below it is a
 // plain struct.
 type Model struct {
@@ -163,16 +148,12 @@ type Model struct {
 	visited int
 
 	width, height int
-	help          bool
-	helpScroll    int
-	helpSearch    string
-	prompt        prompt
-	input         textinput.Model
-	inputErr      string
-	palette       *palette.Palette
+	// overlays are what lies above the open view; the last one takes the keys.
+	overlays []overlay
+	// palette remembers the commands of the session.
+	palette *palette.Palette
 	// readOnly is why the operator locked acting; empty where they did not.
-	readOnly  string
-	filtering filtering
+	readOnly string
 	// led are the filters with which the operator was led to views.
 	led map[screen.View]string
 	// pending is the first letter of a key that is typed as two.
@@ -180,7 +161,6 @@ type Model struct {
 	toast   string
 	toastAt time.Time
 
-	dialog dialog
 	// held is what was read while a dialog is open: nothing moves below it.
 	held map[screen.Feed]any
 	// underWay are the operations that run, each with what stops it; workers are
@@ -240,9 +220,6 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	if err := m.begin(opts.Filter); err != nil {
 		return nil, err
 	}
-	m.input = textinput.New()
-	m.input.Prompt = "/"
-	m.input.Cursor.SetMode(cursor.CursorStatic)
 	m.tick()
 	m.hinting = hinting{on: opts.Hints, since: m.env.Clock}
 	m.say(opts.Notice)
@@ -291,6 +268,7 @@ func (m *Model) tick() {
 	m.env.Clock = m.opts.Clock()
 	m.env.Now = m.env.Clock.Add(m.skew)
 	m.env.Locked = m.actingLock()
+	m.ageReports()
 }
 
 func (m *Model) screen() screen.Screen { return m.screens[m.view] }
@@ -340,7 +318,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case turnedMsg:
 		return m, m.turned(msg)
 	case spinMsg:
-		return m, m.spun()
+		m.spinning = false
+		return m, m.spin()
 	case clockMsg:
 		return m, tea.Batch(m.opts.After(time.Second, clockMsg{}), m.ageHints())
 	case hintsEndedMsg:
@@ -404,7 +383,8 @@ func (m *Model) back() tea.Cmd {
 		return nil
 	}
 	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" && (len(m.trail) == 0 || f.Filter() != m.led[m.view]) {
-		return m.applyFilter("")
+		cmd, _ := m.applyFilter("") // which matches everything
+		return cmd
 	}
 	if len(m.trail) == 0 {
 		return nil

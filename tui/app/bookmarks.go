@@ -52,23 +52,15 @@ func (m *Model) openBookmarks() {
 		m.say("There are no bookmarks: :bookmark NAME keeps this view.")
 		return
 	}
-	m.prompt = bookmarkPrompt
+	m.push(&bookmarkLine{})
 }
 
-// bookmarkLine names the bookmarks that have a letter.
-func (m *Model) bookmarkLine() string {
-	parts := []string{" open"}
-	for _, b := range m.bookmarks {
-		if b.Key != "" {
-			parts = append(parts, m.env.Paint(theme.Accent, widget.Clean(b.Key))+" "+widget.Clean(b.Name))
-		}
-	}
-	return strings.Join(append(parts, "esc stays"), "  ")
-}
+// bookmarkLine names the bookmarks that have a letter, and takes one.
+type bookmarkLine struct{ layer }
 
-// bookmarkKey takes the letter of a bookmark.
-func (m *Model) bookmarkKey(name string) tea.Cmd {
-	m.prompt = noPrompt
+func (o *bookmarkLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	m.pop()
+	name := msg.String()
 	if name == "esc" {
 		return nil
 	}
@@ -79,6 +71,16 @@ func (m *Model) bookmarkKey(name string) tea.Cmd {
 	}
 	m.say("No bookmark has the letter " + widget.Clean(name) + ".")
 	return nil
+}
+
+func (o *bookmarkLine) draw(m *Model, f *frame) {
+	parts := []string{" open"}
+	for _, b := range m.bookmarks {
+		if b.Key != "" {
+			parts = append(parts, m.env.Paint(theme.Accent, widget.Clean(b.Key))+" "+widget.Clean(b.Name))
+		}
+	}
+	f.message = strings.Join(append(parts, "esc stays"), "  ")
 }
 
 // openBookmark opens a view as it was arranged. A filter or an order that the view

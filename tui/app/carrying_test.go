@@ -58,10 +58,10 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 		"s": `psql "$ATTUNE__DATABASE__URL" -x -c 'SELECT * FROM attune.execution WHERE id = 884300'`,
 	} {
 		b.press("y")
-		require.Equal(t, keymap.InCarry, b.dialog.scope)
+		require.Equal(t, keymap.InCarry, b.stage())
 		require.Contains(t, b.View(), "copy of execution 884300")
 		b.press(key)
-		require.Empty(t, b.dialog.scope)
+		require.Empty(t, b.stage())
 		require.Equal(t, want, c.last(), key)
 		require.Contains(t, b.messages(), strconv.Itoa(len(want))+" bytes given to the terminal")
 	}
@@ -70,7 +70,7 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(c.last()), &x))
 	require.Equal(t, int64(884300), x.ID)
 	b.press("y", "down", "up", "esc", "y", "q")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	require.Equal(t, keymap.InExecutions, b.view)
 	require.Len(t, c.texts, 5, "what is closed copies nothing")
 	c.err = &carry.TooLongError{Bytes: 80_000}
@@ -110,7 +110,7 @@ func TestEveryViewHasSomethingToTakeOut(t *testing.T) {
 			b.press("esc")
 		}
 		b.press("y")
-		require.Equal(t, keymap.InCarry, b.dialog.scope, view)
+		require.Equal(t, keymap.InCarry, b.stage(), view)
 		b.press("i", "y", "j")
 		require.NotEmpty(t, c.texts[0], view)
 		require.True(t, json.Valid([]byte(c.last())), view)

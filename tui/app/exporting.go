@@ -299,26 +299,13 @@ func (m *Model) export(h *haul, path string) tea.Cmd {
 		Began: m.env.Clock, Ran: m.env.Clock, Progress: &act.Progress{},
 	}
 	m.remember(op)
-	ctx, cancel := context.WithTimeout(m.ctx, exportTime)
-	m.underWay[op] = cancel
-	m.workers.Add(1)
-	here := m.place
-	here.running.Add(1)
-	return func() (msg tea.Msg) {
-		defer m.workers.Done()
-		defer here.running.Done()
-		defer cancel()
-		defer func() {
-			if fault := recover(); fault != nil {
-				msg = runMsg{op: op, err: fmt.Errorf("the export failed: %v", fault)}
-			}
-		}()
+	return m.work(op, exportTime, "export", func(ctx context.Context) (*act.Receipt, error) {
 		receipt, err := writeHaul(ctx, h, path, op.Progress)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("stopped after %s", exportTime)
 		}
-		return runMsg{op: op, receipt: receipt, err: err}
-	}
+		return receipt, err
+	})
 }
 
 // writeHaul writes a haul into a new file, in the form that its name asks for.

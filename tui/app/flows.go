@@ -16,7 +16,7 @@ import (
 // again by itself.
 func (m *Model) follow(failed error) tea.Cmd {
 	f, ok := m.screen().(screen.Follower)
-	if !ok || failed != nil || m.dialog.scope != "" {
+	if !ok || failed != nil || m.modal() {
 		return nil
 	}
 	feed := f.Behind()

@@ -54,13 +54,11 @@ func (m *Model) isEscapeFirst(msg tea.KeyMsg) bool {
 		return false
 	}
 	scope := m.view
-	switch d := &m.dialog; {
-	case m.prompt != noPrompt || d.scope == keymap.InForm || d.scope == keymap.InConfirm && d.confirm.Typing():
-		return false
-	case d.scope != "":
-		scope = d.keys()
-	case m.help:
-		scope = keymap.InHelp
+	if top := m.top(); top != nil {
+		scope = top.scope()
+		if takesText(scope) {
+			return false
+		}
 	}
 	action, prefix := m.keymap.Lookup(scope, msg.String())
 	return action == keymap.None && !prefix
@@ -76,31 +74,21 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	if name == "ctrl+c" {
 		return tea.Quit
 	}
-	switch m.prompt {
-	case filterPrompt:
-		return m.filterKey(msg)
-	case sortPrompt:
-		return m.sortKey(name)
-	case palettePrompt:
-		return m.paletteKey(msg)
-	case helpPrompt:
-		return m.helpSearchKey(msg)
-	case bookmarkPrompt:
-		return m.bookmarkKey(name)
-	case searchPrompt:
-		return m.searchKey(msg)
+	top, scope, action := m.top(), m.view, keymap.None
+	if top != nil {
+		scope = top.scope()
 	}
-	if m.dialog.scope != "" {
-		return m.dialogKey(msg)
+	if scope != "" && !msg.Paste {
+		action = m.lookup(scope, name)
 	}
-	if msg.Paste {
-		return nil
+	switch {
+	case top == nil:
+		return m.do(action)
+	case top.modal() && m.tooSmall() && action != keymap.Back && action != keymap.Hide:
+		return nil // nobody confirms what cannot be seen
+	default:
+		return top.key(m, action, msg)
 	}
-	if m.help {
-		return m.helpKey(m.lookup(keymap.InHelp, name))
-	}
-	action := m.lookup(m.view, name)
-	return m.do(action)
 }
 
 // lookup finds the action of a key in a scope, which may be the second letter of two.
@@ -137,7 +125,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Back:
 		return m.back()
 	case keymap.Help:
-		m.help, m.helpScroll, m.helpSearch = true, 0, ""
+		m.push(&help{})
 		return nil
 	case keymap.Act:
 		m.openMenu()
@@ -200,10 +188,11 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 	case keymap.Hints:
 		return m.toggleHints()
 	case keymap.Filter:
-		return m.openFilter()
+		m.openFilter()
+		return nil
 	case keymap.Sort:
 		if _, ok := m.screen().(screen.Sortable); ok {
-			m.prompt = sortPrompt
+			m.push(&sortLine{})
 		}
 		return nil
 	case keymap.Bookmarks:
@@ -292,42 +281,17 @@ func (m *Model) nextTheme() tea.Cmd {
 	return nil
 }
 
-// sortKey takes the digit that chooses the column to sort by.
-func (m *Model) sortKey(name string) tea.Cmd {
-	m.prompt = noPrompt
-	s, ok := m.screen().(screen.Sortable)
-	if !ok || len(name) != 1 {
-		return nil
-	}
-	at := int(name[0]) - '1'
-	if at < 0 || at >= len(s.SortKeys()) {
-		return nil
-	}
-	return m.sortBy(s, s.Order().By(at))
-}
-
-// sortBy puts a list in another order, and reads it anew where the database sorts.
-func (m *Model) sortBy(s screen.Sortable, order screen.Order) tea.Cmd {
-	if t := m.table(); t != nil {
-		t.Anew(true)
-	}
-	s.SetOrder(order)
-	if q, ok := s.(screen.Queryable); ok && !q.Live() {
-		return m.restartView()
-	}
-	return nil
-}
-
 // doubleClick is how soon a second click on a row opens it.
 const doubleClick = 400 * time.Millisecond
 
 // mouse scrolls with the wheel and points with the left button; pointing twice
 // opens the row.
 func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
-	if m.help && m.prompt == noPrompt {
-		return m.helpKey(map[tea.MouseButton]keymap.Action{tea.MouseButtonWheelDown: keymap.RowDown, tea.MouseButtonWheelUp: keymap.RowUp}[msg.Button])
-	}
-	if m.prompt != noPrompt || m.dialog.scope != "" {
+	if top := m.top(); top != nil {
+		if help, ok := top.(*help); ok {
+			wheel := map[tea.MouseButton]int{tea.MouseButtonWheelDown: 1, tea.MouseButtonWheelUp: -1}
+			help.scrollBy(m, wheel[msg.Button])
+		}
 		return nil
 	}
 	m.env.LastKey = m.env.Clock

@@ -236,7 +236,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	} else {
 		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
 		m.synchronise(feedNamed[msg.feed].readAt(msg.result), msg.took)
-		if m.dialog.scope != "" {
+		if m.modal() {
 			m.held[msg.feed] = msg.result
 		} else {
 			m.apply(msg.feed, msg.result)

@@ -1,12 +1,32 @@
 package app
 
 import (
+	"maps"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
 )
+
+// question shows a plan and asks whether it shall be run.
+type question struct {
+	dialog
+
+	item    act.Item
+	op      *act.Operation
+	plan    *act.Plan
+	planned time.Time
+	confirm *widget.Confirm
+	// held is the letter pressed on a button, until it turns out to be alone; press numbers it.
+	held  tea.KeyMsg
+	press int
+}
 
 // letterPause is how long a letter on a button of a question must stay alone to be an
 // answer. Letters that follow each other faster are a text: they go into the reason.
@@ -15,43 +35,196 @@ const letterPause = 250 * time.Millisecond
 // letterMsg says that letterPause has passed since a press.
 type letterMsg struct{ press int }
 
-// questionKey takes a key of a question. On a button a letter counts only alone, so that
-// a reason typed there neither answers the question nor does anything else.
-func (m *Model) questionKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
-	d := &m.dialog
-	held := d.held.Type == tea.KeyRunes && len(d.held.Runes) == 1
+func (o *question) scope() keymap.Scope {
+	if o.confirm.Typing() {
+		return keymap.InTyping
+	}
+	return keymap.InConfirm
+}
+
+// closed gives the plan up.
+func (o *question) closed(m *Model) {
+	why := "left; nothing was done"
+	if o.plan.Nothing != "" {
+		why = "nothing to do: " + widget.Clean(o.plan.Nothing)
+	}
+	m.leave(o.op, why)
+}
+
+func (o *question) draw(m *Model, f *frame) {
+	note := ""
+	if age := m.env.Clock.Sub(o.planned); age > act.PlanTTL {
+		note = "planned " + widget.Age(age) + " ago: too old"
+	}
+	f.armed = true
+	f.box(m, o.scope(), box{
+		title: widget.Clean(o.op.Title), note: note, role: theme.Warn,
+		lines: func(w, h int) []string { return o.confirm.Lines(w, h, m.env.Theme) },
+	})
+}
+
+// key takes a key. On a button a letter counts only alone, so that a reason typed there
+// neither answers the question nor does anything else.
+func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	held := o.held.Type == tea.KeyRunes && len(o.held.Runes) == 1
 	letter := !msg.Paste && !msg.Alt && (msg.Type == tea.KeyRunes && len(msg.Runes) == 1 || msg.Type == tea.KeySpace && held)
 	switch {
-	case d.confirm.Typing():
-		return m.confirmKey(action, msg)
-	case held && letter && msg.String() == d.held.String():
+	case o.confirm.Typing():
+		return o.answer(m, action, msg)
+	case held && letter && msg.String() == o.held.String():
 		return nil // the key repeats
 	case held && letter:
-		d.confirm.Type(d.held)
-		d.confirm.Type(msg)
-		d.held = tea.KeyMsg{}
+		o.confirm.Type(o.held)
+		o.confirm.Type(msg)
+		o.held = tea.KeyMsg{}
 		return nil
 	case held:
-		return m.letterAlone(letterMsg{d.press}) // it was alone; the key after it is not for what it opens
+		return m.letterAlone(letterMsg{o.press}) // it was alone; the key after it is not for what it opens
 	case !letter:
-		return m.confirmKey(action, msg)
+		return o.answer(m, action, msg)
 	}
 	if action == keymap.Yes || action == keymap.No {
-		d.confirm.Press(action == keymap.Yes)
+		o.confirm.Press(action == keymap.Yes)
 	}
 	m.lastPress++
-	d.held, d.press = msg, m.lastPress
-	return m.opts.After(letterPause, letterMsg{d.press})
+	o.held, o.press = msg, m.lastPress
+	return m.opts.After(letterPause, letterMsg{o.press})
 }
 
 // letterAlone takes the letter that was pressed on a button as an answer.
 func (m *Model) letterAlone(msg letterMsg) tea.Cmd {
-	d := &m.dialog
-	if d.scope != keymap.InConfirm || d.press != msg.press || len(d.held.Runes) == 0 {
+	o, open := m.top().(*question)
+	if !open || o.press != msg.press || len(o.held.Runes) == 0 {
 		return nil
 	}
-	key := d.held
-	d.held = tea.KeyMsg{}
+	key := o.held
+	o.held = tea.KeyMsg{}
 	action, _ := m.keymap.Lookup(keymap.InConfirm, key.String())
-	return m.confirmKey(action, key)
+	return o.answer(m, action, key)
+}
+
+func (o *question) answer(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	answer := widget.Undecided
+	switch action {
+	case keymap.Back:
+		m.backToForm()
+		return nil
+	case keymap.No:
+		answer = widget.Cancelled
+	case keymap.NextPane:
+		o.confirm.Move(1)
+	case keymap.PrevPane:
+		o.confirm.Move(-1)
+	case keymap.Left, keymap.Right:
+		o.confirm.Press(action == keymap.Right)
+	case keymap.HalfDown:
+		o.confirm.Scroll(1)
+	case keymap.HalfUp:
+		o.confirm.Scroll(-1)
+	case keymap.Refresh:
+		m.leave(o.op, "planned again")
+		return m.plan(m.replace, o.item, o.op.Order)
+	case keymap.Export:
+		return o.export(m)
+	case keymap.Yank:
+		return o.copy(m)
+	case keymap.Yes:
+		answer = o.confirm.Yes()
+	case keymap.Choose:
+		answer = o.confirm.Enter()
+	default:
+		o.confirm.Update(msg)
+	}
+	switch answer {
+	case widget.Cancelled:
+		m.closeDialog()
+	case widget.Confirmed:
+		return o.run(m)
+	}
+	return nil
+}
+
+// run carries out the plan that was confirmed. The question is gone with that, so that
+// whatever is pressed next runs nothing again.
+func (o *question) run(m *Model) tea.Cmd {
+	age := m.env.Clock.Sub(o.planned)
+	switch {
+	case m.env.Locked != "":
+		o.confirm.Refuse(m.env.Locked)
+		return nil
+	case age > act.PlanTTL:
+		o.confirm.Press(false) // so that r is no letter of a text
+		o.confirm.Refuse("the plan is " + widget.Age(age) + " old: r plans again")
+		return nil
+	}
+	return m.run(o)
+}
+
+// plannedDoc is a plan as it leaves the dashboard, before what it is about.
+type plannedDoc struct {
+	Plan     string            `json:"plan"`
+	Context  string            `json:"context"`
+	Planned  time.Time         `json:"planned"`
+	Kind     act.Kind          `json:"kind"`
+	Target   act.Target        `json:"target"`
+	Values   map[string]string `json:"values,omitempty"`
+	Lines    []string          `json:"lines"`
+	Word     string            `json:"word,omitempty"`
+	Nothing  string            `json:"nothing,omitempty"`
+	Commands []string          `json:"commands,omitempty"`
+}
+
+// export writes the plan to a file, and below it what it is about, a line each: dead
+// letters in full, as `dlq export` writes them, else the ids of marked rows.
+func (o *question) export(m *Model) tea.Cmd {
+	order := &o.op.Order
+	doc := plannedDoc{
+		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.skew), Kind: order.Kind, Target: order.Target,
+		Values: maps.Clone(order.Values), Word: o.plan.Word, Nothing: o.plan.Nothing, Commands: o.commands(),
+	}
+	for _, line := range o.plan.Lines {
+		doc.Lines = append(doc.Lines, line.Text)
+	}
+	for _, field := range o.item.Fields {
+		if field.Secret && doc.Values[field.Name] != "" {
+			doc.Values[field.Name] = widget.Masked
+		}
+	}
+	h := &haul{name: "plan-" + string(order.Kind), what: "plan", values: []any{doc}}
+	if letters := o.plan.Letters; len(letters) > 0 {
+		h.rest, h.wanted = lettersInFull(m.source, letters), len(h.values)+len(letters)
+	} else {
+		for i := range order.Targets {
+			h.values = append(h.values, order.Targets[i])
+		}
+	}
+	path, problem := m.exportPath(h.name, ".jsonl")
+	if problem != "" {
+		m.say("Not written: " + problem)
+		return nil
+	}
+	return m.export(h, path)
+}
+
+// commands are the commands that do what the plan does.
+func (o *question) commands() []string {
+	var lines []string
+	for _, argv := range o.op.Order.Commands(o.confirm.Reason()) {
+		lines = append(lines, carry.Shell(append([]string{executor}, argv...)...))
+	}
+	return lines
+}
+
+// copy copies the commands that do what the plan does.
+func (o *question) copy(m *Model) tea.Cmd {
+	lines := o.commands()
+	switch {
+	case m.opts.Clipboard == nil:
+		m.say("Nothing can be copied here: there is no terminal to ask.")
+		return nil
+	case len(lines) == 0:
+		m.say("No command of " + executor + " does this.")
+		return nil
+	}
+	return m.copyText("command", func() (string, error) { return strings.Join(lines, "\n"), nil })
 }

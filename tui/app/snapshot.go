@@ -53,8 +53,9 @@ func Take(ctx context.Context, source Reader, opts Options, thing string, width,
 	}
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	if beside {
-		m.help = view == keymap.InHelp
-		if !m.help {
+		if view == keymap.InHelp {
+			m.push(&help{})
+		} else {
 			m.view = view
 		}
 	}
@@ -169,7 +170,7 @@ type keyDocument struct {
 // JSON is the data behind the frame, with secrets masked as the frame has them; of the
 // help the keys.
 func (s *Snapshot) JSON() ([]byte, error) {
-	if s.model.help {
+	if _, help := s.model.top().(*help); help {
 		var keys []keyDocument
 		for _, b := range s.model.keymap.All() {
 			keys = append(keys, keyDocument{b.Show, b.Action, b.Help, b.Scopes, b.Acts})

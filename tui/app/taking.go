@@ -87,7 +87,7 @@ func (m *Model) marked(msg takenMsg) tea.Cmd {
 	default:
 		m.say(fmt.Sprintf("All %s that match now are marked.", count))
 	}
-	if msg.then != keymap.None && msg.view == m.view && m.dialog.scope == "" && s.Table().Marks() > 0 {
+	if msg.then != keymap.None && msg.view == m.view && m.top() == nil && s.Table().Marks() > 0 {
 		return m.actAtOnce(msg.then)
 	}
 	return nil

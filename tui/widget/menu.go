@@ -44,6 +44,14 @@ func (m *Menu) Cursor() int {
 	return m.cursor
 }
 
+// Chosen is the line under the cursor; false in an empty menu.
+func (m *Menu) Chosen() (Choice, bool) {
+	if len(m.choices) == 0 {
+		return Choice{}, false
+	}
+	return m.choices[m.cursor], true
+}
+
 // Select puts the cursor on the line with the letter.
 func (m *Menu) Select(key string) bool {
 	for i, c := range m.choices {
