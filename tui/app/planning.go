@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -114,7 +115,7 @@ func planReason(err error) error {
 	case errors.As(err, &network):
 		return err
 	default:
-		return reason(err)
+		return screen.Reason(err, fetchTimeout)
 	}
 }
 

@@ -278,7 +278,7 @@ func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration
 	if fresh.Err == nil {
 		fresh.Since = m.env.Clock
 	}
-	fresh.Err = reasonAfter(err, timeout)
+	fresh.Err = screen.Reason(err, timeout)
 	fresh.Fails++
 }
 

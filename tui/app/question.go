@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -190,15 +191,15 @@ func (o *question) export(m *Model) tea.Cmd {
 			doc.Values[field.Name] = widget.Masked
 		}
 	}
-	h := &haul{name: "plan-" + string(order.Kind), what: "plan", values: []any{doc}}
+	h := &export.Set{Name: "plan-" + string(order.Kind), What: "plan", Values: []any{doc}}
 	if letters := o.plan.Letters; len(letters) > 0 {
-		h.rest, h.wanted = lettersInFull(m.source, letters), len(h.values)+len(letters)
+		h.Rest, h.Wanted = export.LettersInFull(m.source, letters), len(h.Values)+len(letters)
 	} else {
 		for i := range order.Targets {
-			h.values = append(h.values, order.Targets[i])
+			h.Values = append(h.Values, order.Targets[i])
 		}
 	}
-	path, problem := m.exportPath(h.name, ".jsonl")
+	path, problem := m.exportPath(h.Name, ".jsonl")
 	if problem != "" {
 		m.say("Not written: " + problem)
 		return nil

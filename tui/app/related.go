@@ -75,7 +75,7 @@ func (m *Model) relatedRead(msg familyMsg) {
 		return
 	}
 	if msg.err != nil {
-		o.note = "more cannot be read: " + reason(msg.err).Error()
+		o.note = "more cannot be read: " + screen.Reason(msg.err, fetchTimeout).Error()
 		return
 	}
 	at := o.list.Cursor()

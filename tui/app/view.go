@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
