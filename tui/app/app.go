@@ -214,8 +214,8 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 		bookmarks: slices.Clone(opts.Bookmarks),
 	}
 	m.furnish()
-	if err := checkView(opts.View); err != nil {
-		return nil, err
+	if !slices.Contains(Views, opts.View) {
+		return nil, fmt.Errorf("unknown view %q: choose one of %s", opts.View, Names(Views))
 	}
 	if err := m.begin(opts.Filter); err != nil {
 		return nil, err

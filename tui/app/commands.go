@@ -43,13 +43,9 @@ func (m *Model) commands() []command {
 }
 
 func (m *Model) viewCommands() []command {
-	keys := map[screen.View]string{}
-	for action, view := range views {
-		keys[view] = m.keyOf(action)
-	}
 	list := make([]command, 0, len(Views))
 	for _, view := range Views {
-		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: keys[view], Help: "turn to the view"}
+		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: m.keyOf(keymap.Action(view)), Help: "turn to the view"}
 		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(view), nil }})
 	}
 	return list
@@ -59,13 +55,13 @@ func (m *Model) viewCommands() []command {
 func (m *Model) openCommands() []command {
 	return []command{
 		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, m.openQueue},
-		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, m.openExecution},
-		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, m.openWorkflow},
-		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, m.openInquiry},
+		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, m.numbered("the number of an execution", screen.OpenExecution)},
+		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, m.numbered("the execution of a workflow", screen.OpenWorkflow)},
+		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, m.numbered("the number of an inquiry", screen.OpenInquiry)},
 		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, m.openWorker},
 		{palette.Entry{Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it", Args: list("15m", "1h", "24h", "7d", "off")}, m.since},
 		{palette.Entry{Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log), Help: "what was done, here and by others"}, m.turnTo(keymap.InLog)},
-		{palette.Entry{Name: "lint", Aliases: []string{"doctor", "checks"}, Help: "what is wrong with the installation"}, m.turnTo(m.checksView())},
+		{palette.Entry{Name: "lint", Aliases: []string{"doctor", "checks"}, Help: "what is wrong with the installation"}, m.turnTo(keymap.InBroker)},
 	}
 }
 
@@ -92,14 +88,6 @@ func list(words ...string) func() []string { return func() []string { return wor
 // turnTo is a command that turns to a view.
 func (m *Model) turnTo(view screen.View) func(string) (tea.Cmd, error) {
 	return func(string) (tea.Cmd, error) { return m.goTo(view), nil }
-}
-
-// checksView is the view with the checks of the installation.
-func (m *Model) checksView() screen.View {
-	if slices.Contains(Views, "broker") {
-		return "broker"
-	}
-	return keymap.InAlerts
 }
 
 // keyOf is how the keys of an action are written; empty where it has none.
@@ -148,23 +136,45 @@ func (m *Model) openQueue(arg string) (tea.Cmd, error) {
 	return m.open(screen.Nav{View: keymap.InQueues, Filter: arg}), nil
 }
 
-// executionIDs lists executions that were read.
-func (m *Model) executionIDs() []string {
-	var ids []string
-	if d := m.env.Data.Executions; d != nil {
-		for _, x := range d.List {
-			ids = append(ids, strconv.FormatInt(x.ID, 10))
+// numbered is a command that opens one thing by its number, which is called so.
+func (m *Model) numbered(what string, open func(id int64) screen.Effect) func(string) (tea.Cmd, error) {
+	return func(arg string) (tea.Cmd, error) {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil || id < 1 {
+			return nil, fmt.Errorf("%q is not %s", arg, what)
 		}
+		return m.effect(open(id)), nil
 	}
-	return ids
 }
 
-func (m *Model) openExecution(arg string) (tea.Cmd, error) {
-	id, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil || id < 1 {
-		return nil, fmt.Errorf("%q is not the number of an execution", arg)
+// numbers lists what was read by its numbers.
+func numbers[T any](list []T, number func(*T) int64) []string {
+	var out []string
+	for i := range list {
+		out = append(out, strconv.FormatInt(number(&list[i]), 10))
 	}
-	return m.effect(screen.OpenExecution(id)), nil
+	return out
+}
+
+func (m *Model) executionIDs() []string {
+	if d := m.env.Data.Executions; d != nil {
+		return numbers(d.List, func(x *monitor.Execution) int64 { return x.ID })
+	}
+	return nil
+}
+
+func (m *Model) workflowIDs() []string {
+	if d := m.env.Data.Workflows; d != nil {
+		return numbers(d.List, func(w *monitor.Workflow) int64 { return w.Execution })
+	}
+	return nil
+}
+
+func (m *Model) inquiryIDs() []string {
+	if d := m.env.Data.Inquiries; d != nil {
+		return numbers(d.List, func(i *monitor.Inquiry) int64 { return i.ID })
+	}
+	return nil
 }
 
 func (m *Model) knownWorkers() []monitor.Worker {
@@ -229,16 +239,16 @@ func (m *Model) set(arg string) (tea.Cmd, error) {
 	return m.setRefresh(every), nil
 }
 
+// setTheme changes the look by the name of a theme.
 func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	opts := m.opts.Theme
 	opts.Name = name
 	look, err := theme.New(opts)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		m.env.Theme = look
+		m.say("theme " + look.Name())
 	}
-	m.env.Theme = look
-	m.say("theme " + look.Name())
-	return nil, nil
+	return nil, err
 }
 
 // setReadOnly locks acting for this session, or unlocks it. What the dashboard was

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -9,24 +8,13 @@ import (
 
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 )
 
-// views maps the keys of the views to them.
-var views = map[keymap.Action]screen.View{
-	keymap.Overview: keymap.InOverview, keymap.Queues: keymap.InQueues, keymap.Executions: keymap.InExecutions,
-	keymap.Workers: keymap.InWorkers, keymap.DeadLetters: keymap.InDeadLetters,
-	keymap.Workflows: keymap.InWorkflows, keymap.Alerts: keymap.InAlerts, keymap.Inquiries: keymap.InInquiries, keymap.Broker: keymap.InBroker,
-}
-
-// Views lists the views that can be opened by name, in the order of their keys.
-var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters, keymap.InWorkflows, keymap.InAlerts, keymap.InInquiries, keymap.InBroker}
-
-func checkView(view screen.View) error {
-	if slices.Contains(Views, view) {
-		return nil
-	}
-	return fmt.Errorf("unknown view %q: choose one of %s", view, Names(Views))
+// Views lists the views that can be opened by name, in the order of their keys. The
+// action of each key has the name of its view.
+var Views = []screen.View{
+	keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters, keymap.InWorkflows,
+	keymap.InAlerts, keymap.InInquiries, keymap.InBroker,
 }
 
 // keys takes what was typed. Letters that arrive together, as they do from quick
@@ -109,7 +97,7 @@ func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 
 // do carries out an action: first what belongs to the root, then the screen.
 func (m *Model) do(action keymap.Action) tea.Cmd {
-	if view, ok := views[action]; ok {
+	if view := screen.View(action); slices.Contains(Views, view) {
 		return m.goTo(view)
 	}
 	switch action {
@@ -184,7 +172,8 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 	case keymap.Faster:
 		return m.setRefresh(m.refreshEvery / 2)
 	case keymap.Theme:
-		return m.nextTheme()
+		m.setTheme(m.env.Theme.Next()) // whose name is known
+		return nil
 	case keymap.Hints:
 		return m.toggleHints()
 	case keymap.Filter:
@@ -266,19 +255,6 @@ func (m *Model) open(to screen.Nav) tea.Cmd {
 	}
 	m.hideSecrets()
 	return m.leaveFor(from, to.View)
-}
-
-func (m *Model) nextTheme() tea.Cmd {
-	opts := m.opts.Theme
-	opts.Name = m.env.Theme.Next()
-	look, err := theme.New(opts)
-	if err != nil {
-		m.say(err.Error())
-		return nil
-	}
-	m.env.Theme = look
-	m.say("theme " + look.Name())
-	return nil
 }
 
 // doubleClick is how soon a second click on a row opens it.

@@ -326,6 +326,22 @@ func (m *Model) jitter(d time.Duration) time.Duration {
 	return d + time.Duration((m.opts.Random()-0.5)*0.2*float64(d))
 }
 
+// follow reads what is under the cursor when that is something else than was read
+// last. Nothing that is under way is given up for it: who runs down a list asks for
+// few rows, and last for the one where they stop. After a failure the feed is tried
+// again by itself.
+func (m *Model) follow(failed error) tea.Cmd {
+	f, ok := m.screen().(screen.Follower)
+	if !ok || failed != nil || m.modal() {
+		return nil
+	}
+	feed := f.Behind()
+	if feed == "" || m.chain(feed).busy {
+		return nil
+	}
+	return m.restart(feed)
+}
+
 // setRefresh changes the interval; running chains take it up with their next
 // poll, which a shorter interval makes at once.
 func (m *Model) setRefresh(every time.Duration) tea.Cmd {

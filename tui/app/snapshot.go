@@ -126,6 +126,17 @@ func (m *Model) readOnce(feeds []screen.Feed) {
 	}
 }
 
+// behind lists the feeds that a first reading has shown to be wanted.
+func (m *Model) behind() []screen.Feed {
+	var feeds []screen.Feed
+	for _, feed := range m.visible() {
+		if m.env.Data.Fresh(feed).At.IsZero() && m.env.Data.Fresh(feed).Err == nil && !slices.Contains(feeds, feed) {
+			feeds = append(feeds, feed)
+		}
+	}
+	return feeds
+}
+
 // Text is the frame as a person would see it.
 func (s *Snapshot) Text() string {
 	lines := strings.Split(s.model.View(), "\n")

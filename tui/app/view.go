@@ -247,6 +247,15 @@ func (m *Model) deadLetterBadge() string {
 	return ""
 }
 
+// inquiryBadge counts the questions that wait.
+func (m *Model) inquiryBadge() string {
+	o := m.env.Data.Overview
+	if o == nil || o.Flows == nil || o.Flows.Inquiries.Value == 0 {
+		return ""
+	}
+	return " " + m.env.Count(o.Flows.Inquiries) + m.env.Mark(screen.FeedOverview)
+}
+
 func (m *Model) tabBar() string {
 	var b strings.Builder
 	for _, t := range m.tabs() {
