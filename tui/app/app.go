@@ -76,6 +76,9 @@ type Options struct {
 	// Clipboard puts a text into the clipboard of the terminal. It writes to the
 	// terminal, at once and from a goroutine of its own. Nil says that there is none.
 	Clipboard func(text string) error
+	// AskBackground asks the terminal for the colour of its background; a BackgroundMsg
+	// answers. Nil does not ask.
+	AskBackground func() error
 	// Exports is the folder for exports that are given no name; empty where none is
 	// known.
 	Exports string
@@ -194,6 +197,8 @@ type Model struct {
 	refreshEvery time.Duration
 	paused       bool
 	blurred      bool
+	// asked is when the terminal was asked for its background.
+	asked time.Time
 	// skew is the database's clock minus the local one, once synced is true.
 	skew   time.Duration
 	synced bool
@@ -276,9 +281,37 @@ func (m *Model) screen() screen.Screen { return m.screens[m.view] }
 // clockMsg redraws ages once a second.
 type clockMsg struct{}
 
-// Init starts the clock and the polls of the first view.
+// BackgroundMsg says what background the terminal has.
+type BackgroundMsg struct{ Dark bool }
+
+// backgroundTime is how long an answer about the background is waited for. A look that
+// changes later would surprise.
+const backgroundTime = 200 * time.Millisecond
+
+// Init starts the clock and the polls of the first view, and asks for the background.
 func (m *Model) Init() tea.Cmd {
-	return tea.Batch(m.resume(), m.listen(), m.opts.After(time.Second, clockMsg{}))
+	cmds := []tea.Cmd{m.resume(), m.listen(), m.opts.After(time.Second, clockMsg{})}
+	if ask := m.opts.AskBackground; ask != nil {
+		m.asked = m.opts.Clock()
+		cmds = append(cmds, func() tea.Msg {
+			_ = ask() // a terminal that cannot be asked keeps the look it has
+			return nil
+		})
+	}
+	return tea.Batch(cmds...)
+}
+
+// background takes over what background the terminal has.
+func (m *Model) background(msg BackgroundMsg) {
+	if m.opts.Theme.Dark == msg.Dark || m.env.Clock.Sub(m.asked) > backgroundTime {
+		return
+	}
+	m.opts.Theme.Dark = msg.Dark
+	opts := m.opts.Theme
+	opts.Name = m.env.Theme.Name()
+	if look, err := theme.New(opts); err == nil {
+		m.env.Theme = look
+	}
 }
 
 // Update takes one message.
@@ -320,6 +353,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case spinMsg:
 		m.spinning = false
 		return m, m.spin()
+	case BackgroundMsg:
+		m.background(msg)
 	case clockMsg:
 		return m, tea.Batch(m.opts.After(time.Second, clockMsg{}), m.ageHints())
 	case hintsEndedMsg:
