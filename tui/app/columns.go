@@ -92,12 +92,14 @@ func (o *columns) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
 	at := o.list.Cursor()
 	o.list = widget.NewMenu(columnChoices(o.table))
 	o.list.Move(at - o.list.Cursor())
+	_, h := m.boxRoom()
+	o.list.Fit(h)
 	return nil
 }
 
 func (o *columns) draw(m *Model, f *frame) {
 	f.box(m, keymap.InColumns, box{
-		title: "Columns", role: theme.Accent, width: max(o.list.Width(), widget.Width("Columns")+4) + 4,
+		title: "Columns", role: theme.Accent, width: max(o.list.Width(), widget.Width("Columns")+4),
 		lines: func(w, h int) []string { return o.list.Lines(w, h, m.env.Theme) },
 	})
 }

@@ -373,7 +373,7 @@ func TestTheThemeFollowsTheBackgroundOfTheTerminal(t *testing.T) {
 		require.Equal(t, 1, asked)
 		light, err := theme.New(theme.Options{Name: "light"})
 		require.NoError(t, err)
-		b.clock.advance(took)
+		b.now = b.now.Add(took)
 		b.send(BackgroundMsg{})
 		require.Equal(t, "auto", b.env.Theme.Name())
 		require.Equal(t, follows, b.env.Paint(theme.Warn, "x") == light.Paint(theme.Warn, "x"))

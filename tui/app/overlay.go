@@ -123,21 +123,27 @@ const maxDialog = 96
 type box struct {
 	title, note string
 	role        theme.Role
-	// width is what the lines and the frame want; zero is as wide as a dialog may be.
+	// width is what the lines want; zero is as wide as a dialog may be.
 	width int
 	// lines draws what is inside, w cells wide and at most h lines high.
 	lines func(w, h int) []string
 }
 
+// boxFrame is how many cells the frame of a dialog takes.
+const boxFrame = 4
+
+// boxRoom is the room inside the largest dialog.
+func (m *Model) boxRoom() (w, h int) { return min(m.width-2, maxDialog) - boxFrame, m.bodyHeight() - 2 }
+
 // box lays a dialog upon the body, with the keys of its scope below.
 func (f *frame) box(m *Model, scope keymap.Scope, b box) {
-	th, w := m.env.Theme, min(m.width-2, maxDialog)
+	th := m.env.Theme
+	w, h := m.boxRoom()
 	if b.width > 0 {
 		w = min(w, b.width)
 	}
-	inner, room := w-4, len(f.body)-2
-	lines := b.lines(inner, room)
-	drawn := widget.Box(b.title, b.note, widget.Fit(lines, inner, min(len(lines), room)), w, b.role, th)
+	lines := b.lines(w, h)
+	drawn := widget.Box(b.title, b.note, widget.Fit(lines, w, min(len(lines), h)), w+boxFrame, b.role, th)
 	x, y := (m.width-widget.Width(drawn[0]))/2, max(0, (len(f.body)-len(drawn))/2)
 	f.body = widget.Overlay(widget.Fade(f.body, th), drawn, x, y, m.width, th)
 	f.keys, f.covered = m.keysOf(m.keymap.BottomLine(scope, true)), true
@@ -156,9 +162,14 @@ type menu struct {
 	note string
 }
 
+// noteLines is the room that a menu leaves for a note.
+const noteLines = 2
+
 func (o *menu) scope() keymap.Scope { return o.keys }
 
 func (o *menu) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	_, h := m.boxRoom()
+	defer func() { o.list.Fit(h - noteLines) }()
 	o.note = ""
 	switch {
 	case action == keymap.RowDown:
@@ -190,9 +201,9 @@ func (o *menu) draw(m *Model, f *frame) {
 	th, title := m.env.Theme, widget.Clean(o.title)
 	f.box(m, o.keys, box{
 		title: title, role: theme.Accent,
-		width: max(o.list.Width(), widget.Width(title)+4, widget.Width(o.note)+2) + 4,
+		width: max(o.list.Width(), widget.Width(title)+4, widget.Width(o.note)+2),
 		lines: func(w, h int) []string {
-			lines := o.list.Lines(w, h-2, th)
+			lines := o.list.Lines(w, h-noteLines, th)
 			if o.note != "" {
 				lines = append(lines, "", th.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(o.note), w)))
 			}

@@ -119,9 +119,9 @@ func (o *question) answer(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cm
 	case keymap.Left, keymap.Right:
 		o.confirm.Press(action == keymap.Right)
 	case keymap.HalfDown:
-		o.confirm.Scroll(1)
+		o.scroll(m, 1)
 	case keymap.HalfUp:
-		o.confirm.Scroll(-1)
+		o.scroll(m, -1)
 	case keymap.Refresh:
 		m.leave(o.op, "planned again")
 		return m.plan(m.replace, o.item, o.op.Order)
@@ -143,6 +143,11 @@ func (o *question) answer(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cm
 		return o.run(m)
 	}
 	return nil
+}
+
+func (o *question) scroll(m *Model, n int) {
+	w, h := m.boxRoom()
+	o.confirm.Scroll(n, w, h, m.env.Theme)
 }
 
 // run carries out the plan that was confirmed. The question is gone with that, so that

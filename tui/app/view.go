@@ -93,25 +93,21 @@ func (m *Model) contextName() string {
 func (m *Model) sourceState(name string, feed screen.Feed) string {
 	e := m.env
 	fresh := e.Data.Fresh(feed)
-	switch e.Data.Condition(feed, e.Clock) {
-	case screen.Waiting:
+	switch condition, age := e.Data.Condition(feed, e.Clock), "~"+widget.Short(e.Clock.Sub(fresh.At)); {
+	case condition == screen.Waiting:
 		return name + " " + e.Paint(theme.Dim, "◌ --")
-	case screen.Unreachable:
+	case condition == screen.Unreachable:
 		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
+	case m.paused: // it answers; what is shown is as old as that
+		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" "+age)
+	case condition == screen.Old:
+		return name + " " + e.Paint(theme.Warn, "◐ "+age)
 	}
-	if m.paused { // it answers; what is shown is as old as that
-		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" ~"+widget.Short(e.Clock.Sub(fresh.At)))
+	dot := e.Theme.Glyphs.OK
+	if m.chain(feed).busy {
+		dot = e.Theme.Glyphs.Busy
 	}
-	switch e.Data.Condition(feed, e.Clock) {
-	case screen.Old:
-		return name + " " + e.Paint(theme.Warn, "◐ ~"+widget.Short(e.Clock.Sub(fresh.At)))
-	default:
-		dot := e.Theme.Glyphs.OK
-		if m.chain(feed).busy {
-			dot = e.Theme.Glyphs.Busy
-		}
-		return name + " " + e.Paint(theme.Good, dot) + " " + widget.Latency(fresh.Took)
-	}
+	return name + " " + e.Paint(theme.Good, dot) + " " + widget.Latency(fresh.Took)
 }
 
 func (m *Model) pace() string {
@@ -133,12 +129,9 @@ func (m *Model) lastOK() string {
 	return fresh.At.Add(m.skew).UTC().Format("15:04:05Z")
 }
 
-// alarms counts what needs attention. What is muted counts by itself, so that nothing
-// is gone without a word.
-func (m *Model) alarms() string {
-	e := m.env
-	critical, warning := 0, 0
-	found, muted := e.Loud(e.Findings())
+// loud counts what needs attention, and what of it is muted.
+func (m *Model) loud() (critical, warning, muted int) {
+	found, muted := m.env.Loud(m.env.Findings())
 	for _, f := range found {
 		switch f.Level {
 		case alerting.LevelCritical:
@@ -147,6 +140,14 @@ func (m *Model) alarms() string {
 			warning++
 		}
 	}
+	return critical, warning, muted
+}
+
+// alarms counts what needs attention. What is muted counts by itself, so that nothing
+// is gone without a word.
+func (m *Model) alarms() string {
+	e := m.env
+	critical, warning, muted := m.loud()
 	one := func(role theme.Role, glyph string, n int, word string) string {
 		if n == 0 {
 			role = theme.Dim
@@ -206,55 +207,33 @@ func (m *Model) tabs() []tab {
 	return tabs
 }
 
-// tabBadge is the number of what waits in a view.
+// tabBadge is the number of what waits in a view; empty where nothing does.
 func (m *Model) tabBadge(view screen.View) string {
+	e := m.env
 	switch view {
 	case keymap.InDeadLetters:
-		return m.deadLetterBadge()
-	case keymap.InInquiries:
-		return m.inquiryBadge()
-	case keymap.InAlerts:
-		return m.alertBadge()
-	default:
-		return ""
-	}
-}
-
-func (m *Model) tabOpen(view screen.View) bool {
-	return view == m.view || view == keymap.InExecutions && m.view == keymap.InExecution ||
-		view == keymap.InQueues && m.view == keymap.InQueue || view == keymap.InWorkers && m.view == keymap.InWorker || view == keymap.InDeadLetters && m.view == keymap.InLetter
-}
-
-// alertBadge counts what the header counts as critical and as warnings.
-func (m *Model) alertBadge() string {
-	found, _ := m.env.Loud(m.env.Findings())
-	n := 0
-	for _, f := range found {
-		if f.Level != alerting.LevelInfo {
-			n++
+		if q, ok := e.Data.Broker.Queue(monitor.DeadLetterQueue); ok && q.Ready > 0 {
+			return " " + e.Num(q.Ready) + e.Mark(screen.FeedBroker)
 		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return " " + m.env.Num(int64(n)) + m.env.Mark(screen.FeedOverview)
-}
-
-func (m *Model) deadLetterBadge() string {
-	if q, ok := m.env.Data.Broker.Queue(monitor.DeadLetterQueue); ok && q.Ready > 0 {
-		return " " + m.env.Num(q.Ready) + m.env.Mark(screen.FeedBroker)
+	case keymap.InInquiries:
+		if o := e.Data.Overview; o != nil && o.Flows != nil && o.Flows.Inquiries.Value != 0 {
+			return " " + e.Count(o.Flows.Inquiries) + e.Mark(screen.FeedOverview)
+		}
+	case keymap.InAlerts:
+		if critical, warning, _ := m.loud(); critical+warning > 0 {
+			return " " + e.Num(int64(critical+warning)) + e.Mark(screen.FeedOverview)
+		}
 	}
 	return ""
 }
 
-// inquiryBadge counts the questions that wait.
-func (m *Model) inquiryBadge() string {
-	o := m.env.Data.Overview
-	if o == nil || o.Flows == nil || o.Flows.Inquiries.Value == 0 {
-		return ""
-	}
-	return " " + m.env.Count(o.Flows.Inquiries) + m.env.Mark(screen.FeedOverview)
+// listOf is the view that lists what another one shows one of.
+var listOf = map[screen.View]screen.View{
+	keymap.InExecution: keymap.InExecutions, keymap.InQueue: keymap.InQueues, keymap.InWorker: keymap.InWorkers,
+	keymap.InLetter: keymap.InDeadLetters,
 }
+
+func (m *Model) tabOpen(view screen.View) bool { return view == m.view || view == listOf[m.view] }
 
 func (m *Model) tabBar() string {
 	var b strings.Builder
