@@ -28,10 +28,11 @@ func (m *Model) openOffers(title string, offers []offer) {
 	for i := range offers {
 		lines[i] = offers[i].Choice
 	}
-	m.push(&menu{keys: keymap.InCarry, title: title, list: widget.NewMenu(lines), choose: func(m *Model, at int) tea.Cmd {
+	take := func(m *Model, at int) tea.Cmd {
 		m.closeDialog()
 		return offers[at].take()
-	}})
+	}
+	m.push(&menu{keys: keymap.InCarry, title: title, list: widget.NewMenu(lines), choose: take})
 }
 
 // thing is what the open view shows, or the row under the cursor of its list.

@@ -45,7 +45,8 @@ func (m *Model) commands() []command {
 func (m *Model) viewCommands() []command {
 	list := make([]command, 0, len(Views))
 	for _, view := range Views {
-		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: m.keyOf(keymap.Action(view)), Help: "turn to the view"}
+		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: m.keyOf(keymap.Action(view))}
+		entry.Help = "turn to the view"
 		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(view), nil }})
 	}
 	return list
@@ -53,11 +54,14 @@ func (m *Model) viewCommands() []command {
 
 // openCommands open one thing.
 func (m *Model) openCommands() []command {
+	execution := m.numbered("the number of an execution", screen.OpenExecution)
+	workflow := m.numbered("the execution of a workflow", screen.OpenWorkflow)
+	inquiry := m.numbered("the number of an inquiry", screen.OpenInquiry)
 	return []command{
 		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, m.openQueue},
-		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, m.numbered("the number of an execution", screen.OpenExecution)},
-		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, m.numbered("the execution of a workflow", screen.OpenWorkflow)},
-		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, m.numbered("the number of an inquiry", screen.OpenInquiry)},
+		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, execution},
+		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, workflow},
+		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, inquiry},
 		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, m.openWorker},
 		{palette.Entry{Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it", Args: list("15m", "1h", "24h", "7d", "off")}, m.since},
 		{palette.Entry{Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log), Help: "what was done, here and by others"}, m.turnTo(keymap.InLog)},

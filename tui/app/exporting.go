@@ -92,7 +92,9 @@ func (m *Model) marks() int {
 // read.
 func (m *Model) markedHaul() *export.Set {
 	rows, missing := m.markedThings()
-	h := &export.Set{Name: string(m.view) + "-marked", What: m.env.Num(int64(m.marks())) + " marked rows", Values: valuesOf(rows)}
+	h := &export.Set{
+		Name: string(m.view) + "-marked", What: m.env.Num(int64(m.marks())) + " marked rows", Values: valuesOf(rows),
+	}
 	if len(missing) == 0 {
 		return h
 	}
@@ -273,11 +275,17 @@ func (m *Model) those(keys []string) export.Rows {
 	ids, r := numbersOf(keys), m.source
 	switch m.view {
 	case keymap.InExecutions:
-		return export.ByID(ids, func(some []int64) export.Rows { return export.Executions(r, monitor.ExecutionFilter{IDs: some}) })
+		return export.ByID(ids, func(some []int64) export.Rows {
+			return export.Executions(r, monitor.ExecutionFilter{IDs: some})
+		})
 	case keymap.InWorkflows:
-		return export.ByID(ids, func(some []int64) export.Rows { return export.Workflows(r, monitor.WorkflowFilter{IDs: some}) })
+		return export.ByID(ids, func(some []int64) export.Rows {
+			return export.Workflows(r, monitor.WorkflowFilter{IDs: some})
+		})
 	case keymap.InInquiries:
-		return export.ByID(ids, func(some []int64) export.Rows { return export.Inquiries(r, monitor.InquiryFilter{IDs: some}) })
+		return export.ByID(ids, func(some []int64) export.Rows {
+			return export.Inquiries(r, monitor.InquiryFilter{IDs: some})
+		})
 	case keymap.InDeadLetters:
 		if ask, ok := m.letters.All(); ok {
 			return export.LettersByID(r, ids, ask.Any)

@@ -71,8 +71,8 @@ func formFields(list []act.Field) []widget.FormField {
 	fields := make([]widget.FormField, len(list))
 	for i, f := range list {
 		fields[i] = widget.FormField{
-			Name: f.Name, Label: f.Label, Value: f.Value, Hint: f.Hint, Check: f.Check, Choices: f.Choices, Optional: f.Optional, Secret: f.Secret,
-			Replace: f.Number,
+			Name: f.Name, Label: f.Label, Value: f.Value, Hint: f.Hint, Check: f.Check, Choices: f.Choices,
+			Optional: f.Optional, Secret: f.Secret, Replace: f.Number,
 		}
 		if f.Long {
 			fields[i].Limit = longValue
