@@ -130,11 +130,19 @@ func (m *Model) knownQueues() []monitor.Queue {
 	return known
 }
 
-func (m *Model) openQueue(arg string) (tea.Cmd, error) {
+// queueNamed finds a queue among those that were read; zero where it is not.
+func (m *Model) queueNamed(name string) int64 {
 	for _, q := range m.knownQueues() {
-		if screen.QueueName(&q) == arg || q.Name() == arg || q.ActionRef == arg && q.Group == "" {
-			return m.effect(screen.OpenQueue(q.ID)), nil
+		if screen.QueueName(&q) == name || q.Name() == name || q.ActionRef == name && q.Group == "" {
+			return q.ID
 		}
+	}
+	return 0
+}
+
+func (m *Model) openQueue(arg string) (tea.Cmd, error) {
+	if id := m.queueNamed(arg); id != 0 {
+		return m.effect(screen.OpenQueue(id)), nil
 	}
 	m.say("Not among the queues that were read: these have it in their name.")
 	return m.open(screen.Nav{View: keymap.InQueues, Filter: arg}), nil
@@ -199,11 +207,20 @@ func (m *Model) workerNames() []string {
 	return names
 }
 
-func (m *Model) openWorker(arg string) (tea.Cmd, error) {
+// workerNamed finds a worker among those that were read, by its name or its number; zero
+// where it is not.
+func (m *Model) workerNamed(name string) int64 {
 	for _, w := range m.knownWorkers() {
-		if w.Name == arg || strconv.FormatInt(w.ID, 10) == arg {
-			return m.effect(screen.OpenWorker(w.ID)), nil
+		if w.Name == name || strconv.FormatInt(w.ID, 10) == name {
+			return w.ID
 		}
+	}
+	return 0
+}
+
+func (m *Model) openWorker(arg string) (tea.Cmd, error) {
+	if id := m.workerNamed(arg); id != 0 {
+		return m.effect(screen.OpenWorker(id)), nil
 	}
 	m.say("Not among the workers that were read: these have it in their name.")
 	return m.open(screen.Nav{View: keymap.InWorkers, Filter: arg}), nil

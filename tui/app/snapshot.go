@@ -76,30 +76,23 @@ func (m *Model) showThing(name string) error {
 	if !ok {
 		return fmt.Errorf("%s shows no one thing, so --id means nothing there", m.view)
 	}
-	switch id, err := strconv.ParseInt(name, 10, 64); {
+	id, err := strconv.ParseInt(name, 10, 64)
+	switch {
 	case err == nil && id > 0:
-		s.Show(name)
-		return nil
 	case m.view == keymap.InQueue:
 		m.readOnce([]screen.Feed{screen.FeedQueues})
-		for _, q := range m.knownQueues() {
-			if screen.QueueName(&q) == name || q.Name() == name {
-				s.Show(strconv.FormatInt(q.ID, 10))
-				return nil
-			}
-		}
+		id = m.queueNamed(name)
 	case m.view == keymap.InWorker:
 		m.readOnce([]screen.Feed{screen.FeedWorkers})
-		for _, w := range m.knownWorkers() {
-			if w.Name == name {
-				s.Show(strconv.FormatInt(w.ID, 10))
-				return nil
-			}
-		}
+		id = m.workerNamed(name)
 	default:
 		return fmt.Errorf("%q is no number, by which %s knows what it shows", name, m.view)
 	}
-	return fmt.Errorf("there is no %s %q among those that were read", m.view, name)
+	if id <= 0 {
+		return fmt.Errorf("there is no %s %q among those that were read", m.view, name)
+	}
+	s.Show(strconv.FormatInt(id, 10))
+	return nil
 }
 
 // Names writes views for people.
