@@ -4,7 +4,6 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -210,31 +209,4 @@ func (o *menu) draw(m *Model, f *frame) {
 			return lines
 		},
 	})
-}
-
-// body is the open view. Data whose source cannot be reached is drawn grey.
-func (m *Model) body(w, h int) []string {
-	if m.neverAnswered() {
-		return m.firstRun(w)
-	}
-	lines := m.screen().Render(w, h)
-	if !m.unreachable() {
-		return lines
-	}
-	return widget.Fade(lines, m.env.Theme)
-}
-
-// unreachable reports whether what the view shows comes from a source that does
-// not answer. Where nothing was ever read there is nothing to grey.
-func (m *Model) unreachable() bool {
-	fresh := m.env.Data.Fresh(m.mainFeed())
-	return fresh.Err != nil && !fresh.At.IsZero()
-}
-
-// mainFeed is the feed that the open view is mostly drawn from.
-func (m *Model) mainFeed() screen.Feed {
-	if feeds := m.screen().Feeds(); len(feeds) > 0 {
-		return feeds[0]
-	}
-	return screen.FeedOverview
 }

@@ -48,6 +48,33 @@ func (m *Model) bodyHeight() int { return m.height - topLines - bottomLines }
 // tooSmall reports that the window has no room for the chrome and a body.
 func (m *Model) tooSmall() bool { return m.width < minWidth || m.height < minHeight }
 
+// body is the open view. Data whose source cannot be reached is drawn grey.
+func (m *Model) body(w, h int) []string {
+	if m.neverAnswered() {
+		return m.firstRun(w)
+	}
+	lines := m.screen().Render(w, h)
+	if !m.unreachable() {
+		return lines
+	}
+	return widget.Fade(lines, m.env.Theme)
+}
+
+// unreachable reports whether what the view shows comes from a source that does
+// not answer. Where nothing was ever read there is nothing to grey.
+func (m *Model) unreachable() bool {
+	fresh := m.env.Data.Fresh(m.mainFeed())
+	return fresh.Err != nil && !fresh.At.IsZero()
+}
+
+// mainFeed is the feed that the open view is mostly drawn from.
+func (m *Model) mainFeed() screen.Feed {
+	if feeds := m.screen().Feeds(); len(feeds) > 0 {
+		return feeds[0]
+	}
+	return screen.FeedOverview
+}
+
 func (m *Model) wide() bool { return m.width >= 120 }
 
 // header is the first line: which installation, and how its sources are.
