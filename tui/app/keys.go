@@ -95,14 +95,13 @@ func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 	return action
 }
 
-// do carries out an action: first what belongs to the root, then the screen.
+// do carries out an action: what belongs to the root, or else what the screen does.
 func (m *Model) do(action keymap.Action) tea.Cmd {
 	if view := screen.View(action); slices.Contains(Views, view) {
 		return m.goTo(view)
 	}
 	switch action {
 	case keymap.None:
-		return nil
 	case keymap.Abort:
 		return tea.Quit
 	case keymap.Quit:
@@ -114,10 +113,8 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		return m.back()
 	case keymap.Help:
 		m.push(&help{})
-		return nil
 	case keymap.Act:
 		m.openMenu()
-		return nil
 	case keymap.Requeue, keymap.Discard, keymap.Purge, keymap.MoveTo, keymap.Take:
 		return m.actAtOnce(action)
 	case keymap.Undo:
@@ -126,25 +123,57 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		return m.goTo(keymap.InLog)
 	case keymap.Command:
 		m.openPalette("")
-		return nil
 	case keymap.Related:
 		return m.openRelated()
 	case keymap.Export:
 		m.openExport()
-		return nil
 	case keymap.Yank:
 		m.openYank()
-		return nil
 	case keymap.Earlier:
 		return m.travel(-1)
 	case keymap.Later:
 		return m.travel(1)
 	case keymap.Columns:
 		m.openColumns()
-		return nil
+	case keymap.Freeze:
+		return m.setPaused(!m.paused)
+	case keymap.Refresh:
+		return m.refresh()
+	case keymap.Slower:
+		return m.setRefresh(m.refreshEvery * 2)
+	case keymap.Faster:
+		return m.setRefresh(m.refreshEvery / 2)
+	case keymap.Theme:
+		_, _ = m.setTheme(m.env.Theme.Next()) // whose name is known
+	case keymap.Hints:
+		return m.toggleHints()
+	case keymap.Filter:
+		m.openFilter()
+	case keymap.Sort:
+		if _, ok := m.screen().(screen.Sortable); ok {
+			m.push(&sortLine{})
+		}
+	case keymap.Bookmarks:
+		m.openBookmarks()
 	default:
-		return m.doLive(action)
+		return m.doInView(action)
 	}
+	return nil
+}
+
+// doInView carries out an action of the open view.
+func (m *Model) doInView(action keymap.Action) tea.Cmd {
+	if action == keymap.Unmark {
+		m.takes++ // what is being read to be marked no longer is
+	}
+	if t := m.table(); t != nil && action == keymap.Problems {
+		t.Anew(true)
+	}
+	effect := m.screen().Do(action)
+	if action == keymap.Xray && !effect.Handled {
+		return m.openTree()
+	}
+	return m.effect(effect)
 }
 
 // leavePatience is how long a second q is taken for the answer to the question
@@ -158,48 +187,6 @@ func (m *Model) quit() tea.Cmd {
 	}
 	m.say("Still running: " + m.busy() + ". q again stops it after the step under way and quits.")
 	return nil
-}
-
-// doLive carries out what concerns polling, the input line and the look.
-func (m *Model) doLive(action keymap.Action) tea.Cmd {
-	switch action {
-	case keymap.Freeze:
-		return m.setPaused(!m.paused)
-	case keymap.Refresh:
-		return m.refresh()
-	case keymap.Slower:
-		return m.setRefresh(m.refreshEvery * 2)
-	case keymap.Faster:
-		return m.setRefresh(m.refreshEvery / 2)
-	case keymap.Theme:
-		m.setTheme(m.env.Theme.Next()) // whose name is known
-		return nil
-	case keymap.Hints:
-		return m.toggleHints()
-	case keymap.Filter:
-		m.openFilter()
-		return nil
-	case keymap.Sort:
-		if _, ok := m.screen().(screen.Sortable); ok {
-			m.push(&sortLine{})
-		}
-		return nil
-	case keymap.Bookmarks:
-		m.openBookmarks()
-		return nil
-	default:
-		if action == keymap.Unmark {
-			m.takes++ // what is being read to be marked no longer is
-		}
-		if t := m.table(); t != nil && action == keymap.Problems {
-			t.Anew(true)
-		}
-		effect := m.screen().Do(action)
-		if action == keymap.Xray && !effect.Handled {
-			return m.openTree()
-		}
-		return m.effect(effect)
-	}
 }
 
 // openTree shows the tree of executions that what is under the cursor stands in.
