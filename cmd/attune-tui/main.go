@@ -164,16 +164,22 @@ func storeConfig(cfg *config.Config) store.Config {
 // live runs the dashboard until the operator leaves. What still runs then is
 // stopped after the step under way and writes down how far it has come.
 func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options) error {
+	var program *tea.Program
+	with := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
+	if !opts.noMouse {
+		with = append(with, tea.WithMouseCellMotion())
+	}
+	if asksBackground(opts.app.Theme, opts.app.Environ) {
+		opts.app.AskBackground = askBackground
+		with = append(with, tea.WithInput(&typed{File: os.Stdin, answered: func(msg tea.Msg) { program.Send(msg) }}))
+	}
 	model, err := app.New(ctx, to.Source, opts.app)
 	if err != nil {
 		to.Close()
 		return &exitError{exitUsage, err}
 	}
-	program := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
-	if !opts.noMouse {
-		program = append(program, tea.WithMouseCellMotion())
-	}
-	_, err = tea.NewProgram(model, program...).Run()
+	program = tea.NewProgram(model, with...)
+	_, err = program.Run()
 	failed := err != nil && ctx.Err() == nil
 	cancel()
 	model.Wait(leavePatience)

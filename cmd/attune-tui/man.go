@@ -51,7 +51,10 @@ and after those of
 Drops every colour.
 .TP
 .B COLORFGBG
-Says to the theme auto whether the background is light.
+Says to the theme auto whether the background is light, where the terminal does not.
+.TP
+.B TERM, COLORTERM
+Say how many colours the terminal has.
 .SH EXIT STATUS
 0 done, 1 failed, 2 wrong usage, 4 no source answered (\fB\-\-snapshot\fR).
 .SH SEE ALSO

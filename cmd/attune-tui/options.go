@@ -103,6 +103,7 @@ func parse(args, environ []string) (options, error) {
 	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
 	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
 	o.app.Theme.Braille = drawsDots(environ) && o.snapshot == ""
+	o.app.Theme.Profile = profile(environ)
 	return o, o.finish()
 }
 
@@ -147,7 +148,8 @@ func (o *options) finish() error {
 }
 
 // darkBackground reads COLORFGBG, which some terminals set to foreground and
-// background. Most terminals are dark, so that is the answer without it.
+// background. Most terminals are dark, so that is the answer without it, until the
+// terminal says what it has.
 func darkBackground(value string) bool {
 	parts := strings.Split(value, ";")
 	last := parts[len(parts)-1]

@@ -14,7 +14,6 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -114,8 +113,12 @@ func TestEveryFrameOfActingFitsTheWindow(t *testing.T) {
 // poison writes a text that tries to break out of its place into all that a
 // dialog shows.
 func (b *bundle) poison(evil string) {
-	d := &b.dialog
-	d.menu.Target.Name = evil
+	switch o := b.top().(type) {
+	case *actMenu:
+		o.title = evil
+	case *form:
+		o.item.Target.Name = evil
+	}
 	for _, op := range b.env.Session {
 		op.Err, op.Reason, op.Remark = evil, evil, evil
 		op.Order.Target.Name = evil
@@ -123,10 +126,11 @@ func (b *bundle) poison(evil string) {
 			op.Receipt = &act.Receipt{Text: evil, Lines: slices.Repeat([]act.Line{{Text: evil}}, 30), Next: evil, Audits: []int64{1, 2}}
 		}
 	}
-	if d.confirm != nil {
+	if q, ok := b.top().(*question); ok {
 		plan := &act.Plan{Title: evil, Lines: slices.Repeat([]act.Line{{Tone: act.Danger, Text: "  " + evil}}, 30), Word: evil}
-		d.scope, d.op.State = keymap.InPlanning, act.Planning
-		b.send(planMsg{op: d.op, plan: plan})
+		q.op.State = act.Planning
+		b.replace(&planning{item: q.item, op: q.op, cancel: func() {}})
+		b.send(planMsg{op: q.op, plan: plan})
 	}
 }
 

@@ -98,7 +98,7 @@ func acting(t *testing.T, acts *fakeActs, w, h int, change ...func(*Options)) *b
 func (b *bundle) hold(key string) []tea.Cmd {
 	b.t.Helper()
 	_, cmd := b.Update(keyMsg(key))
-	_, answer := b.Update(letterMsg{b.dialog.press})
+	_, answer := b.Update(letterMsg{b.lastPress})
 	return append(flatten(cmd), flatten(answer)...)
 }
 
@@ -131,22 +131,22 @@ func TestAnActGoesFromItsMenuToItsReceipt(t *testing.T) {
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A")
-	require.Equal(t, keymap.InMenu, b.dialog.scope)
+	require.Equal(t, keymap.InMenu, b.stage())
 	require.Contains(t, b.View(), "admit nothing until it is resumed")
 	b.press("enter")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, act.PauseQueue, acts.orders[0].Kind)
 	require.Equal(t, "core.http_request", acts.orders[0].Target.Action)
 	require.Contains(t, b.View(), "Nothing is admitted until it is resumed")
 	require.Contains(t, b.View(), "[▶leave it ]", "the button that leaves it has the focus")
 	b.press("tab")
 	b.typed("yes, maintenance")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope, "letters of the reason confirm nothing")
+	require.Equal(t, keymap.InConfirm, b.stage(), "letters of the reason confirm nothing")
 	require.Zero(t, acts.count())
 	b.press("tab", "y")
 	require.Equal(t, 1, acts.count())
 	require.Equal(t, []string{"yes, maintenance"}, acts.reasons)
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	view := b.View()
 	require.Contains(t, view, "1 queue is paused, 612 executions wait.")
 	require.Contains(t, view, "→ A, then u resumes")
@@ -173,7 +173,7 @@ func TestEnterAloneConfirmsNothing(t *testing.T) {
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "enter", "enter")
-	require.Empty(t, b.dialog.scope, "it presses the button that cancels")
+	require.Empty(t, b.stage(), "it presses the button that cancels")
 	require.Zero(t, acts.count())
 	require.Equal(t, act.Dropped, b.last().State)
 }
@@ -184,7 +184,7 @@ func TestEnterOnTheRunButtonTwiceRunsOnce(t *testing.T) {
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "enter", "right")
 	held := b.hold("enter")
-	require.Equal(t, keymap.InRunning, b.dialog.scope)
+	require.Equal(t, keymap.InRunning, b.stage())
 	held = append(held, b.hold("y")...)
 	held = append(held, b.hold("enter")...) // of the running dialog it is the key that hides it
 	b.answers(held)
@@ -209,7 +209,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		acts := &fakeActs{}
 		b := acting(t, acts, 80, 24)
 		b.press("j", "A", "esc")
-		require.Empty(t, b.dialog.scope)
+		require.Empty(t, b.stage())
 		require.Empty(t, acts.orders)
 		require.Empty(t, b.env.Session)
 	})
@@ -218,9 +218,9 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		acts := &fakeActs{}
 		b := acting(t, acts, 80, 24)
 		b.press("j", "A", "l")
-		require.Equal(t, keymap.InForm, b.dialog.scope)
+		require.Equal(t, keymap.InForm, b.stage())
 		b.press("esc")
-		require.Equal(t, keymap.InMenu, b.dialog.scope)
+		require.Equal(t, keymap.InMenu, b.stage())
 		require.Empty(t, acts.orders)
 	})
 	t.Run("what comes after a form leads back to it", func(t *testing.T) {
@@ -230,9 +230,9 @@ func TestEscLeavesEveryStage(t *testing.T) {
 			b.press("j", "A", "l")
 			b.typed("7")
 			b.press("enter")
-			require.NotEqual(t, keymap.InForm, b.dialog.scope)
+			require.NotEqual(t, keymap.InForm, b.stage())
 			b.press("esc")
-			require.Equal(t, keymap.InForm, b.dialog.scope)
+			require.Equal(t, keymap.InForm, b.stage())
 			require.NotEqual(t, act.Running, b.last().State)
 			require.Contains(t, b.View(), "7▌", "what was written is still there")
 			b.typed("8")
@@ -240,7 +240,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 			require.Equal(t, "7", acts.orders[0].Values["limit"])
 			require.Equal(t, "8", acts.orders[1].Values["limit"], "typing replaces it")
 			b.press("esc", "esc", "esc")
-			require.Empty(t, b.dialog.scope)
+			require.Empty(t, b.stage())
 			require.Zero(t, acts.count())
 		}
 	})
@@ -252,7 +252,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		held := b.hold("enter")
 		b.press("esc")
 		b.answers(held)
-		require.Equal(t, keymap.InForm, b.dialog.scope)
+		require.Equal(t, keymap.InForm, b.stage())
 		require.Equal(t, act.Dropped, b.last().State)
 	})
 	t.Run("no leaves the form as well", func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		b.press("j", "A", "l")
 		b.typed("7")
 		b.press("enter", "n")
-		require.Empty(t, b.dialog.scope)
+		require.Empty(t, b.stage())
 	})
 	t.Run("planning", func(t *testing.T) {
 		t.Parallel()
@@ -271,11 +271,11 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		held := b.hold("p")
 		require.Contains(t, b.View(), "Asking what this would change")
 		b.press("esc")
-		require.Empty(t, b.dialog.scope)
+		require.Empty(t, b.stage())
 		require.Equal(t, act.Dropped, b.last().State)
 		before := b.View()
 		b.answers(held)
-		require.Empty(t, b.dialog.scope, "a plan that comes late opens nothing")
+		require.Empty(t, b.stage(), "a plan that comes late opens nothing")
 		require.Equal(t, before, b.View())
 		require.Equal(t, act.Dropped, b.last().State)
 		require.NotEmpty(t, b.last().Remark)
@@ -286,13 +286,13 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		b := acting(t, acts, 80, 24)
 		for _, key := range []string{"esc", "n", "q"} {
 			b.press("A", "u", "p")
-			if b.dialog.scope == keymap.InMenu { // the row under the cursor is paused: u applies
+			if b.stage() == keymap.InMenu { // the row under the cursor is paused: u applies
 				b.press("esc")
 				b.press("j", "A", "p")
 			}
-			require.Equal(t, keymap.InConfirm, b.dialog.scope, key)
+			require.Equal(t, keymap.InConfirm, b.stage(), key)
 			b.press(key)
-			require.Empty(t, b.dialog.scope, key)
+			require.Empty(t, b.stage(), key)
 			require.Equal(t, act.Dropped, b.last().State)
 		}
 		require.Zero(t, acts.count())
@@ -301,10 +301,10 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		t.Parallel()
 		b := acting(t, &fakeActs{}, 80, 24)
 		b.press("j", "A", "p", "tab", "n", "q", "y")
-		require.Equal(t, keymap.InConfirm, b.dialog.scope)
-		require.Equal(t, "nqy", b.dialog.confirm.Reason())
+		require.Equal(t, keymap.InConfirm, b.stage())
+		require.Equal(t, "nqy", onTop[*question](b).confirm.Reason())
 		b.press("esc")
-		require.Empty(t, b.dialog.scope)
+		require.Empty(t, b.stage())
 	})
 	t.Run("running", func(t *testing.T) {
 		t.Parallel()
@@ -313,7 +313,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		b.press("j", "A", "p")
 		held := b.hold("y")
 		b.press("esc")
-		require.Empty(t, b.dialog.scope)
+		require.Empty(t, b.stage())
 		require.Equal(t, act.Running, b.last().State, "it goes on")
 		b.press("4")
 		b.answers(held)
@@ -324,9 +324,9 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		t.Parallel()
 		b := acting(t, &fakeActs{planErr: errors.New("gone")}, 80, 24)
 		b.press("j", "A", "p")
-		require.Equal(t, keymap.InFailed, b.dialog.scope)
+		require.Equal(t, keymap.InFailed, b.stage())
 		b.press("esc")
-		require.Empty(t, b.dialog.scope)
+		require.Empty(t, b.stage())
 	})
 }
 
@@ -339,10 +339,10 @@ func TestALatePlanDoesNotDisturbTheNextDialog(t *testing.T) {
 	b.press("esc", "A")
 	second := b.hold("f")
 	b.answers(first)
-	require.Equal(t, keymap.InPlanning, b.dialog.scope, "the answer is not for this one")
+	require.Equal(t, keymap.InPlanning, b.stage(), "the answer is not for this one")
 	b.answers(second)
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
-	require.Equal(t, act.RepairQueue, b.dialog.op.Order.Kind)
+	require.Equal(t, keymap.InConfirm, b.stage())
+	require.Equal(t, act.RepairQueue, b.operation().Order.Kind)
 	require.Equal(t, act.Dropped, b.env.Session[0].State)
 }
 
@@ -353,11 +353,11 @@ func TestWhatRunsBehindAnotherDialogReportsWithoutTouchingIt(t *testing.T) {
 	b.press("j", "A", "p")
 	running := b.hold("y")
 	b.press("esc", "j", "A", "p")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
-	other := b.dialog.op
+	require.Equal(t, keymap.InConfirm, b.stage())
+	other := b.operation()
 	b.answers(running)
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
-	require.Same(t, other, b.dialog.op)
+	require.Equal(t, keymap.InConfirm, b.stage())
+	require.Same(t, other, b.operation())
 	require.Equal(t, act.Done, b.env.Session[0].State)
 	require.NotContains(t, b.View(), "audit 312", "nothing is drawn over the question")
 	b.press("esc")
@@ -371,11 +371,11 @@ func TestTheMenuSaysWhyAnActDoesNotApply(t *testing.T) {
 	b.press("A") // on the paused queue
 	require.Contains(t, b.View(), "not now: it is paused")
 	b.press("p")
-	require.Equal(t, keymap.InMenu, b.dialog.scope)
+	require.Equal(t, keymap.InMenu, b.stage())
 	require.Contains(t, b.View(), "▲ pause: it is paused")
 	require.Empty(t, acts.orders)
 	b.press("A")
-	require.Equal(t, keymap.InMenu, b.dialog.scope, "the same key opens nothing twice")
+	require.Equal(t, keymap.InMenu, b.stage(), "the same key opens nothing twice")
 }
 
 func TestAFormChecksWhatIsWritten(t *testing.T) {
@@ -431,7 +431,7 @@ func TestNothingToDoCannotBeConfirmed(t *testing.T) {
 	require.Contains(t, b.View(), "Nothing to do: it is so already")
 	b.press("tab", "y")
 	require.Zero(t, acts.count())
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	require.Equal(t, "nothing to do: it is so already", b.last().Remark)
 }
 
@@ -460,7 +460,7 @@ func TestAFailedPlanSaysWhyAndCanBeAskedAgain(t *testing.T) {
 	require.Contains(t, b.View(), "Nothing was changed.")
 	acts.planErr = nil
 	b.press("r")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, acts.orders[0], acts.orders[1])
 }
 
@@ -469,7 +469,7 @@ func TestAPlanThatNeverComesEnds(t *testing.T) {
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("j", "A")
 	b.hold("p")
-	b.send(planMsg{op: b.dialog.op, err: context.DeadlineExceeded})
+	b.send(planMsg{op: b.operation(), err: context.DeadlineExceeded})
 	require.Contains(t, b.View(), "✗ no answer within 10s")
 }
 
@@ -485,7 +485,7 @@ func TestAFailedRunSaysWhatWasDone(t *testing.T) {
 	acts := &fakeActs{runErr: errors.New("connection lost")}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p", "y")
-	require.Equal(t, keymap.InFailed, b.dialog.scope)
+	require.Equal(t, keymap.InFailed, b.stage())
 	require.Contains(t, b.View(), "✗ connection lost")
 	require.Contains(t, b.View(), "1 queue is paused")
 	require.NotContains(t, b.View(), "Nothing was changed")

@@ -41,7 +41,7 @@ func TestActingIsLockedWithAReason(t *testing.T) {
 			}
 			b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts; c.change(o, source) })
 			b.press("2", "j", "A")
-			require.Empty(t, b.dialog.scope)
+			require.Empty(t, b.stage())
 			require.Contains(t, b.View(), "Nothing can be acted upon:")
 			require.Contains(t, b.View(), c.why)
 			require.Contains(t, b.View(), " RO ")
@@ -80,9 +80,9 @@ func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 		b := acting(t, &fakeActs{}, 100, 30)
 		b.open(view)
 		b.press("j", "A") // the first of the workers is a queue that none owns
-		require.Equal(t, keymap.InMenu, b.dialog.scope, view)
+		require.Equal(t, keymap.InMenu, b.stage(), view)
 		seen := map[string]bool{}
-		for _, item := range b.dialog.menu.Items {
+		for _, item := range onTop[*actMenu](b).acts.Items {
 			require.Len(t, item.Key, 1)
 			require.False(t, seen[item.Key], "%s %s", view, item.Key)
 			seen[item.Key] = true
@@ -97,14 +97,14 @@ func TestLettersThatArriveTogetherAreTakenOneByOne(t *testing.T) {
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
 	b.press("jAp")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, "core.http_request", acts.orders[0].Target.Action)
 	b.send(tea.KeyMsg{Type: tea.KeyEsc, Alt: true})
-	require.Empty(t, b.dialog.scope, "and two escapes are one")
+	require.Empty(t, b.stage(), "and two escapes are one")
 	b.press("G", "gg")
 	require.Equal(t, "47", b.queues.Key(0))
 	b.press("A")
-	require.Contains(t, b.dialog.menu.Target.Name, "pack.sync")
+	require.Contains(t, onTop[*actMenu](b).acts.Target.Name, "pack.sync")
 }
 
 // A terminal sends Alt and a letter as Escape and the letter.
@@ -115,16 +115,16 @@ func TestEscapeAndALetterThatArriveTogetherAreTwoKeys(t *testing.T) {
 	}
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("jAp")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	b.send(alt('A'))
-	require.Equal(t, keymap.InMenu, b.dialog.scope, "the question is left and the menu opened")
+	require.Equal(t, keymap.InMenu, b.stage(), "the question is left and the menu opened")
 	b.press("esc")
 	b.send(alt('3'))
 	require.Equal(t, keymap.InExecutions, b.view)
 	b.press("/")
 	b.typed("two words")
 	b.send(alt('b'))
-	require.Equal(t, filterPrompt, b.prompt, "a text field keeps its keys with Alt")
+	require.IsType(t, &filterLine{}, b.top(), "a text field keeps its keys with Alt")
 }
 
 func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
@@ -136,16 +136,16 @@ func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 	}
 	b := started(t, source, 80, 24, func(o *Options) { o.Acts = acts })
 	b.press("5", "R")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, act.RequeueLetter, acts.orders[0].Kind)
 	b.press("esc", "D")
-	require.Equal(t, keymap.InMenu, b.dialog.scope, "it is decided, which the menu says")
+	require.Equal(t, keymap.InMenu, b.stage(), "it is decided, which the menu says")
 	require.Contains(t, b.View(), "▲ discard: it is decided")
 	b.press("esc", "P")
-	require.Equal(t, keymap.InForm, b.dialog.scope)
+	require.Equal(t, keymap.InForm, b.stage())
 	require.Contains(t, b.View(), "expired")
 	b.press("esc", "esc", "2", "R")
-	require.Empty(t, b.dialog.scope, "elsewhere they mean nothing")
+	require.Empty(t, b.stage(), "elsewhere they mean nothing")
 	require.Len(t, acts.orders, 1)
 }
 
@@ -158,10 +158,10 @@ func TestNobodyConfirmsWhatCannotBeSeen(t *testing.T) {
 	b.press("y", "tab", "enter")
 	require.Zero(t, acts.count())
 	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	b.send(tea.WindowSizeMsg{Width: 40, Height: 10})
 	b.press("esc", "A")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 }
 
 func TestPastedTextConfirmsNothing(t *testing.T) {
@@ -174,7 +174,7 @@ func TestPastedTextConfirmsNothing(t *testing.T) {
 	b.press("shift+tab")
 	b.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("ticket\n4711\x1b[31m"), Paste: true})
 	require.NotContains(t, b.View(), "\x1b[31m")
-	require.True(t, strings.HasPrefix(b.dialog.confirm.Reason(), "ticket"))
+	require.True(t, strings.HasPrefix(onTop[*question](b).confirm.Reason(), "ticket"))
 }
 
 func TestTheLogJoinsThisSessionWithWhatIsRecorded(t *testing.T) {
@@ -243,7 +243,7 @@ func TestOtherKeysDoNothingWhileADialogIsOpen(t *testing.T) {
 		b.press(key)
 	}
 	b.send(tea.MouseMsg{X: 2, Y: tabLine, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, keymap.InQueues, b.view)
 	require.True(t, quits(t, b, "ctrl+c"))
 }

@@ -232,7 +232,7 @@ func TestWithoutAReplicaAllViewsSayTheSame(t *testing.T) {
 	b := started(t, dead(), 140, 40)
 	for _, view := range []string{"1", "7"} {
 		b.press(view)
-		require.Contains(t, b.header(), "■ 2 crit")
+		require.Contains(t, b.header(false), "■ 2 crit")
 		require.Contains(t, b.View(), "only a full look finds this")
 		require.Regexp(t, `no replica of the engine runs.* 2m`, b.View(), "since the last sign of life")
 		require.NotContains(t, b.View(), "head waits 14m2s", "what a dead replica stored is no news")
@@ -260,7 +260,7 @@ func TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem(t *testing.T) {
 	require.Zero(t, source.count(screen.FeedAlerts))
 	poll(false)
 	require.Equal(t, 1, source.count(screen.FeedAlerts), "as soon as it is known")
-	require.Contains(t, b.header(), "■ 2 crit")
+	require.Contains(t, b.header(false), "■ 2 crit")
 	due := b.timers.due(screen.FeedAlerts)
 	require.Len(t, due, 1)
 	require.Equal(t, judgeEvery, due[0].after)
@@ -270,7 +270,7 @@ func TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem(t *testing.T) {
 	require.Equal(t, 2, source.count(screen.FeedAlerts))
 	due = b.timers.due(screen.FeedAlerts)
 	poll(true)
-	require.NotContains(t, b.header(), "■ 2 crit")
+	require.NotContains(t, b.header(false), "■ 2 crit")
 	b.send(due[len(due)-1].msg)
 	require.Equal(t, 2, source.count(screen.FeedAlerts), "a replica evaluates them again")
 }
@@ -347,7 +347,7 @@ func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
 	}
 	source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("refused")}
 	b := started(t, source, 140, 40)
-	require.Contains(t, b.header(), "■ 1 crit ▲ 1 warn")
+	require.Contains(t, b.header(false), "■ 1 crit ▲ 1 warn")
 	require.Contains(t, b.frame()[1], "7 Alerts 2")
 	frame := b.View()
 	broker, workers := strings.Index(frame, "RabbitMQ management cannot be read"), strings.Index(frame, "└ 0 workers take work")
@@ -358,11 +358,11 @@ func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
 	require.NotContains(t, frame, "start or uncordon a worker")
 	b.press("7")
 	require.Contains(t, b.frame()[2], "1 critical · 1 warning · 2 explained")
-	require.Contains(t, b.header(), "■ 1 crit ▲ 1 warn")
+	require.Contains(t, b.header(false), "■ 1 crit ▲ 1 warn")
 
 	source.overview.Replicas.List[0].State = "connected"
 	b = started(t, source, 140, 40)
-	require.Contains(t, b.header(), "■ 2 crit ▲ 2 warn", "the broker is there, and only its management away")
+	require.Contains(t, b.header(false), "■ 2 crit ▲ 2 warn", "the broker is there, and only its management away")
 }
 
 // TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame, muted ones by themselves.
@@ -378,12 +378,12 @@ func TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame(t *testing.T) {
 	}
 	b := started(t, source, 140, 40)
 	b.press("7")
-	require.Contains(t, b.header(), "▲ 7 warn")
+	require.Contains(t, b.header(false), "▲ 7 warn")
 	require.Contains(t, b.frame()[1], "[7 Alerts 7]")
 	require.Contains(t, b.frame()[2], "7 warning ")
 	require.Contains(t, b.View(), "2 workflows have failed")
 	b.press("j", "m")
-	require.Contains(t, b.header(), "▲ 6 warn ‖ 1 muted")
+	require.Contains(t, b.header(false), "▲ 6 warn ‖ 1 muted")
 	require.Contains(t, b.frame()[1], "[7 Alerts 6]")
 	require.Contains(t, b.frame()[2], "6 warning · 1 muted")
 	b.press("gg", "m")

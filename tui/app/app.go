@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/charmbracelet/bubbles/cursor"
-	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/act"
@@ -79,6 +77,9 @@ type Options struct {
 	// Clipboard puts a text into the clipboard of the terminal. It writes to the
 	// terminal, at once and from a goroutine of its own. Nil says that there is none.
 	Clipboard func(text string) error
+	// AskBackground asks the terminal for the colour of its background; a BackgroundMsg
+	// answers. Nil does not ask.
+	AskBackground func() error
 	// Exports is the folder for exports that are given no name; empty where none is
 	// known.
 	Exports string
@@ -119,19 +120,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// prompt is what the message line is used for.
-type prompt int
-
-const (
-	noPrompt prompt = iota
-	filterPrompt
-	sortPrompt
-	palettePrompt
-	helpPrompt
-	bookmarkPrompt
-	searchPrompt
-)
-
 // Model is the dashboard. It is the only tea.Model; everything below it is a
 // plain struct.
 type Model struct {
@@ -164,16 +152,12 @@ type Model struct {
 	visited int
 
 	width, height int
-	help          bool
-	helpScroll    int
-	helpSearch    string
-	prompt        prompt
-	input         textinput.Model
-	inputErr      string
-	palette       *palette.Palette
+	// overlays are what lies above the open view; the last one takes the keys.
+	overlays []overlay
+	// palette remembers the commands of the session.
+	palette *palette.Palette
 	// readOnly is why the operator locked acting; empty where they did not.
-	readOnly  string
-	filtering filtering
+	readOnly string
 	// led are the filters with which the operator was led to views.
 	led map[screen.View]string
 	// pending is the first letter of a key that is typed as two.
@@ -181,7 +165,6 @@ type Model struct {
 	toast   string
 	toastAt time.Time
 
-	dialog dialog
 	// held is what was read while a dialog is open: nothing moves below it.
 	held map[screen.Feed]any
 	// underWay are the operations that run, each with what stops it; workers are
@@ -215,6 +198,8 @@ type Model struct {
 	refreshEvery time.Duration
 	paused       bool
 	blurred      bool
+	// asked is when the terminal was asked for its background.
+	asked time.Time
 	// skew is the database's clock minus the local one, once synced is true.
 	skew   time.Duration
 	synced bool
@@ -235,15 +220,12 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 		bookmarks: slices.Clone(opts.Bookmarks),
 	}
 	m.furnish()
-	if err := checkView(opts.View); err != nil {
-		return nil, err
+	if !slices.Contains(Views, opts.View) {
+		return nil, fmt.Errorf("unknown view %q: choose one of %s", opts.View, Names(Views))
 	}
 	if err := m.begin(opts.Filter); err != nil {
 		return nil, err
 	}
-	m.input = textinput.New()
-	m.input.Prompt = "/"
-	m.input.Cursor.SetMode(cursor.CursorStatic)
 	m.tick()
 	m.hinting = hinting{on: opts.Hints, since: m.env.Clock}
 	m.say(opts.Notice)
@@ -292,6 +274,7 @@ func (m *Model) tick() {
 	m.env.Clock = m.opts.Clock()
 	m.env.Now = m.env.Clock.Add(m.skew)
 	m.env.Locked = m.actingLock()
+	m.ageReports()
 }
 
 func (m *Model) screen() screen.Screen { return m.screens[m.view] }
@@ -299,9 +282,37 @@ func (m *Model) screen() screen.Screen { return m.screens[m.view] }
 // clockMsg redraws ages once a second.
 type clockMsg struct{}
 
-// Init starts the clock and the polls of the first view.
+// BackgroundMsg says what background the terminal has.
+type BackgroundMsg struct{ Dark bool }
+
+// backgroundTime is how long an answer about the background is waited for. A look that
+// changes later would surprise.
+const backgroundTime = 200 * time.Millisecond
+
+// Init starts the clock and the polls of the first view, and asks for the background.
 func (m *Model) Init() tea.Cmd {
-	return tea.Batch(m.resume(), m.listen(), m.opts.After(time.Second, clockMsg{}))
+	cmds := []tea.Cmd{m.resume(), m.listen(), m.opts.After(time.Second, clockMsg{})}
+	if ask := m.opts.AskBackground; ask != nil {
+		m.asked = m.opts.Clock()
+		cmds = append(cmds, func() tea.Msg {
+			_ = ask() // a terminal that cannot be asked keeps the look it has
+			return nil
+		})
+	}
+	return tea.Batch(cmds...)
+}
+
+// background takes over what background the terminal has.
+func (m *Model) background(msg BackgroundMsg) {
+	if m.opts.Theme.Dark == msg.Dark || m.env.Clock.Sub(m.asked) > backgroundTime {
+		return
+	}
+	m.opts.Theme.Dark = msg.Dark
+	opts := m.opts.Theme
+	opts.Name = m.env.Theme.Name()
+	if look, err := theme.New(opts); err == nil {
+		m.env.Theme = look
+	}
 }
 
 // Update takes one message.
@@ -341,7 +352,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case turnedMsg:
 		return m, m.turned(msg)
 	case spinMsg:
-		return m, m.spun()
+		m.spinning = false
+		return m, m.spin()
+	case BackgroundMsg:
+		m.background(msg)
 	case clockMsg:
 		return m, tea.Batch(m.opts.After(time.Second, clockMsg{}), m.ageHints())
 	case hintsEndedMsg:
@@ -405,7 +419,8 @@ func (m *Model) back() tea.Cmd {
 		return nil
 	}
 	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" && (len(m.trail) == 0 || f.Filter() != m.led[m.view]) {
-		return m.applyFilter("")
+		cmd, _ := m.applyFilter("") // which matches everything
+		return cmd
 	}
 	if len(m.trail) == 0 {
 		return nil

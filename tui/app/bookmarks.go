@@ -23,18 +23,12 @@ func (m *Model) bookmarkCommands() []command {
 	for _, b := range m.bookmarks {
 		saved = append(saved, b.Name)
 	}
-	commands := []command{{palette.Entry{Name: "bookmark", Arg: "NAME [LETTER]", Help: "keep the view as it is arranged"}, m.keepBookmark}}
+	commands := []command{{palette.Entry{Name: "bookmark", Arg: "NAME [LETTER]", Help: "keep the view as it is arranged"}, m.saveBookmark}}
 	if len(saved) > 0 {
 		entry := palette.Entry{Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark", Args: list(saved...)}
 		commands = append(commands, command{entry, m.openNamed})
 	}
 	return commands
-}
-
-// keepBookmark saves the open view under a name and, behind it, a letter.
-func (m *Model) keepBookmark(arg string) (tea.Cmd, error) {
-	name, letter, _ := strings.Cut(arg, " ")
-	return m.saveBookmark(name, strings.TrimSpace(letter))
 }
 
 func (m *Model) openNamed(name string) (tea.Cmd, error) {
@@ -52,23 +46,15 @@ func (m *Model) openBookmarks() {
 		m.say("There are no bookmarks: :bookmark NAME keeps this view.")
 		return
 	}
-	m.prompt = bookmarkPrompt
+	m.push(&bookmarkLine{})
 }
 
-// bookmarkLine names the bookmarks that have a letter.
-func (m *Model) bookmarkLine() string {
-	parts := []string{" open"}
-	for _, b := range m.bookmarks {
-		if b.Key != "" {
-			parts = append(parts, m.env.Paint(theme.Accent, widget.Clean(b.Key))+" "+widget.Clean(b.Name))
-		}
-	}
-	return strings.Join(append(parts, "esc stays"), "  ")
-}
+// bookmarkLine names the bookmarks that have a letter, and takes one.
+type bookmarkLine struct{ layer }
 
-// bookmarkKey takes the letter of a bookmark.
-func (m *Model) bookmarkKey(name string) tea.Cmd {
-	m.prompt = noPrompt
+func (o *bookmarkLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	m.pop()
+	name := msg.String()
 	if name == "esc" {
 		return nil
 	}
@@ -79,6 +65,16 @@ func (m *Model) bookmarkKey(name string) tea.Cmd {
 	}
 	m.say("No bookmark has the letter " + widget.Clean(name) + ".")
 	return nil
+}
+
+func (o *bookmarkLine) draw(m *Model, f *frame) {
+	parts := []string{" open"}
+	for _, b := range m.bookmarks {
+		if b.Key != "" {
+			parts = append(parts, m.env.Paint(theme.Accent, widget.Clean(b.Key))+" "+widget.Clean(b.Name))
+		}
+	}
+	f.message = strings.Join(append(parts, "esc stays"), "  ")
 }
 
 // openBookmark opens a view as it was arranged. A filter or an order that the view
@@ -177,9 +173,11 @@ type savedMsg struct {
 	err      error
 }
 
-// saveBookmark keeps the open view as it is arranged under a name, and under a
-// letter if one is given. Saving writes a file, so it is a command.
-func (m *Model) saveBookmark(name, key string) (tea.Cmd, error) {
+// saveBookmark keeps the open view as it is arranged under a name and, behind it, a
+// letter. Saving writes a file, so it is a command.
+func (m *Model) saveBookmark(arg string) (tea.Cmd, error) {
+	name, key, _ := strings.Cut(arg, " ")
+	key = strings.TrimSpace(key)
 	problem := settings.NameProblem(name)
 	switch {
 	case m.opts.SaveBookmark == nil:
@@ -191,15 +189,10 @@ func (m *Model) saveBookmark(name, key string) (tea.Cmd, error) {
 	case !slices.Contains(Views, m.view):
 		return nil, errors.New("only lists can be kept as bookmarks, not one row")
 	}
-	b := settings.Bookmark{Name: name, Key: key, View: m.view}
-	if f, ok := m.screen().(screen.Filterable); ok {
-		b.Filter = f.Filter()
-	}
+	at := m.here()
+	b := settings.Bookmark{Name: name, Key: key, View: at.View, Filter: at.Filter, Problems: at.problems}
 	if s, ok := m.screen().(screen.Sortable); ok {
 		b.Sort = screen.OrderText(s)
-	}
-	if t, ok := m.screen().(screen.Troubled); ok {
-		b.Problems = t.Problems()
 	}
 	if t := m.table(); t != nil {
 		b.Columns = shownColumns(t)

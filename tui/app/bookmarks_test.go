@@ -64,7 +64,7 @@ func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
 	require.Contains(t, b.View(), "Saved as mine; ' and m opens it")
 	for _, open := range []func(){func() { b.press("'", "m") }, func() { b.press(":"); b.run(b.command("open mine")) }} {
 		b.press("2")
-		b.run(b.applyFilter(""))
+		b.filter("")
 		b.press("s", "1", "1")
 		if b.queues.Problems() {
 			b.press("z")
@@ -82,10 +82,10 @@ func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
 	} {
 		b.press(":")
 		require.Nil(t, b.command(line))
-		require.Contains(t, b.inputErr, want)
+		require.Contains(t, b.wrong(), want)
 		b.press("esc")
 	}
 	b.press("3", "enter", ":")
 	require.Nil(t, b.command("bookmark one"))
-	require.Contains(t, b.inputErr, "only lists can be kept")
+	require.Contains(t, b.wrong(), "only lists can be kept")
 }

@@ -129,7 +129,7 @@ func TestTheBrokerIsFilteredInTheLanguageOfAllLists(t *testing.T) {
 		b := started(t, sample(), 140, 40)
 		b.press("9", "/")
 		b.typed(text)
-		require.Empty(t, b.inputErr, text)
+		require.Empty(t, b.wrong(), text)
 		got, ok := b.screen().(interface{ Len() int })
 		require.True(t, ok)
 		require.Equal(t, want, got.Len(), text)

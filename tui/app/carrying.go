@@ -28,40 +28,11 @@ func (m *Model) openOffers(title string, offers []offer) {
 	for i := range offers {
 		lines[i] = offers[i].Choice
 	}
-	m.dialog = dialog{scope: keymap.InCarry, title: title, offers: offers, list: widget.NewMenu(lines)}
-}
-
-func (m *Model) carryKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
-	d := &m.dialog
-	d.note = ""
-	switch action {
-	case keymap.RowDown:
-		d.list.Move(1)
-	case keymap.RowUp:
-		d.list.Move(-1)
-	case keymap.Choose:
-		return m.takeOffer()
-	default:
-		if !msg.Paste && d.list.Select(msg.String()) {
-			return m.takeOffer()
-		}
-		if action == keymap.Back {
-			m.drop()
-		}
+	take := func(m *Model, at int) tea.Cmd {
+		m.closeDialog()
+		return offers[at].take()
 	}
-	return nil
-}
-
-// takeOffer takes what is under the cursor, if it can be taken.
-func (m *Model) takeOffer() tea.Cmd {
-	d := &m.dialog
-	o := d.offers[d.list.Cursor()]
-	if o.Not != "" {
-		d.note = o.Label + ": " + o.Not
-		return nil
-	}
-	m.drop()
-	return o.take()
+	m.push(&menu{keys: keymap.InCarry, title: title, list: widget.NewMenu(lines), choose: take})
 }
 
 // thing is what the open view shows, or the row under the cursor of its list.

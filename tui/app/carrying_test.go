@@ -19,6 +19,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
@@ -58,10 +59,10 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 		"s": `psql "$ATTUNE__DATABASE__URL" -x -c 'SELECT * FROM attune.execution WHERE id = 884300'`,
 	} {
 		b.press("y")
-		require.Equal(t, keymap.InCarry, b.dialog.scope)
+		require.Equal(t, keymap.InCarry, b.stage())
 		require.Contains(t, b.View(), "copy of execution 884300")
 		b.press(key)
-		require.Empty(t, b.dialog.scope)
+		require.Empty(t, b.stage())
 		require.Equal(t, want, c.last(), key)
 		require.Contains(t, b.messages(), strconv.Itoa(len(want))+" bytes given to the terminal")
 	}
@@ -70,7 +71,7 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(c.last()), &x))
 	require.Equal(t, int64(884300), x.ID)
 	b.press("y", "down", "up", "esc", "y", "q")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	require.Equal(t, keymap.InExecutions, b.view)
 	require.Len(t, c.texts, 5, "what is closed copies nothing")
 	c.err = &carry.TooLongError{Bytes: 80_000}
@@ -110,7 +111,7 @@ func TestEveryViewHasSomethingToTakeOut(t *testing.T) {
 			b.press("esc")
 		}
 		b.press("y")
-		require.Equal(t, keymap.InCarry, b.dialog.scope, view)
+		require.Equal(t, keymap.InCarry, b.stage(), view)
 		b.press("i", "y", "j")
 		require.NotEmpty(t, c.texts[0], view)
 		require.True(t, json.Valid([]byte(c.last())), view)
@@ -192,7 +193,7 @@ func TestAnExportHoldsAllThatTheFilterMatches(t *testing.T) {
 	require.Equal(t, "1", rows[5_000][0])
 	require.Contains(t, b.View(), "5000 rows")
 	require.Contains(t, b.View(), "secrets masked")
-	require.Equal(t, wholePage, source.filters[len(source.filters)-2].Limit, "by pages of its own")
+	require.Equal(t, export.Page, source.filters[len(source.filters)-2].Limit, "by pages of its own")
 	b.press("esc", "L")
 	require.Contains(t, b.View(), "export of executions")
 }
@@ -249,8 +250,8 @@ func TestAnEmptyExportWritesNoFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none.jsonl")
 	source := sample()
-	h := &haul{name: "x", rest: allExecutions(source, monitor.ExecutionFilter{IDs: []int64{1}})}
-	receipt, err := writeHaul(t.Context(), h, path, &act.Progress{})
+	h := &export.Set{Name: "x", Rest: export.Executions(source, monitor.ExecutionFilter{IDs: []int64{1}})}
+	receipt, err := h.Write(t.Context(), path, &act.Progress{})
 	require.NoError(t, err)
 	require.Equal(t, "Nothing matches: no file was written.", receipt.Text)
 	require.Empty(t, receipt.Next)
@@ -297,19 +298,19 @@ func TestAnExportThatFailsKeepsWhatItHas(t *testing.T) {
 	t.Parallel()
 	b, _, _ := carrying(t, sample())
 	path := filepath.Join(t.TempDir(), "x.jsonl")
-	h := &haul{name: "x", values: []any{1, 2}, rest: allExecutions(b.source, monitor.ExecutionFilter{})}
+	h := &export.Set{Name: "x", Values: []any{1, 2}, Rest: export.Executions(b.source, monitor.ExecutionFilter{})}
 	b.source.fail = map[screen.Feed]error{screen.FeedExecutions: errors.New("connection refused")}
-	_, err := writeHaul(t.Context(), h, path, &act.Progress{})
+	_, err := h.Write(t.Context(), path, &act.Progress{})
 	require.ErrorContains(t, err, "connection refused")
 	require.ErrorContains(t, err, "the 2 rows until then are in "+path+".part")
 	require.Equal(t, "1\n2\n", read(t, path+".part"))
 	ctx, cancel := context.WithCancel(t.Context())
-	h.rest = func(_ context.Context, take func([]fetched, bool) (bool, error)) (bool, error) {
+	h.Rest = func(_ context.Context, take func([]export.Row, bool) (bool, error)) (bool, error) {
 		cancel()
-		_, err := take([]fetched{{"3", 3}}, true)
+		_, err := take([]export.Row{{Key: "3", Value: 3}}, true)
 		return false, err
 	}
-	receipt, err := writeHaul(ctx, h, path+"l", &act.Progress{})
+	receipt, err := h.Write(ctx, path+"l", &act.Progress{})
 	require.NoError(t, err)
 	require.True(t, receipt.Partly)
 	require.Equal(t, path+"l.part", receipt.Next)

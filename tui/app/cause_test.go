@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestTheCauseComesFirst(t *testing.T) {
 	b.press("r")
 	require.Contains(t, b.View(), "▶■ RabbitMQ management cannot be read, ")
 	source.stuck = map[screen.Feed]bool{}
-	source.fail[screen.FeedBroker] = late{fetchTimeout}
+	source.fail[screen.FeedBroker] = screen.Reason(context.DeadlineExceeded, fetchTimeout)
 	b.press("r")
 	require.Contains(t, b.View(), "RabbitMQ management does not answer in time, no answer within 1.5s")
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -35,13 +37,19 @@ func (m *Model) rearrange(view screen.View, change func() error) error {
 	return err
 }
 
+// columns is the dialog in which the columns of a list are chosen.
+type columns struct {
+	dialog
+
+	table *widget.Table
+	list  *widget.Menu
+}
+
 // openColumns opens the list of the columns of the open view.
 func (m *Model) openColumns() {
-	table := m.table()
-	if table == nil || m.tooSmall() {
-		return
+	if table := m.table(); table != nil && !m.tooSmall() {
+		m.push(&columns{table: table, list: widget.NewMenu(columnChoices(table))})
 	}
-	m.dialog = dialog{scope: keymap.InColumns, table: table, list: widget.NewMenu(columnChoices(table))}
 }
 
 // columnChoices lists the columns with whether they are on, and whether they are
@@ -64,25 +72,36 @@ func columnChoices(table *widget.Table) []widget.Choice {
 	return list
 }
 
-func (m *Model) columnsKey(action keymap.Action) {
-	d := &m.dialog
+func (o *columns) scope() keymap.Scope { return keymap.InColumns }
+
+func (o *columns) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
 	switch action {
 	case keymap.RowDown:
-		d.list.Move(1)
+		o.list.Move(1)
 	case keymap.RowUp:
-		d.list.Move(-1)
+		o.list.Move(-1)
 	case keymap.Yes:
-		d.table.ResetColumns()
+		o.table.ResetColumns()
 	case keymap.Choose:
-		d.table.ToggleColumn(d.table.Choosables()[d.list.Cursor()].Column)
+		o.table.ToggleColumn(o.table.Choosables()[o.list.Cursor()].Column)
 	case keymap.Back:
-		m.drop()
-		return
+		m.closeDialog()
+		return nil
 	}
-	m.screen().Render(m.width, m.height-topLines-bottomLines) // which columns fit is known once they are drawn
-	at := d.list.Cursor()
-	d.list = widget.NewMenu(columnChoices(d.table))
-	d.list.Move(at - d.list.Cursor())
+	m.screen().Render(m.width, m.bodyHeight()) // which columns fit is known once they are drawn
+	at := o.list.Cursor()
+	o.list = widget.NewMenu(columnChoices(o.table))
+	o.list.Move(at - o.list.Cursor())
+	_, h := m.boxRoom()
+	o.list.Fit(h)
+	return nil
+}
+
+func (o *columns) draw(m *Model, f *frame) {
+	f.box(m, keymap.InColumns, box{
+		title: "Columns", role: theme.Accent, width: max(o.list.Width(), widget.Width("Columns")+4),
+		lines: func(w, h int) []string { return o.list.Lines(w, h, m.env.Theme) },
+	})
 }
 
 // listNote says what is marked in the open view and which columns are out of

@@ -48,7 +48,8 @@ func (m *Model) viewCommands() []command {
 		if v.Help == "" {
 			continue
 		}
-		entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn), Help: "turn to the view"}
+		entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn)}
+		entry.Help = "turn to the view"
 		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(v.Scope), nil }})
 	}
 	return list
@@ -56,15 +57,18 @@ func (m *Model) viewCommands() []command {
 
 // openCommands open one thing.
 func (m *Model) openCommands() []command {
+	execution := m.numbered("the number of an execution", screen.OpenExecution)
+	workflow := m.numbered("the execution of a workflow", screen.OpenWorkflow)
+	inquiry := m.numbered("the number of an inquiry", screen.OpenInquiry)
 	return []command{
 		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, m.openQueue},
-		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, m.openExecution},
-		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, m.openWorkflow},
-		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, m.openInquiry},
+		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, execution},
+		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, workflow},
+		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, inquiry},
 		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, m.openWorker},
 		{palette.Entry{Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it", Args: list("15m", "1h", "24h", "7d", "off")}, m.since},
 		{palette.Entry{Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log), Help: "what was done, here and by others"}, m.turnTo(keymap.InLog)},
-		{palette.Entry{Name: "lint", Aliases: []string{"doctor", "checks"}, Help: "what is wrong with the installation"}, m.turnTo(m.checksView())},
+		{palette.Entry{Name: "lint", Aliases: []string{"doctor", "checks"}, Help: "what is wrong with the installation"}, m.turnTo(keymap.InBroker)},
 	}
 }
 
@@ -91,14 +95,6 @@ func list(words ...string) func() []string { return func() []string { return wor
 // turnTo is a command that turns to a view.
 func (m *Model) turnTo(view screen.View) func(string) (tea.Cmd, error) {
 	return func(string) (tea.Cmd, error) { return m.goTo(view), nil }
-}
-
-// checksView is the view with the checks of the installation.
-func (m *Model) checksView() screen.View {
-	if slices.Contains(Views, "broker") {
-		return "broker"
-	}
-	return keymap.InAlerts
 }
 
 // keyOf is how the keys of an action are written; empty where it has none.
@@ -137,33 +133,63 @@ func (m *Model) knownQueues() []monitor.Queue {
 	return known
 }
 
-func (m *Model) openQueue(arg string) (tea.Cmd, error) {
+// queueNamed finds a queue among those that were read; zero where it is not.
+func (m *Model) queueNamed(name string) int64 {
 	for _, q := range m.knownQueues() {
-		if screen.QueueName(&q) == arg || q.Name() == arg || q.ActionRef == arg && q.Group == "" {
-			return m.effect(screen.OpenQueue(q.ID)), nil
+		if screen.QueueName(&q) == name || q.Name() == name || q.ActionRef == name && q.Group == "" {
+			return q.ID
 		}
+	}
+	return 0
+}
+
+func (m *Model) openQueue(arg string) (tea.Cmd, error) {
+	if id := m.queueNamed(arg); id != 0 {
+		return m.effect(screen.OpenQueue(id)), nil
 	}
 	m.say("Not among the queues that were read: these have it in their name.")
 	return m.open(screen.Nav{View: keymap.InQueues, Filter: arg}), nil
 }
 
-// executionIDs lists executions that were read.
-func (m *Model) executionIDs() []string {
-	var ids []string
-	if d := m.env.Data.Executions; d != nil {
-		for _, x := range d.List {
-			ids = append(ids, strconv.FormatInt(x.ID, 10))
+// numbered is a command that opens one thing by its number, which is called so.
+func (m *Model) numbered(what string, open func(id int64) screen.Effect) func(string) (tea.Cmd, error) {
+	return func(arg string) (tea.Cmd, error) {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil || id < 1 {
+			return nil, fmt.Errorf("%q is not %s", arg, what)
 		}
+		return m.effect(open(id)), nil
 	}
-	return ids
 }
 
-func (m *Model) openExecution(arg string) (tea.Cmd, error) {
-	id, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil || id < 1 {
-		return nil, fmt.Errorf("%q is not the number of an execution", arg)
+// numbers lists what was read by its numbers.
+func numbers[T any](list []T, number func(*T) int64) []string {
+	var out []string
+	for i := range list {
+		out = append(out, strconv.FormatInt(number(&list[i]), 10))
 	}
-	return m.effect(screen.OpenExecution(id)), nil
+	return out
+}
+
+func (m *Model) executionIDs() []string {
+	if d := m.env.Data.Executions; d != nil {
+		return numbers(d.List, func(x *monitor.Execution) int64 { return x.ID })
+	}
+	return nil
+}
+
+func (m *Model) workflowIDs() []string {
+	if d := m.env.Data.Workflows; d != nil {
+		return numbers(d.List, func(w *monitor.Workflow) int64 { return w.Execution })
+	}
+	return nil
+}
+
+func (m *Model) inquiryIDs() []string {
+	if d := m.env.Data.Inquiries; d != nil {
+		return numbers(d.List, func(i *monitor.Inquiry) int64 { return i.ID })
+	}
+	return nil
 }
 
 func (m *Model) knownWorkers() []monitor.Worker {
@@ -184,11 +210,20 @@ func (m *Model) workerNames() []string {
 	return names
 }
 
-func (m *Model) openWorker(arg string) (tea.Cmd, error) {
+// workerNamed finds a worker among those that were read, by its name or its number; zero
+// where it is not.
+func (m *Model) workerNamed(name string) int64 {
 	for _, w := range m.knownWorkers() {
-		if w.Name == arg || strconv.FormatInt(w.ID, 10) == arg {
-			return m.effect(screen.OpenWorker(w.ID)), nil
+		if w.Name == name || strconv.FormatInt(w.ID, 10) == name {
+			return w.ID
 		}
+	}
+	return 0
+}
+
+func (m *Model) openWorker(arg string) (tea.Cmd, error) {
+	if id := m.workerNamed(arg); id != 0 {
+		return m.effect(screen.OpenWorker(id)), nil
 	}
 	m.say("Not among the workers that were read: these have it in their name.")
 	return m.open(screen.Nav{View: keymap.InWorkers, Filter: arg}), nil
@@ -228,16 +263,16 @@ func (m *Model) set(arg string) (tea.Cmd, error) {
 	return m.setRefresh(every), nil
 }
 
+// setTheme changes the look by the name of a theme.
 func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	opts := m.opts.Theme
 	opts.Name = name
 	look, err := theme.New(opts)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		m.env.Theme = look
+		m.say("theme " + look.Name())
 	}
-	m.env.Theme = look
-	m.say("theme " + look.Name())
-	return nil, nil
+	return nil, err
 }
 
 // setReadOnly locks acting for this session, or unlocks it. What the dashboard was
@@ -258,52 +293,4 @@ func (m *Model) setReadOnly(arg string) (tea.Cmd, error) {
 	}
 	m.env.Locked = m.actingLock()
 	return nil, nil
-}
-
-// openPalette begins a command.
-func (m *Model) openPalette(text string) {
-	if m.tooSmall() {
-		return
-	}
-	list := m.commands()
-	entries := make([]palette.Entry, len(list))
-	for i, c := range list {
-		entries[i] = c.Entry
-	}
-	m.prompt, m.inputErr = palettePrompt, ""
-	m.palette.Open(entries, text)
-}
-
-// paletteKey takes a key while a command is typed.
-func (m *Model) paletteKey(msg tea.KeyMsg) tea.Cmd {
-	m.inputErr = ""
-	switch m.palette.Key(msg) {
-	case palette.Closed:
-		m.prompt = noPrompt
-	case palette.Entered:
-		return m.command(m.palette.Value())
-	}
-	return nil
-}
-
-// command carries out a line. One that is wrong stays open with what is wrong.
-func (m *Model) command(line string) tea.Cmd {
-	entry, arg, err := m.palette.Parse(line)
-	if err == nil {
-		for _, c := range m.commands() {
-			if c.Name != entry.Name {
-				continue
-			}
-			m.prompt, m.help = noPrompt, false
-			var cmd tea.Cmd
-			if cmd, err = c.run(arg); err == nil {
-				return cmd
-			}
-		}
-	}
-	m.prompt = palettePrompt
-	if err != nil {
-		m.inputErr = err.Error()
-	}
-	return nil
 }

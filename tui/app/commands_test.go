@@ -27,9 +27,9 @@ func TestCommandsTurnToViews(t *testing.T) {
 	for _, view := range Views {
 		b.enter(string(view))
 		require.Equal(t, view, b.view)
-		require.Equal(t, noPrompt, b.prompt)
+		require.Nil(t, b.top())
 	}
-	for line, view := range map[string]screen.View{"exec": keymap.InExecutions, "jobs": keymap.InLog, "doctor": b.checksView(), "queu": keymap.InQueues} {
+	for line, view := range map[string]screen.View{"exec": keymap.InExecutions, "jobs": keymap.InLog, "doctor": keymap.InBroker, "queu": keymap.InQueues} {
 		b.enter(line)
 		require.Equal(t, view, b.view, line)
 	}
@@ -49,7 +49,7 @@ func TestCommandsOpenThings(t *testing.T) {
 	require.Equal(t, int64(884301), b.execution.ID())
 	b.enter("e twelve")
 	require.Contains(t, b.View(), `"twelve" is not the number of an execution`)
-	require.Equal(t, palettePrompt, b.prompt, "it can be mended")
+	require.IsType(t, &paletteLine{}, b.top(), "it can be mended")
 	b.press("esc")
 	worker := b.source.workers.List[2]
 	b.enter("w " + worker.Name)
@@ -77,12 +77,12 @@ func TestCommandsSetTheDashboard(t *testing.T) {
 	b.enter("readonly on")
 	require.Contains(t, b.env.Locked, ":readonly off")
 	b.press("2", "A")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	b.enter("ro off")
 	require.Empty(t, b.env.Locked)
 	b.enter("help")
-	require.True(t, b.help)
-	require.Empty(t, b.helpSearch)
+	require.NotNil(t, b.help())
+	require.Empty(t, b.help().search)
 }
 
 func TestSinceIsATermOfTheFilter(t *testing.T) {

@@ -157,7 +157,7 @@ func TestTurningAsksWhileSomethingRunsAndStopsIt(t *testing.T) {
 	require.NotNil(t, turned, "the same again means it")
 	_, cmd := b.Update(turned())
 	require.Contains(t, b.frame()[0], "staging")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	require.Empty(t, b.env.Session, "its log is of this installation")
 	require.Zero(t, *closed, "something still runs there")
 	for _, run := range held {

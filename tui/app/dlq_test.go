@@ -27,7 +27,7 @@ func TestMessagesAreTakenByKey(t *testing.T) {
 	acts := &letterActs{}
 	b := onLetters(t, acts)
 	b.press("S")
-	require.Equal(t, keymap.InForm, b.dialog.scope)
+	require.Equal(t, keymap.InForm, b.stage())
 	require.Contains(t, b.View(), "attune.dlx.queue")
 	b.press("tab")
 	b.typed("100")
@@ -51,7 +51,7 @@ func TestAnEmptyLedgerIsFilledByKey(t *testing.T) {
 	b.press("5")
 	require.Contains(t, b.View(), "None in the ledger; 12 lie on the broker: S takes them.")
 	b.press("S")
-	require.Equal(t, keymap.InForm, b.dialog.scope)
+	require.Equal(t, keymap.InForm, b.stage())
 	b.press("esc", "esc", "A")
 	require.Contains(t, b.View(), "only above 50000 messages; S takes them")
 }
@@ -68,7 +68,7 @@ func TestWithoutALedgerTheDashboardOnlyReads(t *testing.T) {
 	require.Contains(t, b.View(), "`attune-executor migrate up` adds")
 	require.Contains(t, b.View(), "dead_letter (the ledger)")
 	b.press("S")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	require.Contains(t, b.View(), "has no tables of attune-executor")
 }
 
@@ -83,7 +83,7 @@ func TestAMarkOnAGroupMarksItsLetters(t *testing.T) {
 	marked := len(b.letters.Table().Marked())
 	require.Greater(t, marked, 1)
 	b.press("D")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	order := acts.orders[len(acts.orders)-1]
 	require.Equal(t, act.DiscardLetter, order.Kind)
 	require.Len(t, order.Targets, marked, "the letters are frozen in the order")
@@ -117,7 +117,7 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 	b.press("verdict:decided", "enter")
 	require.Equal(t, 2, b.letters.Len())
 	b.press("/")
-	b.input.SetValue("colour:red")
+	b.line().Set("colour:red", len("colour:red"))
 	b.press("enter")
 	require.Contains(t, b.View(), "there is no field")
 }
@@ -137,10 +137,9 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 	require.Contains(t, b.View(), "None of 5 matches the filter")
 	require.Contains(t, b.letters.Known("from"), "worker-node-02")
 	b.press("/")
-	b.input.SetValue("decis")
-	b.input.CursorEnd()
+	b.line().Set("decis", len("decis"))
 	b.press("tab")
-	require.Contains(t, b.input.Value(), "decision:")
+	require.Contains(t, b.line().Value(), "decision:")
 }
 
 // TestTheVerdictStaysInEightyColumns: it is what one decides by, so other columns go first.

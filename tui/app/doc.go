@@ -20,7 +20,8 @@
 //
 //	A → menu of the row → form → plan under a deadline → question → run → receipt
 //
-// There is one dialog or none, and while there is one nothing below it moves:
+// What lies above the open view is a stack of overlays: dialogs, the help, and lines that
+// are typed. The one on top takes the keys. While a dialog is open nothing below it moves:
 // what is read is held until it closes. Plans and runs are commands that carry the
 // operation they belong to, so an answer that comes after its dialog was left is
 // dropped and logged, and an operation that was left running reports wherever the

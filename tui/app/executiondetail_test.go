@@ -56,7 +56,7 @@ func TestRRepeatsTheExecutionInSight(t *testing.T) {
 	acts := &fakeActs{}
 	b := detailed(t, 140, 40, alone, func(o *Options) { o.Acts = acts })
 	b.press("R")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, act.RetryExecution, acts.orders[0].Kind)
 	require.Equal(t, int64(884301), acts.orders[0].Target.ID)
 }

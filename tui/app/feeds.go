@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
@@ -363,7 +362,7 @@ var feeds = []*feed{
 		Read: func(m *Model) func(context.Context) (*screen.Matches, error) {
 			asked, read := m.executions.Asked(), asking(m.source.Matching, m.executions.Query())
 			return func(ctx context.Context) (*screen.Matches, error) {
-				n, err := settled(read(ctx))
+				n, err := screen.Answered(read(ctx))
 				if err != nil {
 					return nil, err
 				}
@@ -398,16 +397,8 @@ func nothing[T any](context.Context) (*T, error) { return new(T), nil }
 
 // settle turns a typed nil into a plain one, so that an answer can be tested.
 func settle[T any](result *T, err error) (any, error) {
-	if result, err = settled(result, err); result == nil {
+	if result, err = screen.Answered(result, err); result == nil {
 		return nil, err
-	}
-	return result, err
-}
-
-// settled makes no answer at all an error.
-func settled[T any](result *T, err error) (*T, error) {
-	if result == nil && err == nil {
-		err = errors.New("no answer")
 	}
 	return result, err
 }

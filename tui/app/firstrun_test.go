@@ -87,7 +87,7 @@ func TestTheWheelScrollsTheHelp(t *testing.T) {
 	b.press("?")
 	b.send(tea.MouseMsg{Button: tea.MouseButtonWheelDown})
 	b.View()
-	require.Equal(t, 1, b.helpScroll)
+	require.Equal(t, 1, b.help().scroll)
 	b.send(tea.MouseMsg{Button: tea.MouseButtonWheelUp})
-	require.Zero(t, b.helpScroll)
+	require.Zero(t, b.help().scroll)
 }

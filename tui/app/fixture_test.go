@@ -19,8 +19,11 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -316,9 +319,82 @@ func (b *bundle) press(keys ...string) {
 // pause is the time after which a letter on a button of a question is an answer.
 func (b *bundle) pause() {
 	b.t.Helper()
-	if len(b.dialog.held.Runes) > 0 {
-		b.send(letterMsg{b.dialog.press})
+	if q, ok := b.top().(*question); ok && len(q.held.Runes) > 0 {
+		b.send(letterMsg{q.press})
 	}
+}
+
+// stage is the dialog that is open, by the name of its keys; empty where none is.
+func (b *bundle) stage() keymap.Scope {
+	b.t.Helper()
+	if !b.modal() {
+		return ""
+	}
+	if scope := b.top().scope(); scope != keymap.InTyping {
+		return scope
+	}
+	return keymap.InConfirm
+}
+
+// onTop is the overlay that takes the keys.
+func onTop[T overlay](b *bundle) T {
+	b.t.Helper()
+	o, ok := b.top().(T)
+	require.True(b.t, ok, "%T is on top", b.top())
+	return o
+}
+
+// help is the help; nil where it is not open.
+func (b *bundle) help() *help {
+	for _, o := range b.overlays {
+		if o, ok := o.(*help); ok {
+			return o
+		}
+	}
+	return nil
+}
+
+// line is the text that is being typed on the message line.
+func (b *bundle) line() *widget.Input {
+	b.t.Helper()
+	return onTop[*filterLine](b).input
+}
+
+// wrong is what is wrong with the command that was typed.
+func (b *bundle) wrong() string {
+	if o, ok := b.top().(*paletteLine); ok && o.err != nil {
+		return o.err.Error()
+	}
+	return ""
+}
+
+// command gives a command, as enter does.
+func (b *bundle) command(line string) tea.Cmd {
+	if _, open := b.top().(*paletteLine); !open {
+		b.openPalette("")
+	}
+	return onTop[*paletteLine](b).run(b.Model, line)
+}
+
+// filter puts a filter in place.
+func (b *bundle) filter(text string) {
+	b.t.Helper()
+	cmd, err := b.applyFilter(text)
+	require.NoError(b.t, err)
+	b.run(cmd)
+}
+
+// operation is the operation that the open dialog is about.
+func (b *bundle) operation() *act.Operation {
+	b.t.Helper()
+	switch o := b.top().(type) {
+	case *planning:
+		return o.op
+	case *question:
+		return o.op
+	}
+	require.Fail(b.t, "no operation is planned")
+	return nil
 }
 
 // quickly types a text with no pause between its letters, and pauses after it.

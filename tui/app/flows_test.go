@@ -388,7 +388,7 @@ func answering(t *testing.T, acts *fakeActs, w, h int) *bundle {
 	b.press("8", "A")
 	require.Contains(t, b.View(), "the first answer counts")
 	b.press("a")
-	require.Equal(t, keymap.InForm, b.dialog.scope)
+	require.Equal(t, keymap.InForm, b.stage())
 	return b
 }
 
@@ -419,7 +419,7 @@ func TestAQuestionIsAnsweredInAForm(t *testing.T) {
 	b.press("enter")
 	require.Contains(t, b.View(), "in the name of")
 	b.press("enter")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, act.AnswerInquiry, acts.orders[0].Kind)
 	require.Equal(t, map[string]string{
 		"answer.go_on": "no", "answer.source": "old", "answer.rows": "12", "answer.note": "as agreed", "answer.more": `{"a": 1}`,
@@ -442,7 +442,7 @@ func TestARefusedAnswerLeadsBackToItsForm(t *testing.T) {
 	b.press("y", "tab", "tab")
 	b.typed("7")
 	b.press("tab", "tab", "tab", "tab", "enter")
-	require.Equal(t, keymap.InForm, b.dialog.scope)
+	require.Equal(t, keymap.InForm, b.stage())
 	view := b.View()
 	require.Contains(t, view, "✗ is odd")
 	require.Contains(t, view, "✗ it is assigned to eve")
@@ -451,7 +451,7 @@ func TestARefusedAnswerLeadsBackToItsForm(t *testing.T) {
 	require.Equal(t, act.Dropped, b.last().State)
 	acts.planErr = nil
 	b.press("8", "tab", "tab", "tab", "tab", "enter")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, "78", acts.orders[1].Values["answer.rows"])
 }
 
@@ -463,7 +463,7 @@ func TestEveryFormFitsTheWindow(t *testing.T) {
 			t.Parallel()
 			b := started(t, source, 140, 40, func(o *Options) { o.Acts = &fakeActs{} })
 			b.press("8", "A", "a")
-			require.Equal(t, keymap.InForm, b.dialog.scope)
+			require.Equal(t, keymap.InForm, b.stage())
 			for range 8 {
 				b.press("enter", "tab")
 				for _, w := range testkit.Some(t, []int{20, 59, 60, 71, 80, 120, 220}, 3) {

@@ -6,26 +6,92 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// helpLines draws the help: the keys that work in the open view, from the key
-// map, then the filter and the signs. While something is searched it lists the
-// keys of all views that match.
-func (m *Model) helpLines(w, h int) []string {
-	lines := m.helpMatches(w)
-	if m.helpSearch == "" {
-		lines = m.helpColumns(w)
-		for _, t := range m.helpTopics() {
-			lines = append(append(lines, "", " "+m.env.Paint(theme.Dim, t.title)), t.lines...)
-		}
-	}
-	m.helpScroll = max(0, min(m.helpScroll, len(lines)-h))
-	return lines[m.helpScroll:]
+// help shows the keys that work in the open view, from the key map, then the filter and the
+// signs. While something is searched it lists the keys of all views that match.
+type help struct {
+	layer
+
+	search string
+	scroll int
 }
+
+func (o *help) scope() keymap.Scope { return keymap.InHelp }
+
+func (o *help) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
+	switch action {
+	case keymap.Back:
+		if o.search == "" {
+			m.pop()
+		}
+		o.search = ""
+	case keymap.Filter:
+		m.push(&helpSearch{newInputLine(o.search), o})
+	case keymap.RowDown:
+		o.scrollBy(m, 1)
+	case keymap.RowUp:
+		o.scrollBy(m, -1)
+	case keymap.HalfDown:
+		o.scrollBy(m, 10)
+	case keymap.HalfUp:
+		o.scrollBy(m, -10)
+	case keymap.Top:
+		o.scroll = 0
+	}
+	return nil
+}
+
+func (o *help) scrollBy(m *Model, n int) {
+	last := max(0, len(o.lines(m))-m.bodyHeight())
+	o.scroll = max(0, min(min(o.scroll, last)+n, last))
+}
+
+func (o *help) draw(m *Model, f *frame) {
+	lines, h := o.lines(m), len(f.body)
+	from := max(0, min(o.scroll, len(lines)-h))
+	f.left, f.right = "Help · "+string(m.view), "only keys that work here"
+	f.body, f.keys = widget.Fit(lines[from:], m.width, h), m.keysOf(m.keymap.BottomLine(keymap.InHelp, true))
+}
+
+func (o *help) lines(m *Model) []string {
+	if o.search != "" {
+		return m.helpMatches(o.search)
+	}
+	lines := m.helpColumns(m.width)
+	for _, t := range m.helpTopics() {
+		lines = append(append(lines, "", " "+m.env.Paint(theme.Dim, t.title)), t.lines...)
+	}
+	return lines
+}
+
+// helpSearch is typed to search the help: every letter narrows the list.
+type helpSearch struct {
+	inputLine
+
+	help *help
+}
+
+func (o *helpSearch) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	switch msg.String() {
+	case "enter":
+		m.pop()
+	case "esc":
+		m.pop()
+		o.help.search = ""
+	default:
+		o.input.Update(msg)
+		o.help.search, o.help.scroll = strings.TrimSpace(o.input.Value()), 0
+	}
+	return nil
+}
+
+func (o *helpSearch) draw(m *Model, f *frame) { f.message = o.line(m, filter.Span{}, "") }
 
 // helpIndent is where the meaning of a key begins.
 const helpIndent = 11
@@ -62,36 +128,31 @@ func (m *Model) helpColumns(w int) []string {
 	return nil
 }
 
-// helpMatches lists the keys of every view and dialog that match what is
-// searched, each with where it works, below the topics that are called so.
-func (m *Model) helpMatches(w int) []string {
+// helpMatches lists the keys of every view and dialog that match what is searched, each
+// with where it works, below the topics that are called so. Where a view is searched by
+// its name the keys that work nowhere else come first.
+func (m *Model) helpMatches(search string) []string {
 	e := m.env
-	wanted := strings.Fields(strings.ToLower(m.helpSearch))
+	wanted := strings.Fields(strings.ToLower(search))
 	lines := m.topicsWith(wanted)
-	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(m.helpSearch))))
+	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(search))))
 	topics := len(lines)
-	for _, b := range m.searchedKeys() {
+	all := m.keymap.All()
+	if slices.Contains(Views, screen.View(search)) {
+		slices.SortStableFunc(all, func(a, b keymap.Binding) int { return len(a.Scopes) - len(b.Scopes) })
+	}
+	for _, b := range all {
 		text := strings.ToLower(b.Show + " " + b.Help + " " + string(b.Action) + " " + b.Where())
 		if slices.ContainsFunc(wanted, func(word string) bool { return !strings.Contains(text, word) }) {
 			continue
 		}
 		left := " " + e.Paint(theme.Accent, widget.Left(widget.Clean(b.Show), 9)) + " " + widget.Clean(b.Help)
-		lines = append(lines, widget.Spread(left, e.Paint(theme.Dim, b.Where()), w-1))
+		lines = append(lines, widget.Spread(left, e.Paint(theme.Dim, b.Where()), m.width-1))
 	}
 	if len(lines) == topics {
 		lines = append(lines, " No key matches; esc shows all.")
 	}
 	return lines
-}
-
-// searchedKeys are the keys to be searched: all, those first that work nowhere but in
-// the view that is asked for by its name.
-func (m *Model) searchedKeys() []keymap.Binding {
-	all := m.keymap.All()
-	if slices.Contains(Views, screen.View(m.helpSearch)) {
-		slices.SortStableFunc(all, func(a, b keymap.Binding) int { return len(a.Scopes) - len(b.Scopes) })
-	}
-	return all
 }
 
 // beside puts columns next to each other, each as wide as the others.
@@ -141,47 +202,4 @@ func (m *Model) helpColumn(group string, w int) []string {
 		}
 	}
 	return lines
-}
-
-// helpKey takes a key while the help is open.
-func (m *Model) helpKey(action keymap.Action) tea.Cmd {
-	switch action {
-	case keymap.Back:
-		m.help = m.helpSearch != ""
-		m.helpSearch = ""
-	case keymap.Filter:
-		m.prompt = helpPrompt
-		m.input.SetValue(m.helpSearch)
-		m.input.CursorEnd()
-		return m.input.Focus()
-	case keymap.RowDown:
-		m.helpScroll++
-	case keymap.RowUp:
-		m.helpScroll = max(0, m.helpScroll-1)
-	case keymap.HalfDown:
-		m.helpScroll += 10
-	case keymap.HalfUp:
-		m.helpScroll = max(0, m.helpScroll-10)
-	case keymap.Top:
-		m.helpScroll = 0
-	}
-	return nil
-}
-
-// helpSearchKey takes a key while the help is searched: every letter narrows the
-// list.
-func (m *Model) helpSearchKey(msg tea.KeyMsg) tea.Cmd {
-	var cmd tea.Cmd
-	switch msg.String() {
-	case "enter":
-		m.prompt = noPrompt
-		m.input.Blur()
-	case "esc":
-		m.prompt, m.helpSearch = noPrompt, ""
-		m.input.Blur()
-	default:
-		m.input, cmd = m.input.Update(msg)
-		m.helpSearch, m.helpScroll = strings.TrimSpace(m.input.Value()), 0
-	}
-	return cmd
 }

@@ -35,12 +35,12 @@ func TestHelpIsSearched(t *testing.T) {
 	require.Contains(t, b.frame()[4], "dlq", "and where it works")
 	require.NotContains(t, b.View(), "row down")
 	b.press("enter", "j", "k", "q")
-	require.True(t, b.help, "first the search is left")
+	require.NotNil(t, b.help(), "first the search is left")
 	require.Contains(t, b.View(), "row down")
 	b.press("/", "n", "o", "s", "u", "c", "h")
 	require.Contains(t, b.View(), "No key matches")
 	b.press("esc", "esc")
-	require.False(t, b.help)
+	require.Nil(t, b.help())
 	require.Equal(t, keymap.InQueues, b.view)
 }
 
@@ -52,7 +52,7 @@ func TestHelpIsOpenedAtATopic(t *testing.T) {
 	require.Contains(t, b.frame()[3], "FILTER")
 	require.Contains(t, b.frame()[4], "status:requested")
 	b.press("esc")
-	require.True(t, b.help, "all of the help")
+	require.NotNil(t, b.help(), "all of the help")
 	b.press("esc")
 	b.enter("help commands")
 	require.Contains(t, b.View(), ":help [TOPIC]")
@@ -88,7 +88,7 @@ func TestKeysThatActAreHiddenWhereNothingCanBeActedUpon(t *testing.T) {
 		b.press("esc")
 	}
 	b.press("5", "R")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	require.Contains(t, b.messages(), "the login viewer may not write here")
 }
 

@@ -87,6 +87,6 @@ func (m *Model) topicNames() []string {
 // showHelp opens the help, of a topic where one is named: a part of it, a view, or a
 // word of what a key does.
 func (m *Model) showHelp(about string) (tea.Cmd, error) {
-	m.help, m.helpScroll, m.helpSearch = true, 0, about
+	m.push(&help{search: about})
 	return nil, nil
 }

@@ -26,7 +26,7 @@ type hinting struct {
 // empty where there is no hint, or no room for one key.
 func (m *Model) hintLine() string {
 	ends, ok := m.keymap.Of(keymap.Hints)
-	if !m.hinting.on || !ok || m.help || m.dialog.scope != "" || m.neverAnswered() {
+	if !m.hinting.on || !ok || m.top() != nil || m.neverAnswered() {
 		return ""
 	}
 	tail := "   " + m.keyHint(ends.Show, "hides this")

@@ -164,7 +164,9 @@ func closing(to *Installation) tea.Cmd {
 // leaveInstallation ends all that belongs to the installation that was shown.
 // What its operators did stays in its log for when it is shown again.
 func (m *Model) leaveInstallation() {
-	m.closeDialog()
+	for m.top() != nil {
+		m.pop()
+	}
 	for _, f := range feeds {
 		m.stop(f.name)
 	}
@@ -176,9 +178,7 @@ func (m *Model) leaveInstallation() {
 	}
 	m.sessions[m.opts.Context] = m.env.Session
 	m.view = m.topView()
-	m.prompt, m.inputErr, m.help, m.pending = noPrompt, "", false, ""
-	m.input.Blur()
-	m.paused, m.skew, m.synced = false, 0, false
+	m.pending, m.paused, m.skew, m.synced = "", false, 0, false
 }
 
 // topView is the view to stay in elsewhere: the open one, or the one that the

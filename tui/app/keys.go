@@ -1,15 +1,12 @@
 package app
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 )
 
 // Views lists the views that can be opened by name, in the order of their keys.
@@ -25,18 +22,11 @@ var Views = func() (views []screen.View) {
 // turnedTo is the view that an action turns to; empty for other actions.
 func turnedTo(action keymap.Action) screen.View {
 	for _, v := range keymap.Views {
-		if v.Turn == action {
+		if v.Turn == action && action != keymap.None {
 			return v.Scope
 		}
 	}
 	return ""
-}
-
-func checkView(view screen.View) error {
-	if slices.Contains(Views, view) {
-		return nil
-	}
-	return fmt.Errorf("unknown view %q: choose one of %s", view, Names(Views))
 }
 
 // keys takes what was typed. Letters that arrive together, as they do from quick
@@ -64,13 +54,11 @@ func (m *Model) isEscapeFirst(msg tea.KeyMsg) bool {
 		return false
 	}
 	scope := m.view
-	switch d := &m.dialog; {
-	case m.prompt != noPrompt || d.scope == keymap.InForm || d.scope == keymap.InConfirm && d.confirm.Typing():
-		return false
-	case d.scope != "":
-		scope = d.keys()
-	case m.help:
-		scope = keymap.InHelp
+	if top := m.top(); top != nil {
+		scope = top.scope()
+		if takesText(scope) {
+			return false
+		}
 	}
 	action, prefix := m.keymap.Lookup(scope, msg.String())
 	return action == keymap.None && !prefix
@@ -86,31 +74,21 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	if name == "ctrl+c" {
 		return tea.Quit
 	}
-	switch m.prompt {
-	case filterPrompt:
-		return m.filterKey(msg)
-	case sortPrompt:
-		return m.sortKey(name)
-	case palettePrompt:
-		return m.paletteKey(msg)
-	case helpPrompt:
-		return m.helpSearchKey(msg)
-	case bookmarkPrompt:
-		return m.bookmarkKey(name)
-	case searchPrompt:
-		return m.searchKey(msg)
+	top, scope, action := m.top(), m.view, keymap.None
+	if top != nil {
+		scope = top.scope()
 	}
-	if m.dialog.scope != "" {
-		return m.dialogKey(msg)
+	if scope != "" && !msg.Paste {
+		action = m.lookup(scope, name)
 	}
-	if msg.Paste {
-		return nil
+	switch {
+	case top == nil:
+		return m.do(action)
+	case top.modal() && m.tooSmall() && action != keymap.Back && action != keymap.Hide:
+		return nil // nobody confirms what cannot be seen
+	default:
+		return top.key(m, action, msg)
 	}
-	if m.help {
-		return m.helpKey(m.lookup(keymap.InHelp, name))
-	}
-	action := m.lookup(m.view, name)
-	return m.do(action)
 }
 
 // lookup finds the action of a key in a scope, which may be the second letter of two.
@@ -129,15 +107,13 @@ func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 	return action
 }
 
-// do carries out an action: first what belongs to the root, then the screen.
+// do carries out an action: what belongs to the root, or else what the screen does.
 func (m *Model) do(action keymap.Action) tea.Cmd {
-	if action == keymap.None {
-		return nil
-	}
 	if view := turnedTo(action); view != "" {
 		return m.goTo(view)
 	}
 	switch action {
+	case keymap.None:
 	case keymap.Abort:
 		return tea.Quit
 	case keymap.Quit:
@@ -148,11 +124,9 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Back:
 		return m.back()
 	case keymap.Help:
-		m.help, m.helpScroll, m.helpSearch = true, 0, ""
-		return nil
+		m.push(&help{})
 	case keymap.Act:
 		m.openMenu()
-		return nil
 	case keymap.Requeue, keymap.Discard, keymap.Purge, keymap.MoveTo, keymap.Take:
 		return m.actAtOnce(action)
 	case keymap.Undo:
@@ -161,25 +135,57 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		return m.goTo(keymap.InLog)
 	case keymap.Command:
 		m.openPalette("")
-		return nil
 	case keymap.Related:
 		return m.openRelated()
 	case keymap.Export:
 		m.openExport()
-		return nil
 	case keymap.Yank:
 		m.openYank()
-		return nil
 	case keymap.Earlier:
 		return m.travel(-1)
 	case keymap.Later:
 		return m.travel(1)
 	case keymap.Columns:
 		m.openColumns()
-		return nil
+	case keymap.Freeze:
+		return m.setPaused(!m.paused)
+	case keymap.Refresh:
+		return m.refresh()
+	case keymap.Slower:
+		return m.setRefresh(m.refreshEvery * 2)
+	case keymap.Faster:
+		return m.setRefresh(m.refreshEvery / 2)
+	case keymap.Theme:
+		_, _ = m.setTheme(m.env.Theme.Next()) // whose name is known
+	case keymap.Hints:
+		return m.toggleHints()
+	case keymap.Filter:
+		m.openFilter()
+	case keymap.Sort:
+		if _, ok := m.screen().(screen.Sortable); ok {
+			m.push(&sortLine{})
+		}
+	case keymap.Bookmarks:
+		m.openBookmarks()
 	default:
-		return m.doLive(action)
+		return m.doInView(action)
 	}
+	return nil
+}
+
+// doInView carries out an action of the open view.
+func (m *Model) doInView(action keymap.Action) tea.Cmd {
+	if action == keymap.Unmark {
+		m.takes++ // what is being read to be marked no longer is
+	}
+	if t := m.table(); t != nil && action == keymap.Problems {
+		t.Anew(true)
+	}
+	effect := m.screen().Do(action)
+	if action == keymap.Xray && !effect.Handled {
+		return m.openTree()
+	}
+	return m.effect(effect)
 }
 
 // leavePatience is how long a second q is taken for the answer to the question
@@ -193,46 +199,6 @@ func (m *Model) quit() tea.Cmd {
 	}
 	m.say("Still running: " + m.busy() + ". q again stops it after the step under way and quits.")
 	return nil
-}
-
-// doLive carries out what concerns polling, the input line and the look.
-func (m *Model) doLive(action keymap.Action) tea.Cmd {
-	switch action {
-	case keymap.Freeze:
-		return m.setPaused(!m.paused)
-	case keymap.Refresh:
-		return m.refresh()
-	case keymap.Slower:
-		return m.setRefresh(m.refreshEvery * 2)
-	case keymap.Faster:
-		return m.setRefresh(m.refreshEvery / 2)
-	case keymap.Theme:
-		return m.nextTheme()
-	case keymap.Hints:
-		return m.toggleHints()
-	case keymap.Filter:
-		return m.openFilter()
-	case keymap.Sort:
-		if _, ok := m.screen().(screen.Sortable); ok {
-			m.prompt = sortPrompt
-		}
-		return nil
-	case keymap.Bookmarks:
-		m.openBookmarks()
-		return nil
-	default:
-		if action == keymap.Unmark {
-			m.takes++ // what is being read to be marked no longer is
-		}
-		if t := m.table(); t != nil && action == keymap.Problems {
-			t.Anew(true)
-		}
-		effect := m.screen().Do(action)
-		if action == keymap.Xray && !effect.Handled {
-			return m.openTree()
-		}
-		return m.effect(effect)
-	}
 }
 
 // openTree shows the tree of executions that what is under the cursor stands in.
@@ -290,55 +256,17 @@ func (m *Model) open(to screen.Nav) tea.Cmd {
 	return m.leaveFor(from, to.View)
 }
 
-func (m *Model) nextTheme() tea.Cmd {
-	opts := m.opts.Theme
-	opts.Name = m.env.Theme.Next()
-	look, err := theme.New(opts)
-	if err != nil {
-		m.say(err.Error())
-		return nil
-	}
-	m.env.Theme = look
-	m.say("theme " + look.Name())
-	return nil
-}
-
-// sortKey takes the digit that chooses the column to sort by.
-func (m *Model) sortKey(name string) tea.Cmd {
-	m.prompt = noPrompt
-	s, ok := m.screen().(screen.Sortable)
-	if !ok || len(name) != 1 {
-		return nil
-	}
-	at := int(name[0]) - '1'
-	if at < 0 || at >= len(s.SortKeys()) {
-		return nil
-	}
-	return m.sortBy(s, s.Order().By(at))
-}
-
-// sortBy puts a list in another order, and reads it anew where the database sorts.
-func (m *Model) sortBy(s screen.Sortable, order screen.Order) tea.Cmd {
-	if t := m.table(); t != nil {
-		t.Anew(true)
-	}
-	s.SetOrder(order)
-	if q, ok := s.(screen.Queryable); ok && !q.Live() {
-		return m.restartView()
-	}
-	return nil
-}
-
 // doubleClick is how soon a second click on a row opens it.
 const doubleClick = 400 * time.Millisecond
 
 // mouse scrolls with the wheel and points with the left button; pointing twice
 // opens the row.
 func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
-	if m.help && m.prompt == noPrompt {
-		return m.helpKey(map[tea.MouseButton]keymap.Action{tea.MouseButtonWheelDown: keymap.RowDown, tea.MouseButtonWheelUp: keymap.RowUp}[msg.Button])
-	}
-	if m.prompt != noPrompt || m.dialog.scope != "" {
+	if top := m.top(); top != nil {
+		if help, ok := top.(*help); ok {
+			wheel := map[tea.MouseButton]int{tea.MouseButtonWheelDown: 1, tea.MouseButtonWheelUp: -1}
+			help.scrollBy(m, wheel[msg.Button])
+		}
 		return nil
 	}
 	m.env.LastKey = m.env.Clock

@@ -360,3 +360,22 @@ func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	require.True(t, shot.Failed())
 	require.Contains(t, shot.Text(), "cannot be read")
 }
+
+// The theme auto follows what the terminal answers, unless it takes too long.
+func TestTheThemeFollowsTheBackgroundOfTheTerminal(t *testing.T) {
+	t.Parallel()
+	for took, follows := range map[time.Duration]bool{150 * time.Millisecond: true, time.Second: false} {
+		asked := 0
+		b := started(t, sample(), 80, 24, func(o *Options) {
+			o.Theme = theme.Options{Dark: true}
+			o.AskBackground = func() error { asked++; return nil }
+		})
+		require.Equal(t, 1, asked)
+		light, err := theme.New(theme.Options{Name: "light"})
+		require.NoError(t, err)
+		b.now = b.now.Add(took)
+		b.send(BackgroundMsg{})
+		require.Equal(t, "auto", b.env.Theme.Name())
+		require.Equal(t, follows, b.env.Paint(theme.Warn, "x") == light.Paint(theme.Warn, "x"))
+	}
+}

@@ -128,7 +128,7 @@ func TestAFilterAsksTheLedger(t *testing.T) {
 	require.Equal(t, "1h0m0s", first.MaxAge.String())
 	require.Empty(t, first.Reason, "what is not to be cannot be asked for")
 	b.press("/")
-	b.input.SetValue("decision:waiting")
+	b.line().Set("decision:waiting", len("decision:waiting"))
 	b.press("enter", "G", "G", "G", "G")
 	require.Equal(t, 500, b.letters.Len())
 	for _, one := range b.source.asked[len(b.source.asked)-2:] {

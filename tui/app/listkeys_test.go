@@ -200,7 +200,7 @@ func TestLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) 
 	b.press("5")
 	b.filtered("action:mail.send")
 	b.press("P")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	order := acts.orders[len(acts.orders)-1]
 	require.Equal(t, act.DiscardLetter, order.Kind)
 	require.Len(t, order.Targets, 300, "frozen by their ids, also those that were not listed")

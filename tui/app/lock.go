@@ -1,7 +1,6 @@
 package app
 
 import (
-	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -34,12 +33,12 @@ func (m *Model) actingLock() string {
 	return ""
 }
 
-// mode is the word in the header for what may be done.
-func (m *Model) mode() string {
+// mode is the word in the header for what may be done. It is armed while an act is confirmed or runs.
+func (m *Model) mode(armed bool) string {
 	switch {
 	case m.env.Locked != "":
 		return "RO"
-	case m.dialog.scope == keymap.InConfirm || m.dialog.scope == keymap.InRunning:
+	case armed:
 		return m.env.Paint(theme.Bad, "RW")
 	default:
 		return m.env.Paint(theme.Warn, "RW")

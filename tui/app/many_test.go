@@ -15,11 +15,11 @@ func TestMarkedRowsAreActedUponTogether(t *testing.T) {
 		acts := &fakeActs{}
 		b := acting(t, acts, 100, 30)
 		b.press(view, " ", " ", "A")
-		require.Equal(t, keymap.InMenu, b.dialog.scope, view)
+		require.Equal(t, keymap.InMenu, b.stage(), view)
 		require.Contains(t, b.View(), "2 marked ", view)
-		require.Len(t, b.dialog.menu.Targets, 2)
-		require.Equal(t, kind, b.dialog.menu.Items[0].Kind)
-		require.NotZero(t, b.dialog.menu.Targets[0].ID)
+		require.Len(t, onTop[*actMenu](b).acts.Targets, 2)
+		require.Equal(t, kind, onTop[*actMenu](b).acts.Items[0].Kind)
+		require.NotZero(t, onTop[*actMenu](b).acts.Targets[0].ID)
 		b.press("esc")
 		require.Contains(t, b.messages(), "2 marked", "nothing was done")
 	}
@@ -44,11 +44,11 @@ func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
 	b := acting(t, acts, 100, 30)
 	b.press("8", "*", "A")
 	require.Contains(t, b.View(), "marked inquir")
-	require.NotEmpty(t, b.dialog.menu.Targets)
-	require.Equal(t, act.AnswerInquiry, b.dialog.menu.Items[0].Kind)
-	require.Equal(t, "answer all alike", b.dialog.menu.Items[0].Label)
+	require.NotEmpty(t, onTop[*actMenu](b).acts.Targets)
+	require.Equal(t, act.AnswerInquiry, onTop[*actMenu](b).acts.Items[0].Kind)
+	require.Equal(t, "answer all alike", onTop[*actMenu](b).acts.Items[0].Label)
 	b.press("esc", "\\", "A")
-	require.Empty(t, b.dialog.menu.Targets)
+	require.Empty(t, onTop[*actMenu](b).acts.Targets)
 }
 
 func TestWorkflowsAreMarkedInTheirListOnly(t *testing.T) {

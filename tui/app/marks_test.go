@@ -71,7 +71,7 @@ func TestColumnsAreChosenInADialog(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("2", "c", "j", "j")
-	require.Equal(t, keymap.InColumns, b.dialog.scope)
+	require.Equal(t, keymap.InColumns, b.stage())
 	require.Contains(t, b.View(), "▶   [x] RUN/MAX")
 	b.press(" ")
 	require.Contains(t, b.View(), "[ ] RUN/MAX")

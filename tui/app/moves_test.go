@@ -74,7 +74,7 @@ func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
 		b := started(t, sample(), 80, 24)
 		b.open(keymap.InExecution)
 		b.press("o", key)
-		require.Empty(t, b.dialog.scope, key)
+		require.Empty(t, b.stage(), key)
 		want(b)
 		b.press("esc")
 		require.Equal(t, keymap.InExecution, b.view, key)
@@ -92,7 +92,7 @@ func TestWhatHasNoViewIsNamedWithItsCommand(t *testing.T) {
 		b.press("o")
 		require.Contains(t, b.View(), "nightly.start")
 		b.press(key)
-		require.Empty(t, b.dialog.scope, key)
+		require.Empty(t, b.stage(), key)
 		require.Equal(t, keymap.InExecution, b.view, key)
 		require.Contains(t, b.View(), "attune-executor "+want+" shows it")
 	}
@@ -104,9 +104,9 @@ func TestTheMenuOfRelatedThingsSaysWhatIsNotThere(t *testing.T) {
 	b.open(keymap.InExecution)
 	b.press("o", "i")
 	require.Contains(t, b.View(), "inquiry: there is none")
-	require.Equal(t, keymap.InRelated, b.dialog.scope)
+	require.Equal(t, keymap.InRelated, b.stage())
 	b.press("esc")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	require.Equal(t, keymap.InExecution, b.view)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/jsonview"
 )
 
@@ -26,32 +27,31 @@ type plannedDoc struct {
 	Commands []string          `json:"commands,omitempty"`
 }
 
-// exportPlan writes the open plan to a file, and below it what it is about, a line each:
-// dead letters in full, as `dlq export` writes them, else the ids of marked rows.
-func (m *Model) exportPlan() tea.Cmd {
-	d := &m.dialog
-	order := &d.op.Order
+// export writes the plan to a file, and below it what it is about, a line each: dead
+// letters in full, as `dlq export` writes them, else the ids of marked rows.
+func (o *question) export(m *Model) tea.Cmd {
+	order := &o.op.Order
 	doc := plannedDoc{
-		Plan: d.plan.Title, Context: m.opts.Context, Planned: d.planned.Add(m.skew), Kind: order.Kind, Target: order.Target, Values: maps.Clone(order.Values),
-		Word: d.plan.Word, Nothing: d.plan.Nothing, Commands: m.commandLines(),
+		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.skew), Kind: order.Kind, Target: order.Target,
+		Values: maps.Clone(order.Values), Word: o.plan.Word, Nothing: o.plan.Nothing, Commands: o.commands(),
 	}
-	for _, line := range d.plan.Lines {
+	for _, line := range o.plan.Lines {
 		doc.Lines = append(doc.Lines, line.Text)
 	}
-	for _, field := range d.item.Fields {
+	for _, field := range o.item.Fields {
 		if field.Secret && doc.Values[field.Name] != "" {
 			doc.Values[field.Name] = jsonview.Masked
 		}
 	}
-	h := &haul{name: "plan-" + string(order.Kind), what: "plan", values: []any{doc}}
-	if letters := d.plan.Letters; len(letters) > 0 {
-		h.rest, h.wanted = lettersInFull(m.source, letters), len(h.values)+len(letters)
+	h := &export.Set{Name: "plan-" + string(order.Kind), What: "plan", Values: []any{doc}}
+	if letters := o.plan.Letters; len(letters) > 0 {
+		h.Rest, h.Wanted = export.LettersInFull(m.source, letters), len(h.Values)+len(letters)
 	} else {
 		for i := range order.Targets {
-			h.values = append(h.values, order.Targets[i])
+			h.Values = append(h.Values, order.Targets[i])
 		}
 	}
-	path, problem := m.exportPath(h.name, ".jsonl")
+	path, problem := m.exportPath(h.Name, ".jsonl")
 	if problem != "" {
 		m.say("Not written: " + problem)
 		return nil
@@ -59,18 +59,18 @@ func (m *Model) exportPlan() tea.Cmd {
 	return m.export(h, path)
 }
 
-// commandLines are the commands that do what the open plan does.
-func (m *Model) commandLines() []string {
+// commands are the commands that do what the plan does.
+func (o *question) commands() []string {
 	var lines []string
-	for _, argv := range m.dialog.op.Order.Commands(m.dialog.confirm.Reason()) {
+	for _, argv := range o.op.Order.Commands(o.confirm.Reason()) {
 		lines = append(lines, carry.Shell(append([]string{executor}, argv...)...))
 	}
 	return lines
 }
 
-// copyPlan copies the commands that do what the open plan does.
-func (m *Model) copyPlan() tea.Cmd {
-	lines := m.commandLines()
+// copy copies the commands that do what the plan does.
+func (o *question) copy(m *Model) tea.Cmd {
+	lines := o.commands()
 	switch {
 	case m.opts.Clipboard == nil:
 		m.say("Nothing can be copied here: there is no terminal to ask.")

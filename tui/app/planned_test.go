@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// planning is a dashboard that acts, copies and writes files.
-func planning(t *testing.T, acts *fakeActs) (*bundle, *clip, string) {
+// withExports is a dashboard that acts, copies and writes files.
+func withExports(t *testing.T, acts *fakeActs) (*bundle, *clip, string) {
 	t.Helper()
 	b, c, folder := carrying(t, sample(), func(o *Options) { o.Acts = acts })
 	b.press("2", "j")
@@ -25,11 +25,11 @@ func planning(t *testing.T, acts *fakeActs) (*bundle, *clip, string) {
 func TestAPlanIsExportedAndCopiedBeforeItIsRun(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
-	b, c, folder := planning(t, acts)
+	b, c, folder := withExports(t, acts)
 	b.press("A", "p", "tab")
 	b.typed("it's late")
 	b.press("tab")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	b.press("c")
 	require.Equal(t, `attune-executor queue pause core.http_request --reason 'it'\''s late'`, c.last())
 	b.press("e")
@@ -49,7 +49,7 @@ func TestAPlanIsExportedAndCopiedBeforeItIsRun(t *testing.T) {
 
 func TestAPlanForManyNamesEachOfThem(t *testing.T) {
 	t.Parallel()
-	b, c, folder := planning(t, &fakeActs{})
+	b, c, folder := withExports(t, &fakeActs{})
 	b.press("3", " ", " ", "R", "c")
 	require.Equal(t, "attune-executor execution retry 884301 884300", c.last())
 	b.press("e")
@@ -88,11 +88,11 @@ func TestAPlanOverDeadLettersIsExportedWithTheirMessages(t *testing.T) {
 
 func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	t.Parallel()
-	b, c, folder := planning(t, &fakeActs{})
+	b, c, folder := withExports(t, &fakeActs{})
 	b.press("A", "p")
-	b.dialog.item.Fields = []act.Field{{Name: "pin", Secret: true}}
-	b.dialog.op.Order.Values = map[string]string{"pin": "1234"}
-	b.dialog.op.Order.Kind, b.dialog.op.Order.Targets = act.SendLetters, []act.Target{{ID: 884301}}
+	onTop[*question](b).item.Fields = []act.Field{{Name: "pin", Secret: true}}
+	b.operation().Order.Values = map[string]string{"pin": "1234"}
+	b.operation().Order.Kind, b.operation().Order.Targets = act.SendLetters, []act.Target{{ID: 884301}}
 	b.press("c")
 	require.Empty(t, c.texts)
 	require.Contains(t, b.messages(), "No command of attune-executor does this")
@@ -103,7 +103,7 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	require.NotContains(t, text, "1234")
 	require.Contains(t, text, jsonview.Masked)
 	require.Contains(t, text, `"id":884301`)
-	require.Equal(t, "1234", b.dialog.op.Order.Values["pin"], "the plan itself has it")
+	require.Equal(t, "1234", b.operation().Order.Values["pin"], "the plan itself has it")
 }
 
 func TestAPlanIsNotTakenOutWhereNothingTakesIt(t *testing.T) {
@@ -113,5 +113,5 @@ func TestAPlanIsNotTakenOutWhereNothingTakesIt(t *testing.T) {
 	require.Contains(t, b.messages(), "no terminal to ask")
 	b.press("e")
 	require.Contains(t, b.messages(), "Not written: no folder is known")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 }

@@ -236,7 +236,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	} else {
 		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
 		m.synchronise(feedNamed[msg.feed].readAt(msg.result), msg.took)
-		if m.dialog.scope != "" {
+		if m.modal() {
 			m.held[msg.feed] = msg.result
 		} else {
 			m.apply(msg.feed, msg.result)
@@ -278,7 +278,7 @@ func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration
 	if fresh.Err == nil {
 		fresh.Since = m.env.Clock
 	}
-	fresh.Err = reasonAfter(err, timeout)
+	fresh.Err = screen.Reason(err, timeout)
 	fresh.Fails++
 }
 
@@ -324,6 +324,22 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 // jitter spreads the polls of many dashboards by ten per cent either way.
 func (m *Model) jitter(d time.Duration) time.Duration {
 	return d + time.Duration((m.opts.Random()-0.5)*0.2*float64(d))
+}
+
+// follow reads what is under the cursor when that is something else than was read
+// last. Nothing that is under way is given up for it: who runs down a list asks for
+// few rows, and last for the one where they stop. After a failure the feed is tried
+// again by itself.
+func (m *Model) follow(failed error) tea.Cmd {
+	f, ok := m.screen().(screen.Follower)
+	if !ok || failed != nil || m.modal() {
+		return nil
+	}
+	feed := f.Behind()
+	if feed == "" || m.chain(feed).busy {
+		return nil
+	}
+	return m.restart(feed)
 }
 
 // setRefresh changes the interval; running chains take it up with their next

@@ -357,9 +357,9 @@ func (l *loop) stop() {
 func TestTheReasonIsWhatAnOperatorCanActOn(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
-	require.EqualError(t, reason(fmt.Errorf("read overview: acquire connection: %w", refused)), "dial tcp: connection refused")
-	require.EqualError(t, reason(fmt.Errorf("read: %w", context.DeadlineExceeded)), "no answer within 1.5s")
-	require.EqualError(t, reason(errors.New("other")), "other")
+	require.EqualError(t, screen.Reason(fmt.Errorf("read overview: acquire connection: %w", refused), fetchTimeout), "dial tcp: connection refused")
+	require.EqualError(t, screen.Reason(fmt.Errorf("read: %w", context.DeadlineExceeded), fetchTimeout), "no answer within 1.5s")
+	require.EqualError(t, screen.Reason(errors.New("other"), fetchTimeout), "other")
 }
 
 // TestServersAreWatchedWhileTheScreenIsFrozen: nothing that is shown changes but whether

@@ -5,8 +5,25 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
 )
+
+// question shows a plan and asks whether it shall be run.
+type question struct {
+	dialog
+
+	item    act.Item
+	op      *act.Operation
+	plan    *act.Plan
+	planned time.Time
+	confirm *widget.Confirm
+	// held is the letter pressed on a button, until it turns out to be alone; press numbers it.
+	held  tea.KeyMsg
+	press int
+}
 
 // letterPause is how long a letter on a button of a question must stay alone to be an
 // answer. Letters that follow each other faster are a text: they go into the reason.
@@ -15,43 +32,132 @@ const letterPause = 250 * time.Millisecond
 // letterMsg says that letterPause has passed since a press.
 type letterMsg struct{ press int }
 
-// questionKey takes a key of a question. On a button a letter counts only alone, so that
-// a reason typed there neither answers the question nor does anything else.
-func (m *Model) questionKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
-	d := &m.dialog
-	held := d.held.Type == tea.KeyRunes && len(d.held.Runes) == 1
+func (o *question) scope() keymap.Scope {
+	if o.confirm.Typing() {
+		return keymap.InTyping
+	}
+	return keymap.InConfirm
+}
+
+// closed gives the plan up.
+func (o *question) closed(m *Model) {
+	why := "left; nothing was done"
+	if o.plan.Nothing != "" {
+		why = "nothing to do: " + widget.Clean(o.plan.Nothing)
+	}
+	m.leave(o.op, why)
+}
+
+func (o *question) draw(m *Model, f *frame) {
+	note := ""
+	if age := m.env.Clock.Sub(o.planned); age > act.PlanTTL {
+		note = "planned " + widget.Age(age) + " ago: too old"
+	}
+	f.armed = true
+	f.box(m, o.scope(), box{
+		title: widget.Clean(o.op.Title), note: note, role: theme.Warn,
+		lines: func(w, h int) []string { return o.confirm.Lines(w, h, m.env.Theme) },
+	})
+}
+
+// key takes a key. On a button a letter counts only alone, so that a reason typed there
+// neither answers the question nor does anything else.
+func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	held := o.held.Type == tea.KeyRunes && len(o.held.Runes) == 1
 	letter := !msg.Paste && !msg.Alt && (msg.Type == tea.KeyRunes && len(msg.Runes) == 1 || msg.Type == tea.KeySpace && held)
 	switch {
-	case d.confirm.Typing():
-		return m.confirmKey(action, msg)
-	case held && letter && msg.String() == d.held.String():
+	case o.confirm.Typing():
+		return o.answer(m, action, msg)
+	case held && letter && msg.String() == o.held.String():
 		return nil // the key repeats
 	case held && letter:
-		d.confirm.Type(d.held)
-		d.confirm.Type(msg)
-		d.held = tea.KeyMsg{}
+		o.confirm.Type(o.held)
+		o.confirm.Type(msg)
+		o.held = tea.KeyMsg{}
 		return nil
 	case held:
-		return m.letterAlone(letterMsg{d.press}) // it was alone; the key after it is not for what it opens
+		return m.letterAlone(letterMsg{o.press}) // it was alone; the key after it is not for what it opens
 	case !letter:
-		return m.confirmKey(action, msg)
+		return o.answer(m, action, msg)
 	}
 	if action == keymap.Yes || action == keymap.No {
-		d.confirm.Press(action == keymap.Yes)
+		o.confirm.Press(action == keymap.Yes)
 	}
 	m.lastPress++
-	d.held, d.press = msg, m.lastPress
-	return m.opts.After(letterPause, letterMsg{d.press})
+	o.held, o.press = msg, m.lastPress
+	return m.opts.After(letterPause, letterMsg{o.press})
 }
 
 // letterAlone takes the letter that was pressed on a button as an answer.
 func (m *Model) letterAlone(msg letterMsg) tea.Cmd {
-	d := &m.dialog
-	if d.scope != keymap.InConfirm || d.press != msg.press || len(d.held.Runes) == 0 {
+	o, open := m.top().(*question)
+	if !open || o.press != msg.press || len(o.held.Runes) == 0 {
 		return nil
 	}
-	key := d.held
-	d.held = tea.KeyMsg{}
+	key := o.held
+	o.held = tea.KeyMsg{}
 	action, _ := m.keymap.Lookup(keymap.InConfirm, key.String())
-	return m.confirmKey(action, key)
+	return o.answer(m, action, key)
+}
+
+func (o *question) answer(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	answer := widget.Undecided
+	switch action {
+	case keymap.Back:
+		m.backToForm()
+		return nil
+	case keymap.No:
+		answer = widget.Cancelled
+	case keymap.NextPane:
+		o.confirm.Move(1)
+	case keymap.PrevPane:
+		o.confirm.Move(-1)
+	case keymap.Left, keymap.Right:
+		o.confirm.Press(action == keymap.Right)
+	case keymap.HalfDown:
+		o.scroll(m, 1)
+	case keymap.HalfUp:
+		o.scroll(m, -1)
+	case keymap.Refresh:
+		m.leave(o.op, "planned again")
+		return m.plan(m.replace, o.item, o.op.Order)
+	case keymap.Export:
+		return o.export(m)
+	case keymap.Yank:
+		return o.copy(m)
+	case keymap.Yes:
+		answer = o.confirm.Yes()
+	case keymap.Choose:
+		answer = o.confirm.Enter()
+	default:
+		o.confirm.Update(msg)
+	}
+	switch answer {
+	case widget.Cancelled:
+		m.closeDialog()
+	case widget.Confirmed:
+		return o.run(m)
+	}
+	return nil
+}
+
+func (o *question) scroll(m *Model, n int) {
+	w, h := m.boxRoom()
+	o.confirm.Scroll(n, w, h, m.env.Theme)
+}
+
+// run carries out the plan that was confirmed. The question is gone with that, so that
+// whatever is pressed next runs nothing again.
+func (o *question) run(m *Model) tea.Cmd {
+	age := m.env.Clock.Sub(o.planned)
+	switch {
+	case m.env.Locked != "":
+		o.confirm.Refuse(m.env.Locked)
+		return nil
+	case age > act.PlanTTL:
+		o.confirm.Press(false) // so that r is no letter of a text
+		o.confirm.Refuse("the plan is " + widget.Age(age) + " old: r plans again")
+		return nil
+	}
+	return m.run(o)
 }

@@ -16,8 +16,8 @@ func TestTheFirstTabOfAQuestionGoesToTheReason(t *testing.T) {
 		b := acting(t, acts, 80, 24)
 		b.press("j", "A", "p", "tab")
 		b.typed("hangs since 3h, yes really")
-		require.Equal(t, keymap.InConfirm, b.dialog.scope)
-		require.Equal(t, "hangs since 3h, yes really", b.dialog.confirm.Reason())
+		require.Equal(t, keymap.InConfirm, b.stage())
+		require.Equal(t, "hangs since 3h, yes really", onTop[*question](b).confirm.Reason())
 		require.Zero(t, acts.count())
 	}
 }
@@ -31,8 +31,8 @@ func TestAReasonTypedOnAButtonAnswersNothing(t *testing.T) {
 		b := acting(t, acts, 80, 24)
 		b.press("j", "A", "p")
 		b.quickly(text)
-		require.Equal(t, keymap.InConfirm, b.dialog.scope, text)
-		require.Equal(t, text, b.dialog.confirm.Reason())
+		require.Equal(t, keymap.InConfirm, b.stage(), text)
+		require.Equal(t, text, onTop[*question](b).confirm.Reason())
 		require.Zero(t, acts.count(), text)
 		require.Len(t, acts.orders, 1, text)
 		b.press("enter", "y")
@@ -48,7 +48,7 @@ func TestLettersThatArriveTogetherAnswerNothing(t *testing.T) {
 	b.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("yes")})
 	b.pause()
 	require.Zero(t, acts.count())
-	require.Equal(t, "yes", b.dialog.confirm.Reason())
+	require.Equal(t, "yes", onTop[*question](b).confirm.Reason())
 }
 
 func TestALetterTypedIntoANoticeInARowClosesNothing(t *testing.T) {
@@ -56,9 +56,9 @@ func TestALetterTypedIntoANoticeInARowClosesNothing(t *testing.T) {
 	b := acting(t, &fakeActs{nothing: "it is so already"}, 80, 24)
 	b.press("j", "A", "p")
 	b.quickly("nobody uses it")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InConfirm, b.stage())
 	b.press("n")
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 }
 
 func TestALetterOnAButtonShowsAtOnceAndCountsAfterAPause(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAKeyAfterAnAnswerIsNotForTheViewBelow(t *testing.T) {
 	b.press("j", "A", "p")
 	b.send(keyMsg("n"))
 	b.send(keyMsg("enter"))
-	require.Empty(t, b.dialog.scope)
+	require.Empty(t, b.stage())
 	require.Equal(t, keymap.InQueues, b.view)
 	b.pause()
 	require.Equal(t, keymap.InQueues, b.view)

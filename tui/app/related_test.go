@@ -24,10 +24,10 @@ func TestLettersOfRelatedThingsAreUnambiguous(t *testing.T) {
 		b.press(keys...)
 		require.Equal(t, view, b.view)
 		b.press("o")
-		require.Equal(t, keymap.InRelated, b.dialog.scope, view)
-		require.NotEmpty(t, b.dialog.relations)
+		require.Equal(t, keymap.InRelated, b.stage(), view)
+		require.NotEmpty(t, onTop[*relatedMenu](b).relations)
 		seen := map[string]string{}
-		for _, r := range b.dialog.relations {
+		for _, r := range onTop[*relatedMenu](b).relations {
 			require.Empty(t, seen[r.Key], "%s: %s and %s", view, seen[r.Key], r.Label)
 			seen[r.Key] = r.Label
 			require.True(t, r.Not != "" || r.To.Open.View != "" || r.To.Note != "", "%s: %s leads nowhere and says nothing", view, r.Label)
@@ -46,14 +46,14 @@ func TestEveryRelationLeadsToItsView(t *testing.T) {
 		b := started(t, sample(), 140, 40)
 		b.press(keys...)
 		b.press("o")
-		for _, r := range b.dialog.relations {
+		for _, r := range onTop[*relatedMenu](b).relations {
 			if r.Not != "" {
 				continue
 			}
 			c := started(t, sample(), 140, 40)
 			c.press(keys...)
 			c.press("o", r.Key)
-			require.Empty(t, c.dialog.scope, "%s: %s", view, r.Label)
+			require.Empty(t, c.stage(), "%s: %s", view, r.Label)
 			if r.To.Open.View == "" {
 				require.Equal(t, r.To.Note, c.toast, "%s: %s", view, r.Label)
 				continue

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,19 +17,19 @@ func (m *Model) report(op *act.Operation) { m.reports = append(m.reports, op) }
 // it is taken away.
 const reportTime = 10 * time.Second
 
+// ageReports takes away what has stood for its time.
+func (m *Model) ageReports() {
+	m.reports = slices.DeleteFunc(m.reports, func(op *act.Operation) bool {
+		return op.State == act.Done && m.env.Clock.Sub(op.Ended) >= reportTime
+	})
+}
+
 // newest is the report to be shown now, the newest first, or nil.
 func (m *Model) newest() *widget.Toast {
-	kept := m.reports[:0]
-	for _, op := range m.reports {
-		if op.State != act.Done || m.env.Clock.Sub(op.Ended) < reportTime {
-			kept = append(kept, op)
-		}
-	}
-	m.reports = kept
-	if len(kept) == 0 {
+	if len(m.reports) == 0 {
 		return nil
 	}
-	op := kept[len(kept)-1]
+	op := m.reports[len(m.reports)-1]
 	toast := &widget.Toast{Title: m.outcome(op) + " " + op.Title, Texts: receiptTexts(op), Role: theme.Good, Note: "esc · L log"}
 	switch op.State {
 	case act.Failed:
@@ -37,8 +38,8 @@ func (m *Model) newest() *widget.Toast {
 	case act.Partial:
 		toast.Role = theme.Warn
 	}
-	if len(kept) > 1 {
-		toast.Note = m.env.Num(int64(len(kept)-1)) + " more · " + toast.Note
+	if older := len(m.reports) - 1; older > 0 {
+		toast.Note = m.env.Num(int64(older)) + " more · " + toast.Note
 	}
 	return toast
 }

@@ -45,8 +45,9 @@ func Take(ctx context.Context, source Reader, opts Options, thing string, width,
 	}
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	if beside {
-		m.help = view == keymap.InHelp
-		if !m.help {
+		if view == keymap.InHelp {
+			m.push(&help{})
+		} else {
 			m.view = view
 		}
 	}
@@ -67,30 +68,23 @@ func (m *Model) showThing(name string) error {
 	if !ok {
 		return fmt.Errorf("%s shows no one thing, so --id means nothing there", m.view)
 	}
-	switch id, err := strconv.ParseInt(name, 10, 64); {
+	id, err := strconv.ParseInt(name, 10, 64)
+	switch {
 	case err == nil && id > 0:
-		s.Show(name)
-		return nil
 	case m.view == keymap.InQueue:
 		m.readOnce([]screen.Feed{screen.FeedQueues})
-		for _, q := range m.knownQueues() {
-			if screen.QueueName(&q) == name || q.Name() == name {
-				s.Show(strconv.FormatInt(q.ID, 10))
-				return nil
-			}
-		}
+		id = m.queueNamed(name)
 	case m.view == keymap.InWorker:
 		m.readOnce([]screen.Feed{screen.FeedWorkers})
-		for _, w := range m.knownWorkers() {
-			if w.Name == name {
-				s.Show(strconv.FormatInt(w.ID, 10))
-				return nil
-			}
-		}
+		id = m.workerNamed(name)
 	default:
 		return fmt.Errorf("%q is no number, by which %s knows what it shows", name, m.view)
 	}
-	return fmt.Errorf("there is no %s %q among those that were read", m.view, name)
+	if id <= 0 {
+		return fmt.Errorf("there is no %s %q among those that were read", m.view, name)
+	}
+	s.Show(strconv.FormatInt(id, 10))
+	return nil
 }
 
 // Names writes views for people.
@@ -115,6 +109,17 @@ func (m *Model) readOnce(feeds []screen.Feed) {
 	for _, msg := range answers {
 		m.Update(msg)
 	}
+}
+
+// behind lists the feeds that a first reading has shown to be wanted.
+func (m *Model) behind() []screen.Feed {
+	var feeds []screen.Feed
+	for _, feed := range m.visible() {
+		if m.env.Data.Fresh(feed).At.IsZero() && m.env.Data.Fresh(feed).Err == nil && !slices.Contains(feeds, feed) {
+			feeds = append(feeds, feed)
+		}
+	}
+	return feeds
 }
 
 // Text is the frame as a person would see it.
@@ -161,7 +166,7 @@ type keyDocument struct {
 // JSON is the data behind the frame, with secrets masked as the frame has them; of the
 // help the keys.
 func (s *Snapshot) JSON() ([]byte, error) {
-	if s.model.help {
+	if _, help := s.model.top().(*help); help {
 		var keys []keyDocument
 		for _, b := range s.model.keymap.All() {
 			keys = append(keys, keyDocument{b.Show, b.Action, b.Help, b.Scopes, b.Acts})

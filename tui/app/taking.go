@@ -6,7 +6,9 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
@@ -52,10 +54,10 @@ func (m *Model) takeFor(then keymap.Action) tea.Cmd {
 }
 
 // read takes the keys of all of a list, until there are as many as one plan takes.
-func (t *taken) read(ctx context.Context, all whole) error {
-	bounded, err := all(ctx, func(rows []fetched, more bool) (bool, error) {
+func (t *taken) read(ctx context.Context, all export.Rows) error {
+	bounded, err := all(ctx, func(rows []export.Row, more bool) (bool, error) {
 		for i := range rows {
-			t.keys = append(t.keys, rows[i].key)
+			t.keys = append(t.keys, rows[i].Key)
 		}
 		if len(t.keys) > act.MaxTargets || len(t.keys) == act.MaxTargets && more {
 			t.keys, t.cut = t.keys[:act.MaxTargets], true
@@ -87,8 +89,21 @@ func (m *Model) marked(msg takenMsg) tea.Cmd {
 	default:
 		m.say(fmt.Sprintf("All %s that match now are marked.", count))
 	}
-	if msg.then != keymap.None && msg.view == m.view && m.dialog.scope == "" && s.Table().Marks() > 0 {
+	if msg.then != keymap.None && msg.view == m.view && m.top() == nil && s.Table().Marks() > 0 {
 		return m.actAtOnce(msg.then)
 	}
 	return nil
+}
+
+// boundText says how far a search has come that stopped before it had looked at
+// everything.
+func (m *Model) boundText() string {
+	if q := m.executions.Query(); m.view == keymap.InExecutions && q.ByParams() {
+		end := "newest"
+		if q.Oldest {
+			end = "oldest"
+		}
+		return "only the " + end + " " + m.env.Num(monitor.ChoiceBound) + " were looked at: narrow it with status:, age< or id:a..b"
+	}
+	return "the search stopped at its bound; older matches may exist"
 }

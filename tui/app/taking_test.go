@@ -78,7 +78,7 @@ func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
 func TestWhatIsReadToBeMarkedIsForTheListThatAsked(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(b *bundle){
-		"filter": func(b *bundle) { b.run(b.applyFilter("status:failed")) }, "problems": func(b *bundle) { b.press("z") },
+		"filter": func(b *bundle) { b.filter("status:failed") }, "problems": func(b *bundle) { b.press("z") },
 		"order": func(b *bundle) { b.press("s", "2") }, "unmark": func(b *bundle) { b.press("\\") },
 		"again": func(b *bundle) { b.take() },
 	} {

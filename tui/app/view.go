@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
@@ -39,21 +37,19 @@ func (m *Model) lines() []string {
 	if m.tooSmall() {
 		return []string{widget.Cut("attune-tui needs 60×15; this is smaller. q quits.", m.width)}
 	}
-	body := m.height - topLines - bottomLines
-	lines := []string{m.header(), m.tabBar(), m.titleRule()}
-	lines = append(lines, m.overlay(widget.Fit(m.body(m.width, body), m.width, body))...)
-	return append(lines, m.messageLine(), m.keyLine())
+	f := m.compose()
+	lines := append([]string{m.header(f.armed), m.tabBar(), m.titleRule(f.left, f.right)}, f.body...)
+	return append(lines, f.message, f.keys)
 }
+
+// bodyHeight is how many lines the open view has.
+func (m *Model) bodyHeight() int { return m.height - topLines - bottomLines }
 
 // tooSmall reports that the window has no room for the chrome and a body.
 func (m *Model) tooSmall() bool { return m.width < minWidth || m.height < minHeight }
 
-// body is the open view, or the help above it. Data whose source cannot be
-// reached is drawn grey.
+// body is the open view. Data whose source cannot be reached is drawn grey.
 func (m *Model) body(w, h int) []string {
-	if m.help {
-		return m.helpLines(w, h)
-	}
 	if m.neverAnswered() {
 		return m.firstRun(w)
 	}
@@ -61,17 +57,13 @@ func (m *Model) body(w, h int) []string {
 	if !m.unreachable() {
 		return lines
 	}
-	for i, line := range lines {
-		lines[i] = m.env.Paint(theme.Dim, ansi.Strip(line))
-	}
-	return lines
+	return widget.Fade(lines, m.env.Theme)
 }
 
 // unreachable reports whether what the view shows comes from a source that does
 // not answer. Where nothing was ever read there is nothing to grey.
 func (m *Model) unreachable() bool {
-	feed := m.mainFeed()
-	fresh := m.env.Data.Fresh(feed)
+	fresh := m.env.Data.Fresh(m.mainFeed())
 	return fresh.Err != nil && !fresh.At.IsZero()
 }
 
@@ -86,9 +78,9 @@ func (m *Model) mainFeed() screen.Feed {
 func (m *Model) wide() bool { return m.width >= 120 }
 
 // header is the first line: which installation, and how its sources are.
-func (m *Model) header() string {
+func (m *Model) header(armed bool) string {
 	e := m.env
-	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + m.contextName() + " " + m.mode() + "  " +
+	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + m.contextName() + " " + m.mode(armed) + "  " +
 		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker)
 	right, pace, clock := m.alarms(), "  "+m.pace(), "  "+e.Now.UTC().Format("15:04:05Z")+" "
 	if m.width < wideTabs && !m.paused { // what is the same at every look gives way first
@@ -128,25 +120,21 @@ func (m *Model) contextName() string {
 func (m *Model) sourceState(name string, feed screen.Feed) string {
 	e := m.env
 	fresh := e.Data.Fresh(feed)
-	switch e.Data.Condition(feed, e.Clock) {
-	case screen.Waiting:
+	switch condition, age := e.Data.Condition(feed, e.Clock), "~"+widget.Short(e.Clock.Sub(fresh.At)); {
+	case condition == screen.Waiting:
 		return name + " " + e.Paint(theme.Dim, "◌ --")
-	case screen.Unreachable:
+	case condition == screen.Unreachable:
 		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
+	case m.paused: // it answers; what is shown is as old as that
+		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" "+age)
+	case condition == screen.Old:
+		return name + " " + e.Paint(theme.Warn, "◐ "+age)
 	}
-	if m.paused { // it answers; what is shown is as old as that
-		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" ~"+widget.Short(e.Clock.Sub(fresh.At)))
+	dot := e.Theme.Glyphs.OK
+	if m.chain(feed).busy {
+		dot = e.Theme.Glyphs.Busy
 	}
-	switch e.Data.Condition(feed, e.Clock) {
-	case screen.Old:
-		return name + " " + e.Paint(theme.Warn, "◐ ~"+widget.Short(e.Clock.Sub(fresh.At)))
-	default:
-		dot := e.Theme.Glyphs.OK
-		if m.chain(feed).busy {
-			dot = e.Theme.Glyphs.Busy
-		}
-		return name + " " + e.Paint(theme.Good, dot) + " " + widget.Latency(fresh.Took)
-	}
+	return name + " " + e.Paint(theme.Good, dot) + " " + widget.Latency(fresh.Took)
 }
 
 func (m *Model) pace() string {
@@ -168,12 +156,9 @@ func (m *Model) lastOK() string {
 	return fresh.At.Add(m.skew).UTC().Format("15:04:05Z")
 }
 
-// alarms counts what needs attention. What is muted counts by itself, so that nothing
-// is gone without a word.
-func (m *Model) alarms() string {
-	e := m.env
-	critical, warning := 0, 0
-	found, muted := e.Loud(e.Findings())
+// loud counts what needs attention, and what of it is muted.
+func (m *Model) loud() (critical, warning, muted int) {
+	found, muted := m.env.Loud(m.env.Findings())
 	for _, f := range found {
 		switch f.Level {
 		case alerting.LevelCritical:
@@ -182,6 +167,14 @@ func (m *Model) alarms() string {
 			warning++
 		}
 	}
+	return critical, warning, muted
+}
+
+// alarms counts what needs attention. What is muted counts by itself, so that nothing
+// is gone without a word.
+func (m *Model) alarms() string {
+	e := m.env
+	critical, warning, muted := m.loud()
 	one := func(role theme.Role, glyph string, n int, word string) string {
 		if n == 0 {
 			role = theme.Dim
@@ -235,46 +228,33 @@ func (m *Model) tabs() []tab {
 	return tabs
 }
 
-// tabBadge is the number of what waits in a view.
+// tabBadge is the number of what waits in a view; empty where nothing does.
 func (m *Model) tabBadge(view screen.View) string {
+	e := m.env
 	switch view {
 	case keymap.InDeadLetters:
-		return m.deadLetterBadge()
-	case keymap.InInquiries:
-		return m.inquiryBadge()
-	case keymap.InAlerts:
-		return m.alertBadge()
-	default:
-		return ""
-	}
-}
-
-func (m *Model) tabOpen(view screen.View) bool {
-	return view == m.view || view == keymap.InExecutions && m.view == keymap.InExecution ||
-		view == keymap.InQueues && m.view == keymap.InQueue || view == keymap.InWorkers && m.view == keymap.InWorker || view == keymap.InDeadLetters && m.view == keymap.InLetter
-}
-
-// alertBadge counts what the header counts as critical and as warnings.
-func (m *Model) alertBadge() string {
-	found, _ := m.env.Loud(m.env.Findings())
-	n := 0
-	for _, f := range found {
-		if f.Level != alerting.LevelInfo {
-			n++
+		if q, ok := e.Data.Broker.Queue(monitor.DeadLetterQueue); ok && q.Ready > 0 {
+			return " " + e.Num(q.Ready) + e.Mark(screen.FeedBroker)
 		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return " " + m.env.Num(int64(n)) + m.env.Mark(screen.FeedOverview)
-}
-
-func (m *Model) deadLetterBadge() string {
-	if q, ok := m.env.Data.Broker.Queue(monitor.DeadLetterQueue); ok && q.Ready > 0 {
-		return " " + m.env.Num(q.Ready) + m.env.Mark(screen.FeedBroker)
+	case keymap.InInquiries:
+		if o := e.Data.Overview; o != nil && o.Flows != nil && o.Flows.Inquiries.Value != 0 {
+			return " " + e.Count(o.Flows.Inquiries) + e.Mark(screen.FeedOverview)
+		}
+	case keymap.InAlerts:
+		if critical, warning, _ := m.loud(); critical+warning > 0 {
+			return " " + e.Num(int64(critical+warning)) + e.Mark(screen.FeedOverview)
+		}
 	}
 	return ""
 }
+
+// listOf is the view that lists what another one shows one of.
+var listOf = map[screen.View]screen.View{
+	keymap.InExecution: keymap.InExecutions, keymap.InQueue: keymap.InQueues, keymap.InWorker: keymap.InWorkers,
+	keymap.InLetter: keymap.InDeadLetters,
+}
+
+func (m *Model) tabOpen(view screen.View) bool { return view == m.view || view == listOf[m.view] }
 
 func (m *Model) tabBar() string {
 	var b strings.Builder
@@ -289,13 +269,8 @@ func (m *Model) tabBar() string {
 }
 
 // titleRule is the third line: what is shown, in which order, how old it is.
-func (m *Model) titleRule() string {
+func (m *Model) titleRule(left, right string) string {
 	e := m.env
-	left, right := m.screen().Title()
-	left = m.crumbs(left, m.width-12)
-	if m.help {
-		left, right = "Help · "+string(m.view), "only keys that work here"
-	}
 	fresh := e.Data.Fresh(m.mainFeed())
 	if e.Data.Condition(m.mainFeed(), e.Clock) == screen.Unreachable && !fresh.At.IsZero() {
 		right = "? last read " + widget.Age(e.Clock.Sub(fresh.At)) + " ago"
@@ -314,19 +289,9 @@ func (m *Model) titleRule() string {
 	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim, " "+strings.Repeat("─", fill)+right)
 }
 
-// messageLine is the input line, a short message, why a source is away, or a hint.
+// messageLine is a short message, why a source is away, or a hint.
 func (m *Model) messageLine() string {
-	e := m.env
-	switch {
-	case m.prompt == filterPrompt, m.prompt == helpPrompt, m.prompt == searchPrompt:
-		return m.filterLine()
-	case m.prompt == palettePrompt:
-		return m.paletteLine()
-	case m.prompt == sortPrompt:
-		return " sort by  " + m.sortChoices() + "   esc keeps"
-	case m.prompt == bookmarkPrompt:
-		return m.bookmarkLine()
-	case m.toast != "" && e.Clock.Sub(m.toastAt) < toastTime:
+	if m.toast != "" && m.env.Clock.Sub(m.toastAt) < toastTime {
 		return " " + widget.Clean(m.toast)
 	}
 	note, trouble := m.exportNote()+m.listNote(), m.trouble()
@@ -337,18 +302,6 @@ func (m *Model) messageLine() string {
 		return trouble
 	}
 	return " " + note + trouble
-}
-
-func (m *Model) sortChoices() string {
-	s, ok := m.screen().(screen.Sortable)
-	if !ok {
-		return ""
-	}
-	var parts []string
-	for i, key := range s.SortKeys() {
-		parts = append(parts, m.env.Paint(theme.Accent, string(rune('1'+i)))+" "+key)
-	}
-	return strings.Join(parts, "  ")
 }
 
 // trouble names the sources that do not answer, since when and why.
@@ -375,38 +328,22 @@ func (m *Model) trouble() string {
 	return e.Paint(theme.Bad, widget.Cut(" ✗ "+strings.Join(parts, " · "), m.width))
 }
 
-// keyLine names the keys that are most useful here.
-func (m *Model) keyLine() string {
-	if line := m.promptKeys(); line != "" {
-		return line
-	}
-	if m.help {
-		return m.keysOf(m.keymap.BottomLine(keymap.InHelp, true))
-	}
-	if m.dialog.scope != "" {
-		return m.keysOf(m.keymap.BottomLine(m.dialog.keys(), true))
-	}
-	return m.keysOf(m.keymap.BottomLine(m.view, m.env.Locked == ""))
-}
-
-// promptKeys names the keys of the line that is being typed, where those of the
-// view are letters like all others.
-func (m *Model) promptKeys() string {
-	enter, esc := m.keyHint("enter", "apply it"), "  "+m.keyHint("esc", "close")
-	switch m.prompt {
-	case palettePrompt:
-		return " " + m.keyHint("tab", "complete") + "  " + m.keyHint("↑ ↓", "earlier commands") + "  " + m.keyHint("enter", "do it") + esc
-	case filterPrompt:
-		back := "  " + m.keyHint("esc", "the filter before")
-		if _, ok := m.screen().(screen.Queryable); ok {
-			return " " + m.keyHint("tab", "complete") + "  " + enter + back
-		}
-		return " " + enter + back
-	case searchPrompt:
-		return " " + m.keyHint("enter", "search") + esc
-	default:
+// keysOf writes as many key hints as fit into the line, the last one in any case.
+func (m *Model) keysOf(bindings []keymap.Binding) string {
+	if len(bindings) == 0 {
 		return ""
 	}
+	last := bindings[len(bindings)-1]
+	end := " " + m.keyHint(last.Show, last.Short) + " "
+	line := ""
+	for _, b := range bindings[:len(bindings)-1] {
+		next := " " + m.keyHint(b.Show, b.Short) + " "
+		if widget.Width(line)+widget.Width(next)+widget.Width(end) > m.width {
+			break
+		}
+		line += next
+	}
+	return line + end
 }
 
 func (m *Model) keyHint(key, word string) string {

@@ -1,7 +1,8 @@
 // Package theme decides how the dashboard looks: which escape sequence a role
 // such as "warning" is painted with, and which glyph stands for a state.
 //
-// A theme is data computed once. Painting never measures or allocates a style.
+// A theme is data computed once, by Lip Gloss for the colours of the terminal. Painting
+// never measures or allocates a style.
 // Meaning never rests on colour: every state has a glyph and a word, and the
 // cursor row has a mark besides being reversed, so nothing is lost with
 // NO_COLOR, in the mono theme or for a reader who cannot tell red from green.
@@ -9,9 +10,13 @@ package theme
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
 )
 
 // Role is the reason why a piece of text looks different from plain data.
@@ -42,6 +47,9 @@ type Options struct {
 	Name string
 	// Dark is whether the terminal's background is dark; auto follows it.
 	Dark bool
+	// Profile is how many colours the terminal has; the zero value is true colour. A colour that
+	// it does not have becomes the nearest one. Without colours bold and reverse are kept.
+	Profile termenv.Profile
 	// NoColor drops every colour and keeps bold and reverse.
 	NoColor bool
 	// Plain drops every escape sequence, for output that is not a terminal.
@@ -59,6 +67,8 @@ type Theme struct {
 	codes [roles]string
 	// plain is true where nothing is coloured.
 	plain bool
+	// terminal knows the colours that there are.
+	terminal *lipgloss.Renderer
 	// bare is true where nothing but text is drawn.
 	bare   bool
 	Glyphs Glyphs
@@ -70,49 +80,64 @@ func New(opts Options) (*Theme, error) {
 	if name == "" {
 		name = "auto"
 	}
-	codes, ok := palette(name, opts.Dark)
+	styles, ok := palette(name, opts.Dark)
 	if !ok {
 		return nil, fmt.Errorf("unknown theme %q: choose one of %s", name, strings.Join(Names, ", "))
 	}
-	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII, bare: opts.Plain, plain: opts.Plain || opts.NoColor || name == "mono"}
+	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII, bare: opts.Plain}
+	t.plain = opts.Plain || opts.NoColor || opts.Profile == termenv.Ascii || name == "mono"
 	t.Glyphs.Braille = opts.Braille && !opts.ASCII
 	if opts.Plain {
 		return t, nil
 	}
-	if opts.NoColor {
-		codes = mono
+	t.terminal = lipgloss.NewRenderer(io.Discard)
+	t.terminal.SetColorProfile(opts.Profile)
+	if t.plain {
+		styles = mono
+		t.terminal.SetColorProfile(termenv.ANSI) // which has bold and reverse
 	}
-	for role, code := range codes {
-		if code != "" {
-			t.codes[role] = "\x1b[" + code + "m"
-		}
+	for role, style := range styles {
+		t.codes[role] = t.start(style)
 	}
 	return t, nil
 }
 
-// mono uses no colour at all.
-var mono = [roles]string{Strong: "1", Cursor: "7", Bad: "1", Accent: "1"}
+// start is the sequence that begins a style on the terminal.
+func (t *Theme) start(style lipgloss.Style) string {
+	code, _, _ := strings.Cut(style.Renderer(t.terminal).Render("x"), "x")
+	return code
+}
 
-// palette returns the SGR parameters of each role. The sixteen names are used
-// where possible, so that the user's own palette rules.
-func palette(name string, dark bool) ([roles]string, bool) {
-	switch name {
-	case "auto":
-		if dark {
-			return palette("dark", dark)
-		}
-		return palette("light", dark)
-	case "dark":
-		return [roles]string{Dim: "90", Accent: "96", Good: "32", Warn: "93", Bad: "91", Strong: "1", Cursor: "7", Warm: "33", Trend: "36"}, true
-	case "light":
-		return [roles]string{Dim: "38;5;244", Accent: "34", Good: "32", Warn: "38;5;130", Bad: "31", Strong: "1", Cursor: "7", Warm: "38;5;94", Trend: "36"}, true
-	case "mono":
+// in is text in a colour: one of the terminal's sixteen, so that the user's own palette
+// rules, or one of the 256.
+func in(colour string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)) }
+
+var (
+	bold    = lipgloss.NewStyle().Bold(true)
+	reverse = lipgloss.NewStyle().Reverse(true)
+	// mono uses no colour at all.
+	mono = [roles]lipgloss.Style{Strong: bold, Cursor: reverse, Bad: bold, Accent: bold}
+)
+
+// palette returns the style of each role.
+func palette(name string, dark bool) ([roles]lipgloss.Style, bool) {
+	styles := [roles]lipgloss.Style{Strong: bold, Cursor: reverse}
+	switch {
+	case name == "dark" || name == "auto" && dark:
+		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("8"), in("14"), in("2"), in("11"), in("9")
+		styles[Warm], styles[Trend] = in("3"), in("6")
+	case name == "light" || name == "auto":
+		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("244"), in("4"), in("2"), in("130"), in("1")
+		styles[Warm], styles[Trend] = in("94"), in("6")
+	case name == "colour-blind":
+		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("8"), bold, in("75"), in("214"), in("208").Bold(true)
+		styles[Warm], styles[Trend] = in("180"), in("75")
+	case name == "mono":
 		return mono, true
-	case "colour-blind":
-		return [roles]string{Dim: "90", Accent: "1", Good: "38;5;75", Warn: "38;5;214", Bad: "1;38;5;208", Strong: "1", Cursor: "7", Warm: "38;5;180", Trend: "38;5;75"}, true
 	default:
-		return [roles]string{}, false
+		return styles, false
 	}
+	return styles, true
 }
 
 // Name returns the name the theme was asked for by.
@@ -179,7 +204,7 @@ func (t *Theme) Stop(role Role) string {
 // colours are the names by which people mark an installation, in the sixteen
 // colours of the terminal, whose palette rules.
 var colours = map[string]string{
-	"red": "91", "green": "92", "yellow": "93", "blue": "94", "magenta": "95", "cyan": "96", "white": "97", "grey": "90",
+	"red": "9", "green": "10", "yellow": "11", "blue": "12", "magenta": "13", "cyan": "14", "white": "15", "grey": "8",
 }
 
 // Colours lists the names that Colour knows.
@@ -188,9 +213,9 @@ var Colours = slices.Sorted(maps.Keys(colours))
 // Colour paints text in a colour by its name. Where nothing is coloured, and for
 // a name it does not know, the text comes back in bold or as it is.
 func (t *Theme) Colour(name, text string) string {
-	code, ok := colours[name]
+	colour, ok := colours[name]
 	if !ok || t.plain {
 		return t.Paint(Strong, text)
 	}
-	return "\x1b[1;" + code + "m" + text + reset
+	return t.start(in(colour).Bold(true)) + text + reset
 }

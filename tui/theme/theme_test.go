@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/muesli/termenv"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,6 +19,39 @@ func TestEveryThemeReversesTheCursor(t *testing.T) {
 				require.Equal(t, "x", th.Paint(Good, "x"), "%s keeps a colour", name)
 			}
 		}
+	}
+}
+
+// Colours that a terminal does not have become those that it has, or none.
+func TestATerminalGetsTheColoursThatItHas(t *testing.T) {
+	t.Parallel()
+	paints := func(opts Options) []string {
+		th, err := New(opts)
+		require.NoError(t, err)
+		return []string{th.Paint(Dim, "x"), th.Paint(Warn, "x"), th.Paint(Bad, "x"), th.Paint(Cursor, "x"), th.Colour("red", "x")}
+	}
+	many := []string{"\x1b[38;5;244mx\x1b[0m", "\x1b[38;5;130mx\x1b[0m", "\x1b[31mx\x1b[0m", "\x1b[7mx\x1b[0m", "\x1b[1;91mx\x1b[0m"}
+	require.Equal(t, many, paints(Options{Name: "light"}))
+	require.Equal(t, many, paints(Options{Name: "light", Profile: termenv.ANSI256}))
+	sixteen := paints(Options{Name: "light", Profile: termenv.ANSI})
+	require.Equal(t, many[2:], sixteen[2:])
+	for _, text := range sixteen[:2] {
+		require.Regexp(t, `^\x1b\[(3|9)[0-7]mx\x1b\[0m$`, text)
+	}
+	none := []string{"x", "x", "\x1b[1mx\x1b[0m", "\x1b[7mx\x1b[0m", "\x1b[1mx\x1b[0m"}
+	require.Equal(t, none, paints(Options{Name: "light", Profile: termenv.Ascii}))
+	require.Equal(t, none, paints(Options{Name: "light", NoColor: true}))
+}
+
+// On a dark background auto is the theme dark, on a light one the theme light.
+func TestAutoFollowsTheBackground(t *testing.T) {
+	t.Parallel()
+	for name, dark := range map[string]bool{"dark": true, "light": false} {
+		auto, err := New(Options{Dark: dark})
+		require.NoError(t, err)
+		named, err := New(Options{Name: name})
+		require.NoError(t, err)
+		require.Equal(t, named.codes, auto.codes)
 	}
 }
 

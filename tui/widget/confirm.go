@@ -99,8 +99,14 @@ func (c *Confirm) Type(msg tea.KeyMsg) {
 	c.Update(msg)
 }
 
-// Scroll moves the texts by half pages where they do not fit.
-func (c *Confirm) Scroll(n int) { c.offset = max(0, c.offset+n*4) }
+// Scroll moves the texts by half pages where they do not fit, drawn w cells wide and h lines high.
+func (c *Confirm) Scroll(n, w, h int, th *theme.Theme) {
+	_, c.offset = c.window(c.offset+n*4, w, h-len(c.ask(w, th)), th)
+}
+
+func (c *Confirm) window(offset, w, h int, th *theme.Theme) ([]string, int) {
+	return Window(Paragraphs(c.texts, w, th), offset, max(1, h), th)
+}
 
 // Update takes a key for the text in focus.
 func (c *Confirm) Update(msg tea.KeyMsg) {
@@ -156,8 +162,7 @@ func (c *Confirm) Refuse(why string) { c.problem = why }
 // give way first: what is asked is always in sight.
 func (c *Confirm) Lines(w, h int, th *theme.Theme) []string {
 	ask := c.ask(w, th)
-	var lines []string
-	lines, c.offset = Window(Paragraphs(c.texts, w, th), c.offset, max(1, h-len(ask)), th)
+	lines, _ := c.window(c.offset, w, h-len(ask), th)
 	return append(lines, ask...)
 }
 

@@ -169,7 +169,7 @@ func TestAConfirmationKeepsItsQuestionInSight(t *testing.T) {
 	require.Len(t, lines, 8)
 	require.Contains(t, lines[7], "[ leave it ]")
 	require.Contains(t, strings.Join(lines, "\n"), "more lines: pgdn")
-	c.Scroll(99)
+	c.Scroll(99, 40, 8, th)
 	require.Contains(t, strings.Join(c.Lines(40, 8, th), "\n"), "line 39")
 	require.Equal(t, Undecided, c.Yes())
 	c.Update(letters("word"))

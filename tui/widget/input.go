@@ -2,6 +2,7 @@ package widget
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/bubbles/cursor"
 	"github.com/charmbracelet/bubbles/textinput"
@@ -19,7 +20,7 @@ type Input struct {
 	hidden bool
 }
 
-// NewInput makes an input with a text in it.
+// NewInput makes an input with a text in it, which may be as long as the limit; zero is no limit.
 func NewInput(value string, limit int) *Input {
 	in := &Input{model: textinput.New()}
 	in.model.CharLimit = limit
@@ -38,6 +39,15 @@ func (in *Input) Clear() { in.model.Reset() }
 
 // Value is the text.
 func (in *Input) Value() string { return in.model.Value() }
+
+// Set puts a text in, with the caret before the byte at its index.
+func (in *Input) Set(text string, caret int) {
+	in.model.SetValue(text)
+	in.model.SetCursor(utf8.RuneCountInString(text[:caret]))
+}
+
+// Caret is how many bytes of the text stand before the caret.
+func (in *Input) Caret() int { return len(string([]rune(in.model.Value())[:in.model.Position()])) }
 
 // Update takes a key. Pasted text goes in as it is, without its line breaks.
 func (in *Input) Update(msg tea.KeyMsg) {

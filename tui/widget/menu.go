@@ -44,6 +44,14 @@ func (m *Menu) Cursor() int {
 	return m.cursor
 }
 
+// Chosen is the line under the cursor; false in an empty menu.
+func (m *Menu) Chosen() (Choice, bool) {
+	if len(m.choices) == 0 {
+		return Choice{}, false
+	}
+	return m.choices[m.cursor], true
+}
+
 // Select puts the cursor on the line with the letter.
 func (m *Menu) Select(key string) bool {
 	for i, c := range m.choices {
@@ -72,17 +80,25 @@ func (c Choice) text() string {
 	return Clean(c.Help)
 }
 
+// from is the first of h lines, with the cursor in sight.
+func (m *Menu) from(h int) int {
+	h = max(1, min(h, len(m.choices)))
+	return max(0, min(max(m.offset, m.cursor-h+1), m.cursor, len(m.choices)-h))
+}
+
+// Fit scrolls the menu to its cursor, where h lines are drawn.
+func (m *Menu) Fit(h int) { m.offset = m.from(h) }
+
 // Lines draws the menu w cells wide and at most h lines high.
 func (m *Menu) Lines(w, h int, th *theme.Theme) []string {
 	label := 0
 	for _, c := range m.choices {
 		label = max(label, Width(c.Label))
 	}
+	from := m.from(h)
 	h = max(1, min(h, len(m.choices)))
-	m.offset = max(m.offset, m.cursor-h+1)
-	m.offset = max(0, min(m.offset, m.cursor, len(m.choices)-h))
 	out := make([]string, 0, h)
-	for i := m.offset; i < len(m.choices) && len(out) < h; i++ {
+	for i := from; i < len(m.choices) && len(out) < h; i++ {
 		out = append(out, m.line(i, label, w, th))
 	}
 	return out

@@ -8,8 +8,7 @@
 // import paths, and this path comes before all that ask. Restore takes the
 // variable away again before anything else looks at the environment.
 //
-// The dashboard does not need the answer: its themes use the terminal's own
-// sixteen colours, and light or dark can be chosen with --theme.
+// The dashboard asks by itself once it runs, and waits for no answer.
 package quickstart
 
 import "os"

@@ -1,4 +1,4 @@
-package app
+package screen
 
 import (
 	"context"
@@ -8,12 +8,9 @@ import (
 	"time"
 )
 
-// reason is the error that an operator can act on: the deadline that ran out,
+// Reason is the error of a read that an operator can act on: the deadline that ran out,
 // the connection that failed or what the server said, without the layers above.
-func reason(err error) error { return reasonAfter(err, fetchTimeout) }
-
-// reasonAfter is reason for a read that was given so long.
-func reasonAfter(err error, timeout time.Duration) error {
+func Reason(err error, timeout time.Duration) error {
 	var network *net.OpError
 	var server interface {
 		error
@@ -38,3 +35,11 @@ func (l late) Error() string { return fmt.Sprintf("no answer within %s", l.timeo
 
 // Is takes it for what it stands for.
 func (late) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Answered makes no answer at all an error.
+func Answered[T any](answer *T, err error) (*T, error) {
+	if answer == nil && err == nil {
+		err = errors.New("no answer")
+	}
+	return answer, err
+}

@@ -1,0 +1,118 @@
+package app
+
+import (
+	"slices"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// actMenu is the menu of what can be done with a row, or with the marked ones.
+type actMenu struct {
+	menu
+
+	acts act.Menu
+}
+
+// openMenu opens the menu of the row under the cursor. It returns nil where there is none.
+func (m *Model) openMenu() *actMenu {
+	if m.tooSmall() {
+		return nil
+	}
+	if m.env.Locked != "" {
+		m.say("Nothing can be acted upon: " + m.env.Locked)
+		return nil
+	}
+	actionable, ok := m.screen().(screen.Actionable)
+	if !ok {
+		m.say("There is nothing to act upon in this view.")
+		return nil
+	}
+	acts, ok := actionable.Acts()
+	if !ok || len(acts.Items) == 0 {
+		m.say("There is nothing to act upon under the cursor.")
+		return nil
+	}
+	lines := make([]widget.Choice, len(acts.Items))
+	for i, item := range acts.Items {
+		lines[i] = widget.Choice{Key: item.Key, Label: item.Label, Help: item.Help, Not: item.Not}
+	}
+	o := &actMenu{acts: acts}
+	o.menu = menu{keys: keymap.InMenu, title: acts.Target.Name, list: widget.NewMenu(lines), choose: o.chosen}
+	m.push(o)
+	return o
+}
+
+// chosen asks for what the act needs to be told, or else plans it at once.
+func (o *actMenu) chosen(m *Model, at int) tea.Cmd {
+	item := o.acts.Items[at]
+	if item.Target.Name == "" {
+		item.Target = o.acts.Target
+	}
+	order := act.Order{Kind: item.Kind, Target: item.Target, Targets: o.acts.Targets}
+	if len(item.Fields) == 0 {
+		return m.plan(m.replace, item, order)
+	}
+	m.push(&form{item: item, order: order, fields: widget.NewForm(formFields(item.Fields))})
+	return nil
+}
+
+// byKey are the acts that have a key of their own.
+var byKey = map[keymap.Action][]act.Kind{
+	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow},
+	keymap.Discard: {act.DiscardLetter},
+	keymap.Purge:   {act.DiscardAllLetters, act.DiscardLetter},
+	keymap.MoveTo:  {act.SendLetters},
+	keymap.Undo:    {act.UndoLetters},
+	keymap.Take:    {act.TakeLetters},
+}
+
+// actAtOnce opens the menu and chooses the line that the key stands for. One that
+// does not apply stays in sight with its reason.
+func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
+	if action == keymap.Purge && m.env.Locked == "" && m.view == keymap.InDeadLetters && m.letters.DiscardsFiltered() {
+		return m.takeFor(action) // what the filter matches is frozen before it is asked about
+	}
+	o := m.openMenu()
+	if o == nil {
+		return nil
+	}
+	for _, kind := range byKey[action] {
+		for _, item := range o.acts.Items {
+			if item.Kind == kind {
+				o.list.Select(item.Key)
+				return o.take(m)
+			}
+		}
+	}
+	return nil
+}
+
+// undo plans to take back the operation under the cursor or the marked letters, or
+// else what was done last in this session and can be taken back.
+func (m *Model) undo() tea.Cmd {
+	if m.env.Locked != "" {
+		m.say("Nothing can be acted upon: " + m.env.Locked)
+		return nil
+	}
+	if actionable, ok := m.screen().(screen.Actionable); ok {
+		if acts, ok := actionable.Acts(); ok {
+			for _, item := range acts.Items {
+				if item.Kind == act.UndoLetters && item.Not == "" {
+					return m.actAtOnce(keymap.Undo)
+				}
+			}
+		}
+	}
+	for _, op := range slices.Backward(m.env.Session) {
+		if op.Receipt != nil && op.Receipt.Undo != nil {
+			return m.plan(m.push, act.Item{}, *op.Receipt.Undo)
+		}
+	}
+	m.say("Nothing was discarded or taken in this session that can be taken back.")
+	return nil
+}

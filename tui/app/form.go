@@ -1,0 +1,82 @@
+package app
+
+import (
+	"cmp"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// form asks what an act needs to be told. It lies above the menu, to which esc leads back, and stays
+// below the plan that is made from it.
+type form struct {
+	dialog
+
+	item act.Item
+	// order is what is planned, without the values of the form.
+	order  act.Order
+	fields *widget.Form
+}
+
+func (o *form) scope() keymap.Scope { return keymap.InForm }
+
+func (o *form) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	switch action {
+	case keymap.Back:
+		m.pop()
+	case keymap.NextPane:
+		o.fields.Move(1)
+	case keymap.PrevPane:
+		o.fields.Move(-1)
+	case keymap.Choose:
+		if o.fields.Next() {
+			order := o.order
+			order.Values = o.fields.Values()
+			return m.plan(m.push, o.item, order)
+		}
+	default:
+		o.fields.Update(msg)
+	}
+	return nil
+}
+
+// draw draws the form below what the act is about, of which it leaves enough.
+func (o *form) draw(m *Model, f *frame) {
+	title := o.item.Label + " " + widget.Clean(cmp.Or(o.item.Touches, o.item.Target.Name))
+	f.box(m, keymap.InForm, box{title: title, role: theme.Accent, lines: func(w, h int) []string {
+		if o.item.About == "" {
+			return o.fields.Lines(w, h, m.env.Theme)
+		}
+		about := []string{}
+		for _, paragraph := range widget.CleanLines(o.item.About) {
+			about = append(about, widget.Wrap(paragraph, w)...)
+		}
+		if most := max(1, h/3); len(about) > most {
+			about = append(about[:most-1:most-1], "…")
+		}
+		about = append(about, "")
+		return append(about, o.fields.Lines(w, h-len(about), m.env.Theme)...)
+	}})
+}
+
+// longValue bounds the length of values that may be documents.
+const longValue = 100_000
+
+// formFields are the fields of an act as a form asks for them.
+func formFields(list []act.Field) []widget.FormField {
+	fields := make([]widget.FormField, len(list))
+	for i, f := range list {
+		fields[i] = widget.FormField{
+			Name: f.Name, Label: f.Label, Value: f.Value, Hint: f.Hint, Check: f.Check, Choices: f.Choices,
+			Optional: f.Optional, Secret: f.Secret, Replace: f.Number,
+		}
+		if f.Long {
+			fields[i].Limit = longValue
+		}
+	}
+	return fields
+}

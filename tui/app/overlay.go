@@ -1,0 +1,212 @@
+package app
+
+import (
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// overlay is a layer above the open view: a dialog, the help, or a line that is typed.
+// The one on top takes the keys.
+type overlay interface {
+	// scope names the keys that work. An overlay without one takes every key as it is typed.
+	scope() keymap.Scope
+	// key takes a key. The action is what it means in the scope, None where it means nothing.
+	key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd
+	// draw draws the overlay upon what lies below it.
+	draw(m *Model, f *frame)
+	// modal reports whether nothing below may move: what is read is held until the overlay is
+	// closed. Of modal overlays only the one on top is drawn. A window that is too small to show
+	// it takes no key but the one that leaves it.
+	modal() bool
+	// closed is called after the overlay was taken off the stack.
+	closed(m *Model)
+}
+
+// layer is the base of overlays below which the dashboard goes on.
+type layer struct{}
+
+func (layer) scope() keymap.Scope { return "" }
+func (layer) modal() bool         { return false }
+func (layer) closed(*Model)       {}
+
+// dialog is the base of modal overlays.
+type dialog struct{ layer }
+
+func (dialog) modal() bool { return true }
+
+// top is the overlay that takes the keys; nil where the open view does.
+func (m *Model) top() overlay {
+	if len(m.overlays) == 0 {
+		return nil
+	}
+	return m.overlays[len(m.overlays)-1]
+}
+
+// modal reports whether a dialog is open.
+func (m *Model) modal() bool {
+	top := m.top()
+	return top != nil && top.modal()
+}
+
+// push opens an overlay above those that are open.
+func (m *Model) push(o overlay) { m.overlays = append(m.overlays, o) }
+
+// replace puts the next step of a dialog in the place of the one on top.
+func (m *Model) replace(o overlay) { m.overlays[len(m.overlays)-1] = o }
+
+// pop closes the overlay on top. After the last dialog it shows what was read meanwhile.
+func (m *Model) pop() {
+	top := m.top()
+	m.overlays = m.overlays[:len(m.overlays)-1]
+	top.closed(m)
+	if m.modal() {
+		return
+	}
+	for _, f := range feeds {
+		if result, ok := m.held[f.name]; ok {
+			delete(m.held, f.name)
+			m.apply(f.name, result)
+		}
+	}
+}
+
+// closeDialog closes every step of the open dialog.
+func (m *Model) closeDialog() {
+	for m.modal() {
+		m.pop()
+	}
+}
+
+// takesText reports whether letters are text in a scope.
+func takesText(scope keymap.Scope) bool {
+	return scope == "" || scope == keymap.InForm || scope == keymap.InTyping
+}
+
+// frame is what the lines of a window are made of. The overlays draw upon it, from the lowest to the one on top.
+type frame struct {
+	// left and right stand in the rule above the body.
+	left, right   string
+	body          []string
+	message, keys string
+	// covered leaves no room for a report, armed says that an act is confirmed or runs.
+	covered, armed bool
+}
+
+// compose draws the open view and the overlays upon it.
+func (m *Model) compose() *frame {
+	h := m.bodyHeight()
+	left, right := m.screen().Title()
+	f := &frame{
+		left: m.crumbs(left, m.width-12), right: right, body: widget.Fit(m.body(m.width, h), m.width, h),
+		message: m.messageLine(), keys: m.keysOf(m.keymap.BottomLine(m.view, m.env.Locked == "")),
+	}
+	for _, o := range m.overlays {
+		if !o.modal() || o == m.top() {
+			o.draw(m, f)
+		}
+	}
+	if toast := m.newest(); toast != nil && !f.covered {
+		box := toast.Lines(m.width-2, h, m.env.Theme)
+		f.body = widget.Overlay(f.body, box, m.width-1-widget.Width(box[0]), h-len(box), m.width, m.env.Theme)
+	}
+	return f
+}
+
+// maxDialog is how wide a dialog is at most; longer lines are hard to read.
+const maxDialog = 96
+
+// box is a dialog as it is drawn.
+type box struct {
+	title, note string
+	role        theme.Role
+	// width is what the lines want; zero is as wide as a dialog may be.
+	width int
+	// lines draws what is inside, w cells wide and at most h lines high.
+	lines func(w, h int) []string
+}
+
+// boxFrame is how many cells the frame of a dialog takes.
+const boxFrame = 4
+
+// boxRoom is the room inside the largest dialog.
+func (m *Model) boxRoom() (w, h int) { return min(m.width-2, maxDialog) - boxFrame, m.bodyHeight() - 2 }
+
+// box lays a dialog upon the body, with the keys of its scope below.
+func (f *frame) box(m *Model, scope keymap.Scope, b box) {
+	th := m.env.Theme
+	w, h := m.boxRoom()
+	if b.width > 0 {
+		w = min(w, b.width)
+	}
+	lines := b.lines(w, h)
+	drawn := widget.Box(b.title, b.note, widget.Fit(lines, w, min(len(lines), h)), w+boxFrame, b.role, th)
+	x, y := (m.width-widget.Width(drawn[0]))/2, max(0, (len(f.body)-len(drawn))/2)
+	f.body = widget.Overlay(widget.Fade(f.body, th), drawn, x, y, m.width, th)
+	f.keys, f.covered = m.keysOf(m.keymap.BottomLine(scope, true)), true
+}
+
+// menu is a dialog of which one line is chosen: by its letter, or the one under the cursor.
+type menu struct {
+	dialog
+
+	keys  keymap.Scope
+	title string
+	list  *widget.Menu
+	// choose carries out a line by its number.
+	choose func(m *Model, at int) tea.Cmd
+	// note is why a line was not taken.
+	note string
+}
+
+// noteLines is the room that a menu leaves for a note.
+const noteLines = 2
+
+func (o *menu) scope() keymap.Scope { return o.keys }
+
+func (o *menu) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	_, h := m.boxRoom()
+	defer func() { o.list.Fit(h - noteLines) }()
+	o.note = ""
+	switch {
+	case action == keymap.RowDown:
+		o.list.Move(1)
+	case action == keymap.RowUp:
+		o.list.Move(-1)
+	case action == keymap.Back:
+		m.closeDialog()
+	case action == keymap.Choose, !msg.Paste && o.list.Select(msg.String()):
+		return o.take(m)
+	}
+	return nil
+}
+
+// take takes the line under the cursor, if it can be taken.
+func (o *menu) take(m *Model) tea.Cmd {
+	line, ok := o.list.Chosen()
+	if ok && line.Not == "" {
+		return o.choose(m, o.list.Cursor())
+	}
+	if ok {
+		o.note = line.Label + ": " + line.Not
+	}
+	return nil
+}
+
+// draw draws the menu as narrow as it can be, so that the rows stay in sight.
+func (o *menu) draw(m *Model, f *frame) {
+	th, title := m.env.Theme, widget.Clean(o.title)
+	f.box(m, o.keys, box{
+		title: title, role: theme.Accent,
+		width: max(o.list.Width(), widget.Width(title)+4, widget.Width(o.note)+2),
+		lines: func(w, h int) []string {
+			lines := o.list.Lines(w, h-noteLines, th)
+			if o.note != "" {
+				lines = append(lines, "", th.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(o.note), w)))
+			}
+			return lines
+		},
+	})
+}

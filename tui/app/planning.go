@@ -1,0 +1,152 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// planning waits for a plan.
+type planning struct {
+	dialog
+
+	item   act.Item
+	op     *act.Operation
+	cancel context.CancelFunc
+}
+
+// planMsg is the answer to the question what an order would change.
+type planMsg struct {
+	op   *act.Operation
+	plan *act.Plan
+	err  error
+}
+
+// plan asks what an order would change. The answer comes as a message. Show puts the dialog on the stack.
+func (m *Model) plan(show func(overlay), item act.Item, order act.Order) tea.Cmd {
+	title := string(order.Kind) + " " + order.Target.Name
+	if item.Label != "" {
+		title = item.Label + " " + cmp.Or(item.Touches, order.Target.Name)
+	}
+	m.lastOperation++
+	op := &act.Operation{
+		ID: m.lastOperation, Order: order, Title: title, State: act.Planning, Began: m.env.Clock, Progress: &act.Progress{},
+	}
+	m.remember(op)
+	ctx, cancel := context.WithTimeout(m.ctx, act.PlanTimeout)
+	show(&planning{item: item, op: op, cancel: cancel})
+	acts := m.opts.Acts
+	ask := func() (msg tea.Msg) {
+		defer cancel()
+		defer func() {
+			if fault := recover(); fault != nil {
+				msg = planMsg{op: op, err: fmt.Errorf("the plan failed: %v", fault)}
+			}
+		}()
+		plan, err := acts.Plan(ctx, order)
+		if err == nil && plan == nil {
+			err = errors.New("no answer")
+		}
+		return planMsg{op: op, plan: plan, err: err}
+	}
+	return tea.Batch(ask, m.spin())
+}
+
+// planned takes over a plan. One whose dialog was left is dropped.
+func (m *Model) planned(msg planMsg) {
+	o, open := m.top().(*planning)
+	if !open || o.op != msg.op {
+		if msg.op.Remark == "" {
+			msg.op.Remark = "left before its plan came; nothing was done"
+		}
+		return
+	}
+	if msg.err != nil {
+		o.failed(m, msg.err)
+		return
+	}
+	if m.opts.Protected && msg.plan.Word == "" {
+		msg.plan.Word = m.opts.Context // so that nobody acts here who thinks to be elsewhere
+	}
+	o.op.State, o.op.Title = act.Planned, widget.Clean(msg.plan.Title)
+	q := &question{item: o.item, op: o.op, plan: msg.plan, planned: m.env.Clock}
+	list := texts(msg.plan.Lines)
+	if msg.plan.Nothing != "" {
+		list = append(list, widget.Text{}, widget.Text{Role: theme.Warn, Text: "Nothing to do: " + msg.plan.Nothing})
+		q.confirm = widget.NewNotice(list)
+	} else {
+		q.confirm = widget.NewConfirm(list, msg.plan.Word, cmp.Or(o.item.Label, "run"))
+	}
+	m.replace(q)
+}
+
+// failed takes over why there is no plan. What was written wrongly leads back to its
+// form, which says so beside the fields.
+func (o *planning) failed(m *Model, err error) {
+	if invalid, ok := errors.AsType[*act.InvalidError](err); ok && len(m.overlays) > 1 {
+		if f, ok := m.overlays[len(m.overlays)-2].(*form); ok {
+			m.leave(o.op, "it did not fit: "+widget.Clean(invalid.Error()))
+			f.fields.Refuse(invalid.Problems)
+			m.pop()
+			return
+		}
+	}
+	o.op.State, o.op.Err, o.op.Ended = act.Failed, widget.Clean(planReason(err).Error()), m.env.Clock
+	m.replace(&failed{item: o.item, op: o.op})
+}
+
+// planReason is the error of a plan that an operator can act on. Which server is away
+// stands around what the network says of it.
+func planReason(err error) error {
+	var network *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %s", act.PlanTimeout)
+	case errors.As(err, &network):
+		return err
+	default:
+		return screen.Reason(err, fetchTimeout)
+	}
+}
+
+func (o *planning) scope() keymap.Scope { return keymap.InPlanning }
+
+func (o *planning) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
+	if action == keymap.Back {
+		m.backToForm()
+	}
+	return nil
+}
+
+// backToForm leaves the plan. The form that it was made from, if any, still has what was written.
+func (m *Model) backToForm() {
+	m.pop()
+	if f, ok := m.top().(*form); ok {
+		f.fields.Select()
+	}
+}
+
+// closed gives the plan up.
+func (o *planning) closed(m *Model) {
+	m.leave(o.op, "left; nothing was done")
+	o.cancel()
+}
+
+func (o *planning) draw(m *Model, f *frame) {
+	f.box(m, keymap.InPlanning, box{
+		title: widget.Clean(o.op.Title), note: widget.Age(m.env.Clock.Sub(o.op.Began)), role: theme.Accent,
+		lines: func(int, int) []string {
+			return []string{m.turning() + " Asking what this would change …", m.env.Paint(theme.Dim, "  Nothing was changed.")}
+		},
+	})
+}

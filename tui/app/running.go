@@ -1,0 +1,192 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// running shows how far an act has come. When it is left, the act goes on and reports.
+type running struct {
+	dialog
+
+	item act.Item
+	op   *act.Operation
+}
+
+// runMsg says what an act has come to.
+type runMsg struct {
+	op      *act.Operation
+	receipt *act.Receipt
+	err     error
+}
+
+// run carries out the plan of a question.
+func (m *Model) run(q *question) tea.Cmd {
+	op, plan, reason := q.op, q.plan, q.confirm.Reason()
+	op.State, op.Ran, op.Reason = act.Running, m.env.Clock, reason
+	m.replace(&running{item: q.item, op: op})
+	acts := m.opts.Acts
+	work := m.work(op, act.RunTimeout, "act", func(ctx context.Context) (*act.Receipt, error) {
+		receipt, err := acts.Run(ctx, plan, reason, op.Progress)
+		if err == nil && receipt == nil {
+			err = errors.New("no receipt")
+		}
+		return receipt, err
+	})
+	return tea.Batch(work, m.spin())
+}
+
+// work runs an operation beside the dashboard. It counts as under way, so that leaving asks
+// first, and its end comes as a message.
+func (m *Model) work(
+	op *act.Operation, timeout time.Duration, what string, do func(context.Context) (*act.Receipt, error),
+) tea.Cmd {
+	ctx, cancel := context.WithTimeout(m.ctx, timeout)
+	m.underWay[op] = cancel
+	m.workers.Add(1)
+	here := m.place
+	here.running.Add(1)
+	return func() (msg tea.Msg) {
+		defer m.workers.Done()
+		defer here.running.Done()
+		defer cancel()
+		defer func() {
+			if fault := recover(); fault != nil {
+				msg = runMsg{op: op, err: fmt.Errorf("the %s failed: %v", what, fault)}
+			}
+		}()
+		receipt, err := do(ctx)
+		return runMsg{op: op, receipt: receipt, err: err}
+	}
+}
+
+// ran takes over what an act has come to, whatever is on the screen by now.
+func (m *Model) ran(msg runMsg) tea.Cmd {
+	op := msg.op
+	delete(m.underWay, op)
+	op.Receipt, op.Ended, op.State = msg.receipt, m.env.Clock, act.Done
+	switch {
+	case msg.err != nil:
+		op.State, op.Err = act.Failed, widget.Clean(runReason(msg.err).Error())
+	case msg.receipt.Partly:
+		op.State = act.Partial
+	}
+	if o, open := m.top().(*running); open && o.op == op {
+		if op.State == act.Failed {
+			m.replace(&failed{item: o.item, op: op})
+			return nil
+		}
+		m.closeDialog()
+	}
+	if m.modal() && op.Order.Kind == kindExport && msg.err == nil {
+		m.say("Written: " + op.Receipt.Next) // its report stands behind the dialog
+	}
+	m.unmark(op)
+	m.report(op)
+	return m.refresh()
+}
+
+// runReason is the error of an act that an operator can act on.
+func runReason(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("stopped after %s", act.RunTimeout)
+	case errors.Is(err, context.Canceled):
+		return errors.New("stopped; what was done stays")
+	default:
+		return err
+	}
+}
+
+func (o *running) scope() keymap.Scope { return keymap.InRunning }
+
+func (o *running) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
+	switch action {
+	case keymap.Hide:
+		m.say(o.op.Title + " goes on; L shows it")
+		m.closeDialog()
+	case keymap.Stop:
+		o.op.Remark = "stopped by hand"
+		m.underWay[o.op]()
+	}
+	return nil
+}
+
+// draw says how far the act has come: 18/27, how many a second, and what became of
+// them where the act says so.
+func (o *running) draw(m *Model, f *frame) {
+	op, e := o.op, m.env
+	ran := e.Clock.Sub(op.Ran)
+	done, total := op.Progress.Read()
+	counts := op.Progress.Counts()
+	first := m.turning() + " Running for " + widget.Age(ran)
+	switch {
+	case total > 0:
+		first += "   " + e.Num(done) + "/" + e.Num(total) + "   " + m.perSecond(done, ran)
+	case done > 0:
+		first += "   " + e.Num(done) + " done"
+	}
+	if counts != nil {
+		first += "   " + e.Num(counts.Failed) + " errors"
+	}
+	f.armed = true
+	f.box(m, keymap.InRunning, box{title: widget.Clean(op.Title), role: theme.Bad, lines: func(w, _ int) []string {
+		lines := []string{widget.Cut(first, w)}
+		if total > 0 {
+			lines = append(lines, widget.Bar(done, total, min(w, 60)))
+		}
+		if counts != nil {
+			g := &e.Theme.Glyphs
+			lines = append(lines, widget.Cut(g.Done+" "+e.Num(counts.Done)+" confirmed   "+g.Again+" "+e.Num(counts.Changed)+
+				" changed meanwhile   "+g.Failed+" "+e.Num(counts.Failed)+" failed", w))
+			if counts.Depths != "" {
+				lines = append(lines, widget.Cut(widget.Clean(counts.Depths), w))
+			}
+		}
+		if op.Remark != "" {
+			lines = append(lines, e.Paint(theme.Warn, "▲ stopping after the step under way"))
+		}
+		return append(lines, e.Paint(theme.Dim, widget.Cut("esc goes on in the background   x stops after this one", w)))
+	}})
+}
+
+// perSecond is how many are done in a second, once there is one.
+func (m *Model) perSecond(done int64, ran time.Duration) string {
+	if ran < time.Second {
+		return "--/s"
+	}
+	return m.env.Num(int64(float64(done)/ran.Seconds()+0.5)) + "/s"
+}
+
+// spinMsg turns the wheel of a dialog that waits.
+type spinMsg struct{}
+
+// spinEvery is how often the wheel turns.
+const spinEvery = 120 * time.Millisecond
+
+// spin turns the wheel while the open dialog waits for an answer.
+func (m *Model) spin() tea.Cmd {
+	switch m.top().(type) {
+	case *planning, *running:
+		if !m.spinning {
+			m.spinning = true
+			return m.opts.After(spinEvery, spinMsg{})
+		}
+	}
+	return nil
+}
+
+func (m *Model) turning() string {
+	g := &m.env.Theme.Glyphs
+	signs := []string{g.Busy, g.OK, g.Idle, g.Scheduled}
+	return signs[int(m.env.Clock.UnixMilli()/spinEvery.Milliseconds())%len(signs)]
+}

@@ -1,0 +1,240 @@
+// Package export writes rows of the dashboard to files: those that a view holds, and those
+// that its filter matches and only the database has. It touches no view, so it can run
+// beside the dashboard. What it writes is frozen: nothing that is read later changes it.
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// The bounds of reading all of a list.
+const (
+	// Page is how many rows are read at once, pageTime how long that may take.
+	Page     = 1_000
+	pageTime = 10 * time.Second
+)
+
+// Reader is where rows are read; *monitor.Monitor is one.
+type Reader interface {
+	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
+	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
+	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
+	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
+	ExportLetters(
+		ctx context.Context, filter monitor.DeadLetterFilter, limit int, each func(*monitor.ExportedLetter) error,
+	) (int, error)
+	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
+}
+
+// Row is a row of a list as it was read, with the key that it has there.
+type Row struct {
+	Key   string
+	Value any
+}
+
+// Rows reads all of a list from the database, page after page, also what no view
+// holds. What takes the rows is told whether more come, and says whether it wants
+// them. It is bounded when the search has stopped before it had looked at everything.
+type Rows func(ctx context.Context, take func(rows []Row, more bool) (goOn bool, err error)) (bounded bool, err error)
+
+// page reads the rows of a list beyond a cursor, and says where the next page begins.
+type page[C comparable] func(ctx context.Context, cursor C) (rows []Row, next C, bounded bool, err error)
+
+// through reads page after page, each in its own time, until there are no more or
+// what takes them has enough. The zero cursor ends, and begins where none is given.
+func through[C comparable](from C, read page[C]) Rows {
+	return func(ctx context.Context, take func([]Row, bool) (bool, error)) (bool, error) {
+		var none C
+		for cursor := from; ; {
+			rows, next, bounded, err := inTime(ctx, cursor, read)
+			if err != nil {
+				return false, err
+			}
+			more := next != none && next != cursor
+			goOn, err := take(rows, more)
+			if err != nil || !goOn || !more {
+				return bounded && next == none, err
+			}
+			cursor = next
+		}
+	}
+}
+
+func inTime[C comparable](ctx context.Context, cursor C, read page[C]) ([]Row, C, bool, error) {
+	of, cancel := context.WithTimeout(ctx, pageTime)
+	defer cancel()
+	rows, next, bounded, err := read(of, cursor)
+	switch {
+	case err == nil:
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		err = fmt.Errorf("no answer within %s", pageTime)
+	default:
+		err = screen.Reason(err, pageTime)
+	}
+	return rows, next, bounded, err
+}
+
+// after reads one list and then another.
+func after(first, second Rows) Rows {
+	return func(ctx context.Context, take func([]Row, bool) (bool, error)) (bool, error) {
+		enough := false
+		bounded, err := first(ctx, func(rows []Row, _ bool) (bool, error) {
+			goOn, err := take(rows, true)
+			enough = !goOn
+			return goOn, err
+		})
+		if err != nil || enough {
+			return bounded, err
+		}
+		also, err := second(ctx, take)
+		return bounded || also, err
+	}
+}
+
+// rowsOf are those rows of a page that are wanted.
+func rowsOf[T any](list []T, row func(*T) (key int64, value any, wanted bool)) []Row {
+	rows := make([]Row, 0, len(list))
+	for i := range list {
+		if key, value, wanted := row(&list[i]); wanted {
+			rows = append(rows, Row{strconv.FormatInt(key, 10), value})
+		}
+	}
+	return rows
+}
+
+// Executions are those that a filter matches.
+func Executions(r Reader, filter monitor.ExecutionFilter) Rows {
+	filter.Limit = Page
+	looked := int64(0)
+	return through(0, func(ctx context.Context, cursor int64) ([]Row, int64, bool, error) {
+		p, err := screen.Answered(r.Executions(ctx, filter, cursor))
+		if err != nil {
+			return nil, 0, false, err
+		}
+		if cursor == 0 {
+			looked = 0
+		}
+		if looked += p.Looked; looked >= monitor.ChoiceBound && p.Next != 0 {
+			p.Next, p.Bounded = 0, true
+		}
+		return rowsOf(p.List, func(x *monitor.Execution) (int64, any, bool) { return x.ID, *x, true }), p.Next, p.Bounded, nil
+	})
+}
+
+// Workflows are those that a filter matches.
+func Workflows(r Reader, filter monitor.WorkflowFilter) Rows {
+	filter.Limit = Page
+	return through(0, func(ctx context.Context, cursor int64) ([]Row, int64, bool, error) {
+		p, err := screen.Answered(r.Workflows(ctx, filter, cursor))
+		if err != nil {
+			return nil, 0, false, err
+		}
+		return rowsOf(p.List, func(w *monitor.Workflow) (int64, any, bool) { return w.Execution, *w, true }), p.Next, p.Bounded, nil
+	})
+}
+
+// Inquiries are those that a filter matches.
+func Inquiries(r Reader, filter monitor.InquiryFilter) Rows {
+	filter.Limit = Page
+	return through("", func(ctx context.Context, cursor string) ([]Row, string, bool, error) {
+		p, err := screen.Answered(r.Inquiries(ctx, filter, cursor))
+		if err != nil {
+			return nil, "", false, err
+		}
+		return rowsOf(p.List, func(i *monitor.Inquiry) (int64, any, bool) { return i.ID, *i, true }), p.Next, p.Bounded, nil
+	})
+}
+
+// Letters are the dead letters that wait and then the others, as the list has them.
+func Letters(r Reader, ask screen.AllLetters) Rows {
+	part := func(open bool) Rows {
+		filter := ask.Filter
+		filter.Open, filter.Decided, filter.Limit = open, !open, Page
+		return through(0, func(ctx context.Context, cursor int64) ([]Row, int64, bool, error) {
+			p, err := screen.Answered(r.LedgerList(ctx, filter, cursor))
+			if err != nil {
+				return nil, 0, false, err
+			}
+			return rowsOf(p.List, ask.Row), p.Next, p.Bounded, nil
+		})
+	}
+	switch {
+	case !ask.Decided:
+		return part(true)
+	case !ask.Waiting:
+		return part(false)
+	default:
+		return after(part(true), part(false))
+	}
+}
+
+// errEnough ends an export of dead letters before its end.
+var errEnough = errors.New("no more rows are wanted")
+
+// LettersInFull reads dead letters by their ids with all that the ledger has, as many at
+// once as fit in memory.
+func LettersInFull(r Reader, ids []int64) Rows {
+	return func(ctx context.Context, take func([]Row, bool) (bool, error)) (bool, error) {
+		for some := range slices.Chunk(ids, Page) {
+			_, err := r.ExportLetters(ctx, monitor.DeadLetterFilter{IDs: some}, 0, func(l *monitor.ExportedLetter) error {
+				goOn, err := take([]Row{{strconv.FormatInt(l.ID, 10), *l}}, true)
+				if err == nil && !goOn {
+					err = errEnough
+				}
+				return err
+			})
+			switch {
+			case errors.Is(err, errEnough):
+				return false, nil
+			case err != nil:
+				return false, screen.Reason(err, pageTime)
+			}
+		}
+		return false, nil
+	}
+}
+
+// Acts are those that are recorded below an id.
+func Acts(r Reader, below int64, row func(*monitor.AuditEntry) (key int64, value any, wanted bool)) Rows {
+	return through(below, func(ctx context.Context, below int64) ([]Row, int64, bool, error) {
+		p, err := screen.Answered(r.Audit(ctx, below))
+		if err != nil {
+			return nil, 0, false, err
+		}
+		return rowsOf(p.List, row), p.Next, false, nil
+	})
+}
+
+// LettersByID are dead letters by their ids, whatever the filter of the list says.
+func LettersByID(r Reader, ids []int64, row func(*monitor.LedgerEntry) (key int64, value any, wanted bool)) Rows {
+	return ByID(ids, func(some []int64) Rows {
+		return through(0, func(ctx context.Context, _ int64) ([]Row, int64, bool, error) {
+			p, err := screen.Answered(r.LedgerList(ctx, monitor.DeadLetterFilter{IDs: some}, 0))
+			if err != nil {
+				return nil, 0, false, err
+			}
+			return rowsOf(p.List, row), 0, false, nil
+		})
+	})
+}
+
+// ByID reads rows by their ids, some at a time.
+func ByID(ids []int64, read func(some []int64) Rows) Rows {
+	var all Rows
+	for some := range slices.Chunk(ids, Page) {
+		if one := read(some); all == nil {
+			all = one
+		} else {
+			all = after(all, one)
+		}
+	}
+	return all
+}
