@@ -18,7 +18,7 @@
 //	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,
 //	     recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
-//	L5a  monitor triage catalog submit handback; explain → monitor; alerting → monitor,
+//	L5a  monitor catalog submit handback; triage, explain → monitor; alerting → monitor,
 //	     explain; doctor → monitor, explain, alerting
 //	     what people and programs ask and may do
 //	L5b  engine → api, gauge; worker

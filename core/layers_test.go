@@ -59,6 +59,7 @@ var siblings = map[string][]string{
 	"deadletter":   {"scheduler", "admission"},
 	"liveness":     {"scheduler", "admission"},
 	"explain":      {"monitor"},
+	"triage":       {"monitor"}, // what an operator names is found as lists find it
 	"alerting":     {"monitor", "explain"},
 	"doctor":       {"monitor", "explain", "alerting"}, // it judges what they read
 	"engine":       {"api", "gauge"},                   // the engine starts and stops its own HTTP listener and gauges

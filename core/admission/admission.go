@@ -12,26 +12,25 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxHeadsPerQueue bounds how many waiters of one queue a batch reads, and
-// maxBlockedQueues how many queues that wait for a worker it tries besides
-// those it was asked for. What exceeds them is taken by the next batch.
+// maxHeadsPerQueue bounds the heads that a batch reads of one queue. maxBlockedQueues bounds the
+// queues waiting for a worker that it tries besides the wanted ones. The next batch takes the rest.
 const (
 	maxHeadsPerQueue = 200
 	maxBlockedQueues = 64
 )
 
-// maxHeadsPerBlocked bounds how many waiters are read of a queue that is only
-// tried: workers rarely have room for more, and every batch tries such queues.
+// maxHeadsPerBlocked bounds the heads read of a queue that is only tried: workers rarely have
+// capacity for more, and every batch tries such queues.
 const maxHeadsPerBlocked = 8
 
-// spareHeads is how many heads are read beyond the free slots, in case some
-// have been cancelled. ReadAdmissionHeads knows it too.
+// spareHeads is how many heads are read beyond the free slots, because some may be cancelled.
+// ReadAdmissionHeads repeats this number.
 const spareHeads = 2
 
 // Key names a queue: an action, or an action and a group of parameter values.
 type Key struct {
 	ActionID int64
-	Group    string // empty: the action's one queue
+	Group    string // empty: the action's only queue
 }
 
 // Admission finds and locks queues. It is safe for concurrent use.
@@ -39,7 +38,7 @@ type Admission struct {
 	store *store.Store
 
 	mu     sync.Mutex
-	ids    map[Key]int64 // queue rows seen; a row can be pruned, see Forget
+	ids    map[Key]int64 // known queue rows; a row can be pruned, see Forget
 	scopes map[ScopeKey]int64
 }
 
@@ -48,14 +47,13 @@ func New(st *store.Store) *Admission {
 	return &Admission{store: st, ids: make(map[Key]int64), scopes: make(map[ScopeKey]int64)}
 }
 
-// maxCachedKeys bounds the cache of queue ids; beyond it the cache starts
-// again, which costs one look-up per key.
+// maxCachedKeys bounds the cache of queue ids; beyond it the cache starts empty, which costs one
+// look-up per key.
 const maxCachedKeys = 100_000
 
-// Resolve returns the queue of every key, making the rows that are missing
-// with the limit in force. It runs outside the batch's transaction: a queue
-// that stays empty because the batch fails is harmless. A key whose action is
-// gone has no queue and is not in the result.
+// Resolve returns the queue of every key and creates missing rows with the limit in force. It runs
+// outside the batch's transaction: a queue that stays empty because the batch fails is harmless. A
+// key whose action was deleted has no queue and is not in the result.
 func (a *Admission) Resolve(ctx context.Context, wanted map[Key]policy.Limit) (map[Key]int64, error) {
 	found := make(map[Key]int64, len(wanted))
 	var missing []Key
@@ -148,8 +146,8 @@ func (a *Admission) remember(keys []Key, found map[Key]int64) {
 	}
 }
 
-// Forget drops what is remembered of rows. Callers use it when a batch failed,
-// because a row may have been pruned and made again.
+// Forget empties the caches of rows. Callers use it when a batch failed, because a row may have
+// been pruned and created again.
 func (a *Admission) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,54 +155,55 @@ func (a *Admission) Forget() {
 	clear(a.scopes)
 }
 
-// Want says what a batch needs locked.
+// Want says what a batch needs locked and read.
 type Want struct {
 	Queues     map[int64]int // queue → how many releases are planned for it
-	Workers    []int64       // workers of which Live and Gone are asked
+	Workers    []int64       // workers to read for Live and Gone
 	Executions []int64       // rows to read again under the locks
 
-	// Scopes are the shared limits that the batch may take from or give back to.
+	// Scopes are the shared limits of which the batch may take or release slots.
 	Scopes map[int64]ScopeWant
-	// Recount names those of Queues whose lines are counted anew, and Lost the
-	// notes of deleted executions whose slots are to be given back.
+	// Recount names those of Queues whose waiting executions are recounted. Lost are the notes of
+	// deleted executions whose slots are released.
 	Recount []int64
 	Lost    []int64
 
-	// Spare are those of Queues that the batch can do without: what another batch holds
-	// is not waited for, see Held.
+	// Spare are those of Queues that the batch can do without: it does not wait for a lock that
+	// another batch holds, see Held.
 	Spare map[int64]bool
 
-	// Quiet says that probably no execution waits in the wanted queues, nor for anything wider.
-	// The heads of queues are then read in a second round trip, if executions wait nevertheless.
+	// Quiet says that the wanted queues probably have no waiting executions, and that no queue
+	// waits for a shared limit or a worker. If executions wait nevertheless, their heads cost a
+	// second round trip.
 	Quiet bool
 
-	// Optimistic says that the queues are probably all open: none has a limit or is paused,
-	// and no execution waits, in them or for anything wider. They are read without their
-	// locks, and Write changes them only if they are open still. If they are not, Lock
+	// Optimistic says that the queues are probably all open: they have no limit, no pause and no
+	// waiting executions, and no queue waits for a shared limit or a worker. Lock reads them
+	// without locks, and Write changes them only if they are still open. If they are not, Lock
 	// fails with ErrNotOpen.
 	Optimistic bool
 
-	// Resolved are those of Queues that came from Resolve: if one of them is
-	// gone it must be made again, while others may go with their actions.
+	// Resolved are those of Queues that came from Resolve: a missing one must be created again. The
+	// others may have been deleted with their actions.
 	Resolved map[int64]bool
 
-	// First queues statements that are run before the first lock is taken, for
-	// what comes before the queues in the lock order. Nil has none.
+	// First queues statements that run before the first lock, for rows that precede queues in the
+	// lock order. Nil has none.
 	First func(p *store.Pipeline)
 
 	StaleAfter   time.Duration // heartbeats older than this make a worker not live
-	MaxHeads     int           // waiters read of each wanted queue; 0 means as many as a batch bears
+	MaxHeads     int           // heads read of each wanted queue; 0 means as many as a batch may read
 	WithoutStats bool          // do not keep queue_stats (executor.queue.enable_metrics: false)
 }
 
 // ScopeWant says what a batch may do with a shared limit.
 type ScopeWant struct {
-	Rule     *policy.Wide // nil: only give back
+	Rule     *policy.Wide // nil: only release
 	Releases int          // how many releases are planned for it
 }
 
-// shared returns the shared limits in order of id, and beside each what the
-// policies say of it (-1: nothing) and how many releases are planned.
+// shared returns the shared limits in order of id, with the limit of their policies (-1: none) and
+// the planned releases.
 func (w Want) shared() (ids, maxima, releases []int64) {
 	ids = slices.Sorted(maps.Keys(w.Scopes))
 	if ids == nil {
@@ -222,7 +221,7 @@ func (w Want) shared() (ids, maxima, releases []int64) {
 	return ids, maxima, releases
 }
 
-// maxHeads is how many waiters are read of each wanted queue.
+// maxHeads is the number of heads read of each wanted queue.
 func (w Want) maxHeads() int {
 	if w.MaxHeads <= 0 || w.MaxHeads > maxHeadsPerQueue {
 		return maxHeadsPerQueue
@@ -230,8 +229,8 @@ func (w Want) maxHeads() int {
 	return max(w.MaxHeads, maxHeadsPerBlocked)
 }
 
-// firmAndSpare parts the queues: the batch waits for the firm ones, and passes over a spare
-// one that another batch holds.
+// firmAndSpare splits the queues: the batch waits for firm ones, and skips a spare one that another
+// batch holds.
 func (w Want) firmAndSpare(ids []int64) (firm, spare []int64) {
 	firm, spare = make([]int64, 0, len(ids)), []int64{}
 	for _, id := range ids {
@@ -244,7 +243,7 @@ func (w Want) firmAndSpare(ids []int64) (firm, spare []int64) {
 	return firm, spare
 }
 
-// ids returns the queues in order of id with their planned releases beside.
+// ids returns the queues in order of id, with their planned releases.
 func (w Want) ids() (ids []int64, releases []int32) {
 	ids = make([]int64, 0, len(w.Queues))
 	for id := range w.Queues {

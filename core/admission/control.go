@@ -10,26 +10,26 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Act is what an operator may say about queues.
+// Act is a change that an operator makes to queues.
 type Act string
 
 // The acts.
 const (
-	ActPause  Act = "pause"  // admit nothing; of a paused queue the reason changes if one is given
+	ActPause  Act = "pause"  // admit nothing; a second pause only changes the reason, if it has one
 	ActResume Act = "resume" // admit again
-	ActLimit  Act = "limit"  // another limit than the policy's
-	ActReset  Act = "reset"  // the policy's limit again
+	ActLimit  Act = "limit"  // replace the policy's limit
+	ActReset  Act = "reset"  // restore the policy's limit
 )
 
-// Word is an operator's word on queues.
+// Word is an operator's change to queues, kept as an override.
 type Word struct {
 	Act    Act
 	Limit  int    // of ActLimit
 	Reason string // of ActPause
-	By     string // who says it
+	By     string // the operator
 }
 
-// QueueState is what a word can change of a queue, and what it bears on.
+// QueueState is the part of a queue that a Word can change, and the limit in force.
 type QueueState struct {
 	Paused      bool       `json:"paused"`
 	PausedBy    string     `json:"paused_by,omitempty"`
@@ -39,7 +39,7 @@ type QueueState struct {
 	Override    *int       `json:"limit_override,omitempty"` // an operator's limit
 }
 
-// QueueWord is a queue before and after a word.
+// QueueWord is a queue before and after a Word.
 type QueueWord struct {
 	ID      int64      `json:"id"`
 	Group   string     `json:"group,omitempty"`
@@ -50,23 +50,22 @@ type QueueWord struct {
 	After   QueueState `json:"after"`
 }
 
-// mayAdmit reports whether a changed queue may now admit somebody it kept.
+// mayAdmit reports whether a changed queue may now admit an execution that it held back.
 func (q QueueWord) mayAdmit() bool {
 	return q.Changed && q.Waiting > 0 && !q.After.Paused && (q.After.Limit == nil || q.Active < *q.After.Limit)
 }
 
-// ReasonChanged reports whether the queue was paused already and only why has
-// changed.
+// ReasonChanged reports whether the queue was paused before and only its reason changed.
 func (q QueueWord) ReasonChanged() bool {
 	return q.Changed && q.Before.Paused && q.After.Paused && q.Before.PauseReason != q.After.PauseReason
 }
 
-// kept reports whether an operator's word alone keeps the queue's waiters.
+// kept reports whether the override alone holds back the waiting executions.
 func (q QueueWord) kept() bool {
 	return q.After.Paused || (q.After.Limit != nil && q.Active >= *q.After.Limit)
 }
 
-// Said is what a word has changed.
+// Said is what a Word changed.
 type Said struct {
 	Queues []QueueWord // in order of id
 	Heads  []Head      // the heads of queues that may now admit
@@ -83,7 +82,7 @@ type Head struct {
 	Config      []byte
 }
 
-// Preview says what a word would change, without locks.
+// Preview returns what a Word would change, without locks.
 func Preview(ctx context.Context, queries *store.Queries, target Target, word Word) ([]QueueWord, error) {
 	rows, err := queries.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {
@@ -94,20 +93,19 @@ func Preview(ctx context.Context, queries *store.Queries, target Target, word Wo
 		words[i] = judge(target, store.ControlLockQueuesRow(row), word)
 	}
 	if len(words) == 0 && target.Group != "" {
-		return words, target.fits()
+		return words, target.Fits()
 	}
 	return words, nil
 }
 
-// makes reports whether the word is worth a queue that nobody has used yet: it
-// will hold for whoever comes.
+// makes reports whether the override must create a missing queue, so that it holds for future
+// executions.
 func (w Word) makes() bool { return w.Act == ActPause || w.Act == ActLimit }
 
-// Say puts an operator's word on the target's queues, in the caller's
-// transaction. It takes effect with the commit: a batch that holds a queue's
-// lock ends first, and every later one finds the word on the row. A word that
-// a queue holds already changes nothing; one that only takes back what was said
-// makes no queue.
+// Say applies a Word to the target's queues, in the caller's transaction. It takes effect with the
+// commit: a batch that holds a queue's lock finishes first, and every later batch reads the
+// override from the row. A repeated Word changes nothing. A Word that only removes an override
+// creates no queue.
 func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, error) {
 	rows, err := lockQueues(ctx, tx, target, word)
 	if err != nil {
@@ -135,8 +133,8 @@ func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, er
 	if err := storeWord(ctx, tx, target, word, said.Queues); err != nil {
 		return nil, fmt.Errorf("%s the queues of %s: %w", word.Act, target, err)
 	}
-	// A queue that is not kept by something wider does not belong among those
-	// that batches try when there is room again; resumed, it is nudged.
+	// A queue that an override holds back must not be among the blocked queues, which batches try
+	// when capacity returns. After a resume it is nudged.
 	if len(kept) > 0 {
 		if err := tx.ControlUnblockQueues(ctx, kept); err != nil {
 			return nil, fmt.Errorf("unblock the queues of %s: %w", target, err)
@@ -146,20 +144,20 @@ func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, er
 	return said, err
 }
 
-// lockQueues locks the target's queues in order of id. For a word on the whole
-// action that is every queue it has: the plain one holds the word for groups to
-// come and is made if it is missing, and the second look is for a group that
-// was made while the first waited for the plain queue.
+// lockQueues locks the target's queues in order of id. For a whole action these are all its queues.
+// The plain queue holds the override for future groups, so it is created if missing. The second
+// read finds a group that another transaction created while the first read waited for the plain
+// queue.
 func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]store.ControlLockQueuesRow, error) {
 	groups := target.groups()
 	rows, err := tx.ControlLockQueues(ctx, target.ActionID, groups)
 	found := slices.ContainsFunc(rows, func(row store.ControlLockQueuesRow) bool { return row.GroupKey == target.Group })
 	if err == nil && !found && word.makes() {
 		if target.Group != "" {
-			if err := target.fits(); err != nil {
+			if err := target.Fits(); err != nil {
 				return nil, err
 			}
-			// Under the plain queue's lock, so that the group begins with its word.
+			// Under the plain queue's lock, so that the new group starts with its override.
 			_, err = tx.ControlLockQueues(ctx, target.ActionID, []string{""})
 		}
 		if err == nil {
@@ -173,12 +171,12 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 		return nil, fmt.Errorf("lock the queues of %s: %w", target, err)
 	}
 	if len(rows) == 0 && target.Group != "" {
-		return nil, target.fits()
+		return nil, target.Fits()
 	}
 	return rows, nil
 }
 
-// judge says what a word changes of one queue.
+// judge computes what a Word changes in one queue.
 func judge(target Target, row store.ControlLockQueuesRow, word Word) QueueWord {
 	before := QueueState{
 		Paused: row.Paused, PausedBy: textOf(row.PausedBy), PausedAt: row.PausedAt, PauseReason: textOf(row.PauseReason),
@@ -193,7 +191,7 @@ func judge(target Target, row store.ControlLockQueuesRow, word Word) QueueWord {
 		case !row.Paused:
 			q.Changed = true
 			q.After.Paused, q.After.PausedBy, q.After.PauseReason = true, word.By, word.Reason
-		case word.Reason != "" && word.Reason != before.PauseReason: // why it is paused is known better now
+		case word.Reason != "" && word.Reason != before.PauseReason: // a better reason for the same pause
 			q.Changed, q.After.PauseReason = true, word.Reason
 		}
 	case ActResume:
@@ -216,7 +214,7 @@ func judge(target Target, row store.ControlLockQueuesRow, word Word) QueueWord {
 	return q
 }
 
-// adapted lowers a limit to what the queue has adapted itself to.
+// adapted lowers a limit to the queue's adaptive limit.
 func adapted(limit int, adaptive *float64) int {
 	if adaptive == nil {
 		return limit
@@ -224,7 +222,7 @@ func adapted(limit int, adaptive *float64) int {
 	return max(1, min(limit, int(math.Floor(*adaptive))))
 }
 
-// storeWord stores what judge has decided.
+// storeWord stores the changes that judge computed.
 func storeWord(ctx context.Context, tx *store.Tx, target Target, word Word, queues []QueueWord) error {
 	var ids []int64
 	var maxima []int32
@@ -257,8 +255,8 @@ func storeWord(ctx context.Context, tx *store.Tx, target Target, word Word, queu
 	return fmt.Errorf("unknown act %q", word.Act)
 }
 
-// Heads reads the executions at the heads of queues. A request for one of them
-// that comes again is harmless, and the batch that takes it fills its queue.
+// Heads reads the executions at the heads of queues. Requesting one of them again is harmless: the
+// batch that takes the request fills its queue.
 func Heads(ctx context.Context, queries *store.Queries, queues []int64) ([]Head, error) {
 	if len(queues) == 0 {
 		return nil, nil

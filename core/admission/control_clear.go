@@ -15,46 +15,46 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// clearPage bounds how many executions one transaction of a clearing cancels.
+// clearPage bounds the executions that one transaction of a clearing cancels.
 const clearPage = 500
 
-// Line is a queue of which a clearing takes those who wait.
+// Line is a queue whose waiting executions a clearing cancels.
 type Line struct {
 	ID      int64     `json:"id"`
 	Group   string    `json:"group,omitempty"`
 	Paused  bool      `json:"paused"`
 	Waiting int       `json:"waiting"`
-	Oldest  time.Time `json:"oldest,omitzero"` // zero where only some are taken
+	Oldest  time.Time `json:"oldest,omitzero"` // zero if only some are cancelled
 
-	ticket int64 // the last who waited when the plan was made
+	ticket int64 // the last waiting execution when the plan was made
 }
 
-// Clearing is a plan to cancel those who wait in the target's queues, and how
-// far it has come. Who comes later is not in it. It is for one goroutine.
+// Clearing is a plan to cancel the waiting executions in the target's queues, with its progress.
+// Executions that arrive later are not in it. It is not safe for concurrent use.
 type Clearing struct {
 	Target  Target
 	At      time.Time // when it was planned
-	Cutoff  time.Time // only who has waited since then or longer
+	Cutoff  time.Time // only executions that have waited since then or longer
 	Lines   []Line
 	Waiting int
 
-	next       int   // lines before it are done
-	lane       int16 // in line next: go on behind this place
+	next       int   // earlier lines are done
+	lane       int16 // continue behind this position of line next
 	queueOrder int64
 
 	only map[int64]bool // nil: all
 }
 
-// PlanClearing counts the executions that have waited in the target's queues for
-// olderThan or longer, in one snapshot. A missing queue counts as empty. If only is
-// not nil, other executions are left alone.
+// PlanClearing counts the executions that have waited in the target's queues for olderThan or
+// longer, in one snapshot. A missing queue counts as empty. If only is not nil, the plan excludes
+// all other executions.
 func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration, only []int64) (*Clearing, error) {
 	queues, err := tx.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
 	}
 	if len(queues) == 0 && target.Group != "" {
-		if err := target.fits(); err != nil {
+		if err := target.Fits(); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +80,7 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 	return c, c.restrict(ctx, tx.Queries, only)
 }
 
-// restrict leaves only some executions in the plan, and counts them.
+// restrict limits the plan to some executions, and counts them.
 func (c *Clearing) restrict(ctx context.Context, queries *store.Queries, only []int64) error {
 	c.only, c.Waiting = make(map[int64]bool, len(only)), 0
 	for _, id := range only {
@@ -109,19 +109,19 @@ func (c *Clearing) restrict(ctx context.Context, queries *store.Queries, only []
 	return nil
 }
 
-// line begins a line from its first place.
+// line starts at the first position of a queue.
 func (c *Clearing) line() { c.lane, c.queueOrder = math.MinInt16, math.MinInt64 }
 
-// ClearingPage is what one transaction of a clearing is about.
+// ClearingPage is the work of one transaction of a clearing.
 type ClearingPage struct {
 	rows []store.ControlPageRow
 }
 
-// Len is how many executions the page names.
+// Len is the number of executions of the page.
 func (p ClearingPage) Len() int { return len(p.rows) }
 
-// Next reads the next page, without locks; an empty one is the end. Who has
-// left a line since the plan is not in it.
+// Next reads the next page, without locks; an empty page is the end. The page excludes executions
+// that left their queue since the plan.
 func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPage, error) {
 	for c.next < len(c.Lines) {
 		arg, until := c.window()
@@ -140,7 +140,7 @@ func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPa
 	return ClearingPage{}, nil
 }
 
-// window asks for as many lines as make one page.
+// window selects as many queues as fill one page.
 func (c *Clearing) window() (arg store.ControlPageParams, until int) {
 	arg = store.ControlPageParams{Cutoff: c.Cutoff, Page: clearPage}
 	waiting := 0
@@ -157,7 +157,7 @@ func (c *Clearing) window() (arg store.ControlPageParams, until int) {
 	return arg, until
 }
 
-// pass moves behind the rows of a window that ended before line until.
+// pass moves the position behind the rows of a window that ended before queue until.
 func (c *Clearing) pass(rows []store.ControlPageRow, until int) {
 	if len(rows) < clearPage {
 		c.next = until
@@ -171,7 +171,7 @@ func (c *Clearing) pass(rows []store.ControlPageRow, until int) {
 	c.lane, c.queueOrder = last.Lane, last.QueueOrder
 }
 
-// EndedWaiter is an execution that was ended while it waited.
+// EndedWaiter is an execution that ended while it waited.
 type EndedWaiter struct {
 	ExecutionID int64
 	ActionID    int64
@@ -180,30 +180,29 @@ type EndedWaiter struct {
 	Result      json.RawMessage
 }
 
-// Cleared is what one transaction of a clearing has decided. Nothing of it is
-// stored before Write, and nothing remains of it unless that commits.
+// Cleared is what one transaction of a clearing decided. Write stores it; nothing remains unless
+// the transaction commits.
 type Cleared struct {
 	At    time.Time // of the transaction, by the database's clock
 	Ended []EndedWaiter
-	Gone  int // executions that meanwhile were promoted or ended by somebody else
+	Gone  int // executions that were promoted or ended meanwhile
 
 	ledger *Ledger
 	result json.RawMessage
 }
 
-// ClearingTerms are what cancelling a page needs to know.
+// ClearingTerms configure the cancellation of a page.
 type ClearingTerms struct {
-	// Result makes the result of the cancelled executions at a moment.
+	// Result encodes the result of the cancelled executions at a time.
 	Result func(at time.Time) json.RawMessage
-	// StaleAfter is the age of a heartbeat from which a worker is not live.
+	// StaleAfter is the heartbeat age from which a worker counts as absent.
 	StaleAfter time.Duration
-	// WithoutStats leaves queue_stats alone.
+	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
 }
 
-// CancelPage locks the queues of a page and decides who of it is cancelled:
-// who still waits there. Who was promoted before the lock was had keeps its
-// slot.
+// CancelPage locks the queues of a page and cancels the executions that still wait there. An
+// execution that was promoted before the lock keeps its slot.
 func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms ClearingTerms) (*Cleared, error) {
 	want := Want{
 		Queues: make(map[int64]int), Workers: []int64{}, MaxHeads: 1,
@@ -226,7 +225,7 @@ func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms Clea
 			continue
 		}
 		if fact.Status != attune.StatusRequested {
-			cleared.Gone++ // it had ended, and only its place was left
+			cleared.Gone++ // it had already ended; only its entry was left
 			continue
 		}
 		ledger.End(row.ExecutionID, attune.StatusCancelled)
@@ -250,8 +249,7 @@ func (c *Cleared) Write(p *store.Pipeline) {
 	c.ledger.Write(p)
 }
 
-// CompletedMessage is the message that says that an execution was ended while
-// it waited.
+// CompletedMessage announces that an execution ended while it waited.
 func CompletedMessage(e EndedWaiter, at time.Time, source string) (outbox.Message, error) {
 	envelope := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{
 		ExecutionID: e.ExecutionID, ActionID: e.ActionID, ActionRef: e.ActionRef,
@@ -267,12 +265,11 @@ func CompletedMessage(e EndedWaiter, at time.Time, source string) (outbox.Messag
 	}, nil
 }
 
-// maxConfigInNudge bounds the parameters that the message repeats.
+// maxConfigInNudge bounds the parameters copied into the message.
 const maxConfigInNudge = 16 << 10
 
-// NudgeMessage is the request for the execution at the head of a queue once
-// more. The execution has its place; the batch that takes the message gives
-// free slots to the queue's heads.
+// NudgeMessage requests the execution at the head of a queue again. The execution keeps its
+// position; the batch that takes the message gives free slots to the queue's heads.
 func NudgeMessage(head Head, at time.Time, source string) (outbox.Message, error) {
 	envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{
 		ExecutionID: head.ExecutionID, ActionID: head.ActionID, ActionRef: head.ActionRef,

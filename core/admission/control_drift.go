@@ -9,14 +9,14 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Bounds of one transaction of a repair.
+// Limits of one transaction of a repair.
 const (
 	maxCorrected = 500 // queues, workers, shared limits or notes
 	maxReleased  = 100 // ended executions
 	maxEnded     = 10_000
 )
 
-// Drift is one thing that is not what the facts say.
+// Drift is a counter or row that contradicts the facts.
 type Drift struct {
 	Kind    string `json:"kind"`              // queue, worker, scope, deleted, ended or statistics
 	ID      int64  `json:"id"`                // of the queue, worker, scope, execution or action
@@ -24,10 +24,10 @@ type Drift struct {
 	Counter string `json:"counter,omitempty"` // which of its numbers
 	Stored  int64  `json:"stored"`
 	Counted int64  `json:"counted"`
-	Note    string `json:"note,omitempty"` // in words, where numbers do not say it
+	Note    string `json:"note,omitempty"` // an explanation, where numbers say too little
 }
 
-// String says for people what is wrong.
+// String describes the drift for users.
 func (d Drift) String() string {
 	if d.Note != "" {
 		return fmt.Sprintf("%s %d (%s): %s", d.Kind, d.ID, d.Name, d.Note)
@@ -40,24 +40,23 @@ const (
 	DriftQueue      = "queue"      // a counter of a queue
 	DriftWorker     = "worker"     // the load of a worker
 	DriftScope      = "scope"      // the counter of a shared limit
-	DriftDeleted    = "deleted"    // what a deleted execution held was not given back
-	DriftEnded      = "ended"      // an execution that has ended still holds or waits
+	DriftDeleted    = "deleted"    // a deleted execution's slot was not released
+	DriftEnded      = "ended"      // an ended execution still holds a slot or waits
 	DriftStatistics = "statistics" // queue_stats of an action
 )
 
-// RepairTerms are what looking for drift and releasing need to know.
+// RepairTerms configure FindDrift and Release.
 type RepairTerms struct {
 	ActionID int64 // only this action's queues; 0: everything
-	// Grace is how long an ended execution may hold its slot: its report may be
-	// on its way.
+	// Grace is how long an ended execution may hold its slot, because its report may be on its way.
 	Grace time.Duration
-	// StaleAfter is the age of a heartbeat from which a worker is not live.
+	// StaleAfter is the heartbeat age from which a worker counts as absent.
 	StaleAfter time.Duration
-	// WithoutStats leaves queue_stats alone.
+	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
 }
 
-// Findings are what FindDrift found, and what correcting it has to lock.
+// Findings are what FindDrift found, and the locks that the correction needs.
 type Findings struct {
 	Drifts []Drift
 
@@ -65,16 +64,15 @@ type Findings struct {
 	ended []store.RepairEndedRow
 }
 
-// correction names rows to lock, count again and put right.
+// correction names rows to lock, count again and correct.
 type correction struct {
 	queues, workers, scopes, notes, actions []int64
 }
 
-// Empty reports whether nothing is wrong.
+// Empty reports whether there is no drift.
 func (f *Findings) Empty() bool { return len(f.Drifts) == 0 }
 
-// FindDrift compares the counters with the facts, in the snapshot of the
-// caller's transaction.
+// FindDrift compares the counters with the facts, in the snapshot of the caller's transaction.
 func FindDrift(ctx context.Context, tx *store.Tx, terms RepairTerms) (*Findings, error) {
 	f := &Findings{}
 	queues, err := tx.RepairQueues(ctx, nil, terms.ActionID)
@@ -157,7 +155,7 @@ func statsDrifts(row store.RepairStatsRow) []Drift {
 	return drifts
 }
 
-// findWide looks at what belongs to no single action.
+// findWide checks what belongs to no single action.
 func (f *Findings) findWide(ctx context.Context, tx *store.Tx) error {
 	loads, err := tx.RepairLoads(ctx, nil)
 	if err != nil {

@@ -9,18 +9,17 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Corrected is what one transaction of a repair has put right.
+// Corrected is what one transaction of a repair corrected.
 type Corrected struct {
 	Drifts []Drift
-	Queues []int64 // queues that may admit somebody now
+	Queues []int64 // queues that may admit an execution now
 
-	scopes  []int64 // shared limits that have more room now
-	workers bool    // some worker has
+	scopes  []int64 // shared limits that have more free slots now
+	workers bool    // a worker has more capacity now
 }
 
-// Heads reads the executions that are to be asked for again: at the heads of the
-// queues that may admit somebody, and of the first queue of all that waited for
-// each thing that has room now.
+// Heads reads the executions to request again: the heads of the queues that may admit an execution,
+// and the head of the first queue that waited for each shared limit or worker with new capacity.
 func (c *Corrected) Heads(ctx context.Context, queries *store.Queries) ([]Head, error) {
 	queues := slices.Clone(c.Queues)
 	if len(c.scopes) > 0 || c.workers {
@@ -34,8 +33,8 @@ func (c *Corrected) Heads(ctx context.Context, queries *store.Queries) ([]Head, 
 	return Heads(ctx, queries, slices.Compact(queues))
 }
 
-// Correct locks the next of what was found, counts again under the locks and
-// puts the counters right. more is false when nothing was left.
+// Correct locks the next page of the findings, counts again under the locks and corrects the
+// counters. more is false when nothing was left.
 func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int, terms RepairTerms) (done *Corrected, more bool, err error) {
 	part, more := f.fix.page(page)
 	if !more {
@@ -58,8 +57,8 @@ func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int, terms Re
 	return done, true, part.correctStats(ctx, tx, done)
 }
 
-// page is the nth part of a correction. Notes and what they name are too
-// entangled to be cut: they all go with the first part.
+// page is the nth part of a correction. Notes and the rows they name cannot be split, so all of
+// them go with the first part.
 func (c *correction) page(n int) (part correction, more bool) {
 	cut := func(ids []int64) []int64 {
 		slices.Sort(ids)
@@ -80,8 +79,8 @@ func (c *correction) page(n int) (part correction, more bool) {
 	return part, len(part.queues)+len(part.workers)+len(part.scopes)+len(part.actions)+len(part.notes) > 0
 }
 
-// lock takes the locks of a batch in its order. The notes are taken last: what
-// they say is in the counts from here on.
+// lock takes the locks of a batch in its order. It deletes the notes last: from then on the counts
+// include them.
 func (c *correction) lock(ctx context.Context, tx *store.Tx) error {
 	if _, err := tx.RepairLockScopes(ctx, c.scopes); err != nil {
 		return fmt.Errorf("lock shared limits: %w", err)
@@ -160,9 +159,8 @@ func (c *correction) correctLoads(ctx context.Context, tx *store.Tx, done *Corre
 	return tx.RepairSetLoads(ctx, ids, assigned)
 }
 
-// correctStats makes the statistics the sum of the queues. Whoever changes a
-// queue changes them in the same transaction, so the sum of what is committed
-// while they are locked is theirs.
+// correctStats sets the statistics to the sum of the queues. Every transaction that changes a queue
+// also changes its statistics, so under their lock the committed sum is exact.
 func (c *correction) correctStats(ctx context.Context, tx *store.Tx, done *Corrected) error {
 	if len(c.actions) == 0 {
 		return nil
@@ -183,9 +181,8 @@ func (c *correction) correctStats(ctx context.Context, tx *store.Tx, done *Corre
 	return tx.RepairSetStats(ctx, ids, queued, active)
 }
 
-// Release gives back, through a ledger, what the next of the ended executions
-// hold, and takes them out of their lines. The caller sends the pipeline. more
-// is false when none was left.
+// Release releases, through a ledger, what the next page of ended executions hold, and removes them
+// from their queues. The caller sends the pipeline. more is false when none was left.
 func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int, terms RepairTerms) (p *store.Pipeline, done *Corrected, more bool, err error) {
 	begin := min(page*maxReleased, len(f.ended))
 	rows := f.ended[begin:min(begin+maxReleased, len(f.ended))]
@@ -220,7 +217,7 @@ func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int, terms Re
 	return p, done, true, nil
 }
 
-// releaseWant names the locks that releasing these executions needs.
+// releaseWant names the locks that the release of these executions needs.
 func releaseWant(rows []store.RepairEndedRow, terms RepairTerms) Want {
 	want := Want{
 		Queues: make(map[int64]int), Scopes: make(map[int64]ScopeWant), Workers: []int64{}, MaxHeads: 1,

@@ -15,21 +15,20 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Kinds of errors of an operator's acts, to be told apart by errors.Is. The
-// first three come as a TargetError.
+// Kinds of errors of an operator's actions, for errors.Is. The first three come as a TargetError.
 var (
-	// ErrNoAction says that no action has the reference.
+	// ErrNoAction reports that no action has the reference.
 	ErrNoAction = errors.New("there is no such action")
-	// ErrNoQueue says that there is no queue to act on.
+	// ErrNoQueue reports that the target has no queue.
 	ErrNoQueue = errors.New("there is no such queue")
-	// ErrGroup says that a text is not the group key of a queue.
+	// ErrGroup reports that a text is not the group key of a queue.
 	ErrGroup = errors.New("not a group of parameter values")
-	// ErrConflict says that rows changed between planning and locking: the same again
-	// will find them.
+	// ErrConflict reports that rows changed between planning and locking: a retry finds the new
+	// ones.
 	ErrConflict = errors.New("rows changed meanwhile")
 )
 
-// TargetError says in one sentence why there is nothing to act on.
+// TargetError says in one sentence why the target does not exist.
 type TargetError struct {
 	Kind error // ErrNoAction, ErrNoQueue or ErrGroup
 	Text string
@@ -45,19 +44,19 @@ func targetErrorf(kind error, format string, args ...any) error {
 	return &TargetError{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// Target is what an operator's act is about: all queues of an action, or the
-// queue of one group of parameter values.
+// Target is what an operator changes: all queues of an action, or the queue of one group of
+// parameter values.
 type Target struct {
 	ActionID  int64
 	ActionRef string
 	Group     string // the group's key; empty: all queues of the action
 
-	unlimited  bool // the action's newest concurrency policy: none
+	unlimited  bool // the action's newest concurrency policy sets none
 	threshold  int
-	parameters []string // the paths by which its executions wait in lines of their own
+	parameters []string // the parameters by which its policies group executions
 }
 
-// String names the target for people.
+// String names the target for users.
 func (t Target) String() string {
 	if t.Group == "" {
 		return t.ActionRef
@@ -65,8 +64,8 @@ func (t Target) String() string {
 	return t.ActionRef + " " + t.Group
 }
 
-// FindTarget looks up the action and brings the group, a JSON object of paths
-// and values, into the form of a group key.
+// FindTarget looks up the action and turns the group, a JSON object of paths and values, into a
+// group key.
 func FindTarget(ctx context.Context, queries *store.Queries, ref, group string) (Target, error) {
 	row, err := queries.ControlAction(ctx, ref)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -91,8 +90,8 @@ func FindTarget(ctx context.Context, queries *store.Queries, ref, group string) 
 	return target, nil
 }
 
-// groupKey writes a JSON object of paths and values as policy.GroupKey does:
-// compact, its keys sorted bytewise, every number in its one form.
+// groupKey encodes a JSON object of paths and values as policy.GroupKey does: compact, keys sorted
+// bytewise, canonical numbers.
 func groupKey(text string) (string, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -103,8 +102,8 @@ func groupKey(text string) (string, error) {
 	}
 	parts := make([]string, 0, len(values))
 	for _, path := range slices.Sorted(maps.Keys(values)) {
-		// One value at a time, under a name that is no path: the object's keys are
-		// paths, and not to be followed.
+		// One value at a time, under the name v: the object's keys are paths, which GroupKey would
+		// follow.
 		value, _ := policy.GroupKey([]string{"v"}, map[string]any{"v": values[path]})
 		name, _ := policy.GroupKey([]string{"v"}, map[string]any{"v": path})
 		parts = append(parts, inner(name)+":"+inner(value))
@@ -112,13 +111,13 @@ func groupKey(text string) (string, error) {
 	return "{" + strings.Join(parts, ",") + "}", nil
 }
 
-// inner is the value of a group key of one path that is called v.
+// inner is the value of a group key whose only path is v.
 func inner(key string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(key, `{"v":`), "}")
 }
 
-// fits reports whether the policy in force could make this group.
-func (t Target) fits() error {
+// Fits reports whether the policy in force could make this group; a *TargetError says why not.
+func (t Target) Fits() error {
 	var values map[string]any
 	if err := json.Unmarshal([]byte(t.Group), &values); err != nil {
 		return targetErrorf(ErrGroup, "%s is not a group of parameter values: %v", t.Group, err)
@@ -130,12 +129,12 @@ func (t Target) fits() error {
 	case len(wanted) == 0:
 		return targetErrorf(ErrNoQueue, "there is no queue %s: no policy groups the executions of %s", t, t.ActionRef)
 	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
-		return targetErrorf(ErrGroup, "%s is not a group of %s: its policies group by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
+		return targetErrorf(ErrGroup, "%s is not a group of %s: its policy groups by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
 	}
 	return nil
 }
 
-// groups is what reading and locking ask for: NULL for all.
+// groups is the parameter of reading and locking: NULL for all.
 func (t Target) groups() []string {
 	if t.Group == "" {
 		return nil
@@ -143,8 +142,7 @@ func (t Target) groups() []string {
 	return []string{t.Group}
 }
 
-// ensure makes the target's queue if it is missing. A queue that nobody uses is
-// harmless.
+// ensure creates the target's queue if it is missing. An unused queue is harmless.
 func (t Target) ensure(ctx context.Context, queries *store.Queries) error {
 	maximum, unlimited := t.policyLimit()
 	err := queries.ControlEnsureQueue(ctx, store.ControlEnsureQueueParams{
@@ -156,7 +154,7 @@ func (t Target) ensure(ctx context.Context, queries *store.Queries) error {
 	return nil
 }
 
-// PolicyLimit is the limit that the action's policy sets; false where it sets none.
+// PolicyLimit is the limit of the action's policy; false if it has none.
 func (t Target) PolicyLimit() (limit int, limited bool) {
 	limit, unlimited := t.policyLimit()
 	return limit, !unlimited

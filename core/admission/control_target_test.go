@@ -32,9 +32,9 @@ func TestGroupKeyIsThatOfThePolicy(t *testing.T) {
 		got, err := groupKey(tc.text)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		require.NoError(t, Target{Group: got, parameters: tc.paths}.fits())
-		require.ErrorIs(t, Target{Group: got, parameters: append(tc.paths, "other")}.fits(), ErrGroup)
-		require.ErrorIs(t, Target{Group: got}.fits(), ErrNoQueue)
+		require.NoError(t, Target{Group: got, parameters: tc.paths}.Fits())
+		require.ErrorIs(t, Target{Group: got, parameters: append(tc.paths, "other")}.Fits(), ErrGroup)
+		require.ErrorIs(t, Target{Group: got}.Fits(), ErrNoQueue)
 	}
 	for _, text := range []string{"", "null", "[]", "5", `"a"`, `{"a":1`, `{"a":1} x`, `{"a":1}{}`, `{"a":1}}`, `{"a":1}]`} {
 		_, err := groupKey(text)

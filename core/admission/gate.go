@@ -4,22 +4,21 @@ import (
 	"time"
 )
 
-// Answer is what a Gate says about an execution for which its queue has a
-// free slot.
+// Answer is the decision of a Gate about an execution for which its queue has a free slot.
 type Answer struct {
 	kind   answerKind
 	worker int64
-	most   int // executions that the worker may have
+	most   int // the worker's limit of executions
 	reason string
-	need   string // the kind of worker that is waited for
+	need   string // the kind of worker that it waits for
 
-	// Of a shared limit that keeps the execution.
+	// Of a shared limit that blocks the execution.
 	scope  int64
 	until  time.Time
 	refuse bool     // its policy's method is cancel
-	passed []*scope // which had room for it
+	passed []*scope // the limits before it, which had a free slot
 
-	slots []int64 // what was taken of shared limits
+	slots []int64 // slots taken of shared limits
 }
 
 type answerKind int
@@ -30,7 +29,7 @@ const (
 	answerEnd
 )
 
-// kept is the obstacle that a waiting answer is for an execution.
+// kept is the obstacle of an answer that makes the execution wait.
 func (a Answer) kept(w Waiter) *obstacle {
 	return &obstacle{
 		execution: w.ExecutionID, ticket: w.ticket, scope: a.scope, need: a.need, reason: a.reason, until: a.until,
@@ -42,22 +41,22 @@ func Grant(worker int64, most int) Answer {
 	return Answer{kind: answerGrant, worker: worker, most: most}
 }
 
-// Wait keeps the execution in line: no worker has room. reason is for people.
+// Wait keeps the execution in its queue: no worker has capacity. reason is for users.
 func Wait(reason string) Answer { return Answer{kind: answerWait, reason: reason} }
 
-// WaitFor is Wait for a worker of a kind. Of every kind that is waited for those
-// who have waited longest are tried whenever something is given back.
+// WaitFor is Wait for a kind of worker. Of each kind, every batch that releases something tries the
+// executions that have waited longest.
 func WaitFor(kind, reason string) Answer { return Answer{kind: answerWait, need: kind, reason: reason} }
 
-// End says that the gate has decided that the execution will never run and
-// has recorded its terminal status; it takes no slot and leaves the line.
+// End reports that the execution will never run, and that the gate recorded its terminal status. It
+// takes no slot and leaves the queue.
 func End() Answer { return Answer{kind: answerEnd} }
 
-// Gate is asked for every execution that its queue would admit.
+// Gate decides about every execution that its queue would admit.
 type Gate struct {
-	// Scopes lists the shared limits that the execution needs, in the order in
-	// which they are asked. It is false while they are not known: the batch must
-	// be planned again. A nil Scopes means that there are none.
+	// Scopes lists the shared limits that the execution needs, in the order in which they are
+	// checked. It is false while they are unknown: the batch must be planned again. A nil Scopes
+	// means none.
 	Scopes func(Waiter) ([]int64, bool)
 	// Place finds a worker for an execution that every limit admits.
 	Place func(Waiter) Answer
@@ -80,7 +79,7 @@ type Result int
 // The outcomes of Admit.
 const (
 	Admitted Result = iota // it took its slots
-	Queued                 // it waits in line
+	Queued                 // it waits in the queue
 	Refused                // no free slot, and its policy does not let it wait
 	Full                   // the queue is at its maximum length
 	Ended                  // the gate ended it

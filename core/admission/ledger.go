@@ -7,15 +7,15 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Fact is what an execution row said when it was read under the queue locks.
+// Fact is the state of an execution's row, read under the queue locks.
 type Fact struct {
 	ID      int64
 	Status  attune.Status
 	Updated time.Time
 	Attempt int32
-	Worker  *int64  // the worker it was handed to, if any
+	Worker  *int64  // the worker that received its dispatch, if any
 	Holds   *int64  // the queue whose slot it holds, if any
-	HeldAt  *int64  // the worker whose room it takes, if it holds a slot and the worker's row is there
+	HeldAt  *int64  // the worker whose capacity it takes, if it holds a slot and the worker's row exists
 	Scopes  []int64 // the shared limits of which it holds a slot
 	Waits   *int64  // the queue it waits in, if any
 	Since   time.Time
@@ -25,7 +25,7 @@ type Fact struct {
 	lane int // of the queue it waits in
 }
 
-// Waiter is an execution that asks for a slot, with what placing it needs.
+// Waiter is an execution that needs a slot, with the inputs of its placement.
 type Waiter struct {
 	ExecutionID int64
 	Status      attune.Status
@@ -36,68 +36,67 @@ type Waiter struct {
 	Created     time.Time
 	Attempt     int32
 
-	// Where it may run, as its row says in place of its action: raw JSON, nil
-	// where the row says nothing. Avoid are workers on which it has failed.
+	// The placement of its row, which replaces its action's: raw JSON, nil if the row has none.
+	// Avoid are workers on which it has failed.
 	Selector, Tolerations, Affinity []byte
 	Avoid                           []int64
 
-	order  int64 // position in its lane; 0 for a newcomer
-	ticket int64 // order of waiting across queues; 0 for a newcomer
+	order  int64 // position in its lane; 0 for a new request
+	ticket int64 // order of waiting across queues; 0 for a new request
 }
 
-// Ledger is the working copy of the locked queues. Its methods are arithmetic
-// on memory; nothing is stored before Write. It is not safe for concurrent
-// use, and worthless once its transaction has ended.
+// Ledger is the working copy of the locked queues. Its methods are arithmetic in memory; only Write
+// stores anything. It is not safe for concurrent use, and is invalid after its transaction.
 type Ledger struct {
-	// Now is the start of the transaction by the database's clock, which is
-	// also what the rows it changes will say in updated.
+	// Now is the start of the transaction by the database's clock. Rows that it changes have this
+	// time in updated.
 	Now time.Time
-	// Clock is the moment at which the locks were held, by the same clock. Rates
-	// are judged by it: it never goes back from one holder of a lock to the next.
+	// Clock is the time at which the locks were held, by the same clock. Rates use it, because it
+	// never goes back from one holder of a lock to the next.
 	Clock time.Time
 	// Epoch is the version of the rules that were in force at Clock.
 	Epoch int64
 
-	withoutStats bool      // queue_stats is not kept
+	withoutStats bool      // do not maintain queue_stats
 	optimistic   bool      // the queues are not locked, and all were open
-	due          time.Time // when the first queue that waits for a moment was to be tried
+	due          time.Time // when the first queue that waits for a point in time was due
 	moreDue      bool      // more such queues are due than this batch tries
 
 	queues  map[int64]*queue
-	gone    map[int64]bool // queues that were wanted and no longer exist
-	held    map[int64]bool // queues that could be spared and that another batch holds
-	passed  bool           // a queue that waits for shared room was held by another batch
-	blocked bool           // some queue waits for something wider than its own limit
+	gone    map[int64]bool // wanted queues that no longer exist
+	held    map[int64]bool // spare queues that another batch holds
+	passed  bool           // another batch held a queue that waits for shared capacity
+	blocked bool           // a queue waits for a shared limit or a worker
 	scopes  map[int64]*scope
-	pruned  map[int64]bool // shared limits that were wanted and no longer exist
+	pruned  map[int64]bool // wanted shared limits that no longer exist
 	facts   map[int64]Fact
 	rows    []store.ReadBatchExecutionsRow
 	lost    map[int64]lostHolder
 
 	staleAfter time.Duration
 	assigned   map[int64]int      // executions at workers when the batch began
-	judged     map[int64]standing // the workers that were asked for
+	judged     map[int64]standing // the wanted workers
 	changes    map[int64]*change  // what the batch takes and returns at workers
 
-	unplanned bool // something needs locks that were not wanted
-	promoted  bool // waiting heads were given what is free
+	unplanned bool // the batch needs a lock that was not wanted
+	promoted  bool // Promote has run
 
 	granted   []Granted
 	released  []release
 	withdrawn []int64 // executions whose entries are deleted
 	enqueued  []enqueue
 	late      []int64 // enqueued executions whose request was lost
-	returned  []int64 // notes of lost holders that were given back
+	returned  []int64 // notes of deleted executions that were processed
 
 	recheck *store.Result[bool] // after the commit: a queue begins to wait for workers
 }
 
-// Optimistic reports whether the batch has no locks. What it decides is then to be refused by
-// guards of what it writes if another batch decided first.
+// Optimistic reports whether the batch has no locks. The guards of its writes then refuse its
+// decisions if another batch decided first.
 func (l *Ledger) Optimistic() bool { return l.optimistic }
 
-// Open reports whether every queue is open as the ledger stands, and nothing is to be changed of it but
-// who holds its slots.
+// Open reports whether every queue is open in the ledger, and whether the batch changes nothing of
+// the queues but the holders of their slots.
 func (l *Ledger) Open() bool {
 	if len(l.enqueued)+len(l.withdrawn)+len(l.returned) > 0 {
 		return false
@@ -110,17 +109,17 @@ func (l *Ledger) Open() bool {
 	return true
 }
 
-// standing is how a worker stood when the batch began.
+// standing is the state of a worker when the batch began.
 type standing struct {
-	live bool // it may be given work
-	gone bool // it has been silent for too long, or was deleted
+	live bool // it may receive work
+	gone bool // silent for too long, or deleted
 }
 
 // change is what a batch does to the load of one worker.
 type change struct {
 	by    int  // more executions than before; negative if it returns more than it takes
-	takes bool // it is given something
-	most  int  // executions that it may have; of one that is given something
+	takes bool // it receives an execution
+	most  int  // its limit of executions, if it receives one
 }
 
 type release struct {
@@ -131,7 +130,7 @@ type release struct {
 type enqueue struct {
 	queue, execution, order int64
 	lane                    int
-	position                int // how many then wait in the queue, this one included
+	position                int // number of waiting executions in the queue, including this one
 }
 
 // lostHolder is what a deleted execution held.
@@ -141,16 +140,16 @@ type lostHolder struct {
 	scopes []int64
 }
 
-// Fact returns what the row of an execution said under the locks.
+// Fact returns the state of an execution's row under the locks.
 func (l *Ledger) Fact(id int64) (Fact, bool) {
 	fact, ok := l.facts[id]
 	return fact, ok
 }
 
-// Rows are the rows of the wanted executions under the locks, as Fact has them.
+// Rows are the rows of the wanted executions under the locks.
 func (l *Ledger) Rows() []store.ReadBatchExecutionsRow { return l.rows }
 
-// Blocked reports whether any queue waits for something wider than its own limit.
+// Blocked reports whether any queue waits for a shared limit or a worker.
 func (l *Ledger) Blocked() bool {
 	for _, q := range l.queues {
 		if q.blocked != nil {
@@ -163,7 +162,7 @@ func (l *Ledger) Blocked() bool {
 // Locked reports whether the ledger holds the lock of a queue.
 func (l *Ledger) Locked(queue int64) bool { return l.queues[queue] != nil }
 
-// Assigned is the number of executions at a worker as the ledger stands.
+// Assigned is the number of executions at a worker in the ledger.
 func (l *Ledger) Assigned(worker int64) int {
 	assigned := l.assigned[worker]
 	if c := l.changes[worker]; c != nil {
@@ -172,28 +171,28 @@ func (l *Ledger) Assigned(worker int64) int {
 	return max(assigned, 0)
 }
 
-// Judged reports whether a worker was asked for, so that Live and Gone say how it stands.
+// Judged reports whether a worker was wanted, so that Live and Gone know its state.
 func (l *Ledger) Judged(worker int64) bool {
 	_, ok := l.judged[worker]
 	return ok
 }
 
-// Live reports whether a worker may be given work: it is there and not cordoned,
-// draining, suspected or silent. It is false for a worker that was not asked for.
+// Live reports whether a worker may receive work: it is present and not cordoned, draining, suspect
+// or silent. It is false for a worker that was not wanted.
 func (l *Ledger) Live(worker int64) bool { return l.judged[worker].live }
 
-// Gone reports whether a worker that was asked for has been silent for too long, or
-// was deleted. It is false for a worker that was not asked for.
+// Gone reports whether a wanted worker was silent for too long, or was deleted. It is false for a
+// worker that was not wanted.
 func (l *Ledger) Gone(worker int64) bool { return l.judged[worker].gone }
 
-// Queue is what a caller may know of a locked queue.
+// Queue is the public view of a locked queue.
 type Queue struct {
 	ID, ActionID int64
-	Queued       int           // who waits in it
+	Queued       int           // waiting executions
 	Max          int           // the limit in force; Unlimited for none
-	Paused       bool          // an operator's word
-	Resumed      time.Time     // when a pause ended last; zero if there was none
-	Timeout      time.Duration // how long one may wait in it; 0: as configured
+	Paused       bool          // by an operator
+	Resumed      time.Time     // end of the last pause; zero without one
+	Timeout      time.Duration // how long executions may wait in it; 0: as configured
 }
 
 // Queues lists the locked queues in no particular order.
@@ -206,7 +205,7 @@ func (l *Ledger) Queues() []Queue {
 	return out
 }
 
-// Queue returns a locked queue as the ledger stands.
+// Queue returns a locked queue as it is in the ledger.
 func (l *Ledger) Queue(id int64) (Queue, bool) {
 	q := l.queues[id]
 	if q == nil {
@@ -218,7 +217,7 @@ func (l *Ledger) Queue(id int64) (Queue, bool) {
 	}, true
 }
 
-// EachWaiter calls a function for every waiter that was read.
+// EachWaiter calls a function for every waiting execution that was read.
 func (l *Ledger) EachWaiter(call func(Waiter)) {
 	for _, q := range l.queues {
 		for _, line := range q.heads {
@@ -229,7 +228,7 @@ func (l *Ledger) EachWaiter(call func(Waiter)) {
 	}
 }
 
-// ReleasedIDs are the executions that gave back a slot in this batch.
+// ReleasedIDs are the executions that released a slot in this batch.
 func (l *Ledger) ReleasedIDs() []int64 {
 	ids := make([]int64, len(l.released))
 	for i, one := range l.released {
@@ -238,7 +237,7 @@ func (l *Ledger) ReleasedIDs() []int64 {
 	return ids
 }
 
-// Released is the number of slots given back in this batch.
+// Released is the number of slots released in this batch.
 func (l *Ledger) Released() int { return len(l.released) }
 
 // Enqueued is the number of executions that began to wait in this batch.
@@ -247,7 +246,7 @@ func (l *Ledger) Enqueued() int { return len(l.enqueued) }
 // Entry is an execution that began to wait.
 type Entry struct {
 	Execution, Queue, Action int64
-	Position                 int // how many then wait in the queue, this one included
+	Position                 int // number of waiting executions in the queue, including this one
 }
 
 // Entries lists the executions that began to wait.
@@ -259,15 +258,13 @@ func (l *Ledger) Entries() []Entry {
 	return list
 }
 
-// Granted lists the executions that took a slot in this batch, in the order
-// in which they took it.
+// Granted lists the executions that took a slot in this batch, in that order.
 func (l *Ledger) Granted() []Granted { return l.granted }
 
-// Release gives back the slots of a terminal execution. It reports whether
-// there were any to give back; a second release of the same holder finds none
-// (invariant S7). A holder of which not every queue and shared limit is locked is
-// left, and makes the ledger Unplanned; a queue that was deleted has no counters to
-// keep, but its holder's worker has.
+// Release releases the slots of a terminal execution. It reports whether it had any; a second
+// release of the same holder finds none (invariant S7). If a queue or shared limit of the holder is
+// not locked, Release changes nothing and makes the ledger Unplanned. A deleted queue has no
+// counters, but its holder's worker has.
 func (l *Ledger) Release(id int64) bool {
 	fact, ok := l.facts[id]
 	if !ok || fact.Holds == nil || !fact.Status.Terminal() {
@@ -286,9 +283,8 @@ func (l *Ledger) Release(id int64) bool {
 	return true
 }
 
-// GiveBack gives back what a deleted execution held, named by the note that
-// its deletion left. It reports whether there was such a note; another replica
-// may have been first.
+// GiveBack releases what a deleted execution held, by the note that its deletion left. It reports
+// whether the note exists; another replica may have processed it.
 func (l *Ledger) GiveBack(note int64) bool {
 	held, ok := l.lost[note]
 	if !ok || !l.giveBack(held.queue, held.worker, held.scopes) {
@@ -299,7 +295,7 @@ func (l *Ledger) GiveBack(note int64) bool {
 	return true
 }
 
-// giveBack counts down what one holder holds, all or none. Queue 0 is none.
+// giveBack subtracts what one holder holds, all or none. Queue 0 means none.
 func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
 	q := l.queues[queueID]
 	if q == nil && queueID == 0 {
@@ -327,13 +323,13 @@ func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
 	return true
 }
 
-// occupy gives a worker one execution, of most that it may have.
+// occupy adds one execution to a worker, which may have most executions.
 func (l *Ledger) occupy(worker int64, most int) {
 	c := l.changeAt(worker)
 	c.by, c.takes, c.most = c.by+1, true, most
 }
 
-// leave takes one execution from a worker.
+// leave removes one execution from a worker.
 func (l *Ledger) leave(worker int64) { l.changeAt(worker).by-- }
 
 func (l *Ledger) changeAt(worker int64) *change {
@@ -348,37 +344,34 @@ func (l *Ledger) changeAt(worker int64) *change {
 	return c
 }
 
-// Recheck reports, after the commit, whether a queue begins to wait for workers, to which
-// room that another batch returned meanwhile was not offered, or whether this batch
-// could not offer what it returned to a queue because another one held it. The caller
-// is to run one more batch.
+// Recheck reports, after the commit, whether one more batch must run. Either a queue began to wait
+// for workers while another batch returned capacity that it did not offer to this queue; or this
+// batch returned capacity that it could not offer to a queue, because another batch held it.
 func (l *Ledger) Recheck() bool {
 	returned := len(l.released)+len(l.returned) > 0
 	return (l.passed && returned) || (l.recheck != nil && l.recheck.Rows()[0])
 }
 
-// Held reports whether another batch holds a queue that this one could spare.
+// Held reports whether another batch holds a spare queue.
 func (l *Ledger) Held(queue int64) bool { return l.held[queue] }
 
-// Unplanned reports whether something in this batch needs a lock that was not
-// wanted, because its row changed between planning and locking. The batch must
-// be planned again.
+// Unplanned reports whether the batch needs a lock that was not wanted, because a row changed
+// between planning and locking. The batch must be planned again.
 func (l *Ledger) Unplanned() bool { return l.unplanned }
 
-// Create tells of an execution that this batch makes, so that it is known like one
-// that was read.
+// Create adds the fact of an execution that this batch creates.
 func (l *Ledger) Create(id int64, status attune.Status) {
 	l.facts[id] = Fact{ID: id, Status: status, Updated: l.Now, Since: l.Now}
 }
 
-// End keeps the facts true about an execution that the caller has decided to
-// end in this batch, so that nothing else decides on it.
+// End records the status of an execution that the caller ends in this batch, so that no later step
+// decides about it.
 func (l *Ledger) End(id int64, status attune.Status) {
 	l.note(id, func(fact *Fact) { fact.Status = status })
 }
 
-// Withdraw takes an execution that will not run out of its line. It reports
-// whether it stood in one.
+// Withdraw removes an execution that will not run from its queue. It reports whether it waited in
+// one.
 func (l *Ledger) Withdraw(id int64) bool {
 	fact, ok := l.facts[id]
 	if !ok || fact.Waits == nil {
@@ -395,12 +388,12 @@ func (l *Ledger) Withdraw(id int64) bool {
 	return true
 }
 
-// triedAtLeast is how many queues attune_blocked finds at least, if there are so
-// many, of those that one kind of worker or one limit with room keeps.
+// triedAtLeast is how many queues attune_blocked finds at least, if they exist, for each kind of
+// worker and each limit with a free slot.
 const triedAtLeast = 8
 
-// served is how many queues that were only tried have got something. There may
-// be more of them when it is as many as are looked for.
+// served counts the queues that were only tried and got something. If it reaches the search limit,
+// more such queues may exist.
 func (l *Ledger) served() int {
 	n := 0
 	for _, q := range l.queues {
@@ -411,9 +404,9 @@ func (l *Ledger) served() int {
 	return n
 }
 
-// Wake is when the first queue that waits for a moment should be tried again,
-// measured from Clock, or at once when there may be more to serve than was
-// looked for. It is false when none waits for anything that will come by itself.
+// Wake is the delay, from Clock, until the first queue that waits for a point in time should be
+// tried again. It is 0 when more queues may be served than the search found. It is false when no
+// queue waits for a point in time.
 func (l *Ledger) Wake() (time.Duration, bool) {
 	if l.moreDue || l.served() >= triedAtLeast {
 		return 0, true

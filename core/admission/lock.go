@@ -10,19 +10,19 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// ErrQueueGone says that a resolved queue row, or that of a shared limit, no
-// longer exists. The batch is repeated after Forget.
+// ErrQueueGone reports that the row of a resolved queue or shared limit no longer exists. The
+// caller repeats the batch after Forget.
 var ErrQueueGone = errors.New("admission queue is gone")
 
-// ErrNotOpen says that an optimistic batch needs the locks of its queues: one of them is not
-// open, or more is to be changed of it than who holds its slots.
+// ErrNotOpen reports that an optimistic batch needs the locks of its queues: one of them is not
+// open, or the batch changes more of it than the holders of its slots.
 var ErrNotOpen = errors.New("an admission queue is not open")
 
-// BriefLockTimeout is how long a batch that locks no queue before it writes waits for one then:
-// other batches hold a queue for less, and what is held for longer is left.
+// BriefLockTimeout is how long the write of an optimistic batch waits for the lock of a queue.
+// Other batches hold a queue for less; a lock held for longer is left.
 const BriefLockTimeout = "300ms"
 
-// reading is what one round trip brought.
+// reading is the result of one round trip.
 type reading struct {
 	scopes  *store.Result[store.LockAdmissionScopesRow]
 	firm    *store.Result[store.LockAdmissionStatesRow] // nil if none is
@@ -36,10 +36,11 @@ type reading struct {
 	moment  *store.Result[store.ReadAdmissionMomentRow]
 }
 
-// Lock locks the wanted shared limits and queues and returns their ledger. The load of
-// workers is read and not locked: Write takes their room. It is one round trip, and another if Want.Quiet was wrong.
-// An optimistic batch locks nothing. Any other batch also locks queues whose heads wait for a worker, for a moment
-// that has come, or for a shared limit with room, so that these are served first.
+// Lock locks the wanted shared limits and queues and returns their ledger. It reads the load of
+// workers without locks: Write takes their capacity. It takes one round trip, and a second one if
+// Want.Quiet was wrong. An optimistic batch locks nothing. Any other batch also locks queues whose
+// heads wait for a worker, for a point in time that has passed, or for a shared limit with a free
+// slot, so that these are served first.
 func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	ids, releases := want.ids()
 	p := tx.Pipeline()
@@ -71,7 +72,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 			continue
 		}
 		if want.Spare[id] {
-			l.held[id] = true // or gone, which is found out when it is waited for
+			l.held[id] = true // or deleted, which a batch that waits for it finds
 			continue
 		}
 		if want.Resolved[id] {
@@ -102,8 +103,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	return l, nil
 }
 
-// read queues the statements in the order of the locks. What a batch does not
-// need is not asked.
+// read queues the statements in the order of the locks, and only those that the batch needs.
 func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	var r reading
 	if w.First != nil {
@@ -146,7 +146,7 @@ func (w Want) readHeads(p *store.Pipeline, ids []int64, releases []int32) *store
 		ids, releases, int64(w.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, maxima, back)
 }
 
-// readQueues keeps the queues that were read, all of them open if the batch is optimistic.
+// readQueues keeps the queues that were read; an optimistic batch requires them all open.
 func (l *Ledger) readQueues(want Want, r reading) error {
 	if r.open != nil {
 		for _, row := range r.open.Rows() {
@@ -173,7 +173,7 @@ func (l *Ledger) readQueues(want Want, r reading) error {
 	return nil
 }
 
-// anyServed reports whether a wanted queue has waiting executions and room for one of them.
+// anyServed reports whether a wanted queue has waiting executions and a slot for one of them.
 func (l *Ledger) anyServed(ids []int64, releases []int32) bool {
 	for i, id := range ids {
 		if q := l.queues[id]; q != nil && !q.paused && q.waiting() > 0 && q.free()+int(releases[i]) > 0 {
@@ -203,7 +203,7 @@ func (l *Ledger) readQueue(wanted map[int64]int, row store.LockFreeAdmissionStat
 	l.queues[row.ID] = q
 }
 
-// value is what a nullable column holds, zero for NULL.
+// value is the content of a nullable column, zero for NULL.
 func value[T any](column *T) T {
 	if column == nil {
 		var zero T
@@ -212,8 +212,8 @@ func value[T any](column *T) T {
 	return *column
 }
 
-// readScopes keeps the shared limits that are locked. One that is gone was
-// pruned and is made again, or had its policy's pack deleted.
+// readScopes keeps the locked shared limits. A missing one was pruned and must be created again, or
+// was deleted with the pack of its policy.
 func (l *Ledger) readScopes(wanted map[int64]ScopeWant, result *store.Result[store.LockAdmissionScopesRow]) error {
 	if result == nil {
 		return nil
@@ -239,7 +239,7 @@ func (l *Ledger) readScopes(wanted map[int64]ScopeWant, result *store.Result[sto
 	return nil
 }
 
-// judge keeps how the wanted workers stand. One that was deleted is gone.
+// judge keeps the state of the wanted workers. A deleted worker is gone.
 func (l *Ledger) judge(wanted []int64, rows *store.Result[store.JudgeWorkersRow]) {
 	for _, id := range wanted {
 		l.judged[id] = standing{gone: true}
@@ -269,9 +269,9 @@ func (l *Ledger) readFacts() {
 	}
 }
 
-// readHeads keeps the heads of the locked queues. A queue that another batch holds, or
-// that began to wait for a worker after the lock statement started, is left to the next
-// batch: the other batch may not see the room that this one returns.
+// readHeads keeps the heads of the locked queues. It leaves a queue to the next batch if another
+// batch holds it, or if it began to wait for a worker after the lock statement started: the other
+// batch may not see the capacity that this one returns.
 func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 	for _, row := range rows {
 		q := l.queues[row.StateID]
@@ -289,9 +289,9 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 	}
 }
 
-// trueUp makes the count of a lane that was read to its end what was read. It
-// can only be another when somebody else deleted executions, whose entries go
-// with them; uncorrected, the line would count as unfilled for ever.
+// trueUp reconciles the count of a lane that was read to its end with what was read. They differ
+// only if another program deleted executions, whose entries are deleted with them. Uncorrected, the
+// queue would count as unfilled for ever.
 func (l *Ledger) trueUp(want Want, ids []int64, releases []int32) {
 	for i, id := range ids {
 		q := l.queues[id]
@@ -300,7 +300,7 @@ func (l *Ledger) trueUp(want Want, ids []int64, releases []int32) {
 		}
 		room := q.free() + int(releases[i])
 		if room <= 0 {
-			continue // no head was asked for
+			continue // no head was read
 		}
 		for lane := range q.heads {
 			if len(q.heads[lane]) < min(room+spareHeads, want.maxHeads()) {
@@ -310,7 +310,7 @@ func (l *Ledger) trueUp(want Want, ids []int64, releases []int32) {
 	}
 }
 
-// readDoubts takes what was counted anew, and what deleted executions held.
+// readDoubts keeps the recounted queues, and what deleted executions held.
 func (l *Ledger) readDoubts(r reading) {
 	if r.counted != nil {
 		for _, row := range r.counted.Rows() {

@@ -1,13 +1,13 @@
 package admission
 
-// Move lets a holder keep its slots at another worker, which may have most executions.
-// It reports whether it could: the holder's queue must be locked.
+// Move moves a holder to another worker, which may have most executions; it keeps its slots. It
+// reports whether it could: the holder's queue must be locked.
 func (l *Ledger) Move(id, to int64, most int) bool {
 	fact, ok := l.facts[id]
 	if !ok || fact.Worker == nil || fact.Holds == nil {
 		return false
 	}
-	known := l.queues[*fact.Holds] != nil || l.gone[*fact.Holds] // a queue that was deleted has no counters to keep
+	known := l.queues[*fact.Holds] != nil || l.gone[*fact.Holds] // a deleted queue has no counters
 	if !known {
 		l.unplanned = true
 		return false

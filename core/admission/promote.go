@@ -7,11 +7,9 @@ import (
 	"github.com/attune-go/attune/core/policy"
 )
 
-// Promote gives free slots to waiting heads: within a lane strictly in order,
-// across queues by ticket, as long as the gate lets them. A head that is kept
-// waiting keeps its whole queue waiting, and what it could have had of the
-// limits it shares with other queues is kept for it: nobody who came later
-// delays it.
+// Promote gives free slots to waiting heads: within a lane strictly in order, across queues by
+// ticket, as long as the gate admits them. A head that must wait keeps its whole queue waiting.
+// What it could have had of shared limits is reserved for it, so no later execution delays it.
 func (l *Ledger) Promote(gate Gate) {
 	l.promoted = true
 	for _, s := range l.scopes {
@@ -40,9 +38,8 @@ func (l *Ledger) Promote(gate Gate) {
 	}
 }
 
-// await closes the shared limits of a queue of which not enough waiters were
-// read: the next of them may have waited longer than anybody else, and another
-// batch follows at once.
+// await closes the shared limits of a queue whose heads were not all read. Its next head may have
+// waited longer than all others, and another batch follows at once.
 func (l *Ledger) await(w Waiter, gate Gate) {
 	scopes, _ := l.wanted(w, gate)
 	for _, s := range scopes {
@@ -65,7 +62,7 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 		case answerEnd:
 		}
 	}
-	// Promoted, ended, or a hole left by whoever cancelled it: out of the line.
+	// Promoted, ended, or cancelled by another program: it leaves the queue.
 	q.heads[lane] = q.heads[lane][1:]
 	q.queued[lane]--
 	q.head[lane] = w.order + 1
@@ -73,10 +70,10 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 	l.note(w.ExecutionID, func(fact *Fact) { fact.Waits = nil })
 }
 
-// try asks every limit that w needs besides its queue's, and then for a worker:
-// all or none. Of an obstacle that goes when somebody ends, the answer says what
-// comes before: it is reserved if w waits. Who waits for a moment can use
-// nothing until it comes.
+// try takes every limit that w needs besides its queue's, and a worker: all or none. If an obstacle
+// ends with another execution, the answer names the limits before it, which are reserved while w
+// waits. An execution that waits for a point in time reserves nothing, because it cannot start
+// before it.
 func (l *Ledger) try(w Waiter, gate Gate) Answer {
 	scopes, ok := l.wanted(w, gate)
 	if !ok {
@@ -111,8 +108,7 @@ func (l *Ledger) try(w Waiter, gate Gate) Answer {
 	return answer
 }
 
-// wanted are the shared limits of an execution. It is false when one of them
-// is not locked.
+// wanted are the shared limits of an execution. It is false when one of them is not locked.
 func (l *Ledger) wanted(w Waiter, gate Gate) ([]*scope, bool) {
 	if gate.Scopes == nil {
 		return nil, true
@@ -138,21 +134,21 @@ func reserve(scopes []*scope) {
 	}
 }
 
-// Terms are what Admit needs to know besides the execution.
+// Terms are the inputs of Admit besides the execution.
 type Terms struct {
 	Queue     int64
 	MayWait   bool  // false: the policy's method is cancel
-	MaxQueued int   // longest line; 0 means no bound
+	MaxQueued int   // limit of the queue's length; 0 means none
 	Priority  int16 // above 0 the high lane, below 0 the low one
-	Front     bool  // before all who wait in its lane, instead of behind them
-	// Late says that its request was lost: it goes before the waiting executions that
-	// were requested after it.
+	Front     bool  // before all executions of its lane, instead of behind them
+	// Late says that its request was lost: it goes before waiting executions that were requested
+	// after it.
 	Late bool
 }
 
-// Admit takes a newcomer: straight into a free slot if nobody waits before it,
-// else into the line, unless a policy or the line's length says no. The text
-// says which and why, for people; it is empty unless the newcomer was refused.
+// Admit admits a new request directly if no execution waits before it and a slot is free. Otherwise
+// the request waits, unless a policy or the queue's length limit forbids it. The text explains a
+// refusal to users and is empty otherwise.
 func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
 	q := l.queues[how.Queue]
 	switch {
@@ -195,8 +191,7 @@ func (l *Ledger) grant(q *queue, w Waiter, answer Answer) {
 	l.note(w.ExecutionID, func(fact *Fact) { fact.Holds, fact.Scopes = &q.id, answer.slots })
 }
 
-// note keeps a fact true within the batch, so that an execution that is named
-// twice is served once.
+// note updates a fact within the batch, so that an execution that is named twice is served once.
 func (l *Ledger) note(id int64, change func(*Fact)) {
 	if fact, ok := l.facts[id]; ok {
 		change(&fact)
@@ -204,9 +199,8 @@ func (l *Ledger) note(id int64, change func(*Fact)) {
 	}
 }
 
-// Unfilled lists the queues that still have a free slot and a waiter after
-// this batch although no gate keeps them: more heads must be read, in another
-// batch.
+// Unfilled lists the queues that still have a free slot and waiting executions after this batch,
+// although no gate blocks them. Another batch must read more heads.
 func (l *Ledger) Unfilled() []int64 {
 	var ids []int64
 	for _, q := range l.queues {

@@ -8,7 +8,7 @@ import (
 	"github.com/attune-go/attune/core/policy"
 )
 
-// Unlimited is what max_concurrent says for a queue without a limit.
+// Unlimited is the max_concurrent of a queue without a limit.
 const Unlimited = math.MaxInt32
 
 // The lanes of a queue, in the order in which they are served.
@@ -19,7 +19,7 @@ const (
 	laneCount
 )
 
-// laneOf is the lane of an execution with this priority.
+// laneOf is the lane of a priority.
 func laneOf(priority int16) int {
 	switch {
 	case priority > 0:
@@ -31,13 +31,13 @@ func laneOf(priority int16) int {
 	}
 }
 
-// laneColumn is how a lane is stored; laneStored is its inverse.
+// laneColumn is the stored value of a lane; laneStored is its inverse.
 func laneColumn(lane int) int16 { return int16(laneNormal - lane) }
 
 func laneStored(column int16) int { return laneOf(column) }
 
-// MaxStreak is how many executions of higher lanes may be admitted in a row
-// while a lower lane waits; the next one is of a lower lane (invariant S23).
+// MaxStreak is how many executions of higher lanes may be admitted in a row while a lower lane
+// waits. The next one comes from a lower lane (invariant S23).
 const MaxStreak = 7
 
 // columns are the values of a queue's row that a batch may change.
@@ -47,13 +47,13 @@ type columns struct {
 	head         [laneCount]int64 // no entry of the lane has a lower order
 	next         int64            // order of the next entry
 	front        int64            // order of the next entry that goes before all others
-	streak       int              // admitted in a row past a lower lane that waits
+	streak       int              // admissions in a row while a lower lane waited
 	limits       limits
 	enqueuedEver int64 // executions that entered in this batch
-	completed    int64 // slots given back in this batch
+	completed    int64 // slots released in this batch
 }
 
-// limits are what a queue's row says about its limits.
+// limits are the limits in a queue's row.
 type limits struct {
 	max       int
 	unlimited bool
@@ -70,35 +70,35 @@ type queue struct {
 	grouped      bool
 	paused       bool
 	override     int       // an operator's limit; 0 for none
-	resumed      time.Time // when a pause ended last
+	resumed      time.Time // end of the last pause
 	adaptive     *policy.Adaptive
 	hard         int // the limit that adaptation never exceeds
 
-	heads   [laneCount][]Waiter // the first waiters of each lane, in order, as far as they were read
-	tried   bool                // it was not asked for, but waits for something wider
-	blocked *obstacle           // what keeps the head although a slot is free; nil if nothing does
+	heads   [laneCount][]Waiter // the first waiting executions of each lane, in order, as far as they were read
+	tried   bool                // it was not wanted, but waits for a shared limit or a worker
+	blocked *obstacle           // what blocks the head although a slot is free; nil if nothing does
 	before  columns
 }
 
-// obstacle is what keeps an execution for which its queue has a free slot.
+// obstacle is what blocks an execution for which its queue has a free slot.
 type obstacle struct {
 	execution int64
-	ticket    int64  // 0 for a newcomer
+	ticket    int64  // 0 for a new request
 	scope     int64  // 0: the workers
 	need      string // which kind of them
 	reason    string
-	until     time.Time // when trying again is worth it; zero if nobody knows
+	until     time.Time // when the next try can succeed; zero if unknown
 }
 
-// open reports whether the queue admits every new execution: it has no limit, is not paused, and
-// no execution waits in it. A queue of a group never counts as open.
+// open reports whether the queue admits every new execution: it has no limit, no pause and no
+// waiting execution. A queue of a group never counts as open.
 func (q *queue) open() bool {
 	return q.limits.unlimited && q.override == 0 && !q.grouped && !q.paused && q.waiting() == 0
 }
 
 func (q *queue) free() int { return q.limits.max - q.active }
 
-// waiting is the length of the whole line.
+// waiting is the length of the whole queue.
 func (c *columns) waiting() int {
 	n := 0
 	for _, queued := range c.queued {
@@ -107,9 +107,9 @@ func (c *columns) waiting() int {
 	return n
 }
 
-// lane is the lane whose head is the next to be admitted: the highest in which
-// somebody waits, but after MaxStreak of those the one among the lower whose
-// head has waited longest. It is -1 when nobody waits.
+// lane is the lane whose head is admitted next: the highest with waiting executions. After
+// MaxStreak of those it is the lower lane whose head has waited longest. It is -1 when no execution
+// waits.
 func (q *queue) lane() int {
 	highest := slices.IndexFunc(q.queued[:], func(n int) bool { return n > 0 })
 	if highest < 0 || q.streak < MaxStreak {
@@ -121,7 +121,7 @@ func (q *queue) lane() int {
 			continue
 		}
 		if len(q.heads[lane]) == 0 {
-			return lane // its turn, but it was not read: another batch must
+			return lane // its turn, but it was not read: another batch must serve it
 		}
 		if oldest < 0 || q.heads[lane][0].ticket < q.heads[oldest][0].ticket {
 			oldest = lane
@@ -133,7 +133,7 @@ func (q *queue) lane() int {
 	return oldest
 }
 
-// served counts an admission from a lane, while it is still counted as waiting.
+// served counts an admission from a lane, before the execution leaves the count of waiting ones.
 func (q *queue) served(lane int) {
 	highest, below := true, false
 	for other, n := range q.queued {
@@ -147,7 +147,7 @@ func (q *queue) served(lane int) {
 	}
 }
 
-// first is the next waiter, if it was read.
+// first is the next waiting execution, if it was read.
 func (q *queue) first() (w Waiter, lane int, ok bool) {
 	lane = q.lane()
 	if lane < 0 || len(q.heads[lane]) == 0 {
@@ -164,17 +164,17 @@ func (q *queue) promotable() bool {
 	return ok
 }
 
-// unfilled reports whether somebody could be admitted who was not read.
+// unfilled reports whether an execution that was not read could be admitted.
 func (q *queue) unfilled() bool {
 	return q.blocked == nil && !q.paused && q.waiting() > 0 && q.free() > 0
 }
 
-// skip drops a withdrawn execution from the heads that were read.
+// skip drops a withdrawn execution from the heads.
 func (q *queue) skip(lane int, id int64) {
 	q.heads[lane] = slices.DeleteFunc(q.heads[lane], func(w Waiter) bool { return w.ExecutionID == id })
 }
 
-// place gives the next order in a lane, at the end or before all others.
+// place returns the next order in a lane, at the end or before all others.
 func (q *queue) place(lane int, front bool) int64 {
 	order := q.next
 	if front {
@@ -190,7 +190,7 @@ func (q *queue) place(lane int, front bool) int64 {
 	return order
 }
 
-// heads orders queues by the ticket of their first waiter.
+// heads orders queues by the ticket of their head.
 type heads []*queue
 
 // Len implements heap.Interface.
@@ -199,7 +199,7 @@ func (h *heads) Len() int { return len(*h) }
 // Less implements heap.Interface.
 func (h *heads) Less(i, j int) bool { return (*h)[i].ticket() < (*h)[j].ticket() }
 
-// ticket is the ticket of the next waiter of a promotable queue.
+// ticket is the ticket of the head of a promotable queue.
 func (q *queue) ticket() int64 {
 	w, _, _ := q.first()
 	return w.ticket
@@ -208,7 +208,7 @@ func (q *queue) ticket() int64 {
 // Swap implements heap.Interface.
 func (h *heads) Swap(i, j int) { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }
 
-// Push implements heap.Interface; a line is never pushed to after Init.
+// Push implements heap.Interface; nothing is pushed after Init.
 func (h *heads) Push(x any) {
 	if q, ok := x.(*queue); ok {
 		*h = append(*h, q)

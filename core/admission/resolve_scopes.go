@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// ResolveScopes returns the row of every shared limit, making those that are
-// missing. Like Resolve it runs outside the batch's transaction.
+// ResolveScopes returns the row of every shared limit and creates missing ones. Like Resolve it
+// runs outside the batch's transaction.
 func (a *Admission) ResolveScopes(ctx context.Context, wanted map[ScopeKey]policy.Wide) (map[ScopeKey]int64, error) {
 	found := make(map[ScopeKey]int64, len(wanted))
 	var unknown []ScopeKey
@@ -46,17 +46,16 @@ func (a *Admission) ResolveScopes(ctx context.Context, wanted map[ScopeKey]polic
 	return found, nil
 }
 
-// ForgetScopes drops what is remembered of shared limits. Callers use it when
-// the policies have changed.
+// ForgetScopes empties the cache of shared limits. Callers use it when the policies have changed.
 func (a *Admission) ForgetScopes() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.scopes)
 }
 
-// findScopes adds the rows that exist to found and returns the keys of those
-// that do not, that were made for another policy, or that have not counted who
-// runs since policies changed: they may have been out of force meanwhile.
+// findScopes adds the existing rows to found. It returns the keys whose row is missing, belongs to
+// another policy, or has not counted running executions since policies changed: such a limit may
+// have been out of force meanwhile.
 func (a *Admission) findScopes(
 	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.Wide, found map[ScopeKey]int64,
 ) ([]ScopeKey, error) {
@@ -83,9 +82,8 @@ func (a *Admission) findScopes(
 	return missing, nil
 }
 
-// createScopes makes the missing rows. A limit over all executions of a pack,
-// or over all of them, begins with those that run already; one with groups
-// counts from its first execution on.
+// createScopes creates the missing rows. A limit over all executions, or over those of a pack,
+// starts with the running executions; a limit with groups counts from its first execution.
 func (a *Admission) createScopes(
 	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.Wide, found map[ScopeKey]int64,
 ) error {
@@ -110,7 +108,7 @@ func (a *Admission) createScopes(
 	return err
 }
 
-// counts reports whether a limit that comes into force counts who runs already.
+// counts reports whether a limit that comes into force counts the running executions.
 func counts(wide policy.Wide) bool { return wide.Kind.Slots() && len(wide.Parameters) == 0 }
 
 func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.Wide) store.EnsureAdmissionScopesParams {
@@ -124,9 +122,9 @@ func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.Wide) store.EnsureA
 	return arg
 }
 
-// adopt makes the row of a limit and lets it count who runs. It holds the locks
-// of all queues under the limit meanwhile, which is as long as reading the
-// executions takes, once for each change of policies.
+// adopt creates the row of a limit and counts the running executions. Meanwhile it holds the locks
+// of all queues under the limit, for as long as reading the executions takes, once for each change
+// of policies.
 func (a *Admission) adopt(ctx context.Context, key ScopeKey, wide policy.Wide, found map[ScopeKey]int64) error {
 	var pack *int64
 	if key.Kind == policy.WidePack {

@@ -19,9 +19,9 @@ type scope struct {
 
 	id       int64
 	kind     policy.WideKind
-	rule     *policy.Wide // what the policies say now; nil: only to be given back to
-	reserved int          // slots kept for earlier waiters that only lack something further on
-	awaited  bool         // an earlier waiter has to be read first
+	rule     *policy.Wide // the present policy; nil: only release
+	reserved int          // slots reserved for earlier executions that wait for something else
+	awaited  bool         // an earlier execution must be read first
 	before   scopeColumns
 }
 
@@ -34,11 +34,10 @@ type scopeColumns struct {
 	used   int       // quota: starts in that period
 }
 
-// closed says what keeps an execution from this limit now, nil if nothing
-// does.
+// closed returns what blocks an execution at this limit now, nil if nothing does.
 func (s *scope) closed(clock time.Time) *obstacle {
 	if s.rule == nil {
-		return nil // its policy is gone
+		return nil // its policy was deleted
 	}
 	if s.awaited {
 		return s.keeps("those who wait longer are looked at first", time.Time{})

@@ -7,16 +7,16 @@ import (
 	"github.com/attune-go/attune/core/policy"
 )
 
-// QueueTerms are the limits of a queue that its policies say.
+// QueueTerms are the limits that policies set for a queue.
 type QueueTerms struct {
 	Limit     policy.Limit
 	MaxQueued int           // 0: as configured
 	Timeout   time.Duration // 0: as configured
 }
 
-// SetTerms puts the limits in force for a queue. An operator's limit stands in
-// place of the policy's; an adaptive one stays below. Lowering a limit evicts
-// nobody; a raised one is filled by the next Promote.
+// SetTerms puts the limits of a queue in force. An operator's limit replaces the policy's; an
+// adaptive one stays below. A lowered limit evicts no execution; the next Promote fills a raised
+// one.
 func (l *Ledger) SetTerms(queueID int64, terms QueueTerms) {
 	q := l.queues[queueID]
 	if q == nil {
@@ -42,8 +42,8 @@ func (l *Ledger) SetTerms(queueID int64, terms QueueTerms) {
 	q.limits = now
 }
 
-// adapt lets the outcome of an execution move an adaptive limit. A cancel says
-// nothing about how the action does.
+// adapt moves an adaptive limit by the outcome of an execution. A cancelled execution does not
+// count.
 func (q *queue) adapt(fact Fact, now time.Time) {
 	if q.adaptive == nil || fact.Status == attune.StatusCancelled {
 		return
@@ -60,7 +60,7 @@ func (q *queue) adapt(fact Fact, now time.Time) {
 	q.limits.max = q.limits.adapted.Whole()
 }
 
-// SetScope says what the policies allow of a shared limit in this batch.
+// SetScope sets the policy of a shared limit for this batch.
 func (l *Ledger) SetScope(id int64, rule policy.Wide) {
 	s := l.scopes[id]
 	if s == nil {

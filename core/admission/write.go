@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// WriteOpen queues what an optimistic batch changes of queues: before anything else that it
-// writes, since queues come first in the lock order. Of any other batch it queues nothing.
+// WriteOpen queues the changes of queues of an optimistic batch. It comes before all other writes,
+// because queues come first in the lock order. For any other batch it queues nothing.
 func (l *Ledger) WriteOpen(p *store.Pipeline) {
 	touched := l.touched()
 	if !l.optimistic || len(touched) == 0 {
@@ -33,9 +33,9 @@ func (l *Ledger) WriteOpen(p *store.Pipeline) {
 		stats.actions, stats.active, stats.maxima, stats.enqueued, stats.completed)
 }
 
-// Write queues the statements that store the ledger's changes, besides those of WriteOpen. Every
-// row it touches is locked, or belongs to an execution whose queue is; or its statement counts what
-// it changes. Nothing is sent before the pipeline is.
+// Write queues the statements that store all other changes of the ledger. Every row they touch is
+// locked, or belongs to an execution whose queue is locked, or the statement counts its changes.
+// The caller sends the pipeline.
 func (l *Ledger) Write(p *store.Pipeline) {
 	l.writeHolders(p)
 	if l.optimistic {
@@ -85,8 +85,8 @@ func (l *Ledger) anyBlocked() bool {
 	return false
 }
 
-// writeHolders stores granted and released slots, each in order of id. No execution has
-// both in one batch: one that is granted a slot waited, one that gives one back has ended.
+// writeHolders stores granted and released slots, each in order of id. No execution has both in one
+// batch: a granted one waited, a released one has ended.
 func (l *Ledger) writeHolders(p *store.Pipeline) {
 	if n := len(l.released); n > 0 {
 		released := slices.SortedFunc(slices.Values(l.released), func(a, b release) int { return cmp.Compare(a.execution, b.execution) })
@@ -186,7 +186,7 @@ func (l *Ledger) writeQueues(p *store.Pipeline, touched []*queue) {
 	p.Exec(store.UpdateAdmissionStates, c.ids, c.active, c.queued, c.headOrders, c.nextOrders, c.enqueued, c.completed)
 }
 
-// writeLanes stores what only queues with priorities have.
+// writeLanes stores the columns that only queues with priorities use.
 func (l *Ledger) writeLanes(p *store.Pipeline, touched []*queue) {
 	var ids, headHigh, headLow, fronts []int64
 	var high, low []int32
@@ -208,7 +208,7 @@ func (l *Ledger) writeLanes(p *store.Pipeline, touched []*queue) {
 	}
 }
 
-// writeLimits stores limits that are no longer what the row says.
+// writeLimits stores changed limits.
 func (l *Ledger) writeLimits(p *store.Pipeline, touched []*queue) {
 	var ids []int64
 	var maxima, maxQueued, timeouts []int32
@@ -230,7 +230,7 @@ func (l *Ledger) writeLimits(p *store.Pipeline, touched []*queue) {
 	}
 }
 
-// column is the nullable column that holds a moment: NULL for none.
+// column is the nullable column of a time: NULL for zero.
 func column(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -267,7 +267,7 @@ func (l *Ledger) writeScopes(p *store.Pipeline) {
 	p.Exec(store.UpdateAdmissionScopes, ids, active, maxima, due, periods, used, policies, refs, windows, bursts)
 }
 
-// writeLoads takes and returns the room at workers.
+// writeLoads takes and returns worker capacity.
 func (l *Ledger) writeLoads(p *store.Pipeline) {
 	maps.DeleteFunc(l.changes, func(_ int64, c *change) bool { return c.by == 0 && !c.takes })
 	n := len(l.changes)
@@ -287,9 +287,9 @@ func (l *Ledger) writeLoads(p *store.Pipeline) {
 	p.Exec(store.ChangeWorkerLoads, int64(taking), l.staleAfter.Seconds(), workers, changes, takes, most)
 }
 
-// writeBlocked keeps admission_blocked equal to the set of queues whose head
-// has room in its own limit but is kept by something wider. A batch that did
-// not promote does not know who could have been admitted and leaves the set.
+// writeBlocked keeps admission_blocked equal to the set of queues whose head has a slot in its own
+// limit but waits for a shared limit or a worker. A batch that did not promote cannot know the set
+// and leaves it unchanged.
 func (l *Ledger) writeBlocked(p *store.Pipeline) {
 	var kept []*queue
 	var open []int64
@@ -298,7 +298,8 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 		case q.blocked != nil && q.waiting() > 0 && q.free() > 0 && !q.paused:
 			kept = append(kept, q)
 		case q.unfilled():
-			// Another batch follows; if it does not, the row has it tried.
+			// Another batch follows; if it does not run, the stored row makes a later batch try the
+			// queue.
 		case (q.tried || q.before.waiting() > 0) && (l.promoted || q.waiting() == 0):
 			open = append(open, q.id)
 		}
@@ -325,10 +326,9 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 	l.recheck = store.Many[bool](p, store.BlockQueues, ids, executions, reasons, needs, scopes, untils, wakes)
 }
 
-// wakers are, of the queues that one shared limit keeps until a moment, the one
-// each whose head has waited longest: the batch that is run when the moment
-// comes for it finds the others by the limit. If each had one run, thousands of
-// queues under one rate would have nothing but batches run.
+// wakers selects, for each shared limit that blocks queues until a point in time, the queue whose
+// head has waited longest. The batch that runs at that time finds the others by the limit. Without
+// this, thousands of queues under one rate would keep the batches busy.
 func wakers(kept []*queue) map[int64]*queue {
 	first := map[int64]*queue{}
 	for _, q := range kept {
@@ -356,7 +356,7 @@ type statColumns struct {
 	queued, active, maxima                        []int32
 }
 
-// statsOf is what the batch changes in the statistics; nil if there is nothing to store.
+// statsOf is what the batch changes in the statistics; nil if nothing changes.
 func (l *Ledger) statsOf(touched []*queue) *statColumns {
 	if len(touched) == 0 || l.withoutStats {
 		return nil

@@ -2,18 +2,18 @@ package advancement
 
 import "github.com/attune-go/attune/core/workflow"
 
-// answers are what one decision was given so far. Each time it asks, it is made from the
-// beginning, which ends only as long as it asks for something new.
+// answers are the facts that one decision has received so far. Each request for facts restarts the
+// decision, which ends only because every request must ask for new facts.
 type answers struct {
 	course *course
-	items  map[string]int // how many, by task; from where does not change
+	items  map[string]int // number of items, by task; the start index does not change
 }
 
-// nothing is what a decision was given before it asks.
+// nothing is the set of facts before the first request.
 func (c *course) nothing() answers { return answers{course: c, items: map[string]int{}} }
 
-// lacks reports whether the decision asks for something that it was not given, and
-// takes it for given.
+// lacks reports whether the decision requests facts that it has not received, and records them as
+// received.
 func (a answers) lacks(need *workflow.NeedError) bool {
 	lacks := false
 	for _, task := range need.Results {

@@ -24,13 +24,13 @@ const (
 	statusRunning   = attune.StatusRunning
 )
 
-// course is what one batch does with one workflow.
+// course is the advance of one workflow in one batch.
 type course struct {
 	id        int64         // of the workflow
 	execution int64         // of its parent
-	version   int64         // that was read
-	closed    bool          // it has ended, nobody knows how: what ran on is settled, and that is all
-	late      attune.Status // how it has ended: what ran on is counted; empty if it has not
+	version   int64         // the version that was read
+	closed    bool          // it ended in an unknown way: its late children are settled, nothing else
+	late      attune.Status // how it ended: its late children are counted; empty if it has not ended
 	begun     *beginning
 	seen      *scheduler.SeenWorkflow // its row, to be locked; nil if it begins or has ended
 	parent    parent
@@ -38,16 +38,16 @@ type course struct {
 	config    []byte // of the parent
 	created   time.Time
 	now       time.Time
-	allowed   time.Duration // to run; 0 is for ever
+	allowed   time.Duration // its timeout; 0 is none
 
 	before   *workflow.State // nil if it begins
 	happened []workflow.Happening
 	ended    []store.ReadEndedTasksRow
 	broken   string
 
-	inherited map[workflow.Child]store.ReadWorkflowChildrenRow // of one that is taken over
+	inherited map[workflow.Child]store.ReadWorkflowChildrenRow // of a workflow that is taken over
 	adopted   bool                                             // it is taken over
-	canceling bool                                             // and was cancelled before
+	canceling bool                                             // and it was being cancelled before
 
 	plan     *workflow.Plan
 	results  map[string]workflow.Result
@@ -56,16 +56,16 @@ type course struct {
 	read     int64 // bytes of results
 
 	newExecutions []*scheduler.NewExecution
-	made          []admission.Head // children that are there, and are to be requested
+	made          []admission.Head // existing children to request
 	repeats       []repeat
-	reopen        []int64 // settled tasks that are to be waited for again
+	reopen        []int64 // settled tasks to wait for again
 	settle        []settled
 	opening       *inquiry.Opening
 	secrets       store.InsertSecretValuesParams
 	result        json.RawMessage // of the parent, when it ends
 }
 
-// parent is what is known of the execution of a workflow.
+// parent is the execution of a workflow.
 type parent struct {
 	status    attune.Status
 	action    int64
@@ -73,13 +73,13 @@ type parent struct {
 	priority  int16
 }
 
-// beginning is what a workflow begins with.
+// beginning is the start of a workflow.
 type beginning struct {
 	definition int64
 	timeout    float64 // seconds; 0 is none
 }
 
-// settled is a task whose end was drawn its consequences from.
+// settled is a processed task: its transitions have fired.
 type settled struct{ task, execution int64 }
 
 // repeat is a child to be repeated.
@@ -91,7 +91,7 @@ type repeat struct {
 
 var errAsksAgain = errors.New("the decision asks for what it was given")
 
-// decide asks the definition what follows, and fetches what it wants to know.
+// decide evaluates the definition, and fetches the facts that it requests.
 func (s *Step) decide(ctx context.Context, plan *scheduler.Plan, c *course) error {
 	c.results, c.children, c.items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
 	if c.broken != "" {
@@ -141,7 +141,7 @@ func (c *course) decide(ctx context.Context, q *store.Queries) error {
 	}
 }
 
-// ask asks the definition. A defect there ends this workflow and no other.
+// ask evaluates the definition. A panic ends this workflow and no other.
 func (c *course) ask(facts workflow.Facts) (decided *workflow.Plan, err error) {
 	defer func() {
 		if defect := recover(); defect != nil {
@@ -151,7 +151,7 @@ func (c *course) ask(facts workflow.Facts) (decided *workflow.Plan, err error) {
 	return c.source.definition.Decide(c.before, c.happened, facts)
 }
 
-// giveUp ends a workflow that cannot be decided on.
+// giveUp ends a workflow whose decision fails.
 func (c *course) giveUp(why string) {
 	state := &workflow.State{Variables: map[string]any{}, Tasks: map[string]*workflow.TaskState{}}
 	if c.before != nil {
@@ -170,7 +170,7 @@ func (c *course) giveUp(why string) {
 	}
 }
 
-// traced are values in which every secret says where it is.
+// traced are values in which every secret records its origin.
 func traced(values map[string]any, entity string, id int64) map[string]any {
 	all, ok := secret.Trace(expr.Value(values), entity, id).(map[string]any)
 	if !ok {
@@ -179,14 +179,14 @@ func traced(values map[string]any, entity string, id int64) map[string]any {
 	return all
 }
 
-// need asks for the lock of the workflow.
+// need requests the lock of the workflow.
 func (c *course) need(plan *scheduler.Plan) {
 	if c.seen != nil {
 		plan.NeedWorkflow(*c.seen)
 	}
 }
 
-// happen says that something has happened besides the ends of children.
+// happen adds events other than the ends of children.
 func (c *course) happen(kinds ...workflow.HappeningKind) {
 	for _, kind := range kinds {
 		c.happened = append(c.happened, workflow.Happening{Kind: kind})

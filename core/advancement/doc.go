@@ -1,32 +1,27 @@
-// Package advancement starts workflows and leads them on: it draws the
-// consequences of ended tasks, as workflow.Decide says, in batches of the
-// hand-over.
+// Package advancement starts and advances workflows: it processes ended tasks as workflow.Decide
+// says, in batches of the scheduler.
 //
-// # Course
+// # Batches
 //
-// Whoever ends a child of a workflow, or finds that a workflow asks to run, gives
-// the Runner an order; that is one call, and nothing is lost if it is never made.
-// The Runner takes all orders that have come, each workflow once, and runs them as
-// one batch:
+// Any code that ends a child of a workflow, or finds a workflow to start, gives the Runner an
+// order. It is one call, and a lost call loses nothing. The Runner takes all waiting orders, each
+// workflow once, and runs them as one batch:
 //
-//  1. read where the workflows are and which of their children have ended and are
-//     not settled
-//  2. Decide, for each; what it wants to know besides is read and it is asked again
-//  3. in one transaction: lock the workflows, make the children, admit them and hand
-//     them over, mark what is settled, write the state, end the parents
+//  1. read the states of the workflows and their ended, unsettled children
+//  2. call Decide for each; fetch the facts that it requests and call it again
+//  3. in one transaction: lock the workflows, create the children, admit and dispatch them,
+//     mark ended children as settled, write the states, end the parents
 //
-// Decide runs before any lock is taken. The row of the workflow is locked first in
-// the transaction, before all queues and executions; if its version is not the one
-// that was read, all is decided anew. So versions have no gap and no update is lost
-// (invariant S11), and however many replicas are told the same however often, each
-// task is started once (S10).
+// Decide runs before any lock is taken. The transaction locks the row of the workflow first, before
+// all queues and executions. If its version has changed, the batch decides again. So versions have
+// no gap and no update is lost (invariant S11), and each task starts once, however many replicas
+// process the same end (S10).
 //
 // # On failure
 //
-// A batch that fails is tried again, halved if its content may be to blame. A
-// workflow that fails alone, again and again, is ended as failed, with the error. An
-// error that concerns the installation never ends one (package installation).
-// What a killed replica has left is found by the Sweep: children that have ended
-// and were not reported, workflows that were paused, resumed or ended by others,
-// whose time is over, or of which nothing is left to wait for.
+// A failed batch is tried again; it is bisected if its content may be the cause. A workflow that
+// repeatedly fails alone is ended as failed, with the error. A fault of the installation never ends
+// a workflow (package installation). The Sweep finds the work of a crashed replica: ended children
+// without a report, workflows that another program paused, resumed or ended, workflows past their
+// timeout, and workflows without open children.
 package advancement

@@ -12,14 +12,14 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// maxResults bounds the results that one decision looks at, as text. More
-// of them could use up the memory of one replica after the other.
+// maxResults bounds the results of one decision, as text. Larger ones could exhaust the memory of
+// one replica after the other.
 const maxResults = 32 << 20
 
-// errTooMuch says that a decision cannot be made, and not that something failed.
+// errTooMuch says that a decision needs too many facts; nothing failed.
 var errTooMuch = errors.New("is more than can be looked at")
 
-// fetch reads what a decision wants to know.
+// fetch reads the facts that a decision requests.
 func (c *course) fetch(ctx context.Context, q *store.Queries, need *workflow.NeedError) error {
 	if err := c.fetchResults(ctx, q, need.Results); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (c *course) fetch(ctx context.Context, q *store.Queries, need *workflow.Nee
 	return c.fetchItems(ctx, q, need.Items)
 }
 
-// fetchResults reads what the children of these tasks have given.
+// fetchResults reads the results of the children of these tasks.
 func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []string) error {
 	if len(tasks) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []str
 	return nil
 }
 
-// fetchChildren reads what single children have given, of however many.
+// fetchChildren reads the results of single children.
 func (c *course) fetchChildren(ctx context.Context, q *store.Queries, children []workflow.Child) error {
 	if len(children) == 0 {
 		return nil
@@ -82,24 +82,24 @@ func (c *course) fetchChildren(ctx context.Context, q *store.Queries, children [
 	return nil
 }
 
-// resultOf makes the result of a task of those of its children.
+// resultOf builds the result of a task from its children.
 func (c *course) resultOf(name string, rows []store.ReadTaskResultsRow) workflow.Result {
 	task := c.source.definition.Task(name)
 	values := make(map[int]any, len(rows))
 	for _, row := range rows {
 		values[max(int(row.TaskIndex), 0)] = valueOf(row)
 	}
-	return task.ResultOf(nil, values) // it is counted where it is decided
+	return task.ResultOf(nil, values) // the decision counts them
 }
 
-// valueOf is what a child has given, with what a person has answered.
+// valueOf is the result of a child, including an inquiry's answer.
 func valueOf(row store.ReadTaskResultsRow) any {
 	value, err := expr.FromJSON(row.Result)
 	if err != nil {
 		value = nil // JSON of the database is JSON; NULL is nothing
 	}
 	value = secret.Trace(value, secret.OfResult, row.Execution)
-	if row.Fault != "" { // its question could not be asked
+	if row.Fault != "" { // its inquiry could not be opened
 		return map[string]any{"error": row.Fault, "result": value}
 	}
 	if row.Asked != "responded" {
@@ -113,7 +113,7 @@ func valueOf(row store.ReadTaskResultsRow) any {
 	return workflow.Answered(value, answered["response"])
 }
 
-// fetchItems reads parts of kept lists.
+// fetchItems reads parts of stored lists.
 func (c *course) fetchItems(ctx context.Context, q *store.Queries, parts map[string]workflow.Range) error {
 	if len(parts) == 0 {
 		return nil

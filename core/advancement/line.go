@@ -9,25 +9,24 @@ import (
 )
 
 const (
-	// maxOrders bounds how many workflows one batch leads on.
+	// maxOrders bounds the workflows of one batch.
 	maxOrders = 64
-	// maxFailures is how often a workflow may fail alone, and maxSlow how often it may
-	// take longer than a batch may, before it is ended.
+	// maxFailures bounds how often a workflow may fail alone, and maxSlow how often it may exceed
+	// the timeout of a batch, before it is ended.
 	maxFailures, maxSlow = 6, 3
-	// hopeless is how long a workflow is left alone that cannot even be ended.
+	// hopeless is the pause for a workflow that cannot even be ended.
 	hopeless = 5 * time.Minute
-	// forgetful bounds of how many workflows it is remembered that they failed.
+	// forgetful bounds the remembered failing workflows.
 	forgetful = 10_000
 )
 
-// key names what an order is about.
+// key identifies the subject of an order.
 type key struct{ start, workflow int64 }
 
 func keyOf(order Order) key { return key{order.Start, order.Workflow} }
 
-// line holds the orders that were not begun, each workflow once, in the order in
-// which they came. Those in trouble wait for their time and go alone, so that they
-// cost their neighbours nothing. It may be used by many at once.
+// line is the queue of waiting orders, each workflow once, in order of arrival. Failing workflows
+// wait for their retry and run alone, so that they delay no others. It is safe for concurrent use.
 type line struct {
 	wake, wakeTroubled chan struct{}
 
@@ -37,10 +36,10 @@ type line struct {
 	trouble map[key]*trouble
 }
 
-// trouble is what is remembered of a workflow that failed alone.
+// trouble is the record of a workflow that failed alone.
 type trouble struct {
 	failures, slow, held int
-	broken               string // why it is to be ended
+	broken               string // the reason for ending it
 	stuck                bool   // it could not be ended
 	next                 time.Time
 }
@@ -49,7 +48,7 @@ func newLine() *line {
 	return &line{wake: make(chan struct{}, 1), wakeTroubled: make(chan struct{}, 1), orders: map[key]*Order{}, trouble: map[key]*trouble{}}
 }
 
-// add puts an order behind the others, or adds it to one about the same workflow.
+// add appends an order, or merges it into the one for the same workflow.
 func (l *line) add(order Order) {
 	l.mu.Lock()
 	k := keyOf(order)
@@ -68,7 +67,7 @@ func (l *line) add(order Order) {
 	}
 }
 
-// take removes the next orders of workflows that are not in trouble.
+// take removes the next orders of workflows that are not failing.
 func (l *line) take() (taken []Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +82,8 @@ func (l *line) take() (taken []Order) {
 	return taken
 }
 
-// takeTroubled removes the next order of a workflow in trouble whose time has come. When
-// there is none, again is how long it takes until there is one.
+// takeTroubled removes the next order of a failing workflow that is due. If there is none, again is
+// the delay until the next one.
 func (l *line) takeTroubled(now time.Time) (taken []Order, again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +105,7 @@ func (l *line) takeTroubled(now time.Time) (taken []Order, again time.Duration) 
 	return nil, again
 }
 
-// done forgets the troubles of workflows that were led on.
+// done forgets the failures of advanced workflows.
 func (l *line) done(orders []Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +114,8 @@ func (l *line) done(orders []Order) {
 	}
 }
 
-// postpone has an order tried again after a pause, which is returned: none for one that
-// is to be ended now, hopeless for one that could not be ended either.
+// postpone schedules a retry of an order and returns the pause: none for an order to end now,
+// hopeless for one that could not be ended either.
 func (l *line) postpone(order Order, verdict batch.Verdict, cause error, now time.Time) time.Duration {
 	l.mu.Lock()
 	k := keyOf(order)
@@ -136,7 +135,7 @@ func (l *line) postpone(order Order, verdict batch.Verdict, cause error, now tim
 	return pause
 }
 
-// note takes over one more failure and says how long to wait.
+// note records one more failure and returns the pause.
 func (t *trouble) note(verdict batch.Verdict, cause error) time.Duration {
 	n := 0
 	switch verdict {
@@ -161,7 +160,7 @@ func (t *trouble) note(verdict batch.Verdict, cause error) time.Duration {
 	return min(pauseLeast<<min(n-1, 10), time.Minute)
 }
 
-// stuck is how many workflows can neither be led on nor ended.
+// stuck counts the workflows that can be neither advanced nor ended.
 func (l *line) stuck() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +173,7 @@ func (l *line) stuck() int {
 	return n
 }
 
-// len is how many workflows have orders.
+// len is the number of workflows with orders.
 func (l *line) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

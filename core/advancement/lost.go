@@ -11,10 +11,9 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// readLost finds, for workflows of which nothing else is to be said, children whose
-// rows somebody has deleted while they were waited for. Their ends will never be
-// told: they count as abandoned, and are not repeated. If what is read here is not
-// of the moment of the version that was read before, the batch is planned anew.
+// readLost finds deleted children of workflows without other events. No report will come for them:
+// they count as abandoned, and are not repeated. If the rows belong to a newer version than the one
+// read before, the batch plans again.
 func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 	var looked []*course
 	var ids []int64
@@ -45,18 +44,18 @@ func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 	return nil
 }
 
-// lose says of what is missing of each task that it has ended.
+// lose reports each missing child as ended.
 func (c *course) lose(ctx context.Context, plan *scheduler.Plan, open map[string]int) error {
 	missing := map[string]int{}
 	for name, st := range c.before.Tasks {
 		if task := c.source.definition.Task(name); st.Status == workflow.TaskRunning && task != nil && task.Kind != workflow.KindParallel {
 			missing[name] = st.Open - open[name]
-			if st.Found { // children that are not due are counted too: all are looked for
+			if st.Found { // children that are not due count too: the search covers all
 				missing[name] = st.Open
 			}
 		}
 	}
-	for _, held := range c.before.Held { // it was settled, and is waited for again after a pause
+	for _, held := range c.before.Held { // it was settled, and counts as open again after a pause
 		missing[held.Task]--
 	}
 	var lost []workflow.Happening

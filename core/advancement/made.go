@@ -12,9 +12,8 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// findMade takes the children out of the plan that another engine has made before they
-// were due. Those that still wait are requested, and those that have ended are read by
-// the next batch.
+// findMade removes children from the plan that another engine created before they were due. It
+// requests the waiting ones; the next batch reads the ended ones.
 func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error {
 	if c.plan == nil {
 		return nil
@@ -54,17 +53,16 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 	return nil
 }
 
-// requestMade requests the children that another engine has made, now that they are due.
+// requestMade requests the children of another engine when they are due.
 func (c *course) requestMade(batch *scheduler.Batch) {
 	for _, head := range c.made {
-		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil { // rows of the database encode
+		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil { // rows of the database always encode
 			batch.Send(m)
 		}
 	}
 }
 
-// dueOf leaves out the ends of children that are not due yet: they count when their
-// turn comes.
+// dueOf removes the ends of children that are not due yet: they count later.
 func dueOf(ended []store.ReadEndedTasksRow, state *workflow.State) []store.ReadEndedTasksRow {
 	return slices.DeleteFunc(ended, func(row store.ReadEndedTasksRow) bool {
 		st := state.Tasks[row.TaskName]

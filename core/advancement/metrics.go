@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts what advancing does. A nil Metrics counts nothing.
+// Metrics counts batches of workflows. A nil *Metrics counts nothing.
 type Metrics struct {
 	rounds   prometheus.Counter
 	failures prometheus.Counter

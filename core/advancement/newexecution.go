@@ -16,8 +16,8 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// planNewExecutions makes the children that all courses want, and asks for what admitting
-// them takes.
+// planNewExecutions creates the children of all workflows in memory, and requests the locks of
+// their admission.
 func (s *Step) planNewExecutions(ctx context.Context, plan *scheduler.Plan) error {
 	for _, c := range s.courses {
 		if err := s.findMade(ctx, plan.Queries(), c); err != nil {
@@ -74,7 +74,7 @@ type task struct {
 	TimedOut    bool   `json:"timed_out"`
 }
 
-// child is the execution of a task.
+// child builds the execution of a task.
 func (c *course) child(start workflow.Start, id int64) *scheduler.NewExecution {
 	about := task{
 		Workflow: c.id, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch, MaxRetries: start.MaxRetries,
@@ -89,7 +89,7 @@ func (c *course) child(start workflow.Start, id int64) *scheduler.NewExecution {
 	}
 	if len(start.Config) > 0 {
 		raw, err := json.Marshal(start.Config)
-		if err != nil { // an infinite number, say
+		if err != nil { // for example an infinite number
 			b.Refuse = "its parameters: " + err.Error()
 		}
 		b.Config = raw
@@ -103,7 +103,7 @@ func (c *course) child(start workflow.Start, id int64) *scheduler.NewExecution {
 	return b
 }
 
-// given is JSON of what a task says of its own; nil if it says nothing.
+// given encodes a task's own setting; nil if it has none.
 func given(value any) json.RawMessage {
 	if value == nil {
 		return nil
@@ -111,7 +111,7 @@ func given(value any) json.RawMessage {
 	return text(value)
 }
 
-// ask prepares the questions to people among the children.
+// ask prepares the inquiries among the children.
 func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 	var questions []inquiry.Question
 	for i, b := range c.newExecutions {
@@ -148,14 +148,14 @@ func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 		b := children[fault.Execution]
 		b.Status, b.Refuse = "", fault.Reason
 	}
-	c.opening.Faults = nil // they are ended with the reason
+	c.opening.Faults = nil // their executions end with the reason
 	return nil
 }
 
-// outcome finds the rows that a decision is about besides new ones, and makes the
-// result of a workflow that ends.
+// outcome finds the existing rows that a decision changes, and builds the result of a workflow that
+// ends.
 func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *course) error {
-	if c.plan.End != nil { // nothing is made any more, and nothing has to be stopped that was not there
+	if c.plan.End != nil { // a workflow that ends starts and repeats nothing
 		c.plan.Start, c.plan.Repeat = nil, nil
 	}
 	again := map[workflow.Child]workflow.Repeat{}
@@ -191,8 +191,8 @@ func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *course) err
 	return nil
 }
 
-// held finds the children whose repetition was put off while the workflow was
-// paused. They were settled then, and are waited for again.
+// held finds the children whose repetition was postponed while the workflow was paused. They were
+// settled then, and count as open again.
 func (c *course) held(ctx context.Context, q *store.Queries, again map[workflow.Child]workflow.Repeat) error {
 	if len(again) == 0 {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// maxEnded bounds how many ends of children one batch deals with.
+// maxEnded bounds the ended children of one batch.
 const maxEnded = 2000
 
-// maxDepth is in how many others a workflow may be nested. One that calls itself
-// without an end would otherwise make executions for ever.
+// maxDepth bounds the nesting of workflows. A workflow that calls itself would otherwise create
+// executions for ever.
 const maxDepth = 16
 
-// readStarts finds the workflows that are to be started.
+// readStarts reads the workflows to start.
 func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	ids := s.Executions()
 	if len(ids) == 0 {
@@ -41,7 +41,7 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	}
 	for i, row := range rows {
 		if row.Status != statusRequested {
-			continue // somebody else has started or ended it
+			continue // another program has started or ended it
 		}
 		if row.Workflow != 0 { // another engine has begun to start it
 			s.later = append(s.later, Order{Workflow: row.Workflow})
@@ -73,7 +73,7 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 			parent: parent{status: statusRunning, action: action, actionRef: row.ActionRef, priority: row.Priority},
 		}
 		if row.Held {
-			c.happen(workflow.Paused) // it begins, and goes on with the workflow above it
+			c.happen(workflow.Paused) // it starts, and continues with its parent workflow
 		}
 		c.happen(workflow.Started)
 		s.courses = append(s.courses, c)
@@ -81,8 +81,7 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	return nil
 }
 
-// readWorkflows finds where the workflows are that were started, and what has
-// happened to them.
+// readWorkflows reads the started workflows of the orders, and their events.
 func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 	ids, reported, stuck := []int64{}, []int64{}, map[int64]string{}
 	for _, order := range s.orders {
@@ -141,8 +140,8 @@ func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids, reporte
 	return byWorkflow, nil
 }
 
-// readLate takes what ran on after its workflow had ended: it is counted, so that
-// people see how it ended, and has no other consequences.
+// readLate processes children that ended after their workflow: they are counted, so that users see
+// how they ended, and trigger nothing.
 func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.ReadWorkflowsRow, ended []store.ReadEndedTasksRow) error {
 	if len(ended) == 0 {
 		return nil
@@ -172,7 +171,7 @@ func settledBy(rows []store.ReadEndedTasksRow) []settled {
 	return all
 }
 
-// readCourse fills in where a workflow is, and what has happened since.
+// readCourse fills in the state of a workflow, and its events since.
 func (s *Step) readCourse(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) error {
 	c.config, c.created, c.now = row.Config, row.Created, row.At
 	c.allowed = time.Duration(row.AllowedSeconds * float64(time.Second))
@@ -193,7 +192,7 @@ func (s *Step) readCourse(ctx context.Context, plan *scheduler.Plan, c *course, 
 	return nil
 }
 
-// locate reads where a workflow is and by which definition.
+// locate reads the state and the definition of a workflow.
 func (s *Step) locate(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) (err error) {
 	if c.before, err = workflow.ParseState(row.State); err != nil {
 		return err
@@ -205,9 +204,9 @@ func (s *Step) locate(ctx context.Context, plan *scheduler.Plan, c *course, row 
 	return err
 }
 
-// listen lists what has happened. That it shall stop, or wait, comes before the ends
-// of children, which then lead nowhere, or not yet; that its time is over behind
-// them, for they may be its own end.
+// listen lists the events in their order. Cancel and pause come before the ends of children, which
+// then trigger nothing, or not yet. The timeout comes after them, because they may end the workflow
+// in time.
 func (c *course) listen(row store.ReadWorkflowsRow) {
 	switch {
 	case row.ParentStatus.Terminal():
@@ -231,7 +230,7 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 	}
 }
 
-// listenTo takes over the ends of children.
+// listenTo adds the ends of children.
 func (c *course) listenTo(ended []store.ReadEndedTasksRow) {
 	for _, one := range ended {
 		c.happened = append(c.happened, workflow.Happening{
@@ -240,11 +239,11 @@ func (c *course) listenTo(ended []store.ReadEndedTasksRow) {
 	}
 }
 
-// statusOf is how a child has ended for its workflow: with the question that it asked,
-// if there was one, and as cancelled when somebody asked for its end.
+// statusOf is the status of a child for its workflow: an inquiry's status comes from its question,
+// and a failure after a cancel request counts as cancelled.
 func statusOf(ended store.ReadEndedTasksRow) attune.Status {
 	if ended.CancelAsked && ended.Status == attune.StatusFailed {
-		return attune.StatusCancelled // it is not repeated, however it ended
+		return attune.StatusCancelled // no retry, whatever the failure was
 	}
 	if ended.Status != attune.StatusCompleted {
 		return ended.Status
@@ -274,7 +273,7 @@ func variables(raw []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// text is JSON that is known to encode.
+// text encodes values that always encode.
 func text(value any) json.RawMessage {
 	raw, err := json.Marshal(value)
 	if err != nil {

@@ -21,13 +21,12 @@ const (
 	pauseLeast, pauseMost = 100 * time.Millisecond, 5 * time.Second
 )
 
-// Scheduler runs steps as one transaction; *scheduler.Scheduler does.
+// Scheduler runs steps as one transaction; *scheduler.Scheduler is one.
 type Scheduler interface {
 	Run(ctx context.Context, steps ...scheduler.Step) (scheduler.Result, error)
 }
 
-// Runner takes orders and runs them. It may be given orders by many at once, before
-// it has started too.
+// Runner takes orders and runs them. It is safe for concurrent use, also before its start.
 type Runner struct {
 	supervise.Base
 
@@ -43,8 +42,8 @@ type Runner struct {
 	now  func() time.Time
 }
 
-// NewRunner makes a Runner. classify says what an error of a batch means that has
-// failed so often; after is told what each batch has done besides.
+// NewRunner makes a Runner. classify returns the verdict on an error of a batch after so many
+// tries; after receives the result of each batch.
 func NewRunner(
 	cfg Config, scheduler Scheduler, classify func(err error, tries int) batch.Verdict,
 	after func(context.Context, scheduler.Result),
@@ -57,39 +56,38 @@ func NewRunner(
 	}
 }
 
-// Start implements supervise.Service. Stopping it finishes the batch that runs;
-// orders that were not begun are found by the sweep of whoever goes on.
+// Start implements supervise.Service. Stop finishes the running batch; the sweep of another replica
+// finds the waiting orders.
 func (r *Runner) Start(ctx context.Context) error { return r.Launch(ctx, nil, r.run) }
 
-// Waiting is how many workflows have orders that were not begun.
+// Waiting is the number of workflows with waiting orders.
 func (r *Runner) Waiting() int { return r.line.len() }
 
-// Stuck is how many workflows this replica could neither lead on nor end.
+// Stuck is the number of workflows that this replica could neither advance nor end.
 func (r *Runner) Stuck() int { return r.line.stuck() }
 
-// Begin orders workflows to be started.
+// Begin orders the start of workflows.
 func (r *Runner) Begin(executions ...int64) {
 	for _, id := range executions {
 		r.line.add(Order{Start: id})
 	}
 }
 
-// Advance orders workflows to be led on, since these children have ended.
+// Advance orders the advance of workflows whose children have ended.
 func (r *Runner) Advance(tasks ...scheduler.Task) {
 	for _, task := range tasks {
 		r.line.add(Order{Workflow: task.Workflow, Children: []int64{task.Child}})
 	}
 }
 
-// Look orders workflows to be looked at.
+// Look orders a check of workflows.
 func (r *Runner) Look(workflows ...int64) {
 	for _, id := range workflows {
 		r.line.add(Order{Workflow: id})
 	}
 }
 
-// run advances workflows. Those in trouble are tried beside the others, so that they do
-// not delay them.
+// run advances workflows. It runs failing workflows concurrently, so that they delay no others.
 func (r *Runner) run(ctx context.Context) {
 	var troubled sync.WaitGroup
 	defer troubled.Wait()
@@ -116,10 +114,10 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 	}
 }
 
-// runBatch runs orders as one transaction, until they are done or postponed, or the engine
-// stops. An order that fails alone is postponed.
+// runBatch runs orders as one transaction, until they are done or postponed, or the engine stops.
+// It postpones an order that fails alone.
 func (r *Runner) runBatch(ctx context.Context, orders []Order) {
-	_ = batch.Runner[[]Order]{ // its only error is the end of the engine
+	_ = batch.Runner[[]Order]{ // its only error is the stop of the engine
 		Try: r.try, Failed: r.failed, Alone: r.alone,
 		Done:     func(_ context.Context, orders []Order) { r.line.done(orders) },
 		Hold:     func(ctx context.Context, err error) bool { return r.cfg.Gate.Retry(ctx, "workflows", err) },
@@ -138,12 +136,12 @@ func (r *Runner) failed(ctx context.Context, orders []Order, f batch.Failure) {
 	}
 }
 
-// alone has an order that failed alone tried later, behind the others. A workflow that fails
-// again and again is ended, and one that cannot even be ended is left alone for a while.
+// alone postpones an order that failed alone. A workflow that fails repeatedly is ended, and one
+// that cannot even be ended pauses for a while.
 func (r *Runner) alone(ctx context.Context, orders []Order, f batch.Failure) bool {
 	order, verdict := orders[0], f.Verdict
 	if errors.Is(f.Err, scheduler.ErrConflict) {
-		verdict = batch.Blocked // others advance what changes too fast: that is not the workflow's fault
+		verdict = batch.Blocked // others change its rows too fast: not the workflow's fault
 	}
 	ctx = telemetry.With(ctx, slog.Int64("execution_id", order.Start), slog.Int64("workflow", order.Workflow))
 	again := r.line.postpone(order, verdict, f.Err, r.now())
@@ -153,12 +151,12 @@ func (r *Runner) alone(ctx context.Context, orders []Order, f batch.Failure) boo
 	case again == 0:
 		r.logger.ErrorContext(ctx, "Workflow cannot be advanced and is ended", "error", f.Err)
 	default:
-		r.logger.WarnContext(ctx, "Workflow cannot be advanced now and is put off", "again_in", again, "error", f.Err)
+		r.logger.WarnContext(ctx, "Workflow cannot be advanced now and is postponed", "again_in", again, "error", f.Err)
 	}
 	return false
 }
 
-// try runs orders as one batch, and to its end even when the engine begins to stop.
+// try runs orders as one batch, and finishes it even if the engine stops.
 func (r *Runner) try(ctx context.Context, orders []Order) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -182,7 +180,7 @@ func (r *Runner) try(ctx context.Context, orders []Order) error {
 	return nil
 }
 
-// tell logs what has become of workflows.
+// tell logs the decisions about workflows.
 func (r *Runner) tell(ctx context.Context, step *Step) {
 	for _, c := range step.courses {
 		if c.plan == nil {

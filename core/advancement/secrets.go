@@ -12,16 +12,16 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// conceal puts markers in place of the secrets that went into the parameters of
-// children, and of what their actions call secret, and makes their values. A child
-// whose secrets cannot be kept is refused, with a reason that holds none.
+// conceal replaces secrets in the parameters of children by markers, and stores their values.
+// Secrets come from templates and from the schemas of the actions. A child whose secrets cannot be
+// stored is refused, with a reason that contains none.
 func (s *Step) conceal(ctx context.Context, plan *scheduler.Plan, c *course) error {
 	schemas := map[string]*schema.Schema{}
 	for i, b := range c.newExecutions {
 		marked, known := schemas[b.ActionRef]
 		if !known {
 			rule, _ := plan.Rule(nil, b.ActionRef)
-			marked, _ = schema.Parse(rule.ParamSchema) // one that cannot be read marks nothing
+			marked, _ = schema.Parse(rule.ParamSchema) // an unreadable schema marks nothing
 			schemas[b.ActionRef] = marked
 		}
 		if !secret.Has(b.Config) && (marked == nil || !marked.HasSecrets()) {
@@ -40,9 +40,8 @@ func (s *Step) conceal(ctx context.Context, plan *scheduler.Plan, c *course) err
 	return nil
 }
 
-// hide returns a value with plain markers, and keeps the secrets that they stand for
-// as those of the entity. What the schema calls secret becomes one; nil calls nothing
-// so.
+// hide returns a value with plain markers, and stores their secrets for the entity. Values that the
+// schema marks become secrets; nil marks nothing.
 func (s *Step) hide(
 	ctx context.Context, q *store.Queries, c *course, value any, marked *schema.Schema, entity string, id int64,
 ) (any, error) {
@@ -68,8 +67,7 @@ func (s *Step) hide(
 	return public, nil
 }
 
-// pass makes the secrets that a value got from elsewhere in the workflow those of
-// the entity too.
+// pass copies the secrets that a value has from elsewhere in the workflow to the entity.
 func (s *Step) pass(ctx context.Context, q *store.Queries, c *course, found []secret.Traced, entity string, id int64) error {
 	sources := secret.Sources(found)
 	own, err := c.own(ctx, q, sources)
@@ -93,9 +91,8 @@ func (s *Step) pass(ctx context.Context, q *store.Queries, c *course, found []se
 	return nil
 }
 
-// own are the executions of the sources that belong to the workflow: its own and its
-// children. A definition is written by people, who could write a marker by hand that
-// names any execution.
+// own are the sources that belong to the workflow: its own execution and its children. Users write
+// definitions, and could write a marker that names any execution.
 func (c *course) own(ctx context.Context, q *store.Queries, sources []secret.Source) ([]int64, error) {
 	var others []int64
 	for _, source := range sources {
@@ -113,7 +110,7 @@ func (c *course) own(ctx context.Context, q *store.Queries, sources []secret.Sou
 	return append(children, c.execution), nil
 }
 
-// broken reports whether an error is one of the database.
+// broken reports whether an error comes from the database.
 func broken(err error) bool {
 	var failed *readError
 	return errors.As(err, &failed) || store.ClassOf(err) == store.ClassInstallation

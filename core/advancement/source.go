@@ -13,46 +13,46 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// source is a definition that workflows were started with.
+// source is the definition of started workflows.
 type source struct {
 	id         int64
 	definition *workflow.Definition
 	schema     []byte // of its parameters
 }
 
-// parameters are those of an execution with the defaults.
+// parameters are an execution's parameters with the defaults.
 func (s *source) parameters(config []byte) map[string]any {
 	return policy.WithDefaults(config, s.schema)
 }
 
-// maxSources bounds how many definitions are kept in memory.
+// maxSources bounds the cached definitions.
 const maxSources = 2000
 
-// Sources keeps definitions in memory. A definition that a workflow was started
-// with never changes, so none is read twice while a workflow refers to it. It may be used by many at once.
+// Sources caches definitions. The definition of a started workflow never changes, so none is read
+// twice while a workflow refers to it. It is safe for concurrent use.
 type Sources struct {
 	mu       sync.Mutex
 	byID     map[int64]*source
 	byDigest map[string]taken
 }
 
-// taken is a definition that the database was told is used.
+// taken is a definition that the database knows to be in use.
 type taken struct {
 	id int64
 	at time.Time
 }
 
-// sourceFor is how long a definition is taken to be still there although no workflow
-// may refer to it. It is far less than retention keeps one that nobody uses.
+// sourceFor is how long a definition counts as stored although no workflow may refer to it. It is
+// far below the retention of unused definitions.
 const sourceFor = time.Hour
 
-// NewSources makes an empty memory.
+// NewSources makes an empty cache.
 func NewSources() *Sources {
 	return &Sources{byID: map[int64]*source{}, byDigest: map[string]taken{}}
 }
 
-// take returns the source of a definition as it is now, which is kept in the
-// database for those who lead the workflow on.
+// take returns the source of a current definition, and stores it in the database for the replicas
+// that advance the workflow.
 func (m *Sources) take(ctx context.Context, q *store.Queries, now time.Time, definition, schema []byte) (*source, error) {
 	sum := sha256.New()
 	sum.Write(definition)
@@ -92,7 +92,7 @@ func (m *Sources) get(ctx context.Context, q *store.Queries, id int64) (*source,
 	return m.keep(&source{id: id, definition: parsed, schema: rows[0].ParamSchema}, "", time.Time{}), nil
 }
 
-// readError is an error of the database, and not of the definition.
+// readError is an error of the database, not of the definition.
 type readError struct{ error }
 
 func (e *readError) Unwrap() error { return e.error }
@@ -103,7 +103,7 @@ func (m *Sources) find(id int64) *source {
 	return m.byID[id]
 }
 
-// used finds a definition that the database was told of lately.
+// used finds a definition that was stored recently.
 func (m *Sources) used(digest string, now time.Time) *source {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,18 +12,18 @@ import (
 	"github.com/attune-go/attune/core/secret"
 )
 
-// Config is what advancing depends on besides the database.
+// Config configures the advance of workflows.
 type Config struct {
-	// ActionTimeouts says whether timeout_seconds of the action of a workflow takes
-	// effect: true, false, or origin, which is true unless the schema is that of an
-	// existing installation. True if empty.
+	// ActionTimeouts says whether timeout_seconds of the action of a workflow takes effect: true,
+	// false, or origin, which is true except on the schema of an existing installation. Empty means
+	// true.
 	ActionTimeouts string
-	// Keys open and seal secrets that templates put into texts.
+	// Keys decrypt and encrypt secrets in rendered templates.
 	Keys secret.Keyring
-	// UnreportedAfter is how long the end of a child may go unreported before it is
-	// dealt with all the same. Default 10 s.
+	// UnreportedAfter is how long the end of a child may stay unreported before it is processed
+	// anyway. Default 10 s.
 	UnreportedAfter time.Duration
-	// Gate holds the Runner while the installation is at fault. Nil holds it alone.
+	// Gate holds the Runner during a fault of the installation. Nil holds it alone.
 	Gate *gate.Gate
 	// Now is the clock of caches. Default time.Now.
 	Now func() time.Time
@@ -39,16 +39,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Order asks for one workflow to be started or led on.
+// Order requests the start or advance of one workflow.
 type Order struct {
-	// Start is the execution of a workflow that asks to run, else 0.
+	// Start is the execution of a workflow to start, else 0.
 	Start int64
-	// Workflow is the row of a workflow that was started, else 0.
+	// Workflow is the row of a started workflow, else 0.
 	Workflow int64
 	// Children are executions of its tasks that were reported as ended.
 	Children []int64
-	// Broken says why the workflow cannot go on; it is ended as failed. Empty when it
-	// can.
+	// Broken is why the workflow cannot continue; it is ended as failed. Empty if it can.
 	Broken string
 }
 
@@ -62,14 +61,14 @@ type Step struct {
 	later   []Order
 }
 
-// One batch makes so many children, or as many as have parameters of so many bytes;
-// a workflow that wants more makes them in a batch of its own.
+// Limits of the children of one batch, by number and by bytes of parameters. A workflow beyond them
+// gets a batch of its own.
 const (
 	maxNewExecutions     = 1000
 	maxNewExecutionBytes = 32 << 20
 )
 
-// unfit is an execution of a workflow that cannot be started.
+// unfit is the execution of a workflow that cannot start.
 type unfit struct {
 	execution, action int64
 	actionRef, why    string
@@ -91,8 +90,7 @@ func (s *Step) Executions() []int64 {
 	return ids
 }
 
-// Plan implements scheduler.Step: it decides what follows for each workflow, and
-// asks for the locks that it takes.
+// Plan implements scheduler.Step: it decides about each workflow, and requests the locks.
 func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	s.courses, s.unfit, s.later = nil, nil, nil
 	if err := s.readStarts(ctx, plan); err != nil {
@@ -106,7 +104,7 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 		if c.closed {
 			continue
 		}
-		if err := ctx.Err(); err != nil { // deciding takes time in which the database is not asked
+		if err := ctx.Err(); err != nil { // decisions take time without a query
 			return fmt.Errorf("advance %d workflows: %w", len(s.courses), context.Cause(ctx))
 		}
 		if err := s.decide(ctx, plan, c); err != nil {
@@ -148,7 +146,7 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 	}
 }
 
-// postpone leaves the courses from the nth on to another batch.
+// postpone leaves the workflows from the nth on to another batch.
 func (s *Step) postpone(n int) {
 	for _, c := range s.courses[n:] {
 		order := Order{Workflow: c.id, Broken: c.broken}
@@ -163,10 +161,10 @@ func (s *Step) postpone(n int) {
 	s.courses = s.courses[:n]
 }
 
-// Again lists orders for what one batch did not take. It is valid after the batch.
+// Again lists orders for the rest of the batch. It is valid after the batch.
 func (s *Step) Again() []Order { return s.later }
 
-// inOrder sorts the courses by workflow, the order of their locks.
+// inOrder sorts the workflows by id, the order of their locks.
 func (s *Step) inOrder() {
 	slices.SortFunc(s.courses, func(a, b *course) int { return cmp.Compare(a.id, b.id) })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Sweep finds workflows that can go on although nobody has said so.
+// Sweep finds workflows that can continue although no order came.
 type Sweep struct {
 	*supervise.Loop
 
@@ -21,11 +21,11 @@ type Sweep struct {
 	report func(ctx context.Context, executions []int64) error
 }
 
-// page is how many open workflows are looked at with one statement.
+// page is the number of open workflows in one statement.
 const page = 500
 
-// NewSweep makes the sweep. look is told what it finds; report has ends of executions
-// dealt with that nobody has dealt with in full: they ask a person, who was not asked.
+// NewSweep makes the sweep. It calls look with the workflows it finds. It calls report with ended
+// executions that were not fully processed: their inquiry was never opened.
 func NewSweep(
 	cfg Config, interval time.Duration, st *store.Store, look func(...int64), report func(context.Context, []int64) error,
 	logger *slog.Logger, metrics *supervise.Metrics,

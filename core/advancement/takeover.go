@@ -13,9 +13,9 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// takeOver finds out where a workflow is that another engine has started: its
-// decisions are made once more, from the beginning, with the children that it has.
-// What has no child yet is made. Variables come out as its publish entries say.
+// takeOver derives the state of a workflow that another engine started: it repeats all decisions
+// from the beginning, with the existing children. Missing children are created. Variables follow
+// from its publish entries.
 func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) error {
 	stop := func(why string) error {
 		c.broken = "it was started by another engine and cannot be taken over: " + why
@@ -50,18 +50,17 @@ func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *course, ro
 	return nil
 }
 
-// replay goes on with a workflow that is taken over until nothing of what its
-// children have done is left to be heard.
+// replay advances a workflow that is taken over until all ends of its children are processed.
 func (c *course) replay(decide func() error) error {
 	whole := *c.plan
 	for {
-		for _, list := range c.plan.Keep { // nothing was stored of it yet
+		for _, list := range c.plan.Keep { // nothing of it was stored yet
 			c.items[list.Task] = workflow.Slice{Items: list.Items}
 		}
 		heard := c.hear()
 		switch {
 		case len(heard) > 0:
-		case c.plan.More: // of children that are there already, perhaps
+		case c.plan.More: // the rest may exist already
 			heard = []workflow.Happening{{Kind: workflow.Looked}}
 		case c.canceling:
 			heard = c.cancelled(&whole)
@@ -80,8 +79,8 @@ func (c *course) replay(decide func() error) error {
 	}
 }
 
-// cancelled has a workflow that is taken over while it is cancelled wait for those of
-// its children alone that are there: the others are not made any more.
+// cancelled limits a cancelled workflow that is taken over to its existing children: no others are
+// created.
 func (c *course) cancelled(whole *workflow.Plan) []workflow.Happening {
 	c.canceling = false
 	heard := []workflow.Happening{{Kind: workflow.Canceling}}
@@ -93,14 +92,14 @@ func (c *course) cancelled(whole *workflow.Plan) []workflow.Happening {
 				Kind: workflow.ChildEnded, Task: child.Task, Index: child.Index, Status: attune.StatusCancelled, Retries: maxRetries,
 			})
 		}
-		return !there || existing.Status == statusRequested // it is stopped, and not asked for
+		return !there || existing.Status == statusRequested // it is stopped, not requested
 	})
 	c.plan.Start, c.plan.More = nil, false
 	return heard
 }
 
-// taken makes a plan of all that was decided, for what is not there yet. What is there
-// and may not have been handed over is requested.
+// taken builds one plan of all decisions, for rows that are missing. It requests existing children
+// that may not have been dispatched.
 func (c *course) taken(whole *workflow.Plan) {
 	whole.More = false
 	whole.Start = slices.DeleteFunc(whole.Start, func(start workflow.Start) bool {
@@ -128,8 +127,8 @@ func (c *course) taken(whole *workflow.Plan) {
 	c.plan = whole
 }
 
-// hear lists the ends of children that the last decision wanted started and which
-// have ended already, in the order of their ends.
+// hear lists the ends of children that the last decision starts and that have ended already, in the
+// order of their ends.
 func (c *course) hear() []workflow.Happening {
 	var ends []store.ReadWorkflowChildrenRow
 	for _, start := range c.plan.Start {
@@ -146,13 +145,13 @@ func (c *course) hear() []workflow.Happening {
 	for i, child := range ends {
 		heard[i] = workflow.Happening{
 			Kind: workflow.ChildEnded, Task: child.TaskName, Index: int(child.TaskIndex), Status: child.Status,
-			Retries: maxRetries, // its own engine has repeated it, or will not any more
+			Retries: maxRetries, // its own engine has handled its retries
 		}
 	}
 	return heard
 }
 
-// maxRetries is more than any task asks for.
+// maxRetries exceeds the retries of any task.
 const maxRetries = 1 << 20
 
 func childOf(start workflow.Start) workflow.Child {

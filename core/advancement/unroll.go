@@ -18,10 +18,9 @@ import (
 // unrollAtOnce is how many children of a list Unroll renders and writes at once.
 const unrollAtOnce = 500
 
-// Unroll makes every child that the begun lists of a workflow still lack, as the
-// executor of an existing installation makes them: requested, and not admitted. It
-// returns how many it made. A replica that goes on with the workflow afterwards
-// requests each of them when it is due.
+// Unroll creates every missing child of the started lists of a workflow, as the executor of an
+// existing installation creates them: requested, and not admitted. It returns their number. A
+// replica that later advances the workflow requests each of them when it is due.
 //
 // The caller holds a transaction, and no replica runs.
 func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, error) {
@@ -74,7 +73,7 @@ func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, e
 	return made, nil
 }
 
-// unrollList makes the children of one list, in parts.
+// unrollList creates the children of one list, in parts.
 func (s *Step) unrollList(ctx context.Context, q *store.Queries, c *course, task string) (int, error) {
 	st, t := c.before.Tasks[task], c.source.definition.Task(task)
 	made := 0
@@ -99,7 +98,7 @@ func (s *Step) unrollList(ctx context.Context, q *store.Queries, c *course, task
 	return made, nil
 }
 
-// rest renders children, and fetches what their parameters mention.
+// rest renders children, and fetches the facts of their parameters.
 func (s *Step) rest(
 	ctx context.Context, q *store.Queries, c *course, task string, first, count int,
 ) ([]workflow.Start, map[int]error, error) {
@@ -124,7 +123,7 @@ func (s *Step) rest(
 	}
 }
 
-// unmade leaves out the children that are there already.
+// unmade removes existing children.
 func unmade(ctx context.Context, q *store.Queries, c *course, starts []workflow.Start) ([]workflow.Start, error) {
 	var tasks []string
 	var indexes []int32
@@ -148,8 +147,8 @@ func unmade(ctx context.Context, q *store.Queries, c *course, starts []workflow.
 	return left, nil
 }
 
-// unrollPart writes children. One whose parameters cannot be rendered, or whose
-// secrets cannot be kept, has failed.
+// unrollPart writes children. A child whose parameters cannot be rendered, or whose secrets cannot
+// be stored, fails.
 func (s *Step) unrollPart(
 	ctx context.Context, q *store.Queries, c *course, starts []workflow.Start, faults map[int]error,
 ) error {
@@ -168,12 +167,12 @@ func (s *Step) unrollPart(
 	var marked *schema.Schema
 	for _, one := range actions {
 		action = one.ID
-		marked, _ = schema.Parse(one.ParamSchema) // one that cannot be read marks nothing
+		marked, _ = schema.Parse(one.ParamSchema) // an unreadable schema marks nothing
 	}
 	c.plan, c.newExecutions = &workflow.Plan{Start: starts}, nil
 	for i, start := range starts {
 		b := c.child(start, ids[i])
-		b.ActionID, b.Status = action, "" // core.ask opens its question when it is scheduled
+		b.ActionID, b.Status = action, "" // core.ask opens its inquiry when it is scheduled
 		if fault := faults[*start.Index]; fault != nil {
 			b.Refuse = fault.Error()
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// begun is a workflow that begins, as InsertWorkflows takes it.
+// begun is a started workflow as InsertWorkflows takes it.
 type begun struct {
 	ID         int64           `json:"id"`
 	Execution  int64           `json:"execution"`
@@ -19,7 +19,7 @@ type begun struct {
 	Timeout    float64         `json:"timeout"`
 }
 
-// advanced is where a workflow is now, as AdvanceWorkflows takes it.
+// advanced is the new state of a workflow as AdvanceWorkflows takes it.
 type advanced struct {
 	ID        int64           `json:"id"`
 	Version   int64           `json:"version"`
@@ -36,7 +36,7 @@ type advanced struct {
 	Log       []string        `json:"log"`
 }
 
-// write queues what the courses change, in the order in which rows need each other.
+// write queues the changes of the workflows in the order of their foreign keys.
 func (s *Step) write(batch *scheduler.Batch) {
 	var starts []begun
 	var states []advanced
@@ -90,8 +90,8 @@ func (c *course) beginning() begun {
 	}
 }
 
-// state is the workflow's row after the decision. One that somebody else has ended
-// keeps the status that it was given.
+// state is the workflow's row after the decision. A workflow that another program ended keeps its
+// status.
 func (c *course) state() advanced {
 	state := c.plan.State
 	row := advanced{
@@ -129,13 +129,13 @@ func list(names []string) []string {
 	return names
 }
 
-// enters reports whether the execution of the workflow is yet to be said to run:
-// another engine has made the workflow and not come further.
+// enters reports whether the execution of the workflow must still become running: another engine
+// created the workflow and did not continue.
 func (c *course) enters() bool {
 	return c.plan != nil && c.begun == nil && (c.parent.status == statusRequested || c.parent.status == attune.StatusScheduling)
 }
 
-// adopt keeps what a workflow of another engine is led on by.
+// adopt stores the definition of another engine's workflow.
 func (c *course) adopt(batch *scheduler.Batch) {
 	if !c.adopted {
 		return
@@ -147,7 +147,7 @@ func (c *course) adopt(batch *scheduler.Batch) {
 	batch.Also(store.AdoptWorkflow, tasks, executions, c.source.id, c.id)
 }
 
-// tasks adds the children to those that are waited for.
+// tasks adds the new children to the open tasks.
 func (c *course) tasks(to *store.InsertTasksParams) {
 	for i, b := range c.newExecutions {
 		start, index := c.plan.Start[i], int32(-1)
@@ -159,7 +159,7 @@ func (c *course) tasks(to *store.InsertTasksParams) {
 	}
 }
 
-// follow queues what hangs on one workflow alone.
+// follow queues the statements of one workflow.
 func (c *course) follow(batch *scheduler.Batch) {
 	if c.plan == nil {
 		return
@@ -184,8 +184,7 @@ func (c *course) follow(batch *scheduler.Batch) {
 	}
 }
 
-// endParents ends the executions of workflows that have ended, unless somebody else
-// has done so.
+// endParents ends the executions of ended workflows, unless another program has ended them.
 func (s *Step) endParents(batch *scheduler.Batch) {
 	var ids []int64
 	var statuses, results []string
@@ -204,7 +203,7 @@ func (c *course) ends() bool {
 	return c.plan != nil && c.plan.End != nil && !c.parent.status.Terminal()
 }
 
-// announce tells of the end of a workflow, and of questions to people.
+// announce sends the end of a workflow and its new inquiries.
 func (c *course) announce(batch *scheduler.Batch) {
 	if c.ends() {
 		batch.Announce(store.ReadOutcomesRow{
@@ -221,7 +220,7 @@ func (c *course) announce(batch *scheduler.Batch) {
 	}
 }
 
-// dropped are lists of tasks that have ended.
+// dropped are lists of ended tasks.
 type dropped struct {
 	workflows []int64
 	tasks     []string

@@ -1,8 +1,8 @@
-// Package alertevent writes the events by which an installation hears of trouble:
-// events of the trigger core.alert, which rules answer like any other.
+// Package alertevent writes the events that report problems of an installation: events of the
+// trigger core.alert, which rules handle like any other.
 //
-// An event and its message are part of the transaction that decides, so that each
-// decision is told once, by whichever replica has made it, or not at all.
+// An event and its message are part of the transaction that decides, so each decision is reported
+// once, by the deciding replica, or not at all.
 package alertevent
 
 import (
@@ -37,7 +37,7 @@ type Alert struct {
 	ObservedAt    time.Time `json:"observed_at"`
 	Summary       string    `json:"summary"`
 	Details       any       `json:"details"`
-	// CorrelationID names what has happened, so that rules can tell repetitions.
+	// CorrelationID identifies the incident, so that rules can recognise repetitions.
 	CorrelationID *string `json:"correlation_id"`
 }
 

@@ -19,7 +19,7 @@ const Interval = 10 * time.Second
 // lock is the name of the lock that one replica at a time holds while it judges.
 const lock = "alerts"
 
-// Measurer reads what rules watch; *monitor.Watcher is one.
+// Measurer reads what rules watch; *Reader is one.
 type Measurer interface {
 	Measure(ctx context.Context) (*Measures, error)
 }
@@ -211,7 +211,8 @@ func (l *Loop) tell(ctx context.Context, changed changes) {
 	}
 	for _, row := range changed.cleared {
 		l.logger.InfoContext(ctx, "Alert cleared", "rule", row.Rule, "target", row.Target, "severity", row.Severity,
-			"value", row.Value, "summary", row.Summary, "fired_for", time.Duration(row.Lasted*float64(time.Second)).Round(time.Second).String())
+			"value", row.Value, "summary", row.Summary, "fired_for",
+			time.Duration(row.Lasted*float64(time.Second)).Round(time.Second).String())
 	}
 }
 

@@ -115,16 +115,6 @@ type AlertRule struct {
 	Expression string `json:"expression"`
 }
 
-// Firing counts the alerts that fire, those behind worse ones left out.
-func (a *Alerts) Firing(level Level) (n int) {
-	for _, one := range a.Open {
-		if one.Severity == level && one.State == AlertFiring && !one.Behind {
-			n++
-		}
-	}
-	return n
-}
-
 // Alerts reads the alerts and how old they are. While no replica of the engine
 // evaluates the rules they are judged here, at once, by what can be read.
 func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {
@@ -234,7 +224,8 @@ func (a *Alerts) evaluation(replicas *monitor.Replicas, now time.Time) {
 
 func (m *Reader) alertOf(row *store.Alert) Alert {
 	one := Alert{
-		ID: row.ID, Rule: row.Rule, Target: row.Target, Severity: Level(row.Severity), Summary: row.Summary, Hint: row.Hint,
+		ID: row.ID, Rule: row.Rule, Target: row.Target, Severity: Level(row.Severity), Summary: row.Summary,
+		Hint:  row.Hint,
 		Value: row.Value, Since: row.Since, Fired: row.Fired, Cleared: row.Cleared, Seen: row.Seen, State: AlertPending,
 	}
 	switch {
@@ -325,7 +316,8 @@ func (m *Reader) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 	})
 	for _, v := range held {
 		one := Alert{
-			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint, Value: v.Value,
+			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary,
+			Hint: v.Hint, Value: v.Value,
 			Since: a.At, Seen: a.At,
 		}
 		m.measured(&one)
@@ -405,7 +397,8 @@ func describe(name string, rule *config.AlertRule) AlertRule {
 		word = "below "
 	}
 	return AlertRule{
-		Name: name, Measure: rule.Measure, Severity: Level(rule.Severity), Above: rule.Above, Below: rule.Below, For: rule.For,
+		Name: name, Measure: rule.Measure, Severity: Level(rule.Severity), Above: rule.Above, Below: rule.Below,
+		For:    rule.For,
 		Target: rule.Target, Limit: word + measure.Format(rule.Limit()), State: RuleQuiet,
 		About: measure.About, Why: measure.Why, Expression: rule.PromQL(),
 	}
@@ -417,7 +410,8 @@ func (a *Alerts) verdicts() []Condition {
 	var list []Condition
 	for _, one := range a.Open {
 		v := Condition{
-			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary, Hint: one.Hint,
+			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary,
+			Hint: one.Hint,
 			view: one.View, filter: one.Filter, since: &one.Since, subject: "rule " + one.Rule, // until the rule is known
 		}
 		if of, ok := a.ruleOf.measure(one.Rule); ok {

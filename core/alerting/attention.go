@@ -99,7 +99,8 @@ func unwellWorkers(told []Finding, o *Overview, b *monitor.Broker) []Finding {
 		case 1:
 			one.Text, one.Hint, one.Filter = names[health][0]+" is "+string(health), why[health], names[health][0]
 		default:
-			one.Text, one.Hint = fmt.Sprintf("%d workers are %s", n, health), strings.Join(names[health][:min(n, 5)], ", ")
+			one.Text, one.Hint = fmt.Sprintf("%d workers are %s", n, health),
+				strings.Join(names[health][:min(n, 5)], ", ")
 		}
 		found = append(found, one)
 	}
@@ -160,7 +161,8 @@ func findings(verdicts []Condition) []Finding {
 	found := make([]Finding, 0, len(verdicts))
 	for _, v := range verdicts {
 		found = append(found, Finding{
-			Level: v.Severity, Text: v.Summary, Hint: v.Hint, Since: v.since, Target: v.view, Filter: v.filter, Rule: v.Rule, About: v.Target,
+			Level: v.Severity, Text: v.Summary, Hint: v.Hint, Since: v.since, Target: v.view, Filter: v.filter,
+			Rule: v.Rule, About: v.Target,
 		})
 	}
 	return found
@@ -179,7 +181,8 @@ func instantMeasures(o *Overview, b *monitor.Broker, growth *int64) *Measures {
 		m.instantWorkers(o)
 		if o.Live.Stuck.Value > 0 {
 			// At least as long; which is longest the overview does not read.
-			m.set("stuck_seconds", (o.Live.StuckAfter + time.Millisecond).Seconds(), phrase.Plural(o.Live.Stuck.Value, "execution", "executions"))
+			m.set("stuck_seconds", (o.Live.StuckAfter + time.Millisecond).Seconds(),
+				phrase.Plural(o.Live.Stuck.Value, "execution", "executions"))
 		}
 	}
 	if b != nil && len(b.Queues)+len(b.Alarms) > 0 {
@@ -198,7 +201,8 @@ func (m *Measures) instantLetters(o *Overview, b *monitor.Broker, growth *int64)
 	}
 	m.set("dead_letter_depth", float64(dead.Ready), consumers(dead))
 	if growth != nil {
-		m.set("dead_letters_growth", float64(max(*growth, 0)), phrase.Plural(dead.Ready, "dead letter", "dead letters")+", "+consumers(dead))
+		m.set("dead_letters_growth", float64(max(*growth, 0)),
+			phrase.Plural(dead.Ready, "dead letter", "dead letters")+", "+consumers(dead))
 	}
 	if o == nil {
 		return
@@ -255,14 +259,17 @@ func flowFindings(f *monitor.Flows, at time.Time) []Finding {
 	var found []Finding
 	if f.Failed.Value > 0 {
 		found = append(found, Finding{
-			Level: LevelWarning, Text: f.Failed.Words("workflow has failed", "workflows have failed"), Target: "workflows",
-			Hint: "of what was requested in the last " + phrase.Span(f.Window), Filter: "status:failed,timeout,abandoned",
+			Level: LevelWarning, Text: f.Failed.Words("workflow has failed", "workflows have failed"),
+			Target: "workflows",
+			Hint:   "of what was requested in the last " + phrase.Span(f.Window),
+			Filter: "status:failed,timeout,abandoned",
 		})
 	}
 	if f.Inquiries.Value > 0 {
 		one := Finding{
-			Level: LevelInfo, Text: f.Inquiries.Words("question waits for a person", "questions wait for people"), Target: "inquiries",
-			Hint: "the oldest for " + phrase.Span(f.Oldest), Filter: "status:pending",
+			Level: LevelInfo, Text: f.Inquiries.Words("question waits for a person", "questions wait for people"),
+			Target: "inquiries",
+			Hint:   "the oldest for " + phrase.Span(f.Oldest), Filter: "status:pending",
 		}
 		since := at.Add(-f.Oldest)
 		one.Since = &since

@@ -48,7 +48,8 @@ func OtherExecutors(ctx context.Context, queues queueStates, listed []broker.Que
 		}
 		if known < state.Consumers && state.Consumers > replicas {
 			others = append(others, fmt.Sprintf("%s has %s, and %s",
-				queue, phrase.Plural(state.Consumers, "consumer", "consumers"), phrase.Plural(replicas, "replica runs", "replicas run")))
+				queue, phrase.Plural(state.Consumers, "consumer", "consumers"),
+				phrase.Plural(replicas, "replica runs", "replicas run")))
 		}
 	}
 	for _, c := range listed {

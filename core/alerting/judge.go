@@ -116,7 +116,8 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 		}
 		found = append(found, Condition{
 			Rule: name, Target: s.Target, Severity: Level(rule.Severity), Value: s.Value, For: rule.For,
-			Summary: config.Fill(summary, s.Target, value, limit, s.Detail), Hint: config.Fill(hint, s.Target, value, limit, s.Detail),
+			Summary: config.Fill(summary, s.Target, value, limit, s.Detail),
+			Hint:    config.Fill(hint, s.Target, value, limit, s.Detail),
 			subject: measure.Subject(), view: measure.View, filter: measure.FilterOf(s.Target), since: s.Since,
 		})
 	}

@@ -92,15 +92,18 @@ func (m *Measures) replicas(all *monitor.Replicas, waiting int64) {
 		}
 		if faults := r.Details.Installation; len(faults) > 0 {
 			m.add("installation_faults", Sample{
-				Target: r.Short(), Value: float64(len(faults)), Detail: faults[0].Problem + ": " + faults[0].Fix, Since: &faults[0].Since,
+				Target: r.Short(), Value: float64(len(faults)), Detail: faults[0].Problem + ": " + faults[0].Fix,
+				Since: &faults[0].Since,
 			})
 		}
 		if troubles := r.Troubles(); len(troubles) > 0 {
-			m.add("replica_problems", Sample{Target: r.Short(), Value: float64(len(troubles)), Detail: strings.Join(troubles, ", ")})
+			m.add("replica_problems",
+				Sample{Target: r.Short(), Value: float64(len(troubles)), Detail: strings.Join(troubles, ", ")})
 		}
 		for _, loop := range r.SilentLoops() {
 			over := r.Silence(loop) - r.Details.Loops[loop].Patience
-			m.add("loop_silence", Sample{Target: r.Short() + "/" + loop, Value: over.Seconds(), Detail: cmp.Or(r.Details.Loops[loop].Error, where)})
+			m.add("loop_silence",
+				Sample{Target: r.Short() + "/" + loop, Value: over.Seconds(), Detail: cmp.Or(r.Details.Loops[loop].Error, where)})
 		}
 	}
 	m.cutOff = alive > 0 && connected == 0
@@ -151,7 +154,8 @@ func (m *Measures) workers(list []worker, now time.Time, staleAfter time.Duratio
 		if w.suspect != nil {
 			begun := now.Add(-*w.suspect)
 			m.add("suspect_seconds", Sample{
-				Target: w.name, Value: max(w.suspect.Seconds(), 0.001), Detail: cmp.Or(w.suspectWhy, "its queue took nothing") + owns, Since: &begun,
+				Target: w.name, Value: max(w.suspect.Seconds(), 0.001),
+				Detail: cmp.Or(w.suspectWhy, "its queue took nothing") + owns, Since: &begun,
 			})
 		}
 		if !w.active || w.sensor || w.kept || w.silence > staleAfter || w.suspect != nil {
@@ -185,6 +189,7 @@ func (m *Measures) workQueues(list []monitor.WorkQueue) {
 	m.know("work_queue_items")
 	for i := range list {
 		q := &list[i]
-		m.add("work_queue_items", Sample{Target: q.Ref, Value: float64(q.Items().Value), Detail: q.Words(m.At), Since: &q.Oldest})
+		m.add("work_queue_items",
+			Sample{Target: q.Ref, Value: float64(q.Items().Value), Detail: q.Words(m.At), Since: &q.Oldest})
 	}
 }

@@ -31,7 +31,8 @@ func (m *Reader) Overview(ctx context.Context) (*Overview, error) {
 			return err
 		}
 		o.everyWorker = workers
-		o.Workers, o.WorkerList = monitor.SumWorkers(workers, m.JudgeAt(o.At)), monitor.UnwellFirst(workers, m.JudgeAt(o.At))
+		o.Workers, o.WorkerList = monitor.SumWorkers(workers, m.JudgeAt(o.At)),
+			monitor.UnwellFirst(workers, m.JudgeAt(o.At))
 		if o.Replicas, err = m.ReadReplicas(ctx, tx, s, o.At); o.Replicas != nil {
 			o.Replicas.At = o.At
 		}

@@ -193,8 +193,9 @@ func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
 		}
 		w := worker{
 			name: row.Name, sensor: row.Role == "sensor", active: row.Active, kept: row.Cordoned || row.Draining,
-			suspectWhy: row.SuspectReason, health: row.Health, assigned: row.Assigned, silence: monitor.Seconds(row.Silence),
-			never: row.Silence < 0,
+			suspectWhy: row.SuspectReason, health: row.Health, assigned: row.Assigned,
+			silence: monitor.Seconds(row.Silence),
+			never:   row.Silence < 0,
 		}
 		if w.never {
 			w.silence = monitor.Seconds(row.Age)
@@ -236,7 +237,8 @@ func (r *measuring) readPartitions(ctx context.Context) {
 			}
 			lacks = append(lacks, "the first gap is "+near)
 		}
-		r.add("partitions_missing", Sample{Target: table.Table, Value: float64(missing), Detail: strings.Join(lacks, ", ")})
+		r.add("partitions_missing",
+			Sample{Target: table.Table, Value: float64(missing), Detail: strings.Join(lacks, ", ")})
 	}
 }
 

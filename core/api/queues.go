@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// View is what the server reads for people; *monitor.Watcher is one.
+// View is what the server reads for people; *alerting.Reader is one.
 type View interface {
 	Why(ctx context.Context, id int64) (*explain.Why, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)

@@ -1,4 +1,4 @@
-// Package batch runs work in batches, each as one transaction, and isolates what makes a
+// Package batch runs work in batches, each as one transaction, and isolates the item that makes a
 // batch fail.
 //
 //	batch ── error ──▶ Classify ── Again ─▶ pause, the same batch
@@ -9,8 +9,8 @@
 //	                      ▼
 //	           Alone: postpone, or dead-letter
 //
-// The caller decides what an error means and what becomes of an item that fails alone; the
-// Runner has the loop, its pauses and its end with the context.
+// The caller decides what an error means and what happens to an item that fails alone. The Runner
+// has the loop and its pauses, and stops with the context.
 package batch
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Verdict is what an error means for the batch that met it.
+// Verdict is the meaning of an error for the batch.
 type Verdict int
 
 const (
-	// Again: the same batch after a pause. The server is away, or the batch lost a race; no
-	// item is to blame, however long it takes.
+	// Again: the same batch after a pause. The server is away, or the batch lost a race; no item is
+	// the cause, however long it takes.
 	Again Verdict = iota
 	// Blocked: another transaction holds what an item needs.
 	Blocked
@@ -37,10 +37,10 @@ const (
 	Suspect
 )
 
-// Failure is how a batch failed.
+// Failure describes the failure of a batch.
 type Failure struct {
 	Err     error
-	Tries   int // how often the batch has failed, this time included
+	Tries   int // number of failures, including this one
 	Verdict Verdict
 	// Pause is how long the Runner waits before the next try, if the verdict is Again.
 	Pause time.Duration
@@ -50,28 +50,28 @@ type Failure struct {
 type Runner[B any] struct {
 	// Try runs the batch once, as one transaction.
 	Try func(ctx context.Context, b B) error
-	// Hold waits while no batch can succeed, and reports whether it did: the try does not
-	// count then. It learns of every try. Gate.Retry is one.
+	// Hold blocks while no batch can succeed, and reports whether it did: then the try does not
+	// count. It is called after every try. Gate.Retry is one.
 	Hold func(ctx context.Context, err error) bool
-	// Done deals with a batch that succeeded.
+	// Done processes a batch that succeeded.
 	Done func(ctx context.Context, b B)
-	// Classify says what an error means after so many tries.
+	// Classify returns the verdict on an error after so many tries.
 	Classify func(b B, err error, tries int) Verdict
-	// Failed learns of every failure: it counts and logs.
+	// Failed is called after every failure: it counts and logs.
 	Failed func(ctx context.Context, b B, f Failure)
 	// Split returns the parts of a batch, in the order in which they are tried. A batch
 	// without parts cannot be split.
 	Split func(b B, f Failure) []B
-	// Alone deals with a batch that cannot be split. It returns true if it changed the
-	// batch, which is then tried again after a pause.
+	// Alone handles a batch that cannot be split. It returns true if it changed the batch, which is
+	// then tried again after a pause.
 	Alone func(ctx context.Context, b B, f Failure) bool
 
 	// FirstPause and LongestPause bound the pauses between tries. Default 100 ms and 5 s.
 	FirstPause, LongestPause time.Duration
 }
 
-// Run runs a batch to its end: it succeeds, or every part of it does or is dealt with
-// alone. It returns an error only when ctx ends.
+// Run finishes a batch: it succeeds, or each of its parts succeeds or is handled alone. It returns
+// an error only when ctx ends.
 func (r Runner[B]) Run(ctx context.Context, b B) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 100*time.Millisecond, 5*time.Second

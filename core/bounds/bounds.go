@@ -1,10 +1,9 @@
 // Package bounds declares how deep and how large a JSON value may be, and finds the part
 // of a value that is too deep, too large or not storable.
 //
-// Every entrance (requests, rules, workflows, results, events, answers, packs) accepts at
-// most Depth levels and Bytes. Messages are read up to MessageDepth and MessageBytes, which
-// leave room for an envelope around the largest accepted value. So whatever is accepted can
-// be read again.
+// Every entry point (requests, rules, workflows, results, events, answers, packs) accepts at most
+// Depth levels and Bytes. Messages are read up to MessageDepth and MessageBytes, which leave room
+// for an envelope around the largest accepted value. So every accepted value can be read again.
 package bounds
 
 import (
@@ -31,12 +30,12 @@ const (
 	// MessageBytes is how large a message may be.
 	MessageBytes = Bytes + 1<<20
 
-	// CopyDepth is how deep a copy of a stored value in a message may be. Consumers read
-	// the row; those of an existing installation read no deeper messages.
+	// CopyDepth is how deep a copy of a stored value in a message may be. Consumers read the row;
+	// consumers of an existing installation reject deeper messages.
 	CopyDepth = 100
 )
 
-// Error says which part of a value is refused and why.
+// Error names the refused part of a value and the reason.
 type Error struct {
 	Path string // such as parameters.a.b[3]
 	Text string
@@ -67,7 +66,7 @@ func TooDeep(name string, raw []byte) error {
 	return JSON(name, raw)
 }
 
-// Copy returns a value that is small and flat enough to be repeated in a message, else nil.
+// Copy returns a value that is small and flat enough for a message, else nil.
 func Copy(raw json.RawMessage, most int) json.RawMessage {
 	if len(raw) > most || deeper(raw, CopyDepth) {
 		return nil

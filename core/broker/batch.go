@@ -7,19 +7,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Batch is what one receive from a Consumer brings. Its methods and those of
-// its deliveries may be called from any goroutine.
+// Batch is the result of one receive from a Consumer. Its methods and those of its deliveries may
+// be called from any goroutine.
 type Batch struct {
 	// Deliveries has at least one element, in the order of the queue.
 	Deliveries []Delivery
 
 	subscription *subscription
-	first        uint64   // the tag of the first delivery
+	first        uint64   // delivery tag of the first delivery
 	tags         []uint64 // parallel to Deliveries
 	settled      []bool   // parallel to Deliveries; guarded by the subscription
 	unsettled    int      // guarded by the subscription
-	detached     bool     // one delivery, taken out of another batch
-	split        []*parts // of deliveries; only the taker uses it
+	detached     bool     // one delivery that was detached from another batch
+	split        []*parts // of deliveries; only the receiver uses it
 }
 
 // Delivery is one received message.
@@ -46,10 +46,9 @@ type Delivery struct {
 	part     int
 }
 
-// Ack settles all deliveries of the batch that were not settled before. It
-// returns ErrStale if the channel is gone; the messages then come again. Nil
-// says that the acknowledgement was sent: the protocol has no answer to it, so
-// a connection lost in that moment may bring the messages again all the same.
+// Ack settles all unsettled deliveries of the batch. It returns ErrStale if the channel is lost;
+// the messages are then delivered again. Nil means that the acknowledgement was sent: the protocol
+// has no answer to it, so after a loss of the connection the messages may still be delivered again.
 func (b *Batch) Ack() error {
 	err := b.subscription.acknowledge(b)
 	for _, p := range b.split {
@@ -60,10 +59,10 @@ func (b *Batch) Ack() error {
 	return err
 }
 
-// Acknowledge settles deliveries of any batches and consumers that were not settled before.
-// Deliveries older than every unsettled one of their channel need one frame together, each
-// later one needs its own. It never acknowledges a delivery that it is not given. It returns
-// ErrStale if a channel is gone; the messages of that channel then come again.
+// Acknowledge settles unsettled deliveries of any batches and consumers. Deliveries older than
+// every unsettled one of their channel share one frame; each later one needs its own. It never
+// acknowledges a delivery that is not in the list. It returns ErrStale if a channel is lost; its
+// messages are then delivered again.
 func Acknowledge(deliveries []*Delivery) error {
 	of := make(map[*subscription][]*Delivery)
 	for _, d := range deliveries {
@@ -81,8 +80,8 @@ func Acknowledge(deliveries []*Delivery) error {
 	return failed
 }
 
-// Requeue gives one message back to its queue. It must come before the batch's Ack;
-// whatever is settled stays settled. It returns ErrStale if the channel is gone.
+// Requeue returns one message to its queue. It must precede the batch's Ack; settled deliveries
+// stay settled. It returns ErrStale if the channel is lost.
 func (d *Delivery) Requeue() error {
 	if d.parts != nil {
 		return d.parts.requeue()
@@ -90,7 +89,7 @@ func (d *Delivery) Requeue() error {
 	return d.batch.subscription.requeue(d.batch, d.position)
 }
 
-// Ack settles this delivery alone, now. Acknowledge settles several with fewer frames.
+// Ack settles this delivery alone. Acknowledge settles several with fewer frames.
 func (d *Delivery) Ack() error {
 	if d.parts != nil {
 		return d.parts.accept(d.part)
@@ -98,10 +97,9 @@ func (d *Delivery) Ack() error {
 	return d.batch.subscription.accept(d.batch, d.position)
 }
 
-// Detach takes the delivery out of its batch, so that the batch's Ack leaves it
-// alone: it is to be settled by itself, later. What was settled before stays as it
-// is. While a delivery is detached, later batches of its consumer are acknowledged
-// message by message, and it counts towards the prefetch.
+// Detach removes the delivery from its batch, so that the batch's Ack skips it: the caller settles
+// it later. A settled delivery stays settled. While a delivery is detached, later batches of its
+// consumer are acknowledged message by message, and it counts towards the prefetch.
 func (d *Delivery) Detach() *Delivery {
 	if d.parts != nil {
 		d.parts.detach(d.part)
@@ -110,8 +108,8 @@ func (d *Delivery) Detach() *Delivery {
 	return d.batch.subscription.detach(d.batch, d.position)
 }
 
-// Stale reports whether the delivery can no longer be settled: its channel is
-// gone, and the message comes, or has come, again.
+// Stale reports whether the delivery can no longer be settled: its channel is lost, and the broker
+// delivers the message again.
 func (d *Delivery) Stale() bool {
 	if d.parts != nil {
 		return d.parts.stale()
@@ -119,8 +117,8 @@ func (d *Delivery) Stale() bool {
 	return d.batch.subscription.isDead()
 }
 
-// append adds a delivery; nobody else knows the batch yet but the list of open
-// ones, which does not look inside before it is handed out.
+// append adds a delivery. It needs no lock: only the list of open batches refers to the batch yet,
+// and it reads no batch before the hand-out.
 func (b *Batch) append(d *amqp.Delivery) {
 	one := deliveryOf(d)
 	one.batch, one.position = b, len(b.Deliveries)
@@ -130,7 +128,7 @@ func (b *Batch) append(d *amqp.Delivery) {
 	b.unsettled++
 }
 
-// deliveryOf is a message that was delivered, without what settles it.
+// deliveryOf is a received message, not yet part of a batch.
 func deliveryOf(d *amqp.Delivery) Delivery {
 	return Delivery{
 		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,
@@ -141,7 +139,7 @@ func deliveryOf(d *amqp.Delivery) Delivery {
 	}
 }
 
-// lastUnsettled is the position of the last delivery that was not settled.
+// lastUnsettled is the position of the last unsettled delivery.
 func (b *Batch) lastUnsettled() int {
 	for i := len(b.settled) - 1; i > 0; i-- {
 		if !b.settled[i] {

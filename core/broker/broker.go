@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// Broker keeps the connections to one virtual host of one message broker. It
+// Broker keeps the connections to one virtual host of one message broker.
 // is a supervise.Service.
 type Broker struct {
 	supervise.Base
@@ -24,13 +24,12 @@ type Broker struct {
 
 	mu        sync.Mutex
 	connected bool        // both links were up once; guarded by mu
-	remade    []Recreated // queues that were gone, the latest at the end; guarded by mu
+	remade    []Recreated // recreated queues, the latest last; guarded by mu
 }
 
 var _ supervise.Service = (*Broker)(nil)
 
-// New makes a Broker; nothing is dialled before Start. A nil logger discards,
-// nil metrics measure nothing.
+// New makes a Broker; it connects at Start. A nil logger discards, nil metrics measure nothing.
 func New(cfg Config, logger *slog.Logger, metrics *Metrics) *Broker {
 	if logger == nil {
 		logger = telemetry.Discard()
@@ -42,8 +41,8 @@ func New(cfg Config, logger *slog.Logger, metrics *Metrics) *Broker {
 	return b
 }
 
-// Start begins to connect and returns after the first attempt, whether it
-// succeeded or not: a broker that is away is awaited in the background.
+// Start begins to connect and returns after the first attempt, successful or not. It retries in the
+// background.
 func (b *Broker) Start(ctx context.Context) error {
 	if err := b.Launch(ctx, nil, b.run); err != nil {
 		return err
@@ -59,7 +58,7 @@ func (b *Broker) Start(ctx context.Context) error {
 	return nil
 }
 
-// run holds both links until the Broker is stopped.
+// run keeps both links until the Broker is stopped.
 func (b *Broker) run(ctx context.Context) {
 	var links sync.WaitGroup
 	links.Go(func() { b.consume.run(ctx) })
@@ -68,7 +67,7 @@ func (b *Broker) run(ctx context.Context) {
 	b.board.set(StateStopped, nil)
 }
 
-// State returns the condition of the connections.
+// State returns the state of the connections.
 func (b *Broker) State() State {
 	select {
 	case <-b.Done():
@@ -78,7 +77,7 @@ func (b *Broker) State() State {
 	}
 }
 
-// ConnectedFor is for how long the connections have been up, 0 when they are not.
+// ConnectedFor is how long the connections have been up, 0 if they are down.
 func (b *Broker) ConnectedFor() time.Duration {
 	if state, since := b.board.held(); state == StateConnected {
 		return time.Since(since)
@@ -86,15 +85,14 @@ func (b *Broker) ConnectedFor() time.Duration {
 	return 0
 }
 
-// Watch returns a channel that receives every change of state from now on. A
-// reader that is slow loses the oldest changes; the Broker never waits for it.
-// The channel is never closed.
+// Watch returns a channel that receives every later change of state. A slow reader loses the oldest
+// changes; the Broker never waits for it. The channel is never closed.
 func (b *Broker) Watch() <-chan StateChange { return b.board.watch() }
 
 // Publisher returns the publisher, which all callers share.
 func (b *Broker) Publisher() *Publisher { return b.publisher }
 
-// linkChanged derives the state of the whole from its links.
+// linkChanged derives the common state from both links.
 func (b *Broker) linkChanged(cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

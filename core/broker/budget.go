@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// The prefetch counts messages, not bytes: of large ones few are let in at a time. While
-// they are unsettled, the connection is not read on, and the broker keeps the others.
+// The prefetch counts messages, not bytes, so only few large ones are admitted at a time. While
+// they are unsettled, the connection is not read, and the broker keeps the others.
 const (
 	largeBody   = 1 << 20
-	largeBudget = 16 << 20 // bytes of large bodies that are unsettled
-	// largeWait bounds the wait, because all consumers and the heartbeats of the connection
-	// wait too; then one more is let in.
+	largeBudget = 16 << 20 // bytes of unsettled large bodies
+	// largeWait bounds the wait, because all consumers and the heartbeats of the connection wait
+	// too. After it one more body is admitted.
 	largeWait = 10 * time.Second
 )
 
-// budget counts the bytes of large bodies that a connection has let in.
+// budget counts the bytes of admitted large bodies of a connection.
 type budget struct {
 	mu      sync.Mutex
 	used    int
-	leaving int           // subscriptions that end, whose answers must not wait behind a body
+	leaving int           // ending subscriptions, whose replies must not wait behind a body
 	changed chan struct{} // closed at the next release; nil without a waiting reader
 }
 
-// take waits until a body may be let in.
+// take waits until a body is admitted.
 func (b *budget) take(size int) {
 	if size < largeBody {
 		return
@@ -48,7 +48,7 @@ func (b *budget) take(size int) {
 	b.used += size
 }
 
-// release gives the bytes of a settled delivery back.
+// release returns the bytes of a settled delivery.
 func (b *budget) release(size int) {
 	if size < largeBody {
 		return
@@ -59,7 +59,7 @@ func (b *budget) release(size int) {
 	b.wakeLocked()
 }
 
-// leave lets everything in until the returned function is called.
+// leave admits everything until the caller calls done.
 func (b *budget) leave() (done func()) {
 	add := func(n int) {
 		b.mu.Lock()
@@ -71,7 +71,7 @@ func (b *budget) leave() (done func()) {
 	return func() { add(-1) }
 }
 
-// clear gives everything back: a channel with its deliveries is gone.
+// clear returns all bytes, because a channel with its deliveries is lost.
 func (b *budget) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,43 +12,42 @@ import (
 // Table holds AMQP headers. Nested tables are Table, lists are []any.
 type Table = amqp.Table
 
-// Config says how to reach a broker. Only URL is required.
+// Config configures the connection to a broker. Only URL is required.
 type Config struct {
-	// CallTimeout bounds one question to the broker, such as a declaration;
-	// after it the connection is given up.
+	// CallTimeout bounds one call to the broker, such as a declaration; after it the connection is
+	// closed.
 	CallTimeout time.Duration
-	// CloseTimeout bounds the goodbye of a connection.
+	// CloseTimeout bounds the orderly closing of a connection.
 	CloseTimeout time.Duration
 	// ConfirmTimeout is how long a message may stay unconfirmed before its
 	// outcome is Unknown.
 	ConfirmTimeout time.Duration
-	// ConnectTimeout is how long a caller waits for a connection that is away
-	// or blocked. A shorter context wins.
+	// ConnectTimeout is how long a caller waits for a connection that is down or blocked. A shorter
+	// context wins.
 	ConnectTimeout time.Duration
-	// ConnectionName is what the broker's own pages call us.
+	// ConnectionName is the name of the connections in the management UI.
 	ConnectionName string
 	// DialTimeout bounds one attempt to connect, handshake included.
 	DialTimeout time.Duration
-	// Heartbeat is the interval in which both sides must be heard of.
+	// Heartbeat is the heartbeat interval of the connections.
 	Heartbeat time.Duration
-	// ManagementURL is the management API, credentials included. Without it
-	// only the exact dead-letter bindings are made.
+	// ManagementURL is the URL of the management API, with credentials. Without it only the exact
+	// dead-letter bindings are declared.
 	ManagementURL string
 	// MaxBackoff caps the pause between attempts to connect or to subscribe.
 	MaxBackoff time.Duration
 	// MinBackoff is the first such pause.
 	MinBackoff time.Duration
-	// NoDeadLetters makes no route for dead letters beyond what everybody
-	// declares, on which the broker drops them. Routes that exist stay.
+	// NoDeadLetters declares no routes for dead letters beyond the common declarations, on which
+	// the broker drops them. Existing routes stay.
 	NoDeadLetters bool
-	// Properties are shown with the connections on the broker's own pages.
+	// Properties are shown with the connections in the management UI.
 	Properties map[string]string
 	// URL is the AMQP URL, with the virtual host as its path.
 	URL string
 	// Window is how many messages may be unconfirmed at a time.
 	Window int
-	// WriteTimeout bounds one write to the socket; after it the connection is
-	// given up.
+	// WriteTimeout bounds one write to the socket; after it the connection is closed.
 	WriteTimeout time.Duration
 }
 
@@ -80,15 +79,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// VHostOf returns the virtual host that an AMQP URL names; "/" if it names
-// none.
+// VHostOf returns the virtual host of an AMQP URL; "/" if it has none.
 func VHostOf(amqpURL string) (string, error) {
 	uri, err := parseURL(amqpURL)
 	return uri.Vhost, err
 }
 
-// parseURL reads an AMQP URL; its error does not repeat the URL, which holds
-// the password.
+// parseURL parses an AMQP URL; its error does not repeat the URL, which holds the password.
 func parseURL(amqpURL string) (amqp.URI, error) {
 	uri, err := amqp.ParseURI(amqpURL)
 	if detailed := (*url.Error)(nil); errors.As(err, &detailed) {

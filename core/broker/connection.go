@@ -13,7 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// connection is one AMQP connection from its dialling to its loss.
+// connection is one AMQP connection.
 type connection struct {
 	*amqp.Connection
 	cfg     Config
@@ -22,8 +22,8 @@ type connection struct {
 	blocked atomic.Bool
 }
 
-// boundedConn gives every write to the socket a deadline: the library has
-// none, and a peer that stops reading would hold its callers for ever.
+// boundedConn sets a deadline for every write to the socket: the library sets none, and a peer that
+// stops reading would block its callers for ever.
 type boundedConn struct {
 	net.Conn
 	timeout time.Duration
@@ -37,7 +37,7 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// readBuffer is what one read takes from the socket.
+// readBuffer is the size of one read from the socket.
 const readBuffer = 32 << 10
 
 // dial connects within the configured time or until the context ends.
@@ -59,8 +59,7 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	for key, value := range cfg.Properties {
 		properties[key] = value
 	}
-	// TLS is put on here and not by the library, which would put it over the repair of
-	// headers.
+	// TLS starts here, because the library would start it outside the repair of headers.
 	plain := strings.Replace(cfg.URL, "amqps://", "amqp://", 1)
 	inner, err := amqp.DialConfig(plain, amqp.Config{
 		Dial: func(network, _ string) (net.Conn, error) {
@@ -68,12 +67,12 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 			if err != nil {
 				return nil, err
 			}
-			// Covers the handshake; the library lifts it afterwards.
+			// Covers the handshake; the library removes it afterwards.
 			if err := raw.SetDeadline(time.Now().Add(cfg.DialTimeout)); err != nil {
 				_ = raw.Close() // unusable either way
 				return nil, err
 			}
-			keep = context.AfterFunc(ctx, func() { _ = raw.Close() }) // ends the handshake
+			keep = context.AfterFunc(ctx, func() { _ = raw.Close() }) // aborts the handshake
 			bounded := net.Conn(&boundedConn{Conn: raw, timeout: cfg.WriteTimeout})
 			if uri.Scheme == "amqps" {
 				if bounded, err = secure(bounded, uri); err != nil {
@@ -97,28 +96,25 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	return &connection{Connection: inner, cfg: cfg, socket: socket, large: large}, nil
 }
 
-// sever gives the connection up without a word; the library then notices and
-// every call on it fails.
+// sever closes the socket without the protocol; the library then fails every call.
 func (c *connection) sever() { _ = c.socket.Close() }
 
-// goodbye closes the connection in order, or severs it when the broker does
-// not answer.
+// goodbye closes the connection in order, or severs it if the broker does not answer.
 func (c *connection) goodbye() {
 	watchdog := time.AfterFunc(c.cfg.CloseTimeout+time.Second, c.sever)
 	defer watchdog.Stop()
 	_ = c.CloseDeadline(time.Now().Add(c.cfg.CloseTimeout)) // closed whatever it returns
 }
 
-// answer is what a library call came to.
+// answer is the result of a library call.
 type answer[T any] struct {
 	value T
 	err   error
 }
 
-// ask runs library calls, which know no deadlines, and waits for them no
-// longer than the context. Calls that the broker does not answer within the
-// call timeout sever the connection. What comes too late for the caller is
-// discarded.
+// ask runs library calls, which have no deadlines, and waits for them no longer than the context.
+// If the broker does not answer within the call timeout, it severs the connection. It discards late
+// results.
 func ask[T any](ctx context.Context, c *connection, call func() (T, error), discard func(T)) (T, error) {
 	answers, gone := make(chan answer[T]), make(chan struct{})
 	defer close(gone)

@@ -12,10 +12,10 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// ConsumerConfig says what to consume.
+// ConsumerConfig configures a consumer.
 type ConsumerConfig struct {
-	// Await is called before every subscription and waits until there may be one; it
-	// returns false when ctx ends. May be nil.
+	// Await is called before every subscription and blocks until subscribing is allowed; it returns
+	// false when ctx ends. May be nil.
 	Await func(ctx context.Context) bool
 	// MaxBatch caps the messages of a batch. Prefetch if zero.
 	MaxBatch int
@@ -24,11 +24,10 @@ type ConsumerConfig struct {
 	Prefetch int
 	// Queue is the queue's name. Required.
 	Queue string
-	// Restore declares the queue when it is gone: deleted, or crashed. The consumer then
-	// subscribes again. May be nil; then the queue is waited for.
+	// Restore declares the queue if it was deleted or crashed. The consumer then subscribes again.
+	// If nil, the consumer waits for the queue.
 	Restore func(ctx context.Context) error
-	// Tag names the consumer on the broker's own pages; it is made unique by
-	// the library if empty.
+	// Tag names the consumer in the management UI; the library generates a unique one if empty.
 	Tag string
 }
 
@@ -47,14 +46,12 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	return c
 }
 
-// Consumer takes messages from one queue in natural batches: whoever receives
-// from Batches gets what has arrived by then, up to MaxBatch. It is a
-// supervise.Service.
+// Consumer receives messages from one queue in natural batches: each receive from Batches gets
+// everything that has arrived, up to MaxBatch.
 //
-// When its channel, its connection or its queue is lost, it subscribes again,
-// with pauses, for as long as it runs. Stop cancels the subscription and
-// returns what was not handed out to the queue; batches handed out before may
-// still be settled until the Broker stops.
+// When it loses its channel, its connection or its queue, it subscribes again, with pauses, for as
+// long as it runs. Stop cancels the subscription and returns undelivered messages to the queue;
+// batches that were handed out can be settled until the Broker stops.
 type Consumer struct {
 	supervise.Base
 	cfg        ConsumerConfig
@@ -68,7 +65,7 @@ type Consumer struct {
 
 var _ supervise.Service = (*Consumer)(nil)
 
-// Consume makes a consumer; it takes nothing before its Start.
+// Consume makes a consumer; it receives nothing before Start.
 func (b *Broker) Consume(cfg ConsumerConfig) *Consumer {
 	return &Consumer{
 		cfg: cfg.withDefaults(), link: b.consume, logger: b.logger, metrics: b.metrics,
@@ -76,19 +73,18 @@ func (b *Broker) Consume(cfg ConsumerConfig) *Consumer {
 	}
 }
 
-// Start begins to subscribe and returns at once: a broker or a queue that is
-// away is awaited in the background.
+// Start begins to subscribe and returns at once. It retries in the background.
 func (c *Consumer) Start(ctx context.Context) error { return c.Launch(ctx, nil, c.run) }
 
-// Batches is where batches are received. The channel is never closed.
+// Batches returns the channel of the batches. It is never closed.
 func (c *Consumer) Batches() <-chan *Batch { return c.batches }
 
-// errGivenBack ends a subscription whose deliveries were given back.
+// errGivenBack ends a subscription after GiveBack.
 var errGivenBack = errors.New("deliveries are given back to the queue")
 
-// GiveBack ends the subscription and returns everything unsettled to the queue, in
-// its order: batches that were handed out become stale. The consumer subscribes again
-// when Await allows it. GiveBack does not wait.
+// GiveBack ends the subscription and returns all unsettled messages to the queue, in order:
+// handed-out batches become stale. The consumer subscribes again when Await allows it. GiveBack
+// does not wait.
 func (c *Consumer) GiveBack() {
 	select {
 	case c.giveBack <- struct{}{}:
@@ -96,7 +92,7 @@ func (c *Consumer) GiveBack() {
 	}
 }
 
-// Subscribed tells whether the broker delivers to this consumer now.
+// Subscribed reports whether the broker delivers to this consumer now.
 func (c *Consumer) Subscribed() bool { return c.subscribed.Load() }
 
 func (c *Consumer) run(ctx context.Context) {
@@ -114,14 +110,14 @@ func (c *Consumer) run(ctx context.Context) {
 			told = ""
 		}
 		if errors.Is(err, ErrStopped) {
-			<-ctx.Done() // the Broker is gone for good
+			<-ctx.Done() // the Broker has stopped
 			return
 		}
 		if errors.Is(err, errGivenBack) {
 			c.logger.DebugContext(ctx, "Deliveries are given back", "queue", c.cfg.Queue)
 			continue
 		}
-		// The same trouble is told once, however often it is tried.
+		// The same error is logged once, however often the subscription is tried.
 		level := slog.LevelWarn
 		if err.Error() == told {
 			level = slog.LevelDebug
@@ -134,7 +130,7 @@ func (c *Consumer) run(ctx context.Context) {
 	}
 }
 
-// restore declares a queue that is gone.
+// restore declares a lost queue.
 func (c *Consumer) restore(ctx context.Context, cause error) {
 	refused, ok := errors.AsType[*amqp.Error](cause)
 	if c.cfg.Restore == nil || !errors.Is(cause, errCancelled) && (!ok || refused.Code != amqp.NotFound) {
@@ -152,7 +148,7 @@ func (c *Consumer) restore(ctx context.Context, cause error) {
 	}
 }
 
-// serve holds one subscription from its beginning to its end.
+// serve runs one subscription.
 func (c *Consumer) serve(ctx context.Context) error {
 	conn, err := c.link.wait(ctx)
 	if err != nil {
@@ -166,7 +162,7 @@ func (c *Consumer) serve(ctx context.Context) error {
 	c.mark(true)
 	defer c.mark(false)
 	select {
-	case <-c.giveBack: // what it was asked for before has come back already
+	case <-c.giveBack: // the messages of an earlier request are back already
 	default:
 	}
 	c.logger.DebugContext(ctx, "Queue is being consumed", "queue", c.cfg.Queue)

@@ -6,8 +6,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Death is one entry of a dead letter's history: why and how often it died in
-// a queue.
+// Death is one entry of a dead letter's history: the cause and count of its deaths in a queue.
 type Death struct {
 	Queue       string
 	Exchange    string
@@ -16,13 +15,12 @@ type Death struct {
 	Count       int64
 	// At is the first death for this queue and reason, in whole seconds.
 	At time.Time
-	// Expiration is the message's own time to live, which dying takes away.
+	// Expiration is the message's own time to live, which the broker removes.
 	Expiration string
 }
 
-// Deaths reads a dead letter's history, the latest queue and reason first.
-// Every field is optional, and what has another shape than expected is left
-// out: the header can be forged.
+// Deaths reads a dead letter's history, the latest queue and reason first. Every field is optional,
+// and malformed ones are skipped: the header can be forged.
 func Deaths(headers Table) []Death {
 	entries, _ := headers["x-death"].([]any)
 	var deaths []Death

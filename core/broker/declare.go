@@ -11,12 +11,12 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// TopologyError says that an exchange or a queue exists already and is not
-// what everybody else declares, so that somebody must decide about it.
+// TopologyError reports that an exchange or a queue exists with other properties than the common
+// declarations. An operator must resolve it.
 type TopologyError struct {
-	// Object is what was being declared, such as "queue worker.7.executions".
+	// Object is the declared object, such as "queue worker.7.executions".
 	Object string
-	// Reason is what the broker says about the difference.
+	// Reason is the broker's description of the difference.
 	Reason string
 	cause  error
 }
@@ -27,8 +27,8 @@ func (e *TopologyError) Error() string { return fmt.Sprintf("declare %s: %s", e.
 // Unwrap returns the broker's own error.
 func (e *TopologyError) Unwrap() error { return e.cause }
 
-// declarer makes one object after the other. An object that is refused costs
-// the channel, not the objects after it.
+// declarer declares one object after the other. A refused object closes the channel, but does not
+// stop later declarations.
 type declarer struct {
 	broker  *Broker
 	ctx     context.Context //nolint:containedctx // of one call of declare
@@ -37,7 +37,7 @@ type declarer struct {
 	errs    []error
 }
 
-// declare runs declarations on the asking connection and joins what went wrong.
+// declare runs declarations on the consuming connection and joins the errors.
 func (b *Broker) declare(ctx context.Context, list func(declarations)) error {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *Broker) declare(ctx context.Context, list func(declarations)) error {
 // step runs one declaration.
 func (d *declarer) step(object string, declare func(*amqp.Channel) error) {
 	if d.conn.IsClosed() && len(d.errs) > 0 {
-		return // said already
+		return // already reported
 	}
 	if d.channel == nil || d.channel.IsClosed() {
 		channel, err := d.conn.Channel()
@@ -84,9 +84,9 @@ func (d *declarer) exchange(name, kind string, internal bool) {
 	})
 }
 
-// queue declares a queue. One that has crashed, which every use of it is refused for
-// until it is deleted, is made anew where its messages are copies of rows of the
-// database; the dead-letter queue is left to an operator.
+// queue declares a queue. The broker refuses every use of a crashed queue until it is deleted. A
+// crashed queue is declared again if its messages are copies of database rows; an operator must
+// handle the dead-letter queue.
 func (d *declarer) queue(name string, arguments Table) {
 	declare := func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, arguments)
@@ -98,7 +98,7 @@ func (d *declarer) queue(name string, arguments Table) {
 			return err
 		}
 		d.recreate(name, err)
-		if ch, err = d.conn.Channel(); err != nil { // the refusal has closed the other one
+		if ch, err = d.conn.Channel(); err != nil { // the refusal has closed the other channel
 			return err
 		}
 		defer discardChannel(ch)
@@ -106,12 +106,12 @@ func (d *declarer) queue(name string, arguments Table) {
 	})
 }
 
-// recreate deletes a queue that has crashed. Another replica may have done so already:
-// a queue that is in use or holds messages stays.
+// recreate deletes a crashed queue. Another replica may have done so already: a queue with
+// consumers or messages stays.
 func (d *declarer) recreate(name string, cause error) {
 	ch, err := d.conn.Channel()
 	if err != nil {
-		return // the declaration that follows says so
+		return // the following declaration reports it
 	}
 	defer discardChannel(ch)
 	if _, err = ch.QueueDelete(name, true, true, false); err == nil {
@@ -119,7 +119,7 @@ func (d *declarer) recreate(name string, cause error) {
 	}
 }
 
-// crashed reports whether the broker refuses a queue because its process has ended.
+// crashed reports whether the broker refuses a queue because its process crashed.
 func crashed(err error) bool {
 	refused, ok := errors.AsType[*amqp.Error](err)
 	return ok && refused.Code == amqp.NotFound && strings.Contains(refused.Reason, "crashed")
@@ -132,18 +132,17 @@ func (d *declarer) bind(queue, exchange string, keys ...string) {
 	}
 }
 
-// QueueState is what the broker knows of a queue at the moment of asking.
+// QueueState is the broker's state of a queue at the time of the call.
 type QueueState struct {
 	Exists bool
 	// Consumers is how many consumers are subscribed.
 	Consumers int
-	// Ready is how many messages wait for delivery; those delivered and not
-	// settled are not counted.
+	// Ready is how many messages wait for delivery, without delivered unsettled ones.
 	Ready int
 }
 
-// QueueState asks for the state of a queue. The answer is exact, unlike the
-// management API's. A queue that does not exist is no error.
+// QueueState reads the state of a queue. It is exact, unlike the management API's. A missing queue
+// is no error.
 func (b *Broker) QueueState(ctx context.Context, name string) (QueueState, error) {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {

@@ -2,15 +2,14 @@ package broker
 
 import "time"
 
-// declarations is what a topology is told to: the broker, or a list.
+// declarations receives a topology: the declarer, or a list.
 type declarations interface {
 	exchange(name, kind string, internal bool)
 	queue(name string, arguments Table)
 	bind(queue, exchange string, keys ...string)
 }
 
-// Topology lists exchanges, queues and bindings with everything that they are
-// declared with.
+// Topology lists exchanges, queues and bindings with all their arguments.
 type Topology struct {
 	Exchanges []Exchange
 	Queues    []DeclaredQueue
@@ -24,7 +23,7 @@ type Exchange struct {
 	Internal bool
 }
 
-// DeclaredQueue is one queue as it is declared. All of ours are durable.
+// DeclaredQueue is one declared queue. All of ours are durable.
 type DeclaredQueue struct {
 	Name      string
 	Arguments Table

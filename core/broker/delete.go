@@ -8,26 +8,25 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// DeleteQueueIfIdle deletes a queue that nobody consumes and in which no message
-// waits, both judged by the broker in the act of deleting. If it did not, the
-// reason says why. A queue that does not exist counts as deleted.
+// DeleteQueueIfIdle deletes a queue without consumers and without ready messages; the broker checks
+// both atomically. If it refuses, reason says why. A missing queue counts as deleted.
 //
-// Messages that somebody holds unacknowledged without a consumer (who looks into
-// the queue at that moment) do not count as waiting and go with the queue.
+// Unacknowledged messages of a closed or polling client do not count as ready and are deleted with
+// the queue.
 func (b *Broker) DeleteQueueIfIdle(ctx context.Context, name string) (deleted bool, reason string, err error) {
 	_, reason, err = b.deleteQueue(ctx, name, true)
 	return reason == "" && err == nil, reason, err
 }
 
-// DeleteQueueIfUnused deletes a queue that nobody consumes, with the messages
-// that wait in it, and says how many those were. They are not dead-lettered.
+// DeleteQueueIfUnused deletes a queue without consumers, with its ready messages, and returns their
+// number. They are not dead-lettered.
 func (b *Broker) DeleteQueueIfUnused(ctx context.Context, name string) (deleted bool, discarded int, reason string, err error) {
 	discarded, reason, err = b.deleteQueue(ctx, name, false)
 	return reason == "" && err == nil, discarded, reason, err
 }
 
-// deleteQueue works on a connection of its own: a queue of a type that knows no
-// conditions answers by closing it.
+// deleteQueue uses a connection of its own: a queue type without conditions answers by closing the
+// connection.
 func (b *Broker) deleteQueue(ctx context.Context, name string, ifEmpty bool) (messages int, reason string, err error) {
 	conn, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/delete")
 	if err != nil {

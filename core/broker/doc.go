@@ -1,14 +1,12 @@
-// Package broker is the engine's side of RabbitMQ: connections that come back
-// by themselves, a publisher that knows the fate of every message, consumers
-// that hand out natural batches, the topology that all participants share, and
-// the management API.
+// Package broker is the engine's client of RabbitMQ: connections that reconnect, a publisher that
+// reports the outcome of every message, consumers with natural batches, the topology that all
+// participants share, and the management API.
 //
 // # Connections
 //
-// A Broker keeps two connections, one that publishes and one that consumes and
-// asks, because a broker in alarm stops reading from connections that publish. Each is
-// dialled with a deadline, watched, and dialled again with growing, jittered
-// pauses for as long as the Broker runs. State and Watch tell how that goes.
+// A Broker keeps two connections: one publishes, the other consumes and declares, because a broker
+// in alarm stops reading from publishing connections. Each is dialled with a deadline, watched, and
+// dialled again with growing, jittered pauses while the Broker runs. State and Watch report it.
 //
 // # What is promised
 //

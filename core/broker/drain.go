@@ -9,13 +9,12 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Drain takes the messages of one queue out of it, in their order, and never more of
-// them than its bound. It is for one goroutine, on a connection of its own that is not
-// dialled again.
+// Drain takes the messages of one queue, in order, and never more than its bound. It is not safe
+// for concurrent use. It has a connection of its own, which does not reconnect.
 //
-// What Next returned leaves the queue with Ack. What was delivered and not acknowledged,
-// at most the prefetch, returns to the queue when the connection ends, and counts there
-// as one more delivery.
+// Ack removes the messages that Next returned from the queue. Unacknowledged deliveries, at most
+// the prefetch, return to the queue when the connection ends; the broker counts one more delivery
+// for each.
 type Drain struct {
 	conn       *connection
 	channel    *amqp.Channel
@@ -23,16 +22,16 @@ type Drain struct {
 	waiting    []amqp.Delivery      // delivered before a cancel, not yet returned by Next
 	queue      string
 	tags       int    // subscriptions so far
-	prefetch   int    // at most so many unacknowledged messages
-	window     int    // the same of this subscription
-	bound      int    // at most so many messages in all
+	prefetch   int    // bound of unacknowledged messages
+	window     int    // the prefetch of this subscription
+	bound      int    // bound of all messages
 	delivered  int    // by the broker
 	acked      int    // by us
 	handed     int    // returned by Next, not acknowledged
-	last       uint64 // the delivery tag of the last of those
+	last       uint64 // delivery tag of the last of them
 }
 
-// Drain connects and takes nothing yet. A queue that does not exist is ErrNotFound.
+// Drain connects; Next takes the first messages. A missing queue is ErrNotFound.
 func (b *Broker) Drain(ctx context.Context, queue string, bound, prefetch int) (*Drain, error) {
 	conn, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/take")
 	if err != nil {
@@ -49,9 +48,9 @@ func (b *Broker) Drain(ctx context.Context, queue string, bound, prefetch int) (
 // linger is how long Next waits for one more message while a page is not full.
 const linger = 10 * time.Millisecond
 
-// Next returns a page of messages, at least one and at most the prefetch. It waits for
-// the first so long; none says that the bound is reached or that the queue
-// has nothing more. What it returned before must have been acknowledged.
+// Next returns a page of messages, at least one and at most the prefetch. It waits at most wait for
+// the first; an empty page means that the bound is reached or the queue is empty. Previous pages
+// must have been acknowledged.
 func (d *Drain) Next(ctx context.Context, wait time.Duration) ([]Delivery, error) {
 	if len(d.waiting) == 0 && d.deliveries == nil {
 		if d.delivered >= d.bound {
@@ -98,7 +97,7 @@ func (d *Drain) hand(page []amqp.Delivery) []Delivery {
 	return deliveries
 }
 
-// subscribe lets the broker deliver: never more than the bound leaves.
+// subscribe starts the deliveries, at most as many as the bound leaves.
 func (d *Drain) subscribe(ctx context.Context) (err error) {
 	d.tags++
 	d.window = min(d.prefetch, d.bound-d.delivered)
@@ -116,7 +115,7 @@ func (d *Drain) subscribe(ctx context.Context) (err error) {
 
 func (d *Drain) tag() string { return fmt.Sprintf("attune-take-%d", d.tags) }
 
-// pause ends the subscription; what it has delivered is returned by Next.
+// pause ends the subscription; Next returns its deliveries.
 func (d *Drain) pause(ctx context.Context) error {
 	if d.deliveries == nil {
 		return nil
@@ -133,8 +132,8 @@ func (d *Drain) pause(ctx context.Context) error {
 	return nil
 }
 
-// Stop lets the broker deliver nothing more: Next still returns what has arrived, so
-// that nothing goes back.
+// Stop stops the deliveries: Next still returns the messages that have arrived, so that none goes
+// back.
 func (d *Drain) Stop(ctx context.Context) error {
 	if err := d.pause(ctx); err != nil {
 		return err
@@ -143,9 +142,9 @@ func (d *Drain) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Ack settles all that Next returned: it leaves the queue. Every acknowledgement lets the
-// broker deliver as many more, so the subscription ends before the one after which more
-// than the bound could come.
+// Ack removes all messages that Next returned from the queue. Every acknowledgement allows the
+// broker to deliver as many more, so the subscription ends before an acknowledgement that could
+// exceed the bound.
 func (d *Drain) Ack(ctx context.Context) error {
 	if d.handed == 0 {
 		return nil
@@ -164,11 +163,11 @@ func (d *Drain) Ack(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection. What was not acknowledged returns to the queue. Without an
-// error the broker has every acknowledgement; after one the last may come again.
+// Close ends the connection. Unacknowledged messages return to the queue. Without an error the
+// broker has every acknowledgement; after an error the last messages may be delivered again.
 func (d *Drain) Close(ctx context.Context) error {
 	defer d.conn.goodbye()
-	// The broker answers on a channel in the order in which it was asked.
+	// The broker answers on a channel in the order of the calls.
 	_, err := ask(ctx, d.conn, func() (struct{}, error) { return struct{}{}, d.channel.Qos(1, 0, false) }, nil)
 	if err != nil {
 		return fmt.Errorf("take from queue %s: %w", d.queue, err)
@@ -176,9 +175,8 @@ func (d *Drain) Close(ctx context.Context) error {
 	return nil
 }
 
-// PurgeQueue removes what is ready in a queue, also what came a moment ago, and nothing
-// of what a consumer holds. It returns how many messages that was. After ErrNotConnected
-// whether it was done is unknown.
+// PurgeQueue removes all ready messages of a queue, and no delivered ones. It returns their number.
+// After ErrNotConnected the result is unknown.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {

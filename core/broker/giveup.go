@@ -16,8 +16,8 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Headers of dead letters that we publish ourselves: why, after how many attempts, by
-// whom, and where the message was on its way.
+// Headers of dead letters that the engine publishes: the reason, the number of attempts, the
+// program, and the original address.
 const (
 	HeaderReason   = "x-attune-reason"
 	HeaderAttempts = "x-attune-attempts"
@@ -26,25 +26,25 @@ const (
 	HeaderExchange = "x-attune-exchange"
 	HeaderKey      = "x-attune-key"
 	HeaderDied     = "x-attune-died"
-	// HeaderDropped is a table of the headers that a copy must not carry as they are.
+	// HeaderDropped is a table of the headers that a copy must not carry unchanged.
 	HeaderDropped = "x-attune-dropped"
 )
 
-// Bounds of what a dead letter says. Its headers travel in one frame of 128 KiB, and a
-// longer one ends the connection.
+// Limits of a dead letter's headers. They travel in one frame of 128 KiB, and a longer one ends the
+// connection.
 const (
 	maxReason      = 1000
 	maxHeaderBytes = 96 << 10
 )
 
-// GiveUp dead-letters the delivery after so many attempts: a copy that says why goes to
-// the dead-letter exchange, and when the broker has confirmed it the delivery is
-// acknowledged. GiveUp returns at once. The delivery is taken out of its batch and stays
-// unacknowledged until the broker has the copy, however long that takes; if its channel
-// is lost before, the message comes again.
+// GiveUp dead-letters the delivery after so many attempts: a copy with the reason goes to the
+// dead-letter exchange, and after the broker's confirm the delivery is acknowledged. GiveUp returns
+// at once. The delivery is detached from its batch and stays unacknowledged until the copy is
+// confirmed, however long that takes; if its channel is lost before, the message is delivered
+// again.
 //
-// A delivery is never rejected: the broker would read its headers again, and a queue of
-// RabbitMQ 3 crashes for good over an x-death that it did not write.
+// A delivery is never rejected: the broker would read its headers again, and a queue of RabbitMQ 3
+// crashes for good on a forged x-death.
 func (d *Delivery) GiveUp(ctx context.Context, reason error, attempts int) {
 	one := d.Detach()
 	s := one.batch.subscription
@@ -52,8 +52,8 @@ func (d *Delivery) GiveUp(ctx context.Context, reason error, attempts int) {
 	go s.publisher.giveUp(context.WithoutCancel(ctx), one, letter) // ends with the Broker
 }
 
-// AsDeadLetter is the delivery as GiveUp would have it come from the dead-letter queue,
-// for a caller who has another place for it. Ack of it settles the delivery.
+// AsDeadLetter is the delivery in the form in which GiveUp would dead-letter it, for a caller that
+// stores it elsewhere. Its Ack settles the delivery.
 func (d *Delivery) AsDeadLetter(reason error, attempts int) *Delivery {
 	s := d.batch.subscription
 	letter := deadLetter(d, reason, attempts, s.cfg.Queue, s.publisher.cfg.ConnectionName)
@@ -82,7 +82,7 @@ func (p *Publisher) giveUp(ctx context.Context, d *Delivery, letter Message) {
 	for pause := giveUpFirst; ctx.Err() == nil && !d.Stale(); pause = min(2*pause, giveUpLongest) {
 		outcome := p.Publish(ctx, []Message{letter})[0]
 		if outcome.Status == Returned && letter.Exchange != "" {
-			// No route leads from the dead-letter exchange: the queue is addressed itself.
+			// The dead-letter exchange has no route: publish to the queue directly.
 			direct := letter
 			direct.Exchange, direct.RoutingKey = "", message.QueueDeadLetter
 			outcome = p.Publish(ctx, []Message{direct})[0]
@@ -102,7 +102,7 @@ func (p *Publisher) giveUp(ctx context.Context, d *Delivery, letter Message) {
 	}
 }
 
-// deadLetter is the copy of a delivery that says why and where it died.
+// deadLetter is the copy of a delivery with the reason and place of its death.
 func deadLetter(d *Delivery, cause error, attempts int, queue, by string) Message {
 	reason := cause.Error()
 	headers := copied(d.Headers)
@@ -120,7 +120,7 @@ func deadLetter(d *Delivery, cause error, attempts int, queue, by string) Messag
 	}
 }
 
-// bare keeps our own headers only.
+// bare keeps the engine's own headers only.
 func bare(headers Table) Table {
 	own := Table{}
 	for name, value := range headers {
@@ -131,9 +131,8 @@ func bare(headers Table) Table {
 	return own
 }
 
-// copied are the headers of a delivery as a copy may carry them. What the broker would
-// act upon, and what is malformed, is kept aside in
-// HeaderDropped; what does not fit into one frame is cut.
+// copied are the headers of a delivery as a copy may carry them. Headers that the broker would act
+// upon, and malformed ones, move to HeaderDropped. Headers beyond one frame are cut.
 func copied(headers Table) Table {
 	kept, dropped := Table{}, Table{}
 	maps.Copy(kept, headers)
@@ -168,7 +167,7 @@ func isText(value any) bool {
 	return ok
 }
 
-// soundDeaths reports whether a value of x-death is what the broker writes.
+// soundDeaths reports whether a value of x-death has the broker's format.
 func soundDeaths(value any) bool {
 	entries, ok := value.([]any)
 	if !ok {
@@ -186,7 +185,7 @@ func soundDeaths(value any) bool {
 	return true
 }
 
-// sizeOf is about how many bytes a header takes on the wire.
+// sizeOf is the approximate size of a header in bytes on the wire.
 func sizeOf(value any) int {
 	const fixed = 16
 	switch v := value.(type) {

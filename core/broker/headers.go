@@ -15,12 +15,12 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// HeaderUnreadable holds the raw headers of a delivery that the AMQP library cannot
-// read, cut to 64 KiB. It stands in the place of all its other headers.
+// HeaderUnreadable holds the raw headers of a delivery that the AMQP library cannot read, cut to 64
+// KiB. It replaces all its other headers.
 const HeaderUnreadable = "x-attune-unreadable"
 
-// What the AMQP library reads of one header. It closes the connection over anything
-// beyond, which the broker accepts and delivers again to the next connection.
+// Limits of the AMQP library for one header. It closes the connection over anything beyond, which
+// the broker accepts and delivers again to the next connection.
 const (
 	maxHeaderDepth    = 32
 	maxHeaderElements = 8192
@@ -28,15 +28,14 @@ const (
 	maxHeaderFrame    = 128<<10 - 8 // the library's frame size without the frame's own bytes
 )
 
-// readableConn passes frames on from the broker. Headers that the library cannot read
-// are replaced on the way, because one such message would otherwise end the connection
-// of every consumer, for ever.
+// readableConn forwards frames from the broker. It replaces headers that the library cannot read,
+// because one such message would otherwise end the connection of every consumer, for ever.
 type readableConn struct {
 	net.Conn
 	in    *bufio.Reader
-	large *budget // of bodies; nil lets everything in
-	frame []byte  // what is left of a frame that was read whole
-	body  int     // bytes of the current frame that are passed on as they are
+	large *budget // of bodies; nil admits everything
+	frame []byte  // the rest of a frame that was read whole
+	body  int     // bytes of the current frame that are forwarded unchanged
 }
 
 const (
@@ -66,7 +65,7 @@ func (c *readableConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close implements net.Conn. A read that waits until a large body may come in goes on.
+// Close implements net.Conn. It wakes a read that waits for the budget.
 func (c *readableConn) Close() error {
 	err := c.Conn.Close()
 	if c.large != nil {
@@ -75,11 +74,11 @@ func (c *readableConn) Close() error {
 	return err
 }
 
-// next reads the head of a frame, and the whole of it if it has headers.
+// next reads the head of a frame, and the whole frame if it has headers.
 func (c *readableConn) next() error {
 	head := make([]byte, frameHead)
 	if n, err := io.ReadFull(c.in, head); err != nil {
-		c.frame = head[:n] // what the library makes of it is its business
+		c.frame = head[:n] // the library handles it
 		if n > 0 {
 			return nil
 		}
@@ -103,7 +102,7 @@ func (c *readableConn) next() error {
 	return nil
 }
 
-// readable is a content header that the library can read.
+// readable returns a content header that the library can read.
 func readable(payload []byte) []byte {
 	if len(payload) < propertiesAt+2 {
 		return payload
@@ -138,7 +137,7 @@ func readable(payload []byte) []byte {
 	return append(append(whole, substitute...), payload[end:]...)
 }
 
-// fixed are the bytes of a value by its type.
+// fixed maps value types to their size in bytes.
 var fixed = map[byte]int{
 	't': 1, 'b': 1, 'B': 1, 's': 2, 'u': 2, 'I': 4, 'i': 4, 'f': 4, 'l': 8, 'd': 8, 'T': 8, 'D': 5, 'V': 0,
 }
@@ -159,8 +158,8 @@ func readTable(b []byte, depth int) bool {
 	return true
 }
 
-// readValue skips one value. A long of the type L becomes one of the type l, which is
-// the same and which the library knows.
+// readValue skips one value. It turns a long of type L into type l, which is equal and known to the
+// library.
 func readValue(b []byte, depth int) (rest []byte, ok bool) {
 	if len(b) == 0 {
 		return nil, false
@@ -200,9 +199,9 @@ func readValue(b []byte, depth int) (rest []byte, ok bool) {
 	return rest, true
 }
 
-// secure puts TLS over a connection as an amqps URL asks for it.
+// secure starts TLS on a connection as an amqps URL requests it.
 func secure(conn net.Conn, uri amqp.URI) (net.Conn, error) {
-	cfg := &tls.Config{ServerName: uri.ServerName, MinVersion: tls.VersionTLS12} // no roots: those of the system
+	cfg := &tls.Config{ServerName: uri.ServerName, MinVersion: tls.VersionTLS12} // no roots: the system's
 	if cfg.ServerName == "" {
 		cfg.ServerName = uri.Host
 	}

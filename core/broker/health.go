@@ -2,24 +2,22 @@ package broker
 
 import "time"
 
-// Link is the condition of one of a Broker's two connections.
+// Link is the state of one of a Broker's two connections.
 type Link struct {
-	// Purpose is publish or consume. What is neither goes through consume.
+	// Purpose is publish or consume. Declarations use consume.
 	Purpose string
 	Up      bool
-	// Blocked says that the broker is there but takes no messages; Reason is
-	// then what it runs out of, else why the connection is down.
+	// Blocked says that the broker is connected but accepts no messages. Reason is then the
+	// exhausted resource, else why the connection is down.
 	Blocked bool
 	Reason  string
-	// Since is when the condition began. Before the first attempt to connect
-	// has ended it is zero.
+	// Since is when the state began. It is zero before the first attempt to connect.
 	Since time.Time
-	// Server is what the broker calls itself, with its version; empty before
-	// the first connection.
+	// Server is the broker's name and version; empty before the first connection.
 	Server string
 }
 
-// Links tells how the connections are.
+// Links returns the state of both connections.
 func (b *Broker) Links() []Link {
 	return []Link{b.publish.describe(), b.consume.describe()}
 }
@@ -37,7 +35,7 @@ func (l *link) describe() Link {
 	return d
 }
 
-// serverOf reads what the server said of itself when it was greeted.
+// serverOf reads the broker's name and version from the handshake.
 func serverOf(conn *connection) string {
 	product, _ := conn.Properties["product"].(string)
 	version, _ := conn.Properties["version"].(string)

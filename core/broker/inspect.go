@@ -12,8 +12,8 @@ import (
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
 )
 
-// Overview is the condition of the whole message broker, all virtual hosts
-// together. Numbers are nil where the broker has not counted yet.
+// Overview is the state of the whole message broker, over all virtual hosts. Numbers are nil until
+// the broker has counted.
 type Overview struct {
 	RabbitMQVersion string `json:"rabbitmq_version"`
 	ErlangVersion   string `json:"erlang_version"`
@@ -36,27 +36,27 @@ type Overview struct {
 	} `json:"message_stats"`
 }
 
-// Rate is a number of messages in a second; nil where there is none yet.
+// Rate is a number of messages per second; nil while unknown.
 type Rate struct {
 	PerSecond *float64 `json:"rate"`
 }
 
-// QueueInfo is what the management API knows of a queue. A nil number is not
-// zero: the broker has not counted yet.
+// QueueInfo is the management API's state of a queue. A nil number is not zero: the broker has not
+// counted yet.
 type QueueInfo struct {
 	Name   string `json:"name"`
 	VHost  string `json:"vhost"`
 	Type   string `json:"type"`
 	State  string `json:"state"`
 	Policy string `json:"policy"`
-	// OperatorPolicy is the policy of those who run the broker, which comes on top.
+	// OperatorPolicy is the broker operators' policy, which applies on top.
 	OperatorPolicy string         `json:"operator_policy"`
 	Durable        bool           `json:"durable"`
 	Exclusive      bool           `json:"exclusive"`
 	Arguments      map[string]any `json:"arguments"`
-	// InForce are the settings that policies give the queue, all of them together.
+	// InForce are the combined settings of all policies for the queue.
 	InForce Definition `json:"effective_policy_definition"`
-	// Head is when the message at the head was published, in seconds, if it says so.
+	// Head is the publish time of the head message in seconds, if it has one.
 	Head      *int64 `json:"head_message_timestamp"`
 	Consumers *int   `json:"consumers"`
 	Ready     *int   `json:"messages_ready"`
@@ -68,10 +68,10 @@ type QueueInfo struct {
 	} `json:"message_stats"`
 }
 
-// Definition is what a policy sets. The broker writes an empty one as a list.
+// Definition is the settings of a policy. The broker writes an empty one as a list.
 type Definition map[string]any
 
-// UnmarshalJSON takes an object; anything else is empty.
+// UnmarshalJSON accepts an object; anything else is empty.
 func (d *Definition) UnmarshalJSON(text []byte) error {
 	*d = nil
 	if len(text) == 0 || text[0] != '{' {
@@ -80,18 +80,18 @@ func (d *Definition) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*map[string]any)(d))
 }
 
-// queueColumns keeps the answer small: a queue has some hundred fields.
+// queueColumns limits the size of the response: a queue has some hundred fields.
 const queueColumns = "name,vhost,type,state,policy,operator_policy,durable,exclusive,arguments,effective_policy_definition,head_message_timestamp," +
 	"consumers,messages_ready,messages_unacknowledged," +
 	"message_stats.publish_details.rate,message_stats.deliver_get_details.rate,message_stats.ack_details.rate"
 
-// Alarm is a resource that a node runs out of.
+// Alarm is an exhausted resource of a node.
 type Alarm struct {
 	Node     string
 	Resource string // memory or disk
 }
 
-// Policy gives exchanges or queues arguments from outside.
+// Policy sets arguments of exchanges or queues from outside.
 type Policy struct {
 	Name       string
 	Pattern    string
@@ -107,7 +107,7 @@ type Binding struct {
 	RoutingKey string
 }
 
-// Ping tells whether the API answers and accepts the credentials.
+// Ping checks that the API answers and accepts the credentials.
 func (m *Management) Ping(ctx context.Context) error {
 	if err := m.do(ctx, http.MethodGet, "whoami", nil, nil); err != nil {
 		return fmt.Errorf("ping the management API: %w", err)
@@ -115,7 +115,7 @@ func (m *Management) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Overview reads the condition of the whole broker.
+// Overview reads the state of the whole broker.
 func (m *Management) Overview(ctx context.Context) (*Overview, error) {
 	overview := new(Overview)
 	if err := m.do(ctx, http.MethodGet, "overview", nil, overview); err != nil {
@@ -134,7 +134,7 @@ func (m *Management) Queues(ctx context.Context) ([]QueueInfo, error) {
 	return queues, nil
 }
 
-// Queue reads one queue; errors.Is(err, ErrNotFound) if there is none.
+// Queue reads one queue; errors.Is(err, ErrNotFound) if it is missing.
 func (m *Management) Queue(ctx context.Context, name string) (*QueueInfo, error) {
 	queue := new(QueueInfo)
 	path := "queues/" + url.PathEscape(m.vhost) + "/" + url.PathEscape(name) + "?columns=" + queueColumns
@@ -144,8 +144,8 @@ func (m *Management) Queue(ctx context.Context, name string) (*QueueInfo, error)
 	return queue, nil
 }
 
-// Alarms lists the alarms in force, which stop all publishing. Unlike the
-// rest the answer is exact.
+// Alarms lists the alarms in force, which stop all publishing. Unlike the other calls the result is
+// exact.
 func (m *Management) Alarms(ctx context.Context) ([]Alarm, error) {
 	check, err := through(ctx, m, "read alarms", (*rabbithole.Client).HealthCheckAlarms)
 	if err != nil {
@@ -202,8 +202,7 @@ func (m *Management) PutPolicy(ctx context.Context, p Policy) error {
 	return nil
 }
 
-// QueueBindings lists the routes into a queue, the implicit one of its own
-// name left out.
+// QueueBindings lists the routes into a queue, without the implicit one of its own name.
 func (m *Management) QueueBindings(ctx context.Context, name string) ([]Binding, error) {
 	found, err := through(ctx, m, "list bindings of queue "+name, func(c *rabbithole.Client) ([]rabbithole.BindingInfo, error) {
 		return c.ListQueueBindings(m.vhost, name)
@@ -220,8 +219,8 @@ func (m *Management) QueueBindings(ctx context.Context, name string) ([]Binding,
 	return bindings, nil
 }
 
-// CloseConnections closes every client's connection to the virtual host and
-// gives them the reason. A connection that is gone meanwhile is no error.
+// CloseConnections closes every connection to the virtual host and sends the clients the reason. A
+// connection that closed meanwhile is no error.
 func (m *Management) CloseConnections(ctx context.Context, reason string) error {
 	var connections []struct {
 		Name string `json:"name"`

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Node is one node of the broker. Numbers are nil where the broker does not say.
+// Node is one node of the broker. Unknown numbers are nil.
 type Node struct {
 	Name        string
 	Running     bool
@@ -25,7 +25,7 @@ type Node struct {
 	Uptime      *time.Duration
 }
 
-// Nodes lists the nodes of the broker, which takes the tag monitoring.
+// Nodes lists the nodes of the broker; it needs the user tag monitoring.
 func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
 	var found []struct {
 		Name        string `json:"name"`
@@ -33,7 +33,7 @@ func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
 		MemoryUsed  any    `json:"mem_used"`
 		MemoryLimit any    `json:"mem_limit"`
 		MemoryAlarm bool   `json:"mem_alarm"`
-		DiskFree    any    `json:"disk_free"` // a text where it is not watched
+		DiskFree    any    `json:"disk_free"` // a text if it is not monitored
 		DiskLimit   any    `json:"disk_free_limit"`
 		DiskAlarm   bool   `json:"disk_free_alarm"`
 		Files       any    `json:"fd_used"`
@@ -55,21 +55,20 @@ func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
 	return nodes, nil
 }
 
-// BlockedConnection is a client that the broker keeps from publishing.
+// BlockedConnection is a client that the broker blocks from publishing.
 type BlockedConnection struct {
-	// Client is the name that the client gave itself, or the broker's if it gave none.
+	// Client is the name that the client set, or else the broker's name for it.
 	Client string
-	// State is blocked, or blocking for one that has not tried to publish yet.
+	// State is blocked, or blocking for a client that has not tried to publish yet.
 	State string
 }
 
-// Blocked lists the connections to the virtual host that the broker keeps from
-// publishing.
+// Blocked lists the connections to the virtual host that the broker blocks from publishing.
 func (m *Management) Blocked(ctx context.Context) ([]BlockedConnection, error) {
 	var found []struct {
 		Name   string          `json:"name"`
 		State  string          `json:"state"`
-		Client json.RawMessage `json:"client_properties"` // an empty list where there are none
+		Client json.RawMessage `json:"client_properties"` // an empty list without any
 	}
 	path := "vhosts/" + url.PathEscape(m.vhost) + "/connections?columns=name,state,client_properties.connection_name"
 	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
@@ -83,7 +82,7 @@ func (m *Management) Blocked(ctx context.Context) ([]BlockedConnection, error) {
 		var client struct {
 			Name string `json:"connection_name"`
 		}
-		_ = json.Unmarshal(c.Client, &client) // then the broker's own name stands
+		_ = json.Unmarshal(c.Client, &client) // then the broker's name remains
 		if client.Name == "" {
 			client.Name = c.Name
 		}
@@ -92,15 +91,15 @@ func (m *Management) Blocked(ctx context.Context) ([]BlockedConnection, error) {
 	return blocked, nil
 }
 
-// LengthSample is how many messages were ready in a queue at a time.
+// LengthSample is the number of ready messages of a queue at a time.
 type LengthSample struct {
 	At    time.Time
 	Ready int64
 }
 
-// Lengths is how many messages were ready in a queue over the last hour, the oldest
-// first: what the management API keeps, a sample a minute. It is empty where the
-// broker keeps none; errors.Is(err, ErrNotFound) if there is no such queue.
+// Lengths is the number of ready messages of a queue over the last hour, the oldest first: the
+// samples of the management API, one a minute. It is empty if the broker keeps none; errors.Is(err,
+// ErrNotFound) if the queue is missing.
 func (m *Management) Lengths(ctx context.Context, queue string) ([]LengthSample, error) {
 	var found struct {
 		Ready struct {

@@ -11,7 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// ExchangeInfo is what the management API knows of an exchange.
+// ExchangeInfo is the management API's state of an exchange.
 type ExchangeInfo struct {
 	Name      string         `json:"name"`
 	Kind      string         `json:"type"`
@@ -35,14 +35,14 @@ func (m *Management) Exchanges(ctx context.Context) ([]ExchangeInfo, error) {
 type QueueConsumer struct {
 	Queue string
 	Tag   string
-	// Connection is the name that the client gave its connection, and Peer its
-	// address. Both are empty while they are not known.
+	// Connection is the client's name of its connection, and Peer its address. Both are empty while
+	// unknown.
 	Connection string
 	Peer       string
 }
 
-// Consumers lists the subscriptions in the virtual host. One that is younger
-// than some seconds may be missing.
+// Consumers lists the subscriptions in the virtual host. A subscription younger than some seconds
+// may be missing.
 func (m *Management) Consumers(ctx context.Context) ([]QueueConsumer, error) {
 	var found []struct {
 		Tag   string `json:"consumer_tag"`
@@ -82,7 +82,7 @@ func (m *Management) Consumers(ctx context.Context) ([]QueueConsumer, error) {
 	return consumers, nil
 }
 
-// ExchangeExists asks whether there is an exchange of this name.
+// ExchangeExists reports whether an exchange of this name exists.
 func (b *Broker) ExchangeExists(ctx context.Context, name string) (bool, error) {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *Broker) ExchangeExists(ctx context.Context, name string) (bool, error) 
 			return struct{}{}, err
 		}
 		defer discardChannel(channel)
-		// The kind is not looked at when it is only asked for.
+		// A passive declaration ignores the kind.
 		return struct{}{}, channel.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
 	}, nil)
 	var refused *amqp.Error

@@ -24,9 +24,9 @@ type link struct {
 	changed chan struct{} // closed at the next change; guarded by mu
 	lastErr error         // why it is down; guarded by mu
 	since   time.Time     // when it came up, went down, or was blocked; guarded by mu
-	// blockedBy is what the broker ran out of when it last blocked; guarded by mu.
+	// blockedBy is the exhausted resource of the last block; guarded by mu.
 	blockedBy string
-	server    string // what it was last connected to; guarded by mu
+	server    string // broker of the last connection; guarded by mu
 }
 
 // consumePurpose names the connection that receives deliveries.
@@ -36,8 +36,7 @@ func newLink(b *Broker, purpose string) *link {
 	return &link{broker: b, purpose: purpose, attempted: make(chan struct{}), changed: make(chan struct{})}
 }
 
-// lasting is how long a connection must have held for its loss to be a new
-// trouble and not the old one.
+// lasting is how long a connection must have lasted for its loss to count as a new incident.
 const lasting = time.Second
 
 func (l *link) run(ctx context.Context) {
@@ -70,7 +69,7 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// watch follows a connection to its end and returns what ended it.
+// watch follows a connection to its end and returns the cause.
 func (l *link) watch(ctx context.Context, conn *connection) error {
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, watchBuffer))
@@ -89,7 +88,7 @@ func (l *link) watch(ctx context.Context, conn *connection) error {
 				blocked = nil
 				continue
 			}
-			if l == l.broker.publish { // the other one sends nothing that could be held up
+			if l == l.broker.publish { // the other connection publishes nothing that could block
 				l.block(ctx, conn, b)
 			}
 		}
@@ -143,15 +142,14 @@ func (l *link) announceLocked() {
 	l.changed = make(chan struct{})
 }
 
-// condition tells whether the link is up and whether the broker blocks it.
+// condition reports whether the link is up and whether the broker blocks it.
 func (l *link) condition() (up, blocked bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn != nil, l.conn != nil && l.conn.blocked.Load()
 }
 
-// wait returns a connection that is up and not blocked, as soon as there is
-// one within the connect timeout and the context.
+// wait returns a connection that is up and not blocked, within the connect timeout and the context.
 func (l *link) wait(ctx context.Context) (*connection, error) {
 	if conn, _, _ := l.look(); conn != nil && !conn.blocked.Load() {
 		return conn, nil
@@ -181,7 +179,7 @@ func (l *link) look() (*connection, <-chan struct{}, error) {
 	return l.conn, l.changed, l.lastErr
 }
 
-// absent is the error of somebody who waited in vain.
+// absent is the error of a caller whose wait for a connection failed.
 func (l *link) absent(conn *connection, cause error) error {
 	kind := ErrNotConnected
 	if conn != nil {
@@ -193,8 +191,8 @@ func (l *link) absent(conn *connection, cause error) error {
 	return fmt.Errorf("%w: %w", kind, cause)
 }
 
-// newBackOff gives pauses that grow from MinBackoff to MaxBackoff, each spread
-// by half of itself, so that replicas do not come back in step.
+// newBackOff returns pauses that grow from MinBackoff to MaxBackoff, each jittered by half, so that
+// replicas do not reconnect in step.
 func newBackOff(cfg Config) *backoff.ExponentialBackOff {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = cfg.MinBackoff, cfg.MaxBackoff

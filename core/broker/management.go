@@ -15,7 +15,7 @@ import (
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
 )
 
-// ManagementError is an answer of the management API that is not a success.
+// ManagementError is an unsuccessful response of the management API.
 type ManagementError struct {
 	StatusCode int
 	Reason     string
@@ -31,12 +31,11 @@ func (e *ManagementError) Is(target error) bool {
 	return target == ErrNotFound && e.StatusCode == http.StatusNotFound
 }
 
-// ErrNotFound is matched by errors about an object that does not exist.
+// ErrNotFound matches errors about a missing object.
 var ErrNotFound = errors.New("not found by the management API")
 
-// Management asks the management API about one virtual host. What it says is
-// up to ten seconds old, unlike QueueState. It is safe for concurrent use;
-// Close it when done.
+// Management reads and changes one virtual host through the management API. Its data is up to ten
+// seconds old, unlike QueueState. It is safe for concurrent use; call Close when done.
 type Management struct {
 	endpoint  string
 	user      string
@@ -46,9 +45,8 @@ type Management struct {
 	transport *http.Transport
 }
 
-// NewManagement makes a client for a URL with credentials, such as
-// http://user:secret@host:15672. Each call ends after the timeout or with its
-// context.
+// NewManagement makes a client for a URL with credentials, such as http://user:secret@host:15672.
+// Each call ends after the timeout or with its context.
 func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
@@ -76,8 +74,8 @@ func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, er
 // Close ends idle connections; the client can still be used.
 func (m *Management) Close() { m.transport.CloseIdleConnections() }
 
-// carrier puts a context into the requests of a client that knows none, and
-// keeps their connections alive, which that client forbids.
+// carrier adds a context to the requests of a client that has none, and keeps their connections
+// alive, which that client forbids.
 type carrier struct {
 	ctx       context.Context //nolint:containedctx // that is its purpose; it lives for one call
 	transport http.RoundTripper
@@ -111,7 +109,7 @@ func through[T any](ctx context.Context, m *Management, what string, call func(*
 	return value, nil
 }
 
-// typed turns rabbit-hole's errors into ours.
+// typed converts rabbit-hole's errors to ours.
 func typed(err error) error {
 	var answer rabbithole.ErrorResponse
 	switch {
@@ -124,10 +122,10 @@ func typed(err error) error {
 	}
 }
 
-// answerLimit bounds what is read of one answer.
+// answerLimit bounds the size of one response.
 const answerLimit = 64 << 20
 
-// do makes one call of our own, for what rabbit-hole lacks.
+// do makes one request that rabbit-hole lacks.
 func (m *Management) do(ctx context.Context, method, path string, header http.Header, into any) error {
 	return m.send(ctx, method, path, header, http.NoBody, into)
 }
@@ -159,7 +157,7 @@ func (m *Management) send(ctx context.Context, method, path string, header http.
 	return json.Unmarshal(body, into)
 }
 
-// reasonOf finds the reason in the body of a refusal.
+// reasonOf finds the reason in the body of an error response.
 func reasonOf(body []byte) string {
 	var answer struct {
 		Error  string `json:"error"`

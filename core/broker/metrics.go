@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the measurements of a Broker. A nil *Metrics measures nothing.
+// Metrics measures a Broker. A nil *Metrics measures nothing.
 type Metrics struct {
 	connected   *prometheus.GaugeVec
 	blocked     *prometheus.GaugeVec
@@ -20,8 +20,7 @@ type Metrics struct {
 	batch       *prometheus.HistogramVec
 }
 
-// NewMetrics registers the broker metrics. A nil registerer gives metrics that
-// nobody collects.
+// NewMetrics registers the metrics; with a nil registerer they are not exported.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		connected: gauge("attune_broker_connected", "1 while the connection is up.", "connection"),

@@ -9,12 +9,11 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// SplitBatches replaces each batch that waits in a queue by the single messages it stands
-// for, and returns how many batches that were. Every other message stays in its place and
-// counts there as one more delivery. A batch leaves the queue only after the broker has
-// confirmed all of its messages: whatever interrupts it, nothing is lost, and at worst one
-// batch exists twice. A queue that does not exist has none. What a consumer holds at the
-// moment is not seen.
+// SplitBatches replaces each batch message in a queue by its single messages, and returns the
+// number of batches. Every other message keeps its place; the broker counts one more delivery for
+// it. A batch leaves the queue only after the broker has confirmed all of its messages: an
+// interruption loses nothing, and at worst duplicates one batch. A missing queue has no batches.
+// SplitBatches does not see messages that a consumer holds.
 func (b *Broker) SplitBatches(ctx context.Context, queue string) (split int, err error) {
 	state, err := b.QueueState(ctx, queue)
 	if err != nil || !state.Exists || state.Ready == 0 {
@@ -34,7 +33,7 @@ func (b *Broker) SplitBatches(ctx context.Context, queue string) (split int, err
 	if m.source, err = ask(ctx, from, from.Channel, discardChannel); err != nil {
 		return 0, fmt.Errorf("split the batches of queue %s: %w", queue, err)
 	}
-	for range state.Ready { // what comes meanwhile is behind these
+	for range state.Ready { // later messages are behind these
 		more, done, err := m.splitNext(ctx)
 		if err != nil {
 			return split, fmt.Errorf("split the batches of queue %s after %d: %w", queue, split, err)
@@ -49,7 +48,7 @@ func (b *Broker) SplitBatches(ctx context.Context, queue string) (split int, err
 	return split, nil
 }
 
-// splitNext takes the next message, and splits it if it is a batch. Otherwise it goes back
+// splitNext takes the next message, and splits it if it is a batch. Otherwise the message returns
 // with the channel.
 func (m *mover) splitNext(ctx context.Context) (more, split bool, err error) {
 	type got struct {
@@ -83,7 +82,7 @@ func (m *mover) splitNext(ctx context.Context) (more, split bool, err error) {
 	return true, err == nil, err
 }
 
-// deliveryParts are the parts of a message that was got.
+// deliveryParts are the single messages of a batch.
 func deliveryParts(d *amqp.Delivery, singles []message.Single) []*Delivery {
 	one := deliveryOf(d)
 	return one.Split(singles)

@@ -18,16 +18,16 @@ type outlet struct {
 
 	mu          sync.Mutex
 	returns     <-chan amqp.Return // nil once closed; guarded by mu
-	returned    map[origin]int     // returns not yet claimed; guarded by mu
+	returned    map[origin]int     // returns not yet matched; guarded by mu
 	closed      <-chan *amqp.Error // holds at most one element
 	reason      *amqp.Error        // why the channel closed; guarded by mu
 	outstanding int                // guarded by mu
 }
 
-// origin recognises a message that came back.
+// origin identifies a returned message.
 type origin struct{ id, exchange, key string }
 
-// outlet returns the channel in use, opening one if need be.
+// outlet returns the current channel, and opens one if necessary.
 func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 	if o := p.inUse(); o != nil {
 		return o, nil
@@ -47,7 +47,7 @@ func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 			return nil, joinDistinct(err, last)
 		}
 		if o := p.inUse(); o != nil {
-			return o, nil // opened by somebody else, or no longer blocked
+			return o, nil // another caller opened it, or it is no longer blocked
 		}
 		o, err := ask(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window) },
 			func(o *outlet) { discardChannel(o.channel) })
@@ -63,7 +63,7 @@ func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 	}
 }
 
-// errConnectTimeout is the cause of having waited too long for a channel.
+// errConnectTimeout is the cause of a timeout while waiting for a channel.
 var errConnectTimeout = errors.New("no channel in time")
 
 func joinDistinct(err, last error) error {
@@ -73,8 +73,8 @@ func joinDistinct(err, last error) error {
 	return fmt.Errorf("%w (before: %w)", err, last)
 }
 
-// pauseAfterFailure keeps a connection that opens no channels, or is about to
-// be found dead, from being asked in a tight loop.
+// pauseAfterFailure prevents a tight loop on a connection that opens no channels, or is about to be
+// found dead.
 func (p *Publisher) pauseAfterFailure(ctx context.Context) bool {
 	timer := time.NewTimer(p.cfg.MinBackoff)
 	defer timer.Stop()
@@ -86,7 +86,7 @@ func (p *Publisher) pauseAfterFailure(ctx context.Context) bool {
 	}
 }
 
-// inUse returns the current channel if messages can be sent on it.
+// inUse returns the current channel if it can send messages.
 func (p *Publisher) inUse() *outlet {
 	o := <-p.current
 	p.current <- o
@@ -101,8 +101,8 @@ func openOutlet(conn *connection, window int) (*outlet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the publishing channel: %w", err)
 	}
-	// A return is taken out before its message leaves the window, so twice the
-	// window always has room; the library would wait for a full channel.
+	// A return is read before its message leaves the window, so twice the window always has room;
+	// the library would block on a full channel.
 	o := &outlet{
 		conn: conn, channel: channel, returned: make(map[origin]int),
 		returns: channel.NotifyReturn(make(chan amqp.Return, 2*window+64)),
@@ -115,12 +115,12 @@ func openOutlet(conn *connection, window int) (*outlet, error) {
 	return o, nil
 }
 
-// send hands one message to the library.
+// send passes one message to the library.
 func (o *outlet) send(m *Message) (*amqp.DeferredConfirmation, error) {
 	o.mu.Lock()
 	if o.outstanding == 0 {
 		o.takeReturnsLocked()
-		clear(o.returned) // late ones of messages that were given up
+		clear(o.returned) // late returns of abandoned messages
 	}
 	o.outstanding++
 	o.mu.Unlock()
@@ -146,7 +146,7 @@ func (o *outlet) send(m *Message) (*amqp.DeferredConfirmation, error) {
 	return confirm, err
 }
 
-// forget drops a message whose fate nobody waits for any more.
+// forget drops a message whose outcome the caller no longer awaits.
 func (o *outlet) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,8 +154,8 @@ func (o *outlet) forget() {
 	o.doneLocked()
 }
 
-// resolve turns a confirmation into an outcome. The return of a message, if
-// there is one, is always in its channel before the confirmation resolves.
+// resolve turns a confirmation into an outcome. The return of a message, if any, is always in its
+// channel before the confirmation resolves.
 func (o *outlet) resolve(m *Message, acked bool) Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -180,9 +180,9 @@ func (o *outlet) resolve(m *Message, acked bool) Outcome {
 	}
 }
 
-// lostLocked is the outcome of a message whose channel closed. If it closed
-// because the very exchange of the message does not exist, the message has
-// certainly not been routed; whoever repeats it should not do so in haste.
+// lostLocked is the outcome of a message whose channel closed. If it closed because the message's
+// own exchange is missing, the message was certainly not routed; the caller should retry it only
+// after a pause.
 func (o *outlet) lostLocked(m *Message) Outcome {
 	select {
 	case reason, ok := <-o.closed:
@@ -215,5 +215,5 @@ func (o *outlet) takeReturnsLocked() {
 	}
 }
 
-// doneLocked counts a message out.
+// doneLocked removes a message from the window.
 func (o *outlet) doneLocked() { o.outstanding-- }

@@ -8,13 +8,12 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// patient asks again when the management plugin stumbles over a question that
-// changes nothing: it answers 500 while a virtual host or its statistics are
-// only half there. Every other answer is passed on as it is; a 503 among them,
-// which is how a health check says no.
+// patient repeats a read that the management plugin answers with 500, which it does while a virtual
+// host or its statistics are being created. It passes on every other response, even a 503, which is
+// the negative result of a health check.
 type patient struct{ transport http.RoundTripper }
 
-// Pauses before a question is asked again.
+// Pauses before a read is repeated.
 var patientPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
 
 // RoundTrip implements http.RoundTripper.

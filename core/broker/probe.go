@@ -15,25 +15,23 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// TypeProbe is the message type of a probe. Whoever consumes dead letters
-// drops probes.
+// TypeProbe is the message type of a probe. Consumers of dead letters drop probes.
 const TypeProbe = "attune.probe"
 
-// RouteProbe is what a probe of one dead-letter route found.
+// RouteProbe is the result of a probe of one dead-letter route.
 type RouteProbe struct {
 	Key string
-	// Routed is true if a dead letter with this key reaches a queue, and false
-	// if it would be lost or if Err says that nothing was found out.
+	// Routed is true if a dead letter with this key reaches a queue. It is false if the dead letter
+	// would be lost, or if Err is set.
 	Routed bool
-	// Err is why the probe found out nothing; nil if it did.
+	// Err is why the probe has no result; nil if it has one.
 	Err error
 }
 
-// ProbeDeadLetters finds out whether dead letters with these routing keys
-// would be kept, by publishing a probe with each through the dead-letter
-// exchange. A probe that is routed vanishes in the dead-letter queue unless
-// somebody consumes it at that moment, or letters wait before it: then it is
-// gone, never to be delivered, when they are.
+// ProbeDeadLetters checks whether dead letters with these routing keys would be kept: it publishes
+// a probe with each key through the dead-letter exchange. A routed probe vanishes in the
+// dead-letter queue, unless the queue has a consumer at that moment or older messages. In the
+// latter case it vanishes after those.
 func (b *Broker) ProbeDeadLetters(ctx context.Context, keys []string) []RouteProbe {
 	messages := make([]Message, len(keys))
 	for i, key := range keys {
@@ -52,17 +50,17 @@ func (b *Broker) ProbeDeadLetters(ctx context.Context, keys []string) []RoutePro
 	return probes
 }
 
-// deathTTL is how long a message lives in the private queue of ProbeDeath, and
-// deathPatience how long its arrival is awaited.
+// deathTTL is the time to live of the message in ProbeDeath, and deathPatience the timeout of its
+// arrival.
 const (
 	deathTTL      = 200 * time.Millisecond
 	deathPatience = 5 * time.Second
 )
 
-// ProbeDeath finds out whether the broker passes on what dies: one message that
-// expires and one that is rejected in a private queue must arrive in another,
-// by way of the dead-letter exchange and a key of their own. That exchange must
-// be a direct one, as declared, else they would arrive elsewhere too.
+// ProbeDeath checks whether the broker dead-letters messages: one message that expires and one that
+// is rejected in a private queue must arrive in another, through the dead-letter exchange with a
+// key of their own. That exchange must be direct, as declared, else they would also arrive
+// elsewhere.
 func (b *Broker) ProbeDeath(ctx context.Context) error {
 	conn, err := b.publish.wait(ctx)
 	if err != nil {
@@ -91,7 +89,7 @@ func probeDeath(ctx context.Context, channel *amqp.Channel) error {
 	if _, err := channel.QueueDeclare(to, false, true, true, false, nil); err != nil {
 		return err
 	}
-	defer func() { _, _ = channel.QueueDelete(to, false, false, false) }() // exclusive: it goes with the connection at last
+	defer func() { _, _ = channel.QueueDelete(to, false, false, false) }() // exclusive: at the latest it is deleted with the connection
 	if err := channel.QueueBind(to, key, message.ExchangeDeadLetter, false, nil); err != nil {
 		return err
 	}
@@ -106,7 +104,7 @@ func probeDeath(ctx context.Context, channel *amqp.Channel) error {
 			return err
 		}
 	}
-	for begin := time.Now(); time.Since(begin) < deathTTL; { // what has expired meanwhile is proof as well
+	for begin := time.Now(); time.Since(begin) < deathTTL; { // an expired message is proof as well
 		if one, ok, err := channel.Get(from, false); err != nil {
 			return err
 		} else if ok {
@@ -120,7 +118,7 @@ func probeDeath(ctx context.Context, channel *amqp.Channel) error {
 	return awaitDeaths(ctx, channel, to)
 }
 
-// awaitDeaths waits until both messages of a probe have arrived.
+// awaitDeaths waits for both messages of a probe.
 func awaitDeaths(ctx context.Context, channel *amqp.Channel, queue string) error {
 	reasons := map[string]bool{}
 	for begin, arrived := time.Now(), 0; arrived < 2; {
@@ -142,6 +140,6 @@ func awaitDeaths(ctx context.Context, channel *amqp.Channel, queue string) error
 	return nil
 }
 
-// ErrDeathLost says that what died in a queue did not arrive at the dead-letter
+// ErrDeathLost reports that messages that died in a queue did not arrive at the dead-letter
 // exchange.
 var ErrDeathLost = errors.New("what expires or is rejected is lost")

@@ -9,7 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Message is what is published. The broker keeps it over a restart.
+// Message is a message to publish. It is persistent.
 type Message struct {
 	// ID is the message id, the same for every repetition. Required.
 	ID string
@@ -17,21 +17,21 @@ type Message struct {
 	CorrelationID string
 	Exchange      string
 	RoutingKey    string
-	// Type is the message type, for those who look at properties only.
+	// Type is the message type, for consumers that read properties only.
 	Type string
 	Body []byte
-	// Timestamp is now if zero; the wire carries whole seconds.
+	// Timestamp is now if zero; AMQP carries whole seconds.
 	Timestamp time.Time
 	Headers   Table
-	// Fleeting drops the message where nobody takes it at once.
+	// Fleeting makes the message expire unless a consumer takes it at once.
 	Fleeting bool
 }
 
-// shortMax is the longest text that AMQP carries in a property.
+// shortMax is the longest text of an AMQP property.
 const shortMax = 255
 
-// check refuses what cannot be encoded: the library would give up the whole
-// connection over it, and everybody's messages with it.
+// check refuses messages that cannot be encoded: the library would close the connection over them,
+// with the messages of all callers.
 func (m *Message) check() error {
 	for _, field := range []struct{ name, value string }{
 		{"message id", m.ID},
@@ -58,22 +58,21 @@ func (m *Message) check() error {
 	return nil
 }
 
-// Status is what became of a message.
+// Status is the outcome of a message.
 type Status int
 
-// The fates of a message.
+// The outcomes of a message.
 const (
-	// NotSent means that the message never left: it may be published again at
-	// will. It is the zero value.
+	// NotSent means that the message was not sent: the caller may publish it again. It is the zero
+	// value.
 	NotSent Status = iota
 	// Confirmed means that the broker has put it into at least one queue.
 	Confirmed
-	// Returned means that no queue takes messages of this exchange and key.
+	// Returned means that no queue accepts messages of this exchange and key.
 	Returned
 	// Nacked means that a queue refused it, for example because it is full.
 	Nacked
-	// Unknown means that it was sent and nothing was heard: it may be in its
-	// queue or not.
+	// Unknown means that it was sent without an answer: it may be in its queue or not.
 	Unknown
 )
 
@@ -95,8 +94,7 @@ func (s Status) String() string {
 	}
 }
 
-// Outcome is the fate of one message. Err is nil exactly if Status is
-// Confirmed.
+// Outcome is the result of one message. Err is nil exactly if Status is Confirmed.
 type Outcome struct {
 	Err    error
 	Status Status
@@ -111,16 +109,15 @@ var (
 	ErrChannelLost    = errors.New("the channel was lost before the confirmation")
 )
 
-// Publisher publishes with confirmation. Any number of goroutines share it:
-// they have one window of unconfirmed messages in common, and nobody waits for
-// another's confirmations unless the window is full.
+// Publisher publishes with confirms. Any number of goroutines share it and its one window of
+// unconfirmed messages. They do not wait for each other's confirms unless the window is full.
 type Publisher struct {
 	cfg     Config
 	link    *link
 	metrics *Metrics
 	slots   chan struct{} // one element per unconfirmed message
 	opening chan struct{} // held while a channel is being opened
-	current chan *outlet  // holds one element: the channel in use or nil
+	current chan *outlet  // holds one element: the current channel or nil
 }
 
 func newPublisher(b *Broker) *Publisher {
@@ -134,10 +131,10 @@ func newPublisher(b *Broker) *Publisher {
 	return p
 }
 
-// Publish sends the messages in order and returns the outcome of each, in the
-// same order, when all are known. Messages are in flight together, so that a
-// batch costs little more than one message. Without a connection it waits for
-// one; what is then still unsent is NotSent with ErrNotConnected.
+// Publish sends the messages in order and returns their outcomes, in the same order, when all are
+// known. Messages are in flight together, so a batch costs little more than one message. Without a
+// connection it waits for one; messages that are still unsent then are NotSent with
+// ErrNotConnected.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) []Outcome {
 	f := flight{p: p, messages: messages, outcomes: make([]Outcome, len(messages))}
 	for i := range messages {
@@ -155,11 +152,11 @@ type flight struct {
 	p        *Publisher
 	messages []Message
 	outcomes []Outcome
-	pending  []pending // sent and not collected, in order
-	gaveUp   error     // once set, nothing more is sent
+	pending  []pending // sent, without an outcome, in order
+	gaveUp   error     // once set, the rest is not sent
 }
 
-// pending is a message whose fate is not known yet.
+// pending is a sent message without an outcome.
 type pending struct {
 	index   int
 	sent    time.Time
@@ -167,7 +164,7 @@ type pending struct {
 	confirm *amqp.DeferredConfirmation
 }
 
-// send puts one message on the wire, or sets its outcome.
+// send sends one message, or sets its outcome.
 func (f *flight) send(ctx context.Context, index int) {
 	if err := f.messages[index].check(); err != nil {
 		f.outcomes[index] = Outcome{Status: NotSent, Err: err}
@@ -190,7 +187,7 @@ func (f *flight) send(ctx context.Context, index int) {
 		}
 		confirm, err := outlet.send(&f.messages[index])
 		if errors.Is(err, amqp.ErrClosed) {
-			continue // nothing of it has left: try the next channel
+			continue // the message was not sent: try the next channel
 		}
 		if err != nil {
 			f.outcomes[index] = unsent(outlet, err)
@@ -203,8 +200,8 @@ func (f *flight) send(ctx context.Context, index int) {
 	}
 }
 
-// unsent is the outcome of a message that could not be handed to the library:
-// if the channel has survived, the message itself was at fault and has not left.
+// unsent is the outcome of a message that the library refused. If the channel survived, the message
+// itself was invalid and was not sent.
 func unsent(o *outlet, err error) Outcome {
 	if o.channel.IsClosed() || o.conn.IsClosed() {
 		return Outcome{Status: Unknown, Err: fmt.Errorf("%w: %w", ErrChannelLost, err)}
@@ -212,8 +209,8 @@ func unsent(o *outlet, err error) Outcome {
 	return Outcome{Status: NotSent, Err: fmt.Errorf("publish: %w", err)}
 }
 
-// acquire takes a place in the window. A flight that holds places gives one
-// back before it waits, so that two flights never wait for each other.
+// acquire takes a place in the window. A flight that holds places returns one before it waits, so
+// that two flights never wait for each other.
 func (f *flight) acquire(ctx context.Context) error {
 	for {
 		select {
@@ -234,7 +231,7 @@ func (f *flight) acquire(ctx context.Context) error {
 	}
 }
 
-// collect waits for the fate of the oldest pending message.
+// collect waits for the outcome of the oldest pending message.
 func (f *flight) collect(ctx context.Context) {
 	oldest := f.pending[0]
 	f.pending = f.pending[1:]

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Recreated is a queue that was missing, or had crashed, and was declared again. The
-// messages in it are lost.
+// Recreated is a queue that was missing or had crashed, and was declared again. Its messages are
+// lost.
 type Recreated struct {
 	Queue string
 	Cause string
 	At    time.Time
 }
 
-// Recreated lists the queues that this Broker has found missing or crashed and declared
-// again, each with the last time.
+// Recreated lists the queues that this Broker declared again, each with the last time.
 func (b *Broker) Recreated() []Recreated {
 	b.mu.Lock()
 	defer b.mu.Unlock()

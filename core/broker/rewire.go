@@ -22,7 +22,7 @@ func (b *Broker) BindQueues(ctx context.Context, bindings []Binding) error {
 	})
 }
 
-// UnbindQueues takes bindings away. One that does not exist is no error.
+// UnbindQueues deletes bindings. A missing binding is no error.
 func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
 	return b.rewire(ctx, func(d *declarer) {
 		for _, one := range bindings {
@@ -32,18 +32,17 @@ func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
 	})
 }
 
-// DeleteExchange deletes an exchange with its bindings. One that does not exist
-// is no error.
+// DeleteExchange deletes an exchange with its bindings. A missing exchange is no error.
 func (b *Broker) DeleteExchange(ctx context.Context, name string) error {
 	return b.rewire(ctx, func(d *declarer) {
 		d.step("no exchange "+name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) })
 	})
 }
 
-// rewire takes away what others declare.
+// rewire deletes declared objects.
 func (b *Broker) rewire(ctx context.Context, list func(*declarer)) error {
 	return b.declare(ctx, func(d declarations) {
-		if steps, ok := d.(*declarer); ok { // a list of declarations takes nothing away
+		if steps, ok := d.(*declarer); ok { // a list of declarations deletes nothing
 			list(steps)
 		}
 	})

@@ -6,22 +6,22 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// parts are the deliveries that one delivery was split into. The broker hears of the
-// delivery when all of them are settled.
+// parts are the deliveries into which one delivery was split. The broker's delivery is settled when
+// all of them are.
 type parts struct {
 	mu       sync.Mutex
 	whole    *Delivery
 	settled  []bool
 	detached []bool
-	open     int  // parts that are not settled
-	apart    bool // the whole is out of its batch, because a part is
+	open     int  // unsettled parts
+	apart    bool // the whole is detached from its batch, because a part is
 }
 
-// Split makes one delivery of each message that this one, a batch, stands for. Each is
-// settled as every other delivery is: with the Ack of the broker's batch, or by itself
-// once it is detached or given up. The broker hears of it when the last one is settled;
-// until then all of them come again if the channel is lost. Requeue of one returns the
-// whole message, settled parts included. Split must come before the batch's Ack.
+// Split makes one delivery of each message of this batch message. Each is settled like any
+// delivery: with the Ack of the batch, or alone if it is detached or given up. The broker's
+// delivery is settled with the last one; until then all are delivered again if the channel is lost.
+// Requeue of one returns the whole message, including settled parts. Split must precede the batch's
+// Ack.
 func (d *Delivery) Split(singles []message.Single) []*Delivery {
 	p := &parts{whole: d, settled: make([]bool, len(singles)), detached: make([]bool, len(singles)), open: len(singles)}
 	if d.batch != nil {
@@ -31,7 +31,7 @@ func (d *Delivery) Split(singles []message.Single) []*Delivery {
 	for i, single := range singles {
 		one := *d
 		one.MessageID, one.Type, one.Body = single.MessageID, single.Type, single.Body
-		if single.Type == message.TypeExecutionCompleted { // it came by the name of its queue
+		if single.Type == message.TypeExecutionCompleted { // it arrived under the name of its queue
 			one.Exchange, one.RoutingKey = message.ExchangeExecutions, message.KeyExecutionCompleted
 		}
 		one.parts, one.part = p, i
@@ -48,8 +48,8 @@ func (p *parts) accept(part int) error {
 	return nil
 }
 
-// last settles one part. It returns the whole, which is to be acknowledged, after the last
-// one, and nil before.
+// last settles one part. After the last one it returns the whole delivery, which the caller
+// acknowledges; before, nil.
 func (p *parts) last(part int) *Delivery {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *parts) last(part int) *Delivery {
 	return p.whole
 }
 
-// detach takes one part, and with it the whole, out of the batch.
+// detach detaches one part, and with it the whole, from the batch.
 func (p *parts) detach(part int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *parts) detach(part int) {
 	}
 }
 
-// requeue returns the whole to its queue. Nothing of it is settled afterwards.
+// requeue returns the whole to its queue; no part of it stays settled.
 func (p *parts) requeue() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *parts) stale() bool {
 	return p.whole.Stale()
 }
 
-// rest settles the parts that went with the batch.
+// rest settles the parts that belong to the batch.
 func (p *parts) rest() error {
 	for i := range p.settled {
 		p.mu.Lock()

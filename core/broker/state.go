@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// ErrNotConnected is the error of what could not be done because no connection
-// was to be had in time.
+// ErrNotConnected is the error of a call that had no connection in time.
 var ErrNotConnected = errors.New("not connected to the message broker")
 
-// ErrBlocked is the ErrNotConnected of a broker that is there but accepts no
-// messages, because it runs out of memory or disk.
+// ErrBlocked is the ErrNotConnected of a connected broker that accepts no messages, because it
+// lacks memory or disk.
 var ErrBlocked = fmt.Errorf("%w: it blocks publishers", ErrNotConnected)
 
-// ErrStopped is the ErrNotConnected of a Broker that was stopped.
+// ErrStopped is the ErrNotConnected of a stopped Broker.
 var ErrStopped = fmt.Errorf("%w: stopped", ErrNotConnected)
 
-// State is the condition of a Broker's connections taken together.
+// State is the common state of a Broker's connections.
 type State int
 
 // The states of a Broker.
@@ -53,14 +52,14 @@ type StateChange struct {
 	At   time.Time
 	From State
 	To   State
-	// Err is why a connection was lost or blocked, if that is what happened.
+	// Err is why a connection was lost or blocked, if it was.
 	Err error
 }
 
-// watchBuffer is how many changes a slow watcher may be behind.
+// watchBuffer is how many changes a slow watcher may lag behind.
 const watchBuffer = 16
 
-// stateBoard holds the current state and tells watchers of changes.
+// stateBoard holds the current state and notifies watchers of changes.
 type stateBoard struct {
 	mu       sync.Mutex
 	state    State
@@ -88,8 +87,7 @@ func (b *stateBoard) watch() <-chan StateChange {
 	return watcher
 }
 
-// set moves to a state. A watcher that does not keep up loses its oldest
-// changes, never the newest.
+// set changes the state. A slow watcher loses its oldest changes, never the newest.
 func (b *stateBoard) set(to State, cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,15 +10,14 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// ErrStale is the error of settling a delivery whose channel is gone. The
-// message is back in its queue and comes again.
+// ErrStale is the error of settling a delivery whose channel is lost. The message is back in its
+// queue and is delivered again.
 var ErrStale = errors.New("the delivery's channel is gone; the message comes again")
 
 // errCancelled ends a subscription whose queue was deleted, has crashed or has moved.
 var errCancelled = errors.New("the broker cancelled the consumer: the queue is gone or has moved")
 
-// subscription is one consumer on one channel, from the subscription to the
-// loss of the channel.
+// subscription is one consumer on one channel, until the channel is lost.
 type subscription struct {
 	cfg        ConsumerConfig
 	conn       *connection
@@ -59,12 +58,11 @@ func subscribe(conn *connection, cfg ConsumerConfig, publisher *Publisher) (*sub
 	return s, nil
 }
 
-// pump offers what has arrived, adding to the offered batch until somebody
-// takes it. It returns when the consumer stops, gives back its deliveries or loses
-// the subscription.
+// pump offers the received messages, and adds to the offered batch until it is received. It returns
+// when the consumer stops, gives back its deliveries or loses the subscription.
 func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack <-chan struct{}) error {
 	var batch *Batch
-	size, again := 0, 0 // of the batch, which is its taker's once it is out
+	size, again := 0, 0 // of the batch, which belongs to its receiver after the hand-out
 	for {
 		in, out := s.deliveries, batches
 		if batch == nil {
@@ -99,7 +97,7 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack
 	}
 }
 
-// add puts a delivery into the batch, making one if there is none.
+// add adds a delivery to the batch, and makes one if necessary.
 func (s *subscription) add(batch *Batch, d *amqp.Delivery) *Batch {
 	if batch == nil {
 		batch = &Batch{subscription: s, first: d.DeliveryTag}
@@ -111,12 +109,12 @@ func (s *subscription) add(batch *Batch, d *amqp.Delivery) *Batch {
 	return batch
 }
 
-// lost ends a subscription whose deliveries have ended, and says why.
+// lost ends a subscription whose deliveries stopped, and returns the cause.
 func (s *subscription) lost() error {
 	select {
 	case <-s.cancelled:
-		// The channel lives on; closing it returns what is unsettled, if
-		// there still is a queue to return it to.
+		// The channel still exists; closing it returns unsettled messages, if their queue still
+		// exists.
 		s.closeChannel()
 		return errCancelled
 	case reason, ok := <-s.closed:
@@ -137,9 +135,8 @@ func (s *subscription) bury(cause error) error {
 	return cause
 }
 
-// retire ends the subscription in order: nothing new is delivered, what was
-// not handed out returns to the queue, and the channel stays for the batches
-// that are out.
+// retire ends the subscription in order: the broker delivers nothing more, undelivered messages
+// return to the queue, and the channel stays open for the handed-out batches.
 func (s *subscription) retire(unsent *Batch) error {
 	if s.conn.large != nil {
 		defer s.conn.large.leave()()
@@ -174,9 +171,8 @@ func (s *subscription) retire(unsent *Batch) error {
 	return nil
 }
 
-// closeChannel makes what is left of the subscription stale and closes its
-// channel, which returns everything unsettled. A channel that does not close is
-// severed with its connection.
+// closeChannel makes the rest of the subscription stale and closes its channel, which returns
+// everything unsettled. If the channel does not close, its connection is severed.
 func (s *subscription) closeChannel() {
 	_ = s.bury(nil)
 	if s.conn.large != nil {
@@ -190,8 +186,8 @@ func (s *subscription) closeChannel() {
 	}, nil)
 }
 
-// acknowledge settles what is unsettled in a batch: with one frame if no older
-// batch is open, because a multiple acknowledgement covers those too.
+// acknowledge settles the unsettled deliveries of a batch: with one frame if no older batch is
+// open, because a multiple acknowledgement covers older ones too.
 func (s *subscription) acknowledge(b *Batch) error {
 	s.mu.Lock()
 	err := s.acknowledgeLocked(b)
@@ -199,8 +195,7 @@ func (s *subscription) acknowledge(b *Batch) error {
 	return err
 }
 
-// unlockAndLeave closes the channel of a retired subscription with the last of
-// its batches.
+// unlockAndLeave closes the channel of a retired subscription with its last batch.
 func (s *subscription) unlockAndLeave() {
 	leave := s.retiring && !s.dead && len(s.open) == 0
 	s.mu.Unlock()
@@ -220,8 +215,8 @@ func (s *subscription) acknowledgeLocked(b *Batch) error {
 	}
 	var err error
 	if s.open[0] == b && !b.detached {
-		// The last unsettled one, not the last: the broker knows no tag that
-		// was settled before.
+		// The last unsettled tag, not the last tag: the broker rejects a tag that was settled
+		// before.
 		err = s.channel.Ack(b.tags[b.lastUnsettled()], true)
 	} else {
 		for i, tag := range b.tags {
@@ -259,7 +254,7 @@ func (s *subscription) accept(b *Batch, position int) error {
 	return err
 }
 
-// acceptAll settles deliveries that were handed out.
+// acceptAll settles handed-out deliveries.
 func (s *subscription) acceptAll(list []*Delivery) error {
 	s.mu.Lock()
 	defer s.unlockAndLeave()
@@ -306,8 +301,8 @@ func (s *subscription) acceptAll(list []*Delivery) error {
 	return nil
 }
 
-// oldestLocked is the smallest tag below a bound that is not settled, or the bound. It does
-// not look into the batch that is not handed out yet, whose tags are all greater.
+// oldestLocked is the smallest unsettled tag below a bound, or the bound. It skips the batch that
+// is not handed out yet, whose tags are all greater.
 func (s *subscription) oldestLocked(bound uint64) uint64 {
 	for _, b := range s.open {
 		if b.first >= bound {
@@ -323,8 +318,8 @@ func (s *subscription) oldestLocked(bound uint64) uint64 {
 	return bound
 }
 
-// detach gives a delivery a batch of its own, before the one it was in: so that
-// no acknowledgement of a later batch covers it.
+// detach gives a delivery a batch of its own, before its former one, so that no acknowledgement of
+// a later batch covers it.
 func (s *subscription) detach(b *Batch, position int) *Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -374,14 +369,14 @@ func (s *subscription) settleLocked(b *Batch, position int, outcome string, tell
 	return nil
 }
 
-// release lets the next large body in.
+// release returns the bytes of a large body to the budget.
 func (s *subscription) release(b *Batch, position int) {
 	if s.conn.large != nil {
 		s.conn.large.release(len(b.Deliveries[position].Body))
 	}
 }
 
-// finishLocked takes a batch off the list of open ones.
+// finishLocked removes a batch from the list of open ones.
 func (s *subscription) finishLocked(b *Batch) {
 	b.unsettled = 0
 	if i := slices.Index(s.open, b); i >= 0 {

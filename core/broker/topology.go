@@ -12,22 +12,22 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// Names of what catches the dead letters that match no binding.
+// Names of the exchange and policy that catch dead letters without a binding.
 const (
 	ExchangeUnrouted = "attune.dlx.unrouted"
 	PolicyUnrouted   = "attune-dlx-unrouted"
 )
 
-// WorkerQueueTTLDefault is how long a dispatch waits for its worker where
-// nothing else is configured; every participant must use the same.
+// WorkerQueueTTLDefault is the default time to live of a dispatch in its queue; every participant
+// must use the same.
 const WorkerQueueTTLDefault = 5 * time.Minute
 
 // toDeadLetters are the arguments of a queue whose dead letters are kept.
 func toDeadLetters() Table { return Table{"x-dead-letter-exchange": message.ExchangeDeadLetter} }
 
-// DeclareCommon declares what every participant declares: the exchanges and
-// the dead-letter queue. What cannot be declared does not keep the rest from
-// it; a *TopologyError names what exists with other properties.
+// DeclareCommon declares the objects that every participant declares: the exchanges and the
+// dead-letter queue. An error does not stop the other declarations; a *TopologyError names an
+// object with other properties.
 func (b *Broker) DeclareCommon(ctx context.Context) error { return b.declare(ctx, declareCommon) }
 
 func declareCommon(d declarations) {
@@ -36,14 +36,13 @@ func declareCommon(d declarations) {
 	d.exchange(message.ExchangeNotifications, "fanout", false)
 	d.exchange(message.ExchangeDeadLetter, "direct", false)
 	d.queue(message.QueueDeadLetter, nil)
-	d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, "#") // as everybody; matches nothing by itself
+	d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, "#") // as all participants do; matches nothing by itself
 }
 
-// DeclareExecutor declares what is common, the queues of the executor, and the
-// routes of dead letters: a binding for every routing key but those of workers
-// (BindWorkerDeadLetters), and the catching exchange with its policy if the
-// management API allows it. Either way alone carries every dead letter, so a
-// missing policy is no error. Config.NoDeadLetters leaves both out.
+// DeclareExecutor declares the common objects, the queues of the executor, and the routes of dead
+// letters: a binding for every routing key except those of workers (BindWorkerDeadLetters), and the
+// catching exchange with its policy if the management API allows it. Either alone carries every
+// dead letter, so a missing policy is no error. Config.NoDeadLetters omits both.
 func (b *Broker) DeclareExecutor(ctx context.Context) error {
 	err := b.declare(ctx, func(d declarations) {
 		declareCommon(d)
@@ -75,8 +74,8 @@ func declareExecutor(d declarations) {
 	}
 }
 
-// DeclareBatches declares the queue of completions in batches, which existing executors
-// do not have. Its dead letters carry the routing key of single completions.
+// DeclareBatches declares the queue of completions in batches, which existing executors lack. Its
+// dead letters carry the routing key of single completions.
 func (b *Broker) DeclareBatches(ctx context.Context) error {
 	return b.declare(ctx, func(d declarations) {
 		arguments := toDeadLetters()
@@ -85,8 +84,8 @@ func (b *Broker) DeclareBatches(ctx context.Context) error {
 	})
 }
 
-// DeclareWorker declares the three queues of a worker, as the worker itself
-// does. A ttl of zero is WorkerQueueTTLDefault. The exchanges must exist.
+// DeclareWorker declares the three queues of a worker, as the worker itself does. A ttl of zero is
+// WorkerQueueTTLDefault. The exchanges must exist.
 func (b *Broker) DeclareWorker(ctx context.Context, id int64, ttl time.Duration) error {
 	if ttl <= 0 {
 		ttl = WorkerQueueTTLDefault
@@ -109,7 +108,7 @@ func declareWorker(d declarations, id int64, ttl time.Duration) {
 	d.bind(message.WorkerPacksQueue(id), message.ExchangeEvents, message.KeyPackRegistered, message.KeyPackDeleted)
 }
 
-// milliseconds has the width that others declare, if the value fits it.
+// milliseconds has the integer width that others declare, if the value fits.
 func milliseconds(d time.Duration) any {
 	if ms := d.Milliseconds(); ms > math.MaxInt32 {
 		return ms
@@ -117,9 +116,8 @@ func milliseconds(d time.Duration) any {
 	return int32(d.Milliseconds())
 }
 
-// BindWorkerDeadLetters routes the dead letters of a worker's own queues. It
-// must come before the first dispatch to the worker. Config.NoDeadLetters turns
-// it into nothing.
+// BindWorkerDeadLetters routes the dead letters of a worker's own queues. It must precede the first
+// dispatch to the worker. With Config.NoDeadLetters it does nothing.
 func (b *Broker) BindWorkerDeadLetters(ctx context.Context, id int64) error {
 	if b.cfg.NoDeadLetters {
 		return nil
@@ -129,8 +127,8 @@ func (b *Broker) BindWorkerDeadLetters(ctx context.Context, id int64) error {
 	})
 }
 
-// catchUnrouted gives the dead-letter exchange an alternate exchange by
-// policy, unless another policy is in force there: an exchange obeys only one.
+// catchUnrouted gives the dead-letter exchange an alternate exchange by a policy, unless another
+// policy is in force: only one policy applies to an exchange.
 func (b *Broker) catchUnrouted(ctx context.Context) error {
 	vhost, err := VHostOf(b.cfg.URL)
 	if err != nil {
@@ -163,9 +161,8 @@ func (b *Broker) catchUnrouted(ctx context.Context) error {
 	})
 }
 
-// governs tells whether a policy applies to an exchange. A pattern that cannot
-// be read is taken to match, because replacing a policy in force is worse than
-// doing without ours.
+// governs reports whether a policy applies to an exchange. An unreadable pattern counts as a match,
+// because replacing an active policy is worse than lacking ours.
 func governs(policy Policy, exchange string) bool {
 	if policy.ApplyTo != "exchanges" && policy.ApplyTo != "all" {
 		return false

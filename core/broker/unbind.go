@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// UnbindWorkerDeadLetters takes back what BindWorkerDeadLetters did, for a worker
-// whose queues are gone. A route that does not exist counts as taken back.
+// UnbindWorkerDeadLetters deletes the bindings of BindWorkerDeadLetters, for a worker whose queues
+// are deleted. A missing binding counts as deleted.
 func (b *Broker) UnbindWorkerDeadLetters(ctx context.Context, id int64) error {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Route is a binding as it stands: from an exchange to a queue or to another
-// exchange.
+// Route is an existing binding from an exchange to a queue or to another exchange.
 type Route struct {
 	Source      string
 	Destination string
@@ -20,21 +19,21 @@ type Route struct {
 	Key         string
 }
 
-// Wiring is how the exchanges and queues of a virtual host hang together.
+// Wiring is the graph of the exchanges and queues of a virtual host.
 type Wiring struct {
-	// Version is the broker's; empty when it was not told.
+	// Version is the broker's; empty if unknown.
 	Version   string
 	Exchanges map[string]ExchangeInfo
 	Queues    []QueueInfo
 	Routes    []Route
-	// Policies are those of the virtual host; PoliciesUnknown says why they could not
-	// be read, which takes more rights than the rest.
+	// Policies are those of the virtual host. PoliciesUnknown says why they could not be read,
+	// which needs more rights than the rest.
 	Policies        []Policy
 	PoliciesUnknown string
 }
 
-// Wiring reads the whole wiring of the virtual host. Policies that the login may
-// not see leave the rest readable.
+// Wiring reads the graph of the virtual host. Policies that the login may not read do not fail the
+// rest.
 func (m *Management) Wiring(ctx context.Context) (*Wiring, error) {
 	w := &Wiring{Exchanges: map[string]ExchangeInfo{}}
 	exchanges, err := m.Exchanges(ctx)
@@ -53,13 +52,13 @@ func (m *Management) Wiring(ctx context.Context) (*Wiring, error) {
 	if w.Policies, err = m.Policies(ctx); err != nil {
 		w.PoliciesUnknown = err.Error()
 	}
-	if overview, err := m.Overview(ctx); err == nil { // without it the version stays unknown
+	if overview, err := m.Overview(ctx); err == nil { // otherwise the version stays unknown
 		w.Version = overview.RabbitMQVersion
 	}
 	return w, nil
 }
 
-// routes lists every binding of the virtual host but the implicit ones.
+// routes lists every binding of the virtual host except the implicit ones.
 func (m *Management) routes(ctx context.Context) ([]Route, error) {
 	var found []struct {
 		Source      string `json:"source"`
@@ -95,31 +94,31 @@ func (m *Management) Bindings(ctx context.Context) ([]Binding, error) {
 	return bindings, nil
 }
 
-// Reach says whether a message would get to a queue.
+// Reach says whether a message reaches a queue.
 type Reach int
 
-// The answers of Reaches.
+// The results of Reaches.
 const (
 	Lost Reach = iota
-	// Unsure means that the way leads through something that is not judged here: a
-	// kind of exchange of a plug-in, headers, or a policy that could not be read.
+	// Unsure means that the path contains an object that Reaches cannot evaluate: an exchange of a
+	// plug-in, headers, or an unreadable policy.
 	Unsure
 	Kept
 )
 
-// Reaches follows a routing key from an exchange through bindings, other exchanges
-// and alternate exchanges. The empty exchange leads to the queue of that name.
+// Reaches follows a routing key from an exchange through bindings, other exchanges and alternate
+// exchanges. The empty exchange leads to the queue of that name.
 func (w *Wiring) Reaches(exchange, key string) Reach {
 	return w.follow(exchange, key, map[string]bool{})
 }
 
-// ReachesAny is what Reaches says of a key that nobody knows beforehand.
+// ReachesAny is Reaches for an arbitrary key.
 func (w *Wiring) ReachesAny(exchange string) Reach {
 	return w.Reaches(exchange, "\x00no key that anybody binds")
 }
 
-// Leads lists the queues that a key leads to by bindings that are judged here, through
-// other exchanges too, but not through alternate ones.
+// Leads lists the queues that a key reaches by bindings that can be evaluated, also through other
+// exchanges, but not through alternate ones.
 func (w *Wiring) Leads(exchange, key string) []string {
 	found := map[string]bool{}
 	w.lead(exchange, key, map[string]bool{}, found)
@@ -188,8 +187,8 @@ func (w *Wiring) follow(exchange, key string, been map[string]bool) Reach {
 	}
 }
 
-// alternate is the exchange that takes what matches no binding; known is false
-// while a policy governs the exchange and could not be read.
+// alternate is the exchange that receives unmatched messages; known is false while an unreadable
+// policy governs the exchange.
 func (w *Wiring) alternate(e ExchangeInfo) (name string, known bool) {
 	if name, ok := e.Arguments["alternate-exchange"].(string); ok {
 		return name, true
@@ -209,7 +208,7 @@ func (w *Wiring) alternate(e ExchangeInfo) (name string, known bool) {
 	return "", true
 }
 
-// matches says whether a binding of an exchange of that kind takes the key.
+// matches reports whether a binding of such an exchange matches the key.
 func matches(kind, binding, key string) Reach {
 	var taken bool
 	switch kind {
@@ -228,8 +227,8 @@ func matches(kind, binding, key string) Reach {
 	return Lost
 }
 
-// MatchesTopic says whether the pattern of a topic binding takes a routing key: a
-// star stands for one word, a hash for any number of them.
+// MatchesTopic reports whether the pattern of a topic binding matches a routing key: a star stands
+// for one word, a hash for any number of words.
 func MatchesTopic(pattern, key string) bool {
 	return matchWords(strings.Split(pattern, "."), strings.Split(key, "."))
 }
@@ -249,23 +248,23 @@ func matchWords(pattern, words []string) bool {
 	return len(words) > 0 && (pattern[0] == "*" || pattern[0] == words[0]) && matchWords(pattern[1:], words[1:])
 }
 
-// QueueSettings is what is in force for a queue: its own arguments together with
-// the policies over it. What is nil is not set.
+// QueueSettings are the effective settings of a queue: its own arguments combined with its
+// policies. A nil setting is not set.
 type QueueSettings struct {
 	TTL     *time.Duration
 	Expires *time.Duration
-	// DeadLetterExchange may be the empty default exchange, which is not none.
+	// DeadLetterExchange may be the empty default exchange, which differs from nil.
 	DeadLetterExchange *string
 	DeadLetterKey      string
 	MaxLength          *int64
 	MaxBytes           *int64
 	Overflow           string
-	// DeliveryLimit is negative where the queue is to have none.
+	// DeliveryLimit is negative if the queue explicitly has none.
 	DeliveryLimit *int64
 }
 
-// Settings judges what is in force. Of numbers the smaller holds, of texts the
-// queue's own, as the broker does it.
+// Settings computes the effective settings as the broker does: the smaller number wins; for texts
+// the queue's own wins.
 func (q *QueueInfo) Settings() QueueSettings {
 	s := QueueSettings{
 		TTL: millis(q.smaller("message-ttl")), Expires: millis(q.smaller("expires")),
@@ -297,8 +296,8 @@ func (q *QueueInfo) smaller(name string) *int64 {
 	return least
 }
 
-// deliveryLimit is the smaller of argument and policy. A negative one stands for no
-// limit: beside it the other holds.
+// deliveryLimit is the smaller of argument and policy. A negative one means no limit: then the
+// other applies.
 func (q *QueueInfo) deliveryLimit() *int64 {
 	argument, policy := whole(q.Arguments["x-delivery-limit"]), whole(q.InForce["delivery-limit"])
 	if argument == nil || policy != nil && (*argument < 0 || *policy >= 0 && *policy < *argument) {
@@ -307,7 +306,7 @@ func (q *QueueInfo) deliveryLimit() *int64 {
 	return argument
 }
 
-// whole is a number as JSON brings it, or nil for anything else.
+// whole is a JSON number, or nil for anything else.
 func whole(value any) *int64 {
 	number, ok := value.(float64)
 	if !ok {

@@ -15,28 +15,28 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// MaxPage bounds how many executions one transaction is about.
+// MaxPage bounds the executions of one transaction.
 const MaxPage = 200
 
-// GraceDefault is how long a worker that does not fence attempts may take to
-// start what is already canceling before it is taken not to.
+// GraceDefault is how long a worker that does not fence attempts may take to start a canceling
+// execution before it counts as unstarted.
 const GraceDefault = 30 * time.Second
 
-// Order is who asks for the stop, why, and what judging the rows depends on.
+// Order is the author and the reason of a cancellation, and its configuration.
 type Order struct {
 	Actor  string
 	Reason string
 	// Source is the program that writes the messages.
 	Source string
-	// Grace: see GraceDefault.
+	// Grace is the grace of GraceDefault.
 	Grace time.Duration
-	// StaleAfter is the age of a heartbeat from which a worker is gone. It is
-	// sent no message. Default 90 s.
+	// StaleAfter is the heartbeat age from which a worker counts as dead. Dead workers get no
+	// message. Default 90 s.
 	StaleAfter time.Duration
-	// WithoutStats leaves queue_stats alone.
+	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
 
-	noted bool // it is written already that they shall stop
+	noted bool // the cancel requests are stored already
 }
 
 func (o Order) withDefaults() Order {
@@ -47,7 +47,7 @@ func (o Order) withDefaults() Order {
 	return o
 }
 
-// Result is what became of one execution.
+// Result is the outcome for one execution.
 type Result struct {
 	ID int64 `json:"id"`
 	// Repetition is the execution that repeats it and was stopped in its place.
@@ -58,48 +58,47 @@ type Result struct {
 	Status     attune.Status `json:"status,omitempty"` // the status now
 	WorkerID   int64         `json:"worker_id,omitempty"`
 	WorkerName string        `json:"worker_name,omitempty"`
-	// WorkerGone says that the worker sends no heartbeats and was not asked.
+	// WorkerGone says that the worker is dead and got no message.
 	WorkerGone bool `json:"worker_gone,omitempty"`
 }
 
-// Acting is the execution that was acted upon.
+// Acting is the execution that was changed.
 func (r Result) Acting() int64 { return cmp.Or(r.Repetition, r.ID) }
 
-// Page is what one transaction has done. Its statements have been sent; its
-// messages have not: they go into the outbox in the same transaction.
+// Page is the result of one transaction. Its statements were sent; its messages were not: they go
+// into the outbox in the same transaction.
 type Page struct {
 	At       time.Time // of the transaction, by the database's clock
 	Results  []Result  // in order of id
 	Messages []outbox.Message
-	// Again are executions that began to wait, or were repeated, while their rows
-	// were being locked. They are to be asked for again.
+	// Again are executions that were queued or repeated while their rows were being locked. They
+	// must be requested again.
 	Again []int64
 }
 
-// page is a Page in the making.
+// page is a Page under construction.
 type page struct {
 	Page
 
 	order   Order
 	targets []store.CancelTargetsRow
 	facts   map[int64]store.CancelFactsRow
-	ledger  *admission.Ledger // nil when nobody waits
+	ledger  *admission.Ledger // nil without waiting executions
 	ended   []decided
 	asked   []decided
-	left    []int64 // queues somebody was taken out of
+	left    []int64 // queues from which executions were removed
 }
 
-// decided is an execution about which something is written.
+// decided is an execution with pending writes.
 type decided struct {
 	store.CancelFactsRow
 
 	rule   Rule
-	result json.RawMessage // of those that end
+	result json.RawMessage // of executions that end
 }
 
-// Apply stops these executions, MaxPage at most, in the caller's transaction.
-// It locks what it needs in the order of docs/lock-order.md, so it comes before
-// whatever else the transaction locks.
+// Apply stops these executions, MaxPage at most, in the caller's transaction. It locks rows in the
+// order of docs/lock-order.md, so it must precede all other locks of the transaction.
 func Apply(ctx context.Context, tx *store.Tx, order Order, ids []int64) (*Page, error) {
 	if len(ids) > MaxPage {
 		return nil, fmt.Errorf("cancel %d executions at once: at most %d", len(ids), MaxPage)
@@ -157,7 +156,7 @@ func (p *page) read(ctx context.Context, tx *store.Tx, ids []int64) (err error) 
 	return nil
 }
 
-// factsOf are the facts of a row.
+// factsOf converts a row to facts.
 func factsOf(row store.CancelFactsRow) Facts {
 	return Facts{
 		Status: row.Status, Worker: row.Worker != 0, Fences: row.Fences, Started: row.Started, Tends: row.Tends,
@@ -165,8 +164,7 @@ func factsOf(row store.CancelFactsRow) Facts {
 	}
 }
 
-// decide goes through the table for every row. An execution that several names
-// lead to is decided once.
+// decide applies the table to every row. An execution that several ids lead to is decided once.
 func (p *page) decide() {
 	done := make(map[int64]bool, len(p.facts))
 	for _, target := range p.targets {
@@ -187,8 +185,8 @@ func (p *page) decide() {
 	}
 }
 
-// take keeps what is to be written about one row. That one which failed shall
-// not be repeated is noted too.
+// take records the writes for one row. A failed execution gets a stored cancel request, so that it
+// is not repeated.
 func (p *page) take(row store.CancelFactsRow, rule Rule) {
 	d := decided{CancelFactsRow: row, rule: rule}
 	switch rule.Step {
@@ -222,7 +220,7 @@ func resultOf(target store.CancelTargetsRow, row store.CancelFactsRow, rule Rule
 	return r
 }
 
-// missing says of whom there is no row.
+// missing reports the ids without a row.
 func (p *page) missing(ids []int64) {
 	known := make(map[int64]bool, len(ids))
 	for _, r := range p.Results {
@@ -240,8 +238,8 @@ func (p *page) missing(ids []int64) {
 	slices.SortFunc(p.Results, func(a, b Result) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// result is the result of an execution that is ended here, in the shape that
-// the published scheduler gives to those that it cancels.
+// result is the result of an execution that is ended here, in the format of the published
+// scheduler.
 func (p *page) result(row store.CancelFactsRow) json.RawMessage {
 	result := map[string]any{
 		"error": "Cancelled", "message": cmp.Or(row.Reason, p.order.Reason, "cancelled on request"),
@@ -257,8 +255,8 @@ func (p *page) result(row store.CancelFactsRow) json.RawMessage {
 	return raw
 }
 
-// Contended reports whether a transaction of Apply failed because rows changed
-// under it, so that it is worth deciding anew.
+// Contended reports whether a transaction of Apply failed because rows changed, so that a retry can
+// succeed.
 func Contended(err error) bool {
 	return store.ClassOf(err) == store.ClassRefused || errors.Is(err, admission.ErrConflict)
 }

@@ -6,39 +6,38 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
-// Facts are what the decision about one execution depends on.
+// Facts are the inputs of the decision about one execution.
 type Facts struct {
 	Status  attune.Status
-	Worker  bool          // it was handed to a worker
-	Fences  bool          // which runs no attempt but the one its row names
-	Started bool          // it has begun there
-	Tends   bool          // it is a workflow of which children have not ended
+	Worker  bool          // it has a worker
+	Fences  bool          // the worker fences attempts
+	Started bool          // the worker has started it
+	Tends   bool          // it is a workflow with running children
 	Since   time.Duration // how long ago its row changed last, by the database's clock
 }
 
-// Step is what is done about an execution that shall stop.
+// Step is the reaction to a cancel request.
 type Step string
 
 // The steps.
 const (
 	StepEnd   Step = "end"   // it becomes cancelled now
-	StepAsk   Step = "ask"   // it becomes canceling, and its worker, if it has one, is asked to stop it
-	StepAgain Step = "again" // it is canceling; its worker is asked once more
+	StepAsk   Step = "ask"   // it becomes canceling, and its worker, if any, is told to stop it
+	StepAgain Step = "again" // it is canceling; its worker is told again
 	StepWait  Step = "wait"  // it is canceling, and ends with the last of its children
-	StepNone  Step = "none"  // it has ended
+	StepNone  Step = "none"  // it has already ended
 )
 
-// Rule is one line of the decision table.
+// Rule is one row of the decision table.
 type Rule struct {
 	Status attune.Status
 	If     func(f Facts, grace time.Duration) bool // nil: always
 	Step   Step
-	Tell   bool // the worker is sent a message
+	Tell   bool // the worker gets a message
 	Why    string
 }
 
-// Rules is the decision table; the first line that fits decides. Terminal
-// statuses have no line.
+// Rules is the decision table; the first matching row decides. Terminal statuses have no row.
 var Rules = []Rule{
 	{attune.StatusRequested, nil, StepEnd, false, "it waits, and is taken out of its line; a repetition whose time has not come stands in none"},
 	{attune.StatusScheduling, nil, StepEnd, false, "its start is not finished, and the guard of the start fails"},
@@ -62,7 +61,7 @@ func fencedUnstarted(f Facts, _ time.Duration) bool { return f.Fences && !f.Star
 
 func lateUnstarted(f Facts, grace time.Duration) bool { return !f.Started && f.Since > grace }
 
-// Decide returns the line of the table that fits. What has ended is left.
+// Decide returns the first matching row of the table. Ended executions match none.
 func Decide(f Facts, grace time.Duration) Rule {
 	for _, rule := range Rules {
 		if rule.Status == f.Status && (rule.If == nil || rule.If(f, grace)) {
@@ -72,19 +71,19 @@ func Decide(f Facts, grace time.Duration) Rule {
 	return Rule{Status: f.Status, Step: StepNone, Why: "it has ended"}
 }
 
-// Outcome is what has become of an execution that shall stop.
+// Outcome is the outcome of a cancellation.
 type Outcome string
 
 // The outcomes.
 const (
 	Cancelled Outcome = "cancelled"    // it has ended
-	Asked     Outcome = "stop asked"   // its worker was asked to stop it, or its children were
-	Ended     Outcome = "has ended"    // it had ended before
-	Missing   Outcome = "not found"    // there is no such execution
-	Moving    Outcome = "keeps moving" // it was changed under every try
+	Asked     Outcome = "stop asked"   // its worker was told to stop it, or its children were
+	Ended     Outcome = "has ended"    // it had already ended
+	Missing   Outcome = "not found"    // the execution does not exist
+	Moving    Outcome = "keeps moving" // it changed during every try
 )
 
-// outcomeOf is what a step comes to.
+// outcomeOf is the outcome of a step.
 func outcomeOf(step Step) Outcome {
 	switch step {
 	case StepEnd:

@@ -12,23 +12,21 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Config is what the poll depends on.
+// Config configures the poll.
 type Config struct {
-	// Interval between looks. Default 5 s.
+	// Interval is the pause between ticks. Default 5 s.
 	Interval time.Duration
-	// Grace: see GraceDefault.
+	// Grace is the grace of GraceDefault.
 	Grace time.Duration
-	// StaleAfter is the age of a heartbeat from which a worker is gone. Default
-	// 90 s.
+	// StaleAfter is the heartbeat age from which a worker counts as dead. Default 90 s.
 	StaleAfter time.Duration
-	// Keep is how long it is remembered of an execution that was cancelled, or
-	// succeeded all the same, that a stop was asked for. Default 1 min.
+	// Keep is how long the cancel request of an execution that was cancelled, or succeeded anyway,
+	// is kept. Default 1 min.
 	Keep time.Duration
-	// KeepFailed is the same of one that failed, timed out or was abandoned: a
-	// report of its end that comes again within that time does not have it
-	// repeated. Default 168 h.
+	// KeepFailed is the same for an execution that failed, timed out or was abandoned: a
+	// redelivered report of its end within that time does not repeat it. Default 168 h.
 	KeepFailed time.Duration
-	// WithoutStats leaves queue_stats alone.
+	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
 }
 
@@ -44,14 +42,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Relay publishes what a committed transaction has put into the outbox.
+// Relay publishes the outbox messages of a committed transaction.
 type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// Poll is the backstop of cancelling: it looks at everything of which a stop was
-// asked for and that has not ended, and does again what the decision table says.
-// Every replica runs it, one at a time does something.
+// Poll is the backstop of cancellations: it reads all cancel requests of live executions and
+// applies the decision table again. Every replica runs it; one at a time works.
 type Poll struct {
 	*supervise.Loop
 
@@ -60,8 +57,8 @@ type Poll struct {
 	relay  Relay
 	logger *slog.Logger
 
-	after int64             // where the next page begins
-	told  map[int64]float64 // of each execution, how long ago the stop had been asked for when it was done something about
+	after int64             // start of the next page
+	told  map[int64]float64 // per execution, the age of the request at the last action
 	seen  map[int64]float64 // the same, of this pass
 }
 
@@ -78,17 +75,17 @@ func NewPoll(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metr
 	return p
 }
 
-// tick looks through all stops that were asked for, a page a transaction. A page
-// that fails is passed over, so that it does not hide those behind it.
+// tick processes all cancel requests, a page a transaction. It skips a failing page, so that it
+// does not hide the next ones.
 func (p *Poll) tick(ctx context.Context) error {
 	var failed error
 	for {
 		full, won, err := p.page(ctx)
 		if !won && err == nil {
-			return nil // another replica looks
+			return nil // another replica works
 		}
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("look after what shall stop: %w", err))
+			failed = errors.Join(failed, fmt.Errorf("process cancel requests: %w", err))
 			if ctx.Err() != nil || store.IsAway(err) {
 				return failed
 			}
@@ -100,8 +97,8 @@ func (p *Poll) tick(ctx context.Context) error {
 	}
 }
 
-// page deals with one page and reports whether there are more. It is not won
-// when another replica looks.
+// page processes one page and reports whether there are more. won is false if another replica
+// works.
 func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 	after := p.after
 	for attempt := 1; ; attempt++ {
@@ -112,7 +109,7 @@ func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 			}
 			rows, err := tx.FindCancels(ctx, after, MaxPage)
 			if err != nil {
-				return fmt.Errorf("find what shall stop: %w", err)
+				return fmt.Errorf("find cancel requests: %w", err)
 			}
 			if full = len(rows) == MaxPage; full {
 				p.after = rows[len(rows)-1].Execution
@@ -125,7 +122,7 @@ func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 	}
 }
 
-// work does what is due about the rows of a page.
+// work processes the rows of a page.
 func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsRow) error {
 	order := Order{
 		Source: "attune-executor", Grace: p.cfg.Grace, StaleAfter: p.cfg.StaleAfter, WithoutStats: p.cfg.WithoutStats, noted: true,
@@ -165,21 +162,21 @@ func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsR
 		for _, id := range due {
 			p.seen[id] = asked[id]
 		}
-		p.logger.InfoContext(ctx, "Executions that shall stop were looked after", "executions", len(due), "ended", done.count(Cancelled))
+		p.logger.InfoContext(ctx, "Cancel requests processed", "executions", len(due), "ended", done.count(Cancelled))
 		p.relay.Published(row, done.Messages)
 	})
 	return nil
 }
 
-// due are those of the live executions about which something is to be done:
-// whatever can be ended at once, and asking again when its time has come.
+// due are the live executions that need an action now: those that can end at once, and those whose
+// next message is due.
 func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, live []int64, asked map[int64]float64) ([]int64, error) {
 	if len(live) == 0 {
 		return nil, nil
 	}
 	rows, err := queries.CancelFacts(ctx, order.withDefaults().StaleAfter.Seconds(), live)
 	if err != nil {
-		return nil, fmt.Errorf("read %d executions that shall stop: %w", len(live), err)
+		return nil, fmt.Errorf("read %d executions to cancel: %w", len(live), err)
 	}
 	var due []int64
 	for _, row := range rows {
@@ -194,14 +191,14 @@ func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, liv
 	return due, nil
 }
 
-// distances are the ages of a request, in seconds, at which its worker is asked
-// again; after the last of them, at every further one of lastDistance.
+// distances are the ages of a request, in seconds, at which its worker is told again; after the
+// last one, every lastDistance.
 var distances = []float64{10, 40, 100}
 
 const lastDistance = 120
 
-// askAgain reports whether a worker that was asked when the request was before
-// seconds old is to be asked again now that it is asked seconds old.
+// askAgain reports whether a worker that was told at request age before must be told again at age
+// asked.
 func askAgain(before, asked float64) bool {
 	for _, distance := range distances {
 		if before < distance && asked >= distance {
@@ -212,7 +209,7 @@ func askAgain(before, asked float64) bool {
 	return asked >= last && asked-max(before, last) >= lastDistance
 }
 
-// count is how many results have an outcome.
+// count counts the results with an outcome.
 func (p *Page) count(outcome Outcome) int {
 	n := 0
 	for _, r := range p.Results {

@@ -9,39 +9,37 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// MaxTree bounds how many executions one walk visits.
+// MaxTree bounds the executions of one walk.
 const MaxTree = 100_000
 
-// ErrTooMany says that a tree has more executions than one walk visits. Those
-// that it has visited are done; the same again goes on.
+// ErrTooMany reports that a tree exceeds MaxTree. The visited executions are done; another call
+// continues.
 var ErrTooMany = fmt.Errorf("the tree has more than %d executions", MaxTree)
 
-// maxLooks bounds how often a walk that has come to its end looks again for
-// children that were born meanwhile.
+// maxLooks bounds how often a walk at its end looks for new children.
 const maxLooks = 20
 
-// maxTries bounds how often one execution is decided anew.
+// maxTries bounds the decisions about one execution.
 const maxTries = 10
 
-// Walk lists executions page by page and, of a tree, their children: whoever is
-// on a page is acted upon before his children are looked for, and at the end all
-// are asked for children again until none has been born. It is for one
-// goroutine.
+// Walk lists executions page by page and, of a tree, their children. It looks for children after
+// their parent was processed, and at the end again until no new ones appear. It is not safe for
+// concurrent use.
 type Walk struct {
 	tree    bool
-	pending []int64       // to be given out, in this order
-	grown   []int64       // given out since children were looked for last
-	all     []int64       // everything that was given out, once each
-	seen    map[int64]int // how often each was given out
+	pending []int64       // to return next, in this order
+	grown   []int64       // returned since the last look for children
+	all     []int64       // all returned executions, once each
+	seen    map[int64]int // how often each was returned
 	looks   int
-	// AsDefined leaves out the tasks that run of workflows which let them go on to
-	// their end when they are cancelled themselves.
+	// AsDefined excludes running tasks of workflows that let them finish when the workflow is
+	// cancelled.
 	AsDefined bool
-	// Stuck are executions that were changed under every try.
+	// Stuck are executions that changed during every try.
 	Stuck []int64
 }
 
-// NewWalk begins a walk at these executions.
+// NewWalk starts a walk at these executions.
 func NewWalk(ids []int64, tree bool) *Walk {
 	w := &Walk{tree: tree, seen: make(map[int64]int, len(ids))}
 	w.add(ids)
@@ -80,9 +78,8 @@ func (w *Walk) Next(ctx context.Context, queries *store.Queries) ([]int64, error
 	return page, nil
 }
 
-// Again puts executions back that are to be decided anew, with what was acted
-// upon in somebody's place, whose children belong to the tree too. Those that
-// have had enough tries are left as Stuck.
+// Again returns executions for another decision. It adds repetitions that were stopped in their
+// place, whose children belong to the tree too. Executions without tries left become Stuck.
 func (w *Walk) Again(page *Page) {
 	for _, r := range page.Results {
 		if r.Repetition != 0 && w.tree {
@@ -98,7 +95,7 @@ func (w *Walk) Again(page *Page) {
 	}
 }
 
-// visit counts an execution as given out.
+// visit counts an execution as returned.
 func (w *Walk) visit(id int64) {
 	if _, known := w.seen[id]; !known {
 		w.seen[id] = 1
@@ -106,15 +103,15 @@ func (w *Walk) visit(id int64) {
 	}
 }
 
-// grow looks for the children of what was given out since the last look; when
-// there is nothing new, for children of all. It reports false at the end.
+// grow finds the children of newly returned executions, or without new ones the children of all. It
+// reports false at the end.
 func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
 	parents := w.grown
 	w.grown = nil
 	if len(parents) == 0 {
 		parents = w.all
 		if w.looks++; w.looks > maxLooks {
-			return false, errors.New("children are born faster than they are cancelled: cancel what makes them")
+			return false, errors.New("children are created faster than they are cancelled: cancel the execution that creates them")
 		}
 	}
 	before := len(w.pending)
@@ -124,7 +121,7 @@ func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
 		}
 	}
 	found := len(w.pending) > before
-	// After a look at the new ones comes one at all of them, which ends it.
+	// After a look at the new ones, one look at all of them ends the walk.
 	return found || len(parents) < len(w.all) || w.looks == 0, nil
 }
 
@@ -139,8 +136,7 @@ func (w *Walk) children(ctx context.Context, queries *store.Queries, parents []i
 	return nil
 }
 
-// Preview says what Apply would do about these executions now. Nothing is locked
-// or written.
+// Preview returns what Apply would do about these executions now, without locks or writes.
 func Preview(ctx context.Context, queries *store.Queries, order Order, ids []int64) ([]Result, error) {
 	p := &page{order: order.withDefaults()}
 	var err error

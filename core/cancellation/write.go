@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// write stores what was decided, in one round trip.
+// write stores the decisions, in one round trip.
 func (p *page) write(ctx context.Context, tx *store.Tx) error {
 	pipe := tx.Pipeline()
 	if noted := p.noted(); len(noted) > 0 {
@@ -32,8 +32,8 @@ func (p *page) write(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// noted are those of whom it is written that a stop was asked for: all that are
-// acted upon, and those that have failed and might be about to be repeated.
+// noted are the executions whose cancel request is stored: all changed ones, and failed ones that
+// might be repeated.
 func (p *page) noted() []int64 {
 	if p.order.noted {
 		return nil
@@ -83,8 +83,8 @@ func (p *page) writeAsked(pipe *store.Pipeline) {
 	}
 }
 
-// compose makes the messages: an end for every end, a request to stop for every
-// worker that has something, and a request for whose turn it is now.
+// compose makes the messages: a completion for every end, a cancel request for every worker with
+// such executions, and a request for the next execution of each changed queue.
 func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 	for _, d := range p.ended {
 		m, err := admission.CompletedMessage(admission.EndedWaiter{
@@ -120,7 +120,7 @@ func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// stopMessage asks the worker of an execution to stop it.
+// stopMessage tells the worker of an execution to stop it.
 func (p *page) stopMessage(d decided) (outbox.Message, error) {
 	envelope := message.New(message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{
 		ExecutionID: d.ID, WorkerID: d.Worker,

@@ -14,11 +14,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxMessages bounds the messages of one row of the outbox.
+// maxMessages bounds the messages of one outbox row.
 const maxMessages = 300
 
-// announce appends the messages that workers and sensors wait for when packs and
-// rules change.
+// announce appends the messages for workers and sensors about changed packs and rules.
 func (c *Catalog) announce(ctx context.Context, tx *store.Tx, done []written, pruned []store.PrunableRowsRow) error {
 	if len(done)+len(pruned) == 0 {
 		return nil
@@ -58,7 +57,7 @@ func (c *Catalog) announce(ctx context.Context, tx *store.Tx, done []written, pr
 	return nil
 }
 
-// packMessages say of every pack of which something changed that it is registered.
+// packMessages announce every changed pack as registered.
 func packMessages(ctx context.Context, tx *store.Tx, done []written, now time.Time) ([]outbox.Message, error) {
 	changed := map[string]bool{}
 	for _, one := range done {
@@ -91,8 +90,8 @@ func packMessages(ctx context.Context, tx *store.Tx, done []written, now time.Ti
 	return messages, nil
 }
 
-// ruleMessages say that a rule is new, or that it was switched; one whose trigger
-// changed, or is there again, is enabled anew, as sensors follow that.
+// ruleMessages announce new and switched rules. A rule whose trigger changed or returned is enabled
+// again, because sensors follow that.
 func ruleMessages(messages []outbox.Message, one written, now time.Time) ([]outbox.Message, error) {
 	enabled := one.now["enabled"] == true
 	params, err := json.Marshal(one.now["trigger_params"])

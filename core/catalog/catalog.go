@@ -11,69 +11,67 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// source is the name under which requests are published again.
+// source is the source_service of repeated requests.
 const source = "attune-executor"
 
-// Relay publishes what was committed; *outbox.Relay is one.
+// Relay publishes committed messages; *outbox.Relay is one.
 type Relay = outbox.Publishing
 
-// Catalog applies what files describe. Its methods may be used by many
-// goroutines.
+// Catalog applies files to the database. It is safe for concurrent use.
 type Catalog struct {
 	store *store.Store
 	relay Relay
 }
 
-// New makes a Catalog. Without a relay the messages are left to the sweep of a
-// running engine, which takes them within seconds.
+// New makes a Catalog. Without a relay the sweep of a running engine publishes the messages within
+// seconds.
 func New(st *store.Store, relay Relay) *Catalog {
 	return &Catalog{store: st, relay: relay}
 }
 
-// Name is one item.
+// Name identifies one item.
 type Name struct {
 	Kind pack.Kind
 	Ref  string
 }
 
-// Request is an application of what files describe.
+// Request is an application of files.
 type Request struct {
-	// Set is what the files describe; nil is nothing but policies.
+	// Set is the content of the files; nil means only policies.
 	Set      *pack.Set
 	Policies []pack.Policy
-	// Mistakes are those that were found in the files. With any, nothing is
-	// applied and the rest is only checked further.
+	// Mistakes are the mistakes in the files. With any, nothing is applied; the rest is still
+	// checked.
 	Mistakes []pack.Mistake
-	// Strict makes warnings mistakes: the warnings of Apply, and the ones about a policy
-	// without effect. Warnings of the files are the caller's to add to Mistakes.
+	// Strict turns warnings into mistakes: the warnings of Apply, and those about policies without
+	// effect. The caller adds the warnings of the files to Mistakes.
 	Strict bool
-	// Actor and Source are who applies, by what, for the audit.
+	// Actor and Source are the operator and the program, for the audit.
 	Actor, Source string
 	// DryRun compares and writes nothing.
 	DryRun bool
-	// Prune deletes what packs whose folder was read as a whole no longer describe:
-	// rules, triggers, actions and workflows that were not made by hand, and policies
-	// that were read from the folder of the pack. PruneOnly bounds it to what was agreed to; nil
-	// is all.
+	// Prune deletes the rules, triggers, actions and workflows (unless created by hand) and the
+	// policies that a completely read pack folder no longer describes. PruneOnly limits it to the
+	// confirmed items; nil means all.
 	Prune     bool
 	PruneOnly []Name
 }
 
 // Result is what an application changed, or would change.
 type Result struct {
-	// Changes are items in the order of their kinds, then those deleted, then the
-	// policies in the order of the files, then those deleted.
+	// Changes are the items in the order of their kinds, then deleted items, then the policies in
+	// the order of the files, then deleted policies.
 	Changes []Change
-	// Kept are policies of packs that were pruned which no file describes and which stay in
-	// force, as they were not read from the folder of the pack.
+	// Kept are policies of pruned packs without a description that stay in force, because they do
+	// not come from the pack's folder.
 	Kept []string
-	// Nudged are the queues whose first waiter was told to look again.
+	// Nudged is the number of queues whose head was requested again.
 	Nudged int
-	// Warnings are not mistakes.
+	// Warnings are the findings that are not mistakes.
 	Warnings []pack.Mistake
 }
 
-// Count is how many items were changed in this way.
+// Count is the number of items with this change.
 func (r Result) Count(how How) int {
 	n := 0
 	for _, change := range r.Changes {
@@ -84,12 +82,12 @@ func (r Result) Count(how How) int {
 	return n
 }
 
-// errDryRun takes back what a dry run has written.
+// errDryRun rolls back a dry run.
 var errDryRun = errors.New("nothing is written in a dry run")
 
-// Apply applies what the files describe, all or none. Mistakes, those given and
-// those found by comparing with the database, are a *pack.MistakesError. A dry run
-// does all of it and takes it back, so that it shows what an application would do.
+// Apply applies the files, all or none. Mistakes, given ones and those found by comparing with the
+// database, are a *pack.MistakesError. A dry run does everything and rolls it back, so that its
+// result is exact.
 func (c *Catalog) Apply(ctx context.Context, request Request) (Result, error) {
 	if request.Set == nil {
 		request.Set = &pack.Set{}
@@ -181,7 +179,7 @@ func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]
 	return warnings, nil
 }
 
-// lock makes applications follow one another and keeps what the files name.
+// lock serialises applications, and locks the rows that the files name.
 func lock(ctx context.Context, tx *store.Tx, request Request) error {
 	needs := pack.NeedsOf(request.Policies)
 	refs := request.Set.Refs()
@@ -197,7 +195,7 @@ func lock(ctx context.Context, tx *store.Tx, request Request) error {
 	return nil
 }
 
-// write stores the policies that differ, and who changed them.
+// write stores the changed policies, and their audit.
 func (p *plan) write(ctx context.Context, tx *store.Tx, request Request) error {
 	for i, change := range p.changes {
 		if change.How == Unchanged {
@@ -214,11 +212,11 @@ func (p *plan) write(ctx context.Context, tx *store.Tx, request Request) error {
 	return nil
 }
 
-// auditEntry is what the audit keeps of a change.
+// auditEntry is the audit of a change.
 type auditEntry struct {
 	How    How           `json:"change"`
 	File   string        `json:"file,omitempty"`
-	Pack   string        `json:"pack,omitempty"` // in whose folder a policy is described
+	Pack   string        `json:"pack,omitempty"` // the pack in whose folder a policy is described
 	Fields []FieldChange `json:"fields"`
 }
 

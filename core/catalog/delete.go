@@ -11,13 +11,13 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// ErrNoPolicy says that no policy has the ref.
+// ErrNoPolicy reports that no policy has the ref.
 var ErrNoPolicy = errors.New("there is no such policy")
 
-// PolicyDeletion asks for the deletion of one policy.
+// PolicyDeletion is the order to delete one policy.
 type PolicyDeletion struct {
 	Ref, Reason string
-	// Actor and Source are who deletes, by what, for the audit.
+	// Actor and Source are the operator and the program, for the audit.
 	Actor, Source string
 }
 
@@ -25,13 +25,13 @@ type PolicyDeletion struct {
 type PolicyDeleted struct {
 	Ref   string `json:"ref"`
 	Audit int64  `json:"audit"`
-	// Nudged are the queues whose first execution was told to look again.
+	// Nudged is the number of queues whose head was requested again.
 	Nudged int `json:"nudged_queues"`
 }
 
-// DeletePolicy deletes a policy, ErrNoPolicy if there is none. Executions that waited for
-// nothing else start: their queues are told in the same transaction, the first three
-// hundred of them, and the engine's sweeps find the others. Running executions go on.
+// DeletePolicy deletes a policy, ErrNoPolicy if it is missing. Executions that waited only for it
+// start: the same transaction requests the heads of the first three hundred queues, and the
+// engine's sweeps find the others. Running executions continue.
 func (c *Catalog) DeletePolicy(ctx context.Context, order PolicyDeletion) (PolicyDeleted, error) {
 	receipt := PolicyDeleted{Ref: order.Ref}
 	err := c.store.Tx(ctx, "delete a policy", func(ctx context.Context, tx *store.Tx) error {
@@ -68,7 +68,7 @@ func (c *Catalog) DeletePolicy(ctx context.Context, order PolicyDeletion) (Polic
 	return receipt, err
 }
 
-// lockDoomed locks policies that are to be deleted, after their counters, as batches do.
+// lockDoomed locks policies before their deletion, after their counters, as batches do.
 func lockDoomed(ctx context.Context, tx *store.Tx, refs []string) error {
 	pipeline := tx.Pipeline()
 	pipeline.Exec(store.LockCatalog)
@@ -80,9 +80,9 @@ func lockDoomed(ctx context.Context, tx *store.Tx, refs []string) error {
 	return nil
 }
 
-// prunePolicies deletes the policies that the folder of a pack no longer describes, and
-// those of actions that are deleted. It returns the refs of the pack's other policies
-// without a description, which stay in force.
+// prunePolicies deletes the policies that the folder of a pack no longer describes, and those of
+// deleted actions. It returns the refs of the pack's other policies without a description, which
+// stay in force.
 func prunePolicies(ctx context.Context, tx *store.Tx, request Request, doomed []store.PrunableRowsRow, about *scopes) ([]Change, []string, error) {
 	set := request.Set
 	if !request.Prune || len(set.Whole) == 0 {

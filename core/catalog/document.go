@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// shownAs are the columns that people know by the key of the file. What is shown
-// nowhere, because something else says it in words, is empty.
+// shownAs are the columns that users know by the key of the file. Hidden columns, which another
+// column shows in words, are empty.
 var shownAs = map[string]string{
 	"entrypoint": "entry_point", "param_schema": "parameters", "out_schema": "output", "action_ref": "action",
 	"trigger_ref": "trigger", "runtime_ref": "runner_type", "workflow_ref": "workflow", "pack_ref": "pack",
@@ -21,16 +21,15 @@ var shownAs = map[string]string{
 	"pack":                       "", "action": "", "trigger": "", "runtime": "", "workflow_def": "",
 }
 
-// inWords is the column that says in words what an id refers to.
+// inWords is the column that shows in words what an id refers to.
 var inWords = map[string]string{
 	"pack": "pack_ref", "action": "action_ref", "trigger": "trigger_ref", "runtime": "runtime_ref", "workflow_def": "workflow_ref",
 }
 
-// otherSecrets is said of a value that looks as it was.
+// otherSecrets marks a value that looks unchanged.
 const otherSecrets = " (with other secrets)"
 
-// documentDifference lists the columns of wanted that the table does not have, without
-// the secrets in them.
+// documentDifference lists the changed columns of wanted, without their secrets.
 func documentDifference(was, wanted map[string]any, hidden veils) []FieldChange {
 	changes := []FieldChange{}
 	for _, column := range slices.Sorted(maps.Keys(wanted)) {
@@ -44,7 +43,7 @@ func documentDifference(was, wanted map[string]any, hidden veils) []FieldChange 
 			if !sameJSON(was[words], plain(wanted[words])) {
 				continue // its words differ as well
 			}
-			// What it referred to was deleted meanwhile and is there again.
+			// Its target was deleted meanwhile and exists again.
 			changes = append(changes, FieldChange{Key: column, New: shown(words, plain(wanted[words])) + linkedAgain})
 			continue
 		}
@@ -63,7 +62,7 @@ func documentDifference(was, wanted map[string]any, hidden veils) []FieldChange 
 	return changes
 }
 
-// plain is a value as the database would give it back.
+// plain is a value in the form in which the database returns it.
 func plain(value any) any {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -78,7 +77,7 @@ func plain(value any) any {
 	return back
 }
 
-// sameJSON compares values; numbers by what they are worth.
+// sameJSON compares values; numbers by value.
 func sameJSON(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -98,7 +97,7 @@ func sameJSON(a, b any) bool {
 	return a == b
 }
 
-// longNumber bounds what is compared by its worth: 1e999999999 has a billion digits.
+// longNumber bounds numbers that are compared by value: 1e999999999 has a billion digits.
 const longNumber = 40
 
 func sameNumber(a, b json.Number) bool {
@@ -115,7 +114,7 @@ func sameNumber(a, b json.Number) bool {
 	return okX && okY && x.Cmp(y) == 0
 }
 
-// shown is a value as people read it; of a definition only what tells versions apart.
+// shown is a value for users; a definition is shown by a digest only.
 func shown(column string, value any) string {
 	switch value := value.(type) {
 	case nil:

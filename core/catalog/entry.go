@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/placement"
 )
 
-// corePack is the pack whose actions workers have functions for, by which others
-// may call them too.
+// corePack is the pack whose actions workers implement as functions, so that other packs may call
+// them too.
 const corePack = "core"
 
 // scripts are the endings of files that workers run.
@@ -20,9 +20,9 @@ var scripts = []string{".bash", ".cjs", ".js", ".mjs", ".pl", ".py", ".r", ".rb"
 // interpreters are the runtimes whose entry points are scripts.
 var interpreters = []string{"node", "perl", "python", "r", "ruby", "shell"}
 
-// entries reports actions whose file is not where workers look for it: a mistake if the entry
-// point is the name of a script, as the action is sure to fail. Otherwise it is a warning, as a
-// worker may have a function for the action, and runs shell code as it stands.
+// entries reports actions whose file is missing where workers look for it. It is a mistake if the
+// entry point is the name of a script, because the action will fail. Otherwise it is a warning,
+// because a worker may have a function for the action, and runs shell code directly.
 func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mistake) {
 	roots := map[string]string{}
 	for _, source := range sources {

@@ -16,32 +16,30 @@ import (
 // maxFile bounds a file.
 const maxFile = 1 << 20
 
-// ErrNoFiles is wrapped by the error for paths below which there is no file to
-// apply.
+// ErrNoFiles is wrapped by the error for paths without a file to apply.
 var ErrNoFiles = errors.New("there is no file to apply")
 
-// Files is what was read from files.
+// Files is the content of files.
 type Files struct {
-	// Set is what the files describe, but for policies.
+	// Set is the content of the files, without policies.
 	Set      *pack.Set
 	Policies []pack.Policy
-	Mistakes []pack.Mistake // in order; also of refs that are given twice
+	Mistakes []pack.Mistake // in order; also duplicate refs
 	Warnings []pack.Mistake // in order
-	// Skipped are the files below the given folders that describe what is not
-	// applied, such as sensors.
+	// Skipped are files below the given folders that describe other kinds of objects, such as
+	// sensors.
 	Skipped []string
 }
 
-// stdinName is the path that stands for the standard input.
+// stdinName is the path of the standard input.
 const stdinName = "-"
 
-// Read reads files. The path - is stdin. A path is a file, or a folder that is read
-// with all folders below it: its files *.yaml and *.yml. A folder with a pack.yaml
-// is a pack, whose files are told by the folder they are in; elsewhere too a folder
-// that is called actions, triggers, rules, runtimes, workflows or policies says what
-// its files describe, and other files are told by their keys, or are policies. What
-// begins with a dot is left out. A file that is named itself must describe
-// something.
+// Read reads files. The path - is stdin. A path is a file, or a folder that is read with all its
+// subfolders: its files *.yaml and *.yml. A folder with a pack.yaml is a pack; the folders of its
+// files determine their kinds. Outside of packs, too, a folder called actions, triggers, rules,
+// runtimes, workflows or policies determines the kind of its files; the keys of other files
+// determine theirs, or they are policies. Names with a leading dot are skipped. A file that is
+// named itself must describe an item.
 func Read(paths []string, stdin io.Reader) (Files, error) {
 	f := finder{roots: map[string]string{}, seen: map[string]bool{}}
 	for _, path := range paths {
@@ -90,7 +88,7 @@ func holdsNothing(source pack.Source) bool {
 	return len(policies)+len(mistakes) == 0
 }
 
-// source is the file with what its path or its keys say it describes.
+// source is the file with the kind that its path or its keys determine.
 func (o found) source(text []byte) pack.Source {
 	source := pack.Source{Name: o.name, Kind: o.kind, Root: o.root, Path: o.within, Content: text, Single: !o.walked}
 	if source.Kind == "" {
@@ -102,9 +100,8 @@ func (o found) source(text []byte) pack.Source {
 	return source
 }
 
-// complete adds what the files refer to and nobody has named: the pack.yaml of
-// their pack, which is only looked at, the workflow files of actions, and the
-// actions of workflow files.
+// complete adds the unnamed files to which the files refer: the pack.yaml of their pack, which is
+// only read, the workflow files of actions, and the actions of workflow files.
 func (f *finder) complete(sources []pack.Source) ([]pack.Source, error) {
 	have := map[string]bool{}
 	for _, source := range sources {
@@ -177,7 +174,7 @@ func isYAML(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name))
 }
 
-// once sorts names and drops those that name a file which another names.
+// once sorts names and drops duplicates of a file.
 func once(names []string) []string {
 	type file struct{ name, absolute string }
 	files := make([]file, len(names))
@@ -194,7 +191,7 @@ func once(names []string) []string {
 	return kept
 }
 
-// absolute is one name for every way to name a file.
+// absolute is the canonical name of a file.
 func absolute(name string) string {
 	path, err := filepath.Abs(name)
 	if err != nil || name == stdinName {
@@ -203,7 +200,7 @@ func absolute(name string) string {
 	return path
 }
 
-// content reads a file, one byte more than it may have at most.
+// content reads a file, up to one byte more than the limit.
 func content(name string, stdin io.Reader) ([]byte, error) {
 	from := stdin
 	if name != stdinName {

@@ -14,19 +14,19 @@ import (
 // packFiles are the names of the file that makes a folder a pack.
 var packFiles = []string{"pack.yaml", "pack.yml"}
 
-// folders are those that say what their files describe.
+// folders are the folders that determine the kind of their files.
 var folders = map[string]pack.Kind{
 	"actions": pack.KindAction, "triggers": pack.KindTrigger, "rules": pack.KindRule, "runtimes": pack.KindRuntime,
 	"workflows": pack.KindWorkflow, "policies": pack.KindPolicy,
 }
 
-// otherFolders are folders whose files describe what is not applied.
+// otherFolders are folders with kinds that are not applied.
 var otherFolders = []string{"caches", "dashboards", "permission_sets", "queues", "sensors"}
 
-// found is a file to be read.
+// found is a file to read.
 type found struct {
 	name   string
-	kind   pack.Kind // empty: its keys tell
+	kind   pack.Kind // empty: its keys determine it
 	root   string    // folder of its pack; empty: none
 	within string    // its path within the pack
 	named  bool      // by itself
@@ -86,7 +86,7 @@ func (f *finder) add(path string) error {
 	return nil
 }
 
-// take keeps a file once, and that it was named if it ever was.
+// take records a file once, and whether it was named itself.
 func (f *finder) take(one found) {
 	key := absolute(one.name)
 	if !f.seen[key] {
@@ -107,7 +107,7 @@ func (f *finder) ordered() []found {
 	return list
 }
 
-// judge tells by its path what a file describes; ok is whether that is applied.
+// judge derives the kind of a file from its path; ok is whether that kind is applied.
 func (f *finder) judge(name string) (one found, ok bool) {
 	one = found{name: name}
 	if root := f.root(filepath.Dir(name)); root != "" {
@@ -120,13 +120,13 @@ func (f *finder) judge(name string) (one found, ok bool) {
 	return one, !slices.Contains(otherFolders, folder)
 }
 
-// describesOther reports whether a file lies in a folder of what is not applied.
+// describesOther reports whether a file lies in a folder with a kind that is not applied.
 func describesOther(name, within string) bool {
 	first, _, _ := strings.Cut(within, "/")
 	return slices.Contains(otherFolders, first) || slices.Contains(otherFolders, filepath.Base(filepath.Dir(absolute(name))))
 }
 
-// ofPack says what a file of a pack describes.
+// ofPack is the kind of a pack's file.
 func ofPack(within string) (pack.Kind, bool) {
 	segments := strings.Split(within, "/")
 	first, depth := segments[0], len(segments)
@@ -143,8 +143,7 @@ func ofPack(within string) (pack.Kind, bool) {
 	return "", false
 }
 
-// root is the nearest folder with a pack.yaml, from this one up; empty if there is
-// none.
+// root is the nearest folder with a pack.yaml, from this one up; empty without one.
 func (f *finder) root(folder string) string {
 	if root, known := f.roots[folder]; known {
 		return root
@@ -164,7 +163,7 @@ func (f *finder) root(folder string) string {
 	return root
 }
 
-// packFile is the file that makes a folder a pack; empty if there is none.
+// packFile is the file that makes a folder a pack; empty without one.
 func packFile(folder string) string {
 	for _, name := range packFiles {
 		if path := filepath.Join(folder, name); isFile(path) {

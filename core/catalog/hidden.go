@@ -12,21 +12,20 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// veil says what of a column is secret. What any schema of before or after marks is:
-// a value does not become public since its mark goes in the same application.
+// veil says which parts of a column are secret: all that a schema before or after the application
+// marks. A value does not become public because the same application removes its mark.
 type veil struct {
 	schemas []*schema.Schema
-	// unknown says that a schema cannot be read or is gone, so that anything may be
-	// secret.
+	// unknown says that a schema is unreadable or missing, so that every part may be secret.
 	unknown bool
-	// templates may be seen: they name a secret and hold none.
+	// templates may be shown: they name a secret and contain none.
 	templates bool
 }
 
 // veils are those of columns, by name.
 type veils map[string]*veil
 
-// veilsOf is what people may not see of an item.
+// veilsOf returns the secret parts of an item.
 func (w *writer) veilsOf(item *pack.Item, was, wanted map[string]any) veils {
 	switch item.Kind {
 	case pack.KindPack:
@@ -44,7 +43,7 @@ func (w *writer) veilsOf(item *pack.Item, was, wanted map[string]any) veils {
 	}
 }
 
-// params is what is secret of parameters for something that is named by ref.
+// params returns the secret parts of parameters for the item named by ref.
 func (w *writer) params(kind pack.Kind, was any, wanted string) *veil {
 	v := &veil{templates: true}
 	refs := []string{wanted}
@@ -80,10 +79,10 @@ func (v *veil) add(column any) {
 	v.schemas = append(v.schemas, known)
 }
 
-// onlyTemplate is a text that is nothing but what stands for a value.
+// onlyTemplate matches a text that is nothing but a template.
 var onlyTemplate = regexp.MustCompile(`^\s*\{\{[^{}]*\}\}\s*$`)
 
-// hide puts markers in place of what people may not see.
+// hide replaces secret parts by markers.
 func (v *veil) hide(value any) any {
 	if v == nil || value == nil {
 		return value
@@ -104,8 +103,7 @@ func (v *veil) hide(value any) any {
 	return value
 }
 
-// readFormer reads what the parameters of rules were for, where the files name
-// something else now.
+// readFormer reads the former targets of rules' parameters, where the files name others now.
 func (w *world) readFormer(ctx context.Context, q *store.Queries) error {
 	w.former = map[pack.Kind]map[string]any{pack.KindAction: {}, pack.KindTrigger: {}}
 	actions, triggers := w.formerRefs(pack.KindAction, "action_ref"), w.formerRefs(pack.KindTrigger, "trigger_ref")
@@ -134,7 +132,7 @@ func (w *world) readFormer(ctx context.Context, q *store.Queries) error {
 	return nil
 }
 
-// formerRefs are the refs that rules have in a column and that were not read.
+// formerRefs are the unread refs of rules in a column.
 func (w *world) formerRefs(kind pack.Kind, column string) []string {
 	var refs []string
 	for _, rule := range w.rows[pack.KindRule] {

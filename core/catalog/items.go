@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// writer writes the items of a set, each after those that it refers to.
+// writer writes the items of a set in the order of their references.
 type writer struct {
 	tx      *store.Tx
 	request Request
@@ -24,11 +24,11 @@ type writer struct {
 	written []written
 }
 
-// written is an item that was written, for the messages about it.
+// written is a written item, for its messages.
 type written struct {
 	item     *pack.Item
 	id       int64
-	was, now map[string]any // was is nil of a new one
+	was, now map[string]any // was is nil for a new item
 }
 
 func newWriter(tx *store.Tx, request Request, w *world) *writer {
@@ -42,7 +42,7 @@ func newWriter(tx *store.Tx, request Request, w *world) *writer {
 	return &writer{tx: tx, request: request, world: w, ids: ids, after: w.known().With(request.Set)}
 }
 
-// all writes every item that differs from the table.
+// all writes every changed item.
 func (w *writer) all(ctx context.Context) error {
 	for _, item := range w.request.Set.Items {
 		if err := w.item(ctx, item); err != nil {
@@ -105,8 +105,8 @@ func (w *writer) apply(ctx context.Context, kind pack.Kind, ref string, doc []by
 	}
 }
 
-// wanted is what the table shall have: what the file says, whom it belongs to and
-// whom it refers to. What keeps its value is left out where there is one.
+// wanted is the intended row: the file's content, its owner and its references. Columns that keep
+// their value are omitted for an existing row.
 func (w *writer) wanted(item *pack.Item, was map[string]any) map[string]any {
 	wanted := maps.Clone(item.Columns)
 	if was != nil {
@@ -133,15 +133,15 @@ func (w *writer) wanted(item *pack.Item, was map[string]any) map[string]any {
 	case pack.KindRule:
 		wanted["action"], wanted["trigger"] = w.ids[pack.KindAction][item.Action], w.ids[pack.KindTrigger][item.Trigger]
 		if isEmpty(wanted["conditions"]) && was != nil && isEmpty(was["conditions"]) {
-			delete(wanted, "conditions") // {} and [] say the same
+			delete(wanted, "conditions") // {} and [] mean the same
 		}
 	default:
 	}
 	return wanted
 }
 
-// sameDefinition reports whether two definitions say the same: other loaders write
-// down what is not given, or in another form.
+// sameDefinition reports whether two definitions are equivalent: other loaders store defaults, or
+// another form.
 func sameDefinition(was, wanted any) bool {
 	a, okA := definitionOf(was)
 	b, okB := definitionOf(wanted)
@@ -173,7 +173,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// audit keeps who changed what.
+// audit records the author of a change.
 func audit(ctx context.Context, tx *store.Tx, request Request, change Change, id int64) error {
 	details, err := json.Marshal(auditOf(change))
 	if err != nil {

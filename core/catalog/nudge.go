@@ -11,11 +11,11 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxNudges bounds the queues that an application nudges; the engine's sweeps
-// look at the others. It is also the most messages of one outbox row.
+// maxNudges bounds the queues that an application nudges; the engine's sweeps find the others. It
+// also bounds the messages of one outbox row.
 const maxNudges = 300
 
-// scopes are the actions and packs that changed policies are or were about.
+// scopes are the actions and packs of changed policies, before and after.
 type scopes struct {
 	actions, packs map[int64]bool
 	everything     bool
@@ -43,8 +43,8 @@ func (s *scopes) with(others scopes) scopes {
 
 func (s *scopes) empty() bool { return len(s.actions)+len(s.packs) == 0 && !s.everything }
 
-// nudge sends the requests for the first waiters of the queues concerned once
-// more: the batches that take them fill the queues by the new rules.
+// nudge requests the heads of the affected queues again: the batches that take the requests fill
+// the queues by the new rules.
 func (c *Catalog) nudge(ctx context.Context, tx *store.Tx, s scopes) (int, error) {
 	if s.empty() {
 		return 0, nil

@@ -15,14 +15,14 @@ import (
 // hintRefs bounds how many refs are read to find the nearest one.
 const hintRefs = 5000
 
-// plan is what has to be written.
+// plan is the set of pending writes.
 type plan struct {
 	changes []Change
 	wanted  []state // of the same policies
-	scopes  scopes  // whose executions are concerned
+	scopes  scopes  // whose executions are affected
 }
 
-// planOf compares the policies, in which nothing is wrong, with the database.
+// planOf compares valid policies with the database.
 func planOf(ctx context.Context, q *store.Queries, policies []pack.Policy) (*plan, error) {
 	f, err := lookUp(ctx, q, policies)
 	if err != nil {
@@ -95,8 +95,7 @@ func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*fac
 	return f, f.hints(ctx, q, needs)
 }
 
-// with adds what a set describes to what policies may be about, and takes away what
-// is deleted with it.
+// with adds the items of a set, and removes the items that are deleted with it.
 func (f *facts) with(set *pack.Set, doomed map[string]bool) pack.Known {
 	known := f.known
 	known.Doomed, known.Files = doomed, set
@@ -122,7 +121,7 @@ func (f *facts) with(set *pack.Set, doomed map[string]bool) pack.Known {
 	return known
 }
 
-// hints reads what could have been meant by names that do not exist.
+// hints reads similar names for missing ones.
 func (f *facts) hints(ctx context.Context, q *store.Queries, needs pack.Needs) (err error) {
 	actions, packs := f.known.Unknown(needs)
 	if actions {
@@ -138,8 +137,7 @@ func (f *facts) hints(ctx context.Context, q *store.Queries, needs pack.Needs) (
 	return nil
 }
 
-// wanted is the row that a policy asks for. A policy of an action carries the
-// action's pack.
+// wanted is the intended row of a policy. A policy of an action has the action's pack.
 func (f *facts) wanted(p *pack.Policy) state {
 	row := store.CatalogPoliciesRow{
 		Ref: p.Ref, Name: p.Name, Description: p.Description, Tags: p.Tags, Kind: string(p.Kind), Threshold: p.Threshold,

@@ -11,18 +11,18 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// countedBusy is up to where executions that have not ended are counted.
+// countedBusy bounds the count of live executions.
 const countedBusy = 1000
 
-// BusyError says that something cannot be deleted because it runs.
+// BusyError reports that an item cannot be deleted because it has live executions.
 type BusyError struct {
 	Kind pack.Kind
 	Ref  string
-	// Executions is how many have not ended, counted up to a thousand.
+	// Executions is the number of live executions, counted up to a thousand.
 	Executions int
 }
 
-// Error names what runs.
+// Error names the item.
 func (e *BusyError) Error() string {
 	some := strconv.Itoa(e.Executions)
 	if e.Executions >= countedBusy {
@@ -31,8 +31,8 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("the %s %s is not deleted: %s of its executions have not ended", e.Kind, e.Ref, some)
 }
 
-// readDoomed finds what the packs that were read as a whole no longer describe and
-// what is to be deleted for it. Files with mistakes may describe it.
+// readDoomed finds the items that completely read packs no longer describe. Files with mistakes may
+// describe them.
 func (w *world) readDoomed(ctx context.Context, q *store.Queries, request Request) error {
 	set := request.Set
 	if !request.Prune || len(set.Whole) == 0 || len(request.Mistakes) > 0 {
@@ -51,8 +51,7 @@ func (w *world) readDoomed(ctx context.Context, q *store.Queries, request Reques
 	return nil
 }
 
-// notPruned warns once for each pack of which nothing is pruned although it was
-// asked for.
+// notPruned warns once for each pack that was not pruned although it was requested.
 func notPruned(request Request) []pack.Mistake {
 	if !request.Prune {
 		return nil
@@ -75,7 +74,7 @@ func notPruned(request Request) []pack.Mistake {
 	return warnings
 }
 
-// prune deletes what is doomed.
+// prune deletes the doomed items.
 func (w *writer) prune(ctx context.Context) error {
 	ids := map[pack.Kind][]int64{}
 	for _, row := range w.world.doomed {

@@ -11,12 +11,12 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// linkedAgain is said of what a rule names, which was deleted and is there again.
+// linkedAgain marks a reference of a rule to an item that was deleted and exists again.
 const linkedAgain = " (linked again)"
 
-// relink gives the actions and triggers of the set to the rules that name them and
-// lost them when they were deleted. Those of the set have them already; the others
-// have no file here, and are changed where the action or the trigger is described.
+// relink gives the set's actions and triggers back to the rules that name them and lost them by
+// their deletion. Rules in the set have them already; the others are changed where the action or
+// the trigger is described.
 func (w *writer) relink(ctx context.Context) error {
 	set := w.request.Set
 	actions, triggers := names(set, pack.KindAction), names(set, pack.KindTrigger)

@@ -10,10 +10,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// How is what an application does to an item.
+// How is the change of an item by an application.
 type How string
 
-// What an application does.
+// The changes.
 const (
 	Added     How = "new"
 	Changed   How = "changed"
@@ -26,23 +26,23 @@ type Change struct {
 	Kind   pack.Kind
 	Ref    string
 	How    How
-	Fields []FieldChange // of a new item what it sets
+	Fields []FieldChange // for a new item its values
 	Place  pack.Place    // where the file describes it
-	Folder string        // the pack in whose folder a policy is described; empty: in none
-	// Pace is how far apart the starts of a rate are that was applied, which its threshold
-	// does not tell; zero for all else.
+	Folder string        // the pack in whose folder a policy is described; empty without one
+	// Pace is the interval between the starts of an applied rate, which its threshold does not
+	// show; zero otherwise.
 	Pace time.Duration
-	// Superseded is the newer concurrency policy of the same scope that counts in
-	// place of this one; empty: none.
+	// Superseded is the newer concurrency policy of the same scope that replaces this one; empty:
+	// none.
 	Superseded string
 }
 
-// NoEffect says that a newer policy counts in place of this one.
+// NoEffect says that a newer policy replaces this one.
 func (c Change) NoEffect() string {
 	return c.Ref + " has no effect: " + c.Superseded + " is a newer concurrency policy of the same scope"
 }
 
-// Paced says how far apart starts are; empty if that is not known.
+// Paced describes the interval between starts; empty if unknown.
 func (c Change) Paced() string {
 	if c.Pace == 0 {
 		return ""
@@ -50,14 +50,14 @@ func (c Change) Paced() string {
 	return fmt.Sprintf("%s starts one execution every %s; `burst` is how many may start together", c.Ref, c.Pace)
 }
 
-// FieldChange is one key that differs. An empty text means that it is not set.
+// FieldChange is one changed key. An empty text means unset.
 type FieldChange struct {
 	Key string `json:"key"`
 	Old string `json:"old"`
 	New string `json:"new"`
 }
 
-// limits reports whether the change is about more than words.
+// limits reports whether the change affects more than texts.
 func (c Change) limits() bool {
 	for _, f := range c.Fields {
 		switch f.Key {
@@ -72,7 +72,7 @@ func (c Change) limits() bool {
 // state is a policy as the table has it or should have it.
 type state struct{ store.CatalogPoliciesRow }
 
-// row is the statement that makes the table have it.
+// row is the parameter of the statement that writes it.
 func (s state) row() store.ApplyPolicyParams {
 	return store.ApplyPolicyParams{
 		Ref: s.Ref, Name: s.Name, Description: s.Description, Tags: s.Tags,
@@ -83,8 +83,8 @@ func (s state) row() store.ApplyPolicyParams {
 	}
 }
 
-// fields are the values in the order of the keys, as people read them. Two
-// values are the same if and only if their texts are.
+// fields are the values in the order of the keys, in the form for users. Two values are equal if
+// and only if their texts are.
 func (s state) fields() [][2]string {
 	return [][2]string{
 		{"kind", s.Kind},
@@ -106,7 +106,7 @@ func (s state) fields() [][2]string {
 	}
 }
 
-// difference lists the fields that are not the same.
+// difference lists the changed fields.
 func difference(was, wanted state) []FieldChange {
 	changes := []FieldChange{}
 	before := was.fields()
@@ -140,8 +140,8 @@ func duration(n int32, unit time.Duration) string {
 	return text
 }
 
-// list writes texts one after the other; one that holds a comma or a quote, or
-// nothing, stands in quotes, so that different lists stay different.
+// list joins texts with commas; a text with a comma or a quote, and an empty one, is quoted, so
+// that different lists stay different.
 func list(texts []string) string {
 	shown := make([]string, len(texts))
 	for i, text := range texts {

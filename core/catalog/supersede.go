@@ -21,7 +21,7 @@ type rival struct {
 	id      int64
 }
 
-// scope is what a policy is about; 0 stands for none.
+// scope is where a policy applies; 0 stands for none.
 type scope struct{ action, pack int64 }
 
 func scopeOf(action, packID *int64) scope {
@@ -45,9 +45,8 @@ func (p *plan) superseded() []pack.Mistake {
 	return pack.Sort(list)
 }
 
-// supersede notes which policies will have no effect, because a newer
-// concurrency policy has the same scope: people who write the second one rarely
-// know of the first.
+// supersede records policies without effect, because a newer concurrency policy has the same scope:
+// authors of the second one rarely know the first.
 func (p *plan) supersede(ctx context.Context, q *store.Queries) error {
 	rivals := map[string]rival{}
 	of := newScopes()
@@ -57,7 +56,7 @@ func (p *plan) supersede(ctx context.Context, q *store.Queries) error {
 		}
 		of.add(w.Action, w.Pack)
 		r := rival{ref: w.Ref, scope: scopeOf(w.Action, w.Pack), created: w.Created, id: w.ID}
-		if p.changes[i].How == Added { // it will be newer than all that are there, and than those before it
+		if p.changes[i].How == Added { // it will be newer than the existing ones, and than earlier ones of this application
 			r.created, r.id = time.Unix(1<<40, 0), int64(i)
 		}
 		rivals[w.Ref] = r

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// row is an item as the table has it.
+// row is an item's row.
 type row struct {
 	id    int64
 	pack  string // ref
@@ -18,19 +18,18 @@ type row struct {
 	doc   map[string]any
 }
 
-// world is what the database has of what a set describes and names.
+// world is the database's state of everything that a set describes and names.
 type world struct {
 	rows     map[pack.Kind]map[string]row
 	runtimes []pack.Runtime
 	hints    map[pack.Kind][]string
-	// former are the schemas of the parameters of what rules no longer are for, by
-	// kind and ref; nil: it does not say.
+	// former are the parameter schemas of rules' former targets, by kind and ref; nil: unspecified.
 	former map[pack.Kind]map[string]any
-	// doomed is what will be deleted, in the order in which it can be.
+	// doomed are the rows to delete, in a possible order.
 	doomed []store.PrunableRowsRow
 }
 
-// known is the world as package pack looks at it.
+// known is the world as package pack needs it.
 func (w *world) known() pack.World {
 	known := pack.World{
 		Has: map[pack.Kind]map[string]pack.Found{}, Runtimes: w.runtimes, Hints: w.hints, Doomed: map[pack.Kind]map[string]bool{},
@@ -54,7 +53,7 @@ func (w *world) known() pack.World {
 	return known
 }
 
-// worldOf reads what there is of a set.
+// worldOf reads the rows of a set.
 func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, error) {
 	w := &world{rows: map[pack.Kind]map[string]row{}, hints: map[pack.Kind][]string{}}
 	if len(set.Items) == 0 {
@@ -85,7 +84,7 @@ func (w *world) put(kind pack.Kind, ref string, r row, doc []byte) error {
 	return nil
 }
 
-// document reads a row with its numbers as they are.
+// document reads a row and keeps its numbers exact.
 func document(raw []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -155,7 +154,7 @@ func (w *world) rules(ctx context.Context, q *store.Queries, refs []string) erro
 	return err
 }
 
-// readHints reads what could have been meant by names that do not exist.
+// readHints reads similar names for missing ones.
 func (w *world) readHints(ctx context.Context, q *store.Queries, set *pack.Set) error {
 	for _, kind := range set.Missing(w.known()) {
 		var err error

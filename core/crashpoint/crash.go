@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// The plans that the environment gave when the process started. What this build
-// is for is that it dies, or stands still, of them.
+// The plans from the environment at the start of the process. This build can kill or stop the
+// process by them.
 var (
 	crashes = planned(Variable)
 	freezes = planned(FreezeVariable)
@@ -29,7 +29,7 @@ type countdown struct {
 	left map[string]int // reaches to go; guarded by mu
 }
 
-// due counts a reach and says whether it is the one that was planned.
+// due counts a reach and reports whether it is the planned one.
 func (c *countdown) due(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,12 +40,11 @@ func (c *countdown) due(name string) bool {
 	return planned && left == 1
 }
 
-// Reach says that the process has come to a named moment. If the plan says so,
-// the process ends there, or stands still until it is told to continue.
+// Reach marks a named point. If the plan says so, the process ends there, or stops until SIGCONT.
 func Reach(name string) {
 	if crashes.due(name) {
 		signal(name, syscall.SIGKILL)
-		select {} // nothing after the moment happens
+		select {} // nothing after this point may run
 	}
 	if freezes.due(name) {
 		signal(name, syscall.SIGSTOP)

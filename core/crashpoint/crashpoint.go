@@ -2,6 +2,5 @@
 
 package crashpoint
 
-// Reach says that the process has come to a named moment. In this build that
-// is of no consequence.
+// Reach marks a named point. In this build it does nothing.
 func Reach(string) {}

@@ -1,19 +1,17 @@
-// Package crashpoint names the moments between two effects at which a process
-// may die. In a usual build Reach does nothing and costs nothing; built with the
-// tag crashpoints it kills the process where ATTUNE_CRASH_AT says, as kill -9
-// would: nothing is flushed, released or said.
+// Package crashpoint names the points between two effects at which a process may crash. In a normal
+// build Reach does nothing and costs nothing. Built with the tag crashpoints it kills the process
+// at the point in ATTUNE_CRASH_AT, as kill -9 would: nothing is flushed, released or logged.
 //
 //	ATTUNE_CRASH_AT=outbox:before-publish     when it comes there first
 //	ATTUNE_CRASH_AT=batch:committed:3         when it comes there for the third time
 //	ATTUNE_CRASH_AT=hot:before-ack:2,hot:after-ack:2
 //	                                          whichever comes first
 //
-// ATTUNE_FREEZE_AT is read in the same way; there the process stands still, as
-// SIGSTOP makes it, with everything in hand that it has locked and connected,
-// until it gets SIGCONT.
+// ATTUNE_FREEZE_AT has the same format; there the process stops, as after SIGSTOP, and keeps all
+// its locks and connections until SIGCONT.
 //
-// A plan that names an unknown point ends the process at its start: a crash
-// that never happens would prove nothing.
+// A plan with an unknown point ends the process at its start: a crash that never happens would
+// prove nothing.
 package crashpoint
 
 import (
@@ -29,94 +27,89 @@ const (
 	FreezeVariable = "ATTUNE_FREEZE_AT"
 )
 
-// Engine returns the points that an engine replica passes, in the order of the
-// path of a message.
+// Engine returns the points of an engine replica, in the order of a message's processing.
 func Engine() []string {
 	return []string{
 		"batch:locked",        // the queues are locked, nothing is decided
-		"batch:before-commit", // everything is decided, nothing is written
-		"batch:committed",     // it is true, and nobody has been told
+		"batch:before-commit", // everything is decided, nothing is committed
+		"batch:committed",     // the batch is committed, nothing is published
 		"outbox:before-publish",
 		"outbox:after-publish",
 		"outbox:before-delete",
-		"hot:before-ack", // the batch is done, its messages are still the broker's
+		"hot:before-ack", // the batch is committed, its messages are unacknowledged
 		"hot:after-ack",
 	}
 }
 
-// Letters returns the points that an engine replica passes when it handles dead
-// letters.
+// Letters returns the points of an engine replica that handles dead letters.
 func Letters() []string {
 	return []string{
-		"letter:before-commit", // the ledger is written and not committed
-		"letter:committed",     // the ledger has it, the letter is still the broker's
+		"letter:before-commit", // the ledger row is written and not committed
+		"letter:committed",     // the ledger row is committed, the message is unacknowledged
 		"letter:decided",       // the same, after a batch
 	}
 }
 
-// Events returns the points that an engine replica passes from an event to its
-// executions, besides those of a batch.
+// Events returns the points of an engine replica between an event and its executions, besides those
+// of a batch.
 func Events() []string {
 	return []string{
 		"events:before-commit", // the enforcements are written, not committed
-		"events:committed",     // the same, and everybody does
-		"inbox:before-ack",     // events or enforcements are done, their messages are still the broker's
+		"events:committed",     // the enforcements are committed, nothing is published
+		"inbox:before-ack",     // events or enforcements are committed, their messages are unacknowledged
 	}
 }
 
-// Workflows returns the points that an engine replica passes when it leads workflows
-// on, besides those of a batch.
+// Workflows returns the points of an engine replica that advances workflows, besides those of a
+// batch.
 func Workflows() []string {
 	return []string{
-		"advancement:committed", // what followed is true, and what follows from that was not begun
+		"advancement:committed", // an advance is committed, the next is not begun
 	}
 }
 
-// Inquiries returns the points that an engine replica passes when the time of a
-// question is over.
+// Inquiries returns the points of an engine replica when an inquiry times out.
 func Inquiries() []string {
 	return []string{
-		"inquiry:before-commit", // the question has expired, not committed
-		"inquiry:committed",     // everybody does, and the workflow has not gone on
+		"inquiry:before-commit", // the inquiry has expired, not committed
+		"inquiry:committed",     // the expiry is committed, the workflow has not advanced
 	}
 }
 
-// Worker returns the points that a worker passes, in the order of a run.
+// Worker returns the points of a worker, in the order of a run.
 func Worker() []string {
 	return []string{
 		"worker:started",  // the row is running, the action is not
 		"worker:ran",      // the action has ended, the row has not
-		"worker:ended",    // the row has ended, nobody has been told
+		"worker:ended",    // the row has ended, nothing is published
 		"worker:reported", // the broker has confirmed the report
 	}
 }
 
-// Takes returns the points that an operator's program passes when it takes dead letters
-// from the broker into the ledger.
+// Takes returns the points of an operator's program that takes dead letters from the broker into
+// the ledger.
 func Takes() []string {
 	return []string{
 		"take:before-commit", // a page is written and not committed
-		"take:committed",     // the ledger has it, the messages are still the broker's
+		"take:committed",     // the page is committed, the messages are unacknowledged
 		"take:acknowledged",  // they have left the broker
 	}
 }
 
-// Triage returns the points that an operator's program passes when it acts on rows of
-// the ledger.
+// Triage returns the points of an operator's program that acts on rows of the ledger.
 func Triage() []string {
 	return []string{
 		"triage:before-commit", // a decision and its message are written, not committed
-		"triage:committed",     // everybody does, and the message is still to be published
+		"triage:committed",     // the decision is committed, the message is not published
 	}
 }
 
-// Names returns every point there is.
+// Names returns all points.
 func Names() []string {
 	return slices.Concat(Engine(), Letters(), Events(), Workflows(), Inquiries(), Worker(), Takes(), Triage())
 }
 
-// Parse reads a plan: for each point that it names, the reach at which the
-// process dies, counted from 1.
+// Parse reads a plan: for each named point, the reach at which the process dies, counted from 1.
 func Parse(plan string) (map[string]int, error) {
 	at := map[string]int{}
 	for part := range strings.SplitSeq(plan, ",") {

@@ -14,12 +14,12 @@ import (
 // noRow ends the reason of a message about a row that does not exist.
 const noRow = "does not exist"
 
-// NoRow is why a message about a row that does not exist is given up.
+// NoRow is the reason for giving up a message about a row that does not exist.
 func NoRow(what string, id int64) error { return fmt.Errorf("%s %d %s", what, id, noRow) }
 
-// Absent writes letters about rows that do not exist into the ledger, in one
-// transaction, and returns those whose rows exist by now, which it leaves alone. The
-// caller acknowledges the others. After an error none is written.
+// Absent writes dead letters about rows that do not exist into the ledger, in one transaction. It
+// returns those whose rows exist by now, and leaves them alone. The caller acknowledges the others.
+// After an error none is written.
 func (h *Handler) Absent(ctx context.Context, letters []*Letter) (exist []*Letter, err error) {
 	var stored []*Letter
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -51,8 +51,8 @@ func (h *Handler) Absent(ctx context.Context, letters []*Letter) (exist []*Lette
 	return exist, nil
 }
 
-// alike names what a letter about a row that does not exist has in common with others;
-// empty for all other letters.
+// alike is the group of a dead letter about a row that does not exist; empty for all other dead
+// letters.
 func (l *Letter) alike() string {
 	if !strings.HasSuffix(l.said, noRow) || l.seen.execution != nil {
 		return ""
@@ -60,10 +60,9 @@ func (l *Letter) alike() string {
 	return "alike " + clean(strings.Join([]string{l.queue, l.reason, l.typed()}, " "))
 }
 
-// group counts letters about rows that do not exist at the one row of the ledger that
-// stands for all of their queue and type, and returns the others and those it counted.
-// The first of a kind is returned, to become that row. A letter that is delivered twice
-// counts twice.
+// group counts dead letters about missing rows in one ledger row for each queue and type. It
+// returns the other dead letters and the counted ones. The first of a kind is returned, to become
+// that ledger row. A redelivered dead letter counts again.
 func group(ctx context.Context, tx *store.Tx, letters []*Letter) (others, counted []*Letter, err error) {
 	candidates := 0
 	for _, l := range letters {

@@ -8,7 +8,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// execution is what is known of an execution when a letter about it is decided.
+// execution is the known state of a dead letter's execution at the time of the decision.
 type execution struct {
 	ID         int64         `json:"id"`
 	Status     attune.Status `json:"status"`
@@ -23,19 +23,19 @@ type execution struct {
 	Holds      bool          `json:"holds_slot"`
 }
 
-// seen is what was found out about the execution and the worker of a letter.
+// seen is the known state of a dead letter's execution and worker.
 type seen struct {
-	execution *execution // nil if there is none
+	execution *execution // nil without one
 	worker    *store.ReadLetterWorkersRow
 }
 
-// verdict is what becomes of a letter.
+// verdict is the decision about a dead letter.
 type verdict struct {
-	// batch says that the scheduler has to decide, under its locks.
+	// round says that the scheduler must decide, under its locks.
 	round bool
-	// released says that the execution is to be handed to the batches as ended.
+	// released says that the batches must release the ended execution.
 	released bool
-	decision string // empty: it waits for a person
+	decision string // empty: it waits for an operator
 	detail   string
 }
 
@@ -45,12 +45,12 @@ func stale(format string, args ...any) verdict {
 
 func person(format string, args ...any) verdict { return verdict{detail: fmt.Sprintf(format, args...)} }
 
-// decide says what becomes of a letter by what is known without a lock. What it
-// calls stale stays so: an attempt that is over never comes back.
+// decide decides about a dead letter from reads without locks. A stale verdict stays valid: a
+// finished attempt never returns.
 func (l *Letter) decide() verdict {
 	if l.failure != "" {
 		if v := l.decideDispatch(l.seen.execution); !v.round {
-			return v // it has come to rest without a decision
+			return v // the message became stale without a decision
 		}
 		return person("the engine could not decide it: %s", l.failure)
 	}
@@ -78,7 +78,7 @@ func (l *Letter) decide() verdict {
 	}
 }
 
-// because is why the engine gave up on a message, to be followed by more.
+// because is the engine's reason for giving up on a message, as a prefix.
 func (l *Letter) because() string {
 	if l.said == "" {
 		return ""
@@ -86,8 +86,8 @@ func (l *Letter) because() string {
 	return "given up: " + l.said + "; "
 }
 
-// decideDispatch is asked twice: of what was read without locks, and of what a
-// batch has read under its own.
+// decideDispatch is called twice: with the rows read without locks, and with the rows that a batch
+// read under its locks.
 func (l *Letter) decideDispatch(e *execution) verdict {
 	switch {
 	case e == nil:
@@ -108,7 +108,7 @@ func (l *Letter) decideDispatch(e *execution) verdict {
 	return verdict{round: true}
 }
 
-// sameMoment compares times as the database keeps them, in microseconds.
+// sameMoment compares times in the database's resolution, microseconds.
 func sameMoment(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }

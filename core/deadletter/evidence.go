@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 )
 
-// Bounds of what the ledger keeps of one letter.
+// Limits of the content that the ledger keeps of one dead letter.
 const (
 	MaxBody    = 1 << 20  // bytes of a body
 	maxValue   = 4 << 10  // bytes of one value in a header
@@ -24,9 +24,8 @@ const (
 	maxNesting = 8        // of tables in tables
 )
 
-// jsonOf is what headers hold as JSON that the database takes, whatever it is:
-// text that is not UTF-8, or has a NUL, and bytes are {"base64": …}, values that
-// are too long are cut and say so.
+// jsonOf encodes headers as JSON that the database accepts. Bytes, and text with a NUL or invalid
+// UTF-8, become {"base64": …}; values that are too long are cut and marked.
 func jsonOf(value any) []byte {
 	raw, err := json.Marshal(plain(value, 0))
 	switch {
@@ -39,7 +38,7 @@ func jsonOf(value any) []byte {
 	return raw
 }
 
-// plain is a value of a header in what JSON has.
+// plain converts a header value to JSON types.
 func plain(value any, depth int) any {
 	if depth > maxNesting {
 		return map[string]any{"cut": true}
@@ -87,7 +86,7 @@ func plain(value any, depth int) any {
 	}
 }
 
-// number is a number that JSON has, or its name.
+// number returns a number that JSON can hold, or its name.
 func number(v float64) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return fmt.Sprint(v)
@@ -113,7 +112,7 @@ func binary(v []byte) any {
 	return kept
 }
 
-// clean is text that the database takes.
+// clean returns text that the database accepts.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -19,48 +19,46 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// Bounds of what the handler has in hand: letters may be large.
+// Limits of the messages in memory: dead letters may be large.
 const (
 	MaxBatch = 20
 	Prefetch = 60
 )
 
-// maxLetters bounds the letters of one transaction: a message may hold many.
+// maxLetters bounds the dead letters of one transaction: one message may hold many.
 const maxLetters = 100
 
-// Consumer is where dead letters come from; *broker.Consumer is one.
+// Consumer delivers dead letters; *broker.Consumer is one.
 type Consumer interface {
 	Batches() <-chan *broker.Batch
 }
 
-// Deps is what a Handler is given.
+// Deps are the dependencies of a Handler.
 type Deps struct {
 	Store    *store.Store
 	Consumer Consumer
-	// Decide hands letters to the scheduler, whose batches decide about them by a Step. It
-	// waits while the scheduler is busy. The receiver settles each letter: by Settle after a
+	// Decide passes dead letters to the scheduler, whose batches decide about them by a Step. It
+	// blocks while the scheduler is busy. The receiver settles each dead letter: by Settle after a
 	// batch that did not leave it open, or by GiveUp if no batch can decide it.
 	Decide func(ctx context.Context, letters []*Letter) error
-	// Ended has the batches look at executions that have ended, whose report was
-	// lost.
+	// Ended submits ended executions to the batches, because their reports were lost.
 	Ended func(ctx context.Context, executions []int64) error
-	// Gate holds the handler while the installation is at fault. Nil holds it alone.
+	// Gate holds the handler during a fault of the installation. Nil holds it alone.
 	Gate    *gate.Gate
 	Logger  *slog.Logger
 	Metrics *Metrics
 }
 
-// Handler takes dead letters, stores each with what was decided about it, and
-// only then acknowledges it. It is a supervise.Service.
+// Handler consumes dead letters, stores each with its decision, and only then acknowledges it.
 type Handler struct {
 	supervise.Base
 
 	deps   Deps
-	parked []parked    // letters that the database takes in no form; only the loop uses it
+	parked []parked    // dead letters that the database refuses in any form; only the loop uses it
 	timer  *time.Timer // fires when the first of them is due
 }
 
-// parked is a letter that waits to be tried again.
+// parked is a dead letter that is stored again later.
 type parked struct {
 	letter *Letter
 	due    time.Time
@@ -84,8 +82,8 @@ func (h *Handler) run(ctx context.Context) {
 			return
 		case batch := <-h.deps.Consumer.Batches():
 			if err := h.handle(ctx, batch); err != nil {
-				// Only the end of the engine leaves letters undecided here: what is not
-				// acknowledged is delivered again.
+				// Only a shutdown leaves dead letters undecided here: unacknowledged messages are
+				// delivered again.
 				h.deps.Logger.DebugContext(ctx, "Dead letters return to their queue", "error", err)
 				return
 			}
@@ -97,13 +95,13 @@ func (h *Handler) run(ctx context.Context) {
 	}
 }
 
-// handle stores the deliveries and acknowledges what was stored. Letters that the scheduler
-// has to decide are acknowledged after its batch.
+// handle stores the deliveries and acknowledges the stored ones. Dead letters that the scheduler
+// decides are acknowledged after its batch.
 func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 	letters := make([]*Letter, 0, len(batch.Deliveries))
 	for i := range batch.Deliveries {
 		for _, l := range readAll(&batch.Deliveries[i], message.QueueDeadLetter) {
-			if l.kind != kindProbe { // probes go with the batch
+			if l.kind != kindProbe { // probes are acknowledged with the batch
 				letters = append(letters, l)
 			}
 		}
@@ -127,7 +125,7 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 		return err
 	}
 	if err := batch.Ack(); err != nil {
-		// The connection is gone; the letters come again and find their rows.
+		// The connection is lost; redelivered dead letters find their rows.
 		h.deps.Logger.DebugContext(ctx, "Dead letters could not be acknowledged and come again", "error", err)
 	}
 	for part := range slices.Chunk(out.undecided, maxLetters) {
@@ -138,11 +136,11 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 	return nil
 }
 
-// endedAtOnce bounds how many executions one batch of the engine releases.
+// endedAtOnce bounds the executions that one batch releases.
 const endedAtOnce = 500
 
-// handOn has ended executions released, whose report died. Whatever is not handed
-// on is found by a sweep.
+// handOn submits ended executions whose report was dead-lettered. A sweep finds any that are not
+// submitted.
 func (h *Handler) handOn(ctx context.Context, out outcome) error {
 	for part := range slices.Chunk(out.ended, endedAtOnce) {
 		if err := h.deps.Ended(ctx, part); err != nil {
@@ -159,10 +157,10 @@ func (h *Handler) decide(ctx context.Context, letters []*Letter) error {
 	return h.deps.Decide(ctx, letters)
 }
 
-// outcome is what became of a batch.
+// outcome is the result of a batch.
 type outcome struct {
 	undecided []*Letter // the scheduler has to decide
-	refused   []*Letter // the database takes them in no form
+	refused   []*Letter // the database refuses them in any form
 	ended     []int64   // executions to release
 }
 
@@ -172,15 +170,15 @@ func (o *outcome) add(other outcome) {
 	o.ended = append(o.ended, other.ended...)
 }
 
-// storing is a batch of letters that are stored together.
+// storing is a batch of dead letters that are stored together.
 type storing struct {
 	letters []*Letter
-	before  int     // how often they were tried in a larger batch
+	before  int     // tries of a larger batch that contained them
 	stored  outcome // of the last try
 }
 
-// settle stores letters. tries counts this try and those before it. It returns an error only
-// when the engine stops.
+// settle stores dead letters. tries counts this try and the previous ones. It returns an error only
+// on shutdown.
 func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (total outcome, err error) {
 	if len(letters) == 0 {
 		return total, nil
@@ -227,16 +225,16 @@ func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (tot
 	return total, err
 }
 
-// maxStores is how often the database may fail without saying why before the
-// content is suspected; with the pauses between, about a minute.
+// maxStores is how often the database may fail without a reason before the content is suspected;
+// with the pauses between, about a minute.
 const maxStores = 10
 
-// contentFails reports whether an error comes from what was to be written, or has
-// come so often that it may. All others pass, if one waits.
+// contentFails reports whether the content caused an error, or may have, because the error came too
+// often. All other errors pass with time.
 func contentFails(err error, tries int) bool {
 	class := store.ClassOf(err)
 	if class != store.ClassFatal && class != store.ClassRefused && class != store.ClassConflict {
-		return false // the database is away or cannot write, has lost a race, or is not as it must be
+		return false // the database is away or read-only, lost a race, or has a wrong schema
 	}
 	var server interface{ SQLState() string }
 	if !errors.As(err, &server) {
@@ -250,13 +248,13 @@ func contentFails(err error, tries int) bool {
 	}
 }
 
-// Pauses before a letter that the database takes in no form is tried again.
+// Pauses before a dead letter that the database refuses is stored again.
 const (
 	firstPark   = 2 * time.Second
 	longestPark = 5 * time.Minute
 )
 
-// park keeps a letter unacknowledged until it is tried again.
+// park keeps a dead letter unacknowledged until it is stored again.
 func (h *Handler) park(ctx context.Context, l *Letter) {
 	pause := min(firstPark<<min(l.tries, 10), longestPark)
 	l.tries++
@@ -281,8 +279,8 @@ func (h *Handler) arm(now time.Time) {
 	}
 }
 
-// again tries the parked letters that are due. Those whose connection has gone
-// come again by themselves.
+// again stores the parked dead letters that are due. If their connection was lost, the broker
+// delivers them again.
 func (h *Handler) again(ctx context.Context, now time.Time) error {
 	waiting := h.parked
 	h.parked = nil
@@ -325,16 +323,15 @@ func (h *Handler) ack(ctx context.Context, l *Letter) {
 	}
 }
 
-// Settle takes a letter that a committed batch has decided, and acknowledges
-// it.
+// Settle records a dead letter that a committed batch decided, and acknowledges it.
 func (h *Handler) Settle(ctx context.Context, l *Letter) {
 	crashpoint.Reach("letter:decided")
 	h.note(ctx, l)
 	h.ack(ctx, l)
 }
 
-// GiveUp stores a letter that no batch can decide, for a person to see to, and
-// acknowledges it. After an error the letter is not settled.
+// GiveUp stores a dead letter that no batch can decide, for an operator, and acknowledges it. After
+// an error the dead letter is not settled.
 func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
 	l.failure = cause.Error()
 	_, err := h.store(ctx, []*Letter{l})
@@ -349,7 +346,7 @@ func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
 	return nil
 }
 
-// note counts a letter that was decided, and says so.
+// note counts and logs a decided dead letter.
 func (h *Handler) note(ctx context.Context, l *Letter) {
 	h.deps.Metrics.decided(l, time.Now())
 	line, level, decision := "Received dead letter", slog.LevelInfo, l.decision
@@ -365,5 +362,5 @@ func (h *Handler) note(ctx context.Context, l *Letter) {
 		"message_id", l.delivery.MessageID, "detail", l.detail)
 }
 
-// Delivery is the letter as it was delivered.
+// Delivery is the dead letter as it was delivered.
 func (l *Letter) Delivery() *broker.Delivery { return l.delivery }

@@ -13,9 +13,8 @@ import (
 // storeTimeout bounds one transaction, so that a stalled connection is given up.
 const storeTimeout = 30 * time.Second
 
-// store decides about letters by what the database says now and stores those that
-// need no batch, all in one transaction. Letters that the ledger has already are
-// left as they are.
+// store decides about dead letters from the current rows and stores those that need no batch, in
+// one transaction. It leaves existing ledger rows unchanged.
 func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error) {
 	var out outcome
 	var stored []*Letter
@@ -49,8 +48,8 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 	return out, nil
 }
 
-// record writes the letters that the ledger does not have, as decide says, and returns
-// the letters that it wrote. Letters that a batch has to decide are returned and not written.
+// record writes the dead letters that are not in the ledger, with the verdict of decide, and
+// returns them. It returns the ones that a batch must decide without writing them.
 func record(
 	ctx context.Context, tx *store.Tx, letters []*Letter, decide func(*Letter) verdict,
 ) (written, rounds []*Letter, err error) {
@@ -85,7 +84,7 @@ func record(
 		return nil, nil, err
 	}
 	for i, l := range tried {
-		if ids := rows[i].Rows(); len(ids) == 1 { // none: another replica was quicker
+		if ids := rows[i].Rows(); len(ids) == 1 { // none: another replica wrote it first
 			l.row = ids[0]
 			written = append(written, l)
 		}
@@ -93,7 +92,7 @@ func record(
 	return written, rounds, nil
 }
 
-// known lists the fingerprints that the ledger has.
+// known lists the fingerprints that are in the ledger.
 func known(ctx context.Context, tx *store.Tx, letters []*Letter) ([]string, error) {
 	prints := make([]string, len(letters))
 	for i, l := range letters {
@@ -106,7 +105,7 @@ func known(ctx context.Context, tx *store.Tx, letters []*Letter) ([]string, erro
 	return known, nil
 }
 
-// look reads what is known of the executions and workers of letters.
+// look reads the executions and workers of dead letters.
 func look(ctx context.Context, tx *store.Tx, letters []*Letter) error {
 	var ids, workers []int64
 	for _, l := range letters {

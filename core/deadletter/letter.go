@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// headerPutBack says of a message that was put back to its queue how it had died: what
-// the broker wrote cannot be written again.
+// headerPutBack keeps the cause of death of a message that was put back to its queue: a client
+// cannot write the broker's own headers.
 const headerPutBack = "x-attune-put-back"
 
 // putBack is the value of headerPutBack, as JSON.
@@ -28,70 +28,69 @@ type putBack struct {
 	Said     string     `json:"said,omitempty"`
 }
 
-// Reasons of the ledger. Those of the broker are expired, rejected, maxlen and
-// delivery_limit.
+// Reasons of the ledger. The broker's own are expired, rejected, maxlen and delivery_limit.
 const (
 	ReasonExpired  = "expired"
 	ReasonRejected = "rejected"
 	ReasonPoison   = "poison"  // the engine gave up on the message
-	ReasonTaken    = "taken"   // it had not died when an operator took it from its queue
-	ReasonUnknown  = "unknown" // it does not say how it died
+	ReasonTaken    = "taken"   // an operator took it from its queue while it was alive
+	ReasonUnknown  = "unknown" // its headers do not say
 )
 
-// kind is what a letter is about.
+// kind is the subject of a dead letter.
 type kind int
 
 const (
-	kindUnknown kind = iota // unreadable, or of a type that nobody handles
+	kindUnknown kind = iota // unreadable, or of a type without a handler
 	kindProbe
 	kindDispatch
 	kindCancel
 	kindRequested
 	kindCompleted
 	kindStatus
-	kindOther // read, but not the engine's to decide
+	kindOther // readable, but not the engine's to decide
 )
 
-// Letter is one dead letter: the message, how it died, and what it is about.
+// Letter is one dead letter: the message, its cause of death, and its subject.
 type Letter struct {
-	// Execution is what the letter is about; 0 when it is about none.
+	// Execution is the execution that it is about; 0 for none.
 	Execution int64
 
 	fingerprint string
 	kind        kind
 	delivery    *broker.Delivery
-	trouble     string // why it cannot be read
-	unreadable  bool   // a dispatch of which only the beginning can be read
-	batched     bool   // it was sent with others
+	trouble     string // why it is unreadable
+	unreadable  bool   // a dispatch of which only the beginning is readable
+	batched     bool   // it was part of a batch message
 
 	exchange, key, queue, reason string
 	said                         string    // why the engine gave up on it
-	died                         time.Time // zero when it is not said
+	died                         time.Time // zero if unknown
 
 	worker  int64     // of a dispatch or cancel request
-	attempt int32     // of a dispatch; 0 when its engine does not number them
-	handed  time.Time // of a dispatch; zero when it is not said
+	attempt int32     // of a dispatch; 0 if its engine does not number attempts
+	handed  time.Time // of a dispatch; zero if unknown
 
 	seen     seen
 	failure  string    // why the batches could not decide it
-	reduced  bool      // the database does not take it as it is
-	tries    int       // how often storing it failed by itself
-	open     bool      // no worker had room
-	sighted  time.Time // when a batch first saw it, by the database's clock
-	detail   string    // why it was decided so
-	decision string    // empty: it waits for a person
-	taking   *Taking   // how an operator took it; nil for what the handler takes
-	row      int64     // its id in the ledger, once it was written
-	count    int64     // how often it died like this
-	others   []int64   // executions of letters that its row stands for too
+	reduced  bool      // the database refuses its full form
+	tries    int       // how often storing it alone failed
+	open     bool      // no worker had capacity
+	sighted  time.Time // when a batch first read it, by the database's clock
+	detail   string    // the reason of the decision
+	decision string    // empty: it waits for an operator
+	taking   *Taking   // how an operator took it; nil for the handler's dead letters
+	row      int64     // its id in the ledger, once written
+	count    int64     // how often it died for the same cause
+	others   []int64   // executions of other dead letters that its row represents
 }
 
-// Read makes a letter of a delivery. It never fails: what cannot be read is a
-// letter that says so.
+// Read makes a dead letter of a delivery. It never fails: an unreadable delivery becomes a dead
+// letter with trouble.
 func Read(d *broker.Delivery) *Letter { return read(d, message.QueueDeadLetter) }
 
-// readAll makes the letters of a message that lay in a queue: one, or one for each message
-// that a batch stands for. A batch that cannot be read is one letter.
+// readAll makes the dead letters of a message in a queue: one, or one for each message of a batch.
+// An unreadable batch is one dead letter.
 func readAll(d *broker.Delivery, queue string) []*Letter {
 	if !message.IsBatch(d.Type) {
 		return []*Letter{read(d, queue)}
@@ -108,7 +107,7 @@ func readAll(d *broker.Delivery, queue string) []*Letter {
 	return letters
 }
 
-// read is Read of a message that lay in a queue, which need not be dead.
+// read is Read of a message in any queue, which need not be dead.
 func read(d *broker.Delivery, queue string) *Letter {
 	l := &Letter{delivery: d, key: d.RoutingKey, exchange: d.Exchange, reason: ReasonUnknown}
 	l.readDeath()
@@ -124,8 +123,8 @@ func read(d *broker.Delivery, queue string) *Letter {
 	return l
 }
 
-// readDeath finds out how the message died. What the engine says of its own
-// letters comes first: they may carry what the broker wrote of an earlier death.
+// readDeath finds the cause of death. The engine's own headers come first: its dead letters may
+// carry the broker's headers of an earlier death.
 func (l *Letter) readDeath() {
 	headers := l.delivery.Headers
 	if text, ok := headers[headerPutBack].(string); ok && l.readPutBack(text) {
@@ -136,7 +135,7 @@ func (l *Letter) readDeath() {
 		l.queue, _ = headers[broker.HeaderQueue].(string)
 		l.exchange, _ = headers[broker.HeaderExchange].(string)
 		if key, ok := headers[broker.HeaderKey].(string); ok && l.delivery.Exchange == "" {
-			l.key = key // it was addressed to its queue
+			l.key = key // it was sent to its queue directly
 		}
 		if died, ok := headers[broker.HeaderDied].(string); ok {
 			l.died, _ = time.Parse(time.RFC3339Nano, died)
@@ -144,8 +143,8 @@ func (l *Letter) readDeath() {
 	} else if deaths := broker.Deaths(headers); len(deaths) > 0 {
 		l.queue, l.exchange, l.died, l.count = deaths[0].Queue, deaths[0].Exchange, deaths[0].At, deaths[0].Count
 		l.reason = cmp.Or(deaths[0].Reason, ReasonUnknown)
-		// A policy may give dead letters another key to be routed by, and an operator may
-		// have moved them straight to their queue.
+		// A policy may replace the routing key of dead letters, and an operator may have moved them
+		// straight to their queue.
 		if keys := deaths[0].RoutingKeys; len(keys) > 0 && (l.key == "#" || l.key == "" || l.delivery.Exchange == "") {
 			l.key = keys[0]
 		}
@@ -158,8 +157,7 @@ func (l *Letter) readDeath() {
 	}
 }
 
-// readPutBack reads how a message had died before it was put back; false if that cannot
-// be read.
+// readPutBack reads the cause of death of a message that was put back; false if it is unreadable.
 func (l *Letter) readPutBack(text string) bool {
 	var was putBack
 	if json.Unmarshal([]byte(text), &was) != nil || was.Key == "" {
@@ -173,7 +171,7 @@ func (l *Letter) readPutBack(text string) bool {
 	return true
 }
 
-// sentTo is where messages of this kind are published.
+// sentTo is the exchange to which messages of this kind are published.
 func (l *Letter) sentTo() string {
 	if _, ok := message.WorkerOfKey(l.key); ok {
 		return message.ExchangeExecutions
@@ -184,16 +182,15 @@ func (l *Letter) sentTo() string {
 	return ""
 }
 
-// print is the fingerprint: one dead-lettering of one message, however often the
-// letter is delivered. Ids may be repeated, and so what a message says counts too; one
-// without an id is told by everything about it.
+// print is the fingerprint of one dead-lettering of one message; redeliveries have the same. Ids
+// may repeat, so the content counts too; without an id all properties count.
 func (l *Letter) print() string {
 	d, hash := l.delivery, sha256.New()
 	died := l.died.UTC().Format(time.RFC3339Nano)
 	write := func(parts ...any) {
 		for _, part := range parts {
 			text := fmt.Sprint(part)
-			_, _ = fmt.Fprintf(hash, "%d:%s", len(text), text) // a hash takes everything
+			_, _ = fmt.Fprintf(hash, "%d:%s", len(text), text) // writing to a hash cannot fail
 		}
 	}
 	write(d.MessageID, l.queue, l.reason, died, l.count)
@@ -204,7 +201,7 @@ func (l *Letter) print() string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// readBody finds out what the letter is about.
+// readBody finds the subject of the dead letter.
 func (l *Letter) readBody() {
 	body := l.delivery.Body
 	worker, toWorker := message.WorkerOfKey(l.key)
@@ -241,9 +238,9 @@ func (l *Letter) readBody() {
 	}
 }
 
-// peek finds out which execution an unreadable dispatch is about, so that its execution does
-// not hold a slot until a timeout. It reports whether it did. Its worker and attempt are
-// compared with the row as those of any other dispatch.
+// peek finds the execution of an unreadable dispatch, so that it does not hold a slot until a
+// timeout. It reports whether it succeeded. Its worker and attempt are compared with the row like
+// those of any other dispatch.
 func (l *Letter) peek() bool {
 	d, found := message.PeekDispatch(l.delivery.Body)
 	if !found || d.WorkerID != l.worker {
@@ -253,7 +250,7 @@ func (l *Letter) peek() bool {
 	return true
 }
 
-// decode reads a body that must be of one type.
+// decode reads a body of one type.
 func decode[P any](l *Letter, body []byte, kind string, is kind, take func(P)) error {
 	envelope, err := message.Decode[P](body)
 	switch {
@@ -270,7 +267,7 @@ func decode[P any](l *Letter, body []byte, kind string, is kind, take func(P)) e
 	return nil
 }
 
-// readOther reads what is not about one execution, or not the engine's to decide.
+// readOther reads a message that is not about one execution, or not the engine's to decide.
 func (l *Letter) readOther(body []byte) error {
 	envelope, err := message.DecodeRaw(body)
 	if err != nil {
@@ -291,7 +288,7 @@ func (l *Letter) readOther(body []byte) error {
 	return nil
 }
 
-// typed is the message type of a letter, if it has one.
+// typed is the message type of a dead letter, if it has one.
 func (l *Letter) typed() string {
 	if l.delivery.Type != "" {
 		return l.delivery.Type

@@ -7,8 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics measures dead letters and their routes. A nil *Metrics measures
-// nothing.
+// Metrics measures dead letters and their routes. A nil *Metrics measures nothing.
 type Metrics struct {
 	letters *prometheus.CounterVec
 	took    prometheus.Histogram
@@ -34,7 +33,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Routes of dead letters by what the newest probe found: they keep letters, lose them, or could not be probed.",
 		}, []string{"state"}),
 	}
-	// Those that happen are there from the start: a rate misses what a series begins with.
+	// The expected series exist from the start: a rate misses the first value of a new series.
 	for _, reason := range []string{ReasonExpired, ReasonRejected, ReasonPoison} {
 		for _, decision := range []string{Retried, Failed, Stale, Released, waitingDecision} {
 			m.letters.WithLabelValues(reason, decision)
@@ -44,10 +43,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// waitingDecision is the label of a letter that waits for a person.
+// waitingDecision is the label of a dead letter that waits for an operator.
 const waitingDecision = "waiting"
 
-// reasons are those that have a label of their own: the header can be forged.
+// reasons have a label of their own; other reasons share one, because the header can be forged.
 var reasons = []string{ReasonExpired, ReasonRejected, "maxlen", "delivery_limit", ReasonPoison, ReasonUnknown}
 
 func (m *Metrics) decided(l *Letter, now time.Time) {

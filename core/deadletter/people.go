@@ -18,35 +18,34 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// HandledBy is who the ledger names for what the handler decided.
+// HandledBy names the handler in the ledger.
 const HandledBy = "dead_letter_handler"
 
-// Decisions of the ledger. A row without one waits for a person.
+// Decisions of the ledger. A row without one waits for an operator.
 const (
-	Retried   = "retried"   // the execution goes on elsewhere, or is repeated
+	Retried   = "retried"   // the execution continues at another worker, or is repeated
 	Failed    = "failed"    // the execution was ended
-	Stale     = "stale"     // it had been decided, or had moved on, before
-	Released  = "released"  // a lost report was acted on
-	Requeued  = "requeued"  // a person had it sent, or tried, again
-	Discarded = "discarded" // a person wants nothing done
-	Purged    = "purged"    // the same, as earlier versions called it for many at once
-	Sent      = "sent"      // a person sent the message elsewhere
-	PutBack   = "put_back"  // a person returned it to the queue it was taken from
+	Stale     = "stale"     // the execution had been decided, or had moved on, before
+	Released  = "released"  // the engine processed a lost report
+	Requeued  = "requeued"  // an operator sent the message again, or repeated the execution
+	Discarded = "discarded" // an operator ignored it
+	Purged    = "purged"    // Discarded, as earlier versions wrote it for many at once
+	Sent      = "sent"      // an operator sent the message to another destination
+	PutBack   = "put_back"  // an operator returned it to the queue it was taken from
 )
 
-// Errors of what people decide, to be told apart by errors.Is.
+// Errors of operators' decisions, for errors.Is.
 var (
-	// ErrNotFound says that the ledger has no such row.
+	// ErrNotFound reports that the ledger has no such row.
 	ErrNotFound = errors.New("no such dead letter")
-	// ErrDecided says that the letter was decided before. The error is a
-	// *DecidedError.
+	// ErrDecided reports that the dead letter already has a decision. The error is a *DecidedError.
 	ErrDecided = errors.New("the dead letter is decided already")
-	// ErrNoMessage says that the message cannot be sent again, because the ledger
-	// does not have all of it or does not know where it was sent to.
+	// ErrNoMessage reports that the message cannot be sent again, because the ledger lacks a part
+	// of it or its destination.
 	ErrNoMessage = errors.New("the message cannot be sent again")
 )
 
-// DecidedError says what was decided, and by whom.
+// DecidedError names the existing decision and its author.
 type DecidedError struct {
 	ID       int64
 	Decision string
@@ -62,28 +61,25 @@ func (e *DecidedError) Error() string {
 // Is reports whether the target is ErrDecided.
 func (e *DecidedError) Is(target error) bool { return target == ErrDecided }
 
-// Resent is what requeueing a letter did.
+// Resent is the result of requeueing a dead letter.
 type Resent struct {
-	// Messages were appended to the outbox as the row OutboxRow; the caller hands
-	// both to a relay after the commit, or leaves them to the sweep. Empty when
-	// NewAttempt is set.
+	// Messages were appended to the outbox as the row OutboxRow. The caller hands both to a relay
+	// after the commit, or leaves them to the sweep. Empty if NewAttempt is set.
 	Messages  []outbox.Message
 	OutboxRow int64
-	// NewAttempt says that the letter was the hand-over of Execution to a worker.
-	// Sending that again could start it twice, so nothing was sent: the caller has
-	// the execution repeated as a new row, in the same transaction if it can.
+	// NewAttempt says that the dead letter was a dispatch of Execution. Sending it again could
+	// start the execution twice, so nothing was sent: the caller repeats the execution as a new
+	// row, in the same transaction if it can.
 	NewAttempt bool
 	Execution  int64
 }
 
-// Requeue decides that a letter is tried again, in the caller's transaction: the
-// original message goes to its original exchange with its original routing key
-// and id, without what the broker wrote into its headers when it died; a header
-// x-attune-requeued-from names the row of the ledger. A letter that waits may be
-// requeued; a hand-over also when it was decided as failed or stale, see
-// Resent.NewAttempt. by is who decides, note what they say about it and may be
-// empty. It returns ErrNotFound, ErrDecided or ErrNoMessage if there is nothing
-// to be done.
+// Requeue decides to try a dead letter again, in the caller's transaction. The original message
+// goes to its original exchange with its original routing key and id, without the headers that the
+// broker added when it died. The header x-attune-requeued-from names the ledger row. A waiting dead
+// letter can be requeued; a dispatch also after the decisions failed and stale, see
+// Resent.NewAttempt. by is the author of the decision; note is its comment and may be empty. It
+// returns ErrNotFound, ErrDecided or ErrNoMessage if it cannot requeue.
 func Requeue(ctx context.Context, tx *store.Tx, id int64, by, note string) (Resent, error) {
 	row, err := lock(ctx, tx, id)
 	if err != nil {
@@ -102,11 +98,10 @@ func Requeue(ctx context.Context, tx *store.Tx, id int64, by, note string) (Rese
 	return publish(ctx, tx, row, outbox.Message{Exchange: row.Exchange, RoutingKey: row.RoutingKey, Trace: trace}, Requeued, by, note)
 }
 
-// Send decides that the message of a letter that waits goes elsewhere, in the caller's
-// transaction: to an exchange with a routing key, or with no exchange to the queue of
-// that name. A hand-over is not sent to a worker, since it could start the execution
-// twice. It returns ErrNotFound, ErrDecided or ErrNoMessage if there is nothing to be
-// done.
+// Send decides to send the message of a waiting dead letter to another destination, in the caller's
+// transaction: an exchange with a routing key, or without an exchange the queue of that name. It
+// refuses to send a dispatch to a worker, which could start the execution twice. It returns
+// ErrNotFound, ErrDecided or ErrNoMessage if it cannot send.
 func Send(ctx context.Context, tx *store.Tx, id int64, exchange, key, by, note string) (Resent, error) {
 	row, err := lock(ctx, tx, id)
 	if err != nil {
@@ -127,11 +122,11 @@ func Send(ctx context.Context, tx *store.Tx, id int64, exchange, key, by, note s
 	return publish(ctx, tx, row, outbox.Message{Exchange: exchange, RoutingKey: key, Trace: trace}, Sent, by, note)
 }
 
-// Return undoes the taking of a letter that waits, in the caller's transaction: its
-// message goes back to the queue that an operator took it from, and says in a header how
-// it had died. It is another dead letter when it comes again. A hand-over goes back to
-// its worker only while its execution is still scheduled by it. Return returns
-// ErrNotFound, ErrDecided or ErrNoMessage if there is nothing to be done.
+// Return undoes the taking of a waiting dead letter, in the caller's transaction. Its message goes
+// back to the queue from which an operator took it, with its cause of death in a header. If it dies
+// again it is another dead letter. A dispatch goes back to its worker only while its execution is
+// still scheduled there. Return returns ErrNotFound, ErrDecided or ErrNoMessage if it cannot return
+// the message.
 func Return(ctx context.Context, tx *store.Tx, id int64, by, note string) (Resent, error) {
 	row, err := lock(ctx, tx, id)
 	if err != nil {
@@ -163,7 +158,7 @@ func Return(ctx context.Context, tx *store.Tx, id int64, by, note string) (Resen
 	return resent, nil
 }
 
-// stillScheduled refuses a hand-over that would go back to its worker and is over.
+// stillScheduled refuses to return a dispatch that its worker must no longer start.
 func stillScheduled(ctx context.Context, tx *store.Tx, row store.LockDeadLetterRow) error {
 	if row.TakenFrom == message.QueueDeadLetter || !isDispatch(row.RoutingKey) {
 		return nil
@@ -184,7 +179,7 @@ func stillScheduled(ctx context.Context, tx *store.Tx, row store.LockDeadLetterR
 	return nil
 }
 
-// publish decides about a letter, and appends its message as it was to the outbox.
+// publish decides about a dead letter and appends its original message to the outbox.
 func publish(
 	ctx context.Context, tx *store.Tx, row store.LockDeadLetterRow, m outbox.Message, decision, by, note string,
 ) (Resent, error) {
@@ -218,9 +213,8 @@ func requeueDispatch(ctx context.Context, tx *store.Tx, row store.LockDeadLetter
 	return Resent{NewAttempt: true, Execution: row.Execution}, nil
 }
 
-// Discard decides that nothing is done about a letter that waits, in the caller's
-// transaction. It returns ErrNotFound or ErrDecided if there is nothing to be
-// done.
+// Discard decides to ignore a waiting dead letter, in the caller's transaction. It returns
+// ErrNotFound or ErrDecided if it cannot.
 func Discard(ctx context.Context, tx *store.Tx, id int64, by, note string) error {
 	row, err := lock(ctx, tx, id)
 	if err != nil {
@@ -232,8 +226,8 @@ func Discard(ctx context.Context, tx *store.Tx, id int64, by, note string) error
 	return decidedBy(ctx, tx, id, Discarded, by, note)
 }
 
-// DiscardMany is Discard for many letters; it passes over those that do not wait, and
-// returns those that it decided.
+// DiscardMany is Discard for many dead letters. It skips those that do not wait, and returns those
+// that it decided.
 func DiscardMany(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
 	discarded, err := tx.DiscardDeadLetters(ctx, by, note, ids)
 	if err != nil {
@@ -242,8 +236,7 @@ func DiscardMany(ctx context.Context, tx *store.Tx, ids []int64, by, note string
 	return discarded, nil
 }
 
-// Reopen has letters that were discarded wait again, and returns those that
-// do: others are left as they are.
+// Reopen makes discarded dead letters wait again, and returns them. It leaves the others unchanged.
 func Reopen(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
 	reopened, err := tx.ReopenDeadLetters(ctx, by, note, ids)
 	if err != nil {
@@ -282,11 +275,10 @@ func decidedBy(ctx context.Context, tx *store.Tx, id int64, decision, by, note s
 	return nil
 }
 
-// headerRequeuedFrom names the row of the ledger that a message was sent again
-// from.
+// headerRequeuedFrom names the ledger row of a requeued message.
 const headerRequeuedFrom = "x-attune-requeued-from"
 
-// isDispatch reports whether a routing key hands an execution to a worker.
+// isDispatch reports whether a routing key dispatches an execution to a worker.
 func isDispatch(key string) bool {
 	worker, ok := message.WorkerOfKey(key)
 	return ok && strings.EqualFold(key, message.DispatchKey(worker))

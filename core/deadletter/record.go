@@ -42,7 +42,7 @@ func (l *Letter) columns(v verdict) []any {
 	}
 }
 
-// headers are those of the message, its history apart.
+// headers splits the headers of the message into its death history and the rest.
 func (l *Letter) headers() (xDeath, others []byte) {
 	const history = "x-death"
 	if l.delivery.Headers == nil {
@@ -56,10 +56,10 @@ func (l *Letter) headers() (xDeath, others []byte) {
 	return xDeath, jsonOf(rest)
 }
 
-// sane reports whether the database has such a moment.
+// sane reports whether the database can store the time.
 func sane(at time.Time) bool { return !at.IsZero() && at.Year() > 1970 && at.Year() < 10_000 }
 
-// maxDetail bounds the text of a decision.
+// maxDetail bounds the reason of a decision.
 const maxDetail = 2000
 
 func bounded(s string) string { return s[:min(len(s), maxDetail)] }
@@ -79,7 +79,7 @@ func idOrNil(id int64) *int64 {
 	return &id
 }
 
-// evidence is what was known when the letter was decided.
+// evidence is what was known at the time of the decision.
 func (l *Letter) evidence() map[string]any {
 	d := l.delivery
 	body := map[string]any{"bytes": len(d.Body)}
@@ -126,7 +126,7 @@ func (l *Letter) evidence() map[string]any {
 	return known
 }
 
-// properties are what the message says besides its headers.
+// properties are the properties of the message besides its headers.
 func (l *Letter) properties() map[string]any {
 	d := l.delivery
 	about := map[string]any{"redelivered": d.Redelivered}
@@ -144,8 +144,7 @@ func (l *Letter) properties() map[string]any {
 	return about
 }
 
-// reduction stands for the headers of a letter that the database does not take as
-// it is.
+// reduction replaces the headers of a dead letter that the database refuses.
 func (l *Letter) reduction() map[string]any {
 	headers := jsonOf(l.delivery.Headers)
 	digest := sha256.Sum256(headers)

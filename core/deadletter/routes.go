@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Wire is what probing routes needs of the broker; *broker.Broker is one.
+// Wire is the broker as the probes use it; *broker.Broker is one.
 type Wire interface {
 	State() broker.State
 	Watch() <-chan broker.StateChange
@@ -26,13 +26,13 @@ type Wire interface {
 	BindWorkerDeadLetters(ctx context.Context, worker int64) error
 }
 
-// RoutesConfig says how often routes are probed.
+// RoutesConfig configures the probes of the routes.
 type RoutesConfig struct {
-	// Interval is the pause between two looks at the letters that wait. Default 30 s.
+	// Interval is the pause between two counts of the waiting dead letters. Default 30 s.
 	Interval time.Duration
-	// ProbeEvery is how long a probe of the routes lasts. Default 3 min.
+	// ProbeEvery is how long a probe of the routes stays valid. Default 3 min.
 	ProbeEvery time.Duration
-	// DeathEvery is how long a probe of expiry and rejection lasts. Default 1 h.
+	// DeathEvery is how long a probe of expiry and rejection stays valid. Default 1 h.
 	DeathEvery time.Duration
 }
 
@@ -49,10 +49,9 @@ func (c RoutesConfig) withDefaults() RoutesConfig {
 	return c
 }
 
-// Routes proves that dead letters arrive: it sends a probe down every route in
-// use, has lost routes declared again, and tells of those that stay lost, once
-// until that changes. Now and then it lets messages die to see that the broker
-// passes them on. It also counts the letters that wait.
+// Routes verifies that dead letters arrive. It sends a probe through every route in use, declares
+// lost routes again, and logs those that stay lost, once until they change. Rarely it lets messages
+// die, to verify that the broker passes them on. It also counts the waiting dead letters.
 type Routes struct {
 	*supervise.Loop
 
@@ -63,8 +62,8 @@ type Routes struct {
 	metrics *Metrics
 
 	watcher  supervise.Base
-	changed  atomic.Bool // the connection has come up since the last probe
-	probed   time.Time   // only the loop uses what follows
+	changed  atomic.Bool // the connection came up after the last probe
+	probed   time.Time   // only the loop uses the following fields
 	died     time.Time
 	deathErr error
 	told     string
@@ -82,7 +81,7 @@ func NewRoutes(
 	return r
 }
 
-// Start begins to probe.
+// Start starts the probes.
 func (r *Routes) Start(ctx context.Context) error {
 	changes := r.wire.Watch()
 	err := r.watcher.Launch(ctx, nil, func(ctx context.Context) {
@@ -104,14 +103,14 @@ func (r *Routes) Start(ctx context.Context) error {
 	return r.Loop.Start(ctx)
 }
 
-// Stop ends the loop.
+// Stop stops the probes.
 func (r *Routes) Stop() {
 	r.Loop.Stop()
 	r.watcher.Stop()
 }
 
-// maxWaiting bounds what is counted, and maxRouteWorkers the workers whose routes
-// are probed.
+// maxWaiting bounds the counted dead letters, and maxRouteWorkers the workers whose routes are
+// probed.
 const (
 	maxWaiting      = 10_000
 	maxRouteWorkers = 2_000
@@ -139,7 +138,7 @@ func (r *Routes) tick(ctx context.Context) error {
 	return err
 }
 
-// probe sends a probe down every route.
+// probe sends a probe through every route.
 func (r *Routes) probe(ctx context.Context, now time.Time) error {
 	keys := message.DeadLetterKeys()
 	workers, err := r.store.LetterRouteWorkers(ctx, maxRouteWorkers)
@@ -174,10 +173,10 @@ func (r *Routes) probe(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// dyingRoute stands for what the broker itself does when a message dies.
+// dyingRoute names the broker's own dead-lettering of expired and rejected messages.
 const dyingRoute = "expiry and rejection"
 
-// look probes keys and sorts them by what was found.
+// look probes keys and sorts them by result.
 func (r *Routes) look(ctx context.Context, keys []string) (routed, lost, unknown []string) {
 	for _, probe := range r.wire.ProbeDeadLetters(ctx, keys) {
 		switch {
@@ -192,7 +191,7 @@ func (r *Routes) look(ctx context.Context, keys []string) (routed, lost, unknown
 	return routed, lost, unknown
 }
 
-// repair declares what was lost again.
+// repair declares lost routes again.
 func (r *Routes) repair(ctx context.Context, lost []string) {
 	if err := r.wire.DeclareExecutor(ctx); err != nil {
 		r.logger.WarnContext(ctx, "Routes of dead letters could not be made again", "error", err)
@@ -212,7 +211,7 @@ func (r *Routes) repair(ctx context.Context, lost []string) {
 	}
 }
 
-// probeDeath has messages die, rarely: it makes queues.
+// probeDeath lets messages die; it is rare, because it creates queues.
 func (r *Routes) probeDeath(ctx context.Context, now time.Time) {
 	if !r.died.IsZero() && r.deathErr == nil && now.Sub(r.died) < r.cfg.DeathEvery {
 		return
@@ -223,7 +222,7 @@ func (r *Routes) probeDeath(ctx context.Context, now time.Time) {
 	}
 }
 
-// tell says which routes lose letters, once until that changes.
+// tell logs which routes lose dead letters, once until they change.
 func (r *Routes) tell(ctx context.Context, lost []string) {
 	slices.Sort(lost)
 	names := strings.Join(lost, " ")

@@ -13,25 +13,24 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Step is the part of a batch that decides about hand-overs which died before
-// their worker took them. Each is judged again under the locks: only an execution
-// that is still scheduled at that worker, with that attempt, is moved or ended
-// (invariant S9). The row of the ledger and its decision are written by the
-// batch's own transaction.
+// Step is the part of a batch that decides about dispatches that died before their worker took
+// them. It checks each again under the locks: only an execution that is still scheduled at that
+// worker, with that attempt, is moved or ended (invariant S9). The batch's transaction writes the
+// ledger row and its decision.
 type Step struct {
 	letters []*Letter
 	room    int
 }
 
-// MaxOpen is how many letters a replica keeps in hand for which no worker has
-// room. It is less than Prefetch, so that they never hold up those behind them.
+// MaxOpen bounds the open dead letters of a replica, for which no worker has capacity. It is less
+// than Prefetch, so that they never block later deliveries.
 const MaxOpen = 20
 
-// NewStep makes the step. A letter belongs to one batch at a time. Up to room of
-// them may stay open; the others are decided at once.
+// NewStep makes the step. A dead letter belongs to one batch at a time. At most room of them may
+// stay open; the others are decided at once.
 func NewStep(letters []*Letter, room int) *Step {
 	letters = slices.Clone(letters)
-	// Two batches with the same letters write them in the same order.
+	// Two batches with the same dead letters write them in the same order.
 	slices.SortFunc(letters, func(a, b *Letter) int { return strings.Compare(a.fingerprint, b.fingerprint) })
 	return &Step{letters: letters, room: room}
 }
@@ -84,19 +83,18 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 	}
 }
 
-// Open says that no worker had room for the execution of the letter, and nothing
-// was decided: the next batch is to try again. It is valid after the batch.
+// Open reports that no worker had capacity for the execution, and that nothing was decided: the
+// next batch must try again. It is valid after the batch.
 func (l *Letter) Open() bool { return l.open }
 
-// patience is how long the execution of a letter keeps its slot while it waits for
-// room elsewhere; then it is ended, and its repetition waits in line like everybody
-// else.
+// patience is how long the execution of a dead letter keeps its slot while it waits for capacity at
+// another worker. Then it is ended, and its repetition waits in the queue like any other.
 const patience = 5 * time.Minute
 
-// wait is how long after its hand-over an execution may wait for room: patience
-// from when a batch first saw its letter, by the database's clock, since what the
-// broker says of the death is as right as the broker's clock. A letter that was
-// delivered before may have been seen by others: it has patience from the hand-over.
+// wait is how long after its dispatch an execution may wait for capacity: patience from the time
+// when a batch first read its dead letter, by the database's clock, because the broker's clock may
+// be wrong. Another replica may have read a redelivered dead letter before: its patience starts at
+// the dispatch.
 func (l *Letter) wait(now, handed time.Time) time.Duration {
 	if l.delivery.Redelivered {
 		return patience
@@ -107,8 +105,8 @@ func (l *Letter) wait(now, handed time.Time) time.Duration {
 	return patience + max(l.sighted.Sub(handed), 0)
 }
 
-// resolve decides under the locks. Only a letter that may wait is left open when
-// no worker has room.
+// resolve decides under the locks. Only with mayWait it leaves a dead letter open if no worker has
+// capacity.
 func (l *Letter) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open bool) {
 	fact, ok := batch.Ledger.Fact(l.Execution)
 	if !ok {
@@ -119,14 +117,14 @@ func (l *Letter) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open 
 	if v = l.decideDispatch(e); !v.round {
 		return v, false
 	}
-	if !planned { // it was written after the batch had planned
+	if !planned { // it was written after the batch planned
 		batch.Replan()
 		return v, true
 	}
 	why := scheduler.Reassignment{
 		Cause: scheduler.CauseDeadLetter, Move: true,
-		// What expired never reached the worker, and what it rejected it rejects again; a batch
-		// is rejected by a worker that reads no batches any more.
+		// An expired dispatch never reached the worker, and a rejected one would be rejected again.
+		// A worker rejects a batch when it no longer reads batches.
 		Same:   l.reason == ReasonExpired || l.batched,
 		Result: l.result(batch, row.ActionRef),
 	}
@@ -145,7 +143,7 @@ func (l *Letter) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open 
 	return stale("execution %d stays where it is", l.Execution), false
 }
 
-// locked is the execution as the batch has read it under its locks.
+// locked is the execution as the batch read it under its locks.
 func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
 	e := &execution{ActionRef: actionRef}
 	if l.seen.execution != nil {
@@ -160,7 +158,7 @@ func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
 	return e
 }
 
-// moved says where the execution went.
+// moved names the worker to which the execution moved.
 func (l *Letter) moved(batch *scheduler.Batch) string {
 	if fact, ok := batch.Ledger.Fact(l.Execution); ok && fact.Worker != nil {
 		return fmt.Sprintf("handed to worker %d as attempt %d", *fact.Worker, fact.Attempt)
@@ -168,7 +166,7 @@ func (l *Letter) moved(batch *scheduler.Batch) string {
 	return "handed over again"
 }
 
-// result is what the row of an execution says that is ended because of its letter.
+// result is the result of an execution that is ended because of its dead letter.
 func (l *Letter) result(batch *scheduler.Batch, actionRef string) map[string]any {
 	result := map[string]any{
 		"error":           "Worker queue TTL expired",

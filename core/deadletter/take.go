@@ -9,29 +9,29 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Taking says who takes messages out of a queue into the ledger, for the evidence.
+// Taking says which operator takes messages out of a queue into the ledger, for the evidence.
 type Taking struct {
-	Queue string // they lie in
+	Queue string // their queue
 	By    string
 	Note  string
-	Op    string // the operation it is part of
+	Op    string // the operation that includes the taking
 }
 
-// LockName is the lock of the database under which one operator at a time acts on many
-// dead letters of a queue.
+// LockName is the database lock that lets one operator at a time act on many dead letters of a
+// queue.
 func LockName(queue string) string { return "the queue " + queue }
 
 // Entry is a new row of the ledger.
 type Entry struct {
 	ID                   int64
 	Reason, Action, Type string
-	Worker, Execution    int64 // 0 if there is none
+	Worker, Execution    int64 // 0 for none
 }
 
-// Taken counts what became of messages that were taken.
+// Taken counts the results for taken messages.
 type Taken struct {
 	Entries []Entry // new rows
-	Known   int     // the ledger had a row already
+	Known   int     // already in the ledger
 	Probes  int     // probes of routes, which are dropped
 }
 
@@ -40,12 +40,11 @@ func (t *Taken) Add(other Taken) {
 	t.Entries, t.Known, t.Probes = append(t.Entries, other.Entries...), t.Known+other.Known, t.Probes+other.Probes
 }
 
-// Take writes messages into the ledger as dead letters that wait for a person. The rows
-// and whatever also writes are of one commit; after it the messages are to be
-// acknowledged. A message that the ledger has changes nothing. When the database refuses
-// the content of a message, the others are written in transactions of their own, and
-// that one in a reduced form. After an error some may be written; taking them again
-// finds their rows.
+// Take writes messages into the ledger as dead letters that wait for an operator. One transaction
+// writes the rows and calls also; after it the caller acknowledges the messages. A message that is
+// already in the ledger changes nothing. If the database refuses the content of a message, the
+// others are written in transactions of their own, and that message in a reduced form. After an
+// error some may be written; taking them again finds their rows.
 func Take(
 	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t Taking, also func(context.Context, *store.Tx, Taken) error,
 ) (Taken, error) {
@@ -109,7 +108,7 @@ func take(
 	return Taken{}, fmt.Errorf("write %d dead letters into the ledger: %w", len(letters), err)
 }
 
-// awaitPerson decides nothing.
+// awaitPerson leaves the decision to an operator.
 func (l *Letter) awaitPerson() verdict {
 	v := person("%staken from %s by %s", l.because(), l.taking.Queue, l.taking.By)
 	if l.trouble != "" {

@@ -17,7 +17,7 @@ type workflowRunner interface {
 	Advance(tasks ...scheduler.Task)
 }
 
-// after deals with what a committed batch could not use.
+// after handles what a committed batch could not process.
 func (l *lane) after(ctx context.Context, items []item, early []int64, result scheduler.Result) {
 	items = l.keep(items, result)
 	l.fill(result)
@@ -37,7 +37,7 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 	for _, id := range result.Missing {
 		missing[id] = true
 	}
-	var ended, requested []item // that have no row
+	var ended, requested []item // without a row
 	for _, it := range items {
 		switch {
 		case it.letter != nil:
@@ -60,11 +60,11 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 	l.absent(ctx, requested, message.TypeExecutionRequested, "execution")
 }
 
-// sideTimeout bounds what the loop does besides its batches.
+// sideTimeout bounds the loop's work outside of batches.
 const sideTimeout = 5 * time.Second
 
-// putBack has claims that nobody finished asked for again. Without the database
-// they are left to the sweep, which finds them too.
+// putBack requests executions with unfinished claims again. Without the database it leaves them to
+// the sweep.
 func (l *lane) putBack(ctx context.Context, stale []int64) {
 	if len(stale) == 0 || l.reclaim == nil {
 		return
@@ -73,7 +73,7 @@ func (l *lane) putBack(ctx context.Context, stale []int64) {
 	defer cancel()
 	reclaimed, err := l.reclaim(ctx, stale)
 	if store.ClassOf(err) == store.ClassInstallation {
-		return // the loop that looks for them says so
+		return // the loop that finds them logs it
 	}
 	if err != nil {
 		l.logger.WarnContext(ctx, "Stale claims could not be put back yet", "executions", stale, "error", err)
@@ -82,7 +82,7 @@ func (l *lane) putBack(ctx context.Context, stale []int64) {
 	l.reclaimed = append(l.reclaimed, reclaimed...)
 }
 
-// repeated tells of executions that are repeated.
+// repeated logs and announces repetitions.
 func (h *shared) repeated(ctx context.Context, result scheduler.Result) {
 	for _, row := range result.Repeated {
 		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution", row.OriginalExecution,
@@ -93,9 +93,8 @@ func (h *shared) repeated(ctx context.Context, result scheduler.Result) {
 	}
 }
 
-// missing puts off a message whose row cannot be seen yet: it may have been sent
-// before the row was committed. A message whose row does not come is returned in the
-// end, to be given up.
+// missing postpones a message whose row is not visible yet: the message may precede the commit. If
+// the row never appears, the caller gives the message up.
 func (l *lane) missing(ctx context.Context, it item) (excess item, full bool) {
 	if it.attempts+1 >= maxAttempts {
 		return it, true
@@ -106,8 +105,8 @@ func (l *lane) missing(ctx context.Context, it item) (excess item, full bool) {
 	return l.later.await(it, time.Now())
 }
 
-// unstartedList are executions at workers that will not start them, for which no other worker
-// had room yet: the next batch of any lane tries them, before waiting executions.
+// unstartedList holds executions whose worker will not start them and for which no other worker had
+// capacity yet. The next batch of any lane tries them, before waiting executions.
 type unstartedList struct {
 	mu   sync.Mutex
 	left []scheduler.Unstarted // guarded by mu
@@ -119,7 +118,7 @@ func (d *unstartedList) add(left []scheduler.Unstarted) {
 	d.left = append(d.left, left...)
 }
 
-// take returns them and the ones found since, each once.
+// take returns the held executions and the newly found ones, each once.
 func (d *unstartedList) take(found []scheduler.Unstarted) []scheduler.Unstarted {
 	d.mu.Lock()
 	left := d.left

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// mostMoments bounds what an alarm remembers. The sweep finds what it forgets.
+// mostMoments bounds the alarm's list. The sweep finds executions of dropped times.
 const mostMoments = 1000
 
-// alarm rings at the moments for which somebody waits: the end of a pause, of a
-// window, of a limit's second. Each batch knows of its own queues only, so that a
-// later moment that one asks for does not put off an earlier one of another. Safe
-// for several goroutines.
+// alarm fires at the times for which queues wait, for example the end of a rate window. Each batch
+// knows its own queues only, so a later request must not postpone an earlier one of another batch.
+// It is safe for concurrent use.
 type alarm struct {
 	C <-chan time.Time
 
@@ -27,8 +26,8 @@ func newAlarm() *alarm {
 	return &alarm{C: timer.C, timer: timer}
 }
 
-// in asks for a ring after so long. What is asked for within a millisecond of
-// another moment rings with the later of both.
+// in requests a firing after a delay. Requests within one millisecond fire together, at the later
+// time.
 func (a *alarm) in(after time.Duration, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,7 +41,7 @@ func (a *alarm) in(after time.Duration, now time.Time) {
 	a.set(now)
 }
 
-// rang forgets the moments that have come, and waits for the next.
+// rang removes the past times, and waits for the next.
 func (a *alarm) rang(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addAlerts adds what raises alerts; it ends the probe too.
+// addAlerts adds the alert loop, which also closes the prober.
 func (e *Engine) addAlerts(view *alerting.Reader, probe *prober, metrics *supervise.Metrics) {
 	alerts := alerting.New(alerting.Config{Rules: e.cfg.Alerts}, alerting.Deps{
 		Store: e.query, View: view, Logger: e.logger, Registry: e.registry, Metrics: metrics,
@@ -23,28 +23,27 @@ func (e *Engine) addAlerts(view *alerting.Reader, probe *prober, metrics *superv
 	e.services.Add("alerts", &alertService{Loop: alerts, probe: probe})
 }
 
-// alertService ends what the probe has open with the loop.
+// alertService closes the prober with the loop.
 type alertService struct {
 	*alerting.Loop
 
 	probe *prober
 }
 
-// Stop ends the loop.
+// Stop stops the loop.
 func (s *alertService) Stop() {
 	s.Loop.Stop()
 	s.probe.close()
 }
 
-// probeEvery is how often what changes seldom is asked of the broker, and
-// depthPatience how long the depth of a queue may take to learn.
+// probeEvery is the interval of rare broker queries, and depthPatience the timeout of reading the
+// length of a queue.
 const (
 	probeEvery    = time.Minute
 	depthPatience = 3 * time.Second
 )
 
-// prober asks the broker what alert rules watch, over the connections of the
-// replica.
+// prober reads from the broker what alert rules check, over the replica's own connections.
 type prober struct {
 	engine *Engine
 
@@ -52,8 +51,8 @@ type prober struct {
 	routes  remembered
 	missing remembered
 	others  remembered
-	// management is made when the alarms are first asked for; answered says that it
-	// has answered once. Both guarded by mu.
+	// management is created for the first query of alarms; answered says that it has answered once.
+	// Both guarded by mu.
 	management *broker.Management
 	answered   bool
 	closed     bool // guarded by mu
@@ -68,16 +67,15 @@ func (p *prober) close() {
 	}
 }
 
-// remembered is an answer that is asked for seldom while it says that all is well.
+// remembered caches the result of a rare query while it reports no problem.
 type remembered struct {
 	at   time.Time
 	list []string
 	err  error
 }
 
-// get asks anew when the answer is old. An error, and what was found, is asked about
-// again at once: a worker whose row is there a moment before its routes are is
-// nothing to believe for a minute.
+// get queries again when the result is old. It never caches an error or a finding: a worker's row
+// may precede its routes by a moment, and such a finding must not last a minute.
 func (r *remembered) get(ask func() ([]string, error)) ([]string, error) {
 	if r.err != nil || len(r.list) > 0 || time.Since(r.at) >= probeEvery {
 		r.list, r.err = ask()
@@ -95,7 +93,7 @@ func (p *prober) away() error {
 	return nil
 }
 
-// QueueDepth asks for the exact depth.
+// QueueDepth reads the exact length.
 func (p *prober) QueueDepth(ctx context.Context, queue string) (int64, error) {
 	if err := p.away(); err != nil {
 		return 0, err
@@ -106,8 +104,8 @@ func (p *prober) QueueDepth(ctx context.Context, queue string) (int64, error) {
 	return int64(state.Ready), err
 }
 
-// LostRoutes probes the routes of dead letters. Without the handler it does not: probes
-// would stay in the queue behind the dead letters that wait there.
+// LostRoutes probes the routes of dead letters. Without the handler it does not: probes would stay
+// in the queue behind waiting dead letters.
 func (p *prober) LostRoutes(ctx context.Context) ([]string, error) {
 	if !p.engine.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled {
 		return nil, nil
@@ -139,7 +137,7 @@ func (p *prober) LostRoutes(ctx context.Context) ([]string, error) {
 	})
 }
 
-// Missing looks for the exchanges and queues of the engine.
+// Missing lists the missing exchanges and queues of the engine.
 func (p *prober) Missing(ctx context.Context) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,8 +168,8 @@ func (p *prober) Missing(ctx context.Context) ([]string, error) {
 	})
 }
 
-// Alarms asks the management API, which not every installation has: one that has
-// never answered is not asked to.
+// Alarms reads from the management API, which is optional: if it has never answered, Alarms reports
+// no error.
 func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,8 +193,7 @@ func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err err
 	return list, true, nil
 }
 
-// manage is the client of the management API, nil where there is none. The caller
-// holds the lock.
+// manage is the client of the management API, nil without one. The caller holds the lock.
 func (p *prober) manage() *broker.Management {
 	if p.management == nil && !p.closed {
 		p.management = p.engine.newManagement()
@@ -204,7 +201,7 @@ func (p *prober) manage() *broker.Management {
 	return p.management
 }
 
-// OtherExecutors looks for consumers that are no replica of ours.
+// OtherExecutors lists consumers that are not replicas of this engine.
 func (p *prober) OtherExecutors(ctx context.Context) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// guards adds the loops that watch over workers, dead letters, alerts and what is
-// kept, each to the services and to the loops whose ticks are shown.
+// guards adds the loops of liveness, dead letters, alerts and retention, each to the services and
+// to the loops whose ticks are reported.
 func (e *Engine) guards(view *alerting.Reader, probe *prober, metrics *supervise.Metrics) {
 	e.addDeadLetters(metrics)
 	e.addLiveness(metrics)
@@ -18,13 +18,12 @@ func (e *Engine) guards(view *alerting.Reader, probe *prober, metrics *supervise
 	e.addEvents(metrics)
 }
 
-// unsure reports that silence and age say nothing: the database was not there all the
-// time, or did not take everybody's reports.
+// unsure reports that heartbeats and ages prove nothing: the database was unreachable at times, or
+// refused reports.
 func (e *Engine) unsure() bool { return e.sight.Blind() || e.gate.Unsure(e.cfg.Executor.StaleAfter()) }
 
-// blind reports that hand-overs may not have reached workers yet: while the broker
-// is away, and for as long afterwards as it may take to send them what has
-// gathered.
+// blind reports that dispatches may not have reached workers yet: while the broker is away, and
+// afterwards for as long as the delivery of the backlog may take.
 func (e *Engine) blind() bool {
 	return e.broker.ConnectedFor() < min(time.Minute, e.cfg.Executor.ScheduledTimeout/2)
 }

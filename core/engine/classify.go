@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// maxRefusals is how often the database may refuse a batch because rows keep
-	// changing under it before its content is suspected.
+	// maxRefusals is how often the database may refuse a batch because its rows keep changing,
+	// before its content is suspected.
 	maxRefusals = 3
-	// maxRaces is the same for transactions that lose against others.
+	// maxRaces is the same for lost races with other transactions.
 	maxRaces = 10
-	// maxMoves is the same for rules and rows that change while a batch decides on
-	// them; with the pauses between, about a minute. No message is to blame for a
-	// load of packs.
+	// maxMoves is the same for rules and rows that change while a batch decides; with the pauses
+	// between, about a minute. A load of packs must not dead-letter messages.
 	maxMoves = 20
 )
 
-// classify is the one place where it is decided what an error of a batch means for its
-// messages. tries is how often the batch has failed. Deliveries of a blocked batch wait for as
-// long as it takes; a delivery that keeps failing by itself is dead-lettered in the end.
+// classify is the only place that decides what an error of a batch means for its messages. tries is
+// how often the batch has failed. Deliveries of a blocked batch wait as long as necessary; a
+// delivery that keeps failing alone is dead-lettered.
 func classify(err error, tries int) batch.Verdict {
 	switch {
 	case errors.Is(err, scheduler.ErrNewRules):
@@ -42,7 +41,7 @@ func classify(err error, tries int) batch.Verdict {
 	case store.ClassRefused, store.ClassConflict:
 		return atMost(tries, maxRefusals)
 	case store.ClassCanceled:
-		return batch.Blocked // the batch's own deadline: something in it takes too long
+		return batch.Blocked // the batch's own timeout: a part of it takes too long
 	default:
 		if errors.Is(err, context.DeadlineExceeded) {
 			return batch.Blocked
@@ -58,12 +57,11 @@ func atMost(tries, most int) batch.Verdict {
 	return batch.Suspect
 }
 
-// maxAttempts is how often a delivery may fail by itself before it is
-// dead-lettered; with the pauses between, about half a minute.
+// maxAttempts is how often a delivery may fail alone before it is dead-lettered; with the pauses
+// between, about half a minute.
 const maxAttempts = 7
 
-// laterPause is the wait before a delivery that failed by itself is tried once
-// more.
+// laterPause is the wait before the next try of a delivery that failed alone.
 func laterPause(attempts int) time.Duration {
 	const first, longest = 250 * time.Millisecond, 15 * time.Second
 	return min(first<<min(attempts-1, 10), longest)

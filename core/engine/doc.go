@@ -1,11 +1,9 @@
-// Package engine assembles one replica of the executor and gives it one life:
-// New wires, Start brings everything up in order or takes it all down again,
-// Stop drains and ends it in the opposite order.
+// Package engine assembles one replica of the executor: New wires it, Start starts its parts in
+// order or stops them all again, Stop drains and stops them in the opposite order.
 //
-// A replica holds nothing that another could not take over. What it consumes
-// it acknowledges after the commit that used it; what it publishes was
-// committed before; its caches are hints. Any number of replicas run at the
-// same time on one database, and any of them may be killed at any moment.
+// A replica holds nothing that another could not take over. It acknowledges messages after the
+// commit that processed them, and publishes messages that were committed before; its caches are
+// hints. Any number of replicas run concurrently on one database, and each may crash at any time.
 //
-// steps.go lists what a message meets, in order.
+// steps.go lists the processing steps of a message, in order.
 package engine

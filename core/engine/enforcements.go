@@ -7,12 +7,12 @@ import (
 	"github.com/attune-go/attune/core/scheduler"
 )
 
-// maxEnforcements is how many executions are made for enforcements in one batch.
+// maxEnforcements bounds the enforcements of one batch.
 const maxEnforcements = 100
 
-// newEnforcements makes the loop that makes executions for enforcements. Its batches
-// are its own, beside those of the hot loop, and wait for them in the database; what
-// they leave undone is handed to the hot loop.
+// newEnforcements makes the loop that creates executions for enforcements. It runs batches of its
+// own, beside the lanes, which wait for each other in the database. It passes the rest of its work
+// to the lanes.
 func (e *Engine) newEnforcements() *inbox {
 	b := &inbox{queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement", most: maxEnforcements}
 	measured := scheduler.NewEnforcementMetrics(e.registry)

@@ -36,21 +36,21 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// Caps of one batch: completions first, because they free what requests need.
+// Limits of one batch: completions first, because they free what requests need.
 const (
 	maxCompletions = 200
 	maxRequests    = 100
 	maxBatches     = 32 // messages, each with up to message.MaxBatchItems completions
 )
 
-// Deps is what an engine is given.
+// Deps are the dependencies of an engine.
 type Deps struct {
 	Logger *slog.Logger
-	// Registry receives the metrics; nil makes one.
+	// Registry receives the metrics; nil creates one.
 	Registry *prometheus.Registry
 	// Version is shown in the replica's row.
 	Version string
-	// Beside starts the replica although another executor consumes from its queues.
+	// Beside starts the replica although another executor consumes its queues.
 	Beside bool
 }
 
@@ -62,8 +62,8 @@ type Engine struct {
 	logger   *slog.Logger
 	registry *prometheus.Registry
 
-	store  *store.Store // the batches' connections, with their planner settings
-	query  *store.Store // everything else
+	store  *store.Store // connections of the batches, with their planner settings
+	query  *store.Store // all other connections
 	broker *broker.Broker
 	relay  *outbox.Relay
 
@@ -109,13 +109,12 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	return e, nil
 }
 
-// batchConnections is how many connections the batches use besides one for each lane:
-// those of workflows and of enforcements, and two to spare while broken ones are
-// given up.
+// batchConnections is how many connections the batches use besides one for each lane: one for
+// workflows, one for enforcements, and two spare ones while broken ones are closed.
 const batchConnections = 4
 
-// restConnections is how many connections everything else has at least: one listens,
-// three loops hold a lock on one while they work on another.
+// restConnections is how many connections everything else needs at least: one listens, and three
+// loops hold a lock on one while they work on another.
 const restConnections = 6
 
 func (e *Engine) open(ctx context.Context) (err error) {
@@ -134,7 +133,7 @@ func (e *Engine) open(ctx context.Context) (err error) {
 	rounds := int32(e.lanes + batchConnections)
 	hot.MaxConnections, hot.ApplicationName, hot.HotPath = rounds, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
-		return fmt.Errorf("open the database for rounds: %w", err)
+		return fmt.Errorf("open the database for batches: %w", err)
 	}
 	rest := base
 	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-rounds, restConnections), e.cfg.Named("attune-executor")
@@ -146,7 +145,7 @@ func (e *Engine) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// assemble makes the parts and puts them into the order in which they start.
+// assemble creates the parts in the order of their start.
 func (e *Engine) assemble(version string) {
 	mq := e.cfg.MessageQueue
 	loopMetrics := supervise.NewMetrics(e.registry)
@@ -202,7 +201,7 @@ func (e *Engine) assemble(version string) {
 		},
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(), TokensFile: e.cfg.Executor.HTTP.TokensFile,
 		CertFile: e.cfg.Executor.HTTP.TLSCertFile, KeyFile: e.cfg.Executor.HTTP.TLSKeyFile,
-		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
+		AnyPort: e.cfg.Source("executor.http.listen") == "default", // so that a second replica on one host starts
 	})
 
 	e.services.Add("http", e.http)
@@ -230,9 +229,9 @@ func (e *Engine) assemble(version string) {
 	e.guards(view, probe, loopMetrics)
 }
 
-// newHotPath makes the lanes with its consumers.
+// newHotPath makes the lanes with their consumers.
 func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
-	atOnce := e.lanes + 1 // each has a batch in flight, and one collects
+	atOnce := e.lanes + 1 // each lane has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
 	h := newHot(completed, requested, e.lanes, rounds, e.stepConfig(), e.logger, NewMetrics(e.registry))
@@ -241,8 +240,7 @@ func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
 	return h
 }
 
-// monitor makes the read side of HTTP and of the metrics, which measures by the connections of this
-// replica.
+// monitor makes the reader for HTTP and metrics, which uses this replica's connections.
 func (e *Engine) monitor(probe *prober) *alerting.Reader {
 	return alerting.NewReader(monitor.New(monitor.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
@@ -251,7 +249,7 @@ func (e *Engine) monitor(probe *prober) *alerting.Reader {
 	}, monitor.Deps{Store: e.query}), e.cfg.Alerts, probe)
 }
 
-// stepConfig is what the steps of a batch depend on.
+// stepConfig configures the steps of a batch.
 func (e *Engine) stepConfig() stepConfig {
 	retry := e.cfg.Executor.Retry
 	return stepConfig{
@@ -267,7 +265,7 @@ func (e *Engine) stepConfig() stepConfig {
 	}
 }
 
-// acts is what may be asked for over HTTP.
+// acts are the actions that clients may request over HTTP.
 func (e *Engine) acts() *triage.Triage {
 	return triage.New(triage.Config{
 		Source: "attune-executor http", HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
@@ -282,7 +280,7 @@ func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Cons
 	return consumer
 }
 
-// refuses asks whether the database still refuses the statement that met err.
+// refuses checks whether the database still refuses the statement that failed with err.
 func (e *Engine) refuses(ctx context.Context, err error) error {
 	if still := e.store.Refuses(ctx, err); still != nil {
 		return still
@@ -290,16 +288,16 @@ func (e *Engine) refuses(ctx context.Context, err error) error {
 	return e.query.Refuses(ctx, err)
 }
 
-// giveBack has every consumer return what it was delivered, until the installation
-// is mended: another replica may be able to handle it.
+// giveBack returns the deliveries of every consumer during a fault of the installation: another
+// replica may be able to process them.
 func (e *Engine) giveBack() {
 	for _, consumer := range e.consumers {
 		consumer.GiveBack()
 	}
 }
 
-// Start brings the replica up. The database must have been migrated; the
-// broker may still be away and is awaited in the background.
+// Start starts the replica. The database must have been migrated; if the broker is away, the
+// replica connects in the background.
 func (e *Engine) Start(ctx context.Context) error {
 	if err := e.check(ctx); err != nil {
 		e.close()
@@ -313,9 +311,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop drains and ends the replica: no new deliveries, the batch in flight
-// ends, the outbox is flushed. It may be called at any time and any number of
-// times.
+// Stop drains and stops the replica: it stops deliveries, finishes the batch in flight and flushes
+// the outbox. It may be called at any time and any number of times.
 func (e *Engine) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Executor.ShutdownTimeout)
 	defer cancel()
@@ -336,5 +333,5 @@ func (e *Engine) close() {
 // ID is the replica's id, new for every start.
 func (e *Engine) ID() uuid.UUID { return e.id }
 
-// Addr is where the replica listens for HTTP, empty when it does not.
+// Addr is the replica's HTTP address, empty without HTTP.
 func (e *Engine) Addr() string { return e.http.Addr() }

@@ -9,11 +9,11 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// maxEvents is how many events are compared with the rules at once.
+// maxEvents bounds the events of one batch of rule matching.
 const maxEvents = 200
 
-// addEvents adds what leads from events to executions: the matching of rules, the
-// making of executions, and the sweep for what has lost its message.
+// addEvents adds the path from events to executions: rule matching, the creation of executions, and
+// the sweep for lost messages.
 func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	measured := eventing.NewMetrics(e.registry)
 	matcher := eventing.New(eventing.Config{Keys: e.keys, MaxDepth: e.cfg.Executor.RuleDepth}, e.query, e.relay, e.logger, measured)

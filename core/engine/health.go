@@ -10,14 +10,14 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// outage remembers since when something fails, and when it failed last.
+// outage records the start of a present failure, and the last failure.
 type outage struct {
 	mu    sync.Mutex
 	since time.Time              // zero while it works; guarded by mu
-	past  *monitor.ReplicaOutage // the last one that ended; guarded by mu
+	past  *monitor.ReplicaOutage // the last outage that ended; guarded by mu
 }
 
-// note takes over how the last try went.
+// note records the result of the last try.
 func (o *outage) note(err error) {
 	now := time.Now().UTC()
 	o.mu.Lock()
@@ -30,22 +30,21 @@ func (o *outage) note(err error) {
 	}
 }
 
-// began is when the outage began, zero when there is none.
+// began is when the outage began, zero without one.
 func (o *outage) began() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.since
 }
 
-// last is the last outage that ended, nil if there was none.
+// last is the last outage that ended, nil without one.
 func (o *outage) last() *monitor.ReplicaOutage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.past
 }
 
-// health shows the checks of /readyz as metrics, looked at when they are asked
-// for.
+// health exports the checks of /readyz as metrics, evaluated at every scrape.
 type health struct{ engine *Engine }
 
 var (
@@ -65,7 +64,7 @@ func (h *health) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// scrapePatience bounds what a scrape waits for the database.
+// scrapePatience is the timeout of a scrape for the database.
 const scrapePatience = 2 * time.Second
 
 // Collect implements prometheus.Collector.

@@ -2,13 +2,13 @@ package engine
 
 import "github.com/attune-go/attune/core/scheduler"
 
-// insistAfter is how often an item is left because another batch holds its queue. Then
-// its queue is waited for, so that one that is always held does not starve.
+// insistAfter is how often an item is left because another batch holds its queue. Then the batch
+// waits for the queue, so that a busy queue does not starve it.
 const insistAfter = 3
 
-// insists are the executions of items that are not left again: those of one action, the
-// one that was left most often. A batch that waited for more queues would hold some of them from
-// others while it waits.
+// insists are the executions that the batch does not leave again: those of one action, the one that
+// was left most often. A batch that waited for more queues would block other batches from those it
+// already holds.
 func insists(items []item) map[int64]bool {
 	var first item
 	for _, it := range items {
@@ -25,7 +25,7 @@ func insists(items []item) map[int64]bool {
 	return ids
 }
 
-// fill is the step that fills queues. One that was left too often is waited for.
+// fill is the step that fills queues. It waits for a queue that was left too often.
 func (e chores) fill() scheduler.FillStep {
 	var step scheduler.FillStep
 	for _, queue := range e.queues {
@@ -38,9 +38,8 @@ func (e chores) fill() scheduler.FillStep {
 	return step
 }
 
-// keep takes the items that a batch has left into hand, in their order, and returns the
-// others. A batch that left everything has nothing else to do than to wait: its items are
-// not left again.
+// keep holds the items that a batch left, in order, and returns the others. A batch that left
+// everything has only waiting to do: its items are not left again.
 func (l *lane) keep(items []item, result scheduler.Result) (others []item) {
 	if len(result.Left) == 0 {
 		return items
@@ -78,8 +77,8 @@ func (l *lane) keepQueues(todo work, result scheduler.Result) {
 	}
 }
 
-// behindHeld keeps requests of actions of which earlier ones are held since this batch was
-// taken: a batch that is bisected must not let one overtake another.
+// behindHeld keeps requests of actions with earlier held requests: after a bisection none may
+// overtake another.
 func (l *lane) behindHeld(items []item) (others []item) {
 	if len(l.held) == 0 {
 		return items

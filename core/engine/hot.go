@@ -21,14 +21,13 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// hot is where the engine does its work. One reader receives the messages of the two hot
-// queues, decodes them and gives each to the lane of its action; the lanes run
-// batches at the same time (lane.go). All messages of an action meet the same lane in
-// the order of their delivery, so that a queue keeps its order and batches of one replica do
-// not wait for each other's queues.
+// hot is the main loop of the engine. One reader receives the messages of the two hot queues,
+// decodes them and passes each to the lane of its action; the lanes run concurrent batches
+// (lane.go). All messages of an action meet the same lane in the order of their delivery. So queues
+// keep their order, and batches of one replica do not wait for each other's queues.
 //
-// Messages in hand are unacknowledged, and the prefetch of the consumers bounds them. They
-// come again if the replica ends.
+// Messages in hand are unacknowledged, and the prefetch of the consumers bounds them. The broker
+// delivers them again if the replica ends.
 type hot struct {
 	supervise.Base
 	*shared
@@ -40,15 +39,15 @@ type hot struct {
 
 // shared holds the parts that all lanes use.
 type shared struct {
-	lanes []*lane // the first one also takes work that names no action
+	lanes []*lane // the first one also takes work without an action
 
 	scheduler *scheduler.Scheduler
 	logger    *slog.Logger
 	metrics   *Metrics
 	gate      *gate.Gate
 	config    stepConfig
-	desk      desk                // takes back the letters that batches have decided; nil when there are none
-	soon      func(time.Duration) // is told when a repetition will be due; may be nil
+	desk      desk                // settles dead letters that batches have decided; nil without a handler
+	soon      func(time.Duration) // receives the delay of the next repetition; may be nil
 
 	workflows workflowRunner // starts and advances workflows; nil in tests without any
 
@@ -58,8 +57,8 @@ type shared struct {
 
 	found   chan recovery.Found
 	letters chan []*deadletter.Letter
-	wake    *alarm       // rings when a moment has come for which a queue waits
-	absents atomic.Int64 // messages without a row that wait for it, of all lanes
+	wake    *alarm       // fires when a queue's waiting time is over
+	absents atomic.Int64 // messages of all lanes that wait for their row
 }
 
 func newHot(
@@ -79,8 +78,8 @@ func newHot(
 // Start implements supervise.Service.
 func (h *hot) Start(ctx context.Context) error { return h.Launch(ctx, nil, h.run) }
 
-// Submit hands the finds of a sweep to the first lane. It waits while that one has
-// not yet taken the finds before.
+// Submit passes the findings of a sweep to the first lane. It blocks while the lane has not taken
+// the previous ones.
 func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
 	select {
 	case h.found <- found:
@@ -100,8 +99,8 @@ func (h *hot) run(ctx context.Context) {
 	running.Wait()
 }
 
-// receive spreads deliveries over the lanes. It waits for none of them: one that is
-// busy, or waits for a queue, holds up no other.
+// receive distributes deliveries to the lanes. It waits for none of them: a busy lane delays no
+// other.
 func (h *hot) receive(ctx context.Context) {
 	for h.gate.Enter(ctx) {
 		select {
@@ -117,8 +116,8 @@ func (h *hot) receive(ctx context.Context) {
 	}
 }
 
-// manyWaiting is how many messages of one kind wait for a lane before those are dropped whose
-// connection has gone. A lane that waits for the database does not look at them.
+// manyWaiting is the number of waiting messages of one kind from which a lane's stale deliveries
+// are dropped. A lane that waits for the database does not drop them itself.
 const manyWaiting = 1000
 
 func (h *hot) spread(items []item, box func(*lane) *spread.Box[item]) {
@@ -136,20 +135,20 @@ func (h *hot) spread(items []item, box func(*lane) *spread.Box[item]) {
 	}
 }
 
-// laneOf is the lane to which the messages of an action belong.
+// laneOf is the lane of an action's messages.
 func (h *shared) laneOf(action string) *lane {
 	return h.lanes[spread.Of(action, len(h.lanes))]
 }
 
-// fill has queues with free slots and waiters filled by the lanes of their actions.
+// fill lets the lanes of their actions fill queues with free slots and waiting executions.
 func (h *shared) fill(result scheduler.Result) {
 	for i, queue := range result.Unfilled {
 		h.laneOf(result.UnfilledOf[i]).unfilled.Put(queue)
 	}
 }
 
-// underWay is the oldest batch in hand: since when, and of how many executions. It is zero
-// while no lane has one.
+// underWay describes the oldest running batch: its start, and its number of executions. It is zero
+// while no batch runs.
 func (h *shared) underWay() (since time.Time, executions int64) {
 	oldest := int64(0)
 	for _, l := range h.lanes {
@@ -163,7 +162,7 @@ func (h *shared) underWay() (since time.Time, executions int64) {
 	return time.Unix(0, oldest), executions
 }
 
-// inFlight is how many executions are in the batches that are running.
+// inFlight is the number of executions in running batches.
 func (h *shared) inFlight() (executions int64) {
 	for _, l := range h.lanes {
 		executions += l.inFlight.Load()
@@ -171,7 +170,7 @@ func (h *shared) inFlight() (executions int64) {
 	return executions
 }
 
-// lastDone is when the last batch was committed, zero before the first.
+// lastDone is the time of the last commit of a batch, zero before the first.
 func (h *shared) lastDone() time.Time {
 	last := int64(0)
 	for _, l := range h.lanes {
@@ -183,28 +182,28 @@ func (h *shared) lastDone() time.Time {
 	return time.Unix(0, last)
 }
 
-// item is one execution of a delivery, or one find of a sweep, in a batch.
+// item is one execution of a delivery, or one finding of a sweep, in a batch.
 type item struct {
 	execution int64
-	action    string         // by which its lane is chosen; empty for a find
-	hint      scheduler.Hint // what its message says; empty for a find
+	action    string         // selects its lane; empty for a finding
+	hint      scheduler.Hint // what its message says; empty for a finding
 	ended     bool
-	said      attune.Status    // the end that a report tells of
-	delivery  *broker.Delivery // nil for a find
-	open      *atomic.Int32    // items of the delivery that are not settled; nil if it has no other
+	said      attune.Status    // the reported status
+	delivery  *broker.Delivery // nil for a finding
+	open      *atomic.Int32    // unsettled items of the delivery; nil for a single item
 	letter    *deadletter.Letter
-	alone     bool // the delivery is settled by itself, not with its batch
-	attempts  int  // how often it could not be decided
-	blocked   bool // somebody held what it is about when it stood alone
+	alone     bool // the delivery is settled alone, not with its batch
+	attempts  int  // failed tries
+	blocked   bool // another transaction held its rows when it was tried alone
 	left      int  // how often it was left because another batch held its queue
 	absent    bool // it waits for its row
 }
 
-// settled reports that the item was the last of its delivery, which is to be acknowledged.
+// settled reports that the item was the last of its delivery, which the caller acknowledges.
 func (it *item) settled() bool { return it.open == nil || it.open.Add(-1) == 0 }
 
-// read decodes a batch. What cannot be read is dead-lettered at once, so that
-// it never blocks its neighbours. Each delivery is settled by itself.
+// read decodes a batch. It dead-letters unreadable deliveries at once, so that they never block
+// others. Each delivery is settled by itself.
 func (h *hot) read(ctx context.Context, batch *broker.Batch, kind string) []item {
 	items := make([]item, 0, len(batch.Deliveries))
 	add := func(d *broker.Delivery, payload json.RawMessage) {
@@ -244,8 +243,7 @@ func (h *hot) batches() <-chan *broker.Batch {
 // maxHintedConfig bounds the parameters of a request that are kept beside its delivery.
 const maxHintedConfig = 4 << 10
 
-// decode reads what the delivery is about. payload is that of its message, nil if only the
-// body is there.
+// decode reads the subject of the delivery. payload is its message's, nil if only the body exists.
 func (it *item) decode(payload json.RawMessage) error {
 	if !it.ended {
 		envelope, err := message.Decode[message.ExecutionRequested](it.delivery.Body)
@@ -278,8 +276,8 @@ func (it *item) decode(payload json.RawMessage) error {
 	return err
 }
 
-// actionOf names the action of a message. All requests and completions carry
-// its reference; the id may be absent, or zero where the sender does not know it.
+// actionOf names the action of a message. All requests and completions carry its reference; the id
+// may be absent, or zero if the sender does not know it.
 func actionOf(ref string, id *int64) string {
 	if ref == "" && id != nil && *id != 0 {
 		return strconv.FormatInt(*id, 10)

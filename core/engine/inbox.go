@@ -15,31 +15,30 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// inbox is the loop of one queue besides the hot ones. It takes whatever has
-// arrived, and what a sweep has found, deals with it as one batch, and acknowledges
-// it after the commit. Its answers to failures are those of the hot loop: a database
-// that is away is waited for, a batch that fails is bisected, a message that fails all
-// by itself is put off and in the end dead-lettered with the reason.
+// inbox is the loop of one queue besides the hot ones. It takes all waiting deliveries and findings
+// of sweeps, processes them as one batch, and acknowledges them after the commit. It handles
+// failures like the hot loop: it waits for an unreachable database, bisects a failing batch,
+// postpones a message that fails alone, and finally dead-letters it with the reason.
 type inbox struct {
 	supervise.Base
 
 	consumer *broker.Consumer
 	queue    string
 	kind     string // the message type
-	what     string // what a message is about, for people
-	most     int    // how many make one batch
-	// read finds out what a message is about.
+	what     string // the subject of a message, for users
+	most     int    // maximum size of a batch
+	// read decodes the subject of a message.
 	read func(body []byte) (int64, error)
-	// work deals with a batch, whose ids may repeat; missing are those without a row.
+	// work processes a batch, whose ids may repeat; missing are ids without a row.
 	work func(ctx context.Context, ids []int64) (missing []int64, err error)
 
-	*shared // logger, metrics, gate, and what becomes of messages that fail
+	*shared // logger, metrics, gate, and the handling of failed messages
 
 	found chan []int64
 	later *later
 }
 
-// newInbox fills in what all inboxes have alike.
+// newInbox fills in the common parts of all inboxes.
 func (e *Engine) newInbox(b *inbox) *inbox {
 	b.shared = e.hot.shared
 	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
@@ -47,14 +46,13 @@ func (e *Engine) newInbox(b *inbox) *inbox {
 	return b
 }
 
-// Submit has what a sweep has found dealt with. It returns when the loop has taken
-// it.
+// Submit passes findings of a sweep to the loop. It returns when the loop has taken them.
 func (b *inbox) Submit(ctx context.Context, ids []int64) error {
 	select {
 	case b.found <- ids:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("hand over what was forgotten of queue %s: %w", b.queue, ctx.Err())
+		return fmt.Errorf("submit lost messages of queue %s: %w", b.queue, ctx.Err())
 	}
 }
 
@@ -83,8 +81,8 @@ func (b *inbox) run(ctx context.Context) {
 	}
 }
 
-// take deals with a batch of deliveries. What cannot be read is dead-lettered at
-// once, so that it never blocks its neighbours.
+// take processes a batch of deliveries. It dead-letters unreadable ones at once, so that they never
+// block others.
 func (b *inbox) take(ctx context.Context, batch *broker.Batch) {
 	items := make([]item, 0, len(batch.Deliveries))
 	for i := range batch.Deliveries {
@@ -102,13 +100,13 @@ func (b *inbox) take(ctx context.Context, batch *broker.Batch) {
 	}
 	crashpoint.Reach("inbox:before-ack")
 	if err := batch.Ack(); err != nil {
-		// The connection is gone; the deliveries come again and change nothing.
+		// The connection is lost; the redelivered messages change nothing.
 		b.logger.DebugContext(ctx, "Batch could not be acknowledged", "error", err)
 	}
 }
 
-// all deals with items, as many at a time as make a batch. It returns false when
-// the engine stops; what is not acknowledged comes again.
+// all processes items in batches. It returns false when the engine stops; unacknowledged messages
+// are delivered again.
 func (b *inbox) all(ctx context.Context, items []item) bool {
 	for len(items) > 0 {
 		n := min(len(items), b.most)
@@ -121,14 +119,14 @@ func (b *inbox) all(ctx context.Context, items []item) bool {
 	return true
 }
 
-// mail is what one batch of an inbox is about.
+// mail is the content of one batch of an inbox.
 type mail struct {
 	items   []item
-	briefly bool    // as in load
-	missing []int64 // those without a row, of the last try
+	briefly bool    // like load.briefly
+	missing []int64 // ids without a row, of the last try
 }
 
-// batch deals with items together. It returns an error only when the engine stops.
+// batch processes items together. It returns an error only when the engine stops.
 func (b *inbox) batch(ctx context.Context, items []item) error {
 	return batch.Runner[*mail]{
 		Try: b.try, Failed: b.failed, Split: split, Alone: b.alone,
@@ -138,8 +136,7 @@ func (b *inbox) batch(ctx context.Context, items []item) error {
 	}.Run(ctx, &mail{items: items})
 }
 
-// try runs a batch to its end even when the engine begins to stop, because a
-// finished batch is less work for whoever takes over.
+// try finishes a batch even if the engine stops, because that leaves less work to another replica.
 func (b *inbox) try(ctx context.Context, m *mail) (err error) {
 	if m.briefly {
 		ctx = scheduler.BriefLocks(ctx)
@@ -171,11 +168,11 @@ func split(m *mail, f batch.Failure) (parts []*mail) {
 	return parts
 }
 
-// alone deals with what fails all by itself. What a sweep found is found again.
+// alone handles an item that failed alone. A sweep finds its findings again.
 func (b *inbox) alone(ctx context.Context, m *mail, f batch.Failure) bool {
 	it := m.items[0]
 	if it.delivery == nil {
-		b.logger.ErrorContext(ctx, "What was forgotten cannot be dealt with",
+		b.logger.ErrorContext(ctx, "Lost message cannot be processed",
 			"what", b.what, "id", it.execution, "error", f.Err)
 		return false
 	}
@@ -184,7 +181,7 @@ func (b *inbox) alone(ctx context.Context, m *mail, f batch.Failure) bool {
 	return false
 }
 
-// settle acknowledges what was put off before, and puts off what has no row yet.
+// settle acknowledges postponed items, and postpones items without a row.
 func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 	gone := make(map[int64]bool, len(missing))
 	for _, id := range missing {

@@ -6,8 +6,8 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addInquiries adds what takes answers that other services were given, and what
-// watches over open questions.
+// addInquiries adds the consumer of answers that other services received, and the watch over open
+// inquiries.
 func (e *Engine) addInquiries(metrics *supervise.Metrics) {
 	measured := inquiry.NewMetrics(e.registry)
 	consumer := e.consume(message.QueueInquiryResponses, "executor.inquiry", inquiry.Prefetch, inquiry.MaxBatch)

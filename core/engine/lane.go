@@ -18,40 +18,40 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// lane runs batches about the messages of its actions. It takes whatever has arrived
-// for it, runs that as one batch, and acknowledges it after the commit. While a batch is in
-// flight the next batch collects; there is no timer and no linger. Deliveries whose queue
-// another batch holds stay in hand for the next batch (held.go).
+// lane runs batches of its actions' messages. It takes everything that has arrived, runs it as one
+// batch, and acknowledges it after the commit. While a batch is in flight the next batch collects;
+// there is no timer and no linger. Deliveries whose queue another batch holds stay in hand for the
+// next batch (held.go).
 //
-// The first lane also takes work that names no action: finds of sweeps, dead letters, and
-// moments for which queues wait. Its batches may then meet queues of other lanes, as the
-// batches of other replicas do: one waits for the other, or leaves the queue.
+// The first lane also takes work without an action: findings of sweeps, dead letters, and fired
+// times of queues. Its batches may then need queues of other lanes. Like batches of different
+// replicas, one waits for the other or leaves the queue.
 type lane struct {
 	*shared
 
 	ended     *spread.Box[item]
 	requested *spread.Box[item]
-	unfilled  *spread.Box[int64] // queues that a batch left with free slots and waiters
+	unfilled  *spread.Box[int64] // queues that a batch left with free slots and waiting executions
 
-	// These are nil but for the first lane.
+	// Only the first lane has these.
 	finds       <-chan recovery.Found
 	deadLetters <-chan []*deadletter.Letter
 	rings       <-chan time.Time
 
 	later     *later
-	reclaimed []int64 // executions that were put back, to be asked for by the next batch
+	reclaimed []int64 // executions whose claims were put back, for the next batch
 
-	// held are deliveries of executions whose queue another batch held: the next batch
-	// takes them, before later deliveries. heldQueues are queues to fill that another batch
-	// held, with how often.
+	// held are deliveries of executions whose queue another batch held: the next batch takes them,
+	// before later deliveries. heldQueues are queues to fill that another batch held, with the
+	// number of times.
 	held       []item
 	heldQueues map[int64]int
 
-	decided []*broker.Delivery // settled by committed batches, not acknowledged yet
+	decided []*broker.Delivery // settled by committed batches, not yet acknowledged
 
-	inFlight atomic.Int64 // executions in the batch that is running
+	inFlight atomic.Int64 // executions in the running batch
 	lastDone atomic.Int64 // unix nanoseconds of the last committed batch
-	begun    atomic.Int64 // unix nanoseconds at which the batch in hand was taken, 0 while there is none
+	begun    atomic.Int64 // unix nanoseconds of the start of the running batch, 0 without one
 }
 
 func newLane(common *shared, first bool) *lane {
@@ -77,14 +77,14 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// arrival is what one batch is made of.
+// arrival is the content of one batch.
 type arrival struct {
 	held      []item
 	ended     []item
 	requested []item
 	found     recovery.Found
 	letters   []*deadletter.Letter
-	later     []item // deliveries that were put off
+	later     []item // postponed deliveries
 	chores    chores
 }
 
@@ -93,7 +93,7 @@ func (in *arrival) empty() bool {
 		in.found.Empty() && in.chores.empty()
 }
 
-// next waits for the first message, find or chore, and then takes all that have arrived.
+// next waits for the first message, finding or chore, and then takes all that have arrived.
 func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 	if len(l.held)+len(l.heldQueues)+len(l.reclaimed) == 0 {
 		select {
@@ -111,7 +111,7 @@ func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 		}
 	}
 	if ctx.Err() != nil {
-		return in, false // unacknowledged deliveries go back to their queue
+		return in, false // unacknowledged deliveries return to their queue
 	}
 	if in.found.Empty() {
 		select {
@@ -140,14 +140,14 @@ func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 	return in, true
 }
 
-// fresh drops deliveries whose connection has gone: their messages come again, in their
+// fresh drops deliveries whose connection is lost: the broker delivers their messages again, in
 // order.
 func fresh(items []item) []item {
 	return slices.DeleteFunc(items, func(it item) bool { return it.delivery != nil && it.delivery.Stale() })
 }
 
-// handle runs an arrival to its end: every delivery is acknowledged, dead
-// lettered with a reason, or returned because the engine stops.
+// handle finishes an arrival: every delivery is acknowledged, dead-lettered with a reason, or
+// returned because the engine stops.
 func (l *lane) handle(ctx context.Context, in arrival) {
 	l.begun.Store(time.Now().UnixNano())
 	defer l.begun.Store(0)
@@ -155,7 +155,7 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 	for _, id := range in.found.Ended {
 		items = append(items, item{execution: id, ended: true})
 	}
-	for _, id := range in.found.Requested { // before the others, which were requested after them
+	for _, id := range in.found.Requested { // before the others, which were requested later
 		items = append(items, item{execution: id})
 	}
 	items = append(items, in.requested...)
@@ -166,8 +166,8 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 	l.acknowledge(ctx)
 	crashpoint.Reach("hot:after-ack")
 	if err != nil {
-		// Only the end of the engine leaves work undone here: unacknowledged deliveries
-		// come again, here or at another replica.
+		// Only a stop leaves work undone here: the broker delivers unacknowledged messages again,
+		// to any replica.
 		l.logger.DebugContext(ctx, "Batch given up, deliveries return to their queues", "error", err)
 		return
 	}
@@ -175,9 +175,9 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 	l.acknowledge(ctx)
 }
 
-// retry tries items that were put off, and dead letters, apart from new deliveries,
-// so that they delay none. Items whose rows another transaction held are tried together, and
-// not waited for one by one.
+// retry tries postponed items and dead letters apart from new deliveries, so that they delay none.
+// It tries items whose rows another transaction holds together, and does not wait for them one by
+// one.
 func (l *lane) retry(ctx context.Context, items []item) {
 	var held, others []item
 	for _, it := range items {
@@ -195,33 +195,33 @@ func (l *lane) retry(ctx context.Context, items []item) {
 	}
 }
 
-// acknowledge acknowledges the deliveries that committed batches have settled. Deliveries of
-// other lanes lie between them and are left alone.
+// acknowledge acknowledges the deliveries that committed batches have settled. Deliveries of other
+// lanes lie between them and are left alone.
 func (l *lane) acknowledge(ctx context.Context) {
 	if err := broker.Acknowledge(l.decided); err != nil {
-		// The connection is gone; the deliveries come again and change nothing.
+		// The connection is lost; the redelivered messages change nothing.
 		l.logger.DebugContext(ctx, "Batch could not be acknowledged", "error", err)
 	}
 	l.decided = nil
 }
 
-// load is what one batch is to do.
+// load is the content of one batch run.
 type load struct {
 	items  []item
 	chores chores
-	// briefly is set for parts of a batch that another transaction held up: they find
-	// out quickly which of them it is.
+	// briefly is set for parts of a batch that waited for another transaction's locks: they must
+	// find out quickly which of them it holds.
 	briefly bool
 
-	// These are of the last try.
+	// Set by the last try.
 	begun  time.Time
 	todo   work
 	steps  parts
 	result scheduler.Result
 }
 
-// runBatch runs the items as one transaction of the scheduler. It returns an error only when
-// the engine stops.
+// runBatch runs the items as one transaction of the scheduler. It returns an error only when the
+// engine stops.
 func (l *lane) runBatch(ctx context.Context, items []item, chores chores) error {
 	if len(items) == 0 && chores.empty() {
 		return nil
@@ -234,16 +234,16 @@ func (l *lane) runBatch(ctx context.Context, items []item, chores chores) error 
 	}.Run(ctx, &load{items: items, chores: chores})
 }
 
-// recheckAfter is how soon a batch follows one with which a queue began to wait for
-// workers. It bounds how many such batches a saturated engine runs.
+// recheckAfter is the delay of the next batch after one in which a queue began to wait for workers.
+// It bounds how many such batches a saturated engine runs.
 const recheckAfter = 10 * time.Millisecond
 
-// batchTimeout bounds one batch, so that a stalled connection is given up and
-// the batch tried on another.
+// batchTimeout bounds one batch, so that a stalled connection is closed and the batch runs on
+// another.
 const batchTimeout = 30 * time.Second
 
-// try runs a batch once, to its end even when the engine begins to stop, because
-// a finished batch is less work for the replica that takes over.
+// try finishes one run of a batch even if the engine stops, because that leaves less work to
+// another replica.
 func (l *lane) try(ctx context.Context, b *load) (err error) {
 	b.items = l.behindHeld(b.items)
 	if b.todo = collect(b.items, b.chores); b.todo.empty() {
@@ -263,7 +263,7 @@ func (l *lane) try(ctx context.Context, b *load) (err error) {
 	return err
 }
 
-// done deals with what a committed batch has done and left.
+// done processes the results of a committed batch.
 func (l *lane) done(ctx context.Context, b *load) {
 	if b.todo.empty() {
 		return
@@ -288,14 +288,14 @@ func (l *lane) failed(ctx context.Context, b *load, f batch.Failure) {
 	}
 }
 
-// whole reports that a batch is not split: it has one item or chore, or another transaction
-// holds what its items were known to wait for.
+// whole reports that a batch cannot be split: it has one item or chore, or another transaction
+// holds the rows that its items are known to wait for.
 func (b *load) whole(f batch.Failure) bool {
 	known := b.chores.size() == 0 && !slices.ContainsFunc(b.items, func(it item) bool { return !it.blocked })
 	return len(b.items)+b.chores.size() <= 1 || (f.Verdict == batch.Blocked && known)
 }
 
-// split parts chores from deliveries first, so that neither pays for the other.
+// split separates chores from deliveries first, so that neither delays the other.
 func (l *lane) split(b *load, f batch.Failure) []*load {
 	if b.whole(f) {
 		return nil
@@ -311,7 +311,7 @@ func (l *lane) split(b *load, f batch.Failure) []*load {
 	return []*load{part(b.items[:middle], first), part(b.items[middle:], second)}
 }
 
-// alone deals with what fails all by itself. What a sweep found is found again.
+// alone handles an item that failed alone. A sweep finds its findings again.
 func (l *lane) alone(ctx context.Context, b *load, f batch.Failure) bool {
 	for _, it := range b.items {
 		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
@@ -332,8 +332,7 @@ func (l *lane) alone(ctx context.Context, b *load, f batch.Failure) bool {
 	return false
 }
 
-// collect turns items into the work of one batch, each request and each different
-// report once.
+// collect turns items into the work of one batch, each request and each different report once.
 func collect(items []item, chores chores) work {
 	todo := work{chores: chores, said: map[int64]scheduler.Hint{}}
 	seenEnded, seenRequested := map[scheduler.Report]bool{}, map[int64]bool{}

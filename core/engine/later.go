@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// later holds deliveries that could not be decided now: their row is not there
-// yet, or somebody else holds it. They stay unacknowledged, so that they come
-// again if the replica ends, and they are tried again after a growing pause; they
-// are never put straight back to the queue, where they would spin.
+// later holds deliveries that cannot be decided now: their row does not exist yet, or another
+// transaction holds it. They stay unacknowledged, so that the broker delivers them again if the
+// replica ends. They are tried again after a growing pause, and never requeued at once, because
+// they would spin.
 //
-// Messages without a row have a bounded share of the prefetch, over all lanes, because a database that
-// was restored beside a live broker has thousands of them. What exceeds it becomes a dead
-// letter at once. Nothing is lost by that: a row that comes later is found by the sweeps.
+// Messages without a row have a bounded share of the prefetch, over all lanes, because a database
+// that was restored beside a live broker has thousands of them. Beyond the bound they become dead
+// letters at once. Nothing is lost: the sweeps find rows that appear later.
 type later struct {
 	timer  *time.Timer
 	items  []waiting     // in order of due
-	absent *atomic.Int64 // items without a row, of all that share the prefetch
+	absent *atomic.Int64 // items without a row, of all users of the prefetch
 }
 
-// maxAbsent is how many deliveries without a row wait for it at a time.
+// maxAbsent is how many deliveries without a row may wait at a time.
 const maxAbsent = 64
 
 type waiting struct {
@@ -35,7 +35,7 @@ func newLater(absent *atomic.Int64) *later {
 	return &later{timer: timer, absent: absent}
 }
 
-// add puts an item off. Its delivery is settled by itself from here on.
+// add postpones an item. From here on its delivery is settled alone.
 func (l *later) add(it item, now time.Time) {
 	it.attempts++
 	if !it.alone {
@@ -52,8 +52,8 @@ func (l *later) add(it item, now time.Time) {
 	l.arm(now)
 }
 
-// await puts off an item whose row is not there. When too many wait already, the one
-// that was tried most often is taken out and returned, to be given up.
+// await postpones an item without a row. When too many wait, it removes and returns the one with
+// the most tries, to be given up.
 func (l *later) await(it item, now time.Time) (excess item, full bool) {
 	it.absent = true
 	l.add(it, now)
@@ -74,8 +74,8 @@ func (l *later) await(it item, now time.Time) (excess item, full bool) {
 	return excess, true
 }
 
-// take returns what is due, at most n. A delivery whose connection has gone is
-// dropped: its message comes again.
+// take returns at most n due items. It drops a delivery whose connection is lost: the broker
+// delivers its message again.
 func (l *later) take(n int, now time.Time) []item {
 	var due []item
 	taken := 0

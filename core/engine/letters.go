@@ -9,16 +9,15 @@ import (
 	"github.com/attune-go/attune/core/deadletter"
 )
 
-// desk takes back letters that were given to the batches; *deadletter.Handler is
-// one.
+// desk settles dead letters after their batches; *deadletter.Handler is one.
 type desk interface {
 	Settle(ctx context.Context, letter *deadletter.Letter)
 	GiveUp(ctx context.Context, letter *deadletter.Letter, cause error) error
 	Absent(ctx context.Context, letters []*deadletter.Letter) (exist []*deadletter.Letter, err error)
 }
 
-// SubmitLetters hands dead letters to the loop that a batch has to decide. It
-// waits while the loop is busy.
+// SubmitLetters passes dead letters that a batch must decide to the loop. It blocks while the loop
+// is busy.
 func (h *hot) SubmitLetters(ctx context.Context, letters []*deadletter.Letter) error {
 	select {
 	case h.letters <- letters:
@@ -28,7 +27,7 @@ func (h *hot) SubmitLetters(ctx context.Context, letters []*deadletter.Letter) e
 	}
 }
 
-// ofLetters are letters as a batch takes them, each settled by itself.
+// ofLetters are dead letters as items, each settled alone.
 func ofLetters(letters []*deadletter.Letter) []item {
 	items := make([]item, len(letters))
 	for i, l := range letters {
@@ -37,19 +36,19 @@ func ofLetters(letters []*deadletter.Letter) []item {
 	return items
 }
 
-// settleLetter gives a letter back after a batch that was committed, or puts it
-// off because nobody had room for its execution yet.
+// settleLetter settles a dead letter after a committed batch, or postpones it because no worker had
+// capacity for its execution.
 func (l *lane) settleLetter(ctx context.Context, it item) {
 	if !it.letter.Open() {
 		l.desk.Settle(ctx, it.letter)
 		return
 	}
-	it.attempts = min(it.attempts, maxAttempts/2) // nothing is wrong with it
+	it.attempts = min(it.attempts, maxAttempts/2) // it did not fail
 	l.later.add(it, time.Now())
 }
 
-// roomForLetters is how many more letters may be kept in hand because no worker
-// has room: those that wait must not hold up the ones that can be decided.
+// roomForLetters is how many more dead letters may wait for capacity: they must not block decidable
+// ones.
 func (l *lane) roomForLetters() int {
 	room := deadletter.MaxOpen
 	for i := range l.later.items {
@@ -60,8 +59,8 @@ func (l *lane) roomForLetters() int {
 	return max(room, 0)
 }
 
-// postponeLetter deals with a letter whose batch failed all by itself. In the end a
-// person sees to it: a letter must not become a letter again.
+// postponeLetter handles a dead letter whose batch failed alone. In the end an operator decides: a
+// dead letter must not be dead-lettered again.
 func (l *lane) postponeLetter(ctx context.Context, it item, f batch.Failure) {
 	cause := f.Err
 	if f.Verdict == batch.Suspect && it.attempts+1 >= maxAttempts {

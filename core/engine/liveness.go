@@ -6,7 +6,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addLiveness adds what judges whether workers are there.
+// addLiveness adds the loops that check the workers.
 func (e *Engine) addLiveness(metrics *supervise.Metrics) {
 	cfg := e.cfg.Executor
 	watched := liveness.NewMetrics(e.registry)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// neighbourWait is how long a start waits for an executor that is just stopping.
+	// neighbourWait is how long a start waits for an executor that is stopping.
 	neighbourWait  = 5 * time.Second
 	neighbourPause = 500 * time.Millisecond
 )
@@ -24,23 +24,23 @@ const (
 // OtherExecutorError refuses the start of a replica beside another executor.
 type OtherExecutorError struct{ Consumers []string }
 
-// Error says how the other executor was recognised and what to do.
+// Error names the evidence for the other executor and the next steps.
 func (e *OtherExecutorError) Error() string {
 	return "another executor consumes from the engine's queues: " + strings.Join(e.Consumers, "; ") +
 		": stop it, see with attune-executor doctor that it is gone, and start again;" +
 		" with --beside a replica starts although both would admit the same executions"
 }
 
-// neighbours is the step of the start between the first connection and the first
-// message: it refuses beside another executor, and takes its queues over.
+// neighbours is the start step between the first connection and the first message: it refuses to
+// start beside another executor, and takes over the queues of a stopped one.
 type neighbours struct {
 	supervise.Base
 
 	engine *Engine
 }
 
-// Start implements supervise.Service. Without a broker no other executor can be seen; the
-// alert other_executor tells later.
+// Start implements supervise.Service. Without a broker it cannot see another executor; the alert
+// other_executor reports it later.
 func (n *neighbours) Start(ctx context.Context) error {
 	return n.Launch(ctx, n.first, func(ctx context.Context) { <-ctx.Done() })
 }
@@ -62,7 +62,7 @@ func (n *neighbours) refuse(ctx context.Context) error {
 		defer management.Close()
 	}
 	for begin := time.Now(); ; {
-		others, err := e.otherExecutors(ctx, management, e.id) // of this replica there is a row and no consumer yet
+		others, err := e.otherExecutors(ctx, management, e.id) // this replica has a row and no consumer yet
 		switch {
 		case err != nil:
 			e.logger.WarnContext(ctx, "Consumers of the engine's queues could not be read", "error", err)
@@ -78,8 +78,8 @@ func (n *neighbours) refuse(ctx context.Context) error {
 	}
 }
 
-// otherExecutors describes the consumers that are no replica of ours. Without
-// management rights it goes by their number, to which the replica without adds none.
+// otherExecutors describes the consumers that are not replicas of this engine. Without management
+// rights it compares their number with the replicas; the replica without has no consumer yet.
 func (e *Engine) otherExecutors(ctx context.Context, management *broker.Management, without uuid.UUID) ([]string, error) {
 	replicas, err := e.query.LiveReplicas(ctx, replicaSilent.Seconds())
 	if err != nil {
@@ -88,17 +88,17 @@ func (e *Engine) otherExecutors(ctx context.Context, management *broker.Manageme
 	replicas = slices.DeleteFunc(replicas, func(r store.LiveReplicasRow) bool { return r.ID == without })
 	var listed []broker.QueueConsumer
 	if management != nil {
-		listed, _ = management.Consumers(ctx) // without it the number tells
+		listed, _ = management.Consumers(ctx) // without it the number decides
 	}
 	return alerting.OtherExecutors(ctx, e.broker, listed, len(replicas))
 }
 
-// newManagement is a client of the management API, nil where none is configured.
+// newManagement is a client of the management API, nil if none is configured.
 func (e *Engine) newManagement() *broker.Management {
 	mq := e.cfg.MessageQueue
 	vhost, err := broker.VHostOf(mq.URL)
 	if err != nil {
-		return nil // then there is no broker at all, which others say
+		return nil // then the broker is unreachable, which other checks report
 	}
 	management, err := broker.NewManagement(mq.ManagementURL, vhost, depthPatience)
 	if err != nil {

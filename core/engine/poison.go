@@ -19,8 +19,7 @@ func poison(ctx context.Context, logger *slog.Logger, metrics *Metrics, it item,
 	d.GiveUp(ctx, cause, it.attempts+1)
 }
 
-// postpone puts off a delivery that failed all by itself. One that keeps failing is
-// dead-lettered.
+// postpone postpones a delivery that failed alone. It dead-letters a delivery that keeps failing.
 func (h *shared) postpone(ctx context.Context, later *later, it item, kind string, f batch.Failure) {
 	if f.Verdict == batch.Suspect && it.attempts+1 >= maxAttempts {
 		poison(ctx, h.logger, h.metrics, it, kind, f.Err)
@@ -32,10 +31,10 @@ func (h *shared) postpone(ctx context.Context, later *later, it item, kind strin
 	later.add(it, time.Now())
 }
 
-// absent gives up messages of a type about rows that do not exist. They come by the
-// thousand after a database was restored, so they are written into the ledger together.
-// Without a handler of dead letters, or when that fails, each goes to the dead-letter
-// queue. Each delivery is settled by itself.
+// absent gives up messages of a type about rows that do not exist. After a database was restored
+// there are thousands, so they are written into the ledger together. Without a handler of dead
+// letters, or when that fails, each goes to the dead-letter queue. Each delivery is settled by
+// itself.
 func (h *shared) absent(ctx context.Context, items []item, kind, what string) {
 	if len(items) == 0 {
 		return
@@ -51,8 +50,8 @@ func (h *shared) absent(ctx context.Context, items []item, kind, what string) {
 	}
 }
 
-// shelve writes messages about rows that do not exist into the ledger, acknowledges them
-// and returns the others.
+// shelve writes messages about rows that do not exist into the ledger, acknowledges them and
+// returns the others.
 func (h *shared) shelve(ctx context.Context, items []item, kind, what string) (left []item) {
 	letters := make([]*deadletter.Letter, len(items))
 	for i, it := range items {

@@ -16,8 +16,7 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// check refuses to start on a database that is away or not migrated, with
-// what to do about it.
+// check refuses to start on an unreachable or unmigrated database, and says what to do.
 func (e *Engine) check(ctx context.Context) error {
 	if err := e.query.Ping(ctx); err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
@@ -38,8 +37,8 @@ func (e *Engine) check(ctx context.Context) error {
 // namedActions bounds how many actions a log line names.
 const namedActions = 20
 
-// nameUnrepeated names the actions of an existing installation whose max_retries has no
-// effect because nothing was configured.
+// nameUnrepeated logs the actions of an existing installation whose max_retries has no effect
+// because the setting is missing.
 func (e *Engine) nameUnrepeated(ctx context.Context) error {
 	if retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries) != retrypolicy.ByOrigin {
 		return nil
@@ -59,8 +58,8 @@ func (e *Engine) nameUnrepeated(ctx context.Context) error {
 	return nil
 }
 
-// takeOver makes the queues ours when another engine has run on the database
-// since the last of ours did.
+// takeOver takes over the queues if another engine has run on the database since the last replica
+// of this engine.
 func (e *Engine) takeOver(ctx context.Context) error {
 	left, err := e.query.LeftByAnotherEngine(ctx)
 	if err != nil || !left {
@@ -76,9 +75,9 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	})
 }
 
-// Ready runs the readiness checks: the database answers, the broker is
-// is as it must be, the broker is connected and takes messages, every queue has our consumer, every loop ticks,
-// and the batch under way comes to its end.
+// Ready runs the readiness checks: the database answers, the installation has no fault, the broker
+// is connected and takes messages, every queue has our consumer, every loop ticks, and the running
+// batch is not stuck.
 func (e *Engine) Ready(ctx context.Context) []api.Check {
 	checks := []api.Check{e.databaseReady(ctx), e.installationReady(), e.brokerReady()}
 	for _, name := range slices.Sorted(maps.Keys(e.consumers)) {
@@ -97,14 +96,14 @@ func (e *Engine) Ready(ctx context.Context) []api.Check {
 	return append(checks, e.schedulerReady())
 }
 
-// pingPatience is below what a probe of an orchestrator usually waits.
+// pingPatience is shorter than the usual timeout of an orchestrator's probe.
 const pingPatience = 2 * time.Second
 
 func (e *Engine) databaseReady(ctx context.Context) api.Check {
 	bounded, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
 	err := e.query.Ping(bounded)
-	if ctx.Err() == nil { // who asks may have gone
+	if ctx.Err() == nil { // the client may have disconnected
 		e.report.away.note(err)
 	}
 	if err == nil {
@@ -113,7 +112,7 @@ func (e *Engine) databaseReady(ctx context.Context) api.Check {
 	return api.Check{Name: "database", Detail: "away since " + moment(e.report.away.began()) + ": " + err.Error()}
 }
 
-// installationReady says what an operator has to mend, one fault after the other.
+// installationReady names the faults that an operator must mend.
 func (e *Engine) installationReady() api.Check {
 	faults := e.gate.Faults()
 	check := api.Check{Name: "installation", OK: len(faults) == 0}
@@ -152,16 +151,15 @@ func (e *Engine) loopReady(name string) api.Check {
 	return check
 }
 
-// schedulerReady says whether batches are committed. Without work they are idle, which
-// is well; one that is under way for long waits for something that does not come. The oldest
-// of all lanes counts.
+// schedulerReady reports whether batches commit. Without work they are idle, which is fine; a batch
+// that runs for long is stuck. The oldest batch of all lanes counts.
 func (e *Engine) schedulerReady() api.Check {
 	check := api.Check{Name: "rounds", OK: true, Detail: "idle"}
 	if done := e.hot.lastDone(); !done.IsZero() {
 		check.Detail = "last batch " + moment(done)
 	}
 	if since, executions := e.hot.underWay(); !since.IsZero() {
-		check.OK = time.Since(since) < monitor.BatchPatience || e.gate.Holding() // which is told by itself
+		check.OK = time.Since(since) < monitor.BatchPatience || e.gate.Holding() // that has a check of its own
 		check.Detail = fmt.Sprintf("%d executions under way since %s", executions, moment(since))
 	}
 	return check

@@ -12,16 +12,15 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// replicaInterval is how often a replica reports itself, and replicaSilent after how
-// long a silence another says that it has vanished.
+// replicaInterval is how often a replica reports itself, and replicaSilent the silence after which
+// another replica reports it as vanished.
 const (
 	replicaInterval = 5 * time.Second
 	replicaSilent   = 30 * time.Second
 )
 
-// replica keeps this engine's row in engine_replica, which is for people to
-// look at; nothing in the engine depends on it. While the database is away
-// there are no reports, and then they go on.
+// replica keeps this engine's row in engine_replica, which is for operators; nothing in the engine
+// depends on it. The reports pause while the database is away.
 type replica struct {
 	*supervise.Loop
 
@@ -31,7 +30,7 @@ type replica struct {
 	born    time.Time
 
 	away     outage
-	judgesAt time.Time // from when on the silence of others says something; only the loop uses it
+	judgesAt time.Time // from when on silent replicas count as vanished; only the loop uses it
 }
 
 func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica {
@@ -48,8 +47,7 @@ func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica 
 	return r
 }
 
-// Stop ends the reports and takes the row away, so that a replica that was
-// stopped is not mistaken for one that vanished.
+// Stop stops the reports and deletes the row, so that a stopped replica does not count as vanished.
 func (r *replica) Stop() {
 	r.Loop.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), replicaInterval) //nolint:forbidigo // the engine's context has ended
@@ -59,18 +57,18 @@ func (r *replica) Stop() {
 	}
 }
 
-// tick reports this replica, and now and then misses others.
+// tick reports this replica, and looks for vanished ones.
 func (r *replica) tick(ctx context.Context) error {
 	err := r.report(ctx)
-	if store.ClassOf(err) != store.ClassInstallation { // which has answered
+	if store.ClassOf(err) != store.ClassInstallation { // such a database has answered
 		r.away.note(err)
 	}
 	if err != nil {
 		r.judgesAt = time.Time{}
 		return fmt.Errorf("report replica %s: %w", r.engine.id, err)
 	}
-	// Others can only be missed by one who has seen the database all the while:
-	// after an outage everybody's report is old.
+	// Only a replica that saw the database all the time may report others: after an outage every
+	// report is old.
 	if r.judgesAt.IsZero() {
 		r.judgesAt = time.Now().Add(replicaSilent)
 	}
@@ -80,8 +78,8 @@ func (r *replica) tick(ctx context.Context) error {
 	return r.miss(ctx)
 }
 
-// miss says of those who fell silent without a goodbye that they have vanished.
-// The database gives each to one replica only.
+// miss logs replicas that fell silent without stopping. The database returns each to one replica
+// only.
 func (r *replica) miss(ctx context.Context) error {
 	vanished, err := r.engine.query.MarkVanishedReplicas(ctx, replicaSilent.Seconds())
 	if err != nil {
@@ -113,8 +111,8 @@ func (r *replica) report(ctx context.Context) error {
 	})
 }
 
-// ticks are the last ticks of the loops by this machine's clock. The loop that
-// reports counts as ticking now.
+// ticks are the last ticks of the loops by this machine's clock. The reporting loop counts as
+// ticking now.
 func (r *replica) ticks() map[string]time.Time {
 	ticks := map[string]time.Time{}
 	for name, loop := range r.engine.loops {

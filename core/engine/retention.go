@@ -5,8 +5,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addRetention adds what removes what is kept for no reader any more, and what
-// makes the partitions of the next days.
+// addRetention adds the loops that delete expired data and create the partitions of the next days.
 func (e *Engine) addRetention(metrics *supervise.Metrics) {
 	cfg, measures := e.cfg.Retention, retention.NewMetrics(e.registry)
 	partitions := retention.NewPartitions(retention.PartitionsConfig{History: cfg.History, Events: cfg.Events}, e.query, e.logger, measures, metrics)
@@ -23,7 +22,7 @@ func (e *Engine) addRetention(metrics *supervise.Metrics) {
 	e.services.Add("retention workers", workers)
 	executions := retention.NewExecutions(retention.ExecutionsConfig{
 		Executions: cfg.Executions, Audit: cfg.OperatorAudit, Events: e.cfg.Executor.MaxEventAge,
-		OnlyOwn: e.cfg.Source("retention.executions") == "default", // an installation's own data is deleted only when asked for
+		OnlyOwn: e.cfg.Source("retention.executions") == "default", // data of an existing installation is deleted only on request
 	}, e.query, e.logger, measures, metrics)
 	e.loops["retention executions"] = executions.Loop
 	e.services.Add("retention executions", executions)

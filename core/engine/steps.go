@@ -7,27 +7,26 @@ import (
 	"github.com/attune-go/attune/core/scheduler"
 )
 
-// steps lists what a message meets, in the order it meets it. One batch takes
-// everything that has arrived: what has ended gives back its slot, who waits
-// takes it, and only then do newcomers enter, so that nobody overtakes.
+// steps lists the processing steps of a message, in order. One batch takes everything that has
+// arrived. Order matters: release slots, promote waiting executions, then admit new requests
+// (FIFO).
 //
-//	step          trigger               what it does
-//	completion    execution.completed   releases the holder once; repeats what may be
-//	return        a deleted execution   gives back what it held
-//	reassign      a worker that is gone finds another for what was not started
-//	letters       a hand-over that died finds another worker, or ends
-//	expiry        a wait too long       ends it, out of its line
-//	fill          slots that are free   promotes waiting heads, in order
-//	move          a policy's new groups puts who waits into the right line
-//	dispatch      execution.requested   claims, admits or queues, hands over
-//	(a worker)    execution.dispatch.…  scheduled → running → terminal
+//	step          trigger                 what it does
+//	completion    execution.completed     releases the holder once; repeats if the policy allows
+//	return        a deleted execution     releases what it held
+//	reassign      a dead or late worker   finds another worker for unstarted executions
+//	letters       a dead dispatch         finds another worker, or ends the execution
+//	expiry        a queue timeout         removes the execution from its queue and ends it
+//	fill          free slots              promotes waiting heads, in order
+//	move          changed policy groups   moves waiting executions to the right queue
+//	dispatch      execution.requested     claims; admits and dispatches, or queues
+//	(a worker)    execution.dispatch.…    scheduled → running → terminal
 //
-// Workflows that ask to run, and children that have ended, are handed to the batches
-// of package advancement, and enforcements get their executions in batches of their
-// own (workflows.go, enforcements.go):
+// Starting workflows and ended children go to the batches of package advancement. Enforcements get
+// their executions in batches of their own (workflows.go, enforcements.go):
 //
-//	advancement   a workflow's turn     decides; makes children, admits and hands them over
-//	enforcement   enforcement.created   makes the execution, admits and hands it over
+//	advancement   an order of a workflow  decides; creates, admits and dispatches children
+//	enforcement   enforcement.created     creates, admits and dispatches the execution
 func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
 	its.done = scheduler.NewCompletionStep(c.completion, work.ended)
 	its.asked = scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
@@ -52,28 +51,28 @@ func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
 	return its, append(all, its.asked)
 }
 
-// parts are the steps that have something to say after the batch.
+// parts are the steps with results after the batch.
 type parts struct {
 	done     *scheduler.CompletionStep
 	reassign *scheduler.ReassignStep
 	asked    *scheduler.RequestStep
 }
 
-// stepConfig is what the steps depend on.
+// stepConfig configures the steps.
 type stepConfig struct {
-	queueTimeout time.Duration // how long one may wait in a queue whose policies do not say
-	moveLate     bool          // what a living worker has not started in time may go to another
+	queueTimeout time.Duration // timeout of queues whose policies have none
+	moveLate     bool          // executions that a living worker did not start in time may move
 	completion   scheduler.CompletionConfig
 }
 
-// work is what one batch is given.
+// work is the input of one batch.
 type work struct {
 	ended     []scheduler.Report
-	requested []int64                  // executions that ask to run
-	late      []int64                  // those of them that a sweep found
+	requested []int64                  // executions to start
+	late      []int64                  // requests that a sweep found
 	said      map[int64]scheduler.Hint // what the messages of the others say
 	letters   []*deadletter.Letter
-	room      int // how many of the letters may wait for a worker to have room
+	room      int // how many of the dead letters may wait for capacity
 	chores
 }
 
@@ -81,15 +80,15 @@ func (w work) empty() bool {
 	return len(w.ended)+len(w.requested)+len(w.letters) == 0 && w.chores.empty()
 }
 
-// chores are what a batch does besides what messages ask for.
+// chores is the work of a batch that comes from no message.
 type chores struct {
 	queues    []int64       // queues to fill
-	waited    map[int64]int // how often each was left because another batch held it
-	expired   []int64       // executions that have waited too long
+	waited    map[int64]int // how often another batch held each of them
+	expired   []int64       // executions that waited too long
 	misplaced []int64       // executions that wait in a queue that is no longer theirs
 	lost      []scheduler.LostHolder
 	unstarted []scheduler.Unstarted
-	due       bool // somebody waits for a moment that has come
+	due       bool // a queue's waiting time is over
 }
 
 var noChores chores
@@ -100,8 +99,8 @@ func (e chores) size() int {
 
 func (e chores) empty() bool { return e.size() == 0 && !e.due }
 
-// bisect parts the chores into two parts that are both smaller: one kind from
-// the others, or a single kind in its middle.
+// bisect splits the chores into two smaller parts: one kind from the others, or a single kind in
+// its middle.
 func (e chores) bisect() (first, second chores) {
 	size := e.size()
 	first.waited = e.waited

@@ -10,21 +10,19 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// topology declares the exchanges, queues and dead-letter routes of the
-// engine whenever a connection has come up, because a broker may have lost
-// them with the connection, and now and then, because somebody may have deleted
-// some; and the routes of workers that register later.
+// topology declares the exchanges, queues and dead-letter routes of the engine after every connect,
+// because a broker may have lost them, and at intervals, because an operator may have deleted some.
+// It also declares the routes of workers that register later.
 type topology struct {
 	supervise.Base
 
 	engine  *Engine
 	changes <-chan broker.StateChange
-	bound   map[int64]bool // workers whose dead letters have their routes; only the service uses it
+	bound   map[int64]bool // workers whose dead letters have routes; only the service uses it
 }
 
-// Start implements supervise.Service. It declares before it returns when the
-// broker is there, so that what starts after it finds its queues; a broker
-// that is away is awaited in the background.
+// Start implements supervise.Service. If the broker is up, it declares before it returns, so that
+// later services find their queues; otherwise it declares in the background.
 func (t *topology) Start(ctx context.Context) error {
 	t.changes = t.engine.broker.Watch()
 	return t.Launch(ctx, func(ctx context.Context) error { t.first(ctx); return nil }, t.run)
@@ -46,11 +44,11 @@ func (t *topology) first(ctx context.Context) {
 	t.declare(ctx)
 }
 
-// routesInterval is how long a worker that has registered may wait for the routes
-// of its dead letters. Workers of ours make them themselves, others do not.
+// routesInterval is how long a new worker may wait for the routes of its dead letters. Workers of
+// this project declare them themselves, others do not.
 const routesInterval = 10 * time.Second
 
-// redeclareInterval is how long what somebody deletes may be missing.
+// redeclareInterval is how long deleted objects may be missing.
 const redeclareInterval = 5 * time.Minute
 
 func (t *topology) run(ctx context.Context) {
@@ -62,7 +60,7 @@ func (t *topology) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.changes:
-			t.engine.report.Wake() // who looks at the replica should not have to wait for the next report
+			t.engine.report.Wake() // the state must not wait for the next report
 			t.whenConnected(ctx, t.declare)
 		case <-everything.C:
 			t.whenConnected(ctx, t.declare)
@@ -80,8 +78,8 @@ func (t *topology) whenConnected(ctx context.Context, do func(context.Context)) 
 
 const declareTimeout = 15 * time.Second
 
-// declare makes what is missing. A failure is logged with what differs; the
-// consumers retry by themselves, and the next connection declares again.
+// declare declares missing objects. It logs a failure with the difference; the consumers retry by
+// themselves, and the next connect declares again.
 func (t *topology) declare(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
@@ -93,8 +91,8 @@ func (t *topology) declare(ctx context.Context) {
 	t.routes(ctx)
 }
 
-// declare declares what the engine needs. A queue that was gone has lost its messages,
-// and requests among them are looked for at once.
+// declare declares what the engine needs. A missing queue of requests has lost its messages, so the
+// sweep looks for their executions at once.
 func (e *Engine) declare(ctx context.Context) error {
 	requests, err := e.broker.QueueState(ctx, message.QueueExecutionRequests)
 	if err != nil {
@@ -112,8 +110,7 @@ func (e *Engine) declare(ctx context.Context) error {
 	return nil
 }
 
-// routes binds the dead letters of the workers that are not bound yet by this
-// replica on this connection.
+// routes binds the dead letters of workers that this replica has not bound on this connection.
 func (t *topology) routes(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addWorkflows adds what starts workflows and leads them on.
+// addWorkflows adds the services that start and advance workflows.
 func (e *Engine) addWorkflows(rounds *scheduler.Scheduler, metrics *supervise.Metrics) {
 	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
 	e.workflows = advancement.NewRunner(cfg, rounds, classifyWorkflows, e.besides, e.logger, advancement.NewMetrics(e.registry))
@@ -32,10 +32,10 @@ func (e *Engine) addWorkflows(rounds *scheduler.Scheduler, metrics *supervise.Me
 	e.services.Add("workflow sweep", sweep)
 }
 
-// workflowSweep is how often open workflows are looked through.
+// workflowSweep is the interval between reads of the open workflows.
 const workflowSweep = 5 * time.Second
 
-// classifyWorkflows tells workflows that take too long from those whose rows are locked.
+// classifyWorkflows distinguishes slow workflows from workflows whose rows are locked.
 func classifyWorkflows(err error, tries int) batch.Verdict {
 	verdict := classify(err, tries)
 	if verdict == batch.Blocked && !store.IsLockTimeout(err) {
@@ -44,8 +44,8 @@ func classifyWorkflows(err error, tries int) batch.Verdict {
 	return verdict
 }
 
-// besides continues after a batch outside of the hot loop: workflows, repetitions, and queues
-// that are not filled yet.
+// besides handles the result of a batch outside of the hot loop: workflows, repetitions, and
+// unfilled queues.
 func (e *Engine) besides(ctx context.Context, result scheduler.Result) {
 	e.workflows.Begin(result.Starts...)
 	e.workflows.Advance(result.Tasks...)

@@ -21,7 +21,7 @@ import (
 type target struct {
 	ref    string
 	schema *schema.Schema
-	err    error // why its schema cannot be read
+	err    error // why its schema is unreadable
 }
 
 func newTarget(row store.RuleActionsRow) target {
@@ -36,11 +36,11 @@ func newTarget(row store.RuleActionsRow) target {
 type pack struct {
 	ref    string
 	config any                   // with a traced marker in place of every secret
-	values map[secret.Source]any // what the markers stand for
+	values map[secret.Source]any // the values of the markers
 	err    error
 }
 
-// surroundings are what rules that fire need to know of others.
+// surroundings are the actions and packs of the firing rules.
 type surroundings struct {
 	actions map[int64]target
 	byRef   map[string]target
@@ -56,8 +56,7 @@ func (s surroundings) action(row store.FindRulesRow) (target, bool) {
 	return found, ok
 }
 
-// fill renders the parameters of every rule that fires. What goes wrong is the
-// error of that rule alone.
+// fill renders the parameters of every firing rule. An error affects that rule alone.
 func (b *batch) fill(ctx context.Context) error {
 	around, err := b.surroundings(ctx)
 	if err != nil {
@@ -111,9 +110,9 @@ func (b *batch) surroundings(ctx context.Context) (surroundings, error) {
 	return around, nil
 }
 
-// newPack puts traced markers in place of the secrets of a configuration. Their
-// sources have a number that nobody can know: an event could put a marker together
-// from pieces that are none, by a template such as {{ a }}{{ b }}.
+// newPack replaces the secrets of a configuration by traced markers. Their sources have an
+// unpredictable number: an event could assemble a marker from pieces, with a template such as {{ a
+// }}{{ b }}.
 func newPack(row store.RulePacksRow) *pack {
 	p := &pack{ref: row.Ref, values: map[secret.Source]any{}}
 	config, err := expr.FromJSON(row.Config)
@@ -141,7 +140,7 @@ func unknowable() int64 {
 	return int64(binary.BigEndian.Uint64(random[:]) >> 1)
 }
 
-// render fills in the parameters of one rule and takes the secrets out.
+// render renders the parameters of one rule and removes the secrets.
 func (b *batch) render(f *fire, around surroundings) error {
 	row := f.rule.row
 	action, ok := around.action(row)
@@ -177,7 +176,7 @@ func (b *batch) render(f *fire, around surroundings) error {
 	return nil
 }
 
-// noteOf says which paths have led to nothing.
+// noteOf names the paths without a value.
 func noteOf(absent []string) string {
 	const most = 10
 	if len(absent) == 0 {
@@ -194,9 +193,9 @@ func (f *fire) wrong(part string, err error) error {
 	return &rule.Error{Rule: f.rule.row.Ref, Part: part, Err: err}
 }
 
-// hide leaves markers in the parameters in place of the secrets, which are those
-// of the pack's configuration and those that the action's schema names. A secret of
-// the configuration may only go where the schema names one.
+// hide replaces secrets in the parameters by markers: secrets of the pack's configuration and
+// parameters that the action's schema marks. A secret of the configuration may only go to a marked
+// parameter.
 func (b *batch) hide(f *fire, values map[string]any, its *pack, action target) (any, error) {
 	public, traced, err := secret.Collect(values)
 	if err != nil {
@@ -220,13 +219,13 @@ func (b *batch) hide(f *fire, values map[string]any, its *pack, action target) (
 	return public, nil
 }
 
-// pass encrypts the secrets of the configuration that the parameters are made of.
+// pass encrypts the configuration's secrets in the parameters.
 func (b *batch) pass(f *fire, traced []secret.Traced, its *pack) error {
 	rows := map[secret.Source]secret.Sealed{}
 	for _, source := range secret.Sources(traced) {
 		value, ok := its.values[source]
 		if !ok {
-			return secret.ErrUntraced // somebody wrote what only this package makes
+			return secret.ErrUntraced // an event contains a marker that only this package may create
 		}
 		sealed, err := b.cfg.Keys.Seal(value)
 		if err != nil {

@@ -14,11 +14,11 @@ import (
 type event struct {
 	row      store.ReadEventsRow
 	event    rule.Event
-	err      error // its payload cannot be read
-	rules    int   // with how many it was compared
+	err      error // its payload is unreadable
+	rules    int   // number of matched rules
 	matched  int
-	failed   int      // rules whose expression could not be evaluated
-	failures []string // the reasons of the first of them
+	failed   int      // rules whose expression failed
+	failures []string // the first reasons
 	fires    []*fire
 }
 
@@ -31,12 +31,12 @@ func newEvent(row store.ReadEventsRow) *event {
 // candidate is one rule, read once a batch.
 type candidate struct {
 	row        store.FindRulesRow
-	conditions *rule.Conditions // nil if they cannot be read
+	conditions *rule.Conditions // nil if unreadable
 	params     *rule.Params
-	unreadable error // why its conditions cannot be read
-	unfillable error // why its parameters cannot be
-	unsure     int   // for how many events its expression could not be evaluated
-	wrong      int   // for how many it could not be carried out
+	unreadable error // why its conditions are unreadable
+	unfillable error // why its parameters are invalid
+	unsure     int   // number of events for which its expression failed
+	wrong      int   // number of events for which it fired and failed
 	why        error // the last reason of either
 }
 
@@ -44,9 +44,9 @@ type candidate struct {
 type fire struct {
 	event   *event
 	rule    *candidate
-	err     error // why it cannot be carried out
+	err     error // why it fails
 	config  []byte
-	note    string // what was odd about it
+	note    string // a remark for users
 	secrets []secret.Sealed
 }
 
@@ -64,15 +64,15 @@ func newCandidate(row store.FindRulesRow) *candidate {
 	return c
 }
 
-// rules are the candidates of a batch by all that leads to them.
+// rules are the candidates of a batch by each key.
 type rules struct {
 	byID      map[int64]*candidate
 	byRef     map[string]*candidate
 	byTrigger map[string][]*candidate
 }
 
-// of lists the rules that an event is compared with. One that is made for a rule
-// never fires another, also when that rule is gone.
+// of lists the rules of an event. An event for one rule never fires another, even if that rule is
+// deleted.
 func (r rules) of(e *event) []*candidate {
 	var one *candidate
 	switch {
@@ -118,7 +118,7 @@ func (b *batch) find(ctx context.Context) (rules, error) {
 	return found, nil
 }
 
-// judge compares every event with its rules.
+// judge matches every event with its rules.
 func (b *batch) judge(ctx context.Context) error {
 	found, err := b.find(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *batch) judge(ctx context.Context) error {
 	for _, e := range b.events {
 		for _, c := range found.of(e) {
 			if e.row.BeforeMatching && c.row.Created.After(e.row.Created) {
-				continue // it came after the event, which was not matched in time
+				continue // it is newer than the event, which was not matched in time
 			}
 			e.rules++
 			b.compare(e, c)
@@ -136,11 +136,11 @@ func (b *batch) judge(ctx context.Context) error {
 	return nil
 }
 
-// maxFailures bounds the reasons that are kept of an event.
+// maxFailures bounds the stored reasons of an event.
 const maxFailures = 20
 
-// compare asks one rule. One that cannot be read fires, so that its failure is
-// seen where people look for what it did.
+// compare matches one rule. An unreadable rule fires, so that its failure appears among its
+// enforcements.
 func (b *batch) compare(e *event, c *candidate) {
 	if err := cmp.Or(c.unreadable, e.err); err != nil {
 		b.fire(&fire{event: e, rule: c, err: err})

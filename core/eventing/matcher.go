@@ -13,19 +13,17 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Config is what matching depends on besides the database.
+// Config configures the matching.
 type Config struct {
-	// Keys encrypt secret parameters. Without a key rules that make such cannot be
-	// carried out.
+	// Keys encrypt secret parameters. Without a key, rules with secret parameters fail.
 	Keys secret.Keyring
-	// MaxEnforcements is how many enforcements one transaction makes, unless one
-	// event alone fires more rules. Default 2,000.
+	// MaxEnforcements bounds the enforcements of one transaction, unless a single event fires more
+	// rules. Default 2,000.
 	MaxEnforcements int
-	// MaxDepth is how many rules may follow each other, each fired by what the action of the
-	// one before has emitted. Default 32.
+	// MaxDepth bounds a chain of rules, each fired by an event of the previous rule's action.
+	// Default 32.
 	MaxDepth int
-	// Source is the source_service of the messages written. Default
-	// "attune-executor".
+	// Source is the source_service of the messages. Default "attune-executor".
 	Source string
 }
 
@@ -42,10 +40,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Relay publishes what was committed; *outbox.Relay is one.
+// Relay publishes committed messages; *outbox.Relay is one.
 type Relay = outbox.Publishing
 
-// Matcher compares events with rules. Its methods may be used by many goroutines.
+// Matcher matches events with rules. It is safe for concurrent use.
 type Matcher struct {
 	cfg     Config
 	store   *store.Store
@@ -59,12 +57,12 @@ func New(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metrics 
 	return &Matcher{cfg: cfg.withDefaults(), store: st, relay: relay, logger: logger, metrics: metrics}
 }
 
-// Result says what became of a batch.
+// Result is the result of a batch.
 type Result struct {
-	Events   int // events that were compared with the rules now
-	Repeated int // events that had been before
-	Created  int // enforcements that were made and ask for an execution
-	Disabled int // enforcements that were made for rules that cannot be carried out
+	Events   int // newly matched events
+	Repeated int // events that were matched before
+	Created  int // new enforcements that request an execution
+	Disabled int // new enforcements of rules that failed
 	// Missing lists events without a row.
 	Missing []int64
 }
@@ -80,8 +78,8 @@ func (r *Result) add(other Result) {
 // errTooMany asks for the batch in two parts.
 var errTooMany = errors.New("the events fire too many rules for one transaction")
 
-// Match compares events with the rules, each once. An error means that nothing was
-// written for the part of the batch that it is about; the rest may have been.
+// Match matches events with the rules, each once. After an error nothing is written for the failed
+// part of the batch; the rest may be.
 func (m *Matcher) Match(ctx context.Context, ids []int64) (Result, error) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
@@ -127,8 +125,7 @@ type batch struct {
 	result Result
 }
 
-// withinDays is where most events are found; the others are looked for in all
-// partitions.
+// Most events are found withinDays; the others are searched in all partitions.
 const (
 	withinDays = 2 * 24 * 3600.0
 	withinEver = 200 * 365 * 24 * 3600.0
@@ -153,7 +150,7 @@ func (b *batch) run(ctx context.Context, ids []int64) error {
 	return b.write(ctx)
 }
 
-// read loads the events. What is not there is missing.
+// read loads the events. Ids without a row are missing.
 func (b *batch) read(ctx context.Context, ids []int64) error {
 	missing := ids
 	for _, within := range []float64{withinDays, withinEver} {
@@ -180,7 +177,7 @@ func (b *batch) read(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// maxErrorText bounds the reason that is kept.
+// maxErrorText bounds the stored reason.
 const maxErrorText = 1000
 
 func reason(err error) string {

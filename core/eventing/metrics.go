@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Outcomes of comparing an event with a rule, as the metric names them.
+// Outcomes of matching an event with a rule, as the metric names them.
 const (
-	outcomeFired    = "fired"    // an enforcement asks for an execution
-	outcomeDisabled = "disabled" // it fired and cannot be carried out
+	outcomeFired    = "fired"    // an enforcement requests an execution
+	outcomeDisabled = "disabled" // it fired and failed
 	outcomeNoMatch  = "no_match"
-	outcomeFailed   = "failed" // its expression could not be evaluated
+	outcomeFailed   = "failed" // its expression failed
 )
 
 // Metrics measures the matching. A nil *Metrics measures nothing.
@@ -60,7 +60,7 @@ func (m *Metrics) found(kind string, n int) {
 	}
 }
 
-// tell measures what a batch has done, and says once which rules failed in it.
+// tell measures a batch, and logs each failing rule once.
 func (b *batch) tell(ctx context.Context) {
 	b.measure()
 	for _, c := range b.rules {
@@ -68,7 +68,7 @@ func (b *batch) tell(ctx context.Context) {
 		case c.wrong > 0:
 			b.logger.WarnContext(ctx, "Rule fired and cannot be carried out", "rule_ref", c.row.Ref, "events", c.wrong, "reason", c.why)
 		case c.unsure > 0:
-			// Usual for a rule about a field that not all events have; it is on record.
+			// Usual for a rule about an optional field; the reason is stored.
 			b.logger.DebugContext(ctx, "Conditions of a rule could not be evaluated", "rule_ref", c.row.Ref, "events", c.unsure, "reason", c.why)
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// SweepConfig is what the sweep depends on.
+// SweepConfig configures the sweep.
 type SweepConfig struct {
-	// Interval between sweeps. Default 10 s.
+	// Interval is the pause between sweeps. Default 10 s.
 	Interval time.Duration
-	// Age is how old an event or an enforcement is before its message counts as
-	// lost. Default 30 s.
+	// Age is the age from which the message of an event or enforcement counts as lost. Default 30
+	// s.
 	Age time.Duration
-	// Horizon is the age from which a forgotten event is only reported: what fires
-	// because of it would come too late. Default 24 h.
+	// Horizon is the age from which a lost event is only reported: its rules would fire too late.
+	// Default 24 h.
 	Horizon time.Duration
-	// Keep is how long it is known of an event that it was matched. Default 7
-	// days, at least twice the horizon.
+	// Keep is how long the mark of a matched event is kept. Default 7 days, at least twice the
+	// horizon.
 	Keep time.Duration
 }
 
@@ -42,15 +42,14 @@ func (c SweepConfig) withDefaults() SweepConfig {
 	return c
 }
 
-// Submit takes what a sweep has found and deals with it as with messages. It
-// returns when that is taken up, or with an error when the engine stops.
+// Submit processes findings of a sweep like messages. It returns when they are taken, or with an
+// error when the engine stops.
 type Submit func(ctx context.Context, ids []int64) error
 
-// Sweep finds events and enforcements that nobody has dealt with, because their
-// message was lost between a commit and the broker, or in it. One replica at a time
-// looks; what it finds goes the way of messages, and may be found again until it is
-// done. What another engine has left behind is found too: all enforcements, and the
-// events that had a rule and got no enforcement.
+// Sweep finds unprocessed events and enforcements whose message was lost between the commit and the
+// broker, or in the broker. One replica at a time runs it. Its findings are processed like
+// messages, and may be found again until they are done. It also finds the leftovers of another
+// engine: all enforcements, and events with a rule but no enforcement.
 type Sweep struct {
 	*supervise.Loop
 
@@ -61,23 +60,22 @@ type Sweep struct {
 	logger       *slog.Logger
 	metrics      *Metrics
 
-	floor    int64     // events up to here have met the rules
-	thorough time.Time // when all events within the horizon are looked at again
-	pruned   time.Time // when marks were pruned last
-	reported bool      // late events have been told of
+	floor    int64     // events up to here are matched
+	thorough time.Time // when all events within the horizon are checked again
+	pruned   time.Time // when marks were last pruned
+	reported bool      // late events were reported
 }
 
-// Bounds of one sweep.
+// Limits of one sweep.
 const (
-	eventWindow   = 10_000  // events looked at in one transaction
+	eventWindow   = 10_000  // events checked in one transaction
 	eventsAtOnce  = 200     // found events submitted at once
 	openPage      = 500     // enforcements found and submitted at once
 	markPage      = 5_000   // marks removed in one transaction
-	lateScan      = 100_000 // newest events looked at for late ones
+	lateScan      = 100_000 // newest events checked for late ones
 	thoroughEvery = time.Hour
 	pruneEvery    = 10 * time.Minute
-	// settle is for how long after an event others with smaller ids may still be
-	// committed.
+	// settle is how long events with smaller ids may still be committed after an event.
 	settle = 10 * time.Minute
 )
 
@@ -90,7 +88,7 @@ func NewSweep(cfg SweepConfig, st *store.Store, events, enforcements Submit, log
 	return s
 }
 
-// tick looks at the events first: enforcements come of them.
+// tick handles the events first: enforcements follow from them.
 func (s *Sweep) tick(ctx context.Context) error {
 	if err := s.forgottenEvents(ctx); err != nil {
 		return err
@@ -101,13 +99,13 @@ func (s *Sweep) tick(ctx context.Context) error {
 	return s.prune(ctx)
 }
 
-// alone runs a look in a transaction of its own, unless another replica looks.
+// alone runs a transaction, unless another replica runs one.
 func (s *Sweep) alone(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) (won bool, err error) {
 	err = s.store.Tx(ctx, "sweep of events", func(ctx context.Context, tx *store.Tx) error {
 		if won, err = tx.TryLoopLock(ctx, "events"); err != nil || !won {
 			return err
 		}
-		// A plan that was made for empty tables would be kept for full ones.
+		// A cached plan for empty tables would also serve full ones.
 		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return fmt.Errorf("have plans made anew: %w", err)
 		}
@@ -116,9 +114,8 @@ func (s *Sweep) alone(ctx context.Context, fn func(ctx context.Context, tx *stor
 	return won, err
 }
 
-// forgottenEvents goes through the events from the last ones that may have had
-// predecessors still to be committed, and now and then through all within the
-// horizon.
+// forgottenEvents checks the events from the last ones whose predecessors may still be uncommitted,
+// and at intervals all within the horizon.
 func (s *Sweep) forgottenEvents(ctx context.Context) error {
 	if time.Now().After(s.thorough) {
 		s.floor = 0
@@ -142,14 +139,14 @@ func (s *Sweep) forgottenEvents(ctx context.Context) error {
 			floor = row.Recent - 1
 		}
 		if len(row.Ids) > 0 && (floor < 0 || row.Ids[0] <= floor) {
-			floor = row.Ids[0] - 1 // until it is done
+			floor = row.Ids[0] - 1 // until it is matched
 		}
 		if err := s.submitEvents(ctx, row.Ids); err != nil {
 			return err
 		}
 		if row.Scanned < eventWindow {
 			if floor < 0 {
-				floor = max(row.Last, after) // nothing is recent
+				floor = max(row.Last, after) // no recent events
 			}
 			break
 		}
@@ -162,8 +159,8 @@ func (s *Sweep) forgottenEvents(ctx context.Context) error {
 	return s.reportLate(ctx)
 }
 
-// reportLate says once, after the first look through all events, which of them will not
-// fire their rules any more.
+// reportLate logs once, after the first check of all events, which of them will not fire their
+// rules any more.
 func (s *Sweep) reportLate(ctx context.Context) error {
 	if s.reported {
 		return nil
@@ -203,7 +200,7 @@ func (s *Sweep) submitEvents(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// forgottenEnforcements pages through those that are still created.
+// forgottenEnforcements pages through the enforcements that are still created.
 func (s *Sweep) forgottenEnforcements(ctx context.Context) error {
 	for after := int64(0); ; {
 		var ids []int64
@@ -229,7 +226,7 @@ func (s *Sweep) forgottenEnforcements(ctx context.Context) error {
 	}
 }
 
-// prune forgets which events were matched, once nobody asks any more.
+// prune deletes marks of matched events that are no longer needed.
 func (s *Sweep) prune(ctx context.Context) error {
 	if time.Since(s.pruned) < pruneEvery {
 		return nil

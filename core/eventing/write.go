@@ -15,11 +15,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// key names an enforcement by what it is of.
+// key identifies an enforcement.
 type key struct{ rule, event int64 }
 
-// write marks the events, makes the enforcements of those that were not marked
-// before, and has executions asked for.
+// write marks the events, creates the enforcements of newly marked ones, and requests executions.
 func (b *batch) write(ctx context.Context) error {
 	if err := b.mark(ctx); err != nil {
 		return err
@@ -39,7 +38,7 @@ func (b *batch) write(ctx context.Context) error {
 	return nil
 }
 
-// mark says which events this transaction is the first to match.
+// mark finds the events that this transaction is the first to match.
 func (b *batch) mark(ctx context.Context) error {
 	arg := store.MarkEventsMatchedParams{}
 	for _, e := range b.events {
@@ -63,7 +62,7 @@ func (b *batch) mark(ctx context.Context) error {
 	return nil
 }
 
-// insert makes the enforcements, and returns those that nobody had made before.
+// insert creates the enforcements, and returns the new ones.
 func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 	var arg store.InsertEnforcementsParams
 	for _, e := range b.fresh() {
@@ -102,7 +101,7 @@ func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 	return made, nil
 }
 
-// noteText is the note of a fire that could be carried out.
+// noteText is the note of a fire without an error.
 func noteText(f *fire) string {
 	if f.err != nil {
 		return ""
@@ -110,7 +109,7 @@ func noteText(f *fire) string {
 	return strings.ReplaceAll(f.note, "\x00", "")
 }
 
-// payloadObject is what an enforcement keeps of a payload: objects only.
+// payloadObject is the stored payload of an enforcement: objects only.
 func payloadObject(payload []byte) string {
 	if text := strings.TrimSpace(string(payload)); strings.HasPrefix(text, "{") {
 		return text
@@ -125,7 +124,7 @@ func orEmpty(config []byte) string {
 	return string(config)
 }
 
-// keepSecrets stores the secrets of the enforcements that were made.
+// keepSecrets stores the secrets of the new enforcements.
 func (b *batch) keepSecrets(ctx context.Context, made map[key]int64) error {
 	var arg store.InsertSecretValuesParams
 	for _, f := range b.fires {
@@ -149,8 +148,8 @@ func (b *batch) keepSecrets(ctx context.Context, made map[key]int64) error {
 	return nil
 }
 
-// request asks for the execution of every enforcement of these events that nobody
-// has taken up: those made now, and those that somebody else has made.
+// request requests the execution of every pending enforcement of these events: the new ones, and
+// those of another program.
 func (b *batch) request(ctx context.Context) error {
 	ids := make([]int64, 0, len(b.events))
 	events := make(map[int64]*event, len(b.events))
@@ -181,11 +180,10 @@ func (b *batch) request(ctx context.Context) error {
 	return nil
 }
 
-// messagesPerRow bounds one outbox row, so that a relay publishes many in pieces.
+// messagesPerRow bounds one outbox row, so that a relay publishes many messages in parts.
 const messagesPerRow = 500
 
-// maxPayloadInMessage bounds the payload carried in a message. Who takes it reads
-// the row; the copy is a courtesy.
+// maxPayloadInMessage bounds the payload in a message. Consumers read the row.
 const maxPayloadInMessage = 16 << 10
 
 func (b *batch) message(row store.CreatedEnforcementsRow, e *event) (outbox.Message, error) {

@@ -63,11 +63,11 @@ func (m *Reader) crew(ctx context.Context, tx *store.Tx, actionID int64) (placem
 	if err != nil {
 		return placement.Verdict{}, err
 	}
-	need, err := actionNeed(ctx, tx, actionID)
+	need, _, err := actionNeed(ctx, tx, actionID)
 	if err != nil {
 		return placement.Verdict{}, err
 	}
-	return placement.NewFleet(workers, 0).Choose(need.Need), nil
+	return placement.NewFleet(workers, 0).Choose(need), nil
 }
 
 // Drain is the rate at which a queue can start executions.
@@ -165,7 +165,8 @@ func (f *forecast) slots(place, active, limit int64, name string) bound {
 	run := max(f.runs.P50, time.Millisecond)
 	perMinute := float64(limit) / run.Minutes()
 	what := fmt.Sprintf("%s in %s, each taken for %s (median of the last %s%s)",
-		phrase.Plural(limit, "slot", "slots"), name, phrase.Span(run), phrase.Plural(f.runs.Count, "run", "runs"), f.whose)
+		phrase.Plural(limit, "slot", "slots"), name, phrase.Span(run), phrase.Plural(f.runs.Count, "run", "runs"),
+		f.whose)
 	b := bound{at: f.at, drain: Drain{PerMinute: &perMinute, Basis: what, Ended: f.runs.Count}}
 	if before > 0 {
 		b.at = later(f.at, float64(before)/perMinute)
@@ -201,7 +202,8 @@ func rateBound(s *monitor.Scope, place int64, at time.Time) bound {
 // quotaBound is in which period a quota allows the start of a place in line.
 func quotaBound(s *monitor.Scope, place int64, at time.Time) bound {
 	perMinute := float64(s.Limit) / s.Window.Minutes()
-	what := fmt.Sprintf("%s, %s per period of %s", s.Name, phrase.Plural(s.Limit, "start", "starts"), phrase.Span(s.Window))
+	what := fmt.Sprintf("%s, %s per period of %s", s.Name, phrase.Plural(s.Limit, "start", "starts"),
+		phrase.Span(s.Window))
 	b := bound{at: at, drain: Drain{PerMinute: &perMinute, Basis: what}}
 	left := s.Limit
 	if s.Used != nil {
@@ -344,6 +346,7 @@ func busyPace(list []monitor.Admitted, q *monitor.Queue, changed, at time.Time) 
 	}
 	rate := float64(d.Ended) / d.Period.Minutes()
 	d.PerMinute = &rate
-	d.Basis = fmt.Sprintf("%s ended in the last %s", phrase.Plural(d.Ended, "execution", "executions"), phrase.Span(d.Period))
+	d.Basis = fmt.Sprintf("%s ended in the last %s", phrase.Plural(d.Ended, "execution", "executions"),
+		phrase.Span(d.Period))
 	return d
 }

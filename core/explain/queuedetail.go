@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -76,9 +74,6 @@ func (m *Reader) QueueDetail(ctx context.Context, ref QueueRef) (*QueueDetail, e
 		if err != nil {
 			return err
 		}
-		if err := fits(p, d); err != nil {
-			return err
-		}
 		if ref.ID == 0 && ref.Group == "" {
 			if err := together(ctx, tx, p, d); err != nil {
 				return err
@@ -100,83 +95,41 @@ func (r QueueRef) String() string {
 	return strings.TrimSpace(r.Action + " " + r.Group)
 }
 
-// findQueue finds the queue and its action.
-func (m *Reader) findQueue(ctx context.Context, tx *store.Tx, ref QueueRef, d *QueueDetail) (store.ViewActionRow, error) {
+// findQueue finds the queue and its action. That a queue does not exist yet is no error if the policies in
+// force would make it.
+func (m *Reader) findQueue(ctx context.Context, tx *store.Tx, ref QueueRef, d *QueueDetail) (a store.ViewActionRow, err error) {
+	var target admission.Target
+	ids := []int64{ref.ID}
+	if ref.ID == 0 {
+		if a, err = monitor.FindAction(ctx, tx, ref.Action, 0); err != nil {
+			return a, err
+		}
+		d.ActionID, d.ActionRef = a.ID, a.Ref
+		if ref.Group != "" {
+			if target, err = admission.FindTarget(ctx, tx.Queries, a.Ref, ref.Group); err != nil {
+				return a, fmt.Errorf("find the queue of a group: %w", err)
+			}
+			d.Group = target.Group
+		}
+		if ids, err = tx.ViewQueueID(ctx, a.ID, d.Group); err != nil {
+			return a, fmt.Errorf("find the queue of action %s: %w", a.Ref, err)
+		}
+	}
+	queues, err := m.QueuesByID(ctx, tx, ids)
+	switch {
+	case err != nil:
+		return a, err
+	case len(queues) > 0:
+		d.Queue, d.Exists = queues[0], true
+	case ref.ID != 0:
+		return a, fmt.Errorf("queue %d: %w", ref.ID, monitor.ErrNotFound)
+	case d.Group != "":
+		return a, target.Fits()
+	}
 	if ref.ID != 0 {
-		found, err := m.queueByID(ctx, tx, ref.ID, d)
-		if err == nil && !found {
-			err = fmt.Errorf("queue %d: %w", ref.ID, monitor.ErrNotFound)
-		}
-		if err != nil {
-			return store.ViewActionRow{}, err
-		}
 		return monitor.FindAction(ctx, tx, "", d.ActionID)
 	}
-	a, err := monitor.FindAction(ctx, tx, ref.Action, 0)
-	if err != nil {
-		return a, err
-	}
-	d.ActionID, d.ActionRef = a.ID, a.Ref
-	return a, m.queueOfAction(ctx, tx, a, ref.Group, d)
-}
-
-func (m *Reader) queueByID(ctx context.Context, tx *store.Tx, id int64, d *QueueDetail) (bool, error) {
-	queues, err := m.QueuesByID(ctx, tx, []int64{id})
-	if err != nil || len(queues) == 0 {
-		return false, err
-	}
-	d.Queue, d.Exists = queues[0], true
-	return true, nil
-}
-
-// queueOfAction finds the queue of a group, without a group the plain one. That
-// it does not exist yet is no error if the policies in force would make it.
-func (m *Reader) queueOfAction(ctx context.Context, tx *store.Tx, a store.ViewActionRow, group string, d *QueueDetail) error {
-	if group != "" {
-		target, err := admission.FindTarget(ctx, tx.Queries, a.Ref, group)
-		if err != nil {
-			return fmt.Errorf("find the queue of a group: %w", err)
-		}
-		group = target.Group
-	}
-	ids, err := tx.ViewQueueID(ctx, a.ID, group)
-	if err != nil {
-		return fmt.Errorf("find the queue of action %s: %w", a.Ref, err)
-	}
-	if len(ids) > 0 {
-		_, err := m.queueByID(ctx, tx, ids[0], d)
-		return err
-	}
-	d.Group = group
-	return nil
-}
-
-// fits reports whether the policies in force make the group of a queue that
-// does not exist, in the words of acts on queues.
-func fits(p *monitor.Policies, d *QueueDetail) error {
-	if d.Exists || d.Group == "" {
-		return nil
-	}
-	var values map[string]any
-	if err := json.Unmarshal([]byte(d.Group), &values); err != nil {
-		return &admission.TargetError{Kind: admission.ErrGroup, Text: fmt.Sprintf("%s is not a group of parameter values: %v", d.Group, err)}
-	}
-	wanted := slices.Clone(p.Limits.Queue.Parameters)
-	slices.Sort(wanted)
-	wanted = slices.Compact(wanted)
-	switch {
-	case len(wanted) == 0:
-		return &admission.TargetError{
-			Kind: admission.ErrNoQueue,
-			Text: fmt.Sprintf("there is no queue %s: no policy groups the executions of %s", d.Name(), d.ActionRef),
-		}
-	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
-		return &admission.TargetError{
-			Kind: admission.ErrGroup,
-			Text: fmt.Sprintf("%s is not a group of %s: its policy groups by %s", d.Group, d.ActionRef, strings.Join(wanted, ", ")),
-		}
-	}
-	return nil
+	return a, nil
 }
 
 // together adds what all queues of an action with groups hold.
@@ -188,7 +141,7 @@ func together(ctx context.Context, tx *store.Tx, p *monitor.Policies, d *QueueDe
 	if err != nil {
 		return fmt.Errorf("sum up the queues of action %s: %w", d.ActionRef, err)
 	}
-	d.GroupedBy, d.Together = p.Limits.Queue.Parameters, &monitor.ActionTotals{Groups: t.Groups, Queued: t.Queued, Active: t.Active}
+	d.GroupedBy, d.Together = p.Limits.Queue.Parameters, new(monitor.ActionTotals(t))
 	return nil
 }
 

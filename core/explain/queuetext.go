@@ -58,7 +58,8 @@ func (d *QueueDetail) groupsFirst() []Section {
 		{"running", strconv.FormatInt(d.Together.Active, 10)},
 	}
 	if d.Paused {
-		head = append(head, []string{"state", strings.Replace(pauseLine(&d.Queue, d.At), "The queue is", "The action is", 1)})
+		head = append(head,
+			[]string{"state", strings.Replace(pauseLine(&d.Queue, d.At), "The queue is", "The action is", 1)})
 	}
 	list := []Section{{Rows: head}}
 	if len(d.Groups) > 0 {
@@ -132,7 +133,8 @@ func (d *QueueDetail) lanesLine() string {
 	if d.QueuedHigh == 0 && d.QueuedLow == 0 {
 		return strconv.FormatInt(d.Queued, 10)
 	}
-	return fmt.Sprintf("%d: %d high, %d normal, %d low", d.Queued, d.QueuedHigh, d.Queued-d.QueuedHigh-d.QueuedLow, d.QueuedLow)
+	return fmt.Sprintf("%d: %d high, %d normal, %d low", d.Queued, d.QueuedHigh, d.Queued-d.QueuedHigh-d.QueuedLow,
+		d.QueuedLow)
 }
 
 func (d *QueueDetail) patience() string {
@@ -167,7 +169,8 @@ func holderSection(title string, h *monitor.Holders, at time.Time) Section {
 		if one.WorkerID != nil {
 			worker = workerText(&one)
 		}
-		s.Rows = append(s.Rows, []string{strconv.FormatInt(one.ID, 10), one.ActionRef, one.Status, phrase.Span(one.Lasted(at)), worker})
+		s.Rows = append(s.Rows,
+			[]string{strconv.FormatInt(one.ID, 10), one.ActionRef, one.Status, phrase.Span(one.Lasted(at)), worker})
 	}
 	if more := h.Active - int64(len(h.List)); more > 0 {
 		s.Rows = append(s.Rows, []string{"and " + phrase.Plural(more, "more", "more")})

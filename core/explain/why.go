@@ -168,8 +168,8 @@ func (m *Reader) whyNot(ctx context.Context, tx *store.Tx, a store.ViewAdmission
 	if w.WorkerID == nil {
 		return nil
 	}
-	h := &monitor.Holders{}
-	if err := m.FillHolders(ctx, tx, h, []monitor.Found{{Id: w.ID, Since: w.Updated}}, w.At); err != nil {
+	h, err := m.Holders(ctx, tx, 1, []store.ViewQueueHoldersRow{{ID: w.ID, Since: w.Updated}}, w.At)
+	if err != nil {
 		return err
 	}
 	if len(h.List) > 0 {

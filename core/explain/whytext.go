@@ -14,6 +14,9 @@ import (
 // textHolders is how many holders the sentences name.
 const textHolders = 5
 
+// NoEngine says that no replica of the engine is alive, and what to do.
+const NoEngine = "No replica of the engine is alive: start one with `attune-executor serve`."
+
 // tell writes the summary and the lines.
 func (w *Why) tell(staleAfter time.Duration) {
 	if w.Waiting == nil || w.Queue == nil {
@@ -34,7 +37,16 @@ func (w *Why) tell(staleAfter time.Duration) {
 	if w.Scope != nil {
 		w.Lines = append(w.Lines, holderLines("The slots of "+w.Scope.Name+" are held by", w.ScopeHolders)...)
 	}
-	w.Lines = append(w.Lines, policyLines(w.Policies)...)
+	if len(w.Policies) > 0 {
+		w.Lines = append(w.Lines, "Policies in force:")
+	}
+	for _, l := range w.Policies {
+		line := phrase.Say("  %s (%s %s): %s; %s", cmp.Or(l.Ref, "no policy"), l.Scope, l.Kind, l.Title(), l.Text)
+		if l.Full {
+			line.Add(" (full)")
+		}
+		w.Lines = append(w.Lines, line.String())
+	}
 	w.Lines = append(w.Lines, w.outlook()...)
 }
 
@@ -65,13 +77,12 @@ func (w *Why) engineLines() []string {
 	}
 }
 
-// NoEngine says that no replica of the engine is alive, and what to do.
-const NoEngine = "No replica of the engine is alive: start one with `attune-executor serve`."
-
 // limitLine says how full the queue is and who says so.
 func limitLine(q *monitor.Queue) string {
+	waits := phrase.Plural(q.Queued, "waits", "wait")
 	if q.Limit == nil {
-		return fmt.Sprintf("The queue has no limit of its own; %s a slot, %s.", phrase.Plural(q.Active, "holds", "hold"), phrase.Plural(q.Queued, "waits", "wait"))
+		return fmt.Sprintf("The queue has no limit of its own; %s a slot, %s.",
+			phrase.Plural(q.Active, "holds", "hold"), waits)
 	}
 	from := ""
 	switch q.LimitFrom.Kind {
@@ -85,11 +96,11 @@ func limitLine(q *monitor.Queue) string {
 	if q.LimitFrom.Kind != monitor.LimitPolicy && q.LimitFrom.Threshold != nil {
 		from += fmt.Sprintf("; policy %s says %d", q.LimitFrom.Policy, *q.LimitFrom.Threshold)
 	}
-	waits := phrase.Plural(q.Queued, "waits", "wait")
 	switch {
 	case q.Active > *q.Limit:
 		more := phrase.Plural(*q.Limit, "that is", "that are")
-		return fmt.Sprintf("%d run, more than the %s allowed now (limit %s): it drains. %s.", q.Active, more, from, waits)
+		return fmt.Sprintf("%d run, more than the %s allowed now (limit %s): it drains. %s.", q.Active, more, from,
+			waits)
 	case *q.Limit == 1:
 		return fmt.Sprintf("%d of 1 slot is taken (limit %s), %s.", q.Active, from, waits)
 	default:
@@ -98,49 +109,35 @@ func limitLine(q *monitor.Queue) string {
 }
 
 func pauseLine(q *monitor.Queue, at time.Time) string {
-	line := "The queue is paused"
-	if q.PausedBy != "" {
-		line += " by " + q.PausedBy
-	}
-	if q.PausedAt != nil {
-		line += " for " + phrase.Since(*q.PausedAt, at)
-	}
-	if q.PauseReason != "" {
-		line += ": " + q.PauseReason
-	}
-	return line + "."
+	return phrase.Say("The queue is paused").With(" by ", q.PausedBy).Since(" for ", q.PausedAt, at).
+		With(": ", q.PauseReason).String() + "."
 }
 
 func blockLine(q *monitor.Queue, scope *monitor.Scope, at time.Time) string {
-	line := "The queue has room of its own, but its head "
+	line := phrase.Say("The queue has room of its own, but its head ")
 	if q.Full() {
-		line = "Besides, its head "
+		line = phrase.Say("Besides, its head ")
 	}
-	if q.BlockedSince != nil {
-		line += "has been kept for " + phrase.Since(*q.BlockedSince, at)
-	} else {
-		line += "is kept"
+	if q.BlockedSince == nil {
+		line.Add("is kept")
 	}
-	line += ": " + singular(strings.TrimSuffix(q.Blocked, "."))
+	line.Since("has been kept for ", q.BlockedSince, at)
+	reason := strings.TrimSuffix(q.Blocked, ".")
+	if rest, one := strings.CutPrefix(reason, "all 1 slots of "); one { // it was written down for any number of slots
+		reason = "the only slot of " + strings.Replace(rest, " are taken", " is taken", 1)
+	}
+	line.With(": ", reason)
 	if scope != nil {
-		line += " (" + scope.State(at)
-		if !strings.Contains(line, scope.PolicyRef) {
-			line += ", policy " + scope.PolicyRef
+		line.Add(" (%s", scope.State(at))
+		if !strings.Contains(line.String(), scope.PolicyRef) {
+			line.With(", policy ", scope.PolicyRef)
 		}
-		line += ")"
+		line.Add(")")
 	}
 	if q.BlockedUntil != nil && q.BlockedUntil.After(at) {
-		line += "; it is tried again " + phrase.Clock(*q.BlockedUntil, at)
+		line.With("; it is tried again ", phrase.Clock(*q.BlockedUntil, at))
 	}
-	return line + "."
-}
-
-// singular puts right what was written down for any number of slots.
-func singular(reason string) string {
-	if rest, ok := strings.CutPrefix(reason, "all 1 slots of "); ok {
-		return "the only slot of " + strings.Replace(rest, " are taken", " is taken", 1)
-	}
-	return reason
+	return line.String() + "."
 }
 
 // holderLines names the oldest holders.
@@ -149,27 +146,24 @@ func holderLines(title string, h *monitor.Holders) []string {
 		return nil
 	}
 	if len(h.List) == 0 {
-		return []string{fmt.Sprintf("%s %s that could not be found within the bound of the search.", title, phrase.Plural(h.Active, "execution", "executions"))}
+		return []string{fmt.Sprintf("%s %s that could not be found within the bound of the search.",
+			title, phrase.Plural(h.Active, "execution", "executions"))}
 	}
 	lines := []string{title + " (the oldest first):"}
 	if h.Incomplete {
 		lines[0] = fmt.Sprintf("%s (the oldest of %d found, of %d):", title, h.Found, h.Active)
 	}
 	for _, one := range h.List[:min(len(h.List), textHolders)] {
-		lines = append(lines, "  "+holderLine(&one))
+		line := phrase.Say("  %d %s %s", one.ID, one.ActionRef, one.Status)
+		if one.WorkerID != nil {
+			line.With(" on ", workerText(&one))
+		}
+		lines = append(lines, line.String())
 	}
 	if more := h.Active - int64(min(len(h.List), textHolders)); more > 0 {
 		lines = append(lines, "  and "+phrase.Plural(more, "more", "more"))
 	}
 	return lines
-}
-
-func holderLine(h *monitor.Holder) string {
-	text := fmt.Sprintf("%d %s %s", h.ID, h.ActionRef, h.Status)
-	if h.WorkerID == nil {
-		return text
-	}
-	return text + " on " + workerText(h)
 }
 
 // workerText names the worker, its health and the age of its heartbeat.
@@ -185,87 +179,66 @@ func workerText(h *monitor.Holder) string {
 	}
 }
 
-func policyLines(list []monitor.PolicyLine) []string {
-	if len(list) == 0 {
-		return nil
-	}
-	lines := []string{"Policies in force:"}
-	for _, l := range list {
-		mark := ""
-		if l.Full {
-			mark = " (full)"
-		}
-		lines = append(lines, fmt.Sprintf("  %s (%s %s): %s; %s%s", cmp.Or(l.Ref, "no policy"), l.Scope, l.Kind, l.Title(), l.Text, mark))
-	}
-	return lines
-}
-
 // outlook says when the execution will start, or will be given up.
 func (w *Why) outlook() []string {
 	var lines []string
-	if e := w.Expected; e != nil {
-		if e.At != nil {
-			lines = append(lines, "Expected to start "+phrase.Clock(*e.At, w.At)+": "+e.Basis+".")
-		} else {
-			lines = append(lines, "When it starts is "+e.Basis+".")
-		}
+	e := w.Expected
+	if e != nil && e.At != nil {
+		lines = append(lines, "Expected to start "+phrase.Clock(*e.At, w.At)+": "+e.Basis+".")
+	} else if e != nil {
+		lines = append(lines, "When it starts is "+e.Basis+".")
 	}
-	switch {
-	case w.Waiting.Expires != nil && w.Expected != nil && w.Expected.At != nil && w.Expected.At.After(*w.Waiting.Expires):
-		lines = append(lines, "Before that, "+phrase.Clock(*w.Waiting.Expires, w.At)+", it is given up as having waited too long.")
-	case w.Waiting.Expires != nil:
-		lines = append(lines, "If it still waits "+phrase.Clock(*w.Waiting.Expires, w.At)+", it is given up.")
+	switch expires := w.Waiting.Expires; {
+	case expires != nil && e != nil && e.At != nil && e.At.After(*expires):
+		lines = append(lines,
+			"Before that, "+phrase.Clock(*expires, w.At)+", it is given up as having waited too long.")
+	case expires != nil:
+		lines = append(lines, "If it still waits "+phrase.Clock(*expires, w.At)+", it is given up.")
 	case w.Queue.QueueTimeout > 0 && w.Queue.Paused:
-		lines = append(lines, "It is not given up while the queue is paused; then it may wait for "+phrase.Span(w.Queue.QueueTimeout)+".")
+		lines = append(lines,
+			"It is not given up while the queue is paused; then it may wait for "+phrase.Span(w.Queue.QueueTimeout)+".")
 	}
 	return lines
 }
 
 // extra are the further lines of an execution that does not wait.
 func (w *Why) extra() []string {
+	ended := attune.Status(w.Status).Terminal()
 	var lines []string
-	if w.Unknown != "" {
-		lines = append(lines, "Nothing is known of queues: "+w.Unknown+".")
+	add := func(when bool, more ...string) {
+		if when {
+			lines = append(lines, more...)
+		}
 	}
-	if w.holds && attune.Status(w.Status).Terminal() {
-		lines = append(lines, "Its slot has not been given back yet; the engine does that when it hears of the end.")
+	add(w.Unknown != "", "Nothing is known of queues: "+w.Unknown+".")
+	add(w.holds && ended, "Its slot has not been given back yet; the engine does that when it hears of the end.")
+	add(w.inLine, "It still has a place in line, which the engine takes away with its next batch for that queue.")
+	add(w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0, w.engineLines()...)
+	if w.Status == string(attune.StatusAbandoned) && w.WorkerID != nil {
+		killed := strings.Contains(w.Reason+w.refusal, "the worker's process ended")
+		add(killed, "The action was killed with the worker, but a process that it started in a session of its own (setsid) "+
+			"may still run there.")
+		add(!killed, "The action may still run there: nothing has been heard of its worker since.")
 	}
-	if w.inLine {
-		lines = append(lines, "It still has a place in line, which the engine takes away with its next batch for that queue.")
-	}
-	if w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0 {
-		lines = append(lines, w.engineLines()...)
-	}
-	lines = append(lines, w.leftOver()...)
-	lines = append(lines, w.workerLines()...)
-	if w.Queue != nil && w.holds && !attune.Status(w.Status).Terminal() {
-		lines = append(lines, "It holds a slot of queue "+w.Queue.Name()+"."+waited(w))
+	add(true, w.workerLines()...)
+	if w.Queue != nil && w.holds && !ended {
+		line := phrase.Say("It holds a slot of queue %s.", w.Queue.Name())
+		if w.admittedAt != nil {
+			line.Add(" It waited %s for it.", phrase.Span(max(w.admittedAt.Sub(w.Created), 0)))
+		}
+		add(true, line.String())
 	}
 	return lines
-}
-
-// leftOver says what an abandoned execution may have left running.
-func (w *Why) leftOver() []string {
-	switch {
-	case w.Status != string(attune.StatusAbandoned) || w.WorkerID == nil:
-		return nil
-	case strings.Contains(w.Reason+w.refusal, "the worker's process ended"):
-		return []string{"The action was killed with the worker, but a process that it started in a session of its own (setsid) may still run there."}
-	default:
-		return []string{"The action may still run there: nothing has been heard of its worker since."}
-	}
-}
-
-func waited(w *Why) string {
-	if w.admittedAt == nil {
-		return ""
-	}
-	return " It waited " + phrase.Span(max(w.admittedAt.Sub(w.Created), 0)) + " for it."
 }
 
 // sentence says what an execution does that stands in no queue.
 func (w *Why) sentence(staleAfter time.Duration) string {
 	name := fmt.Sprintf("Execution %d of %s", w.ID, w.ActionRef)
+	on := "no worker"
+	if w.WorkerID != nil {
+		on = "worker " + cmp.Or(w.WorkerName, fmt.Sprint(*w.WorkerID))
+	}
+	updated := phrase.Since(w.Updated, w.At)
 	switch status := attune.Status(w.Status); status {
 	case attune.StatusRequested:
 		if w.Retry != nil {
@@ -273,21 +246,22 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 		}
 		return name + " " + w.requested()
 	case attune.StatusScheduling:
-		return fmt.Sprintf("%s is being handed to a worker, for %s.", name, phrase.Since(w.Updated, w.At))
+		return fmt.Sprintf("%s is being handed to a worker, for %s.", name, updated)
 	case attune.StatusScheduled:
 		return fmt.Sprintf("%s was handed to %s %s ago, which has not picked it up yet.%s%s",
-			name, w.on(), phrase.Since(w.Updated, w.At), w.unwell(staleAfter), w.given(staleAfter))
+			name, on, updated, w.unwell(staleAfter), w.given(staleAfter))
 	case attune.StatusRunning:
 		from := w.Updated
 		if w.StartedAt != nil {
 			from = *w.StartedAt
 		}
 		if w.workflow {
-			return fmt.Sprintf("%s is a workflow and runs for %s; what it waits for is shown by workflow show %d.", name, phrase.Since(from, w.At), w.ID)
+			return fmt.Sprintf("%s is a workflow and runs for %s; what it waits for is shown by workflow show %d.",
+				name, phrase.Since(from, w.At), w.ID)
 		}
-		return fmt.Sprintf("%s runs on %s, for %s.%s", name, w.on(), phrase.Since(from, w.At), w.unwell(staleAfter))
+		return fmt.Sprintf("%s runs on %s, for %s.%s", name, on, phrase.Since(from, w.At), w.unwell(staleAfter))
 	case attune.StatusCanceling:
-		return fmt.Sprintf("%s is being cancelled on %s, for %s.%s", name, w.on(), phrase.Since(w.Updated, w.At), w.unwell(staleAfter))
+		return fmt.Sprintf("%s is being cancelled on %s, for %s.%s", name, on, updated, w.unwell(staleAfter))
 	default:
 		return name + " " + w.ended(status)
 	}
@@ -314,6 +288,12 @@ var refusals = map[string]string{
 	"Queue full": "was refused", "policy violation": "was refused", "Queue timeout": "was given up",
 }
 
+// endings say how an execution ended.
+var endings = map[attune.Status]string{
+	attune.StatusCompleted: "completed", attune.StatusFailed: "failed", attune.StatusCancelled: "was cancelled",
+	attune.StatusTimeout: "took too long and ended", attune.StatusAbandoned: "was abandoned",
+}
+
 // ended says how an execution ended, and how long it took.
 func (w *Why) ended(status attune.Status) string {
 	at := w.Updated
@@ -322,38 +302,17 @@ func (w *Why) ended(status attune.Status) string {
 	}
 	reason, _, _ := strings.Cut(w.refusal, " (")
 	if word, ok := refusals[reason]; ok {
-		text := word + " " + phrase.Clock(at, w.At) + ": " + w.refusal
-		if w.Reason != "" && w.Reason != w.refusal {
-			text += ", " + w.Reason
+		text := phrase.Say("%s %s: %s", word, phrase.Clock(at, w.At), w.refusal)
+		if w.Reason != w.refusal {
+			text.With(", ", w.Reason)
 		}
-		return strings.TrimSuffix(text, ".") + "."
+		return text.Sentence()
 	}
-	text := map[attune.Status]string{
-		attune.StatusCompleted: "completed", attune.StatusFailed: "failed", attune.StatusCancelled: "was cancelled",
-		attune.StatusTimeout: "took too long and ended", attune.StatusAbandoned: "was abandoned",
-	}[status]
-	if text == "" {
-		text = "is " + string(status) + " since"
-	}
-	text += " " + phrase.Clock(at, w.At)
+	text := phrase.Say("%s %s", cmp.Or(endings[status], "is "+string(status)+" since"), phrase.Clock(at, w.At))
 	if w.StartedAt != nil {
-		text += " after running for " + phrase.Span(max(at.Sub(*w.StartedAt), 0))
+		text.Add(" after running for %s", phrase.Span(max(at.Sub(*w.StartedAt), 0)))
 	}
-	if w.Reason != "" {
-		text += ": " + w.Reason
-	}
-	return strings.TrimSuffix(text, ".") + "."
-}
-
-func (w *Why) on() string {
-	switch {
-	case w.WorkerID == nil:
-		return "no worker"
-	case w.WorkerName != "":
-		return "worker " + w.WorkerName
-	default:
-		return fmt.Sprintf("worker %d", *w.WorkerID)
-	}
+	return text.With(": ", w.Reason).Sentence()
 }
 
 // given adds what becomes of work that its worker does not begin.
@@ -371,10 +330,12 @@ func (w *Why) given(staleAfter time.Duration) string {
 	case h.HeartbeatAge == nil || *h.HeartbeatAge > staleAfter:
 		return " Unless it comes back, " + next
 	case w.allowed > 0:
-		return " If it has not begun " + phrase.Clock(w.Updated.Add(w.allowed), w.At) + ", or if the worker sends no heartbeat for " + phrase.Span(staleAfter) +
-			", " + next + " A worker that runs all it can keeps it while no other has room."
+		return fmt.Sprintf(" If it has not begun %s, or if the worker sends no heartbeat for %s, %s "+
+			"A worker that runs all it can keeps it while no other has room.",
+			phrase.Clock(w.Updated.Add(w.allowed), w.At), phrase.Span(staleAfter), next)
 	default:
-		return " If no heartbeat comes, the worker counts as gone " + phrase.Clock(w.At.Add(staleAfter-*h.HeartbeatAge), w.At) + ", and " + next
+		gone := phrase.Clock(w.At.Add(staleAfter-*h.HeartbeatAge), w.At)
+		return " If no heartbeat comes, the worker counts as gone " + gone + ", and " + next
 	}
 }
 
@@ -385,8 +346,9 @@ func (w *Why) unwell(staleAfter time.Duration) string {
 	case h == nil, h.Health == monitor.WorkerActive, h.Health == monitor.WorkerBusy:
 		return ""
 	case h.Health == monitor.WorkerStale && h.HeartbeatAge != nil:
-		return fmt.Sprintf(" The worker's last heartbeat was %s ago, later than the %s it may take.", phrase.Span(*h.HeartbeatAge), phrase.Span(staleAfter))
+		return fmt.Sprintf(" The worker's last heartbeat was %s ago, later than the %s it may take.",
+			phrase.Span(*h.HeartbeatAge), phrase.Span(staleAfter))
 	default:
-		return " The worker is " + cmp.Or(string(h.Health), "not registered any more") + "."
+		return " The worker is " + string(cmp.Or(h.Health, "not registered any more")) + "."
 	}
 }

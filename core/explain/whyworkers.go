@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -57,20 +58,15 @@ type PendingRetry struct {
 
 // sentence goes on after the name of the execution.
 func (r PendingRetry) sentence(at time.Time) string {
-	text := fmt.Sprintf("waits for its time: repetition %d", r.Number)
+	text := phrase.Say("waits for its time: repetition %d", r.Number)
 	if r.Of >= r.Number {
-		text += fmt.Sprintf(" of %d", r.Of)
+		text.Add(" of %d", r.Of)
 	}
-	if r.Reason != "" {
-		text += " after " + r.Reason
-	}
-	if r.RequestedBy != "" {
-		text += ", asked for by " + r.RequestedBy
-	}
+	text.With(" after ", r.Reason).With(", asked for by ", r.RequestedBy)
 	if !r.Due.After(at) {
-		return text + ", due now: the next batch of the engine lets it into its line."
+		return text.String() + ", due now: the next batch of the engine lets it into its line."
 	}
-	return text + ", due in " + phrase.Span(r.Due.Sub(at).Round(time.Second)) + "."
+	return text.String() + ", due in " + phrase.Span(r.Due.Sub(at).Round(time.Second)) + "."
 }
 
 // readFleet reads the workers as placement sees them.
@@ -100,51 +96,30 @@ func (m *Reader) readFleet(ctx context.Context, tx *store.Tx) ([]placement.Worke
 		case w.Standing == placement.Silent && math.IsInf(r.HeartbeatAge, 1):
 			w.Note = "and never had a heartbeat"
 		case w.Standing == placement.Silent:
-			w.Note = "for " + phrase.Span(time.Duration(r.HeartbeatAge*float64(time.Second)).Round(time.Second))
+			w.Note = "for " + phrase.Span(monitor.Seconds(r.HeartbeatAge).Round(time.Second))
 		case w.Standing == placement.Cordoned:
-			w.Note = cordonedBy(r.CordonedBy, r.CordonReason)
+			note := new(phrase.Text).With("by ", r.CordonedBy)
+			if r.CordonReason != "" {
+				note.Add(" (%s)", r.CordonReason)
+			}
+			w.Note = strings.TrimSpace(note.String())
 		}
 		list[i] = w
 	}
 	return list, nil
 }
 
-func cordonedBy(who, reason string) string {
-	var parts []string
-	if who != "" {
-		parts = append(parts, "by "+who)
-	}
-	if reason != "" {
-		parts = append(parts, "("+reason+")")
-	}
-	return strings.Join(parts, " ")
-}
-
-// asks is what an action says about its executions' workers and repetitions.
-type asks struct {
-	placement.Need
-	maxRetries int64
-}
-
-// actionNeed reads what an action asks of its workers. One that is gone asks
-// for nothing.
-func actionNeed(ctx context.Context, tx *store.Tx, id int64) (asks, error) {
+// actionNeed reads what an action asks of its workers, and how often it lets an execution be repeated. One
+// that is gone asks for nothing.
+func actionNeed(ctx context.Context, tx *store.Tx, id int64) (need placement.Need, retries int64, err error) {
 	rows, err := tx.ReadActionRules(ctx, []int64{id}, []string{})
 	if err != nil {
-		return asks{}, fmt.Errorf("read what action %d asks of its workers: %w", id, err)
+		return need, 0, fmt.Errorf("read what action %d asks of its workers: %w", id, err)
 	}
 	if len(rows) == 0 {
-		return asks{}, nil
+		return need, 0, nil
 	}
-	row := rows[0]
-	spec := placement.Spec{
-		Version: row.RuntimeVersionConstraint, Required: row.RequiredWorkerRuntimes,
-		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-	}
-	if row.RuntimeName != nil {
-		spec.Runtimes = append([]string{*row.RuntimeName}, row.RuntimeAliases...)
-	}
-	return asks{Need: placement.NewNeed(spec), maxRetries: int64(row.MaxRetries)}, nil
+	return scheduler.NeedOf(rows[0]), int64(rows[0].MaxRetries), nil
 }
 
 // forWorker reports whether the execution waits for a worker, or failed for
@@ -174,30 +149,18 @@ func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	if len(rows) == 0 {
 		return nil
 	}
-	of := asks{}
+	var need placement.Need
+	var retries int64
 	if action != nil {
-		if of, err = actionNeed(ctx, tx, *action); err != nil {
+		if need, retries, err = actionNeed(ctx, tx, *action); err != nil {
 			return err
 		}
 	}
 	row := rows[0]
 	if fresh {
-		if row.Waiting && row.Due != nil {
-			w.Retry = &PendingRetry{Number: w.RetryCount, Reason: row.Reason, RequestedBy: row.RequestedBy, Due: *row.Due}
-			adopted, err := tx.SchemaAdopted(ctx)
-			switch {
-			case err != nil:
-				return fmt.Errorf("read the origin of the schema: %w", err)
-			case w.MaxRetries != nil:
-				w.Retry.Of = *w.MaxRetries
-			case m.Config().ActionRetries.Honours(adopted):
-				w.Retry.Of = of.maxRetries
-			}
-		}
-		return nil
+		return m.whyRetry(ctx, tx, row, retries, w)
 	}
-	need, err := of.Override(row.WorkerSelector, row.WorkerTolerations, row.WorkerAffinity)
-	if err != nil {
+	if need, err = need.Override(row.WorkerSelector, row.WorkerTolerations, row.WorkerAffinity); err != nil {
 		return nil //nolint:nilerr // it fails for that reason with the next batch, which then says so
 	}
 	need.Avoid = row.Avoid
@@ -206,6 +169,24 @@ func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 		return err
 	}
 	w.judge(placement.NewFleet(workers, 0).Explain(need))
+	return nil
+}
+
+// whyRetry says which repetition an execution is that waits for its time.
+func (m *Reader) whyRetry(ctx context.Context, tx *store.Tx, row store.ViewPlacementRow, retries int64, w *Why) error {
+	if !row.Waiting || row.Due == nil {
+		return nil
+	}
+	w.Retry = &PendingRetry{Number: w.RetryCount, Reason: row.Reason, RequestedBy: row.RequestedBy, Due: *row.Due}
+	adopted, err := tx.SchemaAdopted(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the origin of the schema: %w", err)
+	case w.MaxRetries != nil:
+		w.Retry.Of = *w.MaxRetries
+	case m.Config().ActionRetries.Honours(adopted):
+		w.Retry.Of = retries
+	}
 	return nil
 }
 
@@ -268,7 +249,8 @@ func (w *Why) workerLines() []string {
 		texts[i] = fmt.Sprintf("%s (%d)", r.Reason, r.Count)
 	}
 	if total > len(w.Workers) {
-		lines = append(lines, fmt.Sprintf("  and %d more; of all %d: %s", total-len(w.Workers), total, strings.Join(texts, ", ")))
+		lines = append(lines,
+			fmt.Sprintf("  and %d more; of all %d: %s", total-len(w.Workers), total, strings.Join(texts, ", ")))
 	}
 	return lines
 }

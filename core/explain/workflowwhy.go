@@ -27,7 +27,8 @@ const (
 // workflowWhy gathers what the sentences are made of.
 type workflowWhy struct {
 	*monitor.WorkflowDetail
-	lines []string
+	staleAfter time.Duration
+	lines      []string
 	// holders are the children that run, with their workers, by execution.
 	holders map[int64]*monitor.Holder
 	// waits is all that is known of the first child that waits in a queue.
@@ -39,34 +40,34 @@ type workflowWhy struct {
 // whyWorkflow says what a workflow waits for. Besides what was read already it looks
 // at the workers of a few children and at the queue of one.
 func (m *Reader) whyWorkflow(ctx context.Context, tx *store.Tx, s monitor.Shape, d *monitor.WorkflowDetail) error {
-	w := &workflowWhy{WorkflowDetail: d, holders: map[int64]*monitor.Holder{}}
+	w := &workflowWhy{WorkflowDetail: d, holders: map[int64]*monitor.Holder{}, staleAfter: m.Config().StaleAfter}
 	if !attune.Status(d.Status).Terminal() && s.Shared {
 		if err := w.look(ctx, tx, s, m); err != nil {
 			return err
 		}
 	}
-	w.tell(m.Config().StaleAfter)
+	w.tell()
 	d.Why = w.lines
 	return nil
 }
 
 // look reads what is said of children that run, and of the first that waits.
 func (w *workflowWhy) look(ctx context.Context, tx *store.Tx, s monitor.Shape, m *Reader) error {
-	var running []monitor.Found
+	var running []store.ViewQueueHoldersRow
 	var waiting int64
 	for i := range w.List {
 		for _, c := range w.List[i].Children {
 			switch status := attune.Status(c.Status); {
 			case status.Terminal() || c.Nested:
 			case c.WorkerID != nil && len(running) < whyChildren:
-				running = append(running, monitor.Found{Id: c.Execution, Since: c.Created})
+				running = append(running, store.ViewQueueHoldersRow{ID: c.Execution, Since: c.Created})
 			case status == attune.StatusRequested && c.Due == nil && waiting == 0:
 				waiting = c.Execution
 			}
 		}
 	}
-	h := &monitor.Holders{}
-	if err := m.FillHolders(ctx, tx, h, running, w.At); err != nil {
+	h, err := m.Holders(ctx, tx, int64(len(running)), running, w.At)
+	if err != nil {
 		return err
 	}
 	for i := range h.List {
@@ -86,18 +87,15 @@ func (w *workflowWhy) look(ctx context.Context, tx *store.Tx, s monitor.Shape, m
 }
 
 // tell writes the sentences: what concerns the workflow, then its tasks in order.
-func (w *workflowWhy) tell(staleAfter time.Duration) {
+func (w *workflowWhy) tell() {
 	if attune.Status(w.Status).Terminal() {
 		w.ended()
 		return
 	}
 	w.lines = append(w.lines, w.engine...)
 	if w.Paused {
-		reason := ""
-		if w.PauseReason != "" {
-			reason = ": " + w.PauseReason
-		}
-		w.sayf("The workflow is paused%s. What runs goes on to its end, nothing more is started until it is resumed.", reason)
+		w.sayf("%s. What runs goes on to its end, nothing more is started until it is resumed.",
+			phrase.Say("The workflow is paused").With(": ", w.PauseReason))
 	}
 	if w.PausedAbove != 0 {
 		w.sayf("Workflow %d above it is paused, and with that this one: nothing more is started until that is resumed.", w.PausedAbove)
@@ -106,7 +104,18 @@ func (w *workflowWhy) tell(staleAfter time.Duration) {
 		w.sayf("The workflow is being cancelled; it ends when what runs has ended.")
 	}
 	for i := range w.List {
-		w.task(&w.List[i], staleAfter)
+		switch t := &w.List[i]; workflow.TaskStatus(t.Status) {
+		case workflow.TaskRunning:
+			if t.Type != string(workflow.KindParallel) {
+				w.running(t)
+			}
+		case workflow.TaskWaiting:
+			w.sayf("%s waits at its join: it %s.", t.Name, t.Why)
+		case workflow.TaskReady:
+			w.sayf("%s could be started, and is when the workflow is resumed.", t.Name)
+		default:
+			w.failure(t)
+		}
 	}
 	if len(w.lines) == 0 {
 		w.sayf("Nothing keeps it: the engine decides next about what has ended.")
@@ -122,82 +131,55 @@ func (w *workflowWhy) sayf(format string, args ...any) {
 
 // ended says how it ended and which tasks led to that.
 func (w *workflowWhy) ended() {
-	at := ""
+	text := phrase.Say("It ended as %s", w.Status)
 	if w.FinishedAt != nil {
-		at = " " + phrase.Clock(*w.FinishedAt, w.At)
+		text.With(" ", phrase.Clock(*w.FinishedAt, w.At))
 	}
-	text := "It ended as " + w.Status + at
-	if w.Error != "" {
-		text += ": " + strings.TrimSuffix(w.Error, ".")
-	}
-	w.sayf("%s.", text)
+	w.lines = append(w.lines, text.With(": ", w.Error).Sentence())
 	for i := range w.List {
-		t := &w.List[i]
-		switch workflow.TaskStatus(t.Status) {
-		case workflow.TaskFailed, workflow.TaskTimeout:
-			if !t.Handled {
-				w.failure(t)
-			}
-		case workflow.TaskRunning:
+		if t := &w.List[i]; t.Status == string(workflow.TaskRunning) {
 			w.sayf("%s runs on: %s.", t.Name, t.Says)
-		default:
-		}
-	}
-}
-
-// task says what one task waits for, or why others will not be reached.
-func (w *workflowWhy) task(t *monitor.WorkflowTask, staleAfter time.Duration) {
-	switch workflow.TaskStatus(t.Status) {
-	case workflow.TaskRunning:
-		if t.Type != string(workflow.KindParallel) {
-			w.running(t, staleAfter)
-		}
-	case workflow.TaskWaiting:
-		w.sayf("%s waits at its join: it %s.", t.Name, t.Why)
-	case workflow.TaskReady:
-		w.sayf("%s could be started, and is when the workflow is resumed.", t.Name)
-	case workflow.TaskFailed, workflow.TaskTimeout:
-		if !t.Handled {
+		} else {
 			w.failure(t)
 		}
-	default:
 	}
 }
 
-// failure names a task that failed, and what cannot be reached because of it.
+// failure names a task that failed, if nothing answered that, and what cannot be reached because of it.
 func (w *workflowWhy) failure(t *monitor.WorkflowTask) {
-	text := t.Name + " " + map[bool]string{true: "took too long", false: "failed"}[t.Status == string(workflow.TaskTimeout)]
-	if t.Why != "" {
-		text += ": " + strings.TrimSuffix(t.Why, ".")
+	verb := map[workflow.TaskStatus]string{
+		workflow.TaskFailed: " failed", workflow.TaskTimeout: " took too long",
+	}[workflow.TaskStatus(t.Status)]
+	if verb == "" || t.Handled {
+		return
 	}
-	parts := []string{text}
+	text := phrase.Say("%s%s", t.Name, verb).With(": ", strings.TrimSuffix(t.Why, "."))
 	for i := range w.List {
 		after := &w.List[i]
-		if after.Join > 1 && int(after.Join) == len(after.Before) && slices.Contains(after.Before, t.Name) && after.Status != string(workflow.TaskCompleted) {
-			parts = append(parts, fmt.Sprintf("%s needs all %d before it", after.Name, after.Join))
+		if after.Join > 1 && int(after.Join) == len(after.Before) && slices.Contains(after.Before, t.Name) &&
+			after.Status != string(workflow.TaskCompleted) {
+			text.Add("; %s needs all %d before it", after.Name, after.Join)
 		}
 	}
-	w.sayf("%s.", strings.Join(parts, "; "))
+	w.sayf("%s.", text)
 }
 
 // running says what the children of a task do that have not ended. Of those of which
 // the same is to be said only the first are named.
-func (w *workflowWhy) running(t *monitor.WorkflowTask, staleAfter time.Duration) {
+func (w *workflowWhy) running(t *monitor.WorkflowTask) {
 	counts := map[string]int{}
-	before := len(w.lines)
+	before, more := len(w.lines), 0
 	for i := range t.Children {
 		c := &t.Children[i]
 		if attune.Status(c.Status).Terminal() {
 			continue
 		}
-		kind, text := w.child(t, c, staleAfter)
+		kind, text := w.child(t, c)
 		if counts[kind]++; counts[kind] <= whyNamed {
 			w.lines = append(w.lines, text)
+		} else {
+			more++
 		}
-	}
-	more := 0
-	for _, n := range counts {
-		more += max(n-whyNamed, 0)
 	}
 	if more > 0 {
 		w.sayf("  and %d more of %s", more, t.Name)
@@ -211,8 +193,13 @@ func (w *workflowWhy) running(t *monitor.WorkflowTask, staleAfter time.Duration)
 }
 
 // child says what one child waits for, and of which kind that is.
-func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild, staleAfter time.Duration) (kind, text string) {
+func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild) (kind, text string) {
 	name := ChildName(t, c)
+	begun := c.Created
+	if c.StartedAt != nil {
+		begun = *c.StartedAt
+	}
+	lasts := phrase.Since(begun, w.At)
 	switch {
 	case c.Inquiry != 0:
 		return "asks", fmt.Sprintf("%s waits for the answer to inquiry %d.", name, c.Inquiry)
@@ -225,20 +212,18 @@ func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild, s
 	}
 	h := w.holders[c.Execution]
 	if h == nil {
-		return c.Status, fmt.Sprintf("%s is %s for %s.", name, c.Status, phrase.Since(from(c), w.At))
+		return c.Status, fmt.Sprintf("%s is %s for %s.", name, c.Status, lasts)
 	}
 	verb := map[string]string{
 		string(attune.StatusRunning): "runs on", string(attune.StatusCanceling): "is being cancelled on",
 	}[c.Status]
-	if verb == "" {
-		verb = "was handed to"
-	}
-	unwell := (&Why{worker: h}).unwell(staleAfter)
+	unwell := (&Why{worker: h}).unwell(w.staleAfter)
 	kind = c.Status
 	if unwell != "" {
 		kind += " unwell"
 	}
-	return kind, fmt.Sprintf("%s %s %s, for %s.%s", name, verb, cmp.Or(h.WorkerName, "a worker"), phrase.Since(from(c), w.At), unwell)
+	return kind, fmt.Sprintf("%s %s %s, for %s.%s", name, cmp.Or(verb, "was handed to"),
+		cmp.Or(h.WorkerName, "a worker"), lasts, unwell)
 }
 
 // queued says of a child that was requested what is known: of the first all, of the
@@ -273,18 +258,14 @@ func (w *workflowWhy) held() string {
 			names = append(names, name)
 		}
 	}
-	if len(names) == 0 {
+	switch len(names) {
+	case 0:
 		return ""
+	case 1:
+		return " " + names[0] + " of this workflow holds a slot of it."
+	default:
+		return " " + strings.Join(names, " and ") + " of this workflow hold a slot of it."
 	}
-	return " " + strings.Join(names, " and ") + " of this workflow " + map[bool]string{true: "holds", false: "hold"}[len(names) == 1] + " a slot of it."
-}
-
-// from is when a child began what it does.
-func from(c *monitor.WorkflowChild) time.Time {
-	if c.StartedAt != nil {
-		return *c.StartedAt
-	}
-	return c.Created
 }
 
 // ChildName is what people call a child: its task, with the index of its item.

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// refusedObject finds what a privilege is missing for.
+// refusedObject finds the object of a missing privilege.
 var refusedObject = regexp.MustCompile(`^permission denied for (table|sequence|schema|function|view|relation|database) (\S+)`)
 
-// severity is how a message of the server begins.
+// severity is the prefix of a server message.
 var severity = regexp.MustCompile(`^(ERROR|FATAL): `)
 
-// explain says what is wrong and what an operator does about it.
+// explain describes the problem and its fix for an operator.
 func explain(err error) (problem, fix string) {
 	var server interface {
 		error
@@ -37,7 +37,7 @@ func explain(err error) (problem, fix string) {
 const fixSchema = "add to the schema what is missing (attune-executor migrate status and doctor compare it), " +
 	"or run the version of attune-executor that fits the schema"
 
-// grant says which privilege to grant, as far as the message names its object.
+// grant says which privilege to grant, if the message names its object.
 func grant(message string) string {
 	const to = " TO the role in database.url"
 	found := refusedObject.FindStringSubmatch(message)

@@ -1,10 +1,8 @@
-// Package gate keeps faults of the installation apart from the work that
-// meets them.
+// Package gate separates faults of the installation from the work that hits them.
 //
-// An error of class store.ClassInstallation (a relation, a column, a function or an
-// index that is missing, a privilege or a login that is refused) says nothing about
-// the message, the execution or the workflow whose statement failed. The Gate of a
-// replica is the one place that such errors go to. It promises:
+// An error of class store.ClassInstallation (a missing relation, column, function or index, a
+// refused privilege or login) says nothing about the message, the execution or the workflow whose
+// statement failed. The Gate of a replica handles all such errors. It promises:
 //
 //   - Nothing is decided because of such an error: no message is acknowledged,
 //     dead-lettered or counted as tried, no execution or workflow ends.
@@ -39,61 +37,59 @@ import (
 const (
 	pauseFirst, pauseLongest = time.Second, 15 * time.Second
 	remindEvery              = time.Minute
-	// returnAfter is how long consumers keep what they have been delivered. It is far
-	// below the time after which a broker takes deliveries back again and again, each
-	// of which counts towards the delivery limit of a quorum queue.
+	// returnAfter is how long consumers keep their deliveries. It is far below the broker's
+	// delivery timeout, after which every redelivery counts towards the delivery limit of a quorum
+	// queue.
 	returnAfter = time.Minute
 )
 
-// Fault is what one consumer or loop of the replica has met.
+// Fault is a fault that one consumer or loop of the replica has hit.
 type Fault struct {
 	// Source is the consumer or the loop.
 	Source string `json:"source"`
-	// Problem is what the database says, with the code of its error.
+	// Problem is the database's error, with its code.
 	Problem string `json:"problem"`
-	// Fix is what an operator does about it.
+	// Fix is what an operator must do.
 	Fix string `json:"fix"`
-	// Since is when the source met it first, by the clock of the replica.
+	// Since is when the source hit it first, by the replica's clock.
 	Since time.Time `json:"since"`
 }
 
-// String is the fault in one line, for people.
+// String is the fault in one line, for users.
 func (f Fault) String() string { return f.Problem + ": " + f.Fix + " (met by " + f.Source + ")" }
 
-// Config is what a Gate depends on.
+// Config configures a Gate.
 type Config struct {
-	// Logger is told of faults. Nil discards.
+	// Logger receives faults. Nil discards.
 	Logger *slog.Logger
-	// Refuses asks whether the database still refuses the statement that met an error,
-	// and returns what it says. A try that succeeds proves nothing: what it was about
-	// may have been done by another replica meanwhile, so that nothing was left to
-	// write. May be nil.
+	// Refuses checks whether the database still refuses the statement that failed, and returns its
+	// error. A successful try proves nothing: another replica may have done the work meanwhile, so
+	// that nothing was left to write. May be nil.
 	Refuses func(ctx context.Context, err error) error
-	// Prolonged is called once in a while that consumers have been held for a minute,
-	// so that they give back what other replicas may be able to handle. It must not
-	// block. It may be nil.
+	// Prolonged is called once when consumers have been held for a minute, so that they return
+	// deliveries to other replicas. It must not block. It may be nil.
 	Prolonged func()
 }
 
-// Gate is the gate of one replica. It may be used by many goroutines. A nil Gate
-// holds the consumer that met a fault, without a report.
+// Gate is the gate of one replica. It is safe for concurrent use. A nil Gate holds the consumer
+// that hit a fault, without a report.
 type Gate struct {
 	cfg Config
 
 	mu       sync.Mutex
 	faults   map[string]*fault
-	opened   chan struct{} // closed when no consumer is held any more; nil while none is
-	began    time.Time     // when the first of the present faults was met
-	told     time.Time     // when the log was told last
-	held     time.Time     // when the consumers were stopped
-	released time.Time     // when the consumers went on
+	opened   chan struct{} // closed when the consumers are released; nil while none is held
+	began    time.Time     // start of the first present fault
+	told     time.Time     // time of the last log line
+	held     time.Time     // when the consumers were held
+	released time.Time     // when the consumers were released
 	returned bool
 }
 
 type fault struct {
 	Fault
 	cause error
-	holds bool // a consumer has met it
+	holds bool // a consumer has hit it
 	tries int
 }
 
@@ -105,9 +101,9 @@ func New(cfg Config) *Gate {
 	return &Gate{cfg: cfg, faults: map[string]*fault{}}
 }
 
-// Retry is told how every try of a consumer went. If err concerns the installation it
-// waits, and returns true: the consumer is to run the same try again, and to count
-// nothing. It returns false for every other error, for none, and when ctx ends.
+// Retry receives the result of every try of a consumer. If err concerns the installation it waits,
+// and returns true: the consumer must run the same try again without counting it. It returns false
+// for every other error, for none, and when ctx ends.
 func (g *Gate) Retry(ctx context.Context, source string, err error) bool {
 	if store.ClassOf(err) == store.ClassInstallation {
 		return supervise.Sleep(ctx, g.met(ctx, source, err, true))
@@ -121,11 +117,11 @@ func (g *Gate) Retry(ctx context.Context, source string, err error) bool {
 	return false
 }
 
-// refusedTimeout bounds the question whether a statement is still refused.
+// refusedTimeout is the timeout of the check whether a statement is still refused.
 const refusedTimeout = 5 * time.Second
 
-// refused returns the error with which the database still refuses what source met,
-// after a try of the source that ended with err; nil if it is accepted.
+// refused returns the error with which the database still refuses the statement that failed in
+// source, after another try that ended with err; nil if it is accepted.
 func (g *Gate) refused(ctx context.Context, source string, err error) error {
 	if g == nil || g.cfg.Refuses == nil || undecided(err) {
 		return nil
@@ -148,14 +144,14 @@ func (g *Gate) refused(ctx context.Context, source string, err error) error {
 	return nil
 }
 
-// refusedError says that the statement of a fault was asked about in vain.
+// refusedError says that the statement of a fault is still refused.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
-// undecided reports whether an error says nothing about statements: a server that is
-// away, and a try that was cut off.
+// undecided reports whether an error says nothing about statements: the server is away, or the try
+// was aborted.
 func undecided(err error) bool {
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassUnknown:
@@ -165,13 +161,13 @@ func undecided(err error) bool {
 	}
 }
 
-// Tick is told how every tick of a loop went, and returns the pause before the next
-// one if the gate has seen to the error; zero leaves it to the loop.
+// Tick receives the result of every tick of a loop. It returns the pause before the next one if it
+// handled the error; zero leaves the error to the loop.
 func (g *Gate) Tick(source string, err error) time.Duration {
 	ctx := context.Background() //nolint:forbidigo // a log line outlives the tick
 	if store.ClassOf(err) != store.ClassInstallation {
 		if err != nil && g.Holding() && store.ClassOf(err) == store.ClassCanceled {
-			return pauseLongest // it has waited for a consumer that is held
+			return pauseLongest // the tick waited for a held consumer
 		}
 		if still := g.refused(ctx, source, err); still != nil {
 			return g.met(ctx, source, still, false)
@@ -182,8 +178,8 @@ func (g *Gate) Tick(source string, err error) time.Duration {
 	return g.met(ctx, source, err, false)
 }
 
-// Enter waits while the consumers are held. A consumer calls it before it begins
-// anything new. It returns false when ctx ends.
+// Enter waits while the consumers are held. A consumer calls it before new work. It returns false
+// when ctx ends.
 func (g *Gate) Enter(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		var opened chan struct{}
@@ -213,14 +209,14 @@ func (g *Gate) Holding() bool {
 	return g.opened != nil
 }
 
-// Unsure reports that age and silence say nothing, because the consumers are held or
-// were until settle ago: reports of workers could not be written, or were not read.
+// Unsure reports that ages and heartbeats prove nothing, because the consumers are held or were
+// released less than settle ago: reports of workers could not be written or read.
 func (g *Gate) Unsure(settle time.Duration) bool {
 	return g.Undisturbed() < settle || g.Holding()
 }
 
-// Undisturbed is how long ago the consumers were held last: 0 while they are held, and
-// the longest duration if they never were.
+// Undisturbed is how long ago the consumers were last held: 0 while they are held, and the longest
+// duration if they never were.
 func (g *Gate) Undisturbed() time.Duration {
 	if g == nil {
 		return math.MaxInt64
@@ -237,7 +233,7 @@ func (g *Gate) Undisturbed() time.Duration {
 	}
 }
 
-// Faults lists what is wrong now, what came first in front; empty when all is well.
+// Faults lists the present faults, the oldest first.
 func (g *Gate) Faults() []Fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -301,8 +297,8 @@ func (g *Gate) met(ctx context.Context, source string, err error, holds bool) ti
 	return pause
 }
 
-// passed forgets the fault of a source whose statements are accepted again, be it
-// with another error.
+// passed removes the fault of a source whose statements are accepted again, even if they fail with
+// another error.
 func (g *Gate) passed(ctx context.Context, source string, err error) {
 	if g == nil || undecided(err) {
 		return

@@ -17,7 +17,7 @@ import (
 const (
 	// Interval is how often the queues are read.
 	Interval = 10 * time.Second
-	// keep is how long an answer is shown when no newer one comes.
+	// keep is how long an old reading is shown without a newer one.
 	keep = time.Minute
 )
 
@@ -26,7 +26,7 @@ type Reader interface {
 	Busiest(ctx context.Context) (*monitor.Busiest, error)
 }
 
-// Deps is what a Gauge works with.
+// Deps are the dependencies of a Gauge.
 type Deps struct {
 	Reader  Reader
 	Logger  *slog.Logger
@@ -43,12 +43,12 @@ type Gauge struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// last is the newest answer, read at readAt; guarded by mu.
+	// last is the newest reading, from readAt; guarded by mu.
 	last   *monitor.Busiest
 	readAt time.Time
 }
 
-// New makes the collector. It shows nothing before its loop has read once.
+// New makes the collector. It shows nothing before the first reading.
 func New(deps Deps) *Gauge {
 	g := &Gauge{reader: deps.Reader, now: deps.Now}
 	if g.now == nil {

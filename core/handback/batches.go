@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// How long a worker may take to start what it holds, and how often it is looked at.
+// How long a worker may take to start its executions, and the pause between two checks.
 const (
 	startsTimeout = 5 * time.Second
 	startsEvery   = 200 * time.Millisecond
@@ -31,7 +31,7 @@ func (e *UnstartedError) Error() string {
 		strings.Join(names, ", "))
 }
 
-// awaitStarts waits until no worker that consumes its queue holds unstarted executions.
+// awaitStarts waits until no live worker holds unstarted executions.
 func awaitStarts(ctx context.Context, deps Deps) error {
 	for begun := time.Now(); ; {
 		workers, err := deps.Store.BatchQueues(ctx)
@@ -63,8 +63,8 @@ func awaitStarts(ctx context.Context, deps Deps) error {
 	}
 }
 
-// splitBatches leaves no message in a queue that the other executor or its workers cannot
-// read, and deletes the queue that it does not have.
+// splitBatches replaces batch messages, which the other executor and its workers cannot read, and
+// deletes the queue that it does not have.
 func splitBatches(ctx context.Context, deps Deps, result *Result) error {
 	workers, err := deps.Store.BatchQueues(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func splitBatches(ctx context.Context, deps Deps, result *Result) error {
 			return err
 		}
 	}
-	// Workers that still run send single messages as soon as it is gone. A batch that one
-	// sends at this moment has its executions' ends in the database.
+	// Running workers send single messages once the queue is deleted. The ends of executions in a
+	// batch that is sent at this moment are in the database.
 	deleted, reason, err := deps.Broker.DeleteQueueIfIdle(ctx, message.QueueExecutionBatches)
 	if err == nil && !deleted {
 		err = fmt.Errorf("%w: %s", errStillUsed, reason)
@@ -90,5 +90,5 @@ func splitBatches(ctx context.Context, deps Deps, result *Result) error {
 	return err
 }
 
-// errStillUsed says that a queue could not be deleted.
+// errStillUsed reports that a queue could not be deleted.
 var errStillUsed = errors.New("queue " + message.QueueExecutionBatches + " is still used")

@@ -9,14 +9,12 @@ import (
 	"github.com/attune-go/attune/core/policy"
 )
 
-// maxKey is above the longest group key that the unique index of the admission
-// states holds.
+// maxKey exceeds the longest group key that the unique index of the admission states holds.
 const maxKey = 2500
 
-// groupKey is the group key as the other executor writes it: compact JSON of
-// path and value, keys sorted bytewise, numbers as they are written and not by
-// their value. It is empty without paths. fallback stands for a key that no
-// index holds.
+// groupKey is the group key in the other executor's form: compact JSON of path and value, keys
+// sorted bytewise, numbers as written and not by value. It is empty without paths. fallback
+// replaces a key that no index holds.
 func groupKey(paths []string, params map[string]any, fallback string) string {
 	if len(paths) == 0 {
 		return ""
@@ -39,12 +37,12 @@ func compact(value any) string {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return "null" // cannot happen for values that came from JSON
+		return "null" // cannot happen for decoded JSON
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// written gives the numbers of a value the text that the other executor gives them.
+// written gives numbers the other executor's text.
 func written(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -65,8 +63,8 @@ func written(value any) any {
 	return value
 }
 
-// number keeps whole numbers of 64 bits and writes all others as the shortest
-// decimal that tells them apart, with a fraction or an exponent.
+// number keeps whole numbers of 64 bits and writes all others as the shortest exact decimal, with a
+// fraction or an exponent.
 func number(text string) json.Number {
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return json.Number(text)

@@ -18,37 +18,37 @@ import (
 )
 
 const (
-	// replicaSilent is after how long without a report a replica counts as gone.
+	// replicaSilent is the age of the last report from which a replica counts as stopped.
 	replicaSilent = 30 * time.Second
 
-	page        = 1000      // executions read, and messages appended, at once
-	maxConfig   = 256 << 10 // parameters that a message repeats; the row has them anyway
+	page        = 1000      // executions read, and messages appended, at a time
+	maxConfig   = 256 << 10 // parameters in a message; the row has them anyway
 	source      = "attune-executor"
 	manyWorkers = 100_000
 )
 
-// Deps is what HandBack works with.
+// Deps are the dependencies of HandBack.
 type Deps struct {
 	Store *store.Store
-	// Broker is started and makes no routes for dead letters itself
+	// Broker is started and declares no routes for dead letters itself
 	// (broker.Config.NoDeadLetters).
 	Broker *broker.Broker
-	// Management deletes the policy that catches dead letters; nil leaves it.
+	// Management deletes the policy that catches dead letters; nil keeps it.
 	Management *broker.Management
-	// Keys open and seal the secrets of the children that are made.
+	// Keys decrypt and encrypt the secrets of the created children.
 	Keys secret.Keyring
 }
 
-// Item is one thing that the other executor knows nothing of.
+// Item is a setting that the other executor does not know.
 type Item struct {
 	Kind  string   `json:"kind"`
 	Count int64    `json:"count"`
 	IDs   []int64  `json:"ids"` // the first 20
 	Notes []string `json:"notes,omitempty"`
-	Then  string   `json:"then"` // what becomes of it
+	Then  string   `json:"then"` // the effect of the hand-back
 }
 
-// Replica is a replica of ours that still runs.
+// Replica is a running replica of this engine.
 type Replica struct {
 	ID   string        `json:"id"`
 	Host string        `json:"host"`
@@ -56,14 +56,14 @@ type Replica struct {
 	Age  time.Duration `json:"-"` // since its last report
 }
 
-// Survey is the state of things before a hand-back.
+// Survey is the state before a hand-back.
 type Survey struct {
 	Replicas    []Replica `json:"replicas"`
 	Unpublished int64     `json:"unpublished_messages"`
 	Items       []Item    `json:"not_understood"`
 }
 
-// then says what becomes of each kind of item.
+// then describes the effect on each kind of item.
 var then = map[string]string{
 	"paused queues":      "their executions start",
 	"limit overrides":    "the limit of the policy applies",
@@ -85,7 +85,7 @@ var then = map[string]string{
 	"draining workers":   "they are given work again; cordon them to prevent it",
 }
 
-// RunningError refuses while replicas run: they would go on deciding.
+// RunningError refuses while replicas run: they would continue to decide.
 type RunningError struct{ Replicas []Replica }
 
 // Error says what to stop.
@@ -98,7 +98,7 @@ func (e *RunningError) Error() string {
 		len(e.Replicas), strings.Join(names, "; "), replicaSilent)
 }
 
-// Read lists what a hand-back would meet. It changes nothing.
+// Read lists the findings for a hand-back. It changes nothing.
 func Read(ctx context.Context, st *store.Store) (*Survey, error) {
 	s := &Survey{Replicas: []Replica{}, Items: []Item{}}
 	replicas, err := st.LiveReplicas(ctx, replicaSilent.Seconds())
@@ -129,27 +129,26 @@ func Read(ctx context.Context, st *store.Store) (*Survey, error) {
 	return s, nil
 }
 
-// Result is what HandBack did.
+// Result is the result of HandBack.
 type Result struct {
 	Active    int `json:"active"`    // executions that hold a slot
 	Queued    int `json:"queued"`    // executions that wait in a queue
-	Made      int `json:"made"`      // children of lists that had none yet
+	Made      int `json:"made"`      // children of lists that were missing
 	Requested int `json:"requested"` // executions that a message wakes
-	Completed int `json:"completed"` // ended workflow children that a message tells of
-	Published int `json:"published"` // messages in all, with what the outbox held
-	// Undeliverable counts dispatches to workers that have no queue any more.
+	Completed int `json:"completed"` // ended workflow children that a message reports
+	Published int `json:"published"` // all messages, including those of the outbox
+	// Undeliverable counts dispatches to workers without a queue.
 	Undeliverable int `json:"undeliverable"`
-	// Split counts messages that held several executions, and were replaced by one
-	// message for each.
+	// Split counts batch messages that were replaced by single messages.
 	Split int `json:"split"`
 }
 
-// HandBack writes the admission tables as the other executor reads them and
-// publishes what wakes it. It refuses with a *RunningError while replicas run,
-// and with an *UnstartedError while a worker that consumes its queue has executions that
-// it has not started, since it may hold them in one message that the other executor's
-// workers cannot read. If the broker does not answer nothing is changed. A failure later leaves a
-// database with which replicas go on, and HandBack may be repeated.
+// HandBack writes the admission tables in the other executor's format and publishes the messages
+// that wake it. It refuses with a *RunningError while replicas run. It refuses with an
+// *UnstartedError while a live worker holds unstarted executions, because it may hold them in a
+// batch message that the other executor's workers cannot read. If the broker does not answer it
+// changes nothing. After a later failure replicas can continue on the database, and HandBack may be
+// repeated.
 func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	survey, err := Read(ctx, deps.Store)
 	if err != nil {
@@ -186,7 +185,7 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	return result, nil
 }
 
-// write is the transaction: the entries, the figures, and the messages.
+// write is the transaction: the entries, the counters, and the messages.
 func write(ctx context.Context, tx *store.Tx, keys secret.Keyring, result *Result) error {
 	if err := tx.LockForHandBack(ctx); err != nil {
 		return fmt.Errorf("lock the queues: %w", err)
@@ -223,8 +222,8 @@ func write(ctx context.Context, tx *store.Tx, keys secret.Keyring, result *Resul
 	return appendMessages(ctx, tx, p.wake, result)
 }
 
-// makeChildren makes the children that lists still lack: the other executor makes all
-// of them when a list begins, and never later.
+// makeChildren creates the missing children of lists: the other executor creates all of them when a
+// list starts, and never later.
 func makeChildren(ctx context.Context, tx *store.Tx, keys secret.Keyring, result *Result) error {
 	ids, err := tx.UnmadeLists(ctx)
 	if err != nil {
@@ -240,14 +239,14 @@ func makeChildren(ctx context.Context, tx *store.Tx, keys secret.Keyring, result
 	return nil
 }
 
-// readLists reads how many children of each list of a page run at once.
+// readLists reads the concurrency limits of a page's lists.
 func (p *plan) readLists(ctx context.Context, tx *store.Tx, rows []store.LiveExecutionsRow) error {
 	var parents []int64
 	var tasks []string
 	for _, row := range rows {
 		one := list{row.Parent, row.List}
 		if _, known := p.lists[one]; row.List != "" && !known {
-			p.lists[one] = nil // not a child of a workflow, unless one is found
+			p.lists[one] = nil // not a child of a workflow, unless a row says so
 			parents, tasks = append(parents, row.Parent), append(tasks, row.List)
 		}
 	}
@@ -264,7 +263,7 @@ func (p *plan) readLists(ctx context.Context, tx *store.Tx, rows []store.LiveExe
 	return nil
 }
 
-// readRules reads the rules of actions that are not known yet.
+// readRules reads the rules of unknown actions.
 func readRules(ctx context.Context, tx *store.Tx, rows []store.LiveExecutionsRow, rules map[int64]rule) error {
 	var missing []int64
 	for _, row := range rows {
@@ -338,7 +337,7 @@ func (p *plan) write(ctx context.Context, tx *store.Tx, result *Result) error {
 	return nil
 }
 
-// appendMessages puts what wakes the other executor into the outbox.
+// appendMessages puts the messages that wake the other executor into the outbox.
 func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Result) error {
 	at := time.Now()
 	ends, err := tx.UnsettledEnds(ctx)
@@ -407,8 +406,8 @@ func encode[P any](kind string, payload P, at time.Time) (outbox.Message, error)
 	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind, Body: body}, nil
 }
 
-// dropRoutes takes away the routes on which dead letters reach the dead-letter
-// queue: the other executor ends what it finds there without releasing its slot.
+// dropRoutes deletes the routes of dead letters to the dead-letter queue: the other executor ends
+// their executions without releasing the slots.
 func dropRoutes(ctx context.Context, deps Deps) error {
 	workers, err := deps.Store.LetterRouteWorkers(ctx, manyWorkers)
 	if err != nil {
@@ -426,7 +425,7 @@ func dropRoutes(ctx context.Context, deps Deps) error {
 		return err
 	}
 	if deps.Management != nil {
-		// Without the right to delete it the policy stays, and names an exchange that is gone.
+		// Without the right to delete it the policy stays, and names a deleted exchange.
 		_ = deps.Management.DeletePolicy(ctx, broker.PolicyUnrouted)
 	}
 	return deps.Broker.DeleteExchange(ctx, broker.ExchangeUnrouted)

@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// rule is what the other executor limits an action by: one policy, in one queue
-// a group. limited is false without a policy, and for workflows.
+// rule is the other executor's limit of an action: one policy, in one queue a group. limited is
+// false without a policy, and for workflows.
 type rule struct {
 	limited bool
 	most    int32
@@ -73,19 +73,19 @@ type list struct {
 	task   string
 }
 
-// window is how far a list has come.
+// window is the progress of a list.
 type window struct {
 	most int // children that run at once
-	busy int // children that run, or wait in the queue of their action
+	busy int // running children, and those in the queue of their action
 	rest []store.LiveExecutionsRow
 }
 
-// plan is what is written and published for the live executions.
+// plan is the set of writes and messages for the live executions.
 type plan struct {
 	queues map[queue][]entry
 	most   map[int64]int32 // limits by action
 	lists  map[list]*window
-	wake   []int64 // executions to be requested
+	wake   []int64 // executions to request
 }
 
 // add places one live execution.
@@ -117,10 +117,10 @@ func (p *plan) add(e store.LiveExecutionsRow, r rule, now time.Time) {
 	}
 }
 
-// finish brings every queue into its order: active entries, then high, normal and low
-// priority, each in order of arrival. The free slots of a queue go to its first
-// waiting executions by message, because nothing else wakes them. The same holds for
-// lists: the other executor requests one more child with each completion.
+// finish sorts every queue: active entries, then high, normal and low priority, each in order of
+// arrival. Messages give the free slots of a queue to its first waiting executions, because nothing
+// else wakes them. The same holds for lists: the other executor requests one more child with each
+// completion.
 func (p *plan) finish() {
 	for _, w := range p.lists {
 		if w == nil {

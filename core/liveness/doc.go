@@ -1,25 +1,23 @@
-// Package liveness judges whether workers are there and can be given work.
+// Package liveness decides whether workers are present and may receive work.
 //
-// Heartbeats marks workers of any role inactive whose heartbeats have ended, those
-// that drain among them, and active again when they resume. When a heartbeat came is judged by the clock of
-// the database alone; how far a worker's own clock is off is kept and shown.
+// Heartbeats marks workers of any role inactive when their heartbeats stop, even draining ones, and
+// active again when they resume. Only the database's clock decides when a heartbeat arrived; the
+// offset of a worker's clock is recorded and shown.
 //
-// Probes looks at every worker for action executions itself: whether its queue is
-// there and consumed, how deep it is, how long work lies in it unstarted, and
-// whether its health endpoint answers, if it offers one. From that, and from what
-// the worker reports, follow a verdict and a health, which placement honours. A
-// worker whose queue is missing or that nobody consumes is suspected, and given
-// nothing; so is one to which the broker returned a hand-over.
+// Probes checks every worker for action executions: whether its queue exists and has a consumer,
+// its length, the age of unstarted work in it, and its health endpoint if it has one. From that,
+// and from the worker's own reports, it derives a verdict and a health, which placement uses. A
+// worker whose queue is missing or has no consumer becomes suspect and receives nothing. So does a
+// worker whose dispatch the broker returned.
 //
-// Sight says when silence counts: not before the database has been seen without a
-// gap for as long as a worker may be silent.
+// Sight detects outages of the database. A missing heartbeat counts only after the database has
+// answered without a gap for as long as a worker may be silent.
 //
-// Suspects acquits a suspected worker when its queue has a consumer again.
+// Suspects clears a suspect worker when its queue has a consumer again.
 //
-// Nothing here moves work: what a worker was handed that is gone is decided by the
-// batches (package recovery).
+// Nothing here moves work: the batches decide about executions of dead workers (package recovery).
 //
-// On failure a tick is repeated, and what was seen last grows old; a verdict older
-// than three intervals counts for nothing, so that workers are not shut out by a
-// prober that has stopped. A broker that is away is no evidence against anybody.
+// A failed tick is repeated, while the last findings grow old. A verdict older than three intervals
+// does not count, so a stopped prober excludes no worker. An unreachable broker is no evidence
+// against a worker.
 package liveness

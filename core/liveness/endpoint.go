@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// The bounds of one question to a worker's health endpoint.
+// Limits of one request to a worker's health endpoint.
 const (
 	endpointTimeout = 2 * time.Second
 	endpointBody    = 64 << 10
 	endpointHops    = 3
 )
 
-// endpointLook is what a worker's health endpoint said.
+// endpointLook is the result of one request to a worker's health endpoint.
 type endpointLook struct {
 	took time.Duration
-	// answered is true when an HTTP answer came, whatever it says.
+	// answered is true when an HTTP response came, whatever its status.
 	answered bool
-	err      string // what is wrong, for people; empty if all is well
+	err      string // what is wrong, for users; empty if nothing is
 }
 
-// newClient makes the client for health endpoints: it uses no proxy, keeps few
-// connections and is not led to other hosts.
+// newClient makes the client for health endpoints: it uses no proxy, keeps few connections and
+// follows no redirect to another host.
 func newClient() *http.Client {
 	transport := &http.Transport{
 		MaxIdleConns: 64, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute, MaxResponseHeaderBytes: endpointBody,
@@ -45,8 +45,8 @@ func newClient() *http.Client {
 
 func web(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
-// ask asks one endpoint. worker is whose it is: an answer that names another comes
-// from somebody else.
+// ask requests the health endpoint of a worker. A response that names another worker id comes from
+// another program.
 func ask(ctx context.Context, client *http.Client, address string, worker int64) *endpointLook {
 	begin := time.Now()
 	look := &endpointLook{}
@@ -68,7 +68,7 @@ func (l *endpointLook) ask(ctx context.Context, client *http.Client, address str
 	if err != nil {
 		return "does not answer (" + short(err) + ")"
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing was written
+	defer response.Body.Close() //nolint:errcheck // it was only read
 	body, err := io.ReadAll(io.LimitReader(response.Body, endpointBody+1))
 	if err != nil {
 		return "does not answer to the end (" + short(err) + ")"
@@ -90,7 +90,7 @@ func (l *endpointLook) ask(ctx context.Context, client *http.Client, address str
 	return ""
 }
 
-// short is the innermost part of an error, which alone differs.
+// short is the innermost part of an error; the outer parts are always the same.
 func short(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
 		return "nothing within " + endpointTimeout.String()

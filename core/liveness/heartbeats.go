@@ -12,18 +12,17 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// page is how many workers one statement decides about.
+// page is the number of workers in one statement.
 const page = 500
 
-// HeartbeatsConfig is what the heartbeat monitor depends on.
+// HeartbeatsConfig configures the heartbeat monitor.
 type HeartbeatsConfig struct {
-	// Interval between looks. Default 60 s.
+	// Interval is the pause between ticks. Default 60 s.
 	Interval time.Duration
-	// StaleAfter is the age of a heartbeat from which a worker is gone. Default
-	// 90 s.
+	// StaleAfter is the heartbeat age from which a worker counts as dead. Default 90 s.
 	StaleAfter time.Duration
-	// Unsure reports that silence says nothing, because the database has not been
-	// there all the time. Then nobody is marked inactive. Nil never does.
+	// Unsure reports that missing heartbeats prove nothing, because the database was unreachable at
+	// times. The monitor then marks no worker inactive. Nil means never.
 	Unsure func() bool
 }
 
@@ -40,10 +39,9 @@ func (c HeartbeatsConfig) withDefaults() HeartbeatsConfig {
 	return c
 }
 
-// Heartbeats marks workers inactive that send none, and those it has marked active
-// again when they do. Every replica may look; the statement that marks is guarded
-// by what it marks, so each transition happens once and is told once: in the log, and
-// for a worker that is not cordoned as a core.alert event of the same transaction.
+// Heartbeats marks silent workers inactive, and active again when they resume. Every replica may
+// run it: the statement guards the state that it changes, so each transition happens and is logged
+// once. A worker that is not cordoned also gets a core.alert event, in the same transaction.
 type Heartbeats struct {
 	*supervise.Loop
 
@@ -74,12 +72,12 @@ func (h *Heartbeats) Start(ctx context.Context) error {
 	return nil
 }
 
-// say writes a line as it is documented, with the names in it.
+// say logs a published line, with the names in its text.
 func (h *Heartbeats) say(ctx context.Context, level slog.Level, text string, args ...any) {
 	h.logger.Log(ctx, level, text, args...) //nolint:sloglint // users look for these lines
 }
 
-// seconds writes a duration the way it is documented: in seconds.
+// seconds formats a duration in seconds, as the published lines do.
 func seconds(d time.Duration) string {
 	return fmt.Sprintf("%gs", math.Round(d.Seconds()*1000)/1000)
 }
@@ -95,7 +93,7 @@ func (h *Heartbeats) tick(ctx context.Context) error {
 	return err
 }
 
-// count shows how many workers there are.
+// count updates the gauges of workers.
 func count(ctx context.Context, st *store.Store, staleAfter time.Duration, metrics *Metrics) error {
 	counts, err := st.CountWorkers(ctx, staleAfter.Seconds())
 	if err != nil {
@@ -105,7 +103,7 @@ func count(ctx context.Context, st *store.Store, staleAfter time.Duration, metri
 	return nil
 }
 
-// mark marks pages of workers until none is left to mark.
+// mark marks pages of workers until none is left.
 func (h *Heartbeats) mark(ctx context.Context) error {
 	total := 0
 	for {
@@ -144,8 +142,8 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 	return nil
 }
 
-// alerts are the core.alert events of workers that have just been marked. A cordoned
-// worker is being looked after, and one whose row was inactive already is no news.
+// alerts are the core.alert events of newly marked workers. It skips cordoned workers, which an
+// operator handles already, and workers whose row was inactive before.
 func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []alertevent.Alert {
 	var alerts []alertevent.Alert
 	for i := range gone {

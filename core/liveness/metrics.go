@@ -6,20 +6,19 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Metrics are the measurements of workers. A nil *Metrics measures nothing.
+// Metrics measures workers. A nil *Metrics measures nothing.
 type Metrics struct {
 	downtime    prometheus.Histogram
 	outage      prometheus.Histogram
 	deactivated prometheus.Counter
 	reactivated prometheus.Counter
 	workers     *prometheus.GaugeVec
-	age         *prometheus.GaugeVec // without labels: one that is not known is not shown
+	age         *prometheus.GaugeVec // without labels; absent while unknown
 	probes      *prometheus.CounterVec
 	rtt         prometheus.Histogram
 }
 
-// NewMetrics registers the metrics. A nil registerer gives metrics that nobody
-// collects.
+// NewMetrics registers the metrics; with a nil registerer they are not exported.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		downtime: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -57,8 +56,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	return m
 }
 
-// gone counts a worker that was marked inactive; silent is negative if it never
-// sent a heartbeat.
+// gone counts a worker that was marked inactive; silent is negative if it never sent a heartbeat.
 func (m *Metrics) gone(silent float64) {
 	if m == nil {
 		return
@@ -69,7 +67,7 @@ func (m *Metrics) gone(silent float64) {
 	}
 }
 
-// back counts a worker that beats again; outage is negative if that is not known.
+// back counts a worker that resumed its heartbeats; outage is negative if unknown.
 func (m *Metrics) back(outage float64) {
 	if m == nil {
 		return
@@ -93,7 +91,7 @@ func (m *Metrics) count(c store.CountWorkersRow) {
 	m.age.WithLabelValues().Set(c.OldestHeartbeat)
 }
 
-// unknown shows no numbers of workers, since they are not known.
+// unknown removes the numbers of workers, because they are not known.
 func (m *Metrics) unknown() {
 	if m == nil {
 		return

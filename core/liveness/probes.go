@@ -20,38 +20,36 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// The bounds of looking at workers.
+// Limits of one round of probes.
 const (
 	probePage     = 64
 	pagesParallel = 4
-	probeParallel = 8               // questions to the broker
-	probeTimeout  = 3 * time.Second // of one question to the broker
+	probeParallel = 8               // concurrent requests to the broker
+	probeTimeout  = 3 * time.Second // of one request to the broker
 	unstartedScan = 20_000
 	endingsScan   = 2_000
 	endingsLately = 10 * time.Minute
 )
 
-// SkewLimit is how far a worker's clock may be off before that is said.
+// SkewLimit is the offset of a worker's clock from which a warning is logged.
 const SkewLimit = 5 * time.Second
 
-// ValidFor is for how many intervals a verdict counts.
+// ValidFor is the number of intervals for which a verdict counts.
 const ValidFor = 3
 
-// ProbesConfig is what looking at workers depends on.
+// ProbesConfig configures the probes.
 type ProbesConfig struct {
-	// Interval between looks at one worker. Default 30 s.
+	// Interval is the pause between two probes of one worker. Default 30 s.
 	Interval time.Duration
-	// StaleAfter is the age of a heartbeat from which a worker is gone. Default
-	// 90 s.
+	// StaleAfter is the heartbeat age from which a worker counts as dead. Default 90 s.
 	StaleAfter time.Duration
-	// Limits say from when on a worker is degraded, and unhealthy. The documented
-	// ones if they are zero.
+	// Limits say when a worker is degraded or unhealthy. Zero means the documented limits.
 	Limits placement.Limits
-	// ByFailures judges every worker by what failed on it. Otherwise only those are
-	// that ask for it by the capability health_by_failures: an action that fails is
-	// not its worker's fault.
+	// ByFailures derives every worker's health from the failures of its executions. Otherwise this
+	// applies only to workers with the capability health_by_failures: a failing action is not its
+	// worker's fault.
 	ByFailures bool
-	// Replica is who looks.
+	// Replica is the id of this replica.
 	Replica uuid.UUID
 }
 
@@ -68,8 +66,8 @@ func (c ProbesConfig) withDefaults() ProbesConfig {
 	return c
 }
 
-// Probes looks at the workers. One replica at a time does; a worker that another
-// has looked at less than two thirds of an interval ago is left alone.
+// Probes probes the workers. One replica at a time runs it; it skips a worker that was probed less
+// than two thirds of an interval ago.
 type Probes struct {
 	*supervise.Loop
 
@@ -101,7 +99,7 @@ func (p *Probes) Stop() {
 	p.client.CloseIdleConnections()
 }
 
-// tick looks at all workers, a page at a time, and counts them.
+// tick probes all workers, a page at a time, and counts them.
 func (p *Probes) tick(ctx context.Context) error {
 	err := p.all(ctx)
 	if err == nil {
@@ -113,12 +111,11 @@ func (p *Probes) tick(ctx context.Context) error {
 	return err
 }
 
-// lockHolder is what the session that holds the lock of the probes calls itself.
+// lockHolder is the application name of the session that holds the lock of the probes.
 const lockHolder = "attune-executor probes"
 
-// all probes the due workers, several pages at the same time: slow workers of one
-// page delay no other. Its lock is that of a session, so that no transaction is
-// open while the network is waited for.
+// all probes the due workers, several pages at the same time: slow workers of one page delay no
+// other. It holds a session lock, so that no transaction is open during network requests.
 func (p *Probes) all(ctx context.Context) error {
 	lock, err := p.store.LockSession(ctx, "probes", lockHolder)
 	if _, locked := errors.AsType[*store.LockedError](err); locked {
@@ -153,8 +150,8 @@ func (p *Probes) all(ctx context.Context) error {
 type look struct {
 	probes *Probes
 	oldest map[int64]*time.Time // of unstarted work, by worker
-	places chan struct{}        // bounds the questions to the broker
-	away   atomic.Bool          // the broker did not answer; it is asked no more
+	places chan struct{}        // bounds the requests to the broker
+	away   atomic.Bool          // the broker did not answer; no more requests go to it
 }
 
 // page probes the workers of one page and records the findings.
@@ -197,8 +194,7 @@ func (p *Probes) unstarted(ctx context.Context) (map[int64]*time.Time, error) {
 	return oldest, nil
 }
 
-// endings reads how what the workers ran has ended lately, of those that are judged
-// by it.
+// endings reads the recent ends of executions, for the workers whose health depends on them.
 func (p *Probes) endings(ctx context.Context, rows []store.FindProbedRow) (map[int64]*store.FindEndingsRow, error) {
 	var ids []int64
 	for _, row := range rows {
@@ -220,8 +216,8 @@ func (p *Probes) endings(ctx context.Context, rows []store.FindProbedRow) (map[i
 	return endings, nil
 }
 
-// see asks the broker for the queue of a worker and, at the same time, the health
-// endpoint of the worker if it has one.
+// see reads the queue of a worker from the broker and, concurrently, the worker's health endpoint
+// if it has one.
 func (l *look) see(ctx context.Context, row store.FindProbedRow) seen {
 	s := seen{FindProbedRow: row, stale: l.probes.cfg.StaleAfter}
 	var group sync.WaitGroup
@@ -233,11 +229,11 @@ func (l *look) see(ctx context.Context, row store.FindProbedRow) seen {
 	return s
 }
 
-// errAway stands for a broker that did not answer a moment ago.
+// errAway stands for a broker that just failed to answer.
 var errAway = errors.New("the broker does not answer")
 
-// queue asks the broker for the queue of a worker. A broker that did not answer in
-// time is not asked for the other workers: each would wait as long.
+// queue reads the queue of a worker from the broker. After one timeout it skips the other workers:
+// each would wait as long.
 func (l *look) queue(ctx context.Context, worker int64) queueLook {
 	l.places <- struct{}{}
 	defer func() { <-l.places }()
@@ -267,8 +263,8 @@ func (p *Probes) record(ctx context.Context, found []finding) error {
 	return nil
 }
 
-// suspect keeps work from those against whom it speaks, in a statement of its own:
-// should that fail, the next look speaks against them again.
+// suspect marks workers as suspect in a statement of its own. If it fails, the next probe finds the
+// same evidence.
 func (p *Probes) suspect(ctx context.Context, found []finding) error {
 	var ids []int64
 	var reasons []string
@@ -286,7 +282,7 @@ func (p *Probes) suspect(ctx context.Context, found []finding) error {
 	return nil
 }
 
-// tell says what has changed since the last look.
+// tell logs what changed since the last probe.
 func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []finding) {
 	for i, f := range found {
 		old := rows[i]

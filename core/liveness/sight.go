@@ -11,11 +11,10 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Sight watches whether the database can be trusted about silence. While it is
-// away nobody can write a heartbeat, and when it is back all heartbeats are old:
-// that says nothing about the workers. So nothing is decided from silence or age
-// until the database has answered without a gap, and its clock has run evenly, for
-// as long as a worker may be silent.
+// Sight detects outages of the database. During an outage no worker can write a heartbeat, and
+// afterwards all heartbeats are old, which proves nothing about the workers. So no loop decides
+// from missing heartbeats or ages until the database has answered without a gap, and its clock has
+// run evenly, for as long as a worker may be silent.
 type Sight struct {
 	*supervise.Loop
 
@@ -26,20 +25,20 @@ type Sight struct {
 	now        func() time.Time
 
 	mu      sync.Mutex
-	since   time.Time // the beginning of the unbroken series of answers; zero while there is none
+	since   time.Time // start of the unbroken series of answers; zero without one
 	last    time.Time // the newest answer
-	clock   time.Time // what the database's clock said then
-	started time.Time // when the server was started
-	outage  time.Time // when the newest gap ended; zero if none was seen
+	clock   time.Time // the database's clock in that answer
+	started time.Time // when the server started
+	outage  time.Time // end of the newest gap; zero without one
 }
 
-// sightMost and sightLeast bound how often the database is asked.
+// sightMost and sightLeast bound the interval of the queries.
 const (
 	sightMost  = 5 * time.Second
 	sightLeast = 50 * time.Millisecond
 )
 
-// NewSight makes the watch. Until it has been started it sees nothing.
+// NewSight makes the detector. It is blind until it is started.
 func NewSight(staleAfter time.Duration, st *store.Store, logger *slog.Logger, metrics *supervise.Metrics) *Sight {
 	s := &Sight{
 		staleAfter: staleAfter, interval: min(max(staleAfter/15, sightLeast), sightMost), store: st, logger: logger, now: time.Now,
@@ -51,20 +50,20 @@ func NewSight(staleAfter time.Duration, st *store.Store, logger *slog.Logger, me
 	return s
 }
 
-// patience is how long an answer may take, or fail to come, before it is a gap.
+// patience is the timeout of one answer; a later answer counts as a gap.
 func (s *Sight) patience() time.Duration { return max(s.staleAfter/4, time.Second) }
 
 func (s *Sight) tick(ctx context.Context) error {
 	row, err := s.store.ReadClock(ctx)
 	if err != nil {
 		s.lose(ctx, fmt.Sprintf("it does not answer: %v", err))
-		return nil // it is said once, and by every other loop
+		return nil // logged once here, and by every other loop
 	}
 	s.answered(ctx, row.At, row.Started)
 	return nil
 }
 
-// answered takes an answer of the database.
+// answered records an answer of the database.
 func (s *Sight) answered(ctx context.Context, clock, started time.Time) {
 	s.mu.Lock()
 	now, last, before, server := s.now(), s.last, s.clock, s.started
@@ -89,7 +88,7 @@ func (s *Sight) answered(ctx context.Context, clock, started time.Time) {
 	}
 }
 
-// lose notes a gap.
+// lose records a gap.
 func (s *Sight) lose(ctx context.Context, why string) {
 	s.mu.Lock()
 	seen := !s.since.IsZero()
@@ -104,16 +103,15 @@ func (s *Sight) lose(ctx context.Context, why string) {
 	}
 }
 
-// Blind reports that silence says nothing about workers: the database has not been
-// seen without a gap for as long as a worker may be silent.
+// Blind reports that missing heartbeats prove nothing: the database has not answered without a gap
+// for as long as a worker may be silent.
 func (s *Sight) Blind() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since.IsZero() || s.now().Sub(s.since) < s.staleAfter || s.now().Sub(s.last) > s.interval+s.patience()
 }
 
-// Recovering reports that a gap was seen which has ended only lately, so that
-// workers which seem to be away may be there.
+// Recovering reports that a gap ended only recently, so silent workers may be alive.
 func (s *Sight) Recovering() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

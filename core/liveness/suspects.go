@@ -13,16 +13,16 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Inspector asks the broker for a queue; *broker.Broker is one.
+// Inspector reads the state of a queue from the broker; *broker.Broker is one.
 type Inspector interface {
 	QueueState(ctx context.Context, name string) (broker.QueueState, error)
 }
 
-// interval is the pause between two looks at the suspected workers.
+// interval is the pause between two checks of the suspect workers.
 const interval = 5 * time.Second
 
-// Suspects acquits suspected workers whose queue is consumed again. Every replica
-// looks; acquitting twice changes nothing.
+// Suspects clears suspect workers whose queue has a consumer again. Every replica runs it; clearing
+// twice changes nothing.
 type Suspects struct {
 	*supervise.Loop
 
@@ -46,7 +46,7 @@ func (s *Suspects) tick(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the suspected workers: %w", err)
 	}
-	var failed error // one odd queue hides no other
+	var failed error // one failing queue must not hide the others
 	for _, suspect := range suspects {
 		if err := s.look(ctx, suspect); err != nil {
 			failed = errors.Join(failed, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// The verdicts on a worker, the one that keeps most from it last.
+// The verdicts on a worker, in order of strictness.
 const (
 	verdictFresh    = "fresh"
 	verdictSuspect  = "suspect"
@@ -21,15 +21,14 @@ const (
 	verdictDead     = "dead"
 )
 
-// unreachable is the reason of a verdict that stands because the broker could not
-// be asked.
+// unreachable is the reason of a verdict that is kept because the broker did not answer.
 const unreachable = "broker unreachable"
 
-// deafProbes is how many looks in a row must find no queue, or no consumer of it,
-// before a worker is suspected: workers register before they declare and consume.
+// deafProbes is how many consecutive probes must find no queue or no consumer before a worker
+// becomes suspect: workers register before they declare and consume.
 const deafProbes = 2
 
-// queueLook is what was seen of a worker's queue.
+// queueLook is the state of a worker's queue.
 type queueLook struct {
 	asked bool
 	state broker.QueueState
@@ -37,35 +36,35 @@ type queueLook struct {
 	err   error
 }
 
-// seen is everything that was seen of a worker.
+// seen is everything that a probe read about a worker.
 type seen struct {
 	store.FindProbedRow
 	stale    time.Duration
 	queue    queueLook
-	endpoint *endpointLook // nil when it offers none
+	endpoint *endpointLook // nil without an endpoint
 	oldest   *time.Time
-	endings  *store.FindEndingsRow // what has ended on it lately, as far as that is known
-	// byFailures says that failures of what it runs speak against it.
+	endings  *store.FindEndingsRow // its recently ended executions, as far as known
+	// byFailures derives its health from failures of its executions.
 	byFailures bool
 }
 
-// finding is what follows from it.
+// finding is the conclusion of a probe.
 type finding struct {
 	worker       int64
 	name         string
 	verdict      string
 	reason       string
 	failures     int32
-	suspect      string // the reason to suspect it now; empty if there is none
-	failed       string // why the health check failed; empty if it did not
+	suspect      string // the reason to suspect it now; empty without one
+	failed       string // why the health check failed; empty if it passed
 	health       placement.Health
 	healthReason string
-	skew         float64 // NaN if nothing is known
+	skew         float64 // NaN if unknown
 	queue        queueLook
 	details      map[string]any
 }
 
-// judge draws the conclusions. It is pure.
+// judge derives the finding. It is pure.
 func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 	f := finding{worker: s.ID, name: s.Name, queue: s.queue, skew: s.Skew, failures: s.Failures}
 	f.verdict, f.reason = s.verdict(&f)
@@ -94,16 +93,16 @@ func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 		}
 	}
 	if s.queue.asked && s.queue.err != nil && f.health == placement.HealthUnknown && s.OldHealth != "" {
-		f.health, f.healthReason = placement.Health(s.OldHealth), s.OldHealthReason // nothing new is known
+		f.health, f.healthReason = placement.Health(s.OldHealth), s.OldHealthReason // no new information
 	}
-	if f.verdict == verdictDead { // how well it was is past
+	if f.verdict == verdictDead { // its health no longer matters
 		f.health, f.healthReason = placement.HealthUnknown, ""
 	}
 	f.details = s.details(fingerprint, valid)
 	return f
 }
 
-// ended is what is known of a worker that does not report it.
+// ended derives the signs of a worker that does not report them.
 func (s seen) ended() placement.Signs {
 	e := s.endings
 	return placement.Signs{
@@ -112,7 +111,7 @@ func (s seen) ended() placement.Signs {
 	}
 }
 
-// verdict puts the row, the heartbeat and the queue together; the strictest wins.
+// verdict combines the row, the heartbeat and the queue; the strictest wins.
 func (s seen) verdict(f *finding) (verdict, reason string) {
 	age := s.HeartbeatAge
 	switch {
@@ -154,8 +153,8 @@ func (s seen) verdict(f *finding) (verdict, reason string) {
 	}
 }
 
-// keep is the old verdict if the broker's absence leaves it standing: what the
-// row and the heartbeats say has been looked at anew.
+// keep returns the old verdict if it stays valid without the broker. Verdicts from the row and the
+// heartbeats are derived anew.
 func keep(old string) string {
 	if old == verdictSuspect || old == verdictFresh {
 		return old
@@ -163,8 +162,8 @@ func keep(old string) string {
 	return ""
 }
 
-// deaf looks at the queue of a worker that beats: what is bad about it, whether
-// that makes it suspect, and for how many looks it has been so.
+// deaf checks the queue of a live worker: what is wrong with it, whether the worker becomes
+// suspect, and for how many probes this has lasted.
 func (s seen) deaf(f *finding) string {
 	if !s.queue.asked || s.queue.err != nil {
 		return ""
@@ -185,8 +184,8 @@ func (s seen) deaf(f *finding) string {
 	return bad
 }
 
-// poor is what its endpoint says against it. An endpoint that cannot be reached
-// says nothing: the way to it may be what is broken.
+// poor is what the endpoint reports against the worker. An unreachable endpoint proves nothing: the
+// network to it may be broken.
 func (s seen) poor() string {
 	if s.endpoint == nil || !s.endpoint.answered || s.endpoint.err == "" {
 		return ""
@@ -224,7 +223,7 @@ func (s seen) details(fingerprint string, valid time.Duration) map[string]any {
 
 func milliseconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
 
-// params makes one statement of many findings.
+// params turns findings into the parameters of one statement.
 func params(list []finding) (store.RecordProbesParams, error) {
 	var p store.RecordProbesParams
 	for _, f := range list {

@@ -10,20 +10,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// Bounds of a batch that is written. A batch that is read may be larger.
+// Limits of a batch that is written. A batch that is read may be larger.
 const (
 	MaxBatchItems = 200
 	MaxBatchBytes = 256 << 10
 )
 
-// Batch is the payload of a message that stands for several: each item is the payload
-// of one. All are of one type, and dispatches of one batch are for one worker.
+// Batch is the payload of a message that contains several: each item is the payload of one. All are
+// of one type, and dispatches of one batch are for one worker.
 type Batch struct {
 	Executions []json.RawMessage `json:"executions"`
 }
 
-// Single is a message that a batch stands for, as it would have been sent by itself. Its
-// MessageID follows from that of the batch and is the same whenever the batch is split.
+// Single is a message in a batch, as it would have been sent alone. Its MessageID derives from the
+// batch's and is the same whenever the batch is split.
 type Single struct {
 	MessageID string
 	Type      string
@@ -31,7 +31,7 @@ type Single struct {
 	Payload   json.RawMessage // part of the body
 }
 
-// singles are the types of the messages that batches stand for.
+// singles maps batch types to the types of their messages.
 var singles = map[string]string{
 	TypeExecutionBatchRequested: TypeExecutionRequested,
 	TypeExecutionBatchCompleted: TypeExecutionCompleted,
@@ -40,12 +40,11 @@ var singles = map[string]string{
 // IsBatch reports whether messages of a type are batches.
 func IsBatch(kind string) bool { return singles[kind] != "" }
 
-// batchRoom is left for the envelope in MaxBatchBytes.
+// batchRoom is reserved for the envelope in MaxBatchBytes.
 const batchRoom = 1 << 10
 
-// Batches encodes payloads into as few messages as the bounds of a batch allow, in their
-// order. kind is the type of a batch. A payload
-// that stands alone becomes a single message, whatever its size.
+// Batches encodes payloads into as few messages as the limits of a batch allow, in order. kind is
+// the type of a batch. A payload alone becomes a single message, whatever its size.
 func Batches[P any](kind string, payloads []P, at time.Time, source string) ([]Encoded, error) {
 	var messages []Encoded
 	var items []json.RawMessage
@@ -79,12 +78,12 @@ func Batches[P any](kind string, payloads []P, at time.Time, source string) ([]E
 	return messages, flush()
 }
 
-// Encoded is an envelope that is ready to be sent.
+// Encoded is an envelope that is ready to send.
 type Encoded struct {
 	ID    string // also the correlation id
 	Type  string
 	Body  []byte
-	Items int // executions that it is about
+	Items int // number of executions
 }
 
 func encoded[P any](e Envelope[P]) (Encoded, error) {
@@ -92,8 +91,7 @@ func encoded[P any](e Envelope[P]) (Encoded, error) {
 	return Encoded{ID: e.MessageID, Type: e.MessageType, Body: body}, err
 }
 
-// Split returns the messages that a batch stands for. Whether an item can be read is for
-// the reader of its message to find out.
+// Split returns the messages of a batch. The reader of each message checks its payload.
 func Split(body []byte) ([]Single, error) {
 	batch, err := Decode[Batch](body)
 	if err != nil {
@@ -106,7 +104,7 @@ func Split(body []byte) ([]Single, error) {
 	case len(batch.Payload.Executions) == 0:
 		return nil, fmt.Errorf("%w: executions", ErrIncomplete)
 	}
-	// The envelopes differ in nothing but the id and the payload, which stand first and last.
+	// The envelopes differ only in the id and the payload, which stand first and last.
 	frame, err := Envelope[json.RawMessage]{
 		CorrelationID: batch.CorrelationID, MessageType: kind, Version: batch.Version,
 		Timestamp: batch.Timestamp, Headers: batch.Headers, Payload: json.RawMessage("{}"),
@@ -128,7 +126,7 @@ func Split(body []byte) ([]Single, error) {
 	return list, nil
 }
 
-// DecodePayload reads a payload as Decode does, for a caller who has its envelope.
+// DecodePayload reads a payload as Decode does, for a caller that has its envelope.
 func DecodePayload[P any](raw json.RawMessage) (P, error) {
 	var payload P
 	if err := json.Unmarshal(raw, &payload); err != nil {

@@ -6,16 +6,16 @@ import (
 	"fmt"
 )
 
-// known are the headers that have a meaning, in the order of the alphabet in
-// which a map with all headers is written too.
+// known are the headers with a meaning, in alphabetical order, in which a map with all headers is
+// written too.
 type known struct {
 	RetryCount    uint64 `json:"retry_count"`
 	SourceService string `json:"source_service,omitempty"`
 	TraceID       string `json:"trace_id,omitempty"`
 }
 
-// encodable is what is written for the headers: retry_count always, the
-// optional two when set, and the extra keys beside them.
+// encodable is the written form of the headers: retry_count always, the optional two when set, and
+// the extra keys.
 func (h Headers) encodable() any {
 	if len(h.Extra) == 0 {
 		return known{RetryCount: h.RetryCount, SourceService: h.SourceService, TraceID: h.TraceID}
@@ -56,8 +56,8 @@ func decodeUnusual(raw json.RawMessage) (Headers, error) {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return h, fmt.Errorf("%w: headers", ErrNotJSON)
 	}
-	// A header of the wrong type is kept as it is instead of failing the
-	// message: nothing is decided by it.
+	// A header of the wrong type is kept unchanged and does not fail the message: no decision
+	// depends on it.
 	for key, value := range fields {
 		var err error
 		switch key {

@@ -24,8 +24,8 @@ const (
 	QueueExecutionCompleted = "attune.execution.completed.queue"
 	QueueInquiryResponses   = "attune.inquiry.responses.queue"
 
-	// QueueExecutionBatches takes completions in batches. Only engines that read batches
-	// consume it, and messages reach it by its name: no binding leads to it.
+	// QueueExecutionBatches receives completions in batches. Only engines that read batches consume
+	// it, and messages reach it by its name: it has no binding.
 	QueueExecutionBatches = "attune.execution.completed.batch.queue"
 )
 
@@ -71,13 +71,13 @@ func WorkerOfKey(key string) (int64, bool) {
 	return 0, false
 }
 
-// WorkerExecutionsQueue is the queue from which a worker takes dispatches.
+// WorkerExecutionsQueue is the queue of a worker's dispatches.
 func WorkerExecutionsQueue(worker int64) string { return workerQueue(worker, "executions") }
 
-// WorkerCancelQueue is the queue from which a worker takes cancel requests.
+// WorkerCancelQueue is the queue of a worker's cancel requests.
 func WorkerCancelQueue(worker int64) string { return workerQueue(worker, "cancel") }
 
-// WorkerPacksQueue is the queue from which a worker hears of packs.
+// WorkerPacksQueue is the queue of a worker's notices about packs.
 func WorkerPacksQueue(worker int64) string { return workerQueue(worker, "packs") }
 
 func workerQueue(worker int64, kind string) string {
@@ -101,8 +101,8 @@ const (
 	TypePackRegistered           = "PackRegistered"
 	TypePackDeleted              = "PackDeleted"
 
-	TypeExecutionBatchRequested = "ExecutionBatchRequested" // our own: a Batch of dispatches
-	TypeExecutionBatchCompleted = "ExecutionBatchCompleted" // our own: a Batch of completions
+	TypeExecutionBatchRequested = "ExecutionBatchRequested" // only of this project: a Batch of dispatches
+	TypeExecutionBatchCompleted = "ExecutionBatchCompleted" // only of this project: a Batch of completions
 )
 
 // Types lists every message type.
@@ -143,8 +143,8 @@ var routes = map[string]Route{
 	TypeExecutionBatchCompleted:  {"", QueueExecutionBatches},
 }
 
-// DeadLetterKeys lists the static routing keys that a dead letter may carry;
-// besides them every worker has its dispatch and its cancel key.
+// DeadLetterKeys lists the static routing keys of dead letters; every worker also has its dispatch
+// and its cancel key.
 func DeadLetterKeys() []string {
 	return []string{
 		KeyEventCreated, KeyEnforcementCreated, KeyExecutionRequested, KeyExecutionStatusChanged,
@@ -152,9 +152,8 @@ func DeadLetterKeys() []string {
 	}
 }
 
-// MayVanish reports whether a message with this key is done with when no queue
-// takes it: sensors and workers that want to hear of it bind queues of their own,
-// and none may be there.
+// MayVanish reports whether an unroutable message with this key may be dropped: interested sensors
+// and workers bind queues of their own, and none may exist.
 func MayVanish(key string) bool {
 	switch key {
 	case KeyInquiryCreated, KeyNotificationCreated, KeyRuleCreated, KeyRuleEnabled, KeyRuleDisabled, KeyPackRegistered, KeyPackDeleted:

@@ -47,10 +47,10 @@ type Dispatch struct {
 	WorkerID    int64           `json:"worker_id"`
 	ActionRef   string          `json:"action_ref"`
 	Config      json.RawMessage `json:"config"`
-	// ScheduledAttemptUpdatedAt is execution.updated after the hand-over.
+	// ScheduledAttemptUpdatedAt is execution.updated after the dispatch.
 	ScheduledAttemptUpdatedAt time.Time `json:"scheduled_attempt_updated_at"`
-	// Attempt is execution.attempt after the hand-over: the fence. Zero when
-	// an engine that does not fence sent the message.
+	// Attempt is execution.attempt after the dispatch: the fence. It is zero from an engine without
+	// fencing.
 	Attempt int32 `json:"attempt"`
 }
 
@@ -63,8 +63,8 @@ type ExecutionStatusChanged struct {
 	ChangedAt      time.Time `json:"changed_at"`
 }
 
-// ExecutionCompleted says that an execution has ended. Its status is what the
-// sender believes; the row decides.
+// ExecutionCompleted says that an execution has ended. Its status is the sender's view; the row
+// decides.
 type ExecutionCompleted struct {
 	ExecutionID int64           `json:"execution_id"`
 	ActionID    int64           `json:"action_id"` // 0 when unknown
@@ -74,13 +74,13 @@ type ExecutionCompleted struct {
 	CompletedAt time.Time       `json:"completed_at"`
 }
 
-// ExecutionCancelRequested asks a worker to stop an execution.
+// ExecutionCancelRequested tells a worker to stop an execution.
 type ExecutionCancelRequested struct {
 	ExecutionID int64 `json:"execution_id"`
 	WorkerID    int64 `json:"worker_id"`
 }
 
-// InquiryCreated says that a question to a person is open.
+// InquiryCreated says that an inquiry is open.
 type InquiryCreated struct {
 	InquiryID      int64           `json:"inquiry_id"`
 	ExecutionID    int64           `json:"execution_id"`
@@ -90,7 +90,7 @@ type InquiryCreated struct {
 	TimeoutAt      *time.Time      `json:"timeout_at"`
 }
 
-// InquiryResponded says that a question was answered.
+// InquiryResponded says that an inquiry was answered.
 type InquiryResponded struct {
 	InquiryID   int64           `json:"inquiry_id"`
 	ExecutionID int64           `json:"execution_id"`
@@ -144,7 +144,7 @@ type PackRegistered struct {
 	RuntimeNames []string `json:"runtime_names"`
 }
 
-// PackDeleted says that a pack is gone.
+// PackDeleted says that a pack was deleted.
 type PackDeleted struct {
 	PackID  int64  `json:"pack_id"`
 	PackRef string `json:"pack_ref"`

@@ -5,20 +5,20 @@ import (
 	"encoding/json"
 )
 
-// PeekDispatch reads what a dispatch is about from a body that Decode refuses: one that is
-// too large, nested too deeply, or broken behind these fields. It reports whether execution
-// and worker were found. Config is never set.
+// PeekDispatch reads the subject of a dispatch from a body that Decode refuses: one that is too
+// large, nested too deeply, or invalid after these fields. It reports whether it found execution
+// and worker. It never sets Config.
 func PeekDispatch(body []byte) (Dispatch, bool) {
 	var d Dispatch
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
-	// path holds the member names that lead to the open objects; lists have an empty one.
+	// path holds the member names of the open objects; lists have an empty one.
 	var path []string
 	var kinds []json.Delim
 	key, isKey := "", false
 	for {
 		token, err := decoder.Token()
-		if err != nil { // the end, or where it is broken
+		if err != nil { // the end, or invalid JSON
 			return d, d.ExecutionID > 0 && d.WorkerID > 0
 		}
 		switch token := token.(type) {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// required lists the fields without which a payload means nothing. Everything
-// else may be missing or null.
+// required lists the mandatory fields of a payload. All others may be missing or null.
 func required(payload any) []string {
 	switch payload.(type) {
 	case *EventCreated:
@@ -24,8 +23,8 @@ func required(payload any) []string {
 	}
 }
 
-// complete reports whether every required field of a payload has a value other
-// than zero, and so was there. Most messages need no closer look.
+// complete reports whether every required field of a payload has a non-zero value, and so is
+// present. Most messages need no further check.
 func complete(payload any) bool {
 	switch p := payload.(type) {
 	case *ExecutionRequested:

@@ -61,20 +61,42 @@ func readAttempts(ctx context.Context, tx *store.Tx, s Shape, id int64) ([]Attem
 	if err != nil {
 		return nil, err
 	}
-	read := readPublishedAttempts
+	var rows []store.ViewAttemptsRow
 	if recorded {
-		read = readRecordedAttempts
+		rows, err = tx.ViewAttempts(ctx, maxAttempts, id)
+	} else {
+		var published []store.ViewPublishedAttemptsRow
+		published, err = tx.ViewPublishedAttempts(ctx, maxAttempts, id)
+		rows = each(published,
+			func(r store.ViewPublishedAttemptsRow) store.ViewAttemptsRow { return store.ViewAttemptsRow(r) })
 	}
-	list, err := read(ctx, tx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read the attempts of execution %d: %w", id, err)
 	}
-	if len(list) == 0 {
+	if len(rows) == 0 {
 		return nil, ErrNotFound
 	}
-	return link(list), nil
+	return link(each(rows, attemptOf)), nil
 }
 
+func attemptOf(r store.ViewAttemptsRow) Attempt {
+	one := Attempt{
+		ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason,
+		RequestedBy: r.RequestedBy,
+		WorkerID:    r.Worker, WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt,
+		Error:      r.Error,
+	}
+	if r.Repeats != 0 {
+		one.Repeats = &r.Repeats
+	}
+	if r.Waiting {
+		one.Due = r.Due
+	}
+	return one
+}
+
+// RecordsRepetitions reports whether the schema records which execution repeats which.
 func RecordsRepetitions(ctx context.Context, tx *store.Tx, s Shape) (bool, error) {
 	if !s.Ours {
 		return false, nil
@@ -86,42 +108,12 @@ func RecordsRepetitions(ctx context.Context, tx *store.Tx, s Shape) (bool, error
 	return recorded, nil
 }
 
-func readRecordedAttempts(ctx context.Context, tx *store.Tx, id int64) ([]Attempt, error) {
-	rows, err := tx.ViewAttempts(ctx, maxAttempts, id)
-	list := make([]Attempt, len(rows))
-	for i, r := range rows {
-		list[i] = Attempt{
-			ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason, RequestedBy: r.RequestedBy,
-			WorkerID: r.Worker, WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
-			Error: r.Error,
-		}
-		if r.Repeats != 0 {
-			list[i].Repeats = &r.Repeats
-		}
-		if r.Waiting {
-			list[i].Due = r.Due
-		}
-	}
-	return list, err
-}
-
-func readPublishedAttempts(ctx context.Context, tx *store.Tx, id int64) ([]Attempt, error) {
-	rows, err := tx.ViewPublishedAttempts(ctx, maxAttempts, id)
-	list := make([]Attempt, len(rows))
-	for i, r := range rows {
-		list[i] = Attempt{
-			ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason,
-			WorkerID: r.Worker, WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt, Error: r.Error,
-		}
-	}
-	return list, err
-}
-
 // link puts attempts in order and says which repeats which. Where nobody
 // recorded it, each repeats the one before it, and numbers that do not grow, of
 // programs that do not count, are made to.
 func link(list []Attempt) []Attempt {
-	slices.SortFunc(list, func(a, b Attempt) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list,
+		func(a, b Attempt) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID)) })
 	byID := make(map[int64]*Attempt, len(list))
 	for i := range list {
 		a := &list[i]

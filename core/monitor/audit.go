@@ -100,13 +100,14 @@ func (a *Audit) read(ctx context.Context, tx *store.Tx) error {
 	if len(rows) > AuditBound {
 		a.Next = rows[AuditBound-1].ID
 	}
-	a.List = make([]AuditEntry, min(len(rows), AuditBound))
-	for i := range a.List {
-		r := rows[i]
-		a.List[i] = AuditEntry{
-			ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType, TargetID: r.TargetID,
-			Target: r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error, Request: json.RawMessage(r.Request),
-		}
-	}
+	a.List = each(rows[:min(len(rows), AuditBound)], auditEntry)
 	return nil
+}
+
+func auditEntry(r store.AuditRecentRow) AuditEntry {
+	return AuditEntry{
+		ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType,
+		TargetID: r.TargetID,
+		Target:   r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error, Request: json.RawMessage(r.Request),
+	}
 }

@@ -1,12 +1,123 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
 )
+
+// BrokerQueue is one queue of the message broker.
+type BrokerQueue struct {
+	Name      string `json:"name"`
+	Ready     int64  `json:"ready"`
+	Unacked   int64  `json:"unacked"`
+	Consumers int64  `json:"consumers"`
+	State     string `json:"state,omitempty"`
+	// Uncounted is true while the broker has not counted yet; the numbers are
+	// then unknown, not zero.
+	Uncounted bool `json:"uncounted,omitempty"`
+	// Type is classic, quorum or stream.
+	Type           string `json:"type,omitempty"`
+	Durable        bool   `json:"durable"`
+	Exclusive      bool   `json:"exclusive,omitempty"`
+	Policy         string `json:"policy,omitempty"`
+	OperatorPolicy string `json:"operator_policy,omitempty"`
+	// What is in force, by the queue's own arguments and by policies; nil is not set.
+	TTL     *time.Duration `json:"ttl_ns"`
+	Expires *time.Duration `json:"expires_ns"`
+	// DeadLetterExchange may be the empty default exchange, which is not none.
+	DeadLetterExchange *string `json:"dead_letter_exchange"`
+	DeadLetterKey      string  `json:"dead_letter_key,omitempty"`
+	MaxLength          *int64  `json:"max_length"`
+	MaxBytes           *int64  `json:"max_bytes"`
+	Overflow           string  `json:"overflow,omitempty"`
+	DeliveryLimit      *int64  `json:"delivery_limit"`
+	// Rates in messages a second; nil until the broker has two samples.
+	Published *float64 `json:"published_per_second"`
+	Delivered *float64 `json:"delivered_per_second"`
+	Acked     *float64 `json:"acked_per_second"`
+	// Head is when the message at the head was published, where messages say so.
+	Head *time.Time `json:"head"`
+	// Worker is the worker that the queue is called after; nil for other queues.
+	Worker *int64 `json:"worker"`
+}
+
+// BrokerNode is one node of the message broker. Numbers are nil where it does not
+// say them.
+type BrokerNode struct {
+	Name        string         `json:"name"`
+	Running     bool           `json:"running"`
+	MemoryUsed  *int64         `json:"memory_used"`
+	MemoryLimit *int64         `json:"memory_limit"`
+	MemoryAlarm bool           `json:"memory_alarm"`
+	DiskFree    *int64         `json:"disk_free"`
+	DiskLimit   *int64         `json:"disk_limit"`
+	DiskAlarm   bool           `json:"disk_alarm"`
+	Files       *int64         `json:"files"`
+	FilesLimit  *int64         `json:"files_limit"`
+	Uptime      *time.Duration `json:"uptime_ns"`
+}
+
+// Broker is what the message broker's management interface says.
+type Broker struct {
+	Reading
+	Node    string        `json:"node"`
+	Version string        `json:"version"`
+	VHost   string        `json:"vhost"`
+	Queues  []BrokerQueue `json:"queues"`
+	// Alarms lists raised resource alarms.
+	Alarms []string `json:"alarms"`
+	// AlarmsUnknown says why the alarms could not be read; empty when they were.
+	AlarmsUnknown string `json:"alarms_unknown,omitempty"`
+	// Nodes are the nodes of the broker, NodesUnknown why they could not be read.
+	Nodes        []BrokerNode `json:"nodes"`
+	NodesUnknown string       `json:"nodes_unknown,omitempty"`
+	// Blocked names the clients that the broker keeps from publishing, BlockedUnknown
+	// says why that could not be read.
+	Blocked        []string `json:"blocked"`
+	BlockedUnknown string   `json:"blocked_unknown,omitempty"`
+}
+
+// Queue finds a broker queue by name.
+func (b *Broker) Queue(name string) (BrokerQueue, bool) {
+	if b == nil {
+		return BrokerQueue{}, false
+	}
+	for i := range b.Queues {
+		if b.Queues[i].Name == name {
+			return b.Queues[i], true
+		}
+	}
+	return BrokerQueue{}, false
+}
+
+// WorkerQueue names the broker queue that a worker takes executions from.
+func WorkerQueue(id int64) string { return "worker." + strconv.FormatInt(id, 10) + ".executions" }
+
+// WorkerOfQueue returns the worker that a queue name belongs to, and false for
+// a queue of another kind.
+func WorkerOfQueue(name string) (int64, bool) {
+	rest, ok := strings.CutPrefix(name, "worker.")
+	if !ok {
+		return 0, false
+	}
+	digits, ok := strings.CutSuffix(rest, ".executions")
+	if !ok {
+		return 0, false
+	}
+	id, err := strconv.ParseInt(digits, 10, 64)
+	return id, err == nil
+}
 
 var (
 	errNoSource = errors.New("not configured")
@@ -25,12 +136,8 @@ type BrokerReader interface {
 // Broker reads the queues and alarms of the message broker.
 func (m *Monitor) Broker(ctx context.Context) (*Broker, error) {
 	var result *Broker
-	source, err := timed(SourceBroker, func() error {
-		if m.deps.Broker == nil {
-			return errNoSource
-		}
-		var err error
-		result, err = m.deps.Broker.ReadBroker(ctx)
+	source, err := m.askBroker(func(b BrokerReader) (err error) {
+		result, err = b.ReadBroker(ctx)
 		return err
 	})
 	if result == nil || err != nil {
@@ -38,4 +145,256 @@ func (m *Monitor) Broker(ctx context.Context) (*Broker, error) {
 	}
 	result.Sources = []Source{source}
 	return result, err
+}
+
+// askBroker reads from the broker, and says how it behaved.
+func (m *Monitor) askBroker(ask func(BrokerReader) error) (Source, error) {
+	return timed(SourceBroker, func() error {
+		if m.deps.Broker == nil {
+			return errNoSource
+		}
+		return ask(m.deps.Broker)
+	})
+}
+
+// both reads from the broker and from the database at the same time, and returns both errors. It adds to the
+// reading how each behaved.
+func (m *Monitor) both(
+	ctx context.Context, name string, r *Reading, ask func(BrokerReader) error,
+	read func(ctx context.Context, tx *store.Tx, s Shape) error,
+) (brokerErr, databaseErr error) {
+	var of Source
+	var asked sync.WaitGroup
+	asked.Go(func() { of, brokerErr = m.askBroker(ask) })
+	databaseErr = m.Read(ctx, name, r, read)
+	asked.Wait()
+	r.Sources = append(r.Sources, of)
+	return brokerErr, databaseErr
+}
+
+// Route is where a message would go.
+type Route struct {
+	Reading
+
+	Exchange string `json:"exchange"`
+	Key      string `json:"key"`
+	// Exists says whether there is such an exchange, Kind of which kind it is.
+	Exists bool   `json:"exists"`
+	Kind   string `json:"kind,omitempty"`
+	// Queues are those that the key leads to. Lost says that it leads to none, and
+	// Unsure that it may lead to some by a way that is not judged.
+	Queues []string `json:"queues"`
+	Lost   bool     `json:"lost,omitempty"`
+	Unsure bool     `json:"unsure,omitempty"`
+}
+
+// Route asks the broker where a message would go. Nothing is sent for it.
+func (m *Monitor) Route(ctx context.Context, exchange, key string) (*Route, error) {
+	r := &Route{Exchange: exchange, Key: key}
+	var wiring *broker.Wiring
+	of, err := m.askBroker(func(b BrokerReader) (err error) {
+		wiring, err = b.ReadWiring(ctx)
+		return err
+	})
+	r.At, r.Sources = time.Now(), []Source{of}
+	if err != nil {
+		return r, err
+	}
+	e, there := wiring.Exchanges[exchange]
+	r.Exists, r.Kind, r.Queues = there || exchange == "", e.Kind, wiring.Leads(exchange, key)
+	reach := wiring.Reaches(exchange, key)
+	r.Lost, r.Unsure = reach == broker.Lost, reach == broker.Unsure
+	return r, nil
+}
+
+// Answers asks one of the sources whether it is there, for as little as that costs. A
+// source that is not configured is an error, as it is where it is read.
+func (m *Monitor) Answers(ctx context.Context, source string) error {
+	if source == SourceDatabase {
+		var r Reading
+		return m.Read(ctx, "whether the database answers", &r,
+			func(context.Context, *store.Tx, Shape) error { return nil })
+	}
+	_, err := m.askBroker(func(b BrokerReader) error {
+		if _, err := b.ReadDepth(ctx, DeadLetterQueue); err != nil && !errors.Is(err, broker.ErrNotFound) {
+			return fmt.Errorf("ask the broker: %w", err)
+		}
+		return nil
+	})
+	return err
+}
+
+// queueDown are the states of a broker queue in which it does not work.
+var queueDown = []string{"down", "crashed", "stopped", "terminated", "minority", "nodeleader"}
+
+// Down reports that the queue does not work.
+func (q *BrokerQueue) Down() bool { return slices.Contains(queueDown, q.State) }
+
+// Idle reports that nothing is in the queue and nobody waits for anything from it,
+// which is how queues of packs and of services look that nobody uses.
+func (q *BrokerQueue) Idle() bool {
+	return !q.Uncounted && q.Ready == 0 && q.Unacked == 0 && q.Consumers == 0
+}
+
+// Unheard reports that what is in the queue is taken by nobody; with nothing in it,
+// that it is one the engine always consumes.
+func (q *BrokerQueue) Unheard() bool {
+	if q.Uncounted || q.Consumers > 0 || q.Notices() {
+		return false
+	}
+	return q.Ready > 0 || slices.Contains(alwaysConsumed, q.Name)
+}
+
+// Notices reports that the queue holds notices about packs for a worker, which reads them
+// when it runs: nothing waits for that.
+func (q *BrokerQueue) Notices() bool {
+	worker, ok := message.WorkerOfQueue(q.Name)
+	return ok && q.Name == message.WorkerPacksQueue(worker)
+}
+
+// alwaysConsumed are the queues that a running engine consumes.
+var alwaysConsumed = []string{message.QueueExecutionRequests, message.QueueExecutionCompleted, message.QueueDeadLetter}
+
+// pressing orders queues by how much they ask for somebody: what does not work, dead
+// letters, what nobody takes, then what is at work, and last what is idle.
+func (q *BrokerQueue) pressing() int {
+	switch {
+	case q.Down():
+		return 0
+	case q.Name == DeadLetterQueue && q.Ready > 0:
+		return 1
+	case q.Unheard():
+		return 2
+	case q.Ready > 0 && !q.Notices():
+		return 3
+	case q.Idle(), q.Notices():
+		return 5
+	default:
+		return 4
+	}
+}
+
+// ComparePressing orders the queue that asks for somebody the most first, and among
+// equals the one that holds the most.
+func ComparePressing(a, b *BrokerQueue) int {
+	return cmp.Or(cmp.Compare(a.pressing(), b.pressing()), cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked))
+}
+
+// management reads the broker through its management interface.
+type management struct {
+	client *broker.Management
+	vhost  string
+}
+
+// NewManagementReader makes a BrokerReader of a management client for one
+// virtual host.
+func NewManagementReader(client *broker.Management, vhost string) BrokerReader {
+	return &management{client: client, vhost: vhost}
+}
+
+// ReadBroker reads the queues, the nodes and what keeps publishers waiting. The
+// questions are asked at the same time, so that a slow one costs no other. What
+// the login may not see, or what does not come in time, is reported as unknown;
+// without the queues and the overview there is no answer.
+func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
+	b := &Broker{VHost: m.vhost}
+	var queues []broker.QueueInfo
+	var overview *broker.Overview
+	var alarms []broker.Alarm
+	var failed [2]error
+	var reads sync.WaitGroup
+	reads.Go(func() { queues, failed[0] = m.client.Queues(ctx) })
+	reads.Go(func() { overview, failed[1] = m.client.Overview(ctx) })
+	reads.Go(func() {
+		var err error
+		if alarms, err = m.client.Alarms(ctx); err != nil {
+			b.AlarmsUnknown = err.Error()
+		}
+	})
+	reads.Go(func() { b.Nodes, b.NodesUnknown = m.nodes(ctx) })
+	reads.Go(func() { b.Blocked, b.BlockedUnknown = m.blocked(ctx) })
+	reads.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return nil, fmt.Errorf("read the broker: %w", err)
+	}
+	b.Queues = make([]BrokerQueue, 0, len(queues))
+	for i := range queues {
+		b.Queues = append(b.Queues, brokerQueue(&queues[i]))
+	}
+	b.Node, b.Version = overview.Node, overview.RabbitMQVersion
+	for _, a := range alarms {
+		b.Alarms = append(b.Alarms, a.Resource+" on "+a.Node)
+	}
+	return b, nil
+}
+
+// ReadWiring reads how exchanges and queues hang together.
+func (m *management) ReadWiring(ctx context.Context) (*broker.Wiring, error) {
+	return m.client.Wiring(ctx)
+}
+
+// ReadDepth reads how long a queue was over the last hour. One that does not exist
+// has no past.
+func (m *management) ReadDepth(ctx context.Context, queue string) ([]PastDepth, error) {
+	samples, err := m.client.Lengths(ctx, queue)
+	if errors.Is(err, broker.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	depth := make([]PastDepth, len(samples))
+	for i, s := range samples {
+		depth[i] = PastDepth(s)
+	}
+	return depth, nil
+}
+
+func brokerQueue(q *broker.QueueInfo) BrokerQueue {
+	s := q.Settings()
+	out := BrokerQueue{
+		Name: q.Name, State: q.State, Ready: count(q.Ready), Unacked: count(q.Unacked), Consumers: count(q.Consumers),
+		Uncounted: q.Ready == nil, Type: q.Type, Durable: q.Durable, Exclusive: q.Exclusive, Policy: q.Policy,
+		OperatorPolicy: q.OperatorPolicy,
+		TTL:            s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange, DeadLetterKey: s.DeadLetterKey,
+		MaxLength: s.MaxLength, MaxBytes: s.MaxBytes, Overflow: s.Overflow, DeliveryLimit: s.DeliveryLimit,
+		Published: q.Rates.Publish.PerSecond, Delivered: q.Rates.Deliver.PerSecond, Acked: q.Rates.Ack.PerSecond,
+	}
+	if q.Head != nil && *q.Head > 0 {
+		at := time.Unix(*q.Head, 0)
+		out.Head = &at
+	}
+	if id, ok := message.WorkerOfQueue(q.Name); ok {
+		out.Worker = &id
+	}
+	return out
+}
+
+func (m *management) nodes(ctx context.Context) (nodes []BrokerNode, unknown string) {
+	found, err := m.client.Nodes(ctx)
+	if err != nil {
+		return nil, err.Error()
+	}
+	for _, n := range found {
+		nodes = append(nodes, BrokerNode(n))
+	}
+	return nodes, ""
+}
+
+func (m *management) blocked(ctx context.Context) (clients []string, unknown string) {
+	found, err := m.client.Blocked(ctx)
+	if err != nil {
+		return nil, err.Error()
+	}
+	for _, c := range found {
+		clients = append(clients, c.Client)
+	}
+	return clients, ""
+}
+
+func count(n *int) int64 {
+	if n == nil {
+		return 0
+	}
+	return int64(*n)
 }

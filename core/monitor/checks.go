@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -82,55 +85,38 @@ func (s CheckStatus) Worst() int {
 func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 	c := &Checks{}
 	var wiring *broker.Wiring
-	var of Source
-	var failed [2]error
-	var reads sync.WaitGroup
-	reads.Go(func() {
-		of, failed[0] = timed(SourceBroker, func() error {
-			if m.deps.Broker == nil {
-				return errNoSource
-			}
-			var err error
-			wiring, err = m.deps.Broker.ReadWiring(ctx)
-			return err
-		})
-	})
 	var workers []int64
-	starting := false // a replica of the engine
 	var rows []Check
-	reads.Go(func() {
-		failed[1] = m.Read(ctx, "checks", &c.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-			var err error
-			if workers, err = tx.CheckWorkerIDs(ctx, WorkerLimit); err != nil {
-				return fmt.Errorf("list the ids of workers: %w", err)
-			}
-			replicas, err := m.ReadReplicas(ctx, tx, s, c.At)
-			if err != nil {
-				return err
-			}
-			starting = replicas != nil && slices.ContainsFunc(replicas.List, func(r Replica) bool { return r.Starting(c.At) })
-			rows, err = m.checkRows(ctx, tx, s)
-			return err
-		})
-	})
-	reads.Wait()
-	c.Sources = append(c.Sources, of)
-	if failed[0] != nil && failed[1] != nil {
-		return c, errors.Join(failed[:]...)
-	}
-	if failed[0] != nil || wiring == nil {
-		c.List = unmade(topologyChecks, fmt.Sprintf("the management interface did not answer: %v", failed[0]))
-	} else {
-		if failed[1] != nil {
-			workers = nil
+	starting := false // a replica of the engine
+	brokerErr, databaseErr := m.both(ctx, "checks", &c.Reading, func(b BrokerReader) (err error) {
+		wiring, err = b.ReadWiring(ctx)
+		return err
+	}, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
+		if workers, err = tx.CheckWorkerIDs(ctx, WorkerLimit); err != nil {
+			return fmt.Errorf("list the ids of workers: %w", err)
 		}
+		replicas, err := m.ReadReplicas(ctx, tx, s, c.At)
+		if err != nil {
+			return err
+		}
+		starting = replicas != nil && slices.ContainsFunc(replicas.List,
+			func(r Replica) bool { return r.Starting(c.At) })
+		rows, err = m.checkRows(ctx, tx, s)
+		return err
+	})
+	if brokerErr != nil && databaseErr != nil {
+		return c, errors.Join(brokerErr, databaseErr)
+	}
+	if databaseErr != nil {
+		workers, rows = nil, unmade(rowChecks, fmt.Sprintf("the database did not answer: %v", databaseErr))
+	}
+	if brokerErr != nil || wiring == nil {
+		c.List = unmade(topologyChecks, fmt.Sprintf("the management interface did not answer: %v", brokerErr))
+	} else {
 		c.List = CheckTopology(wiring, workers)
 		if starting {
 			uncounted(c.List, wiring)
 		}
-	}
-	if failed[1] != nil {
-		rows = unmade(rowChecks, fmt.Sprintf("the database did not answer: %v", failed[1]))
 	}
 	c.List = append(c.List, rows...)
 	at := c.At
@@ -162,3 +148,190 @@ func unmade(names []string, why string) []Check {
 	}
 	return list
 }
+
+// verdict is a problem with these objects, or well if there are none.
+func verdict(name string, objects []string, problem Check, well string) Check {
+	if len(objects) == 0 {
+		return Check{Name: name, Status: CheckOK, Text: well}
+	}
+	problem.Name, problem.Status, problem.Objects = name, CheckProblem, objects
+	return problem
+}
+
+// The checks of rows.
+const (
+	checkSlots     = "admission.slots"
+	checkLeaked    = "admission.leaked_slot"
+	checkForgotten = "execution.forgotten"
+	checkStaleWork = "worker.stale_work"
+	checkStats     = "queue_stats"
+)
+
+var rowChecks = []string{checkSlots, checkLeaked, checkForgotten, checkStaleWork, checkStats}
+
+// The bounds of the checks of rows.
+const (
+	checkLeakedBound = 1_000
+	checkOldBound    = 5_000
+)
+
+// checkRows looks whether rows agree. The numbers are those of one transaction.
+func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check, error) {
+	if !s.Ours {
+		return publishedRows(ctx, tx)
+	}
+	slots, leaked, err := checkSlotRows(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	list := []Check{slots, leaked}
+	forgotten, err := tx.CheckForgotten(ctx, checkOldBound)
+	if err != nil {
+		return nil, fmt.Errorf("look for forgotten requests: %w", err)
+	}
+	var ids []string
+	for _, row := range forgotten {
+		ids = append(ids, strconv.FormatInt(row.ID, 10))
+	}
+	list = append(list, verdict(checkForgotten, ids, Check{
+		Text: countOf(ids, "requested execution") + " wait in no queue for more than 10 minutes",
+		Fix:  "a replica takes them up again within minutes; look at its loop recovery, or requeue with A retry",
+		View: "executions", Filter: "status:requested",
+	}, "no request waits outside a queue"))
+	stale, err := tx.CheckStaleLoad(ctx, m.cfg.StaleAfter.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("look for work of stale workers: %w", err)
+	}
+	var names []string
+	var work int64
+	for _, row := range stale {
+		names, work = append(names, row.Name), work+row.Assigned
+	}
+	list = append(list, verdict(checkStaleWork, names, Check{
+		Text: phrase.Plural(work, "execution is", "executions are") + " at " + countOf(names, "worker") + ", silent for more than " + phrase.Span(m.cfg.StaleAfter),
+		Fix:  "the engine ends or repeats them when it takes the worker for lost; a worker that comes back reports its own", View: "workers", Filter: first(names),
+	}, "no execution is at a worker that is silent"))
+	stats, err := tx.CheckQueueStats(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compare queue_stats: %w", err)
+	}
+	return append(list, verdict(checkStats, stats, Check{
+		Text: "queue_stats of " + countOf(stats, "action") + " differ from its queues",
+		Fix:  "A repair on the queue counts again", View: "queues", Filter: first(stats),
+	}, "queue_stats agree with the queues")), nil
+}
+
+// checkSlotRows compares the counters of slots with the rows of the holders.
+func checkSlotRows(ctx context.Context, tx *store.Tx) (slots, leaked Check, err error) {
+	row, err := tx.CheckSlots(ctx)
+	if err != nil {
+		return slots, leaked, fmt.Errorf("count slots: %w", err)
+	}
+	ended, err := tx.CheckLeaked(ctx, checkLeakedBound)
+	if err != nil {
+		return slots, leaked, fmt.Errorf("look for leaked slots: %w", err)
+	}
+	var ids []string
+	action := ""
+	for _, h := range ended {
+		ids, action = append(ids, strconv.FormatInt(h.ID, 10)), h.ActionRef
+	}
+	leaked = verdict(checkLeaked, ids, Check{
+		Text: countOf(ids, "ended execution") + stillHold(ids) + ", one of " + action + ": its queue cannot use it",
+		Fix:  "a replica gives it back within a minute; A repair on the queue does it now", View: "queues",
+		Filter: action,
+	}, "no execution that has ended holds a slot")
+	if row.Counted == row.Held {
+		slots = Check{Name: checkSlots, Status: CheckOK, Text: phrase.Plural(row.Counted, "slot", "slots") + " counted, as many held"}
+		return slots, leaked, nil
+	}
+	slots = verdict(checkSlots, []string{"slots"}, Check{
+		Text: "the queues count " + phrase.Plural(row.Counted, "slot", "slots") + ", " + phrase.Plural(row.Held, "execution holds", "executions hold") + " one",
+		Fix:  "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
+	}, "")
+	return slots, leaked, nil
+}
+
+func publishedRows(ctx context.Context, tx *store.Tx) ([]Check, error) {
+	rows, err := tx.CheckPublishedLeaks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for leaked slots: %w", err)
+	}
+	var ids []string
+	for _, row := range rows {
+		ids = append(ids, strconv.FormatInt(row.ID, 10))
+	}
+	leaked := verdict(checkLeaked, ids, Check{
+		Text: countOf(ids, "ended execution") + stillHold(ids) + ": the queue cannot use it",
+		Fix:  "`attune-executor migrate up` and a replica, which sweep them", View: "queues",
+	}, "no execution that has ended holds a slot")
+	list := []Check{leaked}
+	for _, name := range rowChecks {
+		if name != checkLeaked {
+			list = append(list,
+				Check{Name: name, Status: CheckUnknown, Text: "the schema has none of the engine's own columns"})
+		}
+	}
+	return list, nil
+}
+
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+func stillHold(ids []string) string {
+	if len(ids) == 1 {
+		return " still holds a slot"
+	}
+	return " still hold a slot each"
+}
+
+// Memory is since when this program has found what nobody writes down the beginning
+// of. What is no longer found is forgotten.
+type Memory struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// Hold remembers what was found at a time, of all whose key begins so, and says since
+// when each was.
+func (m *Memory) Hold(prefix string, found []string, at time.Time) []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept, begun := map[string]time.Time{}, make([]time.Time, len(found))
+	for i, key := range found {
+		key = prefix + key
+		if begun[i] = at; !m.since[key].IsZero() {
+			begun[i] = m.since[key]
+		}
+		kept[key] = begun[i]
+	}
+	for key, since := range m.since {
+		if !strings.HasPrefix(key, prefix) {
+			kept[key] = since
+		}
+	}
+	m.since = kept
+	return begun
+}
+
+// holdChecks says of what is wrong since when this program has seen it.
+func (m *Monitor) holdChecks(list []Check, at time.Time) {
+	var found []string
+	for i := range list {
+		if list[i].Status.wrong() {
+			found = append(found, list[i].Name)
+		}
+	}
+	begun := m.memory.Hold("check\x1f", found, at)
+	for i := range list {
+		if list[i].Status.wrong() {
+			list[i].Seen, begun = &begun[0], begun[1:]
+		}
+	}
+}
+
+func (s CheckStatus) wrong() bool { return s == CheckProblem || s == CheckWarning }

@@ -1,10 +1,17 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -93,4 +100,114 @@ func (o *Counts) set(status string, c Count) {
 	if field != nil {
 		*field = c
 	}
+}
+
+// reasonScan is how many of the newest that failed, timed out and were abandoned are
+// asked why, and reasonRows how many reasons are told apart.
+const (
+	ReasonScan = 200
+	reasonRows = 8
+)
+
+// FailReason is why some of the executions that ended badly did.
+type FailReason struct {
+	// Reason is what they say alike, with every number as a hash; or how they ended,
+	// where they say nothing.
+	Reason string `json:"reason"`
+	Count  int64  `json:"count"`
+}
+
+func readFailReasons(ctx context.Context, tx *store.Tx, floor int64) ([]FailReason, error) {
+	rows, err := tx.MonitorFailReasons(ctx, ReasonScan, floor)
+	if err != nil {
+		return nil, fmt.Errorf("ask why executions failed: %w", err)
+	}
+	return failReasons(rows), nil
+}
+
+// failReasons puts together what differs by numbers only, the most frequent first; the
+// rest is one.
+func failReasons(rows []store.MonitorFailReasonsRow) []FailReason {
+	counts := map[string]int64{}
+	for _, r := range rows {
+		counts[cmp.Or(Alike(r.Reason), Alike(r.Status))] += r.N
+	}
+	list := make([]FailReason, 0, len(counts))
+	for reason, n := range counts {
+		list = append(list, FailReason{reason, n})
+	}
+	slices.SortFunc(list, func(a, b FailReason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	if len(list) <= reasonRows {
+		return list
+	}
+	other := FailReason{Reason: "other"}
+	for _, r := range list[reasonRows-1:] {
+		other.Count += r.Count
+	}
+	return append(list[:reasonRows-1], other)
+}
+
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// Alike is what reasons have in common that name an id, a time or an exit code: their
+// first line, without numbers.
+func Alike(reason string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(reason), "\n")
+	return numbers.ReplaceAllString(line, "#")
+}
+
+// Flows is what of workflows and questions somebody has to look at.
+type Flows struct {
+	// Inquiries counts the questions that wait for an answer, Late those of them that
+	// have used up most of their time, Oldest is how long the oldest has waited.
+	Inquiries Count         `json:"inquiries"`
+	Late      Count         `json:"inquiries_late"`
+	Oldest    time.Duration `json:"inquiries_oldest_ns"`
+	// Paused counts the workflows that are paused, Failed those that ended badly of
+	// what was requested within Window.
+	Paused Count         `json:"workflows_paused"`
+	Failed Count         `json:"workflows_failed"`
+	Window time.Duration `json:"window_ns"`
+}
+
+// flowBound is where counting paused and failed workflows and questions stops.
+const flowBound = 500
+
+// ReadFlows counts what waits for somebody; nil where the schema does not record it.
+func ReadFlows(ctx context.Context, tx *store.Tx, s Shape, floor int64) (*Flows, error) {
+	err := RecordsWorkflows(ctx, tx, s)
+	if err == nil {
+		err = inquiriesThere(ctx, tx)
+	}
+	if errors.Is(err, ErrUnmigrated) {
+		return nil, nil //nolint:nilnil // there is nothing to count and nothing wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	asked, err := tx.CountOpenInquiries(ctx, flowBound)
+	if err != nil {
+		return nil, fmt.Errorf("count open inquiries: %w", err)
+	}
+	trouble, err := tx.ViewWorkflowTrouble(ctx, flowBound, floor)
+	if err != nil {
+		return nil, fmt.Errorf("count paused and failed workflows: %w", err)
+	}
+	count := func(n int64) Count { return Count{Value: n, AtLeast: n >= flowBound} }
+	return &Flows{
+		Inquiries: count(asked.Open), Late: count(asked.Late),
+		Oldest: time.Duration(asked.OldestSeconds * float64(time.Second)),
+		Paused: count(trouble.Paused), Failed: count(trouble.Failed), Window: RecentWindow,
+	}, nil
+}
+
+// Words writes the count before a word.
+func (c Count) Words(one, many string) string {
+	text := phrase.Plural(c.Value, one, many)
+	if c.AtLeast {
+		return "at least " + text
+	}
+	return text
 }

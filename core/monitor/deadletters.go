@@ -4,14 +4,191 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
+
+// LedgerEntry is one dead letter as lists show it.
+type LedgerEntry struct {
+	ID int64 `json:"id"`
+	// At is when it was stored, Died when the message died, as far as it says so.
+	At   time.Time  `json:"stored"`
+	Died *time.Time `json:"died"`
+	// What is the kind of message in one word, see LetterKind.
+	What       string `json:"what"`
+	Type       string `json:"type"`
+	MessageID  string `json:"message_id,omitempty"`
+	Exchange   string `json:"exchange,omitempty"`
+	RoutingKey string `json:"routing_key,omitempty"`
+	Queue      string `json:"queue,omitempty"`
+	Reason     string `json:"reason"`
+	// Detail says in a sentence why it was decided as it was, or was not; lists cut
+	// it short.
+	Detail     string `json:"detail,omitempty"`
+	ActionRef  string `json:"action_ref,omitempty"`
+	Execution  *int64 `json:"execution"`
+	Attempt    *int64 `json:"attempt"`
+	WorkerID   *int64 `json:"worker_id"`
+	WorkerName string `json:"worker_name,omitempty"`
+	// StatusThen is the execution's status when the letter was decided, StatusNow
+	// what it is now; empty without an execution.
+	StatusThen string `json:"status_then,omitempty"`
+	StatusNow  string `json:"status_now,omitempty"`
+	// Decision is DecisionOpen while the letter waits for a person.
+	Decision  string     `json:"decision"`
+	DecidedAt *time.Time `json:"decided_at"`
+	DecidedBy string     `json:"decided_by,omitempty"`
+	// Size is the length of the body that is kept, in bytes.
+	Size int64 `json:"size"`
+	// TakenFrom is the queue that an operator took it from; empty if an engine did.
+	TakenFrom string `json:"taken_from,omitempty"`
+	// Tries and MaxTries are those of the execution now.
+	Tries         int64  `json:"tries"`
+	MaxTries      *int64 `json:"max_tries"`
+	CorrelationID string `json:"correlation_id,omitempty"`
+	// Verdict is what a requeue would do, and what is best done.
+	Verdict LetterVerdict `json:"verdict"`
+}
+
+// Open reports whether the letter waits for a person.
+func (e *LedgerEntry) Open() bool { return e.Decision == DecisionOpen }
+
+// LetterKind names what a message is about in one word of at most nine letters:
+// dispatch and cancel for what is sent to a worker, else by its type.
+func LetterKind(kind, routingKey string) string {
+	if _, ok := message.WorkerOfKey(routingKey); ok {
+		if kind == message.TypeExecutionCancelRequested {
+			return "cancel"
+		}
+		return "dispatch"
+	}
+	if word, ok := letterKinds[kind]; ok {
+		return word
+	}
+	return "unknown"
+}
+
+var letterKinds = map[string]string{
+	message.TypeEventCreated: "event", message.TypeEnforcementCreated: "enforce", message.TypeExecutionRequested: "request",
+	message.TypeExecutionStatusChanged: "status", message.TypeExecutionCompleted: "completed",
+	message.TypeExecutionCancelRequested: "cancel", message.TypeInquiryCreated: "inquiry", message.TypeInquiryResponded: "answer",
+	message.TypeNotificationCreated: "notify", message.TypeRuleCreated: "rule", message.TypeRuleEnabled: "rule",
+	message.TypeRuleDisabled: "rule", message.TypePackRegistered: "pack", message.TypePackDeleted: "pack",
+}
+
+// LedgerPage is one page of dead letters, the newest first.
+type LedgerPage struct {
+	Reading
+	Filter DeadLetterFilter `json:"filter"`
+	// From is the key that the page was read from: rows have smaller ids. Zero
+	// means from the newest.
+	From int64         `json:"from,omitempty"`
+	List []LedgerEntry `json:"list"`
+	// Next continues the list, also of a page without rows; zero at its end.
+	Next int64 `json:"next,omitempty"`
+	// Bounded is true when the search stopped at its bound before the page was
+	// full: older matches may exist beyond Next.
+	Bounded bool `json:"bounded,omitempty"`
+	// Open counts what waits for a person, whatever the filter.
+	Open Count `json:"open"`
+}
+
+// LetterBody is the body of a letter in the form in which people can read it.
+type LetterBody struct {
+	// Format is json, text, binary or empty.
+	Format string          `json:"format"`
+	JSON   json.RawMessage `json:"json,omitempty"`
+	Text   string          `json:"text,omitempty"`
+	Base64 []byte          `json:"base64,omitempty"`
+	// Size is the length of what is kept; Cut says that only its beginning is here.
+	Size int64 `json:"size"`
+	Cut  bool  `json:"cut,omitempty"`
+}
+
+// LetterExecution is the execution of a letter as it is now.
+type LetterExecution struct {
+	ID         int64      `json:"id"`
+	Status     string     `json:"status"`
+	ActionRef  string     `json:"action_ref"`
+	Attempt    int64      `json:"attempt"`
+	WorkerID   *int64     `json:"worker_id"`
+	Updated    time.Time  `json:"updated"`
+	FinishedAt *time.Time `json:"finished_at"`
+	Reason     string     `json:"reason,omitempty"`
+	// RepeatedBy is the newest execution that repeats it; zero if none does.
+	RepeatedBy int64 `json:"repeated_by,omitempty"`
+	// ActionGone says that its action was deleted.
+	ActionGone   bool   `json:"action_gone,omitempty"`
+	Parent       *int64 `json:"parent"`
+	ParentStatus string `json:"parent_status,omitempty"`
+}
+
+// LedgerDetail is everything about one dead letter.
+type LedgerDetail struct {
+	Reading
+	LedgerEntry
+	Fingerprint string          `json:"fingerprint,omitempty"`
+	XDeath      json.RawMessage `json:"x_death"`
+	Headers     json.RawMessage `json:"headers"`
+	// Evidence is what was known when the letter was decided.
+	Evidence json.RawMessage `json:"evidence"`
+	Body     LetterBody      `json:"body"`
+	// ExecutionNow is the execution as it is now; nil if there is none.
+	ExecutionNow *LetterExecution `json:"execution_now"`
+	Updated      time.Time        `json:"updated"`
+}
+
+// LedgerStats says how many messages died and how much work was lost over a
+// time, in groups.
+type LedgerStats struct {
+	Reading
+	// Window is the time that is looked back, Unit the length of one entry of
+	// ByTime: hour or day.
+	Window time.Duration `json:"window_ns"`
+	Unit   string        `json:"unit"`
+	// Queue is the dead-letter queue on the broker; nil where it was not asked or
+	// did not answer.
+	Queue *BrokerQueue `json:"queue"`
+	// Open counts letters that wait for a person, Oldest since when.
+	Open   Count      `json:"open"`
+	Oldest *time.Time `json:"oldest"`
+	// PerMinute is the pace of the last RatePace.
+	PerMinute float64 `json:"per_minute"`
+	// Latency is how long the latest letters took from death to ledger; nil when
+	// none says when it died.
+	Latency *time.Duration `json:"latency_ns"`
+	Letters Count          `json:"letters"`
+	Lost    Count          `json:"lost_work"`
+
+	ByReason []LedgerTally `json:"by_reason"`
+	ByAction []LedgerTally `json:"by_action"`
+	ByWorker []LedgerTally `json:"by_worker"`
+	ByCause  []LedgerTally `json:"by_cause"`
+	ByTime   []LedgerTally `json:"by_time"`
+}
+
+// LedgerTally is one group of a statistic: the letters by what was decided, and
+// the work that was lost by what came of it.
+type LedgerTally struct {
+	Name string `json:"name"`
+	// WorkerName is the name behind the id of a worker that still exists.
+	WorkerName string           `json:"worker_name,omitempty"`
+	Letters    int64            `json:"letters"`
+	Open       int64            `json:"open"`
+	Decisions  map[string]int64 `json:"decisions"`
+	Lost       int64            `json:"lost_work"`
+	Outcomes   map[string]int64 `json:"outcomes"`
+	// MeanAge is how old the lost work was on average when it was decided about.
+	MeanAge *time.Duration `json:"mean_age_ns"`
+	Newest  time.Time      `json:"newest"`
+}
 
 const (
 	// LedgerRecent is how many dead letters at most are listed beside the counts.
@@ -27,35 +204,20 @@ const (
 // and neither hides the other's answer; the error is set only when both fail.
 func (m *Monitor) DeadLetters(ctx context.Context) (*DeadLetters, error) {
 	d := &DeadLetters{}
-	asked := m.askBroker(ctx)
-	databaseErr := m.Read(ctx, "dead letters", &d.Reading, d.ledger)
-	b := <-asked
-	d.Sources = append(d.Sources, b.broker.Sources...)
-	if q, ok := b.broker.Queue(DeadLetterQueue); ok {
+	var b *Broker
+	brokerErr, databaseErr := m.both(ctx, "dead letters", &d.Reading, func(reader BrokerReader) (err error) {
+		b, err = reader.ReadBroker(ctx)
+		return err
+	}, d.ledger)
+	if q, ok := b.Queue(DeadLetterQueue); ok && brokerErr == nil {
 		d.Queue = &q
-	} else if b.err == nil {
-		d.QueueMissing = true
+	} else {
+		d.QueueMissing = brokerErr == nil
 	}
-	if databaseErr != nil && b.err != nil {
-		return d, errors.Join(databaseErr, b.err)
+	if databaseErr != nil && brokerErr != nil {
+		return d, errors.Join(databaseErr, brokerErr)
 	}
 	return d, nil
-}
-
-// brokerAnswer is what came of asking the broker.
-type brokerAnswer struct {
-	broker *Broker
-	err    error
-}
-
-// askBroker asks the broker while something else is read.
-func (m *Monitor) askBroker(ctx context.Context) <-chan brokerAnswer {
-	asked := make(chan brokerAnswer, 1)
-	go func() {
-		b, err := m.Broker(ctx)
-		asked <- brokerAnswer{b, err}
-	}()
-	return asked
 }
 
 func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err error) {
@@ -81,7 +243,8 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err er
 	}
 	for _, g := range groups {
 		l.LastDay = Count{Value: g.Total, AtLeast: g.Total >= ledgerBound}
-		l.ByReason = append(l.ByReason, LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
+		l.ByReason = append(l.ByReason,
+			LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
 	}
 	if l.Recent, err = recentLetters(ctx, tx); err != nil {
 		return err

@@ -30,21 +30,23 @@ const (
 // A window of zero is DefaultStatsWindow.
 func (m *Monitor) LedgerStats(ctx context.Context, window time.Duration) (*LedgerStats, error) {
 	if window < 0 || window > MaxStatsWindow {
-		return nil, fmt.Errorf("%w looks back further than %d days, or into the future", ErrFilter, int(MaxStatsWindow.Hours()/24))
+		return nil, fmt.Errorf("%w looks back further than %d days, or into the future", ErrFilter,
+			int(MaxStatsWindow.Hours()/24))
 	}
 	l := &LedgerStats{Window: cmp.Or(window, DefaultStatsWindow), Unit: "hour"}
 	if l.Window > hourly {
 		l.Unit = "day"
 	}
-	asked := m.askBroker(ctx)
-	err := m.Read(ctx, "dead letters", &l.Reading, l.read)
-	b := <-asked
-	if q, ok := b.broker.Queue(DeadLetterQueue); ok {
-		l.Queue = &q
+	if m.deps.Broker == nil { // then it is no source that does not answer
+		return l, m.Read(ctx, "dead letters", &l.Reading, l.read)
 	}
-	if m.deps.Broker != nil {
-		l.Sources = append(l.Sources, b.broker.Sources...)
-	}
+	_, err := m.both(ctx, "dead letters", &l.Reading, func(reader BrokerReader) error {
+		b, err := reader.ReadBroker(ctx)
+		if q, ok := b.Queue(DeadLetterQueue); ok {
+			l.Queue = &q
+		}
+		return err
+	}, l.read)
 	return l, err
 }
 

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/store"
@@ -19,15 +17,16 @@ var EnforcementStatuses = []string{"created", "processed", "disabled"}
 
 // Check reports what a filter says that means nothing.
 func (f EnforcementFilter) Check() error {
-	if f.Status != "" && !slices.Contains(EnforcementStatuses, f.Status) {
-		return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, f.Status, strings.Join(EnforcementStatuses, ", "))
+	if f.Status == "" {
+		return nil
 	}
-	return nil
+	return checkWords("status", []string{f.Status}, EnforcementStatuses)
 }
 
 func enforcementOf(r store.ViewEnforcementsRow) Enforcement {
 	return Enforcement{
-		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error, Note: r.Note, Created: r.Created,
+		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error,
+		Note: r.Note, Created: r.Created,
 		ResolvedAt: r.ResolvedAt, Config: r.Config, Condition: r.Condition, Conditions: r.Conditions,
 		Execution: r.Execution, ExecutionStatus: r.ExecutionStatus, ActionRef: r.ActionRef,
 	}
@@ -107,17 +106,29 @@ func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail
 		if err := eventsThere(ctx, tx); err != nil {
 			return err
 		}
-		rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: id + 1, Scan: 1, Page: 1})
+		one, err := readEnforcement(ctx, tx, id)
 		if err != nil {
-			return fmt.Errorf("read enforcement %d: %w", id, err)
+			return err
 		}
-		if len(rows) == 0 || rows[0].ID != id {
+		if one == nil {
 			return ErrNotFound
 		}
-		d.Enforcement = enforcementOf(rows[0])
+		d.Enforcement = *one
 		return d.compare(ctx, tx)
 	})
 	return d, err
+}
+
+// readEnforcement reads an enforcement, nil if there is none.
+func readEnforcement(ctx context.Context, tx *store.Tx, id int64) (*Enforcement, error) {
+	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: id + 1, Scan: 1, Page: 1})
+	if err != nil {
+		return nil, fmt.Errorf("read enforcement %d: %w", id, err)
+	}
+	if len(rows) == 0 || rows[0].ID != id {
+		return nil, nil //nolint:nilnil // there is none, which is no fault
+	}
+	return new(enforcementOf(rows[0])), nil
 }
 
 // compare compares the event with the conditions once more, those of then and of now.
@@ -157,7 +168,8 @@ func (d *EnforcementDetail) verdicts(row store.ViewEnforcementPayloadRow) (match
 func (m *Monitor) Rules(ctx context.Context, trigger, cursor string) (*RulePage, error) {
 	page := &RulePage{List: []Rule{}}
 	err := m.Read(ctx, "rules", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
-		rows, err := tx.ViewRules(ctx, store.ViewRulesParams{Recent: RecentFirings, After: cursor, Trigger: trigger, Page: pageOfRules})
+		rows, err := tx.ViewRules(ctx,
+			store.ViewRulesParams{Recent: RecentFirings, After: cursor, Trigger: trigger, Page: pageOfRules})
 		if err != nil {
 			return fmt.Errorf("read a page of rules: %w", err)
 		}

@@ -1,12 +1,17 @@
 package monitor
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
+	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -38,22 +43,24 @@ func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, d *Exec
 }
 
 func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape) error {
-	if !s.Ours {
-		r, err := tx.MonitorPublishedRest(ctx, MaxDocument, d.ID)
-		if err != nil {
-			return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
-		}
-		d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution, text(r.RetryReason)
-		d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, children(r.Children)
-		return nil
+	var r store.MonitorExecutionRestRow
+	var err error
+	if s.Ours {
+		r, err = tx.MonitorExecutionRest(ctx, MaxDocument, d.ID)
+	} else {
+		var published store.MonitorPublishedRestRow
+		published, err = tx.MonitorPublishedRest(ctx, MaxDocument, d.ID)
+		r = store.MonitorExecutionRestRow(published)
 	}
-	r, err := tx.MonitorExecutionRest(ctx, MaxDocument, d.ID)
 	if err != nil {
 		return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
 	}
-	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution, text(r.RetryReason)
+	if s.Ours {
+		d.Attempt = wide(&r.Attempt)
+	}
+	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution,
+		text(r.RetryReason)
 	d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, children(r.Children)
-	d.Attempt = wide(&r.Attempt)
 	return nil
 }
 
@@ -77,4 +84,59 @@ func (d *ExecutionDetail) timeline(ctx context.Context, tx *store.Tx, s Shape) e
 		d.Timeline = append(d.Timeline, step)
 	}
 	return nil
+}
+
+// tooLong stands for a document that was cut and may hold secrets: nobody can say
+// where in it they are.
+const tooLong = `"(too long to be shown: it may hold secrets)"`
+
+// redact hides what the action marks as secret, should it be in the clear: rows may
+// have been written when the action did not mark it yet, or by whoever does not heed
+// it.
+func (d *ExecutionDetail) redact(ctx context.Context, tx *store.Tx) error {
+	schemas, err := tx.ViewSchemas(ctx, d.ID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the schemas of execution %d: %w", d.ID, err)
+	}
+	d.Config = redacted(d.Config, schemas.ParamSchema, "")
+	d.Result = redacted(d.Result, schemas.OutSchema, "/data")
+	return nil
+}
+
+// redacted hides what a schema marks as secret in the part of a document that it
+// speaks of.
+func redacted(document string, rules []byte, part string) string {
+	if document == "" || !bytes.Contains(rules, []byte(`"secret"`)) {
+		return document
+	}
+	marks, err := schema.Parse(rules)
+	if err != nil || !marks.HasSecrets() {
+		return document
+	}
+	decoder := json.NewDecoder(strings.NewReader(document))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return tooLong
+	}
+	spoken, ok := secret.At(value, part)
+	if !ok {
+		return document
+	}
+	paths := marks.SecretPaths(spoken)
+	for i := range paths {
+		paths[i] = part + paths[i]
+	}
+	public, taken := secret.Take(value, paths)
+	if len(taken) == 0 {
+		return document
+	}
+	text, err := json.Marshal(public)
+	if err != nil {
+		return tooLong
+	}
+	return string(text)
 }

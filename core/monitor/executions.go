@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -56,23 +57,29 @@ func findExecutions(ctx context.Context, tx *store.Tx, s Shape, filter Execution
 		if err != nil {
 			return nil, err
 		}
-		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded, sooner(filter.Oldest, all.next, one.next)
+		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded,
+			sooner(filter.Oldest, all.next, one.next)
 		all.looked += one.looked
 	}
 	if len(filter.Or) == 0 {
 		return all, nil
 	}
-	all.ids = inOrder(filter.Oldest, all.ids)
-	beyond := func(id int64) bool {
-		return all.next != 0 && id != all.next && sooner(filter.Oldest, id, all.next) == all.next
-	}
-	if end := slices.IndexFunc(all.ids, beyond); end >= 0 {
-		all.ids = all.ids[:end]
-	}
-	if page := cmp.Or(filter.Limit, DefaultPage); len(all.ids) > page {
+	page := cmp.Or(filter.Limit, DefaultPage)
+	if all.ids = mergeIDs(filter.Oldest, all.ids, all.next); len(all.ids) > page {
 		all.ids, all.next = all.ids[:page], all.ids[page-1]
 	}
 	return all, nil
+}
+
+// mergeIDs puts the ids that several searches found in the order of a list, each once. Where one of them stopped
+// early, at stop, the list ends there: beyond it rows of that search would be missing.
+func mergeIDs(oldest bool, ids []int64, stop int64) []int64 {
+	ids = inOrder(oldest, ids)
+	beyond := func(id int64) bool { return stop != 0 && id != stop && sooner(oldest, id, stop) == stop }
+	if end := slices.IndexFunc(ids, beyond); end >= 0 {
+		return ids[:end]
+	}
+	return ids
 }
 
 // sooner is the one of two ids that comes first in a list; zero is none.
@@ -129,7 +136,7 @@ type search struct {
 
 // newSearch resolves names and times. It is nil when nothing can match.
 func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor int64) (*search, error) {
-	q := &search{shape: s, pattern: pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
+	q := &search{shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
 	q.windowed = f.windowed || len(f.Params) > 0
 	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
@@ -146,26 +153,17 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 		}
 	}
 	if f.Worker != "" {
-		id, err := resolveWorker(ctx, tx, f.Worker)
+		id, err := ResolveWorker(ctx, tx, f.Worker)
 		if err != nil || id == 0 {
 			return nil, err
 		}
 		q.worker = id
 	}
-	if f.MaxAge > 0 {
-		floor, err := tx.MonitorFloor(ctx, f.MaxAge.Seconds())
-		if err != nil {
-			return nil, fmt.Errorf("find where the time window begins: %w", err)
-		}
-		q.floor = floor
+	floor, ceiling, err := timeWindow(ctx, tx, f.MaxAge, f.MinAge)
+	if err != nil {
+		return nil, err
 	}
-	if f.MinAge > 0 {
-		ceiling, err := tx.MonitorFloor(ctx, f.MinAge.Seconds())
-		if err != nil {
-			return nil, fmt.Errorf("find where the time window ends: %w", err)
-		}
-		q.before = min(q.before, ceiling)
-	}
+	q.floor, q.before = floor, min(q.before, ceiling)
 	if q.rising {
 		q.floor = max(q.floor, cursor+1)
 	}
@@ -173,15 +171,31 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 	if f.MaxID > 0 {
 		q.before = min(q.before, f.MaxID+1)
 	}
-	var err error
 	if q.sift, err = newSift(ctx, tx, &f, q); err != nil || q.sift != nil && q.sift.impossible {
 		return nil, err
 	}
 	return q, nil
 }
 
-// resolveWorker turns an id or a name into an id, zero if there is no such worker.
-func resolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, error) {
+// timeWindow is between which ids the rows are that were requested within one time and before another; zero is
+// no bound.
+func timeWindow(ctx context.Context, tx *store.Tx, within, before time.Duration) (floor, ceiling int64, err error) {
+	ceiling = math.MaxInt64
+	if within > 0 {
+		if floor, err = tx.MonitorFloor(ctx, within.Seconds()); err != nil {
+			return 0, 0, fmt.Errorf("find where the time window begins: %w", err)
+		}
+	}
+	if before > 0 {
+		if ceiling, err = tx.MonitorFloor(ctx, before.Seconds()); err != nil {
+			return 0, 0, fmt.Errorf("find where the time window ends: %w", err)
+		}
+	}
+	return floor, ceiling, nil
+}
+
+// ResolveWorker turns an id or a name into an id, zero if there is no such worker.
+func ResolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, error) {
 	if id, err := strconv.ParseInt(worker, 10, 64); err == nil {
 		return id, nil
 	}
@@ -206,7 +220,8 @@ func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]i
 		})
 	case !q.shape.Ours:
 		arg := store.MonitorPublishedIDsParams{
-			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Statuses: q.allowed(), Page: q.page,
+			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker,
+			Statuses: q.allowed(), Page: q.page,
 		}
 		if q.rising {
 			return tx.MonitorPublishedOldest(ctx, store.MonitorPublishedOldestParams(arg))
@@ -246,14 +261,16 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 	}
 	switch {
 	case len(q.live) > 0 && q.windowed:
-		ids, err := tx.MonitorUnendedWindow(ctx, store.MonitorUnendedWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
+		ids, err := tx.MonitorUnendedWindow(ctx,
+			store.MonitorUnendedWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, ids...)
 	case len(q.live) > 0:
 		ids, err := tx.MonitorUnended(ctx, store.MonitorUnendedParams{
-			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Rising: q.rising, Page: q.page,
+			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker,
+			Rising: q.rising, Page: q.page,
 		})
 		if err != nil {
 			return nil, err
@@ -268,7 +285,8 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 // each status.
 func (q *search) idsEnded(ctx context.Context, tx *store.Tx, scan int64) ([]int64, error) {
 	arg := store.MonitorEndedParams{
-		Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: scan, Pattern: q.pattern, Worker: q.worker, Page: q.page,
+		Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: scan, Pattern: q.pattern, Worker: q.worker,
+		Page: q.page,
 	}
 	if q.rising {
 		return tx.MonitorOldestEnded(ctx, store.MonitorOldestEndedParams(arg))
@@ -325,40 +343,56 @@ func (q *search) filtered() bool {
 	return q.pattern != "" || q.worker != 0 || len(q.statusesAllowed) > 0 || q.sift != nil
 }
 
+// ReadExecutions reads the rows of a page, the newest first.
 func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]Execution, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if !s.Ours {
-		return readPublishedExecutions(ctx, tx, ids)
+	var rows []store.MonitorExecutionsByIDRow
+	var err error
+	if s.Ours {
+		rows, err = tx.MonitorExecutionsByID(ctx, ids)
+	} else {
+		var published []store.MonitorPublishedByIDRow
+		published, err = tx.MonitorPublishedByID(ctx, ids)
+		rows = each(published, func(r store.MonitorPublishedByIDRow) store.MonitorExecutionsByIDRow {
+			return store.MonitorExecutionsByIDRow(r)
+		})
 	}
-	rows, err := tx.MonitorExecutionsByID(ctx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read %d executions: %w", len(ids), err)
 	}
-	list := make([]Execution, len(rows))
-	for i, r := range rows {
-		list[i] = Execution{
-			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker, WorkerName: text(r.WorkerName),
-			Parent: r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+	return each(rows, func(r store.MonitorExecutionsByIDRow) Execution {
+		return Execution{
+			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker,
+			WorkerName: text(r.WorkerName),
+			Parent:     r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 			RetryCount: int64(r.RetryCount), MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
 		}
-	}
-	return list, nil
+	}), nil
 }
 
-func readPublishedExecutions(ctx context.Context, tx *store.Tx, ids []int64) ([]Execution, error) {
-	rows, err := tx.MonitorPublishedByID(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read %d executions: %w", len(ids), err)
-	}
-	list := make([]Execution, len(rows))
-	for i, r := range rows {
-		list[i] = Execution{
-			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker, WorkerName: text(r.WorkerName),
-			Parent: r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt,
-			RetryCount: int64(r.RetryCount), MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
+// MatchBound is how many executions are counted at most.
+const MatchBound = 10_000
+
+// Matching is how many executions a filter matches.
+type Matching struct {
+	Reading
+	Count Count `json:"count"`
+}
+
+// Matching counts the executions that match a filter, by the same search that lists
+// them, up to MatchBound. Where the search stops at its bound there are at least as many.
+func (m *Monitor) Matching(ctx context.Context, filter ExecutionFilter) (*Matching, error) {
+	n := &Matching{}
+	err := m.Read(ctx, "executions", &n.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		filter.Limit = MatchBound
+		page, err := findExecutions(ctx, tx, s, filter, 0)
+		if err != nil {
+			return err
 		}
-	}
-	return list, nil
+		n.Count = Count{Value: int64(len(page.ids)), AtLeast: page.bounded || page.next != 0}
+		return nil
+	})
+	return n, err
 }

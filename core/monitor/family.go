@@ -139,13 +139,7 @@ func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return fmt.Errorf("read what was done with execution %d: %w", f.ID, err)
 	}
-	f.Acts = make([]AuditEntry, len(rows))
-	for i, r := range rows {
-		f.Acts[i] = AuditEntry{
-			ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType, TargetID: r.TargetID,
-			Target: r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error,
-		}
-	}
+	f.Acts = each(rows, func(r store.AuditAboutRow) AuditEntry { return auditEntry(store.AuditRecentRow(r)) })
 	return nil
 }
 
@@ -196,7 +190,8 @@ func (f *Family) grow(ctx context.Context, tx *store.Tx, s Shape, top *Execution
 				break
 			}
 			asked++
-			ids, err := tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{}, Page: maxBrood + 1})
+			ids, err := tx.MonitorChildIDs(ctx,
+				store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{}, Page: maxBrood + 1})
 			if err != nil {
 				return fmt.Errorf("read the children of execution %d: %w", parent, err)
 			}
@@ -281,15 +276,8 @@ func (f *Family) cause(ctx context.Context, tx *store.Tx) error {
 	if row.Enforcement == nil {
 		return nil
 	}
-	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: *row.Enforcement + 1, Scan: 1, Page: 1})
-	if err != nil {
-		return fmt.Errorf("read enforcement %d: %w", *row.Enforcement, err)
-	}
-	if len(rows) > 0 && rows[0].ID == *row.Enforcement {
-		cause := enforcementOf(rows[0])
-		f.Enforcement = &cause
-	}
-	return nil
+	f.Enforcement, err = readEnforcement(ctx, tx, *row.Enforcement)
+	return err
 }
 
 // Parent is who started the execution; nil when nobody did or it is not there any

@@ -45,24 +45,13 @@ type Holders struct {
 	Incomplete bool  `json:"incomplete,omitempty"`
 }
 
-// Found is a holder before its details are read.
-type Found struct {
-	Id    int64
-	Since time.Time
-}
-
 // QueueHolders reads the oldest holders of a queue.
 func (m *Monitor) QueueHolders(ctx context.Context, tx *store.Tx, q *Queue, at time.Time) (*Holders, error) {
-	h := &Holders{Active: q.Active}
 	rows, err := tx.ViewQueueHolders(ctx, q.ID, holderCount)
 	if err != nil {
 		return nil, fmt.Errorf("read the holders of queue %d: %w", q.ID, err)
 	}
-	list := make([]Found, len(rows))
-	for i, r := range rows {
-		list[i] = Found{Id: r.ID, Since: r.Since}
-	}
-	return h, m.FillHolders(ctx, tx, h, list, at)
+	return m.Holders(ctx, tx, q.Active, rows, at)
 }
 
 // anchors lists the executions at the heads of a queue's lanes: before them
@@ -82,50 +71,31 @@ func anchors(q *Queue, end bool) []int64 {
 	return ids
 }
 
-// scopeHolders reads who holds the slots of a shared limit.
-func (m *Monitor) scopeHolders(ctx context.Context, tx *store.Tx, scope *Scope, at time.Time) (*Holders, error) {
-	rows, err := tx.ViewScopeHolders(ctx, scope.ID, holderCount)
+// Holders reads the details of the oldest of those that were found to hold a slot.
+func (m *Monitor) Holders(
+	ctx context.Context, tx *store.Tx, active int64, found []store.ViewQueueHoldersRow, at time.Time,
+) (*Holders, error) {
+	h := &Holders{Active: active, Found: int64(len(found)), Incomplete: int64(len(found)) < active}
+	slices.SortFunc(found, func(a, b store.ViewQueueHoldersRow) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+	})
+	found = found[:min(len(found), holderRows)]
+	if len(found) == 0 {
+		return h, nil
+	}
+	rows, err := tx.ViewHolders(ctx, each(found, func(r store.ViewQueueHoldersRow) int64 { return r.ID }))
 	if err != nil {
-		return nil, fmt.Errorf("read the holders of shared limit %d: %w", scope.ID, err)
+		return nil, fmt.Errorf("read %d holders: %w", len(found), err)
 	}
-	list := make([]Found, len(rows))
-	for i, r := range rows {
-		list[i] = Found{Id: r.ID, Since: r.Since}
-	}
-	h := &Holders{Active: scope.Active}
-	return h, m.FillHolders(ctx, tx, h, list, at)
-}
-
-// FillHolders reads the details of the oldest holders.
-func (m *Monitor) FillHolders(ctx context.Context, tx *store.Tx, h *Holders, list []Found, at time.Time) error {
-	h.Found = int64(len(list))
-	h.Incomplete = h.Found < h.Active
-	slices.SortFunc(list, func(a, b Found) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Id, b.Id)) })
-	list = list[:min(len(list), holderRows)]
-	ids := make([]int64, len(list))
-	for i, one := range list {
-		ids[i] = one.Id
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, err := tx.ViewHolders(ctx, ids)
-	if err != nil {
-		return fmt.Errorf("read %d holders: %w", len(ids), err)
-	}
-	byID := make(map[int64]store.ViewHoldersRow, len(rows))
-	for _, r := range rows {
-		byID[r.ID] = r
-	}
-	for _, one := range list {
-		if r, ok := byID[one.Id]; ok {
-			h.List = append(h.List, m.holderOf(r, one.Since, at))
+	for _, one := range found {
+		if place := slices.IndexFunc(rows, func(r store.ViewHoldersRow) bool { return r.ID == one.ID }); place >= 0 {
+			h.List = append(h.List, m.holderOf(&rows[place], one.Since, at))
 		}
 	}
-	return nil
+	return h, nil
 }
 
-func (m *Monitor) holderOf(r store.ViewHoldersRow, since, at time.Time) Holder {
+func (m *Monitor) holderOf(r *store.ViewHoldersRow, since, at time.Time) Holder {
 	h := Holder{
 		ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Since: since,
 		WorkerID: r.Worker, WorkerName: text(r.WorkerName),
@@ -133,16 +103,16 @@ func (m *Monitor) holderOf(r store.ViewHoldersRow, since, at time.Time) Holder {
 	if r.WorkerName == nil {
 		return h
 	}
-	w := Worker{Status: r.WorkerStatus, Heartbeat: r.LastHeartbeat, Cordoned: yes(r.Cordoned), Draining: yes(r.Draining), SuspectSince: moment(r.SuspectSince)}
+	w := Worker{
+		Status: r.WorkerStatus, Heartbeat: r.LastHeartbeat, Cordoned: r.Cordoned != nil && *r.Cordoned,
+		Draining: r.Draining != nil && *r.Draining, SuspectSince: moment(r.SuspectSince),
+	}
 	h.Health = w.Health(at, m.cfg.StaleAfter)
 	if r.LastHeartbeat != nil {
-		age := max(at.Sub(*r.LastHeartbeat), 0)
-		h.HeartbeatAge = &age
+		h.HeartbeatAge = new(max(at.Sub(*r.LastHeartbeat), 0))
 	}
 	return h
 }
-
-func yes(b *bool) bool { return b != nil && *b }
 
 // Lasted says for how long the slot has been held.
 func (h Holder) Lasted(at time.Time) time.Duration { return max(at.Sub(h.Since), 0) }
@@ -161,6 +131,12 @@ func (m *Monitor) Keeper(ctx context.Context, tx *store.Tx, q *Queue, at time.Ti
 	if !policy.WideKind(scope.Kind).Slots() {
 		return scope, nil, nil
 	}
-	holders, err := m.scopeHolders(ctx, tx, scope, at)
+	rows, err := tx.ViewScopeHolders(ctx, scope.ID, holderCount)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the holders of shared limit %d: %w", scope.ID, err)
+	}
+	found := each(rows,
+		func(r store.ViewScopeHoldersRow) store.ViewQueueHoldersRow { return store.ViewQueueHoldersRow(r) })
+	holders, err := m.Holders(ctx, tx, scope.Active, found, at)
 	return scope, holders, err
 }

@@ -36,10 +36,13 @@ type inquirySearch struct {
 func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inquirySearch, error) {
 	q := &inquirySearch{
 		ViewInquiryIDsParams: store.ViewInquiryIDsParams{
-			Statuses: list(f.Statuses), Execution: f.Execution, Pattern: pattern(f.Action, false), Page: int64(cmp.Or(f.Limit, DefaultPage)),
-			Ids: list(f.IDs), Assigned: f.Assigned, Trouble: f.Trouble, Patience: InquiryPatience.Seconds(), Worded: f.worded(),
-			MaxAge: f.MaxAge.Seconds(), MinAge: f.MinAge.Seconds(), MaxLeft: f.MaxLeft.Seconds(), MinLeft: f.MinLeft.Seconds(),
-			Match: list(f.Match), Unmatch: list(f.Unmatch), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
+			Statuses: list(f.Statuses), Execution: f.Execution, Pattern: Pattern(f.Action, false),
+			Page: int64(cmp.Or(f.Limit, DefaultPage)),
+			Ids:  list(f.IDs), Assigned: f.Assigned, Trouble: f.Trouble, Patience: InquiryPatience.Seconds(),
+			Worded: f.worded(),
+			MaxAge: f.MaxAge.Seconds(), MinAge: f.MinAge.Seconds(), MaxLeft: f.MaxLeft.Seconds(),
+			MinLeft: f.MinLeft.Seconds(),
+			Match:   list(f.Match), Unmatch: list(f.Unmatch), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
 			Prompts: list(f.Prompts), NotPrompts: list(f.NotPrompts), Texts: list(f.Texts), NotTexts: list(f.NotTexts),
 		},
 		open:  len(f.Statuses) == 0 || slices.Contains(f.Statuses, InquiryPending),
@@ -54,29 +57,13 @@ func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inqu
 		q.AssignedTo = id
 	}
 	var err error
-	if q.NotAssignees, err = resolveIdentities(ctx, tx, f.NotAssignees); err != nil {
+	if q.NotAssignees, err = resolveAll(ctx, tx, f.NotAssignees, resolveIdentity); err != nil {
 		return nil, err
 	}
-	if q.Assignees, err = resolveIdentities(ctx, tx, f.Assignees); err != nil || len(f.Assignees) > 0 && len(q.Assignees) == 0 {
+	if q.Assignees, err = resolveAll(ctx, tx, f.Assignees, resolveIdentity); err != nil || len(f.Assignees) > 0 && len(q.Assignees) == 0 {
 		return nil, err
 	}
 	return q, nil
-}
-
-// resolveIdentities finds identities by their logins or ids; those that do not exist
-// are left out.
-func resolveIdentities(ctx context.Context, tx *store.Tx, texts []string) ([]int64, error) {
-	ids := []int64{}
-	for _, text := range texts {
-		id, err := resolveIdentity(ctx, tx, text)
-		if err != nil {
-			return nil, err
-		}
-		if id != 0 {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
 }
 
 // resolveIdentity finds an identity by its login or its id; 0 if there is none.
@@ -148,13 +135,7 @@ func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open boo
 	if len(searches) == 1 {
 		return hits, nil
 	}
-	hits.ids = inOrder(open, hits.ids)
-	beyond := func(id int64) bool {
-		return hits.stop != 0 && id != hits.stop && sooner(open, id, hits.stop) == hits.stop
-	}
-	if end := slices.IndexFunc(hits.ids, beyond); end >= 0 {
-		hits.ids = hits.ids[:end]
-	}
+	hits.ids = mergeIDs(open, hits.ids, hits.stop)
 	if int64(len(hits.ids)) > room {
 		hits.ids, hits.full, hits.stop = hits.ids[:room], true, 0
 		if room > 0 {

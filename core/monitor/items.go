@@ -5,12 +5,162 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
+
+// Item is what policies, actions, triggers and packs have in common.
+type Item struct {
+	ID          int64  `json:"id"`
+	Ref         string `json:"ref"`
+	PackRef     string `json:"pack_ref,omitempty"` // empty for a policy about everything
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
+	// File is where `apply` last read it from, as FILE:LINE:COLUMN, for as long as
+	// operator_audit is kept; empty if another program wrote it.
+	File    string    `json:"file,omitempty"`
+	Adhoc   bool      `json:"is_adhoc,omitempty"` // made by hand, in no file
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// ItemPage is one page of items by reference.
+type ItemPage[T any] struct {
+	Reading
+	List []T `json:"list"`
+	// Next is the cursor of the next page, empty at the end.
+	Next string `json:"next,omitempty"`
+}
+
+// PolicyItem is a policy as it is stored.
+type PolicyItem struct {
+	Item
+	// Scope is action, pack or global.
+	Scope     string `json:"scope"`
+	ActionRef string `json:"action_ref,omitempty"`
+	Kind      string `json:"kind"`
+	Threshold int64  `json:"threshold"`
+	Method    string `json:"method"`
+	// Limit is the limit in words.
+	Limit string `json:"limit"`
+	// NewerRef is the newer concurrency policy of the same scope that counts in place of this
+	// one; empty if this one counts.
+	NewerRef            string   `json:"superseded_by,omitempty"`
+	WindowSeconds       int64    `json:"window_seconds,omitempty"`
+	Burst               int64    `json:"burst,omitempty"`
+	Parameters          []string `json:"parameters,omitempty"`
+	MaxQueueLength      int64    `json:"max_queue_length,omitempty"`
+	QueueTimeoutSeconds int64    `json:"queue_timeout_seconds,omitempty"`
+	RetryPlace          string   `json:"retry_place,omitempty"`
+	AdaptiveMin         int64    `json:"adaptive_min,omitempty"`
+	AdaptiveLatencyMS   int64    `json:"adaptive_latency_ms,omitempty"`
+	Tags                []string `json:"tags,omitempty"`
+}
+
+// PolicyDetail is a policy with the queues of its scope.
+type PolicyDetail struct {
+	Reading
+	PolicyItem
+	// Queues are those of its scope in which executions wait or hold slots, the busiest
+	// first; Scopes are the counters of a shared limit, one for each group.
+	Queues     []Queue `json:"queues"`
+	MoreQueues bool    `json:"more_queues,omitempty"`
+	Scopes     []Scope `json:"scopes,omitempty"`
+	MoreScopes bool    `json:"more_scopes,omitempty"`
+}
+
+// ActionItem is an action.
+type ActionItem struct {
+	Item
+	Runtime     string `json:"runtime,omitempty"`
+	WorkflowRef string `json:"workflow_ref,omitempty"` // if the action runs a workflow
+	// Threshold is the limit of the action's own concurrency policy, 0 if it has none.
+	Threshold int64 `json:"threshold,omitempty"`
+}
+
+// RuleLink is a rule with what it links.
+type RuleLink struct {
+	Ref        string `json:"ref"`
+	TriggerRef string `json:"trigger_ref"`
+	ActionRef  string `json:"action_ref"`
+	Enabled    bool   `json:"enabled"`
+}
+
+// ActionDetail is everything about one action.
+type ActionDetail struct {
+	Reading
+	ActionItem
+	EntryPoint              string          `json:"entry_point,omitempty"`
+	ParamSchema             json.RawMessage `json:"param_schema"`
+	OutSchema               json.RawMessage `json:"out_schema"`
+	ParameterDelivery       string          `json:"parameter_delivery"`
+	ParameterFormat         string          `json:"parameter_format"`
+	OutputFormat            string          `json:"output_format"`
+	TimeoutSeconds          int64           `json:"timeout_seconds,omitempty"`
+	ScheduledTimeoutSeconds int64           `json:"scheduled_timeout_seconds,omitempty"`
+	MaxRetries              int64           `json:"max_retries"`
+	RuntimeVersion          string          `json:"runtime_version,omitempty"`
+	RequiredRuntimes        json.RawMessage `json:"required_worker_runtimes"`
+	Selector                json.RawMessage `json:"worker_selector"`
+	Tolerations             json.RawMessage `json:"worker_tolerations"`
+	Affinity                json.RawMessage `json:"worker_affinity"`
+	// Rules and Workflows run the action.
+	Rules     []RuleLink `json:"rules"`
+	Workflows []string   `json:"workflows"`
+	// Policies are in force for its executions.
+	Policies []PolicyLine `json:"policies"`
+	// Holds is what its queues hold together; nil on a schema without records of queues.
+	Holds *ActionTotals `json:"queues"`
+}
+
+// TriggerItem is a trigger.
+type TriggerItem struct {
+	Item
+	Enabled bool `json:"enabled"`
+	Rules   int  `json:"rule_count"`
+}
+
+// TriggerDetail is everything about one trigger.
+type TriggerDetail struct {
+	Reading
+	TriggerItem
+	SensorRef   string          `json:"sensor_ref,omitempty"`
+	Webhook     bool            `json:"webhook_enabled"`
+	ParamSchema json.RawMessage `json:"param_schema"`
+	OutSchema   json.RawMessage `json:"out_schema"`
+	Rules       []RuleLink      `json:"rules"`
+}
+
+// PackItem is a pack with how much it holds.
+type PackItem struct {
+	Item
+	Version  string `json:"version"`
+	Actions  int    `json:"action_count"`
+	Triggers int    `json:"trigger_count"`
+	Rules    int    `json:"rule_count"`
+	Policies int    `json:"policy_count"`
+}
+
+// PackDetail is everything about one pack but the values of its configuration, which may
+// be secret.
+type PackDetail struct {
+	Reading
+	PackItem
+	Tags         []string        `json:"tags"`
+	Standard     bool            `json:"is_standard"`
+	Dependencies []string        `json:"dependencies"`
+	ConfSchema   json.RawMessage `json:"conf_schema"`
+	Actions      []ActionItem    `json:"actions"`
+	Triggers     []TriggerItem   `json:"triggers"`
+	Rules        []RuleLink      `json:"rules"`
+	Policies     []PolicyItem    `json:"policies"`
+}
 
 const (
 	pageOfItems = 200
@@ -119,8 +269,10 @@ func policyItem(r store.ViewPolicyItemsRow) PolicyItem {
 			Created: r.Created, Updated: r.Updated,
 		},
 		Scope: policy.ScopeGlobal.String(), ActionRef: r.ActionRef, Kind: r.Kind, Threshold: int64(r.Threshold),
-		Method: r.Method, NewerRef: r.Newer, WindowSeconds: int64(r.WindowSeconds), Burst: int64(r.Burst), Parameters: r.Parameters,
-		MaxQueueLength: int64(r.MaxQueueLength), QueueTimeoutSeconds: int64(r.QueueTimeoutSeconds), RetryPlace: r.RetryPlace,
+		Method: r.Method, NewerRef: r.Newer, WindowSeconds: int64(r.WindowSeconds), Burst: int64(r.Burst),
+		Parameters:     r.Parameters,
+		MaxQueueLength: int64(r.MaxQueueLength), QueueTimeoutSeconds: int64(r.QueueTimeoutSeconds),
+		RetryPlace:  r.RetryPlace,
 		AdaptiveMin: int64(r.AdaptiveMin), AdaptiveLatencyMS: int64(r.AdaptiveLatencyMs), Tags: r.Tags,
 	}
 	switch {
@@ -139,7 +291,8 @@ func policyItem(r store.ViewPolicyItemsRow) PolicyItem {
 func actionItem(r store.ViewActionItemsRow) ActionItem {
 	return ActionItem{
 		Item: Item{
-			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File, Adhoc: r.IsAdhoc,
+			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File,
+			Adhoc:   r.IsAdhoc,
 			Created: r.Created, Updated: r.Updated,
 		},
 		Runtime: r.Runtime, WorkflowRef: r.WorkflowRef, Threshold: int64(r.Threshold),
@@ -149,7 +302,8 @@ func actionItem(r store.ViewActionItemsRow) ActionItem {
 func triggerItem(r store.ViewTriggerItemsRow) TriggerItem {
 	return TriggerItem{
 		Item: Item{
-			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File, Adhoc: r.IsAdhoc,
+			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File,
+			Adhoc:   r.IsAdhoc,
 			Created: r.Created, Updated: r.Updated,
 		},
 		Enabled: r.Enabled, Rules: int(r.Rules),
@@ -162,7 +316,8 @@ func packItem(r store.ViewPackItemsRow) PackItem {
 			ID: r.ID, Ref: r.Ref, PackRef: r.Ref, Label: r.Label, Description: r.Description, File: r.File,
 			Created: r.Created, Updated: r.Updated,
 		},
-		Version: r.Version, Actions: int(r.Actions), Triggers: int(r.Triggers), Rules: int(r.Rules), Policies: int(r.Policies),
+		Version: r.Version, Actions: int(r.Actions), Triggers: int(r.Triggers), Rules: int(r.Rules),
+		Policies: int(r.Policies),
 	}
 }
 
@@ -212,7 +367,7 @@ func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error)
 			if err != nil {
 				return fmt.Errorf("sum up the queues of action %s: %w", ref, err)
 			}
-			d.Holds = &ActionTotals{Groups: totals.Groups, Queued: totals.Queued, Active: totals.Active}
+			d.Holds = new(ActionTotals(totals))
 			if d.Workflows, err = tx.ViewWorkflowsUsing(ctx, ref, boundOfLinks); err != nil {
 				return fmt.Errorf("find the workflows that use action %s: %w", ref, err)
 			}
@@ -228,11 +383,7 @@ func rulesAround(ctx context.Context, tx *store.Tx, of store.ViewRulesAroundPara
 	if err != nil {
 		return nil, fmt.Errorf("list the rules of %s: %w", of.Action+of.Trigger+of.Pack, err)
 	}
-	list := make([]RuleLink, len(rows))
-	for i, r := range rows {
-		list[i] = RuleLink{Ref: r.Ref, TriggerRef: r.TriggerRef, ActionRef: r.ActionRef, Enabled: r.Enabled}
-	}
-	return list, nil
+	return each(rows, func(r store.ViewRulesAroundRow) RuleLink { return RuleLink(r) }), nil
 }
 
 // Trigger reads everything about one trigger, ErrNotFound if there is none.
@@ -254,7 +405,8 @@ func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
 	d := &PackDetail{}
 	err := showItem(ctx, m, "pack", ref, &d.Reading, readPackItems,
 		func(ctx context.Context, tx *store.Tx, r store.ViewPackItemsRow) error {
-			d.PackItem, d.Tags, d.Standard, d.Dependencies, d.ConfSchema = packItem(r), r.Tags, r.IsStandard, r.Dependencies, publicSchema(r.ConfSchema)
+			d.PackItem, d.Tags, d.Standard, d.Dependencies, d.ConfSchema = packItem(r), r.Tags, r.IsStandard,
+				r.Dependencies, publicSchema(r.ConfSchema)
 			actions, err := readActionItems(ctx, tx, "", ref, "")
 			if err != nil {
 				return fmt.Errorf("list the actions of pack %s: %w", ref, err)
@@ -267,19 +419,12 @@ func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
 			if err != nil {
 				return fmt.Errorf("list the policies of pack %s: %w", ref, err)
 			}
-			d.Actions, d.Triggers, d.Policies = each(actions, actionItem), each(triggers, triggerItem), each(policies, policyItem)
+			d.Actions, d.Triggers, d.Policies = each(actions, actionItem), each(triggers, triggerItem),
+				each(policies, policyItem)
 			d.Rules, err = rulesAround(ctx, tx, store.ViewRulesAroundParams{Pack: ref})
 			return err
 		})
 	return d, err
-}
-
-func each[R, T any](rows []R, one func(R) T) []T {
-	list := make([]T, len(rows))
-	for i, row := range rows {
-		list[i] = one(row)
-	}
-	return list
 }
 
 // publicSchema hides the defaults of what a schema marks as secret.
@@ -315,4 +460,87 @@ func hideDefaults(part any) {
 			hideDefaults(one)
 		}
 	}
+}
+
+// hintRefs bounds how many refs are read to find the nearest one.
+const hintRefs = 5_000
+
+// UnknownActionError says that no action has the ref.
+type UnknownActionError struct {
+	Ref     string
+	Nearest string // empty when none is alike
+}
+
+// Error names the ref and the nearest one.
+func (e *UnknownActionError) Error() string {
+	if e.Nearest == "" {
+		return "there is no action " + e.Ref
+	}
+	return "there is no action " + e.Ref + "; the nearest is " + e.Nearest
+}
+
+// ErrUnmigrated says that the database lacks what the question is about.
+var ErrUnmigrated = errors.New("this database has not been migrated by this engine, which alone records that: run `attune-executor migrate up`")
+
+// action finds an action by ref or id.
+func FindAction(ctx context.Context, tx *store.Tx, ref string, id int64) (store.ViewActionRow, error) {
+	rows, err := tx.ViewAction(ctx, ref, id)
+	if err != nil {
+		return store.ViewActionRow{}, fmt.Errorf("read action %s: %w", ref, err)
+	}
+	if len(rows) > 0 {
+		return rows[0], nil
+	}
+	refs, err := tx.ViewActionRefs(ctx, hintRefs)
+	if err != nil {
+		refs = nil // the hint is not worth a second error
+	}
+	return store.ViewActionRow{}, &UnknownActionError{Ref: ref, Nearest: nearest.Of(ref, refs)}
+}
+
+// QueueStats is what the published table of queue statistics says of an action.
+type QueueStats struct {
+	ActionID    int64  `json:"action_id"`
+	ActionRef   string `json:"action_ref"`
+	QueueLength int64  `json:"queue_length"`
+	ActiveCount int64  `json:"active_count"`
+	// MaxConcurrent is the limit of the action's queues; nil when nothing limits them,
+	// which the table writes as admission.Unlimited.
+	MaxConcurrent    *int64     `json:"max_concurrent"`
+	OldestEnqueuedAt *time.Time `json:"oldest_enqueued_at"`
+	TotalEnqueued    int64      `json:"total_enqueued"`
+	TotalCompleted   int64      `json:"total_completed"`
+	LastUpdated      time.Time  `json:"last_updated"`
+}
+
+// QueueStats reads the published statistics of an action's queues. An action
+// that does not exist is an *UnknownActionError; one without statistics, since
+// none of its executions was requested yet, is ErrNotFound.
+func (m *Monitor) QueueStats(ctx context.Context, ref string) (*QueueStats, error) {
+	var out *QueueStats
+	err := m.Read(ctx, "queue statistics of "+ref, &Reading{}, func(ctx context.Context, tx *store.Tx, _ Shape) error {
+		a, err := FindAction(ctx, tx, ref, 0)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.ViewQueueStats(ctx, a.ID)
+		if err != nil {
+			return fmt.Errorf("read the queue statistics of action %s: %w", ref, err)
+		}
+		if len(rows) == 0 {
+			return fmt.Errorf("queue statistics of action %s: %w", ref, ErrNotFound)
+		}
+		r := rows[0]
+		out = &QueueStats{
+			ActionID: r.ActionID, ActionRef: r.ActionRef, QueueLength: int64(r.QueueLength),
+			ActiveCount:      int64(r.ActiveCount),
+			OldestEnqueuedAt: r.OldestEnqueuedAt, TotalEnqueued: r.TotalEnqueued, TotalCompleted: r.TotalCompleted,
+			LastUpdated: r.LastUpdated,
+		}
+		if r.MaxConcurrent < admission.Unlimited {
+			out.MaxConcurrent = wide(&r.MaxConcurrent)
+		}
+		return nil
+	})
+	return out, err
 }

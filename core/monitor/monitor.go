@@ -156,9 +156,9 @@ func wide(n *int32) *int64 {
 	return &v
 }
 
-// pattern turns what people type into a pattern for ILIKE: a star matches
+// Pattern turns what people type into a pattern for ILIKE: a star matches
 // anything, and the database's own wildcards are taken literally.
-func pattern(s string, within bool) string {
+func Pattern(s string, within bool) string {
 	if s == "" {
 		return ""
 	}
@@ -169,4 +169,66 @@ func pattern(s string, within bool) string {
 	return out
 }
 
+// Seconds is a number of seconds of the database; a negative one is none.
 func Seconds(n float64) time.Duration { return max(time.Duration(n*float64(time.Second)), 0) }
+
+// statusChannels are those on which Attune's triggers tell of every change of an
+// execution's or a workflow's status.
+var statusChannels = []string{"execution_status_changed", "workflow_execution_status_changed"}
+
+// Listen calls changed whenever the status of an execution or of a workflow changes,
+// until ctx ends; what is said of it is not read. It has a connection of its own and
+// makes another one when that is lost; what happens meanwhile is not heard, so that it
+// may only bring forward what is read anyway.
+func (m *Monitor) Listen(ctx context.Context, changed func()) {
+	m.deps.Store.Listen(ctx, func(string, string) { changed() }, statusChannels...)
+}
+
+// DeadLetterQueue is the broker queue that dead letters arrive in.
+const DeadLetterQueue = "attune.dlx.queue"
+
+// The bounds of what one call reads.
+const (
+	// DefaultPage is the length of a page of executions.
+	DefaultPage = 200
+	// DefaultQueueLimit bounds the list of queues, WorkerLimit that of workers.
+	DefaultQueueLimit = 500
+	WorkerLimit       = 500
+	// MaxDocument bounds each JSON text of one execution, in bytes.
+	MaxDocument = 64 << 10
+	// TopRows is how many queues and workers the overview shows.
+	TopRows = 8
+	// scanBound is how many rows a filtered search looks at before it stops.
+	scanBound = 10_000
+	// statusBound is the same for each status, whose rows an index finds.
+	statusBound = scanBound / 4
+	// sampleBound is how many unfinished rows are counted one by one.
+	sampleBound = 5_000
+	// countBound is where counting recently finished rows stops, per status.
+	countBound = 10_000
+)
+
+// The windows and thresholds of the overview.
+const (
+	// RecentWindow is how far back recently finished executions are counted.
+	RecentWindow = 15 * time.Minute
+	// StuckAfter is how long an execution may be scheduled without being started.
+	StuckAfter = 10 * time.Minute
+	// HeadWaitLimit is how long the head of a queue may wait before lists mark it, as
+	// the built-in rule queue_head_wait has it.
+	HeadWaitLimit = 10 * time.Minute
+	// DefaultStaleAfter is the age beyond which a heartbeat is stale: three
+	// missed beats of thirty seconds.
+	DefaultStaleAfter = 90 * time.Second
+	// DefaultScheduledTimeout is how long an execution may be scheduled.
+	DefaultScheduledTimeout = 5 * time.Minute
+)
+
+// each makes one thing of every row.
+func each[R, T any](rows []R, one func(R) T) []T {
+	list := make([]T, len(rows))
+	for i, row := range rows {
+		list[i] = one(row)
+	}
+	return list
+}

@@ -97,7 +97,8 @@ func hideSecrets(ctx context.Context, tx *store.Tx, params []ParamMatch, sift *s
 	for _, r := range rows {
 		for _, p := range params {
 			if secretAt(r.ParamSchema, p.Path) {
-				sift.SecretActions, sift.SecretParams = append(sift.SecretActions, r.Ref), append(sift.SecretParams, p.Path)
+				sift.SecretActions, sift.SecretParams = append(sift.SecretActions, r.Ref),
+					append(sift.SecretParams, p.Path)
 			}
 		}
 	}

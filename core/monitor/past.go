@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -14,6 +13,15 @@ import (
 
 // PastSpan is how far back Past looks, a minute at a time.
 const PastSpan = time.Hour
+
+// pastMinutes are the ends of the minutes of the last hour, the oldest first.
+func pastMinutes(now time.Time) []time.Time {
+	list := make([]time.Time, PastSpan/time.Minute)
+	for i := range list {
+		list[i] = now.Add(-time.Duration(len(list)-1-i) * time.Minute)
+	}
+	return list
+}
 
 // The bounds of looking back: so many looks of so many rows for each status, and so
 // many dead letters.
@@ -65,31 +73,15 @@ type PastDepth struct {
 // error.
 func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 	p := &Past{}
-	var failed [2]error
-	var of Source
-	var depth []PastDepth
-	var reads sync.WaitGroup
-	reads.Go(func() {
-		of, failed[0] = timed(SourceBroker, func() error {
-			if m.deps.Broker == nil {
-				return errNoSource
-			}
-			var err error
-			depth, err = m.deps.Broker.ReadDepth(ctx, DeadLetterQueue)
-			return err
-		})
+	brokerErr, databaseErr := m.both(ctx, "the last hour", &p.Reading, func(b BrokerReader) (err error) {
+		p.Depth, err = b.ReadDepth(ctx, DeadLetterQueue)
+		return err
+	}, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		p.Minutes, p.Estimated, p.Letters = nil, false, false // the transaction may be repeated
+		return p.read(ctx, tx, s)
 	})
-	reads.Go(func() {
-		failed[1] = m.Read(ctx, "the last hour", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-			p.Minutes, p.Estimated, p.Letters = nil, false, false // the transaction may be repeated
-			return p.read(ctx, tx, s)
-		})
-	})
-	reads.Wait()
-	p.Depth = depth
-	p.Sources = append(p.Sources, of)
-	if failed[0] != nil && failed[1] != nil {
-		return p, errors.Join(failed[:]...)
+	if brokerErr != nil && databaseErr != nil {
+		return p, errors.Join(brokerErr, databaseErr)
 	}
 	return p, nil
 }
@@ -98,10 +90,8 @@ func (p *Past) read(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.Ours {
 		return nil
 	}
-	const minutes = int(PastSpan / time.Minute)
-	p.Minutes = make([]PastMinute, minutes)
-	for i := range p.Minutes {
-		p.Minutes[i].At = p.At.Add(-time.Duration(minutes-1-i) * time.Minute)
+	for _, at := range pastMinutes(p.At) {
+		p.Minutes = append(p.Minutes, PastMinute{At: at})
 	}
 	ends, err := tx.PastEnds(ctx, pastLooks, pastPer)
 	if err != nil {
@@ -169,4 +159,328 @@ func (p *Past) minute(ago int32) *PastMinute {
 		return nil
 	}
 	return &p.Minutes[at]
+}
+
+// The bounds of looking back at queues: so many looks of so many rows for one queue,
+// and at how many queues where none is named. Then each is given fewer looks.
+const (
+	leftLooks      = 150
+	leftLooksShort = 30
+	leftPer        = 15
+	pastQueues     = 12
+	// mostBefore is how far before the hour what joined a queue of groups is looked for
+	// at most.
+	mostBefore = 24 * time.Hour
+)
+
+// QueuesPast is the last hour of some queues.
+type QueuesPast struct {
+	Reading
+	// List is empty where nobody records when executions were let in.
+	List []QueuePast `json:"list"`
+}
+
+// QueuePast is the last hour of a queue, as the rows of its executions tell it.
+type QueuePast struct {
+	ID int64 `json:"id"`
+	// Minutes are the last sixty, the oldest first; the last is now.
+	Minutes []QueueMinute `json:"minutes"`
+	// Estimated says that more left the queue than were looked at one by one.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// QueueMinute is a queue at the end of a minute.
+type QueueMinute struct {
+	At time.Time `json:"at"`
+	// Depth is how many waited.
+	Depth float64 `json:"depth"`
+	// Head is for how long the one had waited who had waited longest.
+	Head time.Duration `json:"head_ns"`
+}
+
+// QueuesPast reads the last hour of a queue, or of the busiest where the id is zero.
+// It is meant for the start of a dashboard and not for every poll. Who waited is told
+// from when executions were requested and let in, or ended without that; so an
+// attempt that was kept back before it joined counts as waiting all the while.
+func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error) {
+	p := &QueuesPast{}
+	err := m.Read(ctx, "the last hour of queues", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		p.List = nil // the transaction may be repeated
+		if !s.Shared {
+			return nil
+		}
+		ids, looks := []int64{id}, int64(leftLooks)
+		if id == 0 {
+			var err error
+			if ids, err = tx.ViewQueueIDs(ctx, store.ViewQueueIDsParams{Bound: pastQueues}); err != nil {
+				return fmt.Errorf("list the busiest queues: %w", err)
+			}
+			looks = leftLooksShort
+		}
+		queues, err := m.QueuesByID(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
+		for i := range queues {
+			past, err := readQueuePast(ctx, tx, &queues[i], p.At, looks)
+			if err != nil {
+				return err
+			}
+			p.List = append(p.List, *past)
+		}
+		return nil
+	})
+	return p, err
+}
+
+// left is an execution that waited in a queue. Where it stands for more than itself,
+// these joined evenly until another time, and each waited for as long.
+type left struct {
+	joined, until time.Time
+	wait          time.Duration
+	weight        float64
+}
+
+// at counts who of them waited at a time, and tells for how long the first of them
+// had.
+func (l *left) at(then time.Time) (n float64, head time.Duration) {
+	first := then.Add(-l.wait)
+	if l.weight <= 1 {
+		if l.joined.After(then) || !l.joined.After(first) {
+			return 0, 0
+		}
+		return l.weight, then.Sub(l.joined)
+	}
+	from, to := l.joined, l.until
+	if first.After(from) {
+		from = first
+	}
+	if then.Before(to) {
+		to = then
+	}
+	if !from.Before(to) {
+		return 0, 0
+	}
+	return l.weight * to.Sub(from).Seconds() / l.until.Sub(l.joined).Seconds(), then.Sub(from)
+}
+
+func readQueuePast(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks int64) (*QueuePast, error) {
+	past := &QueuePast{ID: q.ID}
+	list, err := readLeft(ctx, tx, q, at, looks)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range list {
+		past.Estimated = past.Estimated || l.weight > 1
+	}
+	waits, estimated, err := readWaits(ctx, tx, q)
+	if err != nil {
+		return nil, err
+	}
+	past.Estimated = past.Estimated || estimated
+	for _, then := range pastMinutes(at) {
+		past.Minutes = append(past.Minutes, minuteOf(list, waits, at, then))
+	}
+	return past, nil
+}
+
+// minuteOf counts who waited at a time: of those who have left since, and of those
+// who wait still.
+func minuteOf(list []left, waits []waitedSoFar, now, then time.Time) QueueMinute {
+	m := QueueMinute{At: then}
+	for _, l := range list {
+		n, head := l.at(then)
+		m.Depth += n
+		m.Head = max(m.Head, head)
+	}
+	ago := now.Sub(then)
+	for _, w := range waits {
+		if w.since >= ago {
+			m.Depth += w.weight
+			m.Head = max(m.Head, w.since-ago)
+		}
+	}
+	m.Depth = math.Round(m.Depth)
+	return m
+}
+
+// readLeft reads what left the queue within the hour.
+func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks int64) ([]left, error) {
+	p := &Policies{}
+	before := time.Duration(0)
+	if q.Group != "" {
+		a, err := FindAction(ctx, tx, "", q.ActionID)
+		if err != nil {
+			return nil, err
+		}
+		if p, err = ReadPolicies(ctx, tx, a.ID, a.PackID, a.ParamSchema); err != nil {
+			return nil, err
+		}
+		before = PastSpan // the groups of an action do not move at one pace
+		if q.Oldest != nil {
+			before = max(before, 2*at.Sub(*q.Oldest))
+		}
+	}
+	rows, err := tx.ViewLeft(ctx, store.ViewLeftParams{
+		ActionID: q.ActionID, Below: behind(q), Seconds: (PastSpan + min(before, mostBefore)).Seconds(), Looks: looks,
+		Per:        leftPer,
+		WithConfig: q.Group != "", Cut: ConfigCut,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what left queue %d within the hour: %w", q.ID, err)
+	}
+	var list []left
+	for i, r := range rows {
+		one := store.ViewSampleRow{ID: r.ID, HeldState: r.HeldState, Config: r.Config}
+		if gone := moment(r.At); gone != nil && (q.Group == "" && r.HeldState == 0 || belongs(one, q, p)) {
+			l := left{joined: r.Created, wait: max(gone.Sub(r.Created), 0), weight: r.Weight}
+			if r.Weight > 1 {
+				l.joined, l.until = stretch(rows, i, at)
+			}
+			list = append(list, l)
+		}
+	}
+	return list, nil
+}
+
+// stretch is from when to when those were requested for which the rows of a look
+// stand.
+func stretch(rows []store.ViewLeftRow, i int, now time.Time) (from, until time.Time) {
+	first, next := i, i
+	for first > 0 && rows[first-1].Start == rows[i].Start {
+		first--
+	}
+	for next < len(rows) && rows[next].Start == rows[i].Start {
+		next++
+	}
+	from = rows[first].Created
+	if next < len(rows) {
+		until = rows[next].Created
+	} else { // nothing was seen behind the last look: its pace goes on for its share
+		pace := rows[next-1].Created.Sub(from)
+		until = from.Add(min(time.Duration(rows[i].Weight*float64(pace)), now.Sub(from)))
+	}
+	if !from.Before(until) {
+		until = from.Add(time.Millisecond)
+	}
+	return from, until
+}
+
+// behind is an id that everybody who has left the line is below, as far as they came
+// in order. Where lanes overtake each other there is none.
+func behind(q *Queue) int64 {
+	if normal := q.lanes[1]; normal.first != 0 && q.QueuedHigh+q.QueuedLow == 0 {
+		return normal.first
+	}
+	return math.MaxInt64
+}
+
+// The bounds of looking back at workers: so many looks of so many rows for each way
+// to end, and so many rows at both ends of what has not ended.
+const (
+	runLooks = 60
+	runPer   = 15
+	runScan  = 2_000
+)
+
+// WorkersPast is the last hour of all workers.
+type WorkersPast struct {
+	Reading
+	// List is empty where nobody records when executions ended.
+	List []WorkerPast `json:"list"`
+	// Estimated says that more ended than were looked at one by one.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// WorkerPast is the last hour of a worker, as the rows of its executions tell it.
+type WorkerPast struct {
+	ID int64 `json:"id"`
+	// Minutes are the last sixty, the oldest first; the last has just passed.
+	Minutes []WorkerMinute `json:"minutes"`
+}
+
+// WorkerMinute is what a worker did in a minute.
+type WorkerMinute struct {
+	// At is the end of the minute.
+	At time.Time `json:"at"`
+	// Slots is how many executions ran, taken over the minute; Ended how many ended,
+	// however.
+	Slots float64 `json:"slots"`
+	Ended float64 `json:"ended"`
+}
+
+// Of finds the past of a worker; nil when nothing ran at it.
+func (p *WorkersPast) Of(worker int64) *WorkerPast {
+	if p == nil {
+		return nil
+	}
+	for i := range p.List {
+		if p.List[i].ID == worker {
+			return &p.List[i]
+		}
+	}
+	return nil
+}
+
+// PerMinute is how many ended at the worker in a minute, over the last minutes.
+func (w *WorkerPast) PerMinute(minutes int) float64 {
+	minutes = min(minutes, len(w.Minutes))
+	if minutes == 0 {
+		return 0
+	}
+	n := 0.0
+	for _, m := range w.Minutes[len(w.Minutes)-minutes:] {
+		n += m.Ended
+	}
+	return n / float64(minutes)
+}
+
+// WorkersPast reads the last hour of all workers. It is meant for once a minute and
+// not for every poll. What ended is looked for among the ids around those that ended
+// an hour ago, so a run that began long before the others may be missed once it ended.
+func (m *Monitor) WorkersPast(ctx context.Context) (*WorkersPast, error) {
+	p := &WorkersPast{}
+	err := m.Read(ctx, "the last hour of workers", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		p.List, p.Estimated = nil, false // the transaction may be repeated
+		if !s.Ours {
+			return nil
+		}
+		rows, err := tx.PastRuns(ctx, runLooks, runPer, runScan)
+		if err != nil {
+			return fmt.Errorf("count what ran in the last hour: %w", err)
+		}
+		for _, r := range rows {
+			p.add(r)
+		}
+		return nil
+	})
+	return p, err
+}
+
+// add counts a run in every minute that it took a part of.
+func (p *WorkersPast) add(r store.PastRunsRow) {
+	w := p.Of(r.Worker)
+	if w == nil {
+		w = p.begin(r.Worker)
+	}
+	p.Estimated = p.Estimated || r.Weight > 1
+	const minute = 60.0
+	last := len(w.Minutes) - 1
+	for ago := int(r.EndedAgo / minute); ago <= last && minute*float64(ago) < r.BeganAgo; ago++ {
+		taken := min(r.BeganAgo, minute*float64(ago+1)) - max(r.EndedAgo, minute*float64(ago))
+		w.Minutes[last-ago].Slots += r.Weight * taken / minute
+	}
+	if ago := int(r.EndedAgo / minute); r.Ended && ago <= last {
+		w.Minutes[last-ago].Ended += r.Weight
+	}
+}
+
+// begin adds a worker at which nothing was seen yet.
+func (p *WorkersPast) begin(id int64) *WorkerPast {
+	w := WorkerPast{ID: id}
+	for _, at := range pastMinutes(p.At) {
+		w.Minutes = append(w.Minutes, WorkerMinute{At: at})
+	}
+	p.List = append(p.List, w)
+	return &p.List[len(p.List)-1]
 }

@@ -249,7 +249,8 @@ func (r *Replica) Troubles() (list []string) {
 	}
 	for _, one := range r.Details.Recreated {
 		if age := now.Sub(one.At); age < recreatedFor {
-			add("queue %s was gone and was declared again %s ago (%s); its messages are sent again from the database", one.Queue, phrase.Span(age), one.Cause)
+			add("queue %s was gone and was declared again %s ago (%s); its messages are sent again from the database",
+				one.Queue, phrase.Span(age), one.Cause)
 		}
 	}
 	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > BatchPatience {

@@ -59,6 +59,21 @@ func CheckTopology(w *broker.Wiring, workers []int64) []Check {
 	}
 }
 
+// those names the queues of Attune of which something is true.
+func (w *wiring) those(is func(q ourQueue) bool) (names []string) {
+	for _, q := range w.ours {
+		if is(q) {
+			names = append(names, q.Name)
+		}
+	}
+	return names
+}
+
+// unkept reports whether the broker deletes what leaves the queue by itself.
+func (q ourQueue) unkept() bool {
+	return q.DeadLetterExchange == nil && q.Name != message.QueueDeadLetter
+}
+
 // isOurs says whether a queue belongs to Attune, by its name or by what is bound to
 // it. Private queues of a client, such as those that hear notifications, do not count.
 func (w *wiring) isOurs(q *broker.QueueInfo) bool {
@@ -161,8 +176,11 @@ func (w *wiring) routes() Check {
 func (w *wiring) lostRoutes(lost map[string][]string) Check {
 	queues := slices.Sorted(maps.Keys(lost))
 	first := queues[0]
-	text := fmt.Sprintf("dead letters of %s are lost: key %s of %s matches no binding", countOf(queues, "queue"), lost[first][0], first)
-	if w.bound(message.ExchangeDeadLetter, "#") && w.Exchanges[message.ExchangeDeadLetter].Kind == "direct" {
+	text := fmt.Sprintf("dead letters of %s are lost: key %s of %s matches no binding", countOf(queues, "queue"),
+		lost[first][0], first)
+	all := slices.ContainsFunc(w.Routes,
+		func(r broker.Route) bool { return r.Source == message.ExchangeDeadLetter && r.Key == "#" })
+	if all && w.Exchanges[message.ExchangeDeadLetter].Kind == "direct" {
 		text += `, and "#" at a direct exchange stands for itself only`
 	}
 	var keys []string
@@ -180,10 +198,6 @@ func (w *wiring) lostRoutes(lost map[string][]string) Check {
 		Fix: "restart a replica, which binds every key; or bind " + message.QueueDeadLetter + " to " + message.ExchangeDeadLetter + " with " + shown +
 			"; or give " + message.ExchangeDeadLetter + " an alternate exchange by policy",
 	}
-}
-
-func (w *wiring) bound(exchange, key string) bool {
-	return slices.ContainsFunc(w.Routes, func(r broker.Route) bool { return r.Source == exchange && r.Key == key })
 }
 
 // anyKey stands for a key that nobody knows beforehand.
@@ -235,25 +249,14 @@ func keysOf(pattern string) []string {
 
 // expiry: what expires is kept.
 func (w *wiring) expiry() Check {
-	var drops []string
-	limited := 0
-	for _, q := range w.ours {
-		if q.TTL == nil || q.Name == message.QueueDeadLetter {
-			continue
-		}
-		limited++
-		if q.DeadLetterExchange == nil {
-			drops = append(drops, q.Name)
-		}
-	}
-	if len(drops) > 0 {
-		return Check{
-			Name: checkTTL, Status: CheckProblem, Objects: drops, View: "broker",
-			Text: countOf(drops, "queue") + " with a time to live and no dead-letter exchange: the broker deletes what expires",
-			Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + drops[0] + " and its like",
-		}
-	}
-	return Check{Name: checkTTL, Status: CheckOK, Text: phrase.Plural(limited, "queue with a time to live has", "queues with a time to live have") + " a dead-letter exchange"}
+	limited := w.those(func(q ourQueue) bool { return q.TTL != nil && q.Name != message.QueueDeadLetter })
+	drops := w.those(func(q ourQueue) bool { return q.TTL != nil && q.unkept() })
+	return verdict(checkTTL, drops, Check{
+		View: "broker",
+		Text: countOf(drops, "queue") + " with a time to live and no dead-letter exchange: the broker deletes what expires",
+		Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops) + " and its like",
+	},
+		phrase.Plural(len(limited), "queue with a time to live has", "queues with a time to live have")+" a dead-letter exchange")
 }
 
 // letters: dead letters have a queue, and somebody takes them.
@@ -261,8 +264,9 @@ func (w *wiring) letters() Check {
 	at := slices.IndexFunc(w.ours, func(q ourQueue) bool { return q.Name == message.QueueDeadLetter })
 	if at < 0 {
 		return Check{
-			Name: CheckDeadLetterQueue, Status: CheckProblem, View: "dlq", Text: message.QueueDeadLetter + " does not exist: dead letters are lost",
-			Fix: "restart a replica, which declares and binds it",
+			Name: CheckDeadLetterQueue, Status: CheckProblem, View: "dlq",
+			Text: message.QueueDeadLetter + " does not exist: dead letters are lost",
+			Fix:  "restart a replica, which declares and binds it",
 		}
 	}
 	q := w.ours[at]
@@ -306,7 +310,8 @@ func (w *wiring) orphans(workers []int64) Check {
 	case waiting == 0:
 		return Check{
 			Name: checkOrphans, Status: CheckWarning, Objects: names, View: "broker", Filter: "orphan",
-			Text: countOf(names, "queue") + " of workers without a row, nothing in them", Fix: "delete them; a worker that comes back declares its own",
+			Text: countOf(names, "queue") + " of workers without a row, nothing in them",
+			Fix:  "delete them; a worker that comes back declares its own",
 		}
 	default:
 		return Check{
@@ -319,53 +324,38 @@ func (w *wiring) orphans(workers []int64) Check {
 
 // kinds: queues survive a restart and can be consumed.
 func (w *wiring) kinds() Check {
-	var streams, fleeting []string
 	kinds := map[string]int{}
-	for _, q := range w.ours {
-		kinds[q.Type]++
-		switch {
-		case q.Type == "stream":
-			streams = append(streams, q.Name)
-		case !q.Durable:
-			fleeting = append(fleeting, q.Name)
-		}
-	}
-	switch {
-	case len(streams) > 0:
-		return Check{
-			Name: checkKind, Status: CheckProblem, Objects: streams, View: "broker", Text: countOf(streams, "queue") + " of type stream: what is taken stays, and nothing is dead-lettered",
-			Fix: "delete it and restart a replica, which declares it as everybody does",
-		}
-	case len(fleeting) > 0:
-		return Check{
-			Name: checkKind, Status: CheckProblem, Objects: fleeting, View: "broker", Text: countOf(fleeting, "queue") + " not durable: gone with its messages when the broker restarts",
-			Fix: "delete it while nothing is in it, and restart who declares it",
-		}
+	streams := w.those(func(q ourQueue) bool { kinds[q.Type]++; return q.Type == "stream" })
+	if len(streams) > 0 {
+		return verdict(checkKind, streams, Check{
+			View: "broker",
+			Text: countOf(streams, "queue") + " of type stream: what is taken stays, and nothing is dead-lettered",
+			Fix:  "delete it and restart a replica, which declares it as everybody does",
+		}, "")
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], kind))
 	}
-	return Check{Name: checkKind, Status: CheckOK, Text: "durable: " + strings.Join(parts, ", ")}
+	fleeting := w.those(func(q ourQueue) bool { return !q.Durable })
+	return verdict(checkKind, fleeting, Check{
+		View: "broker",
+		Text: countOf(fleeting, "queue") + " not durable: gone with its messages when the broker restarts",
+		Fix:  "delete it while nothing is in it, and restart who declares it",
+	}, "durable: "+strings.Join(parts, ", "))
 }
 
 // deliveries: what was returned too often is kept.
 func (w *wiring) deliveries() Check {
-	var drops []string
-	for _, q := range w.ours {
-		limited := q.DeliveryLimit != nil && *q.DeliveryLimit >= 0 || q.DeliveryLimit == nil && q.Type == "quorum" && limitsByDefault(w.Version)
-		if q.Type == "quorum" && limited && q.DeadLetterExchange == nil && q.Name != message.QueueDeadLetter {
-			drops = append(drops, q.Name)
-		}
-	}
-	if len(drops) > 0 {
-		return Check{
-			Name: checkDelivery, Status: CheckProblem, Objects: drops, View: "broker",
-			Text: countOf(drops, "quorum queue") + " with a delivery limit and no dead-letter exchange: what is returned too often is deleted",
-			Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + drops[0],
-		}
-	}
-	return Check{Name: checkDelivery, Status: CheckOK, Text: "no delivery limit deletes anything"}
+	drops := w.those(func(q ourQueue) bool {
+		limited := q.DeliveryLimit != nil && *q.DeliveryLimit >= 0 || q.DeliveryLimit == nil && limitsByDefault(w.Version)
+		return q.Type == "quorum" && limited && q.unkept()
+	})
+	return verdict(checkDelivery, drops, Check{
+		View: "broker",
+		Text: countOf(drops, "quorum queue") + " with a delivery limit and no dead-letter exchange: what is returned too often is deleted",
+		Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops),
+	}, "no delivery limit deletes anything")
 }
 
 // limitsByDefault says whether quorum queues have a delivery limit without being
@@ -378,21 +368,15 @@ func limitsByDefault(version string) bool {
 
 // overflows: a full queue refuses instead of deleting.
 func (w *wiring) overflows() Check {
-	var drops []string
-	for _, q := range w.ours {
-		full := q.MaxLength != nil || q.MaxBytes != nil
-		if full && !strings.HasPrefix(q.Overflow, "reject-publish") && (q.DeadLetterExchange == nil || q.Name == message.QueueDeadLetter) {
-			drops = append(drops, q.Name)
-		}
-	}
-	if len(drops) > 0 {
-		return Check{
-			Name: checkOverflow, Status: CheckProblem, Objects: drops, View: "broker",
-			Text: countOf(drops, "queue") + " with a length: when it is full the oldest are deleted while publishers are told that all is well",
-			Fix:  "overflow reject-publish, or no length, for " + drops[0],
-		}
-	}
-	return Check{Name: checkOverflow, Status: CheckOK, Text: "no full queue deletes anything"}
+	drops := w.those(func(q ourQueue) bool {
+		return (q.MaxLength != nil || q.MaxBytes != nil) && !strings.HasPrefix(q.Overflow, "reject-publish") &&
+			(q.DeadLetterExchange == nil || q.Name == message.QueueDeadLetter)
+	})
+	return verdict(checkOverflow, drops, Check{
+		View: "broker",
+		Text: countOf(drops, "queue") + " with a length: when it is full the oldest are deleted while publishers are told that all is well",
+		Fix:  "overflow reject-publish, or no length, for " + first(drops),
+	}, "no full queue deletes anything")
 }
 
 // countOf says how many there are, or which one.

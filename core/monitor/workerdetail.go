@@ -109,41 +109,30 @@ func (m *Monitor) Worker(ctx context.Context, id int64) (*WorkerDetail, error) {
 }
 
 func (d *WorkerDetail) readRuns(ctx context.Context, tx *store.Tx, s Shape) error {
-	read := d.readOwnRuns
-	if !s.Shared {
-		read = d.readPublishedRuns
+	var rows []store.ViewWorkerRunsRow
+	var err error
+	if s.Shared {
+		rows, err = tx.ViewWorkerRuns(ctx, d.ID, WorkerRunRows+1)
+	} else {
+		var published []store.ViewPublishedWorkerRunsRow
+		published, err = tx.ViewPublishedWorkerRuns(ctx, d.ID, WorkerRunRows+1)
+		rows = each(published,
+			func(r store.ViewPublishedWorkerRunsRow) store.ViewWorkerRunsRow { return store.ViewWorkerRunsRow(r) })
 	}
-	if err := read(ctx, tx); err != nil {
+	if err != nil {
 		return fmt.Errorf("read what worker %d has: %w", d.ID, err)
 	}
-	slices.SortStableFunc(d.Running, func(a, b WorkerRun) int { return a.Since.Compare(b.Since) })
-	d.cut()
-	return nil
-}
-
-func (d *WorkerDetail) readPublishedRuns(ctx context.Context, tx *store.Tx) error {
-	rows, err := tx.ViewPublishedWorkerRuns(ctx, d.ID, WorkerRunRows+1)
-	for _, r := range rows {
-		d.Running = append(d.Running, WorkerRun{ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Since: began(r.Updated, r.StartedAt)})
-	}
-	return err
-}
-
-func (d *WorkerDetail) readOwnRuns(ctx context.Context, tx *store.Tx) error {
-	rows, err := tx.ViewWorkerRuns(ctx, d.ID, WorkerRunRows+1)
 	for _, r := range rows {
 		d.Running = append(d.Running, WorkerRun{
 			ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Since: began(r.Updated, r.StartedAt, r.AdmittedAt),
 			Queue: Queue{ActionRef: r.QueueRef, Group: r.GroupKey}.Name(),
 		})
 	}
-	return err
-}
-
-func (d *WorkerDetail) cut() {
+	slices.SortStableFunc(d.Running, func(a, b WorkerRun) int { return a.Since.Compare(b.Since) })
 	if len(d.Running) > WorkerRunRows {
 		d.Running, d.MoreRunning = d.Running[:WorkerRunRows], true
 	}
+	return nil
 }
 
 // began is the first of the times that is known, or else the other.

@@ -1,12 +1,14 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -23,58 +25,35 @@ func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
 	return w, err
 }
 
+// ReadWorkers reads the workers, and whether there are more than WorkerLimit.
 func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, error) {
-	read := readOwnWorkers
-	if !s.Ours {
-		read = readPublishedWorkers
+	var rows []store.MonitorWorkersRow
+	var err error
+	if s.Ours {
+		rows, err = tx.MonitorWorkers(ctx, WorkerLimit+1)
+	} else {
+		var published []store.MonitorPublishedWorkersRow
+		published, err = tx.MonitorPublishedWorkers(ctx, WorkerLimit+1)
+		rows = each(published,
+			func(r store.MonitorPublishedWorkersRow) store.MonitorWorkersRow { return store.MonitorWorkersRow(r) })
 	}
-	list, err := read(ctx, tx)
 	if err != nil {
 		return nil, false, fmt.Errorf("list workers: %w", err)
 	}
-	return list[:min(len(list), WorkerLimit)], len(list) > WorkerLimit, nil
-}
-
-func readOwnWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
-	rows, err := tx.MonitorWorkers(ctx, WorkerLimit+1)
+	probes, err := ReadProbes(ctx, tx, each(rows, func(r store.MonitorWorkersRow) int64 { return r.ID }))
 	if err != nil {
-		return nil, err
+		return nil, false, fmt.Errorf("list workers: %w", err)
 	}
-	ids := make([]int64, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	probes, err := ReadProbes(ctx, tx, ids)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Worker, len(rows))
-	for i, r := range rows {
-		list[i] = Worker{
+	list := each(rows, func(r store.MonitorWorkersRow) Worker {
+		return Worker{
 			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
 			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Draining: r.Draining, Assigned: wide(r.Assigned),
 			Capacity: capacity(r.Capacity), Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
 			SuspectSince: moment(r.SuspectSince), SuspectReason: r.SuspectReason, Probe: probes[r.ID],
 			Registered: registered(r.Created, r.Registered),
 		}
-	}
-	return list, nil
-}
-
-func readPublishedWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
-	rows, err := tx.MonitorPublishedWorkers(ctx, WorkerLimit+1)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Worker, len(rows))
-	for i, r := range rows {
-		list[i] = Worker{
-			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
-			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Capacity: capacity(r.Capacity),
-			Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created, Registered: r.Created,
-		}
-	}
-	return list, nil
+	})
+	return list[:min(len(list), WorkerLimit)], len(list) > WorkerLimit, nil
 }
 
 // moment is a time of the database, or nil for the epoch, which stands for none.
@@ -118,6 +97,7 @@ func (m *Monitor) JudgeAt(at time.Time) func(*Worker) WorkerHealth {
 	return func(w *Worker) WorkerHealth { return w.Health(at, m.cfg.StaleAfter) }
 }
 
+// SumWorkers counts workers by the judgement of each.
 func SumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
 	var t WorkerTotals
 	for i := range list {
@@ -171,4 +151,223 @@ func UnwellFirst(list []Worker, judge func(*Worker) WorkerHealth) []Worker {
 		return slices.Index(healthOrder, judge(&a)) - slices.Index(healthOrder, judge(&b))
 	})
 	return sorted[:min(len(sorted), TopRows)]
+}
+
+// WorkerProbe is what the engine saw of a worker when it last looked.
+type WorkerProbe struct {
+	At time.Time `json:"at"`
+	// Verdict is fresh, suspect, dead, cordoned or draining, since Since; Reason
+	// says why and may be empty.
+	Verdict string    `json:"verdict"`
+	Reason  string    `json:"reason,omitempty"`
+	Since   time.Time `json:"since"`
+	// Health is healthy, degraded, unhealthy or unknown.
+	Health       string `json:"health"`
+	HealthReason string `json:"health_reason,omitempty"`
+	// RTT is how long the broker took to tell of the worker's queue.
+	RTT *time.Duration `json:"rtt_ns"`
+	// QueueExists, Consumers and Ready are of the worker's queue; nil when the
+	// broker could not be asked.
+	QueueExists *bool  `json:"queue_exists"`
+	Consumers   *int64 `json:"consumers"`
+	Ready       *int64 `json:"ready"`
+	// Oldest is since when the oldest execution lies at the worker unstarted.
+	Oldest *time.Time `json:"oldest"`
+	// Failures counts the looks in a row that found the queue missing or not
+	// consumed.
+	Failures int64 `json:"failures"`
+	// Skew is by how much the worker's clock is ahead of the database's; nil when
+	// that is not known.
+	Skew *time.Duration `json:"skew_ns"`
+	// EndpointRTT is how long the worker's health endpoint took to answer, and
+	// EndpointError what is wrong with it; nil and empty where it offers none.
+	EndpointRTT   *time.Duration `json:"endpoint_rtt_ns"`
+	EndpointError string         `json:"endpoint_error,omitempty"`
+	// Valid is false when nobody has looked for too long: then the health counts
+	// for nothing.
+	Valid bool `json:"valid"`
+}
+
+// HealthInForce is the health that placement goes by; empty if nothing is known.
+func (w Worker) HealthInForce() (health, reason string) {
+	if w.Probe == nil || !w.Probe.Valid {
+		return "", ""
+	}
+	return w.Probe.Health, w.Probe.HealthReason
+}
+
+// ReadProbes reads what was seen of workers; none where the schema has no place
+// for it.
+func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*WorkerProbe, error) {
+	recorded, err := tx.MonitorProbeTable(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for what was seen of workers: %w", err)
+	}
+	if !recorded || len(workers) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.MonitorProbes(ctx, workers)
+	if err != nil {
+		return nil, fmt.Errorf("read what was seen of %d workers: %w", len(workers), err)
+	}
+	seen := make(map[int64]*WorkerProbe, len(rows))
+	for _, r := range rows {
+		p := &WorkerProbe{
+			At: r.At, Verdict: r.Verdict, Reason: r.Reason, Since: r.Since, Health: r.Health,
+			HealthReason: r.HealthReason,
+			RTT:          span64(r.RttMs, time.Millisecond), QueueExists: r.QueueExists, Consumers: wide(r.Consumers),
+			Ready:  wide(r.Ready),
+			Oldest: r.Oldest, Failures: int64(r.Failures), Skew: span64(r.SkewSeconds, time.Second),
+			EndpointError: r.EndpointError, Valid: r.Valid,
+		}
+		if r.EndpointMs >= 0 {
+			p.EndpointRTT = span64(&r.EndpointMs, time.Millisecond)
+		}
+		seen[r.Worker] = p
+	}
+	return seen, nil
+}
+
+// span64 is a number of units as a duration, or nil.
+func span64(n *float64, unit time.Duration) *time.Duration {
+	if n == nil {
+		return nil
+	}
+	d := time.Duration(*n * float64(unit))
+	return &d
+}
+
+// Judgement is the one judgement of a worker: its heartbeats, the consumers of its
+// queue and the status of its row, and of these the strictest.
+type Judgement struct {
+	Health WorkerHealth `json:"health"`
+	// By is what decided: heartbeat, broker or status; empty for a worker that is there.
+	By string `json:"by,omitempty"`
+	// Why says it in words; empty where Health says all.
+	Why string `json:"why,omitempty"`
+	// Overruled is what the row says where something stricter decided, else empty.
+	Overruled string `json:"overruled,omitempty"`
+}
+
+// What decides about a worker.
+const (
+	ByHeartbeat = "heartbeat"
+	ByBroker    = "broker"
+	ByStatus    = "status"
+)
+
+// Gone reports that nothing is to be expected of the worker: it is silent or nobody
+// consumes what it is given.
+func (v Judgement) Gone() bool { return v.Health == WorkerStale || v.Health == WorkerDeaf }
+
+// Judge judges a worker at the database time of what was read of it, never at a later
+// one: who cannot be read does not fall silent by that. q is its queue as the broker
+// told of it; nil where it did not, and what the engine saw last counts.
+func (w Worker) Judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Judgement {
+	v := w.judge(at, staleAfter, q)
+	if v.By != ByStatus && v.Gone() {
+		v.Overruled = w.Status
+	}
+	return v
+}
+
+func (w Worker) judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Judgement {
+	health, reason := w.HealthInForce()
+	switch {
+	case w.Draining && !w.silent(at, staleAfter):
+		return Judgement{Health: WorkerDraining, By: ByStatus} // of its own accord or an operator's; the former is inactive too
+	case w.Status == "inactive" || w.Status == "error":
+		return Judgement{Health: WorkerInactive, By: ByStatus, Why: "status " + w.Status}
+	case w.silent(at, staleAfter):
+		return Judgement{Health: WorkerStale, By: ByHeartbeat, Why: w.silence(at, staleAfter)}
+	case w.SuspectSince != nil: // the engine's word on the queue, and it knows more of it
+		return Judgement{Health: WorkerSuspect, By: ByBroker, Why: "no new work: " + cmp.Or(w.SuspectReason, "its queue took nothing")}
+	}
+	if why := w.deaf(at, q); why != "" {
+		return Judgement{Health: WorkerDeaf, By: ByBroker, Why: why}
+	}
+	switch {
+	case w.Cordoned:
+		return Judgement{Health: WorkerCordoned, By: ByStatus, Why: w.CordonReason}
+	case health == "unhealthy":
+		return Judgement{Health: WorkerUnhealthy, Why: reason}
+	case w.Assigned != nil && w.Capacity != nil && *w.Assigned >= *w.Capacity:
+		return Judgement{Health: WorkerBusy}
+	case health == "degraded":
+		return Judgement{Health: WorkerDegraded, Why: reason}
+	default:
+		return Judgement{Health: WorkerActive}
+	}
+}
+
+func (w Worker) silent(at time.Time, staleAfter time.Duration) bool {
+	return w.Heartbeat == nil || at.Sub(*w.Heartbeat) > staleAfter
+}
+
+func (w Worker) silence(at time.Time, staleAfter time.Duration) string {
+	if w.Heartbeat == nil {
+		return "never sent a heartbeat"
+	}
+	return "silent for " + phrase.Since(*w.Heartbeat, at) + ", limit " + phrase.Span(staleAfter)
+}
+
+// startGrace is how long observations may be older than the start of a worker or of a
+// replica: the broker counts consumers every 5 seconds.
+const startGrace = 15 * time.Second
+
+// Outdated reports whether an observation may be of the time before the worker consumed.
+func (w Worker) Outdated(observed time.Time) bool {
+	return !w.Registered.IsZero() && observed.Sub(w.Registered) < startGrace
+}
+
+// deaf says why nothing reaches a worker that sends heartbeats; empty if it consumes,
+// or if that is unknown.
+func (w Worker) deaf(at time.Time, q *BrokerQueue) string {
+	switch p := w.Probe; {
+	case q != nil && !q.Uncounted && q.Consumers == 0:
+		if w.Outdated(at) {
+			return ""
+		}
+		return "sends heartbeats, but nobody consumes " + q.Name
+	case q != nil && !q.Uncounted, p == nil || !p.Valid || w.Outdated(p.At):
+		return ""
+	case p.QueueExists != nil && !*p.QueueExists:
+		return "sends heartbeats, but has no queue " + WorkerQueue(w.ID)
+	case p.Consumers != nil && *p.Consumers == 0:
+		return "sends heartbeats, but nobody consumes " + WorkerQueue(w.ID)
+	default:
+		return ""
+	}
+}
+
+// Missed is how many heartbeats a worker should have sent since the last; zero where it
+// has never sent one.
+func (w Worker) Missed(at time.Time, every time.Duration) int64 {
+	if w.Heartbeat == nil || every <= 0 {
+		return 0
+	}
+	return max(0, int64(at.Sub(*w.Heartbeat)/every))
+}
+
+// WorkerQueues are the queues of workers, by the worker.
+func (b *Broker) WorkerQueues() map[int64]*BrokerQueue {
+	if b == nil {
+		return nil
+	}
+	queues := map[int64]*BrokerQueue{}
+	for i := range b.Queues {
+		if id, ok := WorkerOfQueue(b.Queues[i].Name); ok {
+			queues[id] = &b.Queues[i]
+		}
+	}
+	return queues
+}
+
+// WorkerQueue is the queue of a worker; nil where the broker does not know it, or was
+// not asked.
+func (b *Broker) WorkerQueue(worker int64) *BrokerQueue {
+	if q, ok := b.Queue(WorkerQueue(worker)); ok {
+		return &q
+	}
+	return nil
 }

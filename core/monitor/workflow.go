@@ -231,11 +231,14 @@ func noWorkflow(ctx context.Context, tx *store.Tx, execution int64) error {
 // take fills in what stands in the row of the workflow.
 func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 	d.Workflow = Workflow{
-		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused, PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
+		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused,
+		PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
 		Tasks: WorkflowCounts{
-			Completed: int64(len(r.CompletedTasks)), Failed: int64(len(r.FailedTasks)), Skipped: int64(len(r.SkippedTasks)),
+			Completed: int64(len(r.CompletedTasks)), Failed: int64(len(r.FailedTasks)),
+			Skipped: int64(len(r.SkippedTasks)),
 		},
-		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt,
 	}
 	d.open = r.Open
 	d.Definition, d.Version, d.Deadline = r.DefinitionRef, r.Version, r.Deadline

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -161,29 +162,186 @@ func (x *Workflows) window(ctx context.Context, tx *store.Tx, arg *store.ViewWor
 	if arg.Before = x.From; arg.Before <= 0 {
 		arg.Before = math.MaxInt64
 	}
-	if f := &x.Filter; f.MaxAge > 0 {
-		floor, err := tx.MonitorFloor(ctx, f.MaxAge.Seconds())
-		if err != nil {
-			return fmt.Errorf("find where the time window begins: %w", err)
-		}
-		arg.Floor = floor
-	}
-	if f := &x.Filter; f.MinAge > 0 {
-		ceiling, err := tx.MonitorFloor(ctx, f.MinAge.Seconds())
-		if err != nil {
-			return fmt.Errorf("find where the time window ends: %w", err)
-		}
-		arg.Before = min(arg.Before, ceiling)
-	}
-	return nil
+	floor, ceiling, err := timeWindow(ctx, tx, x.Filter.MaxAge, x.Filter.MinAge)
+	arg.Floor, arg.Before = floor, min(arg.Before, ceiling)
+	return err
 }
 
 func workflowOf(r *store.ViewWorkflowPageRow) Workflow {
 	return Workflow{
-		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused, PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
+		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused,
+		PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
 		Tasks: WorkflowCounts{
 			Total: int64(r.Tasks), Completed: int64(r.Completed), Failed: int64(r.Failed), Skipped: int64(r.Skipped),
 		},
-		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
+		FinishedAt: r.FinishedAt,
 	}
+}
+
+// WorkflowPaused stands among the statuses for workflows that have not ended and start
+// nothing, since they or one above them are paused.
+const WorkflowPaused = "paused"
+
+// WorkflowFilter selects workflows. The zero value selects all.
+type WorkflowFilter struct {
+	// Statuses keeps these statuses of the executions that workflows run for, and
+	// WorkflowPaused.
+	Statuses []string `json:"statuses,omitempty"`
+	// Action keeps actions whose ref matches; a star stands for anything.
+	Action string `json:"action,omitempty"`
+	// Paused keeps those that start nothing more until they, or one above them, are
+	// resumed; NotPaused all others.
+	Paused    bool `json:"paused,omitempty"`
+	NotPaused bool `json:"not_paused,omitempty"`
+	// Trouble keeps those that have ended badly, are paused, or have a task that failed.
+	Trouble bool `json:"trouble,omitempty"`
+	// MaxAge keeps those requested within it, MinAge those requested before; zero
+	// keeps all.
+	MaxAge time.Duration `json:"max_age_ns,omitempty"`
+	MinAge time.Duration `json:"min_age_ns,omitempty"`
+	// Match are expressions that the action's ref must all contain, Unmatch those of
+	// which it must contain none; capitals do not matter. Errors and NotErrors are the
+	// same for why it failed, Tasks and NotTasks for the names of the tasks that are on
+	// their way or have failed.
+	Match     []string `json:"match,omitempty"`
+	Unmatch   []string `json:"unmatch,omitempty"`
+	Errors    []string `json:"errors,omitempty"`
+	NotErrors []string `json:"not_errors,omitempty"`
+	Tasks     []string `json:"tasks,omitempty"`
+	NotTasks  []string `json:"not_tasks,omitempty"`
+	// MinFailed and MaxFailed bound how many of its tasks have failed.
+	MinFailed int64  `json:"min_failed,omitempty"`
+	MaxFailed *int64 `json:"max_failed,omitempty"`
+	// Parent keeps those that an execution has started; zero keeps all. Parented keeps
+	// those that were started by one, or by none.
+	Parent   int64  `json:"parent,omitempty"`
+	Parented string `json:"parented,omitempty"`
+	// IDs keeps the workflows of these executions; empty keeps all.
+	IDs []int64 `json:"ids,omitempty"`
+	// Or are further filters: what one of them selects is selected too. Their own
+	// limits and alternatives are ignored.
+	Or []WorkflowFilter `json:"or,omitempty"`
+	// Limit bounds a page; zero means DefaultPage.
+	Limit int `json:"limit,omitempty"`
+}
+
+// Check says what is wrong with a filter, so that a mistyped one is never applied
+// as something else.
+func (f *WorkflowFilter) Check() error {
+	var allowed []string
+	for _, status := range attune.Statuses {
+		allowed = append(allowed, string(status))
+	}
+	words := slices.DeleteFunc(slices.Clone(f.Statuses), func(word string) bool { return word == WorkflowPaused })
+	if err := checkWords("status", words, allowed); err != nil {
+		return err
+	}
+	if f.Limit < 0 {
+		return fmt.Errorf("%w has a negative number", ErrFilter)
+	}
+	for i := range f.Or {
+		if err := f.Or[i].Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alternatives are the filter and those of Or, each by itself.
+func (f *WorkflowFilter) alternatives() []WorkflowFilter {
+	all := append([]WorkflowFilter{*f}, f.Or...)
+	for i := range all {
+		all[i].Or, all[i].Limit = nil, f.Limit
+	}
+	return all
+}
+
+// live reports whether only workflows can match that have not ended, ended whether
+// only such that have.
+func (f *WorkflowFilter) live() bool {
+	return f.Paused || len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, terminal)
+}
+
+func (f *WorkflowFilter) ended() bool {
+	return !f.Paused && len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses,
+		func(word string) bool { return !terminal(word) })
+}
+
+func terminal(word string) bool { return attune.Status(word).Terminal() }
+
+// allLive is live of every alternative.
+func (f *WorkflowFilter) allLive() bool {
+	return !slices.ContainsFunc(f.alternatives(), func(one WorkflowFilter) bool { return !one.live() })
+}
+
+// unfiltered reports whether every row matches that is looked at.
+func (f *WorkflowFilter) unfiltered() bool {
+	return f.Action == "" && len(f.Statuses) == 0 && !f.Paused && !f.NotPaused && !f.Trouble && f.MinFailed == 0 && f.MaxFailed == nil &&
+		f.Parent == 0 && f.Parented == "" && len(f.IDs)+len(f.Match)+len(f.Unmatch)+len(f.Errors)+len(f.NotErrors)+len(f.Tasks)+len(f.NotTasks) == 0
+}
+
+// params are what the database is asked, but for which rows it looks at.
+func (f *WorkflowFilter) params() store.ViewWorkflowPageParams {
+	arg := store.ViewWorkflowPageParams{
+		Pattern: Pattern(f.Action, false), Statuses: list(f.Statuses), OnlyPaused: f.Paused, NotPaused: f.NotPaused,
+		OnlyTrouble: f.Trouble,
+		Match:       list(f.Match), Unmatch: list(f.Unmatch), Errors: list(f.Errors), NotErrors: list(f.NotErrors),
+		Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
+		MinFailed: f.MinFailed, MaxFailed: NoLimit, Parent: f.Parent, Parented: f.Parented, Ids: list(f.IDs),
+		Page: int32(min(cmp.Or(f.Limit, DefaultPage), scanBound)),
+	}
+	if f.MaxFailed != nil {
+		arg.MaxFailed = *f.MaxFailed
+	}
+	return arg
+}
+
+// WorkflowBoard is what a dashboard lists: the workflows that have not ended, the
+// newest first, and below them those that have.
+type WorkflowBoard struct {
+	Reading
+	Filter WorkflowFilter `json:"filter"`
+	// From is the id that those which have ended were read from: theirs are smaller.
+	// Zero means from the newest.
+	From int64 `json:"from,omitempty"`
+	// List holds at most as many of each kind as the filter's limit says, and of those
+	// that have ended no more than DefaultPage; the first Open of it have not ended.
+	List []Workflow `json:"list"`
+	Open int        `json:"open"`
+	// MoreOpen says that further ones match that have not ended; Next continues those
+	// that have, and is zero at their end.
+	MoreOpen bool  `json:"more_open,omitempty"`
+	Next     int64 `json:"next,omitempty"`
+	// Bounded is true when the search stopped at its bound before it had looked at
+	// every row, so that older matches may exist.
+	Bounded bool `json:"bounded,omitempty"`
+}
+
+// WorkflowBoard reads the workflows that match, those that have not ended first, and
+// of those that have the ones that are older than an id; zero begins with the newest.
+// The searches look at a bounded number of rows and say when they stopped there.
+func (m *Monitor) WorkflowBoard(ctx context.Context, filter WorkflowFilter, below int64) (*WorkflowBoard, error) {
+	b := &WorkflowBoard{Filter: filter, From: below, List: []Workflow{}}
+	if err := filter.Check(); err != nil {
+		return b, err
+	}
+	err := m.Read(ctx, "workflows", &b.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
+		if err := RecordsWorkflows(ctx, tx, s); err != nil {
+			return err
+		}
+		open := &Workflows{Filter: filter}
+		if err := open.read(ctx, tx, part{open: true}); err != nil {
+			return err
+		}
+		ended := &Workflows{Filter: filter, From: below}
+		ended.Filter.Limit = min(cmp.Or(filter.Limit, DefaultPage), DefaultPage)
+		if err := ended.read(ctx, tx, part{ended: true, past: ended.Filter.Limit}); err != nil {
+			return err
+		}
+		b.List, b.Open, b.MoreOpen = list(append(open.List, ended.List...)), len(open.List), open.Next != 0
+		b.Next, b.Bounded = ended.Next, ended.Bounded
+		return nil
+	})
+	return b, err
 }

@@ -22,7 +22,8 @@ func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx, ask WorkflowAsk
 		return fmt.Errorf("read the tasks of workflow %d: %w", d.Execution, err)
 	}
 	children, err := tx.ViewWorkflowChildren(ctx, store.ViewWorkflowChildrenParams{
-		Workflow: d.ID, Scan: maxWorkflowChildren, Each: maxTaskChildren, WideTask: ask.Task, Wide: int32(min(max(ask.Children, maxTaskChildren), MaxTaskChildren)),
+		Workflow: d.ID, Scan: maxWorkflowChildren, Each: maxTaskChildren, WideTask: ask.Task,
+		Wide: int32(min(max(ask.Children, maxTaskChildren), MaxTaskChildren)),
 	})
 	if err != nil {
 		return fmt.Errorf("read the children of workflow %d: %w", d.Execution, err)
@@ -33,7 +34,7 @@ func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx, ask WorkflowAsk
 	}
 	d.list(tasks, children)
 	for _, l := range slices.Backward(log) {
-		d.Log = append(d.Log, WorkflowDecision{Version: l.Version, At: l.At, Lines: l.Lines})
+		d.Log = append(d.Log, WorkflowDecision(l))
 	}
 	return nil
 }
@@ -199,8 +200,10 @@ func known(at time.Time) *time.Time {
 
 func childOf(r *store.ViewWorkflowChildrenRow) WorkflowChild {
 	child := WorkflowChild{
-		Execution: r.Execution, Status: r.Status, Attempt: int64(r.RetryCount) + 1, WorkerID: r.Worker, WorkerName: r.WorkerName,
-		Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Due: r.Due, Inquiry: r.Asked, Error: r.Error,
+		Execution: r.Execution, Status: r.Status, Attempt: int64(r.RetryCount) + 1, WorkerID: r.Worker,
+		WorkerName: r.WorkerName,
+		Created:    r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Due: r.Due, Inquiry: r.Asked,
+		Error:     r.Error,
 		ActionRef: r.ActionRef, Drawn: r.Drawn, Nested: r.Nested,
 	}
 	if r.TaskIndex >= 0 {

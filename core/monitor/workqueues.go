@@ -40,7 +40,8 @@ func ReadWorkQueues(ctx context.Context, tx *store.Tx, s Shape) ([]WorkQueue, er
 	count := func(n int64) Count { return Count{Value: n, AtLeast: n >= workQueueItems} }
 	var queues []WorkQueue
 	for _, r := range rows {
-		queues = append(queues, WorkQueue{Ref: r.Ref, Waiting: count(r.Waiting), Leased: count(r.Leased), Oldest: r.Oldest})
+		queues = append(queues,
+			WorkQueue{Ref: r.Ref, Waiting: count(r.Waiting), Leased: count(r.Leased), Oldest: r.Oldest})
 	}
 	return queues, nil
 }
@@ -64,7 +65,8 @@ func (m *Monitor) WorkQueues(ctx context.Context) (*WorkQueues, error) {
 // Words says how many items wait in all of them, and for how long the oldest does.
 func (w *WorkQueues) Words() string {
 	items, oldest := SumWorkQueues(w.List)
-	return items.Words("item waits", "items wait") + " in " + phrase.Plural(len(w.List), "work queue", "work queues") + ", the oldest for " + phrase.Since(oldest, w.At)
+	return items.Words("item waits", "items wait") + " in " + phrase.Plural(len(w.List), "work queue",
+		"work queues") + ", the oldest for " + phrase.Since(oldest, w.At)
 }
 
 // Items counts the waiting and the leased items of the queue.

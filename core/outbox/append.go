@@ -7,28 +7,28 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Message is one message to be published after the commit.
+// Message is one message to publish after the commit.
 type Message struct {
-	ID         string // a UUID; stays the same however often it is published
+	ID         string // a UUID; the same in every publication
 	Exchange   string
 	RoutingKey string
 	Type       string
 	Body       []byte
-	Trace      string // trace context of whoever caused it; may be empty
+	Trace      string // trace context of its cause; may be empty
 }
 
-// Publishing publishes at once what was committed; a *Relay does.
+// Publishing publishes committed messages at once; a *Relay is one.
 type Publishing interface {
 	Published(id int64, messages []Message)
 }
 
-// Channel is where engines are told of rows that their writer cannot publish: the
-// payload is the schema's name and the row's id.
+// Channel is the notification channel for rows whose writer cannot publish them. The payload is the
+// schema's name and the row's id.
 const Channel = "attune_outbox"
 
-// Hand writes the messages in the caller's transaction and has them published
-// right after its commit: by relay or, where the caller has none, by an engine,
-// which is told. An engine that does not hear it finds them within seconds.
+// Hand writes the messages in the caller's transaction and has them published right after its
+// commit: by relay, or without one by an engine, which gets a notification. If no engine receives
+// it, a sweep publishes the messages within seconds.
 func Hand(ctx context.Context, tx *store.Tx, relay Publishing, messages []Message) (int64, error) {
 	id, err := appendRow(ctx, tx, relay, messages)
 	if err != nil {
@@ -37,8 +37,8 @@ func Hand(ctx context.Context, tx *store.Tx, relay Publishing, messages []Messag
 	return id, Publish(ctx, tx, relay, id, messages)
 }
 
-// Publish has the messages of a row that the transaction wrote published after its
-// commit, as Hand does.
+// Publish has the messages of a row that the transaction wrote published after its commit, as Hand
+// does.
 func Publish(ctx context.Context, tx *store.Tx, relay Publishing, id int64, messages []Message) error {
 	if relay != nil {
 		tx.AfterCommit(func() { relay.Published(id, messages) })
@@ -50,9 +50,8 @@ func Publish(ctx context.Context, tx *store.Tx, relay Publishing, id int64, mess
 	return nil
 }
 
-// Append writes the messages in the caller's transaction and returns the id
-// of their row. After the commit, Relay.Published publishes them at once;
-// without it a sweep does within seconds.
+// Append writes the messages in the caller's transaction and returns the id of their row. After the
+// commit, Relay.Published publishes them at once; without it a sweep does within seconds.
 func Append(ctx context.Context, tx *store.Tx, messages []Message) (int64, error) {
 	return appendRow(ctx, tx, nil, messages)
 }
@@ -66,7 +65,7 @@ func appendRow(ctx context.Context, tx *store.Tx, relay Publishing, messages []M
 	return ticket.ID(), nil
 }
 
-// Ticket is the row of appended messages, known once the pipeline was sent.
+// Ticket is the row of appended messages. Its id is known once the pipeline was sent.
 type Ticket struct{ ids *store.Result[int64] }
 
 // ID is the row's id, 0 before the pipeline was sent.
@@ -77,22 +76,22 @@ func (t *Ticket) ID() int64 {
 	return 0
 }
 
-// AppendTo is Append as one more statement of a pipeline of the transaction. It deletes
-// rows that the relay has published; relay may be nil.
+// AppendTo is Append as one more statement of the transaction's pipeline. It also deletes rows that
+// the relay has published; relay may be nil.
 func AppendTo(tx *store.Tx, p *store.Pipeline, relay Publishing, messages []Message) *Ticket {
 	c := columnsOf(messages)
 	published := Published(tx, relay)
 	return &Ticket{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies, c.traces, published)}
 }
 
-// deleting is a relay whose published rows may be deleted by transactions of others.
+// deleting is a relay whose published rows other transactions may delete.
 type deleting interface {
 	takePublished() []int64
 	deleted(ids []int64, committed bool)
 }
 
-// Published returns the rows that the relay has published, for the transaction to delete.
-// If it does not commit, they are deleted later.
+// Published returns the rows that the relay has published, for the transaction to delete. If it
+// does not commit, the relay deletes them later.
 func Published(tx *store.Tx, relay Publishing) []int64 {
 	from, ok := relay.(deleting)
 	if !ok {

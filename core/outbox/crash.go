@@ -1,5 +1,4 @@
 package outbox
 
-// crashPoint is where a test kills the process. It does nothing unless a test
-// has set it.
+// crashPoint lets a test kill the process. By default it does nothing.
 var crashPoint = func(string) {}

@@ -10,16 +10,16 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Drained is what Drain did.
+// Drained is the result of Drain.
 type Drained struct {
 	Published     int
-	Undeliverable int // messages to workers that have no queue
+	Undeliverable int // messages to workers without a queue
 }
 
-// Drain publishes every row while no relay runs, oldest first, and deletes each
-// when all of it is confirmed. It stops at the first message that the broker does
-// not confirm; its row and the rest stay. Messages to workers without a queue are
-// dropped. Batches are published as the single messages that they stand for.
+// Drain publishes every row while no relay runs, oldest first, and deletes each row when all of it
+// is confirmed. It stops at the first message that the broker does not confirm; its row and the
+// rest stay. It drops messages to workers without a queue, and publishes batches as the single
+// messages that they contain.
 func Drain(ctx context.Context, st *store.Store, publisher Publisher) (Drained, error) {
 	var d Drained
 	for {

@@ -6,15 +6,14 @@ import (
 	"github.com/attune-go/attune/core/broker"
 )
 
-// headerPrefix begins the headers that a trace may name.
+// headerPrefix is the prefix of the headers that a trace may name.
 const headerPrefix = "x-attune-"
 
-// HeaderTrace is a trace that the relay publishes as a header of the message: what
-// caused it, for whoever looks at the message itself. The name must begin with
-// x-attune-; without it the trace is kept in the table only, like every other.
+// HeaderTrace is a trace that the relay publishes as a header of the message. The name must begin
+// with x-attune-; a trace without it stays in the table only.
 func HeaderTrace(name, value string) string { return name + "=" + value }
 
-// headers are what a trace adds to a message; nil if nothing.
+// headers returns the header of a trace, or nil.
 func headers(trace string) broker.Table {
 	name, value, ok := strings.Cut(trace, "=")
 	if !ok || !strings.HasPrefix(name, headerPrefix) {

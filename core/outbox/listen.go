@@ -9,11 +9,11 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// takeTimeout bounds the taking of one row of which the relay was told.
+// takeTimeout bounds the claim of one notified row.
 const takeTimeout = 5 * time.Second
 
-// runListen takes rows as their writers tell of them, which have no relay of their
-// own. One that cannot be taken now is left to a sweep.
+// runListen claims notified rows, whose writers have no relay. A row that it cannot claim now is
+// left to a sweep.
 func (r *Relay) runListen(ctx context.Context) {
 	r.store.Listen(ctx, func(_, payload string) {
 		id, mine := r.told(payload)
@@ -35,14 +35,14 @@ func (r *Relay) runListen(ctx context.Context) {
 	}, Channel)
 }
 
-// told reads which row a notification names, if it is one of this schema.
+// told parses a notification; mine is false for another schema or an invalid payload.
 func (r *Relay) told(payload string) (id int64, mine bool) {
 	schema, number, _ := strings.Cut(payload, " ")
 	id, err := strconv.ParseInt(number, 10, 64)
 	return id, err == nil && schema == r.store.Schema()
 }
 
-// room reports whether the relay can hold more.
+// room reports whether the relay can hold more messages.
 func (r *Relay) room() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

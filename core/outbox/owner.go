@@ -14,11 +14,10 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// lease says until when no other relay claims the rows of this one. Guarded by the
-// relay's mutex.
+// lease is how long no other relay claims the rows of this one. The relay's mutex guards it.
 type lease struct {
-	renewed time.Time // when the last renewal was begun, by this process's clock
-	lapsed  bool      // it may have ended since held rows were last confirmed as owned
+	renewed time.Time // start of the last renewal, by this process's clock
+	lapsed  bool      // it may have ended since the held rows were last checked
 }
 
 // runLease renews the lease until the context ends.
@@ -33,8 +32,8 @@ func (r *Relay) runLease(ctx context.Context) {
 	}
 }
 
-// renew extends the lease. The lease has not lapsed if this renewal was over before
-// the one before it could have run out.
+// renew extends the lease. The lease has not lapsed if this renewal finished before the previous
+// one could expire.
 func (r *Relay) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Lease/2)
 	defer cancel()
@@ -51,8 +50,8 @@ func (r *Relay) renew(ctx context.Context) error {
 	return nil
 }
 
-// entitled reports whether this relay may publish the rows it holds. After a lapse it
-// drops the rows that another replica has claimed meanwhile.
+// entitled reports whether this relay may publish the rows it holds. After a lapse it drops the
+// rows that another replica has claimed.
 func (r *Relay) entitled(ctx context.Context) bool {
 	if r.owner == uuid.Nil || r.leased() {
 		return true
@@ -73,7 +72,7 @@ func (r *Relay) leased() bool {
 	return !r.lease.lapsed && time.Since(r.lease.renewed) < r.cfg.Lease*4/5
 }
 
-// confirmOwned drops the held rows that are not owned any more.
+// confirmOwned drops the held rows that this relay no longer owns.
 func (r *Relay) confirmOwned(ctx context.Context) error {
 	r.mu.Lock()
 	if !r.lease.lapsed {
@@ -109,17 +108,16 @@ func (r *Relay) confirmOwned(ctx context.Context) error {
 	})
 	if len(gone) > 0 {
 		r.metrics.lost(len(gone))
-		r.logger.WarnContext(ctx, "Rows of the outbox went to other replicas while this one stood still", "rows", len(gone))
+		r.logger.WarnContext(ctx, "Outbox rows were claimed by other replicas after a lapsed lease", "rows", len(gone))
 	}
 	return nil
 }
 
-// releasePage bounds the rows that one sweep gives up.
+// releasePage bounds the rows that one sweep releases.
 const releasePage = 5000
 
-// release gives up rows that this relay owns and does not hold: any replica may
-// claim them. A row may be committed a while before the relay is told of it, hence
-// twice the age.
+// release releases rows that this relay owns and does not hold: any replica may claim them. A row
+// may be committed a while before its writer hands it to the relay, hence twice the age.
 func (r *Relay) release(ctx context.Context) error {
 	if r.owner == uuid.Nil {
 		return nil
@@ -139,7 +137,7 @@ func (r *Relay) release(ctx context.Context) error {
 	return nil
 }
 
-// endLease lets other replicas claim at once what this one leaves behind.
+// endLease lets other replicas claim the remaining rows at once.
 func (r *Relay) endLease(ctx context.Context) {
 	if r.owner == uuid.Nil {
 		return
@@ -151,14 +149,14 @@ func (r *Relay) endLease(ctx context.Context) {
 	}
 }
 
-// keeps reports whether this relay goes on with a row that the broker has not taken:
-// it does while the broker is there, however long it blocks.
+// keeps reports whether this relay retries a row that the broker has not confirmed. It does while
+// the broker is connected, however long it blocks.
 func (r *Relay) keeps(reason error) bool {
 	absent := errors.Is(reason, broker.ErrNotConnected) && !errors.Is(reason, broker.ErrBlocked)
 	return r.owner != uuid.Nil && !absent
 }
 
-// ownerID is the owner as the statements take it.
+// ownerID is the owner as a statement parameter.
 func (r *Relay) ownerID() *uuid.UUID {
 	if r.owner == uuid.Nil {
 		return nil

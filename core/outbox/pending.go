@@ -1,7 +1,6 @@
 package outbox
 
-// Pending is how many messages this replica holds in memory because they are
-// not confirmed yet.
+// Pending is the number of unconfirmed messages that this replica holds in memory.
 func (r *Relay) Pending() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,9 +13,8 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// publish sends rows and settles each of them by its outcomes. It reports
-// whether the broker answered for every one of them: false means that it is
-// away and that trying on at once is of no use.
+// publish sends rows and settles each by its outcomes. It reports whether the broker answered for
+// all of them: false means that the broker is away and an immediate retry is useless.
 func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	var batch []broker.Message
 	for _, each := range rows {
@@ -50,18 +49,18 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	return answered
 }
 
-// settled is what became of a row after one attempt to publish it.
+// settled is the state of a row after one attempt to publish it.
 type settled int
 
 const (
-	settledConfirmed settled = iota // every message of it is with the broker
-	settledRepeat                   // this replica tries it again, from memory
-	settledSplit                    // what the broker refused waits for a sweep in a row of its own
-	settledLeft                     // the row waits for a sweep as it is
+	settledConfirmed settled = iota // the broker has confirmed every message of it
+	settledRepeat                   // this replica retries it from memory
+	settledSplit                    // the refused messages wait for a sweep in a row of their own
+	settledLeft                     // the row waits for a sweep unchanged
 )
 
-// settle decides what becomes of a row and does it, but for the repetition,
-// which the caller brings into the order of the rows.
+// settle decides what happens to a row and does it. The caller handles settledRepeat, because it
+// keeps the order of the rows.
 func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome) settled {
 	var left, returned []Message
 	var reason error
@@ -96,7 +95,7 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 	}
 }
 
-// forget drops a row from memory; confirmed ones are deleted soon.
+// forget drops a row from memory; confirmed rows are deleted soon.
 func (r *Relay) forget(each row, confirmed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,8 +108,7 @@ func (r *Relay) forget(each row, confirmed bool) {
 	signal(r.delete)
 }
 
-// again puts rows back in front of what has come since, so that their routing
-// keys keep their order.
+// again puts rows before the newer ones, so that their routing keys keep their order.
 func (r *Relay) again(rows []row) {
 	if len(rows) == 0 {
 		return
@@ -121,9 +119,8 @@ func (r *Relay) again(rows []row) {
 	signal(r.wake)
 }
 
-// split leaves what was not confirmed in a row of its own and deletes the
-// rest. If that fails the whole row stays, and confirmed messages of it are
-// published once more.
+// split moves the unconfirmed messages to a row of their own and deletes the rest. If that fails
+// the whole row stays, and its confirmed messages are published once more.
 func (r *Relay) split(ctx context.Context, each row, left, returned []Message, reason error) {
 	text := "not confirmed"
 	if reason != nil {
@@ -136,7 +133,7 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 	err := r.store.Tx(bounded, "split an outbox row", func(ctx context.Context, tx *store.Tx) error {
 		mine, err := tx.LockOutbox(ctx, each.id, r.ownerID())
 		if err != nil || len(mine) == 0 {
-			return err // what another replica has settled is not to be decided twice
+			return err // another replica has settled the row
 		}
 		rest, err := r.giveAway(ctx, tx, left, returned)
 		if err != nil {
@@ -160,12 +157,11 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 	r.forget(each, false)
 }
 
-// splitTimeout bounds the wait for rows that somebody else holds: all publishing
-// waits for it.
+// splitTimeout bounds the wait for locked rows: all publishing waits for it.
 const splitTimeout = 10 * time.Second
 
-// giveAway offers what no queue took to whoever decides about it, and returns
-// what is left to be tried again.
+// giveAway offers messages that no queue accepted to Undeliverable, and returns the messages to
+// retry.
 func (r *Relay) giveAway(ctx context.Context, tx *store.Tx, left, returned []Message) ([]Message, error) {
 	if len(returned) == 0 || r.cfg.Undeliverable == nil {
 		return left, nil
@@ -177,19 +173,19 @@ func (r *Relay) giveAway(ctx context.Context, tx *store.Tx, left, returned []Mes
 	return slices.DeleteFunc(slices.Clone(left), func(m Message) bool { return taken[m.ID] }), nil
 }
 
-// deletePause is how long confirmed rows collect before they are deleted: at a low rate
-// each delete would otherwise be a transaction for one row. While transactions that append
-// messages delete such rows along, those left over wait for takenPause. A replica that dies
-// meanwhile has them published once more.
+// deletePause is how long confirmed rows collect before the relay deletes them: at a low rate each
+// delete would otherwise be a transaction for one row. While appending transactions delete such
+// rows, the rest waits for takenPause. If the replica crashes meanwhile, the rows are published
+// once more.
 const (
 	deletePause = 50 * time.Millisecond
 	takenPause  = 250 * time.Millisecond
 )
 
-// maxTaken bounds the rows that one transaction deletes along.
+// maxTaken bounds the rows that one appending transaction deletes.
 const maxTaken = 500
 
-// takePublished hands confirmed rows to a transaction that deletes them along.
+// takePublished hands confirmed rows to a transaction that deletes them.
 func (r *Relay) takePublished() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,7 +198,7 @@ func (r *Relay) takePublished() []int64 {
 	return ids
 }
 
-// deleted settles rows that were taken: without a commit they are due again.
+// deleted settles the taken rows: without a commit they must be deleted again.
 func (r *Relay) deleted(ids []int64, committed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,7 +220,7 @@ func (r *Relay) pauseBeforeDelete() time.Duration {
 	return deletePause
 }
 
-// runDeletes deletes confirmed rows, everything that is due in one statement.
+// runDeletes deletes all confirmed rows, in one statement a time.
 func (r *Relay) runDeletes(ctx context.Context) {
 	for {
 		select {
@@ -241,8 +237,8 @@ func (r *Relay) runDeletes(ctx context.Context) {
 	}
 }
 
-// deleteDone deletes what is due. Rows whose delete fails are due again; if
-// they are never deleted, a sweep publishes them once more.
+// deleteDone deletes the confirmed rows. After a failure they stay due; if they are never deleted,
+// a sweep publishes them once more.
 func (r *Relay) deleteDone(ctx context.Context) error {
 	r.mu.Lock()
 	ids := r.done
@@ -261,13 +257,12 @@ func (r *Relay) deleteDone(ctx context.Context) error {
 	return err
 }
 
-// sweepPage bounds the rows that are claimed at once.
+// sweepPage bounds the rows of one claim.
 const sweepPage = 100
 
-// sweepOnce claims rows that no relay owns and hands them to this one: page after page
-// while the broker takes them, else one page to try. A replica whose broker is away
-// claims one row at a time, and gives up its own at the end of the sweep, so that
-// other replicas get them.
+// sweepOnce claims rows that no relay owns: page after page while the broker accepts them, else one
+// page as a test. A replica whose broker is away claims one row at a time, and releases its own
+// rows at the end of the sweep, so that other replicas get them.
 func (r *Relay) sweepOnce(ctx context.Context) error {
 	_ = r.deleteDone(ctx) // logged
 	for r.room() {
@@ -293,8 +288,7 @@ func (r *Relay) sweepOnce(ctx context.Context) error {
 	return r.lag(ctx)
 }
 
-// takeOver hands claimed rows to the relay. It reports whether there was room
-// for all of them.
+// takeOver hands claimed rows to the relay. It reports whether all of them fit.
 func (r *Relay) takeOver(claimed []store.ClaimOutboxRow) bool {
 	slices.SortFunc(claimed, func(a, b store.ClaimOutboxRow) int { return int(a.ID - b.ID) })
 	for _, c := range claimed {
@@ -306,7 +300,7 @@ func (r *Relay) takeOver(claimed []store.ClaimOutboxRow) bool {
 			}
 		}
 		if r.holds(c.ID) {
-			continue // this replica is about to publish or delete it
+			continue // this replica is publishing or deleting it
 		}
 		r.metrics.swept(len(swept.messages))
 		if !r.hold(swept) {

@@ -20,31 +20,29 @@ type Publisher interface {
 	Publish(ctx context.Context, messages []broker.Message) []broker.Outcome
 }
 
-// Config is what a relay depends on.
+// Config configures a relay.
 type Config struct {
 	// SweepInterval is the pause between sweeps. Default 2 s.
 	SweepInterval time.Duration
-	// SweepAge is how long a row may lie unpublished before a sweep takes it.
-	// Default 5 s.
+	// SweepAge is how long a row may stay unpublished before a sweep claims it. Default 5 s.
 	SweepAge time.Duration
-	// Lease is how long the rows of this relay stay its own after it has renewed the
-	// lease for the last time. Default 5 s.
+	// Lease is how long this relay owns its rows after the last renewal. Default 5 s.
 	Lease time.Duration
-	// MaxPending bounds the messages kept in memory. Default 20,000.
+	// MaxPending bounds the messages in memory. Default 20,000.
 	MaxPending int
 	// MaxBatch bounds one publish. Default 500.
 	MaxBatch int
-	// Listen has the relay take rows of writers without a relay as soon as they are
-	// committed, on a connection of its own, and not only when a sweep finds them.
+	// Listen makes the relay claim rows of writers without a relay on notification, on a connection
+	// of its own, and not only by a sweep.
 	Listen bool
-	// FlushTimeout bounds what Stop publishes. Default 5 s.
+	// FlushTimeout bounds the final publishing in Stop. Default 5 s.
 	FlushTimeout time.Duration
-	// Gate holds the deletes of published rows, and with them the consumers of the
-	// replica, while the installation is at fault. Nil holds the deletes alone.
+	// Gate holds the deletes of published rows, and the consumers of the replica, during a fault of
+	// the installation. Nil holds the deletes alone.
 	Gate *gate.Gate
-	// Undeliverable is asked about messages that reached no queue, in the
-	// transaction that settles their row. Those it takes over, by their ids, leave
-	// the outbox with that transaction; the others are tried again. May be nil.
+	// Undeliverable decides about messages that reached no queue, in the transaction that settles
+	// their row. The messages in taken, by id, leave the outbox with that transaction; the relay
+	// retries the others. May be nil.
 	Undeliverable func(ctx context.Context, tx *store.Tx, returned []Message) (taken map[string]bool, err error)
 }
 
@@ -70,9 +68,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Relay publishes outbox rows. It is a supervise.Service. If its store names a relay,
-// it owns what is committed through stores with that name, and no other relay
-// publishes those rows while its lease is renewed.
+// Relay publishes outbox rows. If its store names a relay, it owns the rows committed through
+// stores with that name: no other relay publishes them while its lease is renewed.
 type Relay struct {
 	supervise.Base
 
@@ -86,10 +83,10 @@ type Relay struct {
 
 	mu      sync.Mutex
 	pending []row
-	size    int            // messages in pending and in the batch under way
-	held    map[int64]bool // rows in memory, not to be swept by this replica
-	done    []int64        // confirmed rows whose delete is due
-	taken   time.Time      // when a transaction last deleted confirmed rows along
+	size    int            // messages in pending and in the current batch
+	held    map[int64]bool // rows in memory, which this replica's sweep skips
+	done    []int64        // confirmed rows to delete
+	taken   time.Time      // when a transaction last deleted confirmed rows
 	wake    chan struct{}  // something is pending
 	delete  chan struct{}  // something is done
 	well    atomic.Bool    // the last batch was confirmed
@@ -101,7 +98,7 @@ type Relay struct {
 type row struct {
 	id       int64
 	messages []Message
-	since    time.Time // when this replica got it
+	since    time.Time // when this replica received it
 	attempts int32
 }
 
@@ -124,9 +121,8 @@ func ownerOf(st *store.Store) uuid.UUID {
 	return st.Relay()
 }
 
-// Published hands over a committed row. It never blocks; when the broker has
-// been away for so long that the memory bound is reached, the row is left to
-// the sweep.
+// Published hands over a committed row. It never blocks; when the memory bound is reached because
+// the broker is away for long, the row is left to the sweep.
 func (r *Relay) Published(id int64, messages []Message) {
 	if !r.hold(row{id: id, messages: messages, since: time.Now()}) {
 		r.metrics.leftToSweep(len(messages))
@@ -137,7 +133,7 @@ func (r *Relay) hold(rows ...row) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, added := range rows {
-		// A row above the bound all by itself goes when nothing else is there.
+		// A single row above the bound is accepted while nothing else is pending.
 		if r.size > 0 && r.size+len(added.messages) > r.cfg.MaxPending {
 			return false
 		}
@@ -161,7 +157,7 @@ func (r *Relay) Start(ctx context.Context) error {
 	return r.Launch(ctx, r.sweep.Start, r.run)
 }
 
-// Sweep is the relay's loop over rows that others left, for its last tick.
+// Sweep is the relay's loop over rows that no relay owns.
 func (r *Relay) Sweep() *supervise.Loop { return r.sweep }
 
 func (r *Relay) run(ctx context.Context) {
@@ -183,11 +179,10 @@ func (r *Relay) run(ctx context.Context) {
 	r.endLease(context.WithoutCancel(ctx))
 }
 
-// runPublishes publishes what is pending, everything that has come meanwhile
-// in one batch, one batch after the other.
+// runPublishes publishes everything pending in one batch, one batch after the other.
 //
-// What is in flight when the relay stops still gets its confirmations, within
-// the flush timeout: cut short, it would be published twice.
+// Messages in flight when the relay stops still get their confirms, within the flush timeout:
+// otherwise they would be published twice.
 func (r *Relay) runPublishes(ctx context.Context) {
 	flying, land := context.WithCancel(context.WithoutCancel(ctx))
 	defer land()
@@ -219,20 +214,20 @@ func (r *Relay) runPublishes(ctx context.Context) {
 	}
 }
 
-// retryPause is the wait after a batch about which the broker said nothing.
+// retryPause is the wait after a batch without an answer of the broker.
 const retryPause = 200 * time.Millisecond
 
-// flush publishes and deletes what is left when the relay stops.
+// flush publishes and deletes the rest when the relay stops.
 func (r *Relay) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.FlushTimeout)
 	defer cancel()
 	for r.entitled(ctx) && ctx.Err() == nil {
 		rows := r.take()
 		if len(rows) == 0 || !r.publish(ctx, rows) {
-			break // the rows are in the database; another replica sweeps them
+			break // another replica sweeps the rows from the database
 		}
 	}
-	_ = r.deleteDone(ctx) // rows that could not be deleted are published once more by a sweep
+	_ = r.deleteDone(ctx) // a sweep publishes rows again that could not be deleted
 }
 
 // take moves rows from pending to the caller, up to the size of one batch.

@@ -3,6 +3,7 @@
 package phrase
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -80,3 +81,37 @@ func In(d time.Duration) string {
 	}
 	return "in " + d.Round(time.Second).String()
 }
+
+// Text is a sentence that is put together from parts, some of which are not known. The zero value is empty.
+type Text struct{ text string }
+
+// Say begins a text.
+func Say(format string, args ...any) *Text { return new(Text).Add(format, args...) }
+
+// Add adds a part.
+func (t *Text) Add(format string, args ...any) *Text {
+	t.text += fmt.Sprintf(format, args...)
+	return t
+}
+
+// With adds a part behind the word that introduces it, unless the part is empty.
+func (t *Text) With(word, part string) *Text {
+	if part != "" {
+		t.text += word + part
+	}
+	return t
+}
+
+// Since adds how long ago something began behind the word that introduces it, where it is known.
+func (t *Text) Since(word string, begun *time.Time, now time.Time) *Text {
+	if begun != nil {
+		t.text += word + Since(*begun, now)
+	}
+	return t
+}
+
+// String is the text as it was put together.
+func (t *Text) String() string { return t.text }
+
+// Sentence is the text with a full stop at its end.
+func (t *Text) Sentence() string { return strings.TrimSuffix(t.text, ".") + "." }

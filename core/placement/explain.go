@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// The bounds of what a reason names.
+// Limits of the names in a reason.
 const (
 	maxReasons = 4
 	maxNames   = 3
 )
 
-// text is the standing of a worker as the end of a sentence about it.
+// text is the standing of a worker as the end of a sentence.
 func (w *Worker) text() string {
 	switch {
 	case w.Note == "":
@@ -56,7 +56,7 @@ func (w *Worker) label() string {
 	return cmp.Or(w.Name, fmt.Sprintf("worker %d", w.ID))
 }
 
-// named says what is wrong with some workers, the first few by name.
+// named describes the first few workers by name.
 func named(list []*Worker) string {
 	texts := make([]string, 0, maxNames+1)
 	for _, w := range list[:min(len(list), maxNames)] {
@@ -68,7 +68,7 @@ func named(list []*Worker) string {
 	return strings.Join(texts, ", ")
 }
 
-// busy says that everybody who fits is full.
+// busy is the reason when all fitting workers are full.
 func (fit *fitting) busy(s sieve, open int) string {
 	if s.plain() {
 		return fit.text(Busy, func() string { return fit.busyText(s, open) })
@@ -91,7 +91,7 @@ func (fit *fitting) busyText(s sieve, open int) string {
 	return text
 }
 
-// text makes a text once.
+// text builds a text once and caches it.
 func (fit *fitting) text(about Outcome, text func() string) string {
 	if known, ok := fit.texts[about]; ok {
 		return known
@@ -103,7 +103,7 @@ func (fit *fitting) text(about Outcome, text func() string) string {
 	return fit.texts[about]
 }
 
-// noWorkers is the verdict where nobody lives.
+// noWorkers is the verdict without any live worker.
 func (f *Fleet) noWorkers(need Need) Verdict {
 	v := Verdict{Outcome: NoWorkers, Reason: "no workers available"}
 	fit := f.fitting(need)
@@ -114,7 +114,7 @@ func (f *Fleet) noWorkers(need Need) Verdict {
 	return v
 }
 
-// would names those that would fit if they were there.
+// would names the absent workers that would fit.
 func would(absent []*Worker) string {
 	if len(absent) == 1 {
 		return absent[0].label() + " would fit but " + absent[0].text()
@@ -129,8 +129,7 @@ func without(list []*Worker, id int64) []*Worker {
 	return slices.DeleteFunc(slices.Clone(list), func(w *Worker) bool { return w.ID == id })
 }
 
-// refuse is the verdict where no live worker fits to which something may be
-// given.
+// refuse is the verdict if no available worker fits.
 func (f *Fleet) refuse(fit *fitting, need Need) Verdict {
 	if waited := without(fit.waited, need.Except); len(waited) > 0 {
 		return Verdict{Outcome: Busy, Reason: "waiting for a worker: nothing may be given to those that fit now: " + named(waited)}
@@ -145,8 +144,7 @@ func (f *Fleet) refuse(fit *fitting, need Need) Verdict {
 	return v
 }
 
-// incompatible names the rules that the live workers break, the most frequent
-// first.
+// incompatible names the rules that the live workers break, the most frequent first.
 func (f *Fleet) incompatible(need Need, absent []*Worker) string {
 	counts := map[rejection]int{}
 	for i := range f.workers {
@@ -177,13 +175,13 @@ func (f *Fleet) incompatible(need Need, absent []*Worker) string {
 	if rest > 0 {
 		texts = append(texts, fmt.Sprintf("%d do not fit for other reasons", rest))
 	}
-	if len(absent) > 0 { // it may come back: to wait for it, or to try again, makes sense
+	if len(absent) > 0 { // an absent worker may return: waiting or a retry can succeed
 		return "no workers available that fit: " + strings.Join(append([]string{would(absent)}, texts...), "; ")
 	}
 	return "no compatible worker: " + strings.Join(texts, "; ")
 }
 
-// rejects is unmet, and the exception besides.
+// rejects is unmet, plus the excepted worker.
 func (n Need) rejects(w *Worker) (rejection, bool) {
 	if n.Except != 0 && w.ID == n.Except {
 		return rejection{"is", "are", "where it is to be taken from"}, true
@@ -191,30 +189,30 @@ func (n Need) rejects(w *Worker) (rejection, bool) {
 	return n.unmet(w)
 }
 
-// Answer says what a worker is to a need.
+// Answer is the relation of a worker to a need.
 type Answer string
 
 // The answers.
 const (
-	AnswerRoom     Answer = "room"     // it fits and has room
-	AnswerFull     Answer = "full"     // it fits and has no room
-	AnswerAvoided  Answer = "avoided"  // it fits, and others come before it because an attempt failed there
-	AnswerWaited   Answer = "waited"   // it fits and lives, but nothing may be given to it now
-	AnswerAbsent   Answer = "absent"   // it is not there
+	AnswerRoom     Answer = "room"     // it fits and has capacity
+	AnswerFull     Answer = "full"     // it fits and has no capacity
+	AnswerAvoided  Answer = "avoided"  // it fits, but an attempt failed there, so other workers come first
+	AnswerWaited   Answer = "waited"   // it fits and lives, but may receive nothing now
+	AnswerAbsent   Answer = "absent"   // it is absent
 	AnswerRejected Answer = "rejected" // it does not fit
 )
 
-// Explained is one worker with its answer and why.
+// Explained is one worker with its answer and the reason.
 type Explained struct {
 	Worker *Worker
 	Answer Answer
-	// Reason says why, and Kind the same without what differs between workers.
+	// Reason is the explanation, and Kind the same without details of the worker.
 	Reason, Kind string
-	Fits         bool // no hard rule keeps it away, wherever it is
-	Weight       int  // of the preferences that it meets
+	Fits         bool // no hard rule excludes it, whatever its standing
+	Weight       int  // of the preferences that it matches
 }
 
-// Explain says of every worker what it is to a need. It takes no room.
+// Explain returns the answer of every worker to a need. It takes no capacity.
 func (f *Fleet) Explain(need Need) []Explained {
 	s, _ := f.sieve(f.fitting(need), need)
 	list := make([]Explained, len(f.workers))
@@ -255,7 +253,7 @@ func (w *Worker) explain(need Need, s sieve) Explained {
 	}
 }
 
-// load is how much of what it runs at once a worker was given.
+// load is a worker's assigned share of its capacity.
 func (w *Worker) load() string {
 	if w.Assigned > w.Capacity {
 		return fmt.Sprintf("%d of %d (+%d waiting)", w.Capacity, w.Capacity, w.Assigned-w.Capacity)

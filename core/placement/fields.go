@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// runtimeNeed is a runtime that a worker must have besides the action's own.
+// runtimeNeed is an additional runtime that a worker must have.
 type runtimeNeed struct {
 	name    string
 	version Constraint
 }
 
-// label is one that a worker must carry with this value.
+// label is a required label with its value.
 type label struct{ key, value string }
 
-// toleration lets an execution onto workers with a taint.
+// toleration allows an execution on workers with a taint.
 type toleration struct {
 	key    string
-	exists bool // whatever the value of the taint
+	exists bool // matches every value of the taint
 	value  string
 	effect Effect // empty: any
 }
 
-// affinity chooses among workers by their labels.
+// affinity selects workers by their labels.
 type affinity struct {
 	required  []term // one of them must match, if there are any
 	preferred []preference
@@ -39,7 +39,7 @@ type preference struct {
 	term   term
 }
 
-// term matches a worker if all of it does.
+// term matches a worker if all its parts match.
 type term struct {
 	labels      []label
 	expressions []expression
@@ -59,7 +59,7 @@ const (
 	opDoesNotExist = "does_not_exist"
 )
 
-// fieldError names the field that an error is about.
+// fieldError adds the name of the field to an error.
 func fieldError(field string, err error) error {
 	if err == nil {
 		return nil
@@ -67,7 +67,7 @@ func fieldError(field string, err error) error {
 	return fmt.Errorf("%s: %w", field, err)
 }
 
-// decode reads a JSON field; nothing and null leave into as it is.
+// decode reads a JSON field; an empty one or null leaves into unchanged.
 func decode(raw []byte, into any, shape string) error {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return nil
@@ -181,7 +181,7 @@ func orElse(given *string, otherwise string) string {
 	return *given
 }
 
-// givenTerm is a term as it is written.
+// givenTerm is a term in its JSON form.
 type givenTerm struct {
 	MatchLabels      map[string]string `json:"match_labels"`
 	MatchExpressions []struct {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// unmet is the first hard rule of the need that the worker breaks, whatever its
-// standing and its load. It is false if there is none.
+// unmet is the first hard rule of the need that the worker breaks, whatever its standing and load.
+// It is false if there is none.
 func (n Need) unmet(w *Worker) (rejection, bool) {
 	if r, ok := n.rules.unmet(w); ok {
 		return r, true
@@ -46,8 +46,8 @@ func (r *rules) unmet(w *Worker) (rejection, bool) {
 	}
 }
 
-// runtime reports whether the worker has the action's runtime under any of its
-// names, and in a version that is admitted.
+// runtime reports whether the worker has the action's runtime under any of its names, in an allowed
+// version.
 func (r *rules) runtime(w *Worker) bool {
 	if len(r.runtimes) == 0 {
 		return true
@@ -97,7 +97,7 @@ func (l label) on(w *Worker) bool {
 	return ok && value == l.value
 }
 
-// missing names the labels of the selector that the worker does not carry.
+// missing names the labels of the selector that the worker lacks.
 func (r *rules) missing(w *Worker) rejection {
 	var list []string
 	for _, l := range r.selector {
@@ -111,8 +111,7 @@ func (r *rules) missing(w *Worker) rejection {
 	return lacks("the labels " + strings.Join(list, ", "))
 }
 
-// untolerated is the first taint that keeps executions away for good and that
-// none of the tolerations covers.
+// untolerated is the first hard taint without a toleration.
 func untolerated(w *Worker, tolerations []toleration) (rejection, bool) {
 	for _, t := range w.Taints {
 		if t.Effect != PreferNoSchedule && !t.tolerated(tolerations) {
@@ -168,7 +167,7 @@ func (e expression) matches(w *Worker) bool {
 	}
 }
 
-// weight is the sum of the preferences that the worker meets.
+// weight is the sum of the preferences that the worker matches.
 func (n Need) weight(w *Worker) int {
 	if n.rules == nil {
 		return 0
@@ -182,8 +181,7 @@ func (n Need) weight(w *Worker) int {
 	return sum
 }
 
-// shunned reports whether a taint that is not tolerated asks for work to be
-// placed elsewhere.
+// shunned reports whether a soft taint without a toleration prefers other workers.
 func (n Need) shunned(w *Worker) bool {
 	var tolerations []toleration
 	if n.rules != nil {
@@ -194,14 +192,14 @@ func (n Need) shunned(w *Worker) bool {
 	})
 }
 
-// rejection is a rule that a worker breaks, as a sentence about one or several.
+// rejection is a broken rule, as a sentence about one or several workers.
 type rejection struct{ one, several, rest string }
 
 func lacks(what string) rejection { return rejection{"lacks", "lack", what} }
 
 func (r rejection) String() string { return r.one + " " + r.rest }
 
-// about says it of a number of workers.
+// about is the sentence about n workers.
 func (r rejection) about(n int, what string) string {
 	verb := r.several
 	if n == 1 {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Health is how well a worker does its work.
+// Health is the health of a worker.
 type Health string
 
-// The healths. An unhealthy worker is given nothing; a degraded one is given what
-// the healthy have no room for.
+// The healths. An unhealthy worker receives nothing; a degraded one receives work for which healthy
+// ones have no capacity.
 const (
 	Healthy       Health = "healthy"
 	Degraded      Health = "degraded"
@@ -21,25 +21,23 @@ const (
 	HealthUnknown Health = "unknown" // counts as healthy
 )
 
-// The bounds of a judgement.
+// Limits of a health verdict.
 const (
-	// RateSample is how many executions a share of failures needs behind it: one
-	// failure of one execution is no share.
+	// RateSample is the minimum number of executions for a share of failures.
 	RateSample = 10
-	// TrialAfter is how long failures keep a worker unhealthy when nothing ends on
-	// it any more. After that it is degraded, so that it gets work by which it can
-	// show that it has recovered.
+	// TrialAfter is how long failures keep a worker unhealthy after its last end of an execution.
+	// Then it is degraded, so that it gets work and can prove its recovery.
 	TrialAfter = 5 * time.Minute
 )
 
-// Limits says from when on a worker is degraded, and unhealthy.
+// Limits says when a worker is degraded or unhealthy.
 type Limits struct {
 	DegradedFailures, UnhealthyFailures int     // in a row
-	DegradedQueue, UnhealthyQueue       int     // executions that wait in its queue
+	DegradedQueue, UnhealthyQueue       int     // executions waiting in its queue
 	DegradedRate, UnhealthyRate         float64 // share of its executions that failed, 0 to 1
 }
 
-// DocumentedLimits are those that users know.
+// DocumentedLimits are the documented limits.
 func DocumentedLimits() Limits {
 	return Limits{
 		DegradedFailures: 3, UnhealthyFailures: 10, DegradedQueue: 50, UnhealthyQueue: 100,
@@ -47,8 +45,8 @@ func DocumentedLimits() Limits {
 	}
 }
 
-// Report is what a worker says of its health under capabilities.health. Total,
-// Failed and the average are of a window that the worker chooses.
+// Report is a worker's report about its health in capabilities.health. Total, Failed and the
+// average cover a window of the worker's choice.
 type Report struct {
 	Status     Health  `json:"status"`
 	LastCheck  string  `json:"last_check"`
@@ -57,18 +55,17 @@ type Report struct {
 	Failed     int     `json:"failed_executions"`
 	AverageMS  float64 `json:"average_execution_time_ms"`
 	QueueDepth int     `json:"queue_depth"`
-	// Actions is of how many actions the failures were; 0 says that it was not
-	// counted. Failures of one action alone are rather the action's fault.
+	// Actions is the number of different failed actions; 0 means unknown. Failures of a single
+	// action are more likely the action's fault.
 	Actions int `json:"failed_actions,omitempty"`
-	// Action is that one action, if it is known.
+	// Action is that single action, if known.
 	Action string `json:"failed_action,omitempty"`
-	// Ended counts what has ended since the worker's start; 0 says that it was not
-	// counted. It tells a new ending from an old one that leaves the window.
+	// Ended counts the ends since the worker's start; 0 means unknown. It distinguishes a new end
+	// from an old one that leaves the window.
 	Ended int `json:"ended,omitempty"`
 }
 
-// Ends names a state of the worker's endings: as long as it is the same, nothing
-// has ended.
+// Ends identifies the worker's set of ends: while it stays the same, nothing has ended.
 func (r Report) Ends() string {
 	if r.Ended > 0 {
 		return strconv.Itoa(r.Ended)
@@ -76,8 +73,8 @@ func (r Report) Ends() string {
 	return fmt.Sprintf("%d/%d/%d", r.InARow, r.Failed, r.Total)
 }
 
-// ParseReport reads a report field by field: one that cannot be read is as if it
-// were not there. numbers is false when it holds no number to judge by.
+// ParseReport reads a report field by field and skips unreadable fields. numbers is false if it
+// contains no number for a verdict.
 func ParseReport(raw []byte) (r Report, numbers bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -101,23 +98,21 @@ func ParseReport(raw []byte) (r Report, numbers bool) {
 	return r, numbers
 }
 
-// Signs is what a worker's health is judged by.
+// Signs are the inputs of a worker's health.
 type Signs struct {
 	Report Report
-	// Numbers is true when the report holds numbers. Without them its status is
-	// taken at its word.
+	// Numbers is true if the report contains numbers. Without them its status is accepted.
 	Numbers bool
-	// Ready is how many messages were seen in the worker's queue; negative when
-	// nobody has looked.
+	// Ready is the number of messages in the worker's queue; negative if unknown.
 	Ready int
-	// Unchanged is for how long nothing has ended on the worker.
+	// Unchanged is the time since the last end on the worker.
 	Unchanged time.Duration
-	// Poor is what else speaks against the worker, without ruling it out.
+	// Poor is other evidence against the worker, which makes it degraded at most.
 	Poor string
 }
 
-// Judge says how healthy a worker is and why; the reason of a healthy one is
-// empty. The worst sign counts.
+// Judge returns a worker's health and the reason, which is empty for a healthy one. The worst sign
+// counts.
 func (l Limits) Judge(s Signs) (Health, string) {
 	health, reason := l.judgeQueue(s)
 	if h, why := l.judgeFailures(s); h.Worse(health) {
@@ -135,7 +130,7 @@ func (l Limits) Judge(s Signs) (Health, string) {
 	return health, reason
 }
 
-// Worse compares by how bad they are; what is no health at all is not.
+// Worse reports whether h is worse; an unknown value is not.
 func (h Health) Worse(than Health) bool { return h.rank() > than.rank() }
 
 func (h Health) rank() int {
@@ -201,8 +196,7 @@ func (l Limits) judgeShare(s Signs) (Health, string) {
 	}
 }
 
-// allOf names the action that all failures are of; empty if there are several, or they
-// were not counted.
+// allOf names the action of all failures; empty for several or unknown ones.
 func (r Report) allOf() string {
 	if r.Actions != 1 {
 		return ""
@@ -210,7 +204,7 @@ func (r Report) allOf() string {
 	return ", all of " + cmp.Or(r.Action, "one action")
 }
 
-// trial is unhealthy until nothing has ended for a while.
+// trial is unhealthy until nothing has ended for TrialAfter.
 func (s Signs) trial(reason string) (Health, string) {
 	if s.Unchanged >= TrialAfter {
 		return Degraded, reason + ", and none since: on trial"

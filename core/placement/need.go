@@ -6,48 +6,44 @@ import (
 	"strings"
 )
 
-// Spec is what an action's row says of its workers, as it is written there.
+// Spec is an action's requirements for workers, as stored in its row.
 type Spec struct {
-	// Runtimes are the name and the aliases of the action's runtime. Empty means
-	// that it needs none.
+	// Runtimes are the name and the aliases of the action's runtime. Empty means that it needs
+	// none.
 	Runtimes []string
 	// Version is the constraint on that runtime's version.
 	Version string
-	// Required, Selector, Tolerations and Affinity are JSON; nil and null are as
-	// good as empty.
+	// Required, Selector, Tolerations and Affinity are JSON; nil and null count as empty.
 	Required, Selector, Tolerations, Affinity []byte
 }
 
-// Need is what an execution asks of its worker. The zero value asks for
-// nothing. A need may be copied and its exported fields set.
+// Need is an execution's requirements for its worker. The zero value requires nothing. A need may
+// be copied and its exported fields set.
 type Need struct {
 	rules *rules // never changed once it is made
-	// Avoid are workers that, with their hosts, are to be avoided as long as any
-	// other fits.
+	// Avoid are workers that are avoided, with their hosts, while any other fits.
 	Avoid []int64
 	// Fence admits only workers that refuse dispatches of older attempts.
 	Fence bool
-	// Except is a worker that must not be chosen; 0 if there is none.
+	// Except is a worker that must not be chosen; 0 for none.
 	Except int64
 }
 
 // rules are the conditions of a need.
 type rules struct {
-	id          string // the same for rules that say the same
+	id          string // equal for equal rules
 	kind        string
-	runtimes    []string // any of them; none if the action needs none
+	runtimes    []string // any of them; empty if the action needs none
 	version     Constraint
 	required    []runtimeNeed
 	selector    []label
 	tolerations []toleration
 	affinity    affinity
-	// Errors of the fields that others may replace are kept until it is known
-	// whether they are replaced.
+	// Errors of fields that an execution may override are kept until Override.
 	broken, brokenSelector, brokenTolerations, brokenAffinity error
 }
 
-// NewNeed reads what an action asks for. What is written badly is told by Err
-// and Override.
+// NewNeed reads the requirements of an action. Err and Override report invalid fields.
 func NewNeed(spec Spec) Need {
 	r := &rules{runtimes: NormalizeRuntimes(spec.Runtimes)}
 	var err error
@@ -85,7 +81,7 @@ func (r *rules) setAffinity(whose string, raw []byte) {
 	r.brokenAffinity = fieldError(whose+".worker_affinity", err)
 }
 
-// name gives the rules their id, empty if they ask for nothing, and their kind.
+// name sets the id of the rules, empty if they require nothing, and their kind.
 func (r *rules) name(spec Spec) {
 	texts := []string{strings.Join(r.runtimes, " "), strings.TrimSpace(spec.Version)}
 	for _, raw := range [][]byte{spec.Required, spec.Selector, spec.Tolerations, spec.Affinity} {
@@ -106,7 +102,7 @@ func (r *rules) name(spec Spec) {
 // maxKind bounds the text of a kind.
 const maxKind = 500
 
-// said is a JSON document, or nothing where it is empty.
+// said is a JSON document, or empty for an empty one.
 func said(raw []byte) string {
 	switch text := strings.TrimSpace(string(raw)); text {
 	case "null", "{}", "[]":
@@ -122,7 +118,7 @@ func digest(text string) uint64 {
 	return h.Sum64()
 }
 
-// Err says which field is written badly and how.
+// Err reports the invalid field.
 func (n Need) Err() error {
 	if n.rules == nil {
 		return nil
@@ -136,9 +132,8 @@ func (n Need) Err() error {
 	return nil
 }
 
-// Override is the need of an execution whose row says something else than its
-// action: each of the three replaces the action's unless it is nil or null; an
-// empty one clears it. The error names the field that is written badly.
+// Override is the need of an execution whose row overrides its action: each of the three replaces
+// the action's unless it is nil or null; an empty one clears it. The error names the invalid field.
 func (n Need) Override(selector, tolerations, affinity []byte) (Need, error) {
 	if unsaid(selector) && unsaid(tolerations) && unsaid(affinity) {
 		return n, n.Err()
@@ -173,13 +168,12 @@ func unsaid(raw []byte) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }
 
-// ownKinds is how many kinds there are, besides an action's own, of executions
-// that ask for something else than their action.
+// ownKinds is the number of kinds for executions that override their action.
 const ownKinds = 8
 
-// Kind names the workers that are asked for, so that of every kind those who
-// have waited longest can be tried. There are few kinds: an execution that asks
-// for something else than its action, or avoids workers, gets one of eight.
+// Kind names the required workers, so that the executions that have waited longest for each kind
+// can be tried. The number of kinds is small: an execution that overrides its action, or avoids
+// workers, gets one of eight.
 func (n Need) Kind() string {
 	kind, own := "", ""
 	if n.rules != nil {

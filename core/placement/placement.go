@@ -1,12 +1,10 @@
-// Package placement chooses the worker that an admitted execution is handed
-// to. It is pure: candidates, their load and the execution's needs come in, a
-// verdict comes out. Time never enters; how old a heartbeat is was measured by
-// the database when the candidates were read.
+// Package placement chooses the worker of an admitted execution. It is pure: candidates, their load
+// and the execution's needs come in, a verdict comes out. It uses no clock: the database measures
+// heartbeat ages when it reads the candidates.
 //
-// A worker that breaks a hard rule of a need is never chosen, and no worker is
-// given more than it has room for. What is written badly in a need is an error
-// that names the field; what a worker announces badly counts as not announced,
-// except a taint, which keeps everybody away.
+// A worker that breaks a hard rule of a need is never chosen, and no worker exceeds its capacity.
+// An invalid requirement is an error that names the field. An invalid announcement of a worker
+// counts as missing, except an invalid taint, which excludes the worker.
 package placement
 
 import (
@@ -20,33 +18,32 @@ type Outcome int
 // The outcomes of Choose.
 const (
 	Placed       Outcome = iota // Verdict.Worker was chosen
-	Busy                        // fitting workers live, all are full or get nothing now: wait in order
+	Busy                        // all fitting live workers are full or receive nothing now: wait
 	NoWorkers                   // no live worker at all
-	Incompatible                // live workers, none of which can run it
+	Incompatible                // live workers, but none can run it
 )
 
 // Verdict is the answer of Choose.
 type Verdict struct {
 	Outcome Outcome
 	Worker  int64  // set when Placed
-	Reason  string // for people; set unless Placed
-	// Absent is true when none that lives fits, but a registered worker that is
-	// silent, cordoned or draining would. Detail names it, unless Reason does.
+	Reason  string // for users; set unless Placed
+	// Absent is true if no live worker fits, but an absent one (silent, cordoned or draining)
+	// would. Detail names it, unless Reason does.
 	Absent bool
 	Detail string
 }
 
-// Fleet is the set of workers that one batch chooses from. Choosing counts:
-// every placed execution takes room. It is not safe for concurrent use.
+// Fleet is the set of workers of one batch. Every placed execution takes capacity. It is not safe
+// for concurrent use.
 type Fleet struct {
 	workers []Worker // by id
-	present int      // how many of them live
+	present int      // number of live ones
 	turn    int
 	fits    map[fitKey]*fitting
 }
 
-// fitKey names those who ask for the same: which workers fit them is worked out
-// once for a fleet.
+// fitKey identifies equal needs: their fitting workers are computed once for a fleet.
 type fitKey struct {
 	rules string
 	fence bool
@@ -54,15 +51,15 @@ type fitKey struct {
 
 // fitting are the workers that fit a need.
 type fitting struct {
-	classes [][]*Worker // those that may be given something, the preferred class first
-	live    int         // how many those are
-	waited  []*Worker   // alive, but nothing may be given to them now
+	classes [][]*Worker // available ones, the preferred class first
+	live    int         // number of available ones
+	waited  []*Worker   // alive, but may receive nothing now
 	absent  []*Worker
-	texts   map[Outcome]string // made when first asked for
+	texts   map[Outcome]string // built on demand
 }
 
-// NewFleet makes a fleet of the registered workers. turn is any number that
-// changes between batches; it rotates the choice among equally loaded workers.
+// NewFleet makes a fleet of the registered workers. turn must change between batches; it rotates
+// the choice among equally loaded workers.
 func NewFleet(registered []Worker, turn int) *Fleet {
 	f := &Fleet{workers: slices.Clone(registered), turn: turn & (1<<31 - 1), fits: make(map[fitKey]*fitting)}
 	sorted := true
@@ -87,20 +84,17 @@ func (f *Fleet) Worker(id int64) *Worker {
 	return &f.workers[at]
 }
 
-// Release gives back one execution's room at a worker. Workers that are not
-// in the fleet are ignored.
+// Release frees one execution's capacity at a worker. It ignores workers outside of the fleet.
 func (f *Fleet) Release(id int64) {
 	if w := f.Worker(id); w != nil && w.Assigned > 0 {
 		w.Assigned--
 	}
 }
 
-// Choose picks a worker and takes room there. Of those that fit it takes one
-// on which the execution has not failed as long as any such worker lives; of
-// these a healthy one before a degraded one; then the one with the highest sum of
-// preferences that has room; then one
-// without a taint that asks to be avoided; then the least loaded by share of
-// its capacity, in turn among equals.
+// Choose picks a worker and takes capacity there. It prefers, in this order: workers on which the
+// execution has not failed, if any of them lives; healthy over degraded workers; the highest sum of
+// preferences with capacity; workers without an untolerated soft taint; the lowest load by share of
+// capacity, rotating among equals.
 func (f *Fleet) Choose(need Need) Verdict {
 	if f.present == 0 {
 		return f.noWorkers(need)
@@ -118,7 +112,7 @@ func (f *Fleet) Choose(need Need) Verdict {
 	return Verdict{Outcome: Busy, Reason: fit.busy(sieve, open)}
 }
 
-// fitting works out who fits, once for all who ask for the same.
+// fitting computes the fitting workers, once for equal needs.
 func (f *Fleet) fitting(need Need) *fitting {
 	key := fitKey{rules: need.key(), fence: need.Fence}
 	if fit := f.fits[key]; fit != nil {
@@ -145,7 +139,7 @@ func (f *Fleet) fitting(need Need) *fitting {
 	return fit
 }
 
-// ranking is how much a fitting worker is preferred, whatever its load.
+// ranking is the preference of a fitting worker, regardless of its load.
 type ranking struct {
 	worker   *Worker
 	degraded bool
@@ -157,7 +151,7 @@ func (r ranking) compare(other ranking) int {
 	return cmp.Or(last(r.degraded, other.degraded), cmp.Compare(other.weight, r.weight), last(r.shunned, other.shunned))
 }
 
-// last orders those of whom it is true after the others.
+// last orders true after false.
 func last(a, b bool) int {
 	switch {
 	case a == b:
@@ -181,27 +175,25 @@ func classes(ranked []ranking) [][]*Worker {
 	return list
 }
 
-// sieve is what keeps one execution from some of the workers that fit it. The
-// zero value keeps it from none.
+// sieve excludes some fitting workers for one execution. The zero value excludes none.
 type sieve struct {
 	except int64
 	avoid  []int64
-	hosts  []string // of the workers to avoid
+	hosts  []string // of the avoided workers
 	tier   tier
 }
 
-// tier says how near a worker is to those that are to be avoided.
+// tier is the distance of a worker to the avoided ones.
 type tier int
 
 const (
 	tierFar  tier = iota // neither it nor its host
 	tierHost             // its host
-	tierSelf             // it is one of them
-	tierNone             // there is no worker at all
+	tierSelf             // it is avoided itself
+	tierNone             // no worker exists
 )
 
-// sieve finds the best tier that has a live worker, busy or not, and how many
-// live workers it has.
+// sieve finds the best tier with a live worker, busy or not, and its number of live workers.
 func (f *Fleet) sieve(fit *fitting, need Need) (sieve, int) {
 	if need.Except == 0 && len(need.Avoid) == 0 {
 		return sieve{}, fit.live
@@ -241,7 +233,7 @@ func (s sieve) tierOf(w *Worker) tier {
 
 func (s sieve) plain() bool { return s.except == 0 && len(s.avoid) == 0 }
 
-// pick finds the least loaded worker with room of the best class that has one.
+// pick finds the least loaded worker with capacity in the best class that has one.
 func (f *Fleet) pick(fit *fitting, s sieve) *Worker {
 	plain := s.plain()
 	for _, class := range fit.classes {
@@ -256,7 +248,7 @@ func (f *Fleet) pick(fit *fitting, s sieve) *Worker {
 				continue
 			}
 			if best = w; w.Assigned == 0 {
-				break // nobody is less loaded
+				break // no worker is less loaded
 			}
 		}
 		if best != nil {

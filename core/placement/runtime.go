@@ -14,9 +14,8 @@ var runtimeNames = map[string]string{
 	"rscript": "r",
 }
 
-// NormalizeRuntime maps the spellings of a runtime's name onto one: node,
-// nodejs and node.js are node; bash, sh and shell are shell; and so on. Other
-// names are only lower-cased.
+// NormalizeRuntime maps the spellings of a runtime's name to one: node, nodejs and node.js are
+// node; bash, sh and shell are shell; and so on. Other names become lower case.
 func NormalizeRuntime(name string) string {
 	lower := strings.ToLower(strings.TrimSpace(name))
 	if known, ok := runtimeNames[lower]; ok {

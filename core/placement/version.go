@@ -7,27 +7,26 @@ import (
 	"strings"
 )
 
-// Version is a version of a runtime in three numbers and the name of a
-// pre-release, if it is one.
+// Version is a runtime version of three numbers, with the suffix of a pre-release.
 type Version struct {
 	Major, Minor, Patch uint64
 	Pre                 string
 }
 
-// ParseVersion reads a version: a leading v, missing parts and what comes
-// after the third part do no harm.
+// ParseVersion parses a version. It accepts a leading v, missing parts and a suffix after the third
+// part.
 func ParseVersion(text string) (Version, error) {
 	v, _, err := parseVersion(text)
 	return v, err
 }
 
-// parseVersion also says how many parts there were.
+// parseVersion also returns the number of parts.
 func parseVersion(text string) (Version, int, error) {
 	rest := strings.TrimSpace(text)
 	if rest != "" && (rest[0] == 'v' || rest[0] == 'V') {
 		rest = rest[1:]
 	}
-	rest, _, _ = strings.Cut(rest, "+") // how it was built
+	rest, _, _ = strings.Cut(rest, "+") // build metadata
 	rest, pre, _ := strings.Cut(rest, "-")
 	parts := strings.Split(rest, ".")
 	count := min(len(parts), 3)
@@ -35,8 +34,7 @@ func parseVersion(text string) (Version, int, error) {
 	for i, part := range parts[:count] {
 		digits := part
 		if end := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
-			// 3.13.0rc1, which not everybody writes with a dash. What follows it is
-			// part of its name.
+			// 3.13.0rc1: some programs omit the dash. The rest belongs to the suffix.
 			if digits = part[:end]; isLetter(part[end]) && pre == "" {
 				pre = part[end:]
 			}
@@ -65,7 +63,7 @@ func (v Version) String() string {
 	return text
 }
 
-// Compare orders versions; a pre-release comes before what it leads to.
+// Compare orders versions; a pre-release precedes its release.
 func (v Version) Compare(other Version) int {
 	if c := v.triple(other); c != 0 {
 		return c
@@ -86,8 +84,8 @@ func (v Version) triple(other Version) int {
 	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor), cmp.Compare(v.Patch, other.Patch))
 }
 
-// comparePre orders the dotted names of two pre-releases: numbers by value and
-// before words, and the shorter before the longer.
+// comparePre orders the dotted suffixes of two pre-releases: numbers by value and before words, and
+// the shorter before the longer.
 func comparePre(a, b string) int {
 	left, right := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(left), len(right)) {
@@ -111,22 +109,22 @@ func comparePre(a, b string) int {
 	return cmp.Compare(len(left), len(right))
 }
 
-// Constraint is a range of versions. The zero value admits every version, and
-// also a runtime of which no version is known.
+// Constraint is a range of versions. The zero value admits every version, and runtimes without a
+// known version.
 type Constraint struct {
 	text  string
 	parts []comparison
 }
 
-// comparison is from <= version < below, or what its operator says.
+// comparison is from <= version < below, or the comparison of its operator.
 type comparison struct {
 	op Op
 	v  Version
-	// below is the end of a range that ~ or ^ makes.
+	// below is the end of the range of ~ or ^.
 	below Version
 }
 
-// Op is how a constraint compares.
+// Op is the operator of a comparison.
 type Op string
 
 // The operators of a constraint.
@@ -136,16 +134,15 @@ const (
 	OpAtMost  Op = "<="
 	OpAbove   Op = ">"
 	OpBelow   Op = "<"
-	OpTilde   Op = "~" // the same major and minor number, and not older
-	OpCaret   Op = "^" // the same first number that is not 0, and not older
+	OpTilde   Op = "~" // the same major and minor number, and at least
+	OpCaret   Op = "^" // the same first non-zero number, and at least
 )
 
-// ops are in the order in which they are looked for.
+// ops are in the order in which they are parsed.
 var ops = []Op{OpAtLeast, OpAtMost, OpAbove, OpBelow, OpEqual, OpTilde, OpCaret}
 
-// ParseConstraint reads a constraint: comparisons joined by commas, all of which
-// must hold. One without an operator is meant as ~. Missing parts are 0. An
-// empty one and * admit everything.
+// ParseConstraint parses a constraint: comparisons joined by commas, all of which must hold. The
+// default operator is ~. Missing parts are 0. An empty constraint and * admit everything.
 func ParseConstraint(text string) (Constraint, error) {
 	var c Constraint
 	for part := range strings.SplitSeq(text, ",") {
@@ -174,7 +171,7 @@ func parseComparison(part string) (comparison, error) {
 		}
 	}
 	part = strings.TrimSpace(part)
-	if strings.ContainsAny(part, " \t|<>=()") { // nothing of it may be passed over
+	if strings.ContainsAny(part, " \t|<>=()") { // no part may be ignored
 		return c, fmt.Errorf("%q is not a version", part)
 	}
 	var err error
@@ -198,8 +195,8 @@ func (c Constraint) Any() bool { return len(c.parts) == 0 }
 // String is the constraint as it was written; empty if it admits everything.
 func (c Constraint) String() string { return c.text }
 
-// Admits reports whether the version is in the range. A pre-release is only if
-// the constraint names one of the same version.
+// Admits reports whether the version is in the range. A pre-release must be named by a comparison
+// with the same version.
 func (c Constraint) Admits(v Version) bool {
 	named := v.Pre == ""
 	for _, part := range c.parts {

@@ -8,62 +8,60 @@ import (
 	"time"
 )
 
-// HeadroomPerWorker is how many dispatches may lie unstarted at a worker
-// beyond the executions it runs at once, so that it never idles while the
-// next message travels. It equals what existing workers prefetch.
+// HeadroomPerWorker is how many dispatches may wait at a worker beyond its capacity, so that it
+// never idles while the next message travels. It equals the prefetch of existing workers.
 const HeadroomPerWorker = 2
 
-// CapacityDefault is assumed of workers that do not say how many executions
-// they run at once; it is the default of existing workers.
+// CapacityDefault is the assumed capacity of workers that announce none; it is the default of
+// existing workers.
 const CapacityDefault = 10
 
-// Standing says whether a worker may be given something.
+// Standing says whether a worker may receive work.
 type Standing int
 
-// The standings. A worker is waited for while it is deaf, suspected, unhealthy or
-// calls itself busy, as if it were full. From Silent on it counts as not there.
+// The standings. Executions wait for a deaf, suspect, unhealthy or occupied worker as if it were
+// full. From Silent on a worker counts as absent.
 const (
-	Live     Standing = iota // it may be given something
-	Deaf                     // it says that the broker delivers nothing to it
-	Occupied                 // it says that it is busy
-	Suspect                  // its queue did not take what was handed to it, or nobody consumes it
+	Live     Standing = iota // it may receive work
+	Deaf                     // it reports that it does not consume its queue
+	Occupied                 // it reports that it is busy
+	Suspect                  // its queue is missing or has no consumer
 	Unwell                   // it is unhealthy
 	Silent                   // its heartbeat is too old
-	Cordoned                 // an operator keeps work from it
+	Cordoned                 // an operator excludes it from new work
 	Draining                 // it is about to stop
-	Inactive                 // it has said goodbye
+	Inactive                 // it has stopped
 )
 
-// Absent reports whether a worker counts as not there.
+// Absent reports whether a worker counts as absent.
 func (s Standing) Absent() bool { return s >= Silent }
 
 // Worker is one candidate.
 type Worker struct {
 	ID       int64
 	Name     string
-	Host     string // empty if it is not known
+	Host     string // empty if unknown
 	Capacity int    // executions it runs at once
-	Assigned int    // executions handed to it and not yet released
+	Assigned int    // executions dispatched to it and not yet released
 	Standing Standing
-	// Note says more about the standing, for people. It may be empty.
+	// Note explains the standing to users. It may be empty.
 	Note string
-	// AttemptFence is true for workers that refuse a dispatch with an older
-	// attempt number.
+	// AttemptFence is true for workers that refuse dispatches of older attempts.
 	AttemptFence bool
 	// Batch is true for workers that read several dispatches in one message.
 	Batch bool
-	// Health puts a degraded worker behind the others; HealthReason says why.
+	// Health ranks a degraded worker behind the others; HealthReason explains it.
 	Health       Health
 	HealthReason string
 
-	// What it announced, with normalised names of runtimes.
+	// Its announcement, with normalised names of runtimes.
 	Runtimes []string
 	Versions map[string][]Version
 	Labels   map[string]string
 	Taints   []Taint
 }
 
-// Room is how many more executions may be handed to the worker now.
+// Room is how many more executions the worker may receive now.
 func (w *Worker) Room() int {
 	if w.Standing != Live {
 		return 0
@@ -74,8 +72,8 @@ func (w *Worker) Room() int {
 // Most is how many executions the worker may have at once.
 func (w *Worker) Most() int { return w.Capacity + HeadroomPerWorker }
 
-// Row is a worker as its row in the database says. Every field but Capabilities
-// is what the column of that name holds.
+// Row is a worker's row in the database. Every field but Capabilities equals the column of that
+// name.
 type Row struct {
 	ID            int64
 	Name, Host    string
@@ -84,19 +82,18 @@ type Row struct {
 	Draining      bool
 	Suspect       bool
 	SuspectReason string
-	// HeartbeatAge is the seconds since the last heartbeat by the database's
-	// clock. It is negative for a worker whose clock is ahead, whose heartbeat
-	// is fresh, and infinite if there never was one.
+	// HeartbeatAge is the seconds since the last heartbeat by the database's clock. It is negative
+	// for a worker whose clock is ahead, whose heartbeat is fresh, and infinite without a
+	// heartbeat.
 	HeartbeatAge float64
-	// Health is how the worker was judged lately and HealthReason why; empty if
-	// nobody has looked lately.
+	// Health is the latest verdict on the worker and HealthReason its reason; empty without a
+	// recent probe.
 	Health, HealthReason string
-	Capabilities         []byte // JSON; nil when nothing was announced
-	Assigned             int    // negative when nobody counts
+	Capabilities         []byte // JSON; nil without an announcement
+	Assigned             int    // negative if not counted
 }
 
-// Worker makes the candidate of a row. A heartbeat older than staleAfter makes
-// a worker silent.
+// Worker makes the candidate of a row. A heartbeat older than staleAfter makes a worker silent.
 func (r Row) Worker(staleAfter time.Duration) Worker {
 	w := Worker{
 		ID: r.ID, Name: r.Name, Host: r.Host, Capacity: CapacityDefault, Assigned: max(r.Assigned, 0),
@@ -107,7 +104,7 @@ func (r Row) Worker(staleAfter time.Duration) Worker {
 		w.Note = r.SuspectReason
 	case Unwell:
 		w.Note = r.HealthReason
-	default: // it says enough
+	default: // the standing explains itself
 	}
 	w.announce(r.Capabilities)
 	return w
@@ -136,8 +133,7 @@ func (r Row) standing(staleAfter time.Duration) Standing {
 	}
 }
 
-// announce reads what a worker says of itself, field by field: one that cannot
-// be read is as if it were not there.
+// announce reads a worker's announcement field by field and skips unreadable fields.
 func (w *Worker) announce(capabilities []byte) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(capabilities, &fields) != nil {
@@ -174,7 +170,7 @@ func read(raw json.RawMessage, into any) bool {
 	return len(raw) > 0 && json.Unmarshal(raw, into) == nil
 }
 
-// scalar is the text of a label: workers write numbers and truth values too.
+// scalar is the text of a label: workers also write numbers and booleans.
 func scalar(raw json.RawMessage) (string, bool) {
 	var value any
 	if !read(raw, &value) {
@@ -192,8 +188,8 @@ func scalar(raw json.RawMessage) (string, bool) {
 	}
 }
 
-// versions reads which versions of each runtime a worker has: what it says of a
-// runtime itself goes before what it has found by looking for interpreters.
+// versions reads the versions of each runtime: a worker's own announcement precedes detected
+// interpreters.
 func versions(fields map[string]json.RawMessage) map[string][]Version {
 	all := map[string][]Version{}
 	var said map[string]json.RawMessage
@@ -232,7 +228,7 @@ func add(all map[string][]Version, name, text string) {
 	}
 }
 
-// Effect is what a taint does to executions that do not tolerate it.
+// Effect is the effect of a taint on executions that do not tolerate it.
 type Effect string
 
 // The effects.
@@ -244,7 +240,7 @@ const (
 // Taint keeps executions away from a worker.
 type Taint struct {
 	Key    string
-	Value  string // empty if it has none
+	Value  string // empty without one
 	Effect Effect
 }
 
@@ -257,8 +253,7 @@ func (t Taint) String() string {
 	return text + ":" + string(t.Effect)
 }
 
-// unreadable stands for taints that cannot be read. Whatever they say, it is
-// safer to keep away from the worker.
+// unreadable replaces taints that cannot be read: to exclude the worker is the safe choice.
 const unreadable = "(unreadable)"
 
 func taints(raw json.RawMessage) []Taint {

@@ -13,23 +13,20 @@ import (
 	"github.com/attune-go/attune/core/schema"
 )
 
-// A key is part of unique indexes, which hold about 2,700 bytes of it. In one
-// that would be longer, values that are longer than their digest are replaced by
-// it.
+// A key is part of unique indexes, which hold about 2,700 bytes of it. A longer key contains
+// digests instead of values longer than a digest.
 const (
 	maxKey    = 2000
 	maxDigest = len(`"sha256:"`) + 2*sha256.Size
 )
 
-// GroupKey forms the group key of an execution: the compact JSON object of
-// path and value with its keys sorted bytewise. A path is split on dots and
-// walks objects only; whatever it does not find is null. Without paths there
-// is no group and the second result is false. Numbers are compared by value: 1,
-// 1.0 and 1e0 are one group. In a key of more than 2,000 bytes
-// the text "sha256:…" stands in place of long values.
+// GroupKey forms the group key of an execution: the compact JSON object of path and value with its
+// keys sorted bytewise. A path is split on dots and follows objects only; a missing value is null.
+// Without paths there is no group and the second result is false. Numbers are compared by value: 1,
+// 1.0 and 1e0 are one group. In a key of more than 2,000 bytes the text "sha256:…" replaces long
+// values.
 //
-// params are the execution's parameters with the action's defaults filled in
-// (see WithDefaults).
+// params are the execution's parameters with the action's defaults (see WithDefaults).
 func GroupKey(paths []string, params map[string]any) (string, bool) {
 	if len(paths) == 0 {
 		return "", false
@@ -59,9 +56,8 @@ func groupKey(paths []string, params map[string]any, shown func([]byte) []byte) 
 	return b.String()
 }
 
-// plain gives every number in a value the one form in which it is written here:
-// whole numbers without a fraction, others as short as tells them apart. What a
-// float cannot hold stays as it is.
+// plain gives every number its canonical form: whole numbers without a fraction, others in the
+// shortest exact form. A number that no float can hold stays unchanged.
 func plain(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -82,7 +78,7 @@ func plain(value any) any {
 	return value
 }
 
-// exact is up to where a float holds every whole number.
+// exact is the limit up to which a float holds every whole number.
 const exact = 1 << 53
 
 func number(n json.Number) json.Number {
@@ -106,9 +102,9 @@ func digest(value []byte) []byte {
 	return fmt.Appendf(nil, `"sha256:%x"`, sha256.Sum256(value))
 }
 
-// WithDefaults returns the parameters with the defaults of a parameter schema, of
-// either form, filled in for missing and null keys. A parameter document or schema
-// that is not an object counts as empty. Numbers keep their digits.
+// WithDefaults returns the parameters with the defaults of a parameter schema, of either form, for
+// missing and null keys. Parameters or a schema that are not an object count as empty. Numbers keep
+// their digits.
 func WithDefaults(params, paramSchema []byte) map[string]any {
 	out := object(params)
 	for name, raw := range schema.RawDefaults(paramSchema) {
@@ -138,8 +134,8 @@ func object(raw []byte) map[string]any {
 	return out
 }
 
-// Lookup is the value at a path of the parameters: it is split on dots and walks
-// objects only; nil where it leads nowhere.
+// Lookup is the value at a path of the parameters: it is split on dots and follows objects only;
+// nil if it is missing.
 func Lookup(params map[string]any, path string) any {
 	var value any = params
 	for key := range strings.SplitSeq(path, ".") {
@@ -152,14 +148,14 @@ func Lookup(params map[string]any, path string) any {
 	return value
 }
 
-// compact encodes a decoded JSON value; encoding/json sorts object keys
-// bytewise and HTML escaping is off so that the text is the value's own.
+// compact encodes a decoded JSON value; encoding/json sorts object keys bytewise, and HTML escaping
+// is off.
 func compact(value any) []byte {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return []byte("null") // cannot happen for values that came from JSON
+		return []byte("null") // cannot happen for decoded JSON
 	}
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }

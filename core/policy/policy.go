@@ -1,14 +1,12 @@
-// Package policy says which limits apply to an execution, which queue of its
-// action it waits in, and when the next start under a rate or a quota is
-// due. It is pure: policies, parameters, ids and times come in, decisions come
-// out, and nothing here touches the database or a clock.
+// Package policy decides which limits apply to an execution, in which queue of its action it waits,
+// and when the next start under a rate or a quota is due. It is pure: policies, parameters, ids and
+// times come in, decisions come out. It uses no database and no clock.
 //
-// The rules of concurrency are Attune's: a policy names a threshold (at most
-// that many executions at once), a method (wait in line, or be refused) and
-// optionally parameter paths. With paths, every distinct combination of their
-// values is a group of its own with the full threshold. Beyond them, policies
-// stack: the newest concurrency policy of the action, that of its pack and the
-// global one apply together, and so does every rate and every quota.
+// The rules of concurrency are Attune's: a policy has a threshold (the maximum of concurrent
+// executions), a method (wait in the queue, or be refused) and optional parameter paths. With
+// paths, every distinct combination of their values is a group of its own with the full threshold.
+// Beyond them, policies stack: the newest concurrency policy of the action, of its pack and the
+// global one apply together, and so do all rates and quotas.
 package policy
 
 import (
@@ -18,8 +16,8 @@ import (
 	"time"
 )
 
-// Method is what happens to an execution that finds no free slot, spelled as
-// the labels of the database type policy_method_enum.
+// Method is what happens to an execution without a free slot, spelled as in the database type
+// policy_method_enum.
 type Method string
 
 // The labels of policy_method_enum.
@@ -33,22 +31,22 @@ type Kind string
 
 // The kinds of policies.
 const (
-	KindConcurrency Kind = "concurrency" // executions at once
-	KindRate        Kind = "rate"        // starts a window, evenly spaced but for a burst
-	KindQuota       Kind = "quota"       // starts a period of the calendar
+	KindConcurrency Kind = "concurrency" // concurrent executions
+	KindRate        Kind = "rate"        // starts in a window, evenly spaced except for a burst
+	KindQuota       Kind = "quota"       // starts in a calendar period
 )
 
-// Scope is what a policy is about.
+// Scope is where a policy applies.
 type Scope int
 
-// The scopes, from narrow to wide; this is the order in which they are asked.
+// The scopes, from narrow to wide, in the order in which they are checked.
 const (
 	ScopeAction Scope = iota
 	ScopePack
 	ScopeGlobal
 )
 
-// String is the scope's name for people.
+// String is the scope's name for users.
 func (s Scope) String() string {
 	return [...]string{"action", "pack", "global"}[s]
 }
@@ -61,23 +59,23 @@ type Policy struct {
 	Kind         Kind // empty counts as concurrency
 	Threshold    int
 	Method       Method
-	Parameters   []string      // dotted paths that form the group key; empty means one group
+	Parameters   []string      // dotted paths of the group key; empty means one group
 	Window       time.Duration // rate and quota
 	Burst        int           // rate: starts that may come at once; at least 1
-	MaxQueued    int           // longest line; 0 means that of the installation
-	QueueTimeout time.Duration // longest wait; 0 means that of the installation
-	RetryPlace   Place         // where a retry joins the line; empty means that of the installation
-	Adaptive     *Adaptive     // nil: the threshold stands
+	MaxQueued    int           // length limit of the queue; 0 means the installation's
+	QueueTimeout time.Duration // longest wait; 0 means the installation's
+	RetryPlace   Place         // where a retry joins the queue; empty means the installation's
+	Adaptive     *Adaptive     // nil: the threshold is fixed
 	Created      time.Time
 }
 
-// Place is where in its line a retry waits.
+// Place is where a retry joins its queue.
 type Place string
 
 // The places of a retry.
 const (
-	PlaceBack  Place = "back"  // like everybody who comes now
-	PlaceFront Place = "front" // before all who wait in its lane
+	PlaceBack  Place = "back"  // like a new execution
+	PlaceFront Place = "front" // before all waiting executions of its lane
 )
 
 // Limit is the limit of an action's own queues.
@@ -86,16 +84,14 @@ type Limit struct {
 	Max        int      // executions at once, per group
 	Method     Method   // what happens without a free slot
 	Parameters []string // paths of the group key, also of an unlimited queue
-	PolicyRef  string   // which policy said so; empty when Unlimited
+	PolicyRef  string   // the policy that set it; empty when Unlimited
 	Adaptive   *Adaptive
 }
 
-// None is the limit of an action without a policy: any number at once, in
-// order of arrival.
+// None is the limit of an action without a policy: any number at once, in order of arrival.
 var None = Limit{Unlimited: true, Method: MethodEnqueue}
 
-// WideKind is what a limit counts that queues share, spelled as in the column
-// admission_scope.kind.
+// WideKind is what a shared limit counts, spelled as in the column admission_scope.kind.
 type WideKind string
 
 // The kinds of shared limits.
@@ -106,8 +102,8 @@ const (
 	WideQuota  WideKind = "quota"
 )
 
-// Slots reports whether executions hold slots of such a limit until they end.
-// The others only count starts.
+// Slots reports whether executions hold slots of such a limit until they end. The other kinds only
+// count starts.
 func (k WideKind) Slots() bool { return k == WidePack || k == WideGlobal }
 
 // Wide is one limit that an execution needs besides its queue's.
@@ -135,16 +131,16 @@ func (w Wide) Key(params map[string]any) string {
 // Limits is everything that limits the executions of one action.
 type Limits struct {
 	Queue        Limit
-	Wide         []Wide        // in the order in which they are asked
+	Wide         []Wide        // in the order in which they are checked
 	MaxQueued    int           // 0: the installation's
 	QueueTimeout time.Duration // 0: the installation's
 	RetryPlace   Place         // empty: the installation's
 }
 
-// Compose turns the policies that apply to an action of a pack into its
-// limits. Of several concurrency policies of one scope the newest counts;
-// rates and quotas all count. What a policy says about the line (its length,
-// its patience, the place of retries) is taken from the narrowest that says it.
+// Compose turns the policies that apply to an action of a pack into its limits. Of several
+// concurrency policies of one scope the newest counts; rates and quotas all count. Settings of the
+// queue (its length limit, its timeout, the place of retries) come from the narrowest policy that
+// has them.
 func Compose(packID int64, policies []Policy) Limits {
 	ordered := slices.Clone(policies)
 	slices.SortStableFunc(ordered, func(a, b Policy) int {
@@ -155,7 +151,7 @@ func Compose(packID int64, policies []Policy) Limits {
 	for _, p := range ordered {
 		if p.Kind == KindConcurrency || p.Kind == "" {
 			if counted[p.Scope] {
-				continue // an older one that the newest has replaced
+				continue // the newest has replaced it
 			}
 			counted[p.Scope] = true
 		}
@@ -171,10 +167,9 @@ func Compose(packID int64, policies []Policy) Limits {
 	return limits
 }
 
-// shape is by which parameters executions wait in lines of their own when their
-// action has no limit of its own to keep in order: all that the shared limits
-// are counted by, so that a group that has to wait keeps no other waiting. SQL
-// knows it as attune_queue_shape.
+// shape is the parameters by which executions wait in separate queues if their action has no limit
+// of its own: all parameters of the shared limits, so that a waiting group blocks no other. SQL has
+// the same rule as attune_queue_shape.
 func (l *Limits) shape() []string {
 	var paths []string
 	for _, wide := range l.Wide {
@@ -184,8 +179,8 @@ func (l *Limits) shape() []string {
 	return slices.Compact(paths)
 }
 
-// rank is the order in which shared limits are asked: those that hold slots
-// first, so that a start is counted only if there is room for it.
+// rank is the order in which shared limits are checked: those with slots first, so that a start is
+// counted only if a slot is free.
 func rank(k WideKind) int {
 	return map[WideKind]int{WidePack: 0, WideGlobal: 1, WideRate: 2, WideQuota: 3}[k]
 }

@@ -89,7 +89,7 @@ func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 		ids = append(ids, s.request(actScript, each)...)
 		before := at()
 		testkit.Eventually(t, func() bool { return at() > before }, patient, "it is given work")
-		receipt, err := s.operator.Drain(ctx, "drained", "")
+		receipt, err := s.operator.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.DrainWorker, Worker: "drained"})
 		require.NoError(t, err)
 		require.True(t, receipt.Settled)
 		testkit.Eventually(t, func() bool {
@@ -100,7 +100,7 @@ func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 		ids = append(ids, s.request(actScript, 40)...)
 		s.over()
 		require.Equal(t, had, at(), "nothing came any more")
-		_, err = s.operator.Uncordon(ctx, "drained", "")
+		_, err = s.operator.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.UncordonWorker, Worker: "drained"})
 		require.NoError(t, err)
 	}
 	s.over()
@@ -118,7 +118,7 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 	s.process("last")
 	ids := s.request(actScript, 60)
 	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) > 5 }, patient)
-	_, err := s.operator.Drain(testkit.Context(t), "last", "")
+	_, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "last"})
 	require.NoError(t, err)
 	running := `SELECT count(*) FROM execution WHERE status IN ('running', 'canceling')`
 	testkit.Eventually(t, func() bool { return s.count(running) == 0 }, patient, "what runs ends")
@@ -126,7 +126,7 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 	time.Sleep(7 * time.Second) // longer than a sweep
 	require.Zero(t, s.count(running))
 	require.Zero(t, s.count(`SELECT count(*) FROM execution WHERE status NOT IN ('completed', 'scheduled', 'requested')`))
-	_, err = s.operator.Uncordon(testkit.Context(t), "last", "")
+	_, err = s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.UncordonWorker, Worker: "last"})
 	require.NoError(t, err)
 	s.over()
 	s.requireAllDoneAtOnce(ids, starts())
@@ -146,7 +146,7 @@ func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 	testkit.Action(t, s.store, "stage.slow", func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = path, 1 })
 	ids := s.request("stage.slow", 3)
 	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, patient)
-	receipt, err := s.operator.Drain(testkit.Context(t), "doomed", "")
+	receipt, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "doomed"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, receipt.After.Running)
 	doomed.kill()
@@ -179,7 +179,7 @@ func TestAForeignWorkerIsDrained(t *testing.T) {
 	})
 	ids := s.request(actFree, 3)
 	testkit.Eventually(t, func() bool { return len(foreign.Runs()) == 1 }, patient)
-	receipt, err := s.operator.Drain(testkit.Context(t), "foreign", "")
+	receipt, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "foreign"})
 	require.NoError(t, err)
 	require.False(t, receipt.After.Fences)
 	require.EqualValues(t, 3, receipt.After.Running+receipt.After.Unstarted)

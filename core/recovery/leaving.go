@@ -8,10 +8,9 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// leaving finds what workers that drain or have left were handed and have not
-// begun. Only of workers that refuse outdated hand-overs: the others may begin it
-// yet. Where no such worker holds anything, which is nearly always, no execution
-// is looked at.
+// leaving finds executions that draining or departed workers have not started. It reads only
+// workers that fence attempts: the others may still start them. It reads no executions unless such
+// a worker holds some, which is rare.
 func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarted, error) {
 	workers, err := tx.FindLeavingWorkers(ctx)
 	if err != nil {
@@ -25,7 +24,7 @@ func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarte
 	if err != nil {
 		return nil, fmt.Errorf("find what %d workers that leave have not begun: %w", len(workers), err)
 	}
-	if s.afterLeft = 0; len(ids) == waitersPerLine { // some of these may have to stay where they are
+	if s.afterLeft = 0; len(ids) == waitersPerLine { // some of these may have to stay at their worker
 		s.afterLeft = ids[len(ids)-1]
 	}
 	unstarted := make([]scheduler.Unstarted, len(ids))

@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// lostRequests looks at one window of live rows; after the last it starts
-// again from the beginning. Claims that nobody finished are requests again.
+// lostRequests reads one window of live rows; after the last window it starts from the beginning.
+// It turns unfinished claims back into requests.
 func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	age := s.cfg.RequestAge
 	if time.Now().UnixNano() < s.hurryUntil.Load() {
@@ -39,8 +39,7 @@ func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error)
 	return append(row.Ids, reclaimed...), err
 }
 
-// Reclaim puts claims back that nobody has finished for too long, and returns
-// those that were.
+// Reclaim puts back claims that stayed unfinished for too long, and returns them.
 func (s *Sweep) Reclaim(ctx context.Context, claims []int64) ([]int64, error) {
 	return s.reclaim(ctx, s.store.Queries, claims)
 }
@@ -56,7 +55,7 @@ func (s *Sweep) reclaim(ctx context.Context, q *store.Queries, claims []int64) (
 	return reclaimed, nil
 }
 
-// undelivered are hand-overs that the broker returned.
+// undelivered reads the dispatches that the broker returned.
 func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarted, error) {
 	rows, err := tx.FindUndelivered(ctx, s.afterNote, waitersPerLine)
 	if err != nil {

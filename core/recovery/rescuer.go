@@ -18,48 +18,43 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// RescuerConfig is what the search for orphaned work depends on.
+// RescuerConfig configures the Rescuer.
 type RescuerConfig struct {
-	// Interval between looks. Default 60 s.
+	// Interval is the pause between ticks. Default 60 s.
 	Interval time.Duration
-	// StaleAfter is the age of a heartbeat from which a worker is gone.
-	// Default 90 s.
+	// StaleAfter is the heartbeat age from which a worker counts as dead. Default 90 s.
 	StaleAfter time.Duration
-	// ScheduledTimeout is how long a worker that lives may take to start what it
-	// was handed, unless the action says. Default 5 min.
+	// ScheduledTimeout is how long a live worker may take to start an execution, unless the action
+	// sets a timeout. Default 5 min.
 	ScheduledTimeout time.Duration
-	// Grace is how long beyond its timeout an execution may run before it is ended
-	// here. Default 30 s.
+	// Grace is how long an execution may run beyond its timeout before the Rescuer ends it. Default
+	// 30 s.
 	Grace time.Duration
-	// Farewell is how long after a worker has marked itself inactive what it runs is
-	// ended: existing workers say so first and send no heartbeats while they finish.
-	// Default 30 s, which is what they take at most.
+	// Farewell is the delay between a worker marking itself inactive and the end of its running
+	// executions. Existing workers mark themselves first and send no heartbeats while they finish.
+	// Default 30 s, which is the longest that they take.
 	Farewell time.Duration
-	// UnfencedTimeout is how long an execution whose task and action set no timeout
-	// may run at a worker that does not fence attempts. Such a worker ends it after
-	// five minutes, or has been started anew and knows nothing of it, which nothing
-	// else would tell. Default 5 min.
+	// UnfencedTimeout is the timeout of executions at a worker that does not fence attempts, if
+	// neither task nor action sets one. Such a worker ends them after five minutes. If it
+	// restarted, it does not know them, and nothing else would reveal that. Default 5 min.
 	UnfencedTimeout time.Duration
-	// ActionTimeouts says whether timeout_seconds of an action takes effect: true,
-	// false, or origin, which is true unless the schema is that of an existing
-	// installation. True if empty.
+	// ActionTimeouts says whether timeout_seconds of an action takes effect: true, false, or
+	// origin, which is true except on the schema of an existing installation. Empty means true.
 	ActionTimeouts string
-	// Patience is how long a worker that lives may take to stop what it was told to
-	// stop. Default 10 times Grace.
+	// Patience is how long a live worker may take to stop a cancelled execution. Default 10 times
+	// Grace.
 	Patience time.Duration
-	// FailLost ends what ran at a worker that is gone as failed, not as abandoned.
+	// FailLost ends executions of dead workers as failed, not as abandoned.
 	FailLost bool
-	// Blind reports that hand-overs may not have reached the workers that live, as
-	// while the broker is away; then nobody is blamed for not starting them. Nil
-	// never does.
+	// Blind reports that dispatches may not have reached live workers, for example because the
+	// broker is away. The Rescuer then ends no execution for starting late. Nil means never.
 	Blind func() bool
-	// Unsure reports that silence and age say nothing, because the database has not
-	// been there all the time: nobody could write that he lives, or has begun, or
-	// ended. Nil never does.
+	// Unsure reports that heartbeats and ages prove nothing, because the database was unreachable
+	// at times: workers could not record heartbeats, starts or ends. Nil means never.
 	Unsure func() bool
-	// Recovering reports that this is because of an outage. Then nothing is looked
-	// for; otherwise, right after the start, only for what workers run that have
-	// marked themselves inactive. Nil always does.
+	// Recovering reports that Unsure follows an outage. The Rescuer then reads nothing. Without an
+	// outage, right after the start, it only handles running executions of workers that marked
+	// themselves inactive. Nil means always.
 	Recovering func() bool
 }
 
@@ -99,24 +94,21 @@ func (c RescuerConfig) withDefaults() RescuerConfig {
 
 func never() bool { return false }
 
-// forever is an age that nothing reaches, in seconds.
+// forever is an age in seconds that no row reaches.
 const forever = 1e9
 
-// Relay publishes what a committed transaction has put into the outbox.
+// Relay publishes the outbox messages of a committed transaction.
 type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// Rescuer deals with work that its worker does not do. What was handed to one that
-// is gone and never started goes to the batches, which find another worker for it
-// (see scheduler.ReassignStep), and so does what one that lives has not started in time; what ran
-// at one that is gone is ended, and what runs for longer than it may or than its
-// cancel allows. Age, status
-// and heartbeat are judged by the database in the statement that writes (invariant
-// S9), and the message that the execution has ended is written with it, and a
-// core.alert event where its worker was lost; slots are
-// given back when that message is read. A worker that comes back late finds its
-// rows closed, and what it writes is refused and recorded.
+// Rescuer ends or reassigns executions of dead workers. Executions that never started, at dead or
+// late workers, go to the batches, which find another worker (see scheduler.ReassignStep). The
+// Rescuer ends running executions of dead workers, and executions that run beyond their timeout or
+// their cancel grace. The database checks age, status and heartbeat in the statement that writes
+// (invariant S9). The same transaction writes the completion message and, for a dead worker, a
+// core.alert event; the reader of the message releases the slots. A worker that returns late finds
+// its rows closed; its writes are refused and recorded.
 type Rescuer struct {
 	*supervise.Loop
 
@@ -125,18 +117,18 @@ type Rescuer struct {
 	submit func(context.Context, Found) error
 	relay  Relay
 	logger *slog.Logger
-	rows   int32          // of a window
-	after  map[bool]int64 // where the next window begins: of holders, and of live rows that hold no slot
-	early  *time.Timer    // wakes the loop when the next worker is gone
+	rows   int32          // window size
+	after  map[bool]int64 // start of the next window: of holders, and of live rows without a slot
+	early  *time.Timer    // wakes the loop when the next worker counts as dead
 }
 
-// NewRescuer makes the search. submit is called with what batches are to decide.
+// NewRescuer makes the loop. It calls submit with executions that batches must decide.
 func NewRescuer(
 	cfg RescuerConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
 ) *Rescuer {
 	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, rows: rowsPerSweep, after: map[bool]int64{}}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
-		// Never later than the interval, within which the loss of a worker is promised to be seen.
+		// Never later than the interval, which bounds the detection of a dead worker.
 		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
 		Tick: o.tick, Logger: logger, Metrics: metrics,
 	})
@@ -151,14 +143,14 @@ func (o *Rescuer) Stop() {
 	o.early.Stop()
 }
 
-// otherWindows is how many windows of live rows without a slot one tick reads. Nearly all of
-// them wait, and there may be a million; the others are parents, questions, and what another
-// engine has handed over.
+// otherWindows is how many windows of live rows without a slot one tick reads. There may be a
+// million, and nearly all of them wait; the rest are parents, inquiries, and executions that
+// another engine dispatched.
 const otherWindows = 2
 
-// tick looks through all slot holders, and then through the other live rows from where the last
-// tick stopped, a window at a time, one transaction each. If a worker is gone before the
-// interval is over unless it beats, the next tick comes then.
+// tick reads all slot holders, and then the other live rows from where the last tick stopped, one
+// transaction a window. If a worker would count as dead before the next interval, the next tick
+// comes at that time.
 func (o *Rescuer) tick(ctx context.Context) error {
 	soonest := o.cfg.Interval
 	for _, holders := range []bool{true, false} {
@@ -183,9 +175,9 @@ func (o *Rescuer) tick(ctx context.Context) error {
 	return nil
 }
 
-// window handles the orphans of one window. It returns whether there are more, and how
-// long from now the next worker of the window is gone, 0 if there is none. When silence
-// says nothing, it handles only executions of workers that marked themselves inactive.
+// window handles the orphans of one window. It returns whether there are more, and the delay until
+// the next worker of the window counts as dead, 0 for none. If heartbeats prove nothing, it only
+// handles executions of workers that marked themselves inactive.
 func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, loss time.Duration, err error) {
 	var unstarted []scheduler.Unstarted
 	after, staleAfter := o.after[holders], o.cfg.StaleAfter.Seconds()
@@ -227,7 +219,7 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 	return after > 0, loss, o.handOn(ctx, unstarted)
 }
 
-// overdue describes what workers that live have not started in time.
+// overdue describes executions that live workers did not start in time.
 func (o *Rescuer) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]scheduler.Unstarted, error) {
 	if len(ids) == 0 || o.cfg.Blind() {
 		return nil, nil
@@ -246,7 +238,7 @@ func (o *Rescuer) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]sch
 	return late, nil
 }
 
-// handOn gives what was never started to the batches, which find other workers.
+// handOn submits unstarted executions to the batches, which find other workers.
 func (o *Rescuer) handOn(ctx context.Context, unstarted []scheduler.Unstarted) error {
 	if len(unstarted) == 0 {
 		return nil
@@ -257,7 +249,7 @@ func (o *Rescuer) handOn(ctx context.Context, unstarted []scheduler.Unstarted) e
 			late++
 		}
 	}
-	o.logger.WarnContext(ctx, "Executions lie at workers that do not start them",
+	o.logger.WarnContext(ctx, "Unstarted executions submitted for reassignment",
 		"at_workers_that_are_gone", len(unstarted)-late, "overdue_at_live_workers", late)
 	found := Found{Unstarted: unstarted}
 	for !found.Empty() {
@@ -268,7 +260,7 @@ func (o *Rescuer) handOn(ctx context.Context, unstarted []scheduler.Unstarted) e
 	return nil
 }
 
-// end ends what runs at workers that are gone, and what does not end by itself.
+// end ends executions of dead workers, and executions that do not end by themselves.
 func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphansRow, staleAfter float64) error {
 	lost, err := o.endLost(ctx, tx, found.Ids, staleAfter)
 	if err != nil {
@@ -308,7 +300,7 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	return nil
 }
 
-// log names the executions that were ended in place of their workers.
+// log logs the executions that the Rescuer ended.
 func (o *Rescuer) log(ctx context.Context, reason string, ended []told) {
 	for _, one := range ended {
 		if end, ok := one.payload.(message.ExecutionCompleted); ok {
@@ -346,9 +338,9 @@ func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleA
 	return said, alertevent.Emit(ctx, tx, nil, alerts)
 }
 
-// lostAlert is the core.alert event of an execution that was ended because its worker
-// is gone; nil where the worker's row is gone too, where an operator has cordoned it,
-// and where the end was asked for.
+// lostAlert is the core.alert event of an execution that was ended because its worker is dead. It
+// is nil if the worker's row was deleted, if an operator cordoned the worker, and if the execution
+// was being cancelled.
 func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.Alert, error) {
 	var result struct {
 		At     time.Time `json:"reconciled_at"`
@@ -380,7 +372,7 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 	}, nil
 }
 
-// endOverruns has the workers told to stop, too.
+// endOverruns also tells the workers to stop.
 func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -412,7 +404,7 @@ func (o *Rescuer) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (sa
 	return said, nil
 }
 
-// endHeadless ends parents and questions whose other half was deleted.
+// endHeadless ends parents and inquiries whose workflow or question was deleted.
 func (o *Rescuer) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -427,14 +419,14 @@ func (o *Rescuer) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (s
 	return said, nil
 }
 
-// told is something to be said in the engine's name.
+// told is a message that the engine sends.
 type told struct {
 	kind, key string
 	payload   any
 	at        time.Time
 }
 
-// endOf is the message that an execution has ended.
+// endOf is the completion message of an execution.
 func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnheardCancelsRow | store.EndHeadlessRow](row Row) told {
 	r := store.EndOverrunsRow(row)
 	payload := message.ExecutionCompleted{
@@ -446,7 +438,7 @@ func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnhear
 	return told{message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt}
 }
 
-// encode makes messages of what is to be said.
+// encode encodes the messages.
 func encode(list []told) ([]outbox.Message, error) {
 	messages := make([]outbox.Message, len(list))
 	for i, one := range list {

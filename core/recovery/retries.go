@@ -11,12 +11,11 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// duePerTick is how many repetitions one tick brings at most.
+// duePerTick bounds the repetitions of one tick.
 const duePerTick = 500
 
-// Retries brings repetitions whose time has come to the batches. Every replica
-// looks once a second, and at the moment for which it has itself put one off;
-// bringing one twice is harmless.
+// Retries submits due repetitions to the batches. Every replica checks once a second, and at the
+// time of a repetition that it postponed itself; submitting one twice is harmless.
 type Retries struct {
 	*supervise.Loop
 
@@ -41,7 +40,7 @@ func NewRetries(
 	return r
 }
 
-// Soon has the loop look after a pause, because something is due then.
+// Soon wakes the loop after a delay, because a repetition is due then.
 func (r *Retries) Soon(after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +66,7 @@ func (r *Retries) Stop() {
 }
 
 func (r *Retries) tick(ctx context.Context) error {
-	// What somebody else has ended would be due for ever, and hide the others.
+	// A repetition that another program ended would stay due for ever and hide the others.
 	if err := r.store.SettleRetries(ctx); err != nil {
 		return fmt.Errorf("settle repetitions that have ended before their time: %w", err)
 	}

@@ -13,29 +13,29 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Found is what one sweep found.
+// Found is the result of one sweep.
 type Found struct {
-	Requested []int64                // executions that wait for nothing that would come
-	Ended     []int64                // executions to release, or to take out of their line
+	Requested []int64                // executions whose request was lost
+	Ended     []int64                // executions to release, or to remove from their queue
 	Queues    []int64                // queues to fill
-	Expired   []int64                // executions that have waited longer than their queue allows
+	Expired   []int64                // executions that waited longer than their queue allows
 	Misplaced []int64                // executions that wait in a queue that is no longer theirs
 	Lost      []scheduler.LostHolder // what deleted executions held
 	Unstarted []scheduler.Unstarted
 }
 
-// Empty reports whether there is nothing to do.
+// Empty reports whether the sweep found nothing.
 func (f *Found) Empty() bool {
 	return len(f.Requested)+len(f.Ended)+len(f.Queues)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Unstarted) == 0
 }
 
-// routine reports whether only queues were found that wait for something wider
-// and are tried from time to time, whether anything has stranded or not.
+// routine reports whether the sweep found only blocked queues, which every thorough pass tries even
+// if nothing was lost.
 func (f *Found) routine() bool {
 	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Unstarted) == 0
 }
 
-// take splits off what one batch can bear, n of each kind.
+// take removes and returns at most n findings of each kind, as many as one batch may have.
 func (f *Found) take(n int) Found {
 	return Found{
 		Requested: takeFirst(&f.Requested, n), Ended: takeFirst(&f.Ended, n), Queues: takeFirst(&f.Queues, n),
@@ -51,29 +51,26 @@ func takeFirst[T any](list *[]T, n int) []T {
 	return taken
 }
 
-// Config is what the sweep depends on.
+// Config configures the sweep.
 type Config struct {
 	// Interval between sweeps. Default 5 s.
 	Interval time.Duration
-	// RequestAge is how long a requested execution may be without a place in
-	// line before its message counts as lost. Default 30 s.
+	// RequestAge is how long a requested execution may exist without a queue position before its
+	// message counts as lost. Default 30 s.
 	RequestAge time.Duration
-	// ClaimAge is how long a claim may stay unfinished before it is put back.
-	// Default 30 s.
+	// ClaimAge is how long a claim may stay unfinished before it is put back. Default 30 s.
 	ClaimAge time.Duration
-	// HolderAge is how long an ended execution may hold its slot before its
-	// report counts as lost. Default 5 s.
+	// HolderAge is how long an ended execution may hold its slot before its report counts as lost.
+	// Default 5 s.
 	HolderAge time.Duration
-	// QueueTimeout is how long an execution may wait in a queue whose policies
-	// do not say; 0 is for ever.
+	// QueueTimeout is the timeout of queues whose policies set none; 0 means none.
 	QueueTimeout time.Duration
-	// Undisturbed is for how long queues could be worked off without a fault of the
-	// installation. An execution that waits for longer has its time begin anew there.
-	// Nil is for ever.
+	// Undisturbed is how long queues have been served without a fault of the installation. The
+	// waiting time of an execution that waits longer starts there. Nil means for ever.
 	Undisturbed func() time.Duration
-	// WithoutStats leaves queue_stats alone.
+	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
-	// Page bounds what is submitted at once of each kind. Default 100.
+	// Page bounds each kind of finding in one submit. Default 100.
 	Page int
 }
 
@@ -99,16 +96,16 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// pageDefault bounds what one batch is given of each kind.
+// pageDefault bounds each kind of finding in one batch.
 const pageDefault = 100
 
-// rowsPerSweep is how many live rows, holders, entries and queues one sweep looks at.
+// rowsPerSweep bounds the live rows, holders, entries and queues that one sweep reads.
 const rowsPerSweep = 20_000
 
-// waitersPerLine is how many waiters of one line one sweep looks at.
+// waitersPerLine bounds the waiting executions of one queue that one sweep reads.
 const waitersPerLine = 200
 
-// Sweep looks for stranded work and hands it to submit.
+// Sweep finds stranded work and submits it.
 type Sweep struct {
 	*supervise.Loop
 
@@ -117,9 +114,9 @@ type Sweep struct {
 	submit func(context.Context, Found) error
 	logger *slog.Logger
 
-	adopted     bool // no finished_status column: look by status instead
+	adopted     bool // no finished_status column: read status instead
 	shapeKnown  bool
-	afterLost   int64 // page keys; a sweep goes on where the last one stopped
+	afterLost   int64 // page keys; a sweep continues where the last one stopped
 	afterWaiter int64
 	afterQueue  int64
 	afterLine   int64
@@ -127,27 +124,27 @@ type Sweep struct {
 	afterHolder int64
 	afterLeft   int64
 	passes      int   // over the queues
-	epoch       int64 // of the rules at the beginning of a pass over the queues
-	thorough    bool  // the pass looks at all of them
+	epoch       int64 // of the rules when the pass over the queues began
+	thorough    bool  // the pass reads all of them
 	sweeps      int
-	hurryUntil  atomic.Int64 // unix nanoseconds until which young requests count as lost
+	hurryUntil  atomic.Int64 // unix nanoseconds until which requests of hurryAge count as lost
 }
 
-// After messages were lost, requests this young are looked for, for so long.
+// After messages were lost, requests of this age count as lost, for this long.
 const (
 	hurryAge = 2 * time.Second
 	hurryFor = 15 * time.Second
 )
 
-// MessagesLost says that the queue of requests has lost its messages: their executions
-// are found within seconds, not after RequestAge.
+// MessagesLost says that the queue of requests lost its messages: sweeps find their executions
+// within seconds, not after RequestAge.
 func (s *Sweep) MessagesLost() {
 	s.hurryUntil.Store(time.Now().Add(hurryFor).UnixNano())
 	s.Wake()
 }
 
-// New makes the sweep. submit is called with what was found, a page at a time;
-// its error is the tick's, and what it leaves is found again.
+// New makes the sweep. It calls submit with the findings, a page at a time. An error of submit
+// fails the tick, and the next sweep finds the rest again.
 func New(
 	cfg Config, st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger, metrics *supervise.Metrics,
 ) *Sweep {
@@ -167,8 +164,7 @@ func (s *Sweep) tick(ctx context.Context) error {
 		if won, err = tx.TryLoopLock(ctx, "recovery"); err != nil || !won {
 			return err
 		}
-		// A plan that was made and kept while the queues were empty would read
-		// the whole line for every row.
+		// A plan cached while the queues were empty would read the whole queue for every row.
 		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return fmt.Errorf("have plans made anew: %w", err)
 		}
@@ -235,12 +231,11 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 	return found, s.lines(ctx, tx, &found)
 }
 
-// thoroughEvery is how many passes over the queues make one that is thorough.
+// thoroughEvery is how many passes over the queues make one thorough pass.
 const thoroughEvery = 12
 
-// unfilled looks at one window of queues. After a change of rules, and now and
-// then, a pass looks at all that wait for something wider, since what keeps them
-// may be no more.
+// unfilled reads one window of queues. After a change of rules, and on thorough passes, it reads
+// all blocked queues, because their obstacle may be gone.
 func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	if s.afterQueue == 0 {
 		epoch, err := tx.ReadAdmissionEpoch(ctx)
@@ -258,8 +253,8 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	return queues.Ids, nil
 }
 
-// lines looks at who waits too long or in the wrong place, at what deleted
-// executions left behind, and at the statistics that batches keep only in part.
+// lines finds executions that wait too long or in the wrong queue, notes of deleted executions, and
+// statistics that batches maintain only in part.
 func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	expired, err := tx.FindExpiredWaiters(ctx, store.FindExpiredWaitersParams{
 		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterLine,
@@ -292,10 +287,10 @@ func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	return nil
 }
 
-// statsEvery is how many sweeps pass between two looks at all of queue_stats.
+// statsEvery is how many sweeps pass between two checks of all queue_stats.
 const statsEvery = 12
 
-// heal sums up anew the statistics of actions where they are wrong.
+// heal recounts wrong statistics of actions.
 func (s *Sweep) heal(ctx context.Context) error {
 	if s.sweeps++; s.cfg.WithoutStats || s.sweeps%statsEvery != 1 {
 		return nil
@@ -319,7 +314,7 @@ func (s *Sweep) heal(ctx context.Context) error {
 	return nil
 }
 
-// next is where the next window begins: behind a full one, else at the start.
+// next is the start of the next window: after a full one, else the beginning.
 func next(last int64, scanned, window int32) int64 {
 	if scanned < window {
 		return 0
@@ -327,8 +322,8 @@ func next(last int64, scanned, window int32) int64 {
 	return last
 }
 
-// endedHolders looks at one window of slot holders: as many rows as executions run. What
-// holders without an execution held is given back as that of deleted ones.
+// endedHolders reads one window of slot holders: as many rows as executions run. Holders without an
+// execution are released like those of deleted executions.
 func (s *Sweep) endedHolders(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	holders, err := tx.FindEndedHolders(ctx, s.cfg.HolderAge.Seconds(), s.afterHolder, rowsPerSweep)
 	if err != nil {

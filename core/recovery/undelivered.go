@@ -11,22 +11,20 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Undelivered takes messages to workers out of the outbox that no queue took: a
-// hand-over is noted, so that a sweep finds the execution another worker, and its
-// worker is suspected; a cancel request is dropped, since a worker without a
-// queue runs nothing and a loop asks again.
+// Undelivered handles messages to workers that no queue accepted. It notes a dispatch, so that a
+// sweep finds another worker, and suspects its worker. It drops a cancel request: a worker without
+// a queue runs nothing, and a loop requests the cancel again.
 type Undelivered struct {
 	logger *slog.Logger
-	wake   func() // has the sweep look soon
+	wake   func() // wakes the sweep
 }
 
-// NewUndelivered makes it. wake is called after each commit that noted a
-// hand-over.
+// NewUndelivered makes the handler. It calls wake after each commit that noted a dispatch.
 func NewUndelivered(logger *slog.Logger, wake func()) *Undelivered {
 	return &Undelivered{logger: logger, wake: wake}
 }
 
-// reasonNoQueue is why a worker is suspected.
+// reasonNoQueue is the reason for suspecting a worker.
 const reasonNoQueue = "its queue does not exist: a hand-over was returned"
 
 // Take implements outbox.Config.Undeliverable.
@@ -44,7 +42,7 @@ func (u *Undelivered) Take(ctx context.Context, tx *store.Tx, returned []outbox.
 		}
 		sent, err := dispatches(m)
 		if err != nil {
-			continue // not ours: it is tried again as it is
+			continue // another program's message: the relay tries it again
 		}
 		taken[m.ID] = true
 		for _, one := range sent {
@@ -68,7 +66,7 @@ func (u *Undelivered) Take(ctx context.Context, tx *store.Tx, returned []outbox.
 	return taken, nil
 }
 
-// dispatches are the hand-overs of a message.
+// dispatches are the dispatches of a message.
 func dispatches(m outbox.Message) ([]message.Dispatch, error) {
 	if !message.IsBatch(m.Type) {
 		sent, err := message.Decode[message.Dispatch](m.Body)

@@ -7,11 +7,11 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// errBusy says that a lock was not to be had in time.
+// errBusy reports that a lock was not available in time.
 var errBusy = errors.New("somebody else holds a lock for long")
 
-// busy turns a lock that did not come into an error that is not repeated at once:
-// every wait holds up those who come behind it.
+// busy turns a lock timeout into an error that is not retried at once: every wait blocks later lock
+// requests.
 func busy(err error) error {
 	if store.IsLockTimeout(err) {
 		return fmt.Errorf("%w: %s", errBusy, err.Error())
@@ -19,7 +19,7 @@ func busy(err error) error {
 	return err
 }
 
-// stateOf is the code with which the database answered, if it did.
+// stateOf is the SQLSTATE of a database error, if it has one.
 func stateOf(err error) string {
 	type answer interface {
 		error

@@ -8,15 +8,15 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// table is one that is partitioned by time.
+// table is a table that is partitioned by time.
 type table struct {
 	name   string
 	column string
 	step   int // days in a partition
-	ahead  int // days for which partitions are made
+	ahead  int // days in advance for which partitions are created
 }
 
-// tables are those whose partitions are looked after.
+// tables are the maintained tables.
 func tables() []table {
 	return []table{
 		{"event", "created", 1, 7},
@@ -27,23 +27,23 @@ func tables() []table {
 	}
 }
 
-// Coverage is how far ahead the partitions of one table are made.
+// Coverage is how far ahead the partitions of one table exist.
 type Coverage struct {
 	Table string
-	// Partitioned is false for a table that is not natively partitioned, as in an
-	// existing installation; the rest is then zero.
+	// Partitioned is false for a table without native partitions, as in an existing installation;
+	// the other fields are then zero.
 	Partitioned bool
-	// Default is the partition that takes what has none of its own; empty if there
-	// is none, so that rows without a partition are refused.
+	// Default is the default partition; empty if there is none, so that rows without a partition
+	// are refused.
 	Default string
-	// Missing is how many of the wanted partitions are not there.
+	// Missing is how many of the wanted partitions do not exist.
 	Missing int
-	// Ahead is how long it is until the first gap.
+	// Ahead is the time until the first gap.
 	Ahead time.Duration
 }
 
-// wanted takes the bounds from the catalog, so that partitions count whoever made
-// them and whatever their names.
+// wanted reads the bounds from the catalog, so that every partition counts, whatever its name and
+// origin.
 const wanted = `
 WITH want AS (
     SELECT w.name, make_interval(hours => 24 * w.step) AS step, w.ahead, to_regclass(quote_ident(w.name))::oid AS parent
@@ -69,15 +69,15 @@ FROM days d LEFT JOIN pg_partitioned_table p ON p.partrelid = d.parent
 GROUP BY d.name, d.step, p.partrelid, p.partdefid
 ORDER BY d.name`
 
-// findGaps lists the partitions that are missing, the nearest first.
+// findGaps lists the missing partitions, the nearest first.
 const findGaps = wanted + `
 SELECT d.name || '_p' || to_char(d.at AT TIME ZONE 'UTC', 'YYYYMMDD'), d.at::text, (d.at + d.step)::text, d.at <= now()
 FROM days d WHERE NOT d.there ORDER BY d.at`
 
-// gap is a partition that is missing.
+// gap is a missing partition.
 type gap struct {
 	child, since, until string
-	now                 bool // the present is in it
+	now                 bool // it contains the present time
 }
 
 func gaps(ctx context.Context, st *store.Store, t table) ([]gap, error) {
@@ -100,8 +100,7 @@ func gaps(ctx context.Context, st *store.Store, t table) ([]gap, error) {
 	return all, nil
 }
 
-// ReadCoverage reads how far ahead the partitions of all tables are made, by the
-// clock of the database.
+// ReadCoverage reads how far ahead the partitions of all tables exist, by the database's clock.
 func ReadCoverage(ctx context.Context, st *store.Store) ([]Coverage, error) {
 	var names []string
 	var steps, aheads []int32
@@ -133,8 +132,8 @@ func ReadCoverage(ctx context.Context, st *store.Store) ([]Coverage, error) {
 	return all, nil
 }
 
-// findOldPartitions lists those that end before the time to keep begins, the
-// oldest first. regclass quotes the names.
+// findOldPartitions lists the partitions that end before the retention period, the oldest first.
+// regclass quotes the names.
 const findOldPartitions = `
 SELECT c.child::text FROM (
     SELECT i.inhrelid::regclass AS child, (regexp_match(pg_get_expr(k.relpartbound, k.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until

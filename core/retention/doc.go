@@ -1,13 +1,11 @@
-// Package retention removes what is kept for no reader any more, and makes the
-// partitions into which the next days will be written. What it deletes, a later
-// use makes again; nothing that runs or waits, and nothing that waits for a
-// person, is touched.
+// Package retention deletes expired data, and creates the partitions of the next days. It deletes
+// nothing that a later use cannot recreate. It never deletes running or waiting work, or anything
+// that waits for an operator.
 //
-// Every loop runs on each replica and works on one at a time, in pages, each a
-// transaction of its own with a deadline and a short patience for locks. It holds
-// up nobody for longer than about a second: a lock that is not to be had in that
-// time is left to the next tick, and so is a page that fails. What was committed is
-// done, and the same again goes on where it stopped.
+// Every loop runs on each replica and works on one at a time, in pages. Each page is a transaction
+// of its own with a deadline and a short lock timeout. It blocks no other transaction for longer
+// than about a second: a lock that is not available in that time, and a failing page, are left to
+// the next tick. Committed pages are done, and the next tick continues.
 package retention
 
 import (
@@ -22,13 +20,13 @@ import (
 const (
 	// pageRows is how many rows one transaction removes.
 	pageRows = 500
-	// lockPatience is how long a page waits for a lock; while it does, those who
-	// come after it wait too. It is shorter than the database takes to find a
-	// deadlock, so that others never lose by one.
+	// lockPatience is the lock timeout of a page; while it waits, later lock requests wait too. It
+	// is shorter than the database's deadlock timeout, so that no other transaction becomes a
+	// deadlock victim.
 	lockPatience = 900 * time.Millisecond
-	// pagePatience is how long one page may take.
+	// pagePatience is the timeout of one page.
 	pagePatience = 30 * time.Second
-	// tellEvery is how often a long removal says how far it is.
+	// tellEvery is the interval of progress logs in a long removal.
 	tellEvery = 10 * time.Second
 )
 
@@ -44,7 +42,7 @@ func page(ctx context.Context, st *store.Store, name string, fn func(ctx context
 	})
 }
 
-// bound limits what the transaction waits and works for on the server too.
+// bound also sets the timeouts on the server.
 func bound(ctx context.Context, tx *store.Tx, patience time.Duration) error {
 	_, err := tx.Exec(ctx, `SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)`,
 		strconv.FormatInt(lockPatience.Milliseconds(), 10), strconv.FormatInt(patience.Milliseconds(), 10))

@@ -12,18 +12,18 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// ExecutionsConfig says how long the record of what was run is kept.
+// ExecutionsConfig configures the retention of executions.
 type ExecutionsConfig struct {
-	// Interval between looks. Default 1 h.
+	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
-	// Executions is how long executions are kept after their end, with their
-	// attempts, workflow states and logs, inquiries and secrets, and how long
-	// enforcements are kept. 0 keeps them for ever.
+	// Executions is how long executions are kept after their end, with their attempts, workflow
+	// states and logs, inquiries and secrets, and how long enforcements are kept. 0 keeps them for
+	// ever.
 	Executions time.Duration
-	// Events is the age up to which events still fire: an enforcement that is
-	// younger keeps its event from firing again.
+	// Events is the age up to which events still fire: a younger enforcement keeps its event from
+	// firing again.
 	Events time.Duration
-	// OnlyOwn leaves the executions of an adopted schema alone.
+	// OnlyOwn excludes the executions of an adopted schema.
 	OnlyOwn bool
 	// Audit is how long operator_audit is kept. 0 keeps it for ever.
 	Audit time.Duration
@@ -32,17 +32,17 @@ type ExecutionsConfig struct {
 const (
 	// rootWindow is how many executions or enforcements one statement reads.
 	rootWindow = 2000
-	// largeFamily is from how many executions on a family has a transaction and a
-	// longer deadline of its own: it is deleted whole or not at all.
+	// largeFamily is the number of executions from which a family has a transaction and a longer
+	// timeout of its own: it is deleted as a whole.
 	largeFamily = 5000
-	// largePatience is that deadline.
+	// largePatience is that timeout.
 	largePatience = 10 * time.Minute
 )
 
-// Executions deletes ended executions when their time is over. An execution goes
-// with its children and repetitions, all of which must have ended long ago; one that
-// holds a slot or to which something open refers (a pending inquiry, a waiting
-// repetition, an undecided dead letter, a dispatch of a work queue) keeps them all.
+// Executions deletes expired executions. An execution is deleted with its children and repetitions,
+// all of which must be expired. One that holds a slot, or that an open row refers to (a pending
+// inquiry, a waiting repetition, an undecided dead letter, a dispatch of a work queue), keeps all
+// of them.
 type Executions struct {
 	*supervise.Loop
 
@@ -50,7 +50,7 @@ type Executions struct {
 	store   *store.Store
 	logger  *slog.Logger
 	metrics *Metrics
-	shape   store.RetentionShapeRow // of the schema; read by every tick
+	shape   store.RetentionShapeRow // of the schema; every tick reads it
 }
 
 // NewExecutions makes the loop.
@@ -90,7 +90,7 @@ func (e *Executions) tick(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// record deletes executions, and then the enforcements that they leave behind.
+// record deletes executions, and then their leftover enforcements.
 func (e *Executions) record(ctx context.Context) error {
 	if e.cfg.OnlyOwn {
 		adopted, err := e.store.SchemaAdopted(ctx)
@@ -118,8 +118,8 @@ func (e *Executions) record(ctx context.Context) error {
 	return wrapped(err, "delete old enforcements")
 }
 
-// executions walks over the executions from the oldest on. kept counts the families
-// that another table or a lock has kept.
+// executions processes the executions from the oldest on. kept counts the families that another
+// table or a lock has kept.
 func (e *Executions) executions(ctx context.Context) (removed, kept int64, err error) {
 	for after, more := int64(0), true; more; {
 		var families []store.FindFamiliesRow
@@ -152,7 +152,7 @@ func (e *Executions) executions(ctx context.Context) (removed, kept int64, err e
 	return removed, kept, nil
 }
 
-// find reads the families of roots, and which of them are over.
+// find reads the families of roots, and which of them are expired.
 func (e *Executions) find(ctx context.Context, tx *store.Tx, roots []int64) ([]store.FindFamiliesRow, error) {
 	families, err := tx.FindFamilies(ctx, e.cfg.Executions.Seconds(), roots)
 	if err != nil || !e.shape.WorkQueues { // some installations have no work queues
@@ -173,8 +173,8 @@ func (e *Executions) find(ctx context.Context, tx *store.Tx, roots []int64) ([]s
 	return families, nil
 }
 
-// families deletes some families in one transaction. If one of them is refused or
-// locked, each gets a transaction of its own, and that one stays.
+// families deletes some families in one transaction. If one of them is refused or locked, each gets
+// a transaction of its own, and that one stays.
 func (e *Executions) families(ctx context.Context, families []store.FindFamiliesRow) (removed, kept int64, err error) {
 	removed, err = e.delete(ctx, families)
 	switch class := store.ClassOf(err); {
@@ -197,8 +197,7 @@ func (e *Executions) families(ctx context.Context, families []store.FindFamilies
 	return removed, kept, nil
 }
 
-// delete locks the executions, looks at their families again, and deletes those that
-// are what they were.
+// delete locks the executions, reads their families again, and deletes the unchanged ones.
 func (e *Executions) delete(ctx context.Context, families []store.FindFamiliesRow) (removed int64, err error) {
 	var roots, ids []int64
 	members := make(map[int64][]int64, len(families))
@@ -230,10 +229,10 @@ func (e *Executions) delete(ctx context.Context, families []store.FindFamiliesRo
 	return removed, err
 }
 
-// enforcements walks over the enforcements as executions does.
+// enforcements processes the enforcements as executions does.
 func (e *Executions) enforcements(ctx context.Context) (removed int64, err error) {
 	older := max(e.cfg.Executions, e.cfg.Events+24*time.Hour)
-	if !e.shape.Indexed { // each would be looked up in all executions
+	if !e.shape.Indexed { // without the index each would scan all executions
 		return 0, nil
 	}
 	for after, more := int64(0), true; more; {
@@ -252,8 +251,8 @@ func (e *Executions) enforcements(ctx context.Context) (removed int64, err error
 	return removed, nil
 }
 
-// indexed runs one transaction in which the planner keeps to indexes: the tables are
-// large, and what is looked for in them is little.
+// indexed runs one transaction in which the planner uses indexes only: the tables are large, and
+// few rows match.
 func (e *Executions) indexed(
 	ctx context.Context, patience time.Duration, fn func(context.Context, *store.Tx) error,
 ) error {

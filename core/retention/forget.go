@@ -15,8 +15,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Broker deletes queues and takes back the routes of dead letters; *broker.Broker
-// is one.
+// Broker deletes queues and the routes of dead letters; *broker.Broker is one.
 type Broker interface {
 	QueueState(ctx context.Context, name string) (broker.QueueState, error)
 	DeleteQueueIfIdle(ctx context.Context, name string) (deleted bool, reason string, err error)
@@ -24,49 +23,45 @@ type Broker interface {
 	UnbindWorkerDeadLetters(ctx context.Context, id int64) error
 }
 
-// ForgetOrder names workers that are to be forgotten, and what must be true of
-// each.
+// ForgetOrder names the workers to forget, and the conditions for each.
 type ForgetOrder struct {
 	Workers []int64
-	// Silent is for how long a worker must not have been heard of.
+	// Silent is the minimum age of a worker's last heartbeat.
 	Silent time.Duration
-	// Settled is for how long its row must not have been written, so that a
-	// worker that is about to come back is left alone.
+	// Settled is the minimum age of its row's last write, so that a returning worker is left alone.
 	Settled time.Duration
-	// Cordoned takes also those that a person has cordoned.
+	// Cordoned includes cordoned workers.
 	Cordoned bool
 }
 
-// Forgotten is what became of one worker.
+// Forgotten is the result for one worker.
 type Forgotten struct {
 	ID   int64
 	Name string
-	// Done says that its row and its queues are gone; if not, Reason says why.
+	// Done says that its row and its queues are deleted; otherwise Reason says why not.
 	Done   bool
 	Reason string
-	// Discarded is how many notices and cancels went with its queues; its
-	// hand-overs are never discarded.
+	// Discarded is how many notices and cancels were deleted with its queues; dispatches are never
+	// discarded.
 	Discarded int
 }
 
-// releaseWindow is how many executions one transaction looks at.
+// releaseWindow is how many executions one transaction reads.
 const releaseWindow = 2000
 
-// forgetPatience bounds the transaction that removes one worker. The foreign key
-// of executions is looked up in the whole table, holding nobody up.
+// forgetPatience is the timeout of the transaction that deletes one worker. The foreign key of
+// executions needs a scan of the whole table, which blocks no other transaction.
 const forgetPatience = 2 * time.Minute
 
-// ForgetWorkers removes workers that nobody needs: their rows and, through the
-// broker, their queues. It is what `workers forget` and the retention of inactive
-// workers share. A worker is inactive, does not drain, holds nothing, and no
-// execution that lives is at it; else it stays and the answer says why.
+// ForgetWorkers deletes unused workers: their rows and, through the broker, their queues. `workers
+// forget` and the retention of inactive workers share it. A worker must be inactive, not draining,
+// hold nothing, and have no live execution; otherwise it stays and the result says why.
 //
-// Executions that it has run lose its name first, a window of ids a transaction
-// (their history keeps it). The queue of its hand-overs must be empty; notices
-// about packs and cancels that no process will read go with their queues. Then the
-// deletion of the row is tried under locks and rolled back, the queues and the routes
-// of dead letters are deleted while no transaction is open, and the row is deleted
-// unless it was written meanwhile. The same call completes an interrupted one.
+// First it removes the worker from its ended executions, a window of ids a transaction (their
+// history keeps it). The queue of its dispatches must be empty; unread notices about packs and
+// cancels are deleted with their queues. Then it tries the deletion of the row under locks and
+// rolls it back, deletes the queues and the routes of dead letters outside of a transaction, and
+// deletes the row unless it was written meanwhile. The same call completes an interrupted one.
 func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, logger *slog.Logger) ([]Forgotten, error) {
 	workers := slices.Sorted(slices.Values(order.Workers))
 	workers = slices.Compact(workers)
@@ -110,8 +105,7 @@ func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order Fo
 
 const reasonReferred = "executions that have not ended refer to it"
 
-// examine says why a worker must stay before anything is changed; an empty reason
-// means that it may go.
+// examine returns why a worker must stay, before any change; an empty reason means that it can go.
 func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
 	one := Forgotten{ID: worker}
 	err := page(ctx, st, "look at a worker", func(ctx context.Context, tx *store.Tx) error {
@@ -135,8 +129,8 @@ func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOr
 	return one, nil
 }
 
-// releaseWorkers takes the names of workers off what they have run, and returns
-// those that are needed after all.
+// releaseWorkers removes workers from their ended executions, and returns those that are still
+// needed.
 func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logger *slog.Logger) (held map[int64]bool, err error) {
 	held = make(map[int64]bool)
 	released, told := 0, time.Now()
@@ -168,12 +162,12 @@ func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logge
 	}
 }
 
-// errRehearsed rolls a deletion back that was only tried.
+// errRehearsed rolls back a deletion that was only tried.
 var errRehearsed = errors.New("the deletion was only tried")
 
-// forgetWorker removes one worker. The broker is asked between two transactions:
-// the first deletes the row and rolls back, so that a row that must stay keeps its
-// queues, and the second deletes it for good unless it was written in between.
+// forgetWorker deletes one worker. It calls the broker between two transactions: the first deletes
+// the row and rolls back, so that a row that must stay keeps its queues. The second deletes the row
+// unless it was written in between.
 func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
 	one, written, err := deleteWorker(ctx, st, order, worker, nil)
 	if err == nil && one.Reason == "" {
@@ -188,9 +182,8 @@ func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order For
 	return one, wrapped(err, fmt.Sprintf("forget worker %d", worker))
 }
 
-// deleteWorker deletes the row of a worker under its locks, and returns when it was
-// written last. Without unwritten, which is the expected time, the deletion is rolled
-// back.
+// deleteWorker deletes the row of a worker under its locks, and returns the time of its last write.
+// Without unwritten, the expected time, it rolls the deletion back.
 func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worker int64, unwritten *time.Time) (
 	one Forgotten, written time.Time, err error,
 ) {
@@ -236,8 +229,7 @@ func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worke
 	}
 }
 
-// judge locks the worker's rows and says why it must stay; empty means that it may
-// go.
+// judge locks the worker's rows and returns why it must stay; empty means that it can go.
 func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (row store.LockForgottenWorkerRow, reason string, err error) {
 	assigned, err := tx.LockWorkerLoad(ctx, worker)
 	if err != nil {
@@ -265,11 +257,11 @@ func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (
 	return row, reason, nil
 }
 
-// queuePatience bounds the deletion of the queues of one worker.
+// queuePatience is the timeout of the deletion of one worker's queues.
 const queuePatience = 10 * time.Second
 
-// deleteQueues deletes the queues of a worker, the one with its hand-overs first,
-// and then the routes of their dead letters.
+// deleteQueues deletes the queues of a worker, the one with its dispatches first, and then the
+// routes of their dead letters.
 func deleteQueues(ctx context.Context, queues Broker, worker int64) (discarded int, reason string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queuePatience)
 	defer cancel()
@@ -287,7 +279,7 @@ func deleteQueues(ctx context.Context, queues Broker, worker int64) (discarded i
 	return discarded, "", queues.UnbindWorkerDeadLetters(ctx, worker)
 }
 
-// unread makes a sentence of what the broker says about a queue.
+// unread turns the broker's answer about a queue into a sentence.
 func unread(reason string) string {
 	if reason == "" {
 		return ""

@@ -2,7 +2,7 @@ package retention
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are those of all loops of this package; nil measures nothing.
+// Metrics measures all loops of this package; nil measures nothing.
 type Metrics struct {
 	removed *prometheus.CounterVec
 	ahead   *prometheus.GaugeVec

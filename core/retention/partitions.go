@@ -11,15 +11,15 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// auditKept is how long audit_event is kept, as existing installations do.
+// auditKept is how long audit_event is kept, as in existing installations.
 const auditKept = 90 * 24 * time.Hour
 
-// PartitionsConfig says how long what is partitioned by time is kept.
+// PartitionsConfig configures the retention of partitioned tables.
 type PartitionsConfig struct {
-	// Interval between looks. Default 1 h.
+	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
-	// History is how long the histories of executions, workers and sensors are
-	// kept, Events how long events are. Default 30 days each.
+	// History is how long the histories of executions, workers and sensors are kept; Events is the
+	// same for events. Default 30 days each.
 	History time.Duration
 	Events  time.Duration
 }
@@ -48,19 +48,17 @@ func (c PartitionsConfig) kept(table string) time.Duration {
 	}
 }
 
-// Partitions makes the partitions of the next days, and drops those whose time
-// is over. One at a time is made or dropped, each in a transaction that waits for
-// its locks no longer than a second: whoever reads for longer only puts it off to
-// the next look. (Detaching concurrently would not wait, but is not to be had for
-// a table with a default partition.)
+// Partitions creates the partitions of the next days, and drops expired ones. It changes one at a
+// time, in a transaction with a lock timeout of a second: a long read only postpones the change to
+// the next tick. (Detaching concurrently would not wait, but is impossible for a table with a
+// default partition.)
 //
-// What landed in the default partition moves along when the partition of its time
-// is made, from today on, unless it is very much; the rest stays there and is
-// removed in pages when its time is over. Tables that are not natively partitioned, hypertables among
-// them, are left to whoever made them.
+// Rows of the default partition move when the partition of their time is created, from today on,
+// unless they are too many. The rest stays there and is deleted in pages when it expires. Tables
+// without native partitions, such as hypertables, are left alone.
 //
-// A database user who may not do this is told once what to grant; what is missing
-// stays visible in attune_partitions_missing.
+// If the database user lacks the rights, the loop logs once which to grant; the gap stays visible
+// in attune_partitions_missing.
 type Partitions struct {
 	*supervise.Loop
 
@@ -68,7 +66,7 @@ type Partitions struct {
 	store   *store.Store
 	logger  *slog.Logger
 	metrics *Metrics
-	refused map[string]bool // tables of which the lack of rights was told; only the loop uses it
+	refused map[string]bool // tables whose missing rights were logged; only the loop uses it
 }
 
 // NewPartitions makes the loop.
@@ -81,8 +79,7 @@ func NewPartitions(cfg PartitionsConfig, st *store.Store, logger *slog.Logger, m
 	return p
 }
 
-// tick looks after one table after the other; what one of them refuses does not
-// keep the others waiting.
+// tick handles one table after the other; an error of one does not stop the others.
 func (p *Partitions) tick(ctx context.Context) error {
 	before, err := ReadCoverage(ctx, p.store)
 	if err != nil {
@@ -117,7 +114,7 @@ func (p *Partitions) tend(ctx context.Context, t table, c Coverage) error {
 			fmt.Sprintf(`ALTER TABLE %s DETACH PARTITION %s`, t.name, child), `DROP TABLE `+child)
 		if err != nil {
 			errs = append(errs, err)
-			break // the locks are the same for the next one
+			break // the next one needs the same locks
 		}
 		p.metrics.removedOne(t.name+" partitions", 1)
 	}
@@ -127,16 +124,15 @@ func (p *Partitions) tend(ctx context.Context, t table, c Coverage) error {
 	return errors.Join(errs...)
 }
 
-// mostMoved bounds how many rows move along when their partition is made: for that
-// time nobody can write to the default partition. What is more stays there until
-// its time is over.
+// mostMoved bounds the rows that move when their partition is created: meanwhile no transaction can
+// write to the default partition. More rows stay there until they expire.
 const mostMoved = 20_000
 
-// errTooMany says that a partition cannot be made any more.
+// errTooMany reports that a partition can no longer be created.
 var errTooMany = fmt.Errorf("more than %d rows of its time are in the default partition, where they stay", mostMoved)
 
-// ahead makes what is missing, the nearest first, each in a transaction of its
-// own. One that cannot be made does not keep the others from it.
+// ahead creates the missing partitions, the nearest first, each in a transaction of its own. An
+// error of one does not stop the others.
 func (p *Partitions) ahead(ctx context.Context, t table, rest string) error {
 	missing, err := gaps(ctx, p.store, t)
 	errs := []error{err}
@@ -160,17 +156,16 @@ func (p *Partitions) ahead(ctx context.Context, t table, rest string) error {
 	return errors.Join(errs...)
 }
 
-// makePartition makes one partition, to which the rows of its time move that have
-// landed in the default one. That is locked first, as attaching does in the end,
-// so that no row comes in between; and while the partition of the present time is
-// made, nobody writes to the table.
+// makePartition creates one partition and moves its rows from the default partition. It locks that
+// first, as attaching does in the end, so that no row arrives in between. While the partition of
+// the present time is created, no transaction can write to the table.
 func makePartition(ctx context.Context, tx *store.Tx, t table, rest string, one gap) (made bool, err error) {
-	there := false // another replica may have made it since the gap was seen
+	there := false // another replica may have created it since the check
 	sql := `SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass($2))`
 	if err := tx.QueryRow(ctx, sql, one.child, t.name).Scan(&there); err != nil || there {
 		return false, err
 	}
-	if one.now { // who writes to its time has chosen the default partition already, and would be refused
+	if one.now { // a waiting writer has already chosen the default partition, and would fail
 		if _, err := tx.Exec(ctx, `LOCK TABLE `+t.name+` IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return false, err
 		}
@@ -202,7 +197,7 @@ func makePartition(ctx context.Context, tx *store.Tx, t table, rest string, one 
 	return err == nil, err
 }
 
-// change runs statements in one transaction, if no other replica is at it.
+// change runs statements in one transaction, unless another replica does.
 func (p *Partitions) change(ctx context.Context, t table, what string, statements ...string) error {
 	done := false
 	err := p.page(ctx, "change partitions", func(ctx context.Context, tx *store.Tx) error {
@@ -235,7 +230,7 @@ func (p *Partitions) page(ctx context.Context, name string, fn func(ctx context.
 	})
 }
 
-// pruneRest removes rows of the default partition whose time is over.
+// pruneRest deletes expired rows of the default partition.
 func (p *Partitions) pruneRest(ctx context.Context, t table, rest string) error {
 	sql := fmt.Sprintf(`DELETE FROM %s WHERE ctid = ANY (ARRAY(
 		SELECT ctid FROM %s WHERE %q < now() - make_interval(secs => $1) LIMIT %d))`, rest, rest, t.column, pageRows)
@@ -256,7 +251,7 @@ func (p *Partitions) pruneRest(ctx context.Context, t table, rest string) error 
 	}
 }
 
-// countedRest bounds how many rows of a default partition are counted.
+// countedRest bounds the counted rows of a default partition.
 const countedRest = 100_000
 
 func (p *Partitions) measure(ctx context.Context) error {
@@ -281,10 +276,10 @@ func (p *Partitions) measure(ctx context.Context) error {
 	return nil
 }
 
-// notOwner is the code of the database for a lack of rights.
+// notOwner is the SQLSTATE of missing rights.
 const notOwner = "42501"
 
-// tell says once what a lack of rights needs, and is quiet about it afterwards.
+// tell logs once which rights are missing.
 func (p *Partitions) tell(ctx context.Context, t table, err error) error {
 	switch {
 	case err == nil:

@@ -10,9 +10,9 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// QueuesConfig says how long idle queues are kept.
+// QueuesConfig configures the retention of idle queues.
 type QueuesConfig struct {
-	// Interval between looks. Default 1 h.
+	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
 	// Groups is how long the queue of a group is kept after its last execution.
 	// Default 30 days.
@@ -35,9 +35,8 @@ func (c QueuesConfig) withDefaults() QueuesConfig {
 	return c
 }
 
-// Queues removes queues of groups, and rows of shared limits, that nobody has
-// used for long (upstream 28). A queue on which an operator has put a word (a
-// pause, a limit) stays.
+// Queues deletes unused queues of groups, and rows of unused shared limits (upstream 28). A queue
+// with an operator's override (a pause, a limit) stays.
 type Queues struct {
 	*supervise.Loop
 

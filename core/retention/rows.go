@@ -11,15 +11,15 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// RowsConfig says how long rows are kept that are written once and read by people.
+// RowsConfig configures the retention of rows for users.
 type RowsConfig struct {
-	// Interval between looks. Default 1 h.
+	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
-	// History is how long is kept what was decided about lost work, what was
-	// written too late, and alerts that have cleared. Default 30 days.
+	// History is how long decisions about lost work, refused late writes, and cleared alerts are
+	// kept. Default 30 days.
 	History time.Duration
-	// DeadLetters is how long a dead letter is kept after somebody has decided
-	// about it. Default 1 day. What waits for a person is kept for ever.
+	// DeadLetters is how long a decided dead letter is kept. Default 1 day. Undecided ones are kept
+	// for ever.
 	DeadLetters time.Duration
 }
 
@@ -36,14 +36,12 @@ func (c RowsConfig) withDefaults() RowsConfig {
 	return c
 }
 
-// sourcesKept is how long a definition is kept that no workflow refers to: far longer
-// than an engine remembers that it is there.
+// sourcesKept is how long an unused definition is kept: far longer than the engine's cache assumes.
 const sourcesKept = 24 * time.Hour
 
-// Rows removes decided dead letters, decisions about lost work, refused late
-// writes, cleared alerts, and definitions of workflows that none refers to any more, all
-// of them when their time is over, a page a transaction. What
-// operators did (operator_audit) is never removed.
+// Rows deletes decided dead letters, decisions about lost work, refused late writes, cleared
+// alerts, and unused definitions of workflows when they expire, a page a transaction. It never
+// deletes operators' actions (operator_audit).
 type Rows struct {
 	*supervise.Loop
 
@@ -63,8 +61,7 @@ func NewRows(cfg RowsConfig, st *store.Store, logger *slog.Logger, metrics *Metr
 	return r
 }
 
-// tick looks after one kind after the other; one that fails does not keep the
-// others waiting.
+// tick handles one kind after the other; an error of one does not stop the others.
 func (r *Rows) tick(ctx context.Context) error {
 	history := r.cfg.History.Seconds()
 	var errs []error
@@ -90,18 +87,18 @@ func (r *Rows) tick(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removal is one kind of rows and what removes a page of it.
+// removal is one kind of rows and the function that deletes a page.
 type removal struct {
 	what   string
 	remove func(context.Context, *store.Tx) (int64, error)
 }
 
-// prune removes pages until one is not full, while no other replica is at it.
+// prune deletes pages until one is not full, unless another replica does.
 func prune(ctx context.Context, st *store.Store, lock string, kind removal, logger *slog.Logger, metrics *Metrics) error {
 	total, told := int64(0), time.Now()
 	defer func() {
 		if total > 0 {
-			logger.InfoContext(ctx, "Removed what was kept for long enough", "what", kind.what, "rows", total)
+			logger.InfoContext(ctx, "Expired rows deleted", "what", kind.what, "rows", total)
 		}
 	}()
 	for {
@@ -125,7 +122,7 @@ func prune(ctx context.Context, st *store.Store, lock string, kind removal, logg
 		}
 		if time.Since(told) > tellEvery {
 			told = time.Now()
-			logger.InfoContext(ctx, "Removing what was kept for long enough", "what", kind.what, "rows_so_far", total)
+			logger.InfoContext(ctx, "Deleting expired rows", "what", kind.what, "rows_so_far", total)
 		}
 	}
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// WorkersConfig says how long inactive workers are kept.
+// WorkersConfig configures the retention of inactive workers.
 type WorkersConfig struct {
-	// Interval between looks. Default 1 h.
+	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
-	// Silent is how long a worker must not have been heard of. Default 7 days.
+	// Silent is the minimum age of a worker's last heartbeat. Default 7 days.
 	Silent time.Duration
 }
 
-// settled is how long a row must not have been written: who has just enrolled
-// has an old heartbeat until its first.
+// settled is the minimum age of a row's last write: a new worker has an old heartbeat until its
+// first one.
 const settled = time.Hour
 
-// lockHolder is what the session that holds the lock of the loop calls itself.
+// lockHolder is the application name of the session that holds the loop's lock.
 const lockHolder = "attune-executor retention"
 
-// workersAtOnce bounds how many workers one walk over the executions is for.
+// workersAtOnce bounds the workers of one pass over the executions.
 const workersAtOnce = 100
 
-// Workers forgets workers that have been inactive for long, hold nothing, and
-// that nobody has cordoned: see ForgetWorkers.
+// Workers forgets workers that are inactive for long, hold nothing, and are not cordoned: see
+// ForgetWorkers.
 type Workers struct {
 	*supervise.Loop
 
@@ -39,7 +39,7 @@ type Workers struct {
 	broker  Broker
 	logger  *slog.Logger
 	metrics *Metrics
-	told    map[int64]string // why a worker stays, as it was logged last; only the loop uses it
+	told    map[int64]string // the last logged reason for keeping a worker; only the loop uses it
 }
 
 // NewWorkers makes the loop.
@@ -52,15 +52,14 @@ func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logge
 	}
 	w := &Workers{cfg: cfg, store: st, broker: b, logger: logger, metrics: metrics, told: map[int64]string{}}
 	w.Loop = supervise.NewLoop(supervise.LoopConfig{
-		// A walk over very many executions begins anew if it does not end in time.
+		// A long pass over the executions starts again after the timeout.
 		Name: "retention workers", Interval: cfg.Interval, Timeout: time.Hour, Jitter: 0.2,
 		Tick: w.tick, Logger: logger, Metrics: loops,
 	})
 	return w
 }
 
-// tick holds a session's lock, so that no transaction stays open over the walk of
-// another one through the executions.
+// tick holds a session lock, so that no transaction stays open during the pass of another replica.
 func (w *Workers) tick(ctx context.Context) error {
 	lock, err := w.store.LockSession(ctx, "retention workers", lockHolder)
 	if _, locked := errors.AsType[*store.LockedError](err); locked {

@@ -52,11 +52,11 @@ const (
 	ManualRetry          Reason = "manual_retry"
 )
 
-// Who ends executions in the engine's name, as the results say it.
+// The values of failed_by and abandoned_by for ends by the engine.
 const (
 	ByScheduler      = "execution_scheduler"
 	ByTimeoutMonitor = "execution_timeout_monitor"
-	ByDispatcher     = "execution_dispatcher" // the hand-over reached no queue
+	ByDispatcher     = "execution_dispatcher" // the dispatch reached no queue
 	ByDeadLetters    = "dead_letter_handler"
 )
 
@@ -69,10 +69,10 @@ type Config struct {
 	MaxDelay time.Duration
 	// Jitter is the share by which a delay is spread in both directions.
 	Jitter float64
-	// ActionRetries says whether repetitions that an action allows are made.
+	// ActionRetries says whether max_retries of an action takes effect.
 	ActionRetries ActionRetries
-	// Unstarted is how often work that no worker has started is repeated, even
-	// if its action allows fewer repetitions.
+	// Unstarted is how often work that never started is repeated, even if its action allows fewer
+	// repetitions.
 	Unstarted int
 }
 
@@ -91,17 +91,17 @@ const (
 // Honours reports whether the number of an action takes effect.
 func (a ActionRetries) Honours(adopted bool) bool { return a == Always || a != Never && !adopted }
 
-// Ended is what is known of an execution that has ended.
+// Ended describes an ended execution.
 type Ended struct {
 	Status      attune.Status
 	Error       string // error and message of its result
-	EndedBy     string // failed_by or abandoned_by of its result, empty when a worker ended it
+	EndedBy     string // failed_by or abandoned_by of its result, empty if a worker ended it
 	Started     bool   // a worker has started it
-	Retries     int    // how many attempts came before it
-	MaxRetries  int    // how many repetitions its action, or itself, allows
-	ByAction    bool   // it is its action that allows them
+	Retries     int    // number of earlier attempts
+	MaxRetries  int    // repetitions that its action, or the execution itself, allows
+	ByAction    bool   // the number is the action's
 	Adopted     bool   // the schema is that of an existing installation
-	CancelAsked bool   // somebody asked for its end
+	CancelAsked bool   // it has a cancel request
 }
 
 // Verdict is the decision.
@@ -109,7 +109,7 @@ type Verdict struct {
 	Retry  bool
 	Reason Reason        // set when Retry is true
 	Delay  time.Duration // until the repetition may begin
-	Why    string        // for people, set when Retry is false
+	Why    string        // for users, set when Retry is false
 }
 
 // Decide decides. chance is a number in [0, 1) that spreads the delays.
@@ -135,7 +135,7 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 	return Verdict{Why: exhausted(e, allowed)}
 }
 
-// never says why the execution is not repeated whatever its budget, or nothing.
+// never is why the execution is not repeated whatever its budget, or empty.
 func (c Config) never(e Ended) string {
 	switch e.Status {
 	case attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned:
@@ -168,7 +168,7 @@ func exhausted(e Ended, allowed int) string {
 	return fmt.Sprintf("no repetition is left: it is attempt %d, and %d repetitions are allowed", e.Retries+1, allowed)
 }
 
-// lost reports whether the execution was handed over and never picked up.
+// lost reports whether the execution was dispatched and never started.
 func (e Ended) lost() bool {
 	switch e.EndedBy {
 	case ByTimeoutMonitor, ByDispatcher, ByDeadLetters:
@@ -205,8 +205,7 @@ func (e Ended) reason() Reason {
 	return ActionFailure
 }
 
-// says reports whether the error text contains one of the phrases, which are in
-// lower case.
+// says reports whether the error text contains one of the phrases, which are in lower case.
 func (e Ended) says(phrases ...string) bool {
 	text := strings.ToLower(e.Error)
 	for _, phrase := range phrases {
@@ -217,9 +216,8 @@ func (e Ended) says(phrases ...string) bool {
 	return false
 }
 
-// delay is the pause before the repetition that follows so many. It is counted
-// in floating point, where too much becomes infinite instead of negative, and is
-// capped before it becomes a duration.
+// delay is the pause before the next repetition after so many. Floating point makes an overflow
+// infinite instead of negative; the result is capped before it becomes a duration.
 func (c Config) delay(retries int, chance float64) time.Duration {
 	if c.BaseDelay <= 0 || c.MaxDelay <= 0 {
 		return 0
@@ -235,7 +233,7 @@ func (c Config) delay(retries int, chance float64) time.Duration {
 	return time.Duration(pause)
 }
 
-// atLeast is the larger of both, and the least for what is no number.
+// atLeast is the larger of both, and least for NaN.
 func atLeast(least, x float64) float64 {
 	if x > least {
 		return x

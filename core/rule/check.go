@@ -10,12 +10,11 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// keys are those that a condition has.
+// keys are the keys of a condition.
 var keys = []string{"field", "operator", "value"}
 
-// Check tells all that is wrong with conditions that somebody writes. It is stricter than ParseConditions, by which stored rules go on as they always
-// have: a condition must say which value it is about. Warnings are about what has
-// no effect.
+// Check returns all mistakes in new conditions. It is stricter than ParseConditions, which must
+// accept stored rules: a condition must name its value. Warnings are about parts without effect.
 func Check(rule string, raw []byte) (mistakes, warnings []*Error) {
 	c, mistakes := read(rule, raw)
 	value, err := expr.FromJSON(raw)
@@ -49,7 +48,7 @@ func (c *Conditions) noValue(at string, object map[string]any) []*Error {
 	return c.wrong(at+".value", fmt.Errorf("the operator %s needs a value; write value: null to mean null", operator))
 }
 
-// never warns of what contains cannot find.
+// never warns about values that contains cannot find.
 func (c *Conditions) never(at string, object map[string]any) []*Error {
 	value, given := object["value"]
 	if _, isText := value.(string); isText || !given || object["operator"] != OperatorContains {

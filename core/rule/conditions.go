@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// How the conditions of a list are taken together, spelled as the type of the
-// column enforcement.condition.
+// How the conditions of a list are combined, spelled as the type of the column
+// enforcement.condition.
 const (
 	All = "all"
 	Any = "any"
@@ -27,7 +27,7 @@ const (
 // Operators lists the operators.
 func Operators() []string { return []string{OperatorEquals, OperatorNotEquals, OperatorContains} }
 
-// Error is what is wrong with a rule.
+// Error is a mistake in a rule.
 type Error struct {
 	Rule string // its reference
 	Part string // such as conditions[2].operator or action_params.message
@@ -49,14 +49,14 @@ func (e *Error) Error() string {
 // Unwrap is the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Conditions are the conditions of one rule, ready to be compared with events.
+// Conditions are the parsed conditions of one rule.
 type Conditions struct {
 	rule       string
 	mode       string
 	list       []condition
 	expression *expr.Expression
-	source     string // the expression as the rule has it, with its braces
-	shift      int    // how much of source stands before the expression
+	source     string // the expression of the rule, with its braces
+	shift      int    // number of characters of source before the expression
 }
 
 // condition is one entry of a list.
@@ -67,8 +67,8 @@ type condition struct {
 	value    any
 }
 
-// ParseConditions reads the conditions of a rule. The error is an *Error, the first
-// of those that Check tells.
+// ParseConditions reads the conditions of a rule. The error is an *Error, the first mistake that
+// Check reports.
 func ParseConditions(rule string, raw []byte) (*Conditions, error) {
 	c, wrong := read(rule, raw)
 	if len(wrong) > 0 {
@@ -77,8 +77,7 @@ func ParseConditions(rule string, raw []byte) (*Conditions, error) {
 	return c, nil
 }
 
-// read reads conditions and all that keeps them from being read. They are nil if
-// nothing of them could be.
+// read reads conditions and all mistakes in them. The conditions are nil if they are unreadable.
 func read(rule string, raw []byte) (*Conditions, []*Error) {
 	c := &Conditions{rule: rule, mode: All}
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -111,7 +110,7 @@ func (c *Conditions) readObject(object map[string]any) []*Error {
 	if len(object) == 0 {
 		return nil
 	}
-	// An expression counts whatever stands beside it, as it always has.
+	// An expression takes precedence over everything else, as it always has.
 	if source, ok := object["expression"].(string); ok {
 		return c.readExpression(source)
 	}
@@ -152,7 +151,7 @@ func (c *Conditions) readExpression(source string) []*Error {
 	return nil
 }
 
-// moved makes the error of the expression one of the text that the rule has.
+// moved converts the position in an expression's error to one in the rule's text.
 func (c *Conditions) moved(err error) error {
 	if inner, ok := errors.AsType[*expr.Error](err); ok {
 		return &expr.Error{Source: c.source, Offset: c.shift + inner.Offset, Text: inner.Text}
@@ -192,7 +191,7 @@ func (c *Conditions) readCondition(at string, item any) []*Error {
 	return wrong
 }
 
-// Mode is All or Any: how the conditions are taken together.
+// Mode is All or Any: how the conditions are combined.
 func (c *Conditions) Mode() string { return c.mode }
 
 // None reports whether there are no conditions.
@@ -214,13 +213,12 @@ func (c *Conditions) Payload() [][]string {
 	return paths
 }
 
-// Verdict is whether an event meets the conditions of a rule.
+// Verdict is whether an event satisfies the conditions of a rule.
 type Verdict struct {
 	Matched bool
-	// Why says it in words.
+	// Why is the reason in words.
 	Why string
-	// Err is why an expression could not be evaluated; it did not match then. It
-	// is an *Error.
+	// Err is why an expression failed; it does not match then. It is an *Error.
 	Err error
 }
 
@@ -253,7 +251,7 @@ func (c *Conditions) evaluate(event Event) Verdict {
 // maxOperands bounds how many values a reason shows.
 const maxOperands = 6
 
-// Explain is Match, also with the values behind an expression that matched.
+// Explain is Match, and also returns the values behind an expression that matched.
 func (c *Conditions) Explain(event Event) Verdict {
 	verdict := c.Match(event)
 	if verdict.Matched && c.expression != nil && event.Payload != nil {
@@ -275,11 +273,11 @@ func (c *Conditions) operands(scope expr.Scope) string {
 	return ": " + strings.Join(shown, ", ")
 }
 
-// maxReasons bounds what is said of conditions of which none holds.
+// maxReasons bounds the reasons if no condition holds.
 const maxReasons = 5
 
-// compare goes through the list. The reason of a failure is the first condition
-// that fails, or for Any all of them.
+// compare evaluates the list. The reason of a failure is the first failing condition, or for Any
+// all of them.
 func (c *Conditions) compare(event Event) Verdict {
 	var failed []string
 	for _, one := range c.list {
@@ -337,7 +335,7 @@ func (c condition) holds(payload any) (holds bool, why string) {
 	return false, fmt.Sprintf("%s is %s and does not contain %s", c.field, show(value), show(part))
 }
 
-// find follows keys from the root of the payload. Lists have none.
+// find follows keys from the root of the payload. Lists have no keys.
 func find(payload any, field string) (any, bool) {
 	value := payload
 	for key := range strings.SplitSeq(field, ".") {

@@ -8,17 +8,16 @@ import (
 	"github.com/attune-go/attune/core/secret"
 )
 
-// Event is what rules are compared with.
+// Event is an event as rules see it.
 type Event struct {
 	ID         int64
 	TriggerRef string
-	Payload    any // a value of package expr; nil when there is none
+	Payload    any // a value of package expr; nil without one
 	Created    time.Time
 }
 
-// NewEvent makes an event of a stored row. What looks like the marker of a secret in
-// its payload, which anybody may have sent, is none. The error says that the payload is
-// no JSON.
+// NewEvent makes an event of a stored row. Text in its payload that looks like the marker of a
+// secret is not one: any client may have sent it. The error says that the payload is not JSON.
 func NewEvent(id int64, triggerRef string, payload []byte, created time.Time) (Event, error) {
 	event := Event{ID: id, TriggerRef: triggerRef, Created: created}
 	if len(payload) == 0 {
@@ -43,8 +42,8 @@ func (e Event) names(triggerRef bool) map[string]any {
 	return names
 }
 
-// timestamp writes a time as existing rules see it: with +00:00, and no, three or
-// six digits after the second.
+// timestamp formats a time as existing rules see it: with +00:00, and no, three or six digits after
+// the second.
 func timestamp(at time.Time) string {
 	layout := "2006-01-02T15:04:05-07:00"
 	switch at = at.UTC().Truncate(time.Microsecond); {

@@ -8,17 +8,16 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// Misname is a path in the parameters of a rule that leads to nothing, whatever the
-// event is.
+// Misname is a path in the parameters of a rule that has no value for any event.
 type Misname struct {
 	At      string // in the parameters
 	Path    string
-	Unknown string // the path up to the name that is not known
+	Unknown string // the path up to the unknown name
 	Name    string // that name
 	Known   []string
 }
 
-// names are those that paths may go by; nil is where anything may follow.
+// names are the valid names of paths; nil means any name.
 type names map[string]names
 
 var known = names{
@@ -27,8 +26,8 @@ var known = names{
 	"system": {"timestamp": {}, "rule": {"id": {}, "ref": {}}},
 }
 
-// Misnamed lists the paths in parameters that lead to nothing. payload are the fields of
-// the events; nil if they are not known.
+// Misnamed lists the paths in parameters that can have no value. payload are the fields of the
+// events; nil if unknown.
 func Misnamed(params any, payload []string) []Misname {
 	var wrong []Misname
 	for _, found := range expr.Paths(expr.Value(params)) {
@@ -42,7 +41,7 @@ func Misnamed(params any, payload []string) []Misname {
 				})
 				break
 			}
-			if next == nil { // anything may follow
+			if next == nil { // any name may follow
 				if segments[0] == "event" && i+1 < len(segments) && payload != nil && !slices.Contains(payload, segments[i+1]) {
 					wrong = append(wrong, Misname{found.At, found.Path, strings.Join(segments[:i+2], "."), segments[i+1], payload})
 				}
@@ -54,7 +53,7 @@ func Misnamed(params any, payload []string) []Misname {
 	return wrong
 }
 
-// Absent lists the paths that lead to nothing for this event: they are null.
+// Absent lists the paths without a value for this event: they are null.
 func (p *Params) Absent(event Event, subject Subject) []string {
 	var absent []string
 	scope := Scope(event, subject)

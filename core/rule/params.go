@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// Params are the parameters that a rule gives to its action, before templates are
-// rendered.
+// Params are the parameters of a rule's action, before templates are rendered.
 type Params struct {
 	rule   string
 	values map[string]any
@@ -44,7 +43,7 @@ func ParseParams(rule string, raw []byte) (*Params, error) {
 	default:
 		return nil, p.wrong(errors.New("they must be an object"))
 	}
-	// Rendering fails for the same reasons whatever the names stand for.
+	// Rendering fails for the same reasons whatever the values are.
 	if _, err := p.Render(Event{}, Subject{}); err != nil {
 		return nil, err
 	}
@@ -62,11 +61,11 @@ func (p *Params) Render(event Event, subject Subject) (map[string]any, error) {
 	if err != nil {
 		return nil, p.wrong(err)
 	}
-	object, _ := rendered.(map[string]any) // rendering keeps the kind of what it goes through
+	object, _ := rendered.(map[string]any) // rendering keeps the kind of its input
 	return object, nil
 }
 
-// Scope is what the paths in templates lead to.
+// Scope is what paths in templates refer to.
 func Scope(event Event, subject Subject) map[string]any {
 	return map[string]any{
 		"event": event.names(false),

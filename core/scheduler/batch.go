@@ -22,7 +22,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Batch is one transaction's decisions in the making.
+// Batch collects the decisions of one transaction.
 type Batch struct {
 	Ledger *admission.Ledger
 
@@ -31,17 +31,17 @@ type Batch struct {
 	fleet     *placement.Fleet
 	messages  []outbox.Message
 	endings   []ending
-	unplaced  bool // something was ended for want of a worker
-	replan    bool // a row is not what it was when the steps planned
+	unplaced  bool // an execution was ended because no worker fits it
+	replan    bool // a row changed after the steps planned
 	missing   scopes
 	left      map[int64]bool // executions that are left for another batch
 	held      []int64        // queues to fill that another batch holds
 	ran       []ran
 
 	newExecutions []*NewExecution
-	more          []outbox.Message // of the steps
+	more          []outbox.Message // messages that steps send
 
-	dispatches map[int64][]message.Dispatch // to workers that read batches; of compose
+	dispatches map[int64][]message.Dispatch // to workers that read batches; compose fills it
 
 	afterwards
 	orchestration
@@ -52,17 +52,17 @@ type Batch struct {
 type ran struct {
 	actionRef string
 	took      time.Duration
-	latency   time.Duration // from its request to its start
+	latency   time.Duration // from the request to the start
 }
 
-// ending is an execution that the engine ends while it waits.
+// ending is an execution that the engine ends before any worker starts it.
 type ending struct {
 	execution int64
 	actionID  int64
 	actionRef string
 	status    attune.Status
 	result    json.RawMessage
-	refused   string // for the metric; empty if it is counted otherwise
+	refused   string // reason in the metric; empty if another metric counts it
 }
 
 func newBatch(s *Scheduler, plan *Plan, ledger *admission.Ledger, workers []placement.Worker) *Batch {
@@ -74,10 +74,10 @@ func newBatch(s *Scheduler, plan *Plan, ledger *admission.Ledger, workers []plac
 	}
 }
 
-// Now is the batch's moment by the database's clock.
+// Now is the start of the batch by the database's clock.
 func (b *Batch) Now() time.Time { return b.Ledger.Now.UTC() }
 
-// Queue returns the queue of a key that a step asked for.
+// Queue returns the queue of a key that a step planned, and whether the batch holds its lock.
 func (b *Batch) Queue(key admission.Key) (int64, bool) {
 	id, ok := b.plan.queues[key]
 	return id, ok && b.Ledger.Locked(id)
@@ -89,8 +89,8 @@ func (b *Batch) Row(id int64) (store.ReadBatchExecutionsRow, bool) { return b.pl
 // Rule returns the rule of an action.
 func (b *Batch) Rule(id *int64, ref string) (Rule, bool) { return b.plan.Rule(id, ref) }
 
-// Left reports whether an execution must be left for another batch, because another one
-// holds a queue that it needs. The result names it then.
+// Left reports whether an execution must be left for another batch, because that batch holds a
+// queue that it needs. Result.Left then names the execution.
 func (b *Batch) Left(id int64) bool {
 	c := b.plan.claims[id]
 	if c == nil {
@@ -106,21 +106,20 @@ func (b *Batch) Left(id int64) bool {
 	return b.left[id]
 }
 
-// Replan has the batch run again, because a row is not what it was when the
-// steps planned for it.
+// Replan makes the batch run again, because a row changed after the steps planned for it.
 func (b *Batch) Replan() { b.replan = true }
 
-// MaxQueued is the longest line of a queue of the action.
+// MaxQueued is the length limit of the action's queues.
 func (b *Batch) MaxQueued(rule Rule) int {
 	return cmp.Or(rule.Limits.MaxQueued, b.scheduler.cfg.MaxQueued)
 }
 
-// Front reports whether a retry of the action goes before those who wait.
+// Front reports whether retries of the action go before the executions that already wait.
 func (b *Batch) Front(rule Rule) bool {
 	return cmp.Or(rule.Limits.RetryPlace, b.scheduler.cfg.RetryPlace) == policy.PlaceFront
 }
 
-// Release gives back the slot and the worker's room of a terminal execution.
+// Release frees the slot of a terminal execution and its capacity at the worker.
 func (b *Batch) Release(id int64) bool {
 	fact, ok := b.Ledger.Fact(id)
 	if !ok || !b.Ledger.Release(id) {
@@ -140,12 +139,11 @@ func (b *Batch) Release(id int64) bool {
 // Promote gives free slots to waiting heads.
 func (b *Batch) Promote() { b.Ledger.Promote(b.Gate()) }
 
-// Gate is what stands between a free slot of a queue and a worker.
+// Gate is the check between a free slot of a queue and a worker.
 func (b *Batch) Gate() admission.Gate { return admission.Gate{Scopes: b.scopes, Place: b.place} }
 
-// scopes finds the shared limits of an execution. Those that were not asked
-// for are, together with those of everybody else who may be next, when the
-// batch is run again.
+// scopes finds the shared limits of an execution. If one was not planned, scopes records it for the
+// next try, with the limits of all other executions that may be next.
 func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
 	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok || len(rule.Limits.Wide) == 0 {
@@ -175,8 +173,7 @@ func (b *Batch) miss(w admission.Waiter) {
 	}
 }
 
-// Fail ends a waiting execution as failed, with the result that the published
-// scheduler writes.
+// Fail ends a waiting execution as failed, with the result that the published scheduler writes.
 func (b *Batch) Fail(id, actionID int64, actionRef, reason, detail string) {
 	b.end(ending{
 		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusFailed,
@@ -187,9 +184,8 @@ func (b *Batch) Fail(id, actionID int64, actionRef, reason, detail string) {
 	})
 }
 
-// Refuse ends a waiting execution as cancelled because a policy does not let
-// it wait, or no longer. What stands in brackets at the end of the reason is no part
-// of its name in the metric. facts are added to the published result.
+// Refuse ends a waiting execution as cancelled because a policy does not let it wait. The metric
+// drops a bracketed suffix of the reason. facts are added to the published result.
 func (b *Batch) Refuse(id, actionID int64, actionRef, reason, detail string, facts map[string]any) {
 	result := map[string]any{
 		"error": reason, "message": detail, "action_ref": actionRef,
@@ -203,8 +199,8 @@ func (b *Batch) Refuse(id, actionID int64, actionRef, reason, detail string, fac
 	})
 }
 
-// Expire ends an execution that has waited longer than its queue allows and
-// takes it out of its line.
+// Expire removes an execution from its queue and ends it, because it waited longer than the queue
+// allows.
 func (b *Batch) Expire(id, actionID int64, actionRef string, since time.Time, allowed time.Duration) {
 	if !b.Ledger.Withdraw(id) {
 		return
@@ -236,8 +232,8 @@ func (b *Batch) end(e ending) {
 	b.Ledger.End(e.execution, e.status)
 }
 
-// verdict says whether what was decided may be written. What the batch needs besides what
-// was locked is added to how.carried.
+// verdict reports whether the decisions may be written. It adds the shared limits that were not
+// locked to how.carried.
 func (b *Batch) verdict(how attempt, steps []Step) error {
 	maps.Copy(how.carried, b.missing)
 	if b.replan || b.Ledger.Unplanned() {
@@ -252,9 +248,9 @@ func (b *Batch) verdict(how attempt, steps []Step) error {
 	return nil
 }
 
-// write stores the batch and commits it, in one round trip. Every statement counts the rows
-// that it changes and fails the batch if there are others than were decided on. It returns
-// the outbox row, 0 when the batch has no messages.
+// write stores the batch and commits it, in one round trip. Every statement counts its changed rows
+// and fails the batch if the count differs from the decision. It returns the id of the outbox row,
+// 0 without messages.
 func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	if err := b.compose(); err != nil {
 		return 0, err
@@ -305,8 +301,8 @@ func (b *Batch) writeEndings(p *store.Pipeline) {
 	p.Exec(store.DecideExecutions, ids, statuses, results)
 }
 
-// compose writes the messages: a dispatch for every grant, alone or with others of its
-// worker, and one completion for every ending.
+// compose writes the messages: one dispatch for every grant (batched where the worker reads
+// batches) and one completion for every ending.
 func (b *Batch) compose() error {
 	b.messages, b.dispatches = b.messages[:0], nil
 	for _, g := range b.Ledger.Granted() {
@@ -337,12 +333,12 @@ func (b *Batch) compose() error {
 	return b.composeOutcomes()
 }
 
-// maxConfigInDispatch bounds the parameters carried in a dispatch. Workers
-// read parameters from the row; the copy is a courtesy to other consumers.
+// maxConfigInDispatch bounds the parameters copied into a dispatch. Workers read them from the row;
+// the copy serves other consumers.
 const maxConfigInDispatch = 16 << 10
 
-// dispatch hands an execution to its worker: by a message of its own, or with others of
-// this batch by composeBatches if the worker reads batches.
+// dispatch adds the message that hands an execution to its worker. For a worker that reads batches,
+// composeBatches writes it.
 func (b *Batch) dispatch(g admission.Granted) error {
 	payload := message.Dispatch{
 		ExecutionID: g.ExecutionID, WorkerID: g.Worker, ActionRef: g.ActionRef,
@@ -359,8 +355,8 @@ func (b *Batch) dispatch(g admission.Granted) error {
 	return nil
 }
 
-// composeBatches writes the dispatches to workers that read batches, in as few messages
-// as the bounds of a batch allow.
+// composeBatches writes the dispatches to workers that read batches, in as few messages as the size
+// limits allow.
 func (b *Batch) composeBatches() error {
 	for _, worker := range slices.Sorted(maps.Keys(b.dispatches)) {
 		key := message.DispatchKey(worker)
@@ -377,9 +373,8 @@ func (b *Batch) composeBatches() error {
 	return nil
 }
 
-// updatedAt is what execution.updated says after this transaction's write: the
-// trigger takes the start of the transaction, and one microsecond more than
-// the old value if that is later.
+// updatedAt predicts execution.updated after this transaction's write. The trigger sets the start
+// of the transaction, or the old value plus one microsecond if that is later.
 func (b *Batch) updatedAt(before time.Time) time.Time {
 	if next := before.Add(time.Microsecond); next.After(b.Ledger.Now) {
 		return next.UTC()
@@ -435,8 +430,7 @@ func (b *Batch) result(plan *Plan) Result {
 	return result
 }
 
-// observe measures how long who was admitted had waited, and how long who was
-// released had run.
+// observe records the wait of admitted executions and the run time of released ones.
 func (b *Batch) observe(m *Metrics) {
 	for _, g := range b.Ledger.Granted() {
 		m.waited(g.ActionRef, b.Ledger.Clock.Sub(g.Created))

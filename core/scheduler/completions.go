@@ -14,47 +14,46 @@ import (
 // Report says that an execution has ended.
 type Report struct {
 	Execution int64
-	// Said is the end that the report tells of. The row decides; what is said
-	// otherwise is recorded. Empty when the report says nothing.
+	// Said is the reported status; empty if the report has none. The row decides, and a
+	// contradicting report is recorded.
 	Said attune.Status
-	// Unreported is set when nobody sent the report: a sweep has found the row.
-	// The end is then announced on behalf of whoever should have.
+	// Unreported is set when a sweep found the row because no report came. The batch then announces
+	// the end in the worker's place.
 	Unreported bool
-	// ActionID and ActionRef are the action of which the report tells; the row decides.
+	// ActionID and ActionRef are the action that the report names; the row decides.
 	ActionID  int64
 	ActionRef string
 }
 
-// CompletionConfig is what the step depends on.
+// CompletionConfig configures the step.
 type CompletionConfig struct {
 	Retry retrypolicy.Config
-	// Chance returns a number in [0, 1) that spreads the pauses before
-	// repetitions; nil stands for no spreading.
+	// Chance returns a number in [0, 1) that spreads the retry delays; nil means no spreading.
 	Chance func() float64
 }
 
-// CompletionStep takes execution.completed: it gives back the slot and the worker's room
-// of every execution that has ended, so that the batch can promote waiting executions,
-// and has executions repeated that may be.
+// CompletionStep handles execution.completed. It releases the slot and the worker capacity of every
+// ended execution, so that the batch can promote waiting executions. It repeats ended executions
+// whose retry policy allows it.
 //
-// The row decides, never the message: existing workers report "Completed" for actions that
-// failed. A report about an execution that has not ended changes nothing. Releasing is
-// guarded by the holder that is stored, so that any number of deliveries, in any order, to
-// any number of replicas, releases once (invariants S7, S14). An execution that ended while
-// it waited (a cancel by another service) leaves its queue.
+// The row decides, never the message: existing workers report "Completed" for failed actions. A
+// report about an execution that has not ended changes nothing. The stored holder guards each
+// release: any number of deliveries, in any order, to any number of replicas, releases once
+// (invariants S7, S14). An execution that ended while it waited (another service cancelled it)
+// leaves its queue.
 type CompletionStep struct {
 	cfg     CompletionConfig
 	reports []Report
 	ids     []int64
 	// early lists reported executions whose row has not ended.
 	early []int64
-	// outcomes are the ends that are to be announced.
+	// outcomes are the ends to announce.
 	outcomes map[int64]store.ReadOutcomesRow
-	// questions are what results ask people.
+	// questions are the inquiries that results open.
 	questions *inquiry.Opening
 }
 
-// NewReleaseStep makes the step for executions that are only released.
+// NewReleaseStep makes a step that only releases executions.
 func NewReleaseStep(ids []int64) *CompletionStep {
 	reports := make([]Report, len(ids))
 	for i, id := range ids {
@@ -63,7 +62,7 @@ func NewReleaseStep(ids []int64) *CompletionStep {
 	return NewCompletionStep(CompletionConfig{}, reports)
 }
 
-// NewCompletionStep makes the step for these reports, each execution once.
+// NewCompletionStep makes the step for these reports; each execution must occur once.
 func NewCompletionStep(cfg CompletionConfig, reports []Report) *CompletionStep {
 	s := &CompletionStep{cfg: cfg, reports: reports, ids: make([]int64, len(reports))}
 	for i, report := range reports {
@@ -151,7 +150,7 @@ func (s *CompletionStep) Apply(batch *Batch) {
 		case !fact.Status.Terminal():
 			s.early = append(s.early, report.Execution)
 		case batch.Left(report.Execution):
-			// Another batch holds its queue: it is reported again.
+			// Another batch holds its queue: the caller reports it again.
 		default:
 			s.end(batch, report, fact.Status)
 		}
@@ -159,8 +158,8 @@ func (s *CompletionStep) Apply(batch *Batch) {
 	s.ask(batch)
 }
 
-// ask puts the questions of results to people, in the transaction that takes their
-// ends. An execution is asked about once; whoever comes second reads again.
+// ask opens the inquiries of results, in the transaction that processes their ends. A second batch
+// for the same execution fails on the guard and reads again.
 func (s *CompletionStep) ask(batch *Batch) {
 	if s.questions.Empty() {
 		return
@@ -174,8 +173,8 @@ func (s *CompletionStep) ask(batch *Batch) {
 	}
 }
 
-// end draws every consequence of an end: once for the slot and the repetition,
-// however often it is reported.
+// end applies all consequences of an end. It releases the slot and repeats the execution once,
+// however often the end is reported.
 func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) {
 	released := batch.Release(report.Execution)
 	withdrawn := batch.Ledger.Withdraw(report.Execution)
@@ -187,7 +186,7 @@ func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) 
 	}
 	row, _ := batch.Row(report.Execution)
 	if row.Status != status {
-		batch.Replan() // it ended after it was read: why, and whether it asks somebody, is not known yet
+		batch.Replan() // it ended after the read: the cause and its inquiries are not known yet
 		return
 	}
 	if status.Succeeded() || status == attune.StatusCancelled {
@@ -208,9 +207,8 @@ func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) 
 	}
 }
 
-// verdict decides whether an ended execution is repeated. A task of a workflow
-// that a worker has begun is repeated by its workflow; one that never was is lost
-// work like any other.
+// verdict decides whether an ended execution is repeated. A workflow repeats its own tasks that a
+// worker started. Tasks that never started are repeated like any lost work.
 func (s *CompletionStep) verdict(row store.ReadBatchExecutionsRow) retrypolicy.Verdict {
 	allowed := int(row.AllowedRetries)
 	if row.Workflow != 0 {
@@ -223,8 +221,8 @@ func (s *CompletionStep) verdict(row store.ReadBatchExecutionsRow) retrypolicy.V
 	}, s.chance())
 }
 
-// contradicts says whether a report tells of another end than the row. Existing
-// workers say completed of everything that has ended, so that word means nothing.
+// contradicts reports whether a report names another end than the row. Existing workers report
+// completed for every end, so completed contradicts nothing.
 func contradicts(said, status attune.Status) bool {
 	return said.Terminal() && said != attune.StatusCompleted && said != status
 }
@@ -236,8 +234,7 @@ func (s *CompletionStep) chance() float64 {
 	return s.cfg.Chance()
 }
 
-// Early lists executions that were reported as ended although their row says
-// they have not. It is valid after the batch.
+// Early lists reported executions whose row has not ended. It is valid after the batch.
 func (s *CompletionStep) Early() []int64 { return s.early }
 
 var _ Hinted = (*CompletionStep)(nil)

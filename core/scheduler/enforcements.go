@@ -11,29 +11,29 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// EnforcementStep takes enforcement.created: it makes the execution of the rule's action in
-// the batch that admits it and hands it over. It serves one batch.
+// EnforcementStep handles enforcement.created: it creates the execution of the rule's action in the
+// batch that admits it. It serves one batch.
 //
-// An enforcement that is created becomes processed together with its one execution, or
-// disabled with the reason in enforcement.error, in one transaction and once, however
-// often and to however many replicas its message is delivered (invariants S10, S13). Any
-// other is left alone. The execution acts for the rule's owner, or for the system where
-// there is none, with the permission sets of the rule or else of its action; the secrets of
-// its parameters go with it, encrypted as they are.
+// A created enforcement becomes processed together with its one execution, or disabled with the
+// reason in enforcement.error. This happens once, in one transaction, however often and to however
+// many replicas its message is delivered (invariants S10, S13). Enforcements of any other status
+// are left alone. The execution runs as the rule's owner, or as the system if the rule has none,
+// with the permission sets of the rule or else of its action. Secrets in its parameters are copied
+// encrypted.
 //
-// A rule that is gone, disabled, or has lost its action or trigger, disables the
-// enforcement: it is never an error that comes back. An enforcement that has no row is
-// reported to the caller, since its message may have come before its commit.
+// A rule that was deleted or disabled, or lost its action or trigger, disables the enforcement; it
+// is never an error that returns. An enforcement without a row is reported to the caller, because
+// its message may precede its commit.
 type EnforcementStep struct {
 	ids           []int64
 	newExecutions []*NewExecution
-	// What becomes of the enforcements; an empty reason is processed.
+	// decided and reasons are parallel; an empty reason means processed.
 	decided []int64
 	reasons []string
 	outcome EnforcementOutcome
 }
 
-// EnforcementOutcome says what became of a batch. It is valid after the batch.
+// EnforcementOutcome is the result of a batch. It is valid after the batch.
 type EnforcementOutcome struct {
 	Processed int // have their execution
 	Disabled  []DisabledEnforcement
@@ -55,17 +55,16 @@ func NewEnforcementStep(ids []int64) *EnforcementStep {
 	return &EnforcementStep{ids: slices.Compact(ids)}
 }
 
-// Executions implements Step: there are none yet.
+// Executions implements Step. It is empty: the executions do not exist yet.
 func (s *EnforcementStep) Executions() []int64 { return nil }
 
 // Optimistic implements Optimistic.
 func (*EnforcementStep) Optimistic() bool { return true }
 
-// Outcome is what became of the batch.
+// Outcome returns the result of the batch.
 func (s *EnforcementStep) Outcome() EnforcementOutcome { return s.outcome }
 
-// Plan implements Step: it decides about every enforcement and plans for
-// the executions.
+// Plan implements Step: it decides about every enforcement and plans the executions.
 func (s *EnforcementStep) Plan(ctx context.Context, plan *Plan) error {
 	s.newExecutions, s.decided, s.reasons, s.outcome = nil, nil, nil, EnforcementOutcome{}
 	rows, err := plan.Queries().ReadEnforcements(ctx, s.ids)
@@ -85,7 +84,6 @@ func (s *EnforcementStep) Plan(ctx context.Context, plan *Plan) error {
 	return s.planNewExecutions(ctx, plan)
 }
 
-// decide finds out what becomes of one enforcement.
 func (s *EnforcementStep) decide(row store.ReadEnforcementsRow) {
 	if row.Status != store.EnforcementStatusEnumCreated {
 		return
@@ -98,7 +96,7 @@ func (s *EnforcementStep) decide(row store.ReadEnforcementsRow) {
 	}
 	s.outcome.Processed++
 	if row.Execution != 0 {
-		return // made by somebody who did not come to say so
+		return // another program created it and did not mark the enforcement
 	}
 	s.newExecutions = append(s.newExecutions, &NewExecution{
 		ActionID: *row.Action, ActionRef: row.ActionRef, Config: parameters(row.Config), Enforcement: row.ID,
@@ -106,7 +104,7 @@ func (s *EnforcementStep) decide(row store.ReadEnforcementsRow) {
 	})
 }
 
-// refusal is why an enforcement gets no execution, empty if it does.
+// refusal is the reason why an enforcement gets no execution, empty if it gets one.
 func refusal(row store.ReadEnforcementsRow) string {
 	switch {
 	case row.Rule == 0:
@@ -123,7 +121,7 @@ func refusal(row store.ReadEnforcementsRow) string {
 	return ""
 }
 
-// parameters are what an execution has of those of its enforcement: none is null.
+// parameters returns the parameters of an enforcement's execution: nil for none.
 func parameters(config []byte) []byte {
 	switch strings.TrimSpace(string(config)) {
 	case "", "null", "{}":
@@ -188,7 +186,7 @@ func NewEnforcementMetrics(reg prometheus.Registerer) *EnforcementMetrics {
 	return m
 }
 
-// Observe counts a batch that was committed.
+// Observe counts the outcome of a committed batch.
 func (m *EnforcementMetrics) Observe(outcome EnforcementOutcome) {
 	if m != nil {
 		m.resolved.WithLabelValues("processed").Add(float64(outcome.Processed))

@@ -7,21 +7,21 @@ import (
 	"github.com/attune-go/attune/core/policy"
 )
 
-// Entry is how an execution comes to its queue.
+// Entry says how an execution enters its queue.
 type Entry struct {
 	Key        admission.Key
 	Priority   int16
-	Repetition bool // it may go before those who wait, if its policy says so
-	// Late says that its request was lost and found by a sweep.
+	Repetition bool // a retry: it goes before waiting executions if its policy says so
+	// Late is set when a sweep found the execution because its request was lost.
 	Late bool
-	// Moved says that it waited in another queue before: nobody is added to those
-	// who wait, so neither the length of the line nor a policy that lets nobody wait
-	// matters.
+	// Moved is set when the execution waited in another queue before. The number of waiting
+	// executions stays the same, so neither the length limit nor a policy that forbids waiting
+	// applies.
 	Moved bool
 }
 
-// Enter admits an execution whose queue was planned for: into a slot and to a
-// worker, into the line, or out with the reason in its result.
+// Enter admits an execution whose queue was planned: it gets a slot and a worker, waits in the
+// queue, or ends with the reason in its result.
 func (b *Batch) Enter(w admission.Waiter, rule Rule, entry Entry) {
 	queue, ok := b.Queue(entry.Key)
 	if !ok {
@@ -48,7 +48,6 @@ func (b *Batch) Enter(w admission.Waiter, rule Rule, entry Entry) {
 	}
 }
 
-// refuse ends an execution that a policy does not let wait.
 func (b *Batch) refuse(w admission.Waiter, rule Rule, queue int64, why string) {
 	if why != "" {
 		b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation", why+", and it does not let executions wait", nil)

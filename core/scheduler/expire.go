@@ -7,16 +7,15 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
-// ExpireStep is the step that ends executions which have waited longer than their
-// queue allows. What a sweep found is judged again under the lock: who was
-// admitted meanwhile, or whose queue was paused, stays.
+// ExpireStep ends executions that waited longer than their queue allows. It checks again under the
+// lock: an execution that was admitted meanwhile, or whose queue was paused, stays.
 type ExpireStep struct {
 	ids     []int64
 	allowed time.Duration
 }
 
-// NewExpireStep makes the step. allowed is how long one may wait in a queue whose
-// policies do not say; 0 is for ever.
+// NewExpireStep makes the step. allowed is the timeout of queues whose policies have none; 0 means
+// no timeout.
 func NewExpireStep(ids []int64, allowed time.Duration) *ExpireStep {
 	return &ExpireStep{ids: ids, allowed: allowed}
 }
@@ -60,7 +59,7 @@ func (s *ExpireStep) Apply(batch *Batch) {
 	}
 }
 
-// Lost is what an execution held, or where it waited, when it was deleted.
+// LostHolder is what a deleted execution held, or the queue in which it waited.
 type LostHolder struct {
 	Note     int64
 	Queue    int64 // whose slot it held; 0 for none
@@ -69,7 +68,7 @@ type LostHolder struct {
 	Scopes   []int64
 }
 
-// Return is the step that gives back what deleted executions held.
+// ReturnStep releases what deleted executions held.
 type ReturnStep struct {
 	lost []LostHolder
 }
@@ -80,8 +79,8 @@ func NewReturnStep(lost []LostHolder) *ReturnStep { return &ReturnStep{lost: los
 // Executions implements Step.
 func (s *ReturnStep) Executions() []int64 { return nil }
 
-// Plan implements Step. The line of one who waited is counted anew,
-// because it may have been found out already.
+// Plan implements Step. It recounts the queue of a deleted waiting execution, because an earlier
+// recount may have corrected it already.
 func (s *ReturnStep) Plan(_ context.Context, plan *Plan) error {
 	for _, lost := range s.lost {
 		plan.NeedLost(lost.Note)

@@ -2,14 +2,13 @@ package scheduler
 
 import "context"
 
-// FillStep is the step that gives free slots to waiting heads. It stands after
-// the releases and before the newcomers, so that nobody overtakes. Queues and Spare
-// name queues to try besides those that other steps lock and those that wait
-// for a worker.
+// FillStep gives free slots to waiting executions. It runs after the releases and before new
+// requests, so the queues stay FIFO. Queues and Spare name queues to try besides those that other
+// steps lock and those that wait for a worker.
 type FillStep struct {
 	Queues []int64
-	// Spare are queues that are not waited for: Result.Held names the ones that another
-	// batch held. In a batch that leaves nothing they are like Queues.
+	// Spare are queues whose locks the batch does not wait for. Result.Held names the ones that
+	// another batch holds. A batch that leaves nothing treats them like Queues.
 	Spare []int64
 }
 

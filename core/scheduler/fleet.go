@@ -11,12 +11,11 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// fleetMaxAge is how long the list of workers is used before it is read
-// again. Whether a listed worker may still be given work is judged anew by
-// every batch, under its load's lock.
+// fleetMaxAge is how long the list of workers is cached. Every batch checks again, under the lock
+// of the worker's load, whether a worker may receive work.
 const fleetMaxAge = time.Second
 
-// fleet is the engine's cached view of the registered workers.
+// fleet is the scheduler's cached view of the registered workers.
 type fleet struct {
 	store      *store.Store
 	staleAfter time.Duration
@@ -24,17 +23,16 @@ type fleet struct {
 
 	mu     sync.Mutex
 	read   time.Time
-	latest []placement.Worker // those that are there
-	absent []placement.Worker // the others
+	latest []placement.Worker // present workers
+	absent []placement.Worker // absent workers
 }
 
 func newFleet(st *store.Store, staleAfter time.Duration, now func() time.Time) *fleet {
 	return &fleet{store: st, staleAfter: staleAfter, now: now}
 }
 
-// live returns the workers that are there, those that may be given nothing for
-// the moment among them, read again when fresh is asked for or the last reading
-// is too old.
+// live returns the present workers, including those that may receive nothing at the moment. It
+// reads them again if fresh is set or the cache is too old.
 func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +65,6 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 	return present, nil
 }
 
-// candidate is a worker as the database says.
 func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worker {
 	return placement.Row{
 		ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status),
@@ -78,9 +75,9 @@ func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worke
 	}.Worker(staleAfter)
 }
 
-// standing is all workers as a batch sees them: the present ones with what the ledger says
-// of them, and the absent ones, which get nothing but belong to the reasons. A worker that
-// has left since it was read is found out when its room is taken.
+// standing returns all workers as the batch sees them: present ones with the ledger's facts, and
+// absent ones, which receive nothing but appear in the reasons. The write detects a worker that
+// left since it was read, when it takes its capacity.
 func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) []placement.Worker {
 	f.mu.Lock()
 	absent := f.absent
@@ -89,7 +86,7 @@ func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) [
 	known := make(map[int64]bool, len(absent))
 	for i, w := range workers {
 		w.Assigned = ledger.Assigned(w.ID)
-		if w.Standing != placement.Unwell && ledger.Live(w.ID) { // of health the ledger knows nothing
+		if w.Standing != placement.Unwell && ledger.Live(w.ID) { // the ledger does not know health
 			w.Standing, w.Note = placement.Live, ""
 		}
 		list[i] = w
@@ -98,7 +95,7 @@ func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) [
 		}
 	}
 	for _, w := range absent {
-		if !known[w.ID] { // it may have left after the batch's workers were read
+		if !known[w.ID] { // a worker may leave after the batch read the workers
 			list = append(list, w)
 		}
 	}

@@ -9,27 +9,27 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Hinted is a step whose messages say enough to know which queues it needs. Its executions
-// are then read once, under the locks.
+// Hinted is a step whose messages can name the queues that it needs. The batch then reads its
+// executions once, under the locks.
 type Hinted interface {
 	Step
-	// Hint names the queues that the step probably needs, from what messages say. It
-	// reports false if a message does not say enough: the executions are then read before
-	// any lock, and Plan names the queues.
+	// Hint names the queues that the step probably needs, as the messages say. It reports false if
+	// a message says too little: the batch then reads the executions before it locks, and Plan
+	// names the queues.
 	//
-	// After Hint, Plan is called under the locks, with the rows as they are. A batch that
-	// lacks a lock that Plan names is run again, without hints.
+	// After Hint, the batch calls Plan under the locks, with the current rows. If Plan names a lock
+	// that the batch lacks, the batch runs again without hints.
 	Hint(ctx context.Context, plan *Plan) (bool, error)
 }
 
-// Hint is what a message says of its execution. It may be wrong, or say nothing.
+// Hint is what a message says about its execution. It may be wrong or empty.
 type Hint struct {
 	ActionID  int64
 	ActionRef string
 	Config    []byte // the parameters; nil where the message does not carry them
 }
 
-// LoadHinted makes the rules of the named actions known.
+// LoadHinted loads the rules of the named actions.
 func (p *Plan) LoadHinted(ctx context.Context, hints []Hint) error {
 	var ids []int64
 	var refs []string
@@ -50,7 +50,7 @@ func (p *Plan) hintedRule(hint Hint) (Rule, bool) {
 	return p.Rule(&hint.ActionID, hint.ActionRef)
 }
 
-// hint lets steps plan from their messages. The executions of the other steps are to be read.
+// hint lets steps plan from their messages. Executions of the other steps must be read first.
 func (p *Plan) hint(ctx context.Context, steps []Step) error {
 	for _, step := range steps {
 		hinted, ok := step.(Hinted)
@@ -74,7 +74,6 @@ func (p *Plan) hint(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// isHinted reports whether a step has planned from its messages.
 func (p *Plan) isHinted(step Step) bool {
 	for _, hinted := range p.hinted {
 		if Step(hinted) == step {
@@ -84,8 +83,8 @@ func (p *Plan) isHinted(step Step) bool {
 	return false
 }
 
-// verify plans hinted steps again, under the locks. It reports whether every
-// lock that they need is held.
+// verify plans hinted steps again, under the locks. It reports whether the batch holds every lock
+// that they need.
 func (p *Plan) verify(ctx context.Context, tx *store.Tx, ledger *admission.Ledger) (bool, error) {
 	if len(p.hinted) == 0 {
 		return true, nil
@@ -110,29 +109,28 @@ func (p *Plan) verify(ctx context.Context, tx *store.Tx, ledger *admission.Ledge
 	return p.size() == before, nil
 }
 
-// size counts everything that a batch locks or reads for its steps.
+// size counts everything that the batch locks or reads for its steps.
 func (p *Plan) size() int {
 	return len(p.keys) + len(p.releases) + len(p.workers) + len(p.recount) + len(p.lost) +
 		len(p.workflows) + len(p.newExecutions) + len(p.scopes) + len(p.firm)
 }
 
-// holding is what an execution was granted.
 type holding struct {
 	queue  int64
-	scopes []int64 // the shared limits of which it has a slot
+	scopes []int64 // shared limits of which it holds a slot
 }
 
-// maxHoldings bounds what is remembered of granted executions, and of queues.
+// maxHoldings bounds the remembered executions and the remembered queues.
 const maxHoldings = 50_000
 
-// memory is what earlier batches of this process saw. It only saves reading: every batch
-// verifies under its locks what it was told.
+// memory is what earlier batches of this process saw. It only saves reads: every batch verifies it
+// under its locks.
 type memory struct {
 	mu       sync.Mutex
-	holdings map[int64]holding // by execution, where its action alone does not tell the queue
+	holdings map[int64]holding // by execution, where the action alone does not determine the queue
 	crowds   map[int64]bool    // queues in which executions waited
 	closed   map[int64]bool    // queues with a limit or a pause, or held by another batch
-	blocked  bool              // some queue waited for something wider than its own limit
+	blocked  bool              // a queue waits for a shared limit or a worker
 }
 
 func newMemory() *memory {
@@ -146,7 +144,8 @@ func (m *memory) holdingOf(execution int64) (holding, bool) {
 	return held, ok
 }
 
-// quiet reports whether no execution was seen to wait in these queues, nor for anything wider.
+// quiet reports whether these queues had no waiting executions and no queue was blocked beyond its
+// own limit.
 func (m *memory) quiet(queues map[int64]int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,8 +157,7 @@ func (m *memory) quiet(queues map[int64]int) bool {
 	return !m.blocked
 }
 
-// open reports whether none of these queues was seen with a limit, paused or with executions
-// that wait.
+// open reports whether these queues had no limit, no pause and no waiting executions.
 func (m *memory) open(queues map[int64]int) bool {
 	if !m.quiet(queues) {
 		return false
@@ -174,7 +172,7 @@ func (m *memory) open(queues map[int64]int) bool {
 	return true
 }
 
-// learn keeps what a committed batch has seen.
+// learn remembers what a committed batch saw.
 func (m *memory) learn(b *Batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -202,7 +200,7 @@ func (m *memory) learn(b *Batch) {
 	}
 	for _, id := range b.plan.queues {
 		if b.Ledger.Held(id) {
-			m.closed[id] = true // until a batch has had its lock
+			m.closed[id] = true // until a batch gets its lock
 		}
 	}
 	for _, id := range b.Ledger.ReleasedIDs() {
@@ -215,7 +213,7 @@ func (m *memory) learn(b *Batch) {
 	}
 }
 
-// plain reports whether all executions of the action share one queue, and no other limit.
+// plain reports whether all executions of the action share one queue and have no other limit.
 func (r Rule) plain() bool { return len(r.Limits.Queue.Parameters)+len(r.Limits.Wide) == 0 }
 
 // grouped reports whether a limit of the action depends on parameters.
@@ -227,8 +225,8 @@ func (r Rule) grouped() bool {
 	return grouped
 }
 
-// HintAdmission asks for what Needs.Admission does, as far as a message tells. It reports
-// false if that is not enough to know the queue.
+// HintAdmission plans Needs.Admission from a message. It reports false if the message does not
+// determine the queue.
 func (n Needs) HintAdmission(hint Hint) bool {
 	rule, ok := n.plan.hintedRule(hint)
 	switch {
@@ -241,8 +239,8 @@ func (n Needs) HintAdmission(hint Hint) bool {
 	return true
 }
 
-// HintRelease asks for the locks that releasing an execution needs, as far as a message and
-// earlier batches tell. It reports false if the queue is not known.
+// HintRelease plans the locks for releasing an execution, from a message and from earlier batches.
+// It reports false if the queue is unknown.
 func (n Needs) HintRelease(execution int64, hint Hint) bool {
 	if held, ok := n.plan.scheduler.memory.holdingOf(execution); ok {
 		n.plan.hints = append(n.plan.hints, func() { n.Release(held.queue, held.scopes) })

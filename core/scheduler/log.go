@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// log names the executions that the committed batch decided about: those that leave
-// their worker or end at warn and info, those that are admitted or wait at debug.
+// log names the executions that the committed batch decided about. Moved and ended ones are logged
+// at warn and info, admitted and waiting ones at debug.
 func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 	for _, m := range b.moves {
 		logger.WarnContext(ctx, "Execution moved to another worker",
@@ -17,7 +17,7 @@ func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 	for _, s := range b.stops {
 		text := fmt.Sprintf("Execution %d was not started by its worker, marking as failed", s.execution)
 		if s.cause == CauseOverdue {
-			// The published line.
+			// This line is published.
 			text = fmt.Sprintf("Execution %d has been scheduled for too long, marking as failed", s.execution)
 		}
 		logger.WarnContext(ctx, text, //nolint:sloglint // users look for these lines
@@ -32,7 +32,7 @@ func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 		return
 	}
 	for _, e := range b.Ledger.Entries() {
-		// The published line.
+		// This line is published.
 		text := fmt.Sprintf("Enqueued exec %d at position %d for action %d", e.Execution, e.Position, e.Action)
 		logger.DebugContext(ctx, text, //nolint:sloglint // as above
 			"execution_id", e.Execution, "queue_id", e.Queue)

@@ -27,11 +27,10 @@ type Metrics struct {
 	actions map[string]bool
 }
 
-// maxActions bounds how many actions have series of their own; the others share
-// one.
+// maxActions bounds the actions with a label of their own; the others share one.
 const maxActions = 200
 
-// label is the action's label: its reference, or "other" beyond the bound.
+// label returns the action's reference, or "other" beyond the bound.
 func (m *Metrics) label(ref string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

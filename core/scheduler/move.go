@@ -14,38 +14,38 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// moved is an execution that is handed to another worker while it keeps its slot.
+// moved is an execution that another worker receives while it keeps its slot.
 type moved struct {
 	waiter   admission.Waiter
 	from, to int64
 	cause    Cause
 }
 
-// stopped is an execution that was handed over, never started, and is ended.
+// stopped is an execution that is ended although a worker received it, because it never started.
 type stopped struct {
 	ending
 	waiter admission.Waiter
 	worker int64
 	cause  Cause
-	tell   bool // its worker would start it, now or when it is back
+	tell   bool // its worker could start it, now or after it returns
 }
 
 // taken is what a batch takes back from workers.
 type taken struct {
 	moves   []moved
 	stops   []stopped
-	settled []int64 // notes of returned messages that are decided
+	settled []int64 // notes of returned messages that the batch processed
 	also    []statement
 }
 
-// statement is what a step writes besides.
+// statement is an additional write of a step.
 type statement struct {
 	sql  string
 	args []any
 }
 
-// Waiter is an execution as placing it needs it, from its row and what was read
-// of it under the locks.
+// Waiter returns an execution as placement needs it, from its row and its fact read under the
+// locks.
 func (b *Batch) Waiter(fact admission.Fact) (admission.Waiter, bool) {
 	row, ok := b.plan.Row(fact.ID)
 	if !ok {
@@ -62,15 +62,14 @@ func (b *Batch) Waiter(fact admission.Fact) (admission.Waiter, bool) {
 	return w, true
 }
 
-// Fences reports whether a worker refuses what it was handed before an execution
-// was moved away from it.
+// Fences reports whether a worker refuses a dispatch of an attempt that was moved away from it.
 func (b *Batch) Fences(worker int64) bool {
 	w := b.fleet.Worker(worker)
 	return w != nil && w.AttemptFence
 }
 
-// move hands a scheduled execution to another worker, as its next attempt. Its
-// slot stays where it is. Both workers must fence attempts.
+// move hands a scheduled execution to another worker as its next attempt. It keeps its slot. Both
+// workers must fence attempts.
 func (b *Batch) move(w admission.Waiter, from, to int64, cause Cause) {
 	if !b.Ledger.Move(w.ExecutionID, to, b.fleet.Worker(to).Most()) {
 		b.Replan()
@@ -80,12 +79,11 @@ func (b *Batch) move(w admission.Waiter, from, to int64, cause Cause) {
 	b.moves = append(b.moves, moved{waiter: w, from: from, to: to, cause: cause})
 }
 
-// stop ends a scheduled execution that its worker has not started. A worker that
-// does not fence attempts runs what it still holds whatever its row says, and one
-// that is silent may come back before its queue has let go of it: it is told to
-// drop it, by a message that waits in its queue as long as it has to. So is one that
-// is not known, because it may be such a one. To drop what it never gets does no
-// harm.
+// stop ends a scheduled execution that its worker has not started. A worker that does not fence
+// attempts runs every dispatch it still holds, whatever the row says. A silent worker may return
+// before the dispatch expires in its queue. Such workers, and unknown ones, get a cancel message,
+// which waits in their queue as long as the dispatch. A cancel for a dispatch that never arrives is
+// harmless.
 func (b *Batch) stop(w admission.Waiter, worker int64, why Reassignment) {
 	b.stops = append(b.stops, stopped{
 		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !b.Fences(worker),
@@ -97,14 +95,14 @@ func (b *Batch) stop(w admission.Waiter, worker int64, why Reassignment) {
 	b.Ledger.End(w.ExecutionID, attune.StatusFailed)
 }
 
-// Also has a statement run in the batch's transaction, after the executions were
-// written. It must lock nothing that comes before them in the lock order.
+// Also runs a statement in the batch's transaction, after the executions are written. The statement
+// must lock nothing that precedes executions in the lock order.
 func (b *Batch) Also(sql string, args ...any) { b.also = append(b.also, statement{sql, args}) }
 
-// Send has messages published when the batch has committed.
+// Send publishes messages after the batch commits.
 func (b *Batch) Send(messages ...outbox.Message) { b.more = append(b.more, messages...) }
 
-// Source is the program that the batch's messages come from.
+// Source is the source_service of the batch's messages.
 func (b *Batch) Source() string { return b.scheduler.cfg.Source }
 
 // Settle deletes the note of a returned message that is decided.
@@ -136,7 +134,7 @@ func (t *taken) writeStops(p *store.Pipeline) {
 	p.Exec(store.EndScheduled, ids, workers, attempts, results)
 }
 
-// writeLostWork keeps what was decided about work that a worker did not do.
+// writeLostWork records the decisions about work that a worker did not do.
 func (t *taken) writeLostWork(p *store.Pipeline) {
 	var causes, outcomes, refs []string
 	var ids, workers []int64
@@ -158,7 +156,7 @@ func (t *taken) writeLostWork(p *store.Pipeline) {
 	}
 }
 
-// composeTaken writes the messages about what was taken back.
+// composeTaken writes the messages about moved and stopped executions.
 func (b *Batch) composeTaken() error {
 	for _, m := range b.moves {
 		granted := admission.Granted{Waiter: m.waiter, Worker: m.to}
@@ -182,11 +180,11 @@ func (b *Batch) composeTaken() error {
 	return nil
 }
 
-// maxResultInMessage bounds the results that are repeated in the message of an end.
-// The row has them; a broker has bounds of its own.
+// maxResultInMessage bounds the result copied into a completion message. The row has the whole
+// result; brokers limit message sizes.
 const maxResultInMessage = 1 << 20
 
-// composeOutcomes announces ends on behalf of others.
+// composeOutcomes announces ends that no worker announced.
 func (b *Batch) composeOutcomes() error {
 	for _, o := range b.outcomes {
 		payload := message.ExecutionCompleted{

@@ -14,49 +14,44 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// NewExecution is an execution that the engine makes itself. It is admitted and handed
-// over, or begins to wait, in the transaction that makes it: nobody has to ask for
-// it. What is left empty is inherited from its parent, if it has one, or from its
-// action. Zero stands for none in ids.
+// NewExecution is an execution that the engine creates. The transaction that creates it also admits
+// and dispatches it, or queues it: no request message is needed. It inherits empty fields from its
+// parent, or else from its action. An id of 0 means none.
 type NewExecution struct {
-	// ID is a number from Plan.NewIDs.
 	ID int64 `json:"id"`
-	// ActionID is filled in by NeedNewExecution; an action that does not exist fails the
-	// execution.
+	// NeedNewExecution sets ActionID; an action that does not exist fails the execution.
 	ActionID  int64           `json:"action,omitempty"`
 	ActionRef string          `json:"action_ref"`
 	Config    json.RawMessage `json:"config,omitempty"` // parameters, a JSON object
 	Parent    int64           `json:"parent,omitempty"`
-	// Enforcement is what it goes back to; a second one for the same enforcement
-	// takes the batch back.
+	// Enforcement is the enforcement that caused it. A second execution for one enforcement fails
+	// the batch.
 	Enforcement int64 `json:"enforcement,omitempty"`
-	// Executor is the identity on whose behalf it runs.
+	// Executor is the identity that it runs as.
 	Executor int64 `json:"executor,omitempty"`
 	// PermissionSets are those of its token; nil takes the action's.
 	PermissionSets []string `json:"permission_sets,omitzero"`
-	// Selector, Tolerations and Affinity say where it may run, in place of its
-	// action; raw JSON.
+	// Selector, Tolerations and Affinity replace the placement of its action; raw JSON.
 	Selector    json.RawMessage `json:"selector,omitempty"`
 	Tolerations json.RawMessage `json:"tolerations,omitempty"`
 	Affinity    json.RawMessage `json:"affinity,omitempty"`
-	// WorkflowTask says of which task of which workflow it is; a JSON object.
+	// WorkflowTask names its task and workflow; a JSON object.
 	WorkflowTask json.RawMessage `json:"workflow_task,omitempty"`
 	MaxRetries   *int            `json:"max_retries,omitempty"`
-	Priority     int16           `json:"-"` // of its parent: the row inherits it
-	// Status is running for what no worker runs: a question to a person. Otherwise
-	// it is empty.
+	Priority     int16           `json:"-"` // its parent's: the row inherits it
+	// Status is running for an execution that no worker runs (an inquiry). Otherwise it is empty.
 	Status attune.Status   `json:"status,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"` // of one that is running
-	// Refuse says why it cannot run: it is made and ends as failed. Empty if it can.
+	Result json.RawMessage `json:"result,omitempty"` // of a running one
+	// Refuse is why it cannot run: it is created and ends as failed. Empty if it can run.
 	Refuse string `json:"-"`
 
 	rule    Rule
 	known   bool // its action exists
 	planned admission.Key
-	row     []byte // what is stored of it
+	row     []byte // the encoded row
 }
 
-// NewIDs are numbers for executions that a batch will make.
+// NewIDs reserves ids for executions that the batch creates.
 func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
 	if n == 0 {
 		return nil, nil
@@ -69,8 +64,7 @@ func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
 	return ids, nil
 }
 
-// NeedNewExecution asks for what making an execution may take. The rules of its action
-// are loaded already.
+// NeedNewExecution plans the creation of an execution. The rules of its action must be loaded.
 func (p *Plan) NeedNewExecution(e *NewExecution) {
 	var id *int64
 	if e.ActionID != 0 {
@@ -87,7 +81,8 @@ func (p *Plan) NeedNewExecution(e *NewExecution) {
 	}
 }
 
-// encodeNewExecutions prepares the new rows before any lock is taken: parameters may be large.
+// encodeNewExecutions encodes the new rows before the batch locks anything: parameters may be
+// large.
 func (p *Plan) encodeNewExecutions() error {
 	for _, e := range p.newExecutions {
 		if err := e.encode(); err != nil {
@@ -104,8 +99,7 @@ func (e *NewExecution) encode() (err error) {
 	return nil
 }
 
-// Create makes an execution that was planned for. It is stored as it was when all steps
-// had planned.
+// Create creates a planned execution. The stored row has the state from the end of planning.
 func (b *Batch) Create(e *NewExecution) {
 	b.newExecutions = append(b.newExecutions, e)
 	status := cmp.Or(e.Status, attune.StatusRequested)
@@ -127,7 +121,7 @@ func (b *Batch) Create(e *NewExecution) {
 	}
 }
 
-// writeNewExecutions stores the new rows, before anything refers to them.
+// writeNewExecutions stores the new rows before any other row refers to them.
 func (b *Batch) writeNewExecutions(p *store.Pipeline) {
 	if len(b.newExecutions) == 0 {
 		return
@@ -138,12 +132,11 @@ func (b *Batch) writeNewExecutions(p *store.Pipeline) {
 	}
 }
 
-// maxNewExecutionBytes bounds what one statement stores of new rows, unless a single one is
-// larger: the database has all of it in memory, several times over, and a value of
-// JSON has its limit there.
+// maxNewExecutionBytes bounds the new rows of one statement, unless a single row is larger. The
+// database holds several copies in memory, and its JSON values have a size limit.
 const maxNewExecutionBytes = 8 << 20
 
-// NewExecutionParts encodes new rows as JSON arrays, each for one statement of InsertBirths.
+// NewExecutionParts encodes new rows as JSON arrays, one for each statement of InsertBirths.
 func NewExecutionParts(newExecutions []*NewExecution) ([][]byte, error) {
 	for _, e := range newExecutions {
 		if err := e.encode(); err != nil {
@@ -169,8 +162,8 @@ func newExecutionParts(newExecutions []*NewExecution) [][]byte {
 	return append(parts, append(rows, ']'))
 }
 
-// asked is the message with which the start of a workflow is asked for that was
-// made by this batch. One that was there before has its own.
+// asked is the message that requests the start of a workflow that this batch created. An existing
+// workflow has its own.
 func (b *Batch) asked(e *NewExecution) message.ExecutionRequested {
 	asked := message.ExecutionRequested{ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef}
 	if e.Parent != 0 {

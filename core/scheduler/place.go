@@ -8,8 +8,8 @@ import (
 	"github.com/attune-go/attune/core/placement"
 )
 
-// place finds a worker for an execution that every limit admits. An execution
-// that can never be placed is ended here.
+// place finds a worker for an execution that every limit admits. It ends an execution that no
+// worker can ever run.
 func (b *Batch) place(w admission.Waiter) admission.Answer {
 	if b.RefuseDeep(w.ExecutionID, w.ActionID, w.ActionRef, w.Config) {
 		return admission.End()
@@ -32,7 +32,8 @@ func (b *Batch) place(w admission.Waiter) admission.Answer {
 		return admission.WaitFor(need.Kind(), verdict.Reason)
 	case placement.NoWorkers, placement.Incompatible:
 	}
-	// Execution waits as well while workers that seem to be away could not say that they are there.
+	// The execution also waits while workers that look absent could not report because of an
+	// outage.
 	mayWait := b.scheduler.cfg.WaitForWorkers || b.scheduler.cfg.Recovering()
 	if mayWait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
 		return admission.WaitFor(need.Kind(), patience(verdict))
@@ -40,14 +41,14 @@ func (b *Batch) place(w admission.Waiter) admission.Answer {
 	b.unplaced = true
 	detail := cmp.Or(verdict.Detail, "the execution cannot be placed on any worker")
 	if verdict.Outcome == placement.Incompatible {
-		detail = verdict.Reason // what people are shown of a result is its message
+		detail = verdict.Reason // users read the message of a result
 	}
 	b.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, detail)
 	return admission.End()
 }
 
-// RefuseDeep fails an execution whose parameters are nested deeper than may be read
-// again. Such a row was written by another program: every entrance of ours refuses it.
+// RefuseDeep fails an execution whose parameters are nested too deeply to be read again. Another
+// program wrote such a row: all our entry points refuse it.
 func (b *Batch) RefuseDeep(id, actionID int64, actionRef string, config []byte) bool {
 	err := bounds.TooDeep("parameters", config)
 	if err != nil {
@@ -56,11 +57,11 @@ func (b *Batch) RefuseDeep(id, actionID int64, actionRef string, config []byte) 
 	return err != nil
 }
 
-// unreadable is why an execution fails whose needs are written badly. To repeat
-// it would be no use.
+// unreadable is the reason for failing an execution whose placement is invalid. A repetition would
+// fail again.
 func unreadable(err error) string { return "no worker fits: " + err.Error() }
 
-// patience says what an execution waits for that no live worker can take.
+// patience is the reason for waiting of an execution that no live worker can take.
 func patience(verdict placement.Verdict) string {
 	if verdict.Detail == "" {
 		return verdict.Reason
@@ -68,19 +69,18 @@ func patience(verdict placement.Verdict) string {
 	return verdict.Reason + "; " + verdict.Detail
 }
 
-// needs is what an execution asks of its worker: what its action does, unless
-// its own row says something else, away from where it has failed.
+// needs returns the placement of an execution: its action's, overridden by its row, avoiding
+// workers where it failed.
 func needs(rule Rule, w admission.Waiter) (placement.Need, error) {
 	need, err := rule.Need.Override(w.Selector, w.Tolerations, w.Affinity)
 	need.Avoid = w.Avoid
 	return need, err
 }
 
-// Choose finds a worker for an execution that holds its slot already, and takes
-// room there, but ends nothing and lets nobody wait. With fence it is one that
-// refuses dispatches of older attempts. except is a worker that is not chosen; 0
-// if all may be. An execution whose action is gone, or whose own row cannot be
-// read, fits nowhere.
+// Choose finds a worker for an execution that already holds its slot, and takes capacity there. It
+// ends nothing and queues nothing. fence requires a worker that refuses dispatches of older
+// attempts. except excludes a worker; 0 excludes none. An execution without an action, or with an
+// unreadable placement, fits no worker.
 func (b *Batch) Choose(w admission.Waiter, fence bool, except int64) placement.Verdict {
 	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
@@ -93,7 +93,7 @@ func (b *Batch) Choose(w admission.Waiter, fence bool, except int64) placement.V
 	need.Fence, need.Except = fence, except
 	verdict := b.fleet.Choose(need)
 	if verdict.Outcome == placement.NoWorkers || verdict.Outcome == placement.Incompatible {
-		b.unplaced = true // by workers that may have been read a moment ago
+		b.unplaced = true // the cached list of workers may be old
 	}
 	return verdict
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// scopes are shared limits by their keys.
+// scopes maps the keys of shared limits to their rules.
 type scopes map[admission.ScopeKey]policy.Wide
 
 // Plan collects what a batch needs before it takes any lock.
@@ -29,13 +29,13 @@ type Plan struct {
 	newExecutions []*NewExecution
 
 	sparing
-	firm   map[int64]bool // queues that are waited for
+	firm   map[int64]bool // queues whose locks the batch waits for
 	firmBy map[admission.Key]bool
 	claims map[int64]*claim // by execution
 
 	hinted       []Hinted              // steps that planned from their messages
-	hints        []func()              // what a step asks for if all its messages say enough
-	hintReleases map[admission.Key]int // planned releases of queues that are known by their key
+	hints        []func()              // needs of a step, kept only if all its messages say enough
+	hintReleases map[admission.Key]int // planned releases of queues known by key only
 	hintedBack   map[int64]int         // scopeBack of the hinted steps
 	queries      *store.Queries        // without locks; of the batch's transaction once it has locked
 
@@ -46,11 +46,11 @@ type Plan struct {
 
 // sparing says which executions a batch may leave for another one.
 type sparing struct {
-	spares  bool           // those of steps that ask for it
-	insists map[int64]bool // but not these
+	spares  bool           // steps may leave executions
+	insists map[int64]bool // except these
 }
 
-// claim is what an execution that may be left for another batch needs.
+// claim lists the queues that an execution needs which may be left for another batch.
 type claim struct {
 	queues []int64
 	keys   []admission.Key
@@ -69,17 +69,16 @@ func newPlan(s *Scheduler, spare sparing, carried scopes) *Plan {
 	return plan
 }
 
-// Row returns the row of an execution: as it was read without locks, or under them in
-// a step that planned from its messages.
+// Row returns the row of an execution: read without locks, or under them for a hinted step.
 func (p *Plan) Row(id int64) (store.ReadBatchExecutionsRow, bool) {
 	row, ok := p.rows[id]
 	return row, ok
 }
 
-// Queries reads what a step needs besides.
+// Queries reads further rows that a step needs.
 func (p *Plan) Queries() *store.Queries { return p.queries }
 
-// LoadRules makes the rules of these actions known.
+// LoadRules loads the rules of these actions.
 func (p *Plan) LoadRules(ctx context.Context, ids []int64, refs []string) error {
 	return p.rules.load(ctx, p.queries, ids, refs)
 }
@@ -87,9 +86,9 @@ func (p *Plan) LoadRules(ctx context.Context, ids []int64, refs []string) error 
 // Rule returns the rule of an execution's action, by id or by reference.
 func (p *Plan) Rule(id *int64, ref string) (Rule, bool) { return p.rules.find(id, ref) }
 
-// Spare has the next need of an execution be one that may be left for another batch: if
-// another one holds a queue that the execution needs, it is not waited for, and
-// Batch.Left says so. In a batch that leaves nothing it changes nothing.
+// Spare returns the needs of an execution that may be left for another batch. If that batch holds a
+// queue that the execution needs, this batch does not wait for it, and Batch.Left reports true. In
+// a batch that leaves nothing, Spare equals Firm.
 func (p *Plan) Spare(execution int64) Needs {
 	if !p.spares || p.insists[execution] {
 		return p.Firm()
@@ -102,18 +101,18 @@ func (p *Plan) Spare(execution int64) Needs {
 	return Needs{plan: p, claim: c}
 }
 
-// Firm has the next need be one that is waited for.
+// Firm returns needs whose locks the batch waits for.
 func (p *Plan) Firm() Needs { return Needs{plan: p} }
 
-// NeedAdmission asks firmly for what Needs.Admission does.
+// NeedAdmission is Needs.Admission of Firm.
 func (p *Plan) NeedAdmission(rule Rule, config []byte) admission.Key {
 	return p.Firm().Admission(rule, config)
 }
 
-// NeedQueue asks firmly for what Needs.Queue does.
+// NeedQueue is Needs.Queue of Firm.
 func (p *Plan) NeedQueue(queue int64) { p.Firm().Queue(queue) }
 
-// spareQueue asks for the lock of a queue if no other batch holds it.
+// spareQueue requests the lock of a queue, unless another batch holds it.
 func (p *Plan) spareQueue(queue int64) {
 	if !p.spares {
 		p.NeedQueue(queue)
@@ -122,17 +121,17 @@ func (p *Plan) spareQueue(queue int64) {
 	p.releases[queue] += 0
 }
 
-// NeedRelease asks firmly for what Needs.Release does.
+// NeedRelease is Needs.Release of Firm.
 func (p *Plan) NeedRelease(queue int64, scopes []int64) { p.Firm().Release(queue, scopes) }
 
 // Needs collects locks.
 type Needs struct {
 	plan  *Plan
-	claim *claim // nil: they are waited for
+	claim *claim // nil: the batch waits for the locks
 }
 
-// Admission asks for everything that admitting an execution of an action may take: its
-// queue, made if it is missing, and its shared limits.
+// Admission requests everything that admitting an execution may take: its queue (created if
+// missing) and its shared limits.
 func (n Needs) Admission(rule Rule, config []byte) admission.Key {
 	key := rule.Key(config)
 	n.plan.keys[key] = rule.Limits.Queue
@@ -147,7 +146,7 @@ func (n Needs) Admission(rule Rule, config []byte) admission.Key {
 	return key
 }
 
-// Queue asks for the lock of a queue that an entry names.
+// Queue requests the lock of a queue by id.
 func (n Needs) Queue(queue int64) {
 	n.plan.releases[queue] += 0
 	if n.claim != nil {
@@ -157,7 +156,7 @@ func (n Needs) Queue(queue int64) {
 	}
 }
 
-// Release asks for the locks that releasing one holder needs.
+// Release requests the locks for releasing one holder.
 func (n Needs) Release(queue int64, scopes []int64) {
 	n.Queue(queue)
 	n.plan.releases[queue]++
@@ -166,19 +165,19 @@ func (n Needs) Release(queue int64, scopes []int64) {
 	}
 }
 
-// NeedWorker asks for how a worker stands: Live and Gone of the ledger.
+// NeedWorker requests the state of a worker: Live and Gone of the ledger.
 func (p *Plan) NeedWorker(worker int64) { p.workers[worker] = true }
 
-// NeedCount asks for the lines of a queue to be counted anew.
+// NeedCount requests a recount of a queue's waiting executions.
 func (p *Plan) NeedCount(queue int64) {
 	p.NeedQueue(queue)
 	p.recount[queue] = true
 }
 
-// NeedLost asks for the note that a deleted execution left.
+// NeedLost requests the note that a deleted execution left.
 func (p *Plan) NeedLost(note int64) { p.lost = append(p.lost, note) }
 
-// released is how many releases are planned.
+// released counts the planned releases.
 func (p *Plan) released() int {
 	n := 0
 	for _, planned := range p.releases {
@@ -190,8 +189,7 @@ func (p *Plan) released() int {
 	return n
 }
 
-// wantedScopes are the shared limits to lock, with what the batch may do with
-// them.
+// wantedScopes are the shared limits to lock, with the releases that the batch plans.
 func (p *Plan) wantedScopes() map[int64]admission.ScopeWant {
 	wanted := make(map[int64]admission.ScopeWant, len(p.scopeIDs)+len(p.scopeBack))
 	for id, n := range p.scopeBack {
@@ -204,7 +202,7 @@ func (p *Plan) wantedScopes() map[int64]admission.ScopeWant {
 	return wanted
 }
 
-// open reports whether the batch may do without the locks of its queues, as far as its steps and
+// open reports whether the batch can do without the locks of its queues, as far as its steps and
 // the rules of its actions tell.
 func (p *Plan) open(steps []Step) bool {
 	if len(p.keys) == 0 || len(p.scopes)+len(p.scopeBack)+len(p.workflows)+len(p.recount)+len(p.lost) > 0 {

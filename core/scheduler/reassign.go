@@ -9,57 +9,56 @@ import (
 	"github.com/attune-go/attune/core/placement"
 )
 
-// Cause is why a hand-over is taken back, as lost_work spells it.
+// Cause is why a dispatch is taken back, as lost_work spells it.
 type Cause string
 
 // The causes.
 const (
 	CauseGone       Cause = "worker_gone"       // the worker fell silent, or leaves
 	CauseReturned   Cause = "returned"          // the broker returned the message: no queue took it
-	CauseOverdue    Cause = "scheduled_timeout" // the worker lives and has not started it in time
+	CauseOverdue    Cause = "scheduled_timeout" // the worker lives and did not start it in time
 	CauseDeadLetter Cause = "dead_letter"       // the message expired in the worker's queue, or was rejected
 )
 
-// Reassignment says why a worker will not start what it was handed, and what may be
-// done about it.
+// Reassignment says why a worker will not start a dispatch, and how the batch may react.
 type Reassignment struct {
 	Cause Cause
-	// Same lets its own worker have it again, while that may be given work: what it
-	// was handed never reached it, or is there no more.
+	// Same allows the same worker, if it may receive work: the dispatch never reached it, or is no
+	// longer there.
 	Same bool
-	// Move lets another worker have it, in place.
+	// Move allows another worker, in place.
 	Move bool
-	// Keep leaves it where it is while no other worker has room: its worker will
-	// come to it.
+	// Keep leaves the execution where it is while no other worker has capacity: its worker will
+	// start it later.
 	Keep bool
-	// Timeout is how long after the hand-over it may wait for room elsewhere. It
-	// keeps its slot meanwhile.
+	// Timeout is how long after the dispatch it may wait for capacity elsewhere. It keeps its slot
+	// meanwhile.
 	Timeout time.Duration
-	// Result is what the row says if it is ended.
+	// Result is the result of the execution if it is ended.
 	Result map[string]any
 }
 
-// ReassignResult is what became of an execution that its worker will not start.
+// ReassignResult is the outcome for an execution that its worker will not start.
 type ReassignResult int
 
 // The results.
 const (
-	ReassignOpen  ReassignResult = iota // no worker has room: the next batch tries again
+	ReassignOpen  ReassignResult = iota // no worker has capacity: the next batch tries again
 	ReassignKept                        // it stays where it is
 	ReassignMoved                       // another worker has it, as its next attempt
-	ReassignEnded                       // its row is closed; what follows, a repetition perhaps, follows from its end
+	ReassignEnded                       // its row is closed; a repetition may follow from its end
 )
 
-// maxMoves bounds the hand-overs of one attempt; beyond it the work is closed and
-// repeated, and so waits in line like everybody else.
+// maxMoves bounds the moves of one execution. Beyond it the execution is ended, and its repetition
+// waits in the queue like any other.
 const maxMoves = 10
 
-// Reassign decides about a scheduled execution that its worker has not started. In
-// place if both workers fence attempts: what the old one may still have got is
-// refused by it. Otherwise the old one could start it yet, so the row is closed
-// and the work is repeated as a new row, which a late start cannot touch; a worker
-// that lives is told to drop what it has. The caller has made sure under the locks
-// that the execution is still scheduled where it thinks.
+// Reassign decides about a scheduled execution that its worker has not started. If both workers
+// fence attempts, the execution moves in place: the old worker refuses a dispatch that still
+// reaches it. Otherwise the old worker could still start it, so the row is closed and the work is
+// repeated as a new row, which a late start cannot change. A live worker is told to drop its
+// dispatch. The caller must have checked under the locks that the execution is still scheduled at
+// that worker.
 func (b *Batch) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
 	w, ok := b.Waiter(fact)
 	if !ok {
@@ -80,8 +79,8 @@ func (b *Batch) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
 	return ReassignEnded
 }
 
-// elsewhere finds another worker for an execution; ReassignEnded says that there is
-// none to wait for.
+// elsewhere finds another worker for an execution; ReassignEnded means that none is worth waiting
+// for.
 func (b *Batch) elsewhere(fact admission.Fact, w admission.Waiter, from int64, why Reassignment) ReassignResult {
 	last := ReassignEnded
 	if why.Keep {

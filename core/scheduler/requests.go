@@ -10,33 +10,32 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// RequestStep takes execution.requested: it finds the queue of each execution that is
-// still requested, and admits it and hands it over, lets it wait, or refuses it.
+// RequestStep handles execution.requested: it finds the queue of each requested execution and
+// admits it, queues it, or refuses it.
 //
-// An execution that is no longer requested, already waits, or already holds a slot is
-// left alone, so that a message may come any number of times to any number of replicas
-// (invariants S1, S2). Requests are served in the order of their delivery. The message
-// only says which row to read.
+// It leaves alone an execution that is no longer requested, already waits, or already holds a slot,
+// so any number of deliveries to any number of replicas is safe (invariants S1, S2). It serves
+// requests in the order of their delivery. The message only says which row to read.
 type RequestStep struct {
 	ids  []int64
 	move bool
-	late map[int64]bool          // requests that a sweep found
-	said map[int64]Hint          // what messages say of the executions
+	late map[int64]bool          // a sweep found these requests
+	said map[int64]Hint          // what messages say about the executions
 	keys map[int64]admission.Key // the queue of each execution that may enter one
-	// asking are the questions of executions that only ask a person.
+	// asking are the inquiries of executions that only ask a person.
 	asking map[int64]*inquiry.Opening
-	// stale are executions whose claim nobody has finished for too long.
+	// stale are executions whose claim stayed unfinished for too long.
 	stale []int64
 }
 
 // ClaimAge is how long a claim may stay unfinished before it is put back.
 const ClaimAge = 30 * time.Second
 
-// NewRequestStep makes the step for these executions, in the order they were requested.
+// NewRequestStep makes the step for these executions, in the order of their requests.
 func NewRequestStep(ids []int64) *RequestStep { return &RequestStep{ids: ids} }
 
-// WithLate says which of the executions were found by a sweep, since their requests were
-// lost. In a queue they go before the executions that were requested after them.
+// WithLate marks executions that a sweep found because their requests were lost. In a queue they go
+// before executions that were requested after them.
 func (s *RequestStep) WithLate(ids []int64) *RequestStep {
 	s.late = make(map[int64]bool, len(ids))
 	for _, id := range ids {
@@ -45,16 +44,15 @@ func (s *RequestStep) WithLate(ids []int64) *RequestStep {
 	return s
 }
 
-// WithHints gives the step what messages say of executions. The rows decide.
+// WithHints gives the step what messages say about executions. The rows decide.
 func (s *RequestStep) WithHints(said map[int64]Hint) *RequestStep {
 	s.said = said
 	return s
 }
 
-// NewMoveStep makes the step for executions that wait in a queue which is no longer
-// theirs, because the parameters of its policy have changed: they go to the end
-// of the right one, in the order given. How long that line may be does not
-// matter, since nobody is added to those who wait.
+// NewMoveStep makes the step for executions that wait in the wrong queue, because the parameters of
+// their policy changed. They go to the end of the right queue, in the given order. Its length limit
+// does not apply, because the number of waiting executions stays the same.
 func NewMoveStep(ids []int64) *RequestStep { return &RequestStep{ids: ids, move: true} }
 
 // Executions implements Step.
@@ -83,8 +81,8 @@ func (s *RequestStep) Hint(ctx context.Context, plan *Plan) (bool, error) {
 // Optimistic implements Optimistic.
 func (s *RequestStep) Optimistic() bool { return !s.move && len(s.late)+len(s.asking) == 0 }
 
-// Plan implements Step: it finds every execution's action, limits and
-// group, and so its queue.
+// Plan implements Step: it finds the action, the limits and the group of every execution, and so
+// its queue.
 func (s *RequestStep) Plan(ctx context.Context, plan *Plan) error {
 	s.keys = make(map[int64]admission.Key, len(s.ids))
 	if err := s.readQuestions(ctx, plan); err != nil {
@@ -114,8 +112,8 @@ func (s *RequestStep) Plan(ctx context.Context, plan *Plan) error {
 	return nil
 }
 
-// readQuestions prepares the questions of those that only ask a person. The first
-// time a workflow opens them itself; these are repetitions, and what people request.
+// readQuestions prepares the inquiries of executions that only ask a person. Workflows open the
+// first one themselves; these are repetitions and requests of users.
 func (s *RequestStep) readQuestions(ctx context.Context, plan *Plan) (err error) {
 	var asking []int64
 	for _, id := range s.ids {
@@ -136,7 +134,7 @@ func (s *RequestStep) planOne(plan *Plan, row store.ReadBatchExecutionsRow) {
 		needs = plan.Spare(row.ID)
 	}
 	if row.Waits != 0 {
-		needs.Queue(row.Waits) // it may have to leave the line
+		needs.Queue(row.Waits) // it may have to leave the queue
 		if !s.move {
 			return
 		}
@@ -155,17 +153,17 @@ func (s *RequestStep) Apply(batch *Batch) {
 		fact, ok := batch.Ledger.Fact(id)
 		switch {
 		case !ok:
-			// No row: the caller learns it from the batch's result.
+			// No row: Result.Missing tells the caller.
 		case batch.Left(id):
-			// Another batch holds its queue: it is asked for again.
+			// Another batch holds its queue: the caller requests it again.
 		case fact.Status == attune.StatusScheduling && batch.Now().Sub(fact.Updated) > ClaimAge:
 			s.stale = append(s.stale, id)
 		case fact.Status != attune.StatusRequested:
-			batch.Ledger.Withdraw(id) // cancelled while it waited; otherwise nothing
+			batch.Ledger.Withdraw(id) // cancelled while it waited; otherwise this does nothing
 		case fact.Holds != nil:
 			// Admitted already.
 		case s.early(batch, id):
-			// A repetition whose time has not come: a timer brings it.
+			// A repetition that is not due yet: a timer brings it again.
 		case fact.Waits == nil && !s.move:
 			s.admit(batch, id, fact)
 		case fact.Waits != nil && s.move:
@@ -174,13 +172,12 @@ func (s *RequestStep) Apply(batch *Batch) {
 	}
 }
 
-// Stale lists requested executions whose claim nobody has finished for longer
-// than ClaimAge: they are to be put back and asked for again. It is valid after
-// the batch.
+// Stale lists executions whose claim stayed unfinished for longer than ClaimAge: the caller puts
+// them back and requests them again. It is valid after the batch.
 func (s *RequestStep) Stale() []int64 { return s.stale }
 
-// early reports whether an execution is a repetition that waits for its time. One
-// whose time has come begins here.
+// early reports whether an execution is a repetition that is not due yet. It begins a repetition
+// that is due.
 func (s *RequestStep) early(batch *Batch, id int64) bool {
 	row, ok := batch.Row(id)
 	if !ok || row.Due.Unix() == 0 {
@@ -193,11 +190,11 @@ func (s *RequestStep) early(batch *Batch, id int64) bool {
 	return false
 }
 
-// moveTo takes an execution from the queue it waits in to the one it belongs to.
+// moveTo moves an execution from the queue in which it waits to its own.
 func (s *RequestStep) moveTo(batch *Batch, id int64, fact admission.Fact) {
 	key, planned := s.keys[id]
 	if !planned {
-		return // its action is gone; the line it is in serves it
+		return // its action is deleted; its present queue serves it
 	}
 	queue, ok := batch.Queue(key)
 	if !ok || queue == *fact.Waits || !batch.Ledger.Withdraw(id) {
@@ -226,7 +223,7 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 	}
 	key, planned := s.keys[id]
 	if !planned {
-		batch.Replan() // it stood in a line when it was read
+		batch.Replan() // it waited in a queue when it was read
 		return
 	}
 	waiter := admission.Waiter{
@@ -239,7 +236,7 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 	})
 }
 
-// askPerson puts a question to people; its execution runs without a worker and a slot.
+// askPerson opens an inquiry; its execution runs without a worker and a slot.
 func askPerson(batch *Batch, row store.ReadBatchExecutionsRow, opening *inquiry.Opening) {
 	if len(opening.Faults) > 0 {
 		batch.Fail(row.ID, deref(row.Action), row.ActionRef, opening.Faults[0].Reason, opening.Faults[0].Reason)

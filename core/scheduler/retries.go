@@ -11,47 +11,43 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// afterwards is what a batch writes about executions that have ended, and about
-// repetitions whose time has come.
+// afterwards is what a batch writes about ended executions and due repetitions.
 type afterwards struct {
 	repeats  []repeat
 	repeated *store.Result[store.RepeatExecutionsRow] // nil when nothing is repeated
-	begun    []int64                                  // repetitions whose time has come
+	begun    []int64                                  // repetitions that are due
 	said     []contradiction
 	outcomes []store.ReadOutcomesRow
 }
 
-// repeat is an ended execution that is to be repeated.
 type repeat struct {
 	execution int64
 	reason    retrypolicy.Reason
 	delay     time.Duration
 }
 
-// contradiction is a report that says another end than the row.
+// contradiction is a report of another end than the row's.
 type contradiction struct {
 	execution int64
 	said      attune.Status
 }
 
-// Repeat makes the next attempt of an execution that has ended: a new row, which
-// waits for its time in no line and with no slot. An execution is repeated once,
-// however often and by however many batches it is asked for.
+// Repeat creates the next attempt of an ended execution: a new row, which waits for its time
+// without a queue or a slot. An execution is repeated once, however many batches request it.
 func (b *Batch) Repeat(id int64, reason retrypolicy.Reason, delay time.Duration) {
 	b.repeats = append(b.repeats, repeat{execution: id, reason: reason, delay: delay})
 }
 
-// Begin says that the time of a repetition has come.
+// Begin marks a repetition as due.
 func (b *Batch) Begin(id int64) { b.begun = append(b.begun, id) }
 
-// Contradict records that somebody reported another end of an execution than
-// its row says. It changes nothing else: the row decides.
+// Contradict records that a report named another end than the row. It changes nothing else: the row
+// decides.
 func (b *Batch) Contradict(id int64, said attune.Status) {
 	b.said = append(b.said, contradiction{execution: id, said: said})
 }
 
-// Announce says that an execution has ended on behalf of whoever ended it and
-// did not say so.
+// Announce publishes the end of an execution that ended without a report.
 func (b *Batch) Announce(outcome store.ReadOutcomesRow) { b.outcomes = append(b.outcomes, outcome) }
 
 func (a *afterwards) writeRepeats(p *store.Pipeline) {
@@ -81,8 +77,7 @@ func (a *afterwards) writeContradictions(p *store.Pipeline) {
 	p.Exec(store.RecordContradictions, message.KeyExecutionCompleted, ids, said)
 }
 
-// soonest is after how long the first of the new repetitions is due, 0 when there
-// is none.
+// soonest is the shortest delay of the new repetitions, 0 without any.
 func (a *afterwards) soonest() time.Duration {
 	first := time.Duration(0)
 	for _, one := range a.repeats {

@@ -13,14 +13,13 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxCachedRules bounds the cache of actions; beyond it a new one is begun.
+// maxCachedRules bounds the cache of actions; beyond it the cache starts empty.
 const maxCachedRules = 20_000
 
-// maxPlainScopes bounds the shared limits that every batch locks whether or not
-// it will need them.
+// maxPlainScopes bounds the shared limits that every batch locks even if it does not need them.
 const maxPlainScopes = 64
 
-// Rule is what an action says about its executions.
+// Rule is the configuration of an action for its executions.
 type Rule struct {
 	ActionID    int64
 	ActionRef   string
@@ -28,10 +27,10 @@ type Rule struct {
 	ParamSchema []byte
 	Limits      policy.Limits
 	Need        placement.Need
-	MaxRetries  int // of its executions, unless their rows say another number
+	MaxRetries  int // default of its executions; a row can override it
 }
 
-// Key is the queue of an execution of the action with these parameters.
+// Key is the queue of an execution with these parameters.
 func (r Rule) Key(config []byte) admission.Key {
 	key := admission.Key{ActionID: r.ActionID}
 	if len(r.Limits.Queue.Parameters) > 0 {
@@ -40,8 +39,8 @@ func (r Rule) Key(config []byte) admission.Key {
 	return key
 }
 
-// scopes are the shared limits of an execution of the action with these
-// parameters, in the order in which they are asked.
+// scopes are the shared limits of an execution with these parameters, in the order in which they
+// are checked.
 func (r Rule) scopes(config []byte) []admission.ScopeKey {
 	if len(r.Limits.Wide) == 0 {
 		return nil
@@ -57,23 +56,22 @@ func (r Rule) scopes(config []byte) []admission.ScopeKey {
 	return keys
 }
 
-// rules caches the rules of actions for as long as none of them changes. The
-// database counts the changes; every batch learns the count under its locks and
-// is run again if it decided by an older one. So replicas never disagree about
-// a limit, and an unchanged rule is read once.
+// ruleCache caches the rules of actions until any rule changes. The database counts the changes.
+// Every batch reads the count under its locks and runs again if it decided by older rules. So
+// replicas never disagree about a limit, and an unchanged rule is read once.
 type ruleCache struct {
 	mu      sync.Mutex
 	current *ruleSet
 }
 
-// book is what is known of one count of changes.
+// ruleSet holds the rules of one change count.
 type ruleSet struct {
 	epoch int64
 
 	mu    sync.Mutex
 	byID  map[int64]Rule
 	byRef map[string]int64
-	plain map[admission.ScopeKey]policy.Wide // shared limits without groups, of the rules that were read
+	plain map[admission.ScopeKey]policy.Wide // shared limits without groups, of the loaded rules
 }
 
 func newRuleSet(epoch int64) *ruleSet {
@@ -83,7 +81,7 @@ func newRuleSet(epoch int64) *ruleSet {
 	}
 }
 
-// book returns the book to plan by.
+// ruleSet returns the rules to plan with.
 func (r *ruleCache) ruleSet() *ruleSet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +95,7 @@ func (r *ruleCache) ruleSet() *ruleSet {
 	return r.current
 }
 
-// turn begins a new book because the count has moved.
+// invalidate starts an empty rule set if the change count differs.
 func (r *ruleCache) invalidate(epoch int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,8 +110,8 @@ func (b *ruleSet) size() int {
 	return len(b.byID)
 }
 
-// load makes sure that the rules of these actions are known. q is the store or
-// the batch's transaction.
+// load loads the rules of these actions that are not cached. q is the store or the batch's
+// transaction.
 func (b *ruleSet) load(ctx context.Context, q *store.Queries, ids []int64, refs []string) error {
 	unknownIDs, unknownRefs := b.unknown(ids, refs)
 	if len(unknownIDs)+len(unknownRefs) == 0 {
@@ -166,8 +164,7 @@ func (b *ruleSet) unknown(ids []int64, refs []string) (unknownIDs []int64, unkno
 	return unknownIDs, unknownRefs
 }
 
-// find returns the rule of an action, by id or, when id is nil or gone, by
-// reference.
+// find returns the rule of an action by id, or by reference if id is nil or unknown.
 func (b *ruleSet) find(id *int64, ref string) (Rule, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +187,7 @@ func (b *ruleSet) plainScopes(wanted map[admission.ScopeKey]policy.Wide) {
 func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule {
 	rule := Rule{
 		ActionID: row.ID, ActionRef: row.Ref, Workflow: row.WorkflowDef != nil, ParamSchema: row.ParamSchema,
-		MaxRetries: int(row.MaxRetries), Need: needOf(row),
+		MaxRetries: int(row.MaxRetries), Need: NeedOf(row),
 	}
 	var apply []policy.Policy
 	for _, p := range policies {
@@ -207,7 +204,8 @@ func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule
 	return rule
 }
 
-func needOf(row store.ReadActionRulesRow) placement.Need {
+// NeedOf is what an action asks of its workers.
+func NeedOf(row store.ReadActionRulesRow) placement.Need {
 	spec := placement.Spec{
 		Version: row.RuntimeVersionConstraint, Required: row.RequiredWorkerRuntimes,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,

@@ -19,36 +19,32 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Config is what batches depend on besides the database.
+// Config configures batches.
 type Config struct {
-	// HeartbeatStaleAfter is the age from which a worker's heartbeat means
-	// that it is not live. Default 90 s.
+	// HeartbeatStaleAfter is the heartbeat age from which a worker counts as absent. Default 90 s.
 	HeartbeatStaleAfter time.Duration
-	// WaitForWorkers makes executions wait when no worker is live at all;
-	// otherwise they fail at once with "no workers available".
+	// WaitForWorkers makes executions wait while no worker is live; otherwise they fail at once
+	// with "no workers available".
 	WaitForWorkers bool
-	// MaxQueued is the longest line of one queue whose policies do not say
-	// another. Default 10,000.
+	// MaxQueued is the length limit of a queue whose policies have none. Default 10,000.
 	MaxQueued int
-	// RetryPlace is where a retry joins its line when its policies do not say.
-	// Default policy.PlaceBack.
+	// RetryPlace is where a retry joins its queue if its policies do not say. Default
+	// policy.PlaceBack.
 	RetryPlace policy.Place
-	// Recheck is told after a batch with which a queue began to wait for workers:
-	// room that another batch returned meanwhile was not offered to it, so that one
-	// more batch is to be run. Until then, and after the death of this process, the
-	// queue waits for the next batch that returns room, or for a sweep. Nil does
-	// nothing.
+	// Recheck is called after a batch in which a queue began to wait for workers. Another batch may
+	// have returned capacity meanwhile that it did not offer to this queue, so one more batch must
+	// run. Until then, and after a crash of this process, the queue waits for the next batch that
+	// returns capacity, or for a sweep. Nil does nothing.
 	Recheck func()
-	// Recovering reports that the database was away until lately, so that workers
-	// which seem to be silent may be there: they are waited for. Nil never does.
+	// Recovering reports that the database was unreachable until recently, so silent workers may be
+	// alive: executions wait for them. Nil means never.
 	Recovering func() bool
 	// WithoutStats turns queue_stats off.
 	WithoutStats bool
 	// Source is the source_service of the messages written. Default
 	// "attune-executor".
 	Source string
-	// Now is the clock of caches; nothing that is stored depends on it.
-	// Default time.Now.
+	// Now is the clock of caches; no stored value depends on it. Default time.Now.
 	Now func() time.Time
 }
 
@@ -74,13 +70,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Relay publishes what a committed batch has put into the outbox.
+// Relay publishes the outbox messages of a committed batch.
 type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// Scheduler runs batches. It is safe for concurrent use; batches that share a
-// queue or a worker wait for each other in the database.
+// Scheduler runs batches. It is safe for concurrent use; batches that share a queue or a worker
+// wait for each other in the database.
 type Scheduler struct {
 	cfg       Config
 	store     *store.Store
@@ -94,7 +90,7 @@ type Scheduler struct {
 	rotation  atomic.Int64
 }
 
-// Deps is what a Scheduler works with.
+// Deps are the dependencies of a Scheduler.
 type Deps struct {
 	Store   *store.Store
 	Relay   Relay
@@ -118,99 +114,93 @@ func New(cfg Config, deps Deps) *Scheduler {
 type Step interface {
 	// Executions lists the rows the step is about.
 	Executions() []int64
-	// Plan names the queues the step needs, from rows read without locks.
+	// Plan names the queues that the step needs, from rows read without locks.
 	Plan(ctx context.Context, plan *Plan) error
-	// Apply decides on what was read under the locks. It does no I/O.
+	// Apply decides from the rows read under the locks. It does no I/O.
 	Apply(batch *Batch)
 }
 
-// Optimistic is a step whose decisions hold without the locks of queues: whatever it decides, a
-// guard of what is written refuses if another batch decided first. A batch of such steps about
-// actions without limits and without waiting executions locks no queue before it writes.
+// Optimistic is a step whose decisions need no locks of queues: the guards of the written
+// statements refuse them if another batch decided first. A batch of such steps, about actions
+// without limits and without waiting executions, locks no queue before it writes.
 type Optimistic interface {
 	Step
-	// Optimistic reports whether this holds for what the step has to do. It is asked when the
-	// steps have planned, and again when they are applied.
+	// Optimistic reports whether this holds for the step's executions. The batch calls it after
+	// planning, and again after Apply.
 	Optimistic() bool
 }
 
 // Result says what a committed batch has done.
 type Result struct {
-	Released int // slots given back
+	Released int // released slots
 	Granted  int // executions admitted and handed to a worker
 	Enqueued int // executions that began to wait
-	Ended    int // executions ended by the engine's own decision
+	Ended    int // executions that the engine ended
 	Moved    int // executions handed to another worker before they started
-	// Repeated are the new attempts of executions that have ended; the first of
-	// them is due RetryIn after the batch.
+	// Repeated are the new attempts of ended executions; the first of them is due RetryIn after the
+	// batch.
 	Repeated []store.RepeatExecutionsRow
 	RetryIn  time.Duration
-	// Missing lists executions that were named but have no row.
+	// Missing lists named executions without a row.
 	Missing []int64
-	// Unfilled lists queues that have free slots and waiters that this batch
-	// did not read: another batch should fill them. UnfilledOf are the actions of these
-	// queues, by reference.
+	// Unfilled lists queues with free slots and waiting executions that this batch did not read:
+	// another batch should fill them. UnfilledOf are their actions by reference.
 	Unfilled   []int64
 	UnfilledOf []string
-	// Starts are executions of workflows that ask to run, Tasks the ended children
-	// of workflows: both are for whoever advances workflows.
+	// Starts are executions of workflows to start, Tasks the ended children of workflows. The
+	// caller passes both to package advancement.
 	Starts []int64
 	Tasks  []Task
-	// Made is how many executions the engine made itself.
+	// Made counts the executions that the engine created.
 	Made int
-	// Left are executions of which nothing was decided, because another batch held
-	// their queue, and Held are queues of FillStep.Spare that another batch held; only
-	// RunSparing leaves any.
+	// Left are undecided executions, because another batch held their queue. Held are the queues of
+	// FillStep.Spare that another batch held. Only RunSparing leaves any.
 	Left []int64
 	Held []int64
-	// Wake is after how long another batch should run because an execution waits
-	// for a moment to come; 0 if none does.
+	// Wake is the delay after which another batch should run, because an execution waits for a
+	// point in time; 0 if none does.
 	Wake time.Duration
 }
 
-// errStaleFleet asks for the same batch with the workers read anew, before
-// anything is failed for want of one.
+// errStaleFleet repeats the batch with freshly read workers, before an execution fails because no
+// worker fits.
 var errStaleFleet = errors.New("the list of workers is stale")
 
-// errUnplanned asks for the same batch planned anew, because a row needs other
-// locks than it did when it was read.
+// errUnplanned repeats the batch with a new plan, because a row needs other locks than when it was
+// read.
 var errUnplanned = errors.New("a row changed between planning and locking")
 
-// ErrNewRules says that rules changed between planning and locking. The same
-// batch is planned by the rules of now.
+// ErrNewRules reports that rules changed between planning and locking. The batch runs again with
+// the new rules.
 var ErrNewRules = errors.New("the rules changed between planning and locking")
 
-// ErrConflict says that rows, queues or rules changed faster than a batch could
-// decide on them. Nothing is wrong with its content: the same again may succeed
-// when they have come to rest.
+// ErrConflict reports that rows, queues or rules changed faster than the batch could decide. Its
+// content is valid: the same batch may succeed later.
 var ErrConflict = errors.New("rows, queues or rules change faster than a batch can decide")
 
-// maxTries bounds how often one call runs its batch again because a row, a
-// queue or a worker changed meanwhile.
+// maxTries bounds how often one call repeats its batch because a row, a queue or a worker changed.
 const maxTries = 8
 
-// Run runs the steps as one batch. A batch that lost a race is run again on
-// the new facts; whatever error remains means that nothing was written.
+// Run runs the steps as one batch. It repeats a batch that lost a race with the new facts. After an
+// error nothing is written.
 func (s *Scheduler) Run(ctx context.Context, steps ...Step) (Result, error) {
 	return s.runUntilDecided(ctx, sparing{}, steps)
 }
 
-// RunSparing is Run for a caller that comes again: what is reported or requested of
-// executions whose queue another batch holds is left, and named by Result.Left. insists
-// are executions whose queues are waited for. A batch with BriefLocks leaves none: it is to
-// find out what another transaction holds.
+// RunSparing is Run for a caller that retries. It leaves reports and requests of executions whose
+// queue another batch holds, and names them in Result.Left. It waits for the queues of the
+// executions in insists. A batch with BriefLocks leaves none, because it must find out what another
+// transaction holds.
 func (s *Scheduler) RunSparing(ctx context.Context, insists map[int64]bool, steps ...Step) (Result, error) {
 	return s.runUntilDecided(ctx, sparing{spares: !brief(ctx), insists: insists}, steps)
 }
 
-// attempt is how a batch is tried.
 type attempt struct {
 	sparing
-	fresh      bool // the workers are read again
+	fresh      bool // read the workers again
 	hints      bool // steps plan from their messages if they can
-	optimistic bool // queues are not locked if that may do
-	// carried are shared limits that an earlier try has found to be needed; what this one
-	// finds is added to them.
+	optimistic bool // do not lock queues if the plan allows it
+	// carried are shared limits that earlier tries found to be needed; each try adds to them.
 	carried scopes
 }
 
@@ -229,15 +219,16 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 		case errors.Is(err, admission.ErrQueueGone):
 			s.admission.Forget()
 		case errors.Is(err, ErrNewRules):
-			clear(how.carried) // the limits that were found are those of the old rules
+			clear(how.carried) // they belong to the old rules
 		case errors.Is(err, errUnplanned):
-			// A row changed between plan and lock, or a message said something else than
-			// its row: plan from rows.
+			// A row changed between plan and lock, or a message contradicts its row: plan from
+			// rows.
 			how.fresh, how.hints = true, false
 		case errors.Is(err, admission.ErrNotOpen):
 			how.optimistic = false
 		case refused(err):
-			// A row changed between lock and write, or a worker's room was taken: decide again.
+			// A row changed between lock and write, or another batch took a worker's capacity:
+			// decide again.
 			how.fresh, how.optimistic = true, false
 		default:
 			return Result{}, err
@@ -246,8 +237,8 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 	}
 }
 
-// once runs the steps as one transaction: plan, lock and read, decide, write; and
-// publishes after the commit.
+// once runs the steps as one transaction (plan, lock and read, decide, write) and publishes after
+// the commit.
 func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result, error) {
 	workers, err := s.fleet.live(ctx, how.fresh)
 	if err != nil {
@@ -299,7 +290,7 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 	return batch.result(plan), nil
 }
 
-// given is the error with which a batch is given up.
+// given wraps the error of a batch that used all its tries.
 func given(err error) error {
 	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) ||
 		errors.Is(err, admission.ErrQueueGone) || errors.Is(err, admission.ErrNotOpen) {
@@ -308,9 +299,8 @@ func given(err error) error {
 	return err
 }
 
-// refused says that a guard of the written statements found other rows than
-// were decided on. A conflict is one of them: an entry that another replica
-// wrote for the same execution in another queue.
+// refused reports whether a guard of the written statements found other rows than the decision
+// assumed. A conflict counts too: another replica queued the same execution in another queue.
 func refused(err error) bool {
 	class := store.ClassOf(err)
 	return class == store.ClassRefused || class == store.ClassConflict
@@ -318,8 +308,8 @@ func refused(err error) bool {
 
 type briefLocks struct{}
 
-// BriefLocks makes a context whose batches give up quickly when another transaction holds
-// what they need: to find out which part of a batch it holds.
+// BriefLocks makes a context whose batches give up quickly when another transaction holds a lock.
+// The caller uses it to find out which part of a batch is locked.
 func BriefLocks(ctx context.Context) context.Context {
 	return context.WithValue(ctx, briefLocks{}, true)
 }
@@ -329,8 +319,8 @@ func brief(ctx context.Context) bool {
 	return is
 }
 
-// plan lets every step name what it needs: from its messages if it can, else from rows
-// that are read without locks.
+// plan lets every step name its needs: from its messages if it can, else from rows read without
+// locks.
 func (s *Scheduler) plan(ctx context.Context, how attempt, steps []Step) (*Plan, error) {
 	plan := newPlan(s, how.sparing, how.carried)
 	if how.hints {
@@ -365,8 +355,8 @@ func (s *Scheduler) plan(ctx context.Context, how attempt, steps []Step) (*Plan,
 	return plan, plan.encodeNewExecutions()
 }
 
-// spareRoom is how many waiters more than the fleet seemed to have room for
-// are read of a queue, since the fleet was read a moment ago.
+// spareRoom is how many queue heads are read beyond the capacity of the cached fleet, because the
+// cache may be old.
 const spareRoom = 8
 
 // want turns the plan into locks.
@@ -402,7 +392,7 @@ func (s *Scheduler) want(ctx context.Context, plan *Plan, workers []placement.Wo
 	}
 	want.Quiet = s.memory.quiet(want.Queues)
 	for _, w := range workers {
-		if w.Standing != placement.Live { // it may be given work again since it was read
+		if w.Standing != placement.Live { // it may have become live since it was read
 			plan.workers[w.ID] = true
 		}
 	}
@@ -412,8 +402,8 @@ func (s *Scheduler) want(ctx context.Context, plan *Plan, workers []placement.Wo
 	return want, nil
 }
 
-// lock takes the locks, reads the rows under them, and makes sure that the plan still
-// holds for these rows and rules. The limits of the locked queues are in force after it.
+// lock takes the locks, reads the rows under them, and verifies the plan against these rows and
+// rules. Afterwards the limits of the locked queues are in force.
 func (s *Scheduler) lock(
 	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want,
 ) (*admission.Ledger, error) {

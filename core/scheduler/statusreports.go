@@ -24,10 +24,9 @@ func NewStatusMetrics(reg prometheus.Registerer) *StatusMetrics {
 	return m
 }
 
-// StatusReports reads execution.status.changed, which workers send while an execution moves.
-// The rows are the truth and are written by the one who made the change, so a report changes
-// nothing: it is read, counted and acknowledged. A report that cannot be read is dead-lettered.
-// It is a supervise.Service.
+// StatusReports reads execution.status.changed, which workers send while an execution moves. The
+// worker writes the row itself, so a report changes nothing: it is counted and acknowledged. An
+// unreadable report is dead-lettered.
 type StatusReports struct {
 	supervise.Base
 
@@ -76,7 +75,7 @@ func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
 	}
 }
 
-// statusLabel keeps the metric's labels to the known statuses, whatever a message says.
+// statusLabel limits the metric's labels to the known statuses.
 func statusLabel(text string) string {
 	status, err := attune.ParseStatus(text)
 	if err != nil {

@@ -10,52 +10,49 @@ import (
 	"github.com/attune-go/attune/core/retrypolicy"
 )
 
-// Unstarted is an execution that was handed to a worker which will not start it,
-// or has not in time.
+// Unstarted is an execution that its worker will not start, or did not start in time.
 type Unstarted struct {
 	Execution int64
-	// Note, Worker and Attempt are set for a hand-over that the broker returned,
-	// because the worker has no queue. Otherwise the worker fell silent.
+	// Note, Worker and Attempt are set for a dispatch that the broker returned, because the worker
+	// has no queue. Otherwise the worker fell silent.
 	Note    int64
 	Worker  int64
 	Attempt int32
-	// Leaving is set when the worker takes nothing more: it drains, or has left.
+	// Leaving is set when the worker accepts nothing more: it drains, or has left.
 	Leaving bool
 	// Late is set, with Worker and Attempt, when the worker lives.
 	Late *Late
 }
 
-// Late says that a worker which lives has not started an execution in time.
+// Late describes an execution that a live worker did not start in time.
 type Late struct {
-	Allowed time.Duration // how long it may take
-	// Full is set when the worker runs all that it can: it will come to it.
+	Allowed time.Duration // how long the start may take
+	// Full is set when the worker runs as much as it can: it will start the execution later.
 	Full bool
 }
 
-// ReassignStep is the step that finds another worker for executions that theirs will
-// not start. In place when both workers fence attempts: what the old one may still
-// have got is refused by it. Otherwise the old one could start it yet, so the row
-// is closed and the work is repeated as a new row, which a late start cannot
-// touch. Everything is judged under the locks: a worker that came back, or started
-// the execution, keeps it (invariants S2, S9).
+// ReassignStep finds another worker for executions that their worker will not start. If both
+// workers fence attempts, the execution moves in place: the old worker refuses a dispatch that
+// still reaches it. Otherwise the old worker could still start it, so the row is closed and the
+// work is repeated as a new row, which a late start cannot change. The step checks everything under
+// the locks: a worker that returned, or started the execution, keeps it (invariants S2, S9).
 //
-// For whom no fitting worker has room is left for the next batch, which comes to
-// them before it comes to those who wait in line: they keep their slot.
+// An execution for which no worker has capacity keeps its slot. The next batch tries it before the
+// waiting executions.
 //
-// A worker that lives and has not started an execution in time loses it too: to
-// another worker, if those may be moved that are merely late, or else its row is
-// closed. Only what a worker with its hands full has not come to yet stays with
-// it while nobody else has room. What lies at a worker that drains or has left
-// goes to another as soon as one has room, and until then stays: it may come back
-// to it, and is dealt with as overdue or as a dead letter if it does not.
+// A live worker also loses an execution that it did not start in time: to another worker if late
+// executions may move, or else its row is closed. If the worker is full, the execution stays while
+// no other worker has capacity. Executions of a draining or departed worker move as soon as another
+// worker has capacity. Until then they stay: the worker may return, and otherwise they become
+// overdue or dead letters.
 type ReassignStep struct {
 	unstarted []Unstarted
 	moves     bool
 	left      []Unstarted
 }
 
-// NewReassignStep makes the step. moveLate says whether what a living worker has not
-// started in time may go to another.
+// NewReassignStep makes the step. moveLate says whether executions that a live worker did not start
+// in time may move.
 func NewReassignStep(unstarted []Unstarted, moveLate bool) *ReassignStep {
 	return &ReassignStep{unstarted: unstarted, moves: moveLate}
 }
@@ -103,18 +100,17 @@ func (s *ReassignStep) Apply(batch *Batch) {
 	}
 }
 
-// maxUnstarted bounds who is tried again by the next batch; the sweeps find the
-// others again.
+// maxUnstarted bounds the executions that the next batch tries again; the sweeps find the others.
 const maxUnstarted = 100
 
-// reassignTimeout is how long unstarted executions keep their slot while they wait for room;
-// then the work is closed and repeated, and so waits in line like everybody else.
+// reassignTimeout is how long unstarted executions keep their slot while they wait for capacity.
+// Then the row is closed, and the repetition waits in the queue.
 const reassignTimeout = 5 * time.Minute
 
-// Left lists those for whom no worker had room. It is valid after the batch.
+// Left lists executions for which no worker had capacity. It is valid after the batch.
 func (s *ReassignStep) Left() []Unstarted { return s.left }
 
-// rehome reports whether nothing is left to do.
+// reassign reports whether the execution is decided.
 func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 	fact, ok := batch.Ledger.Fact(one.Execution)
 	if !ok || fact.Status != attune.StatusScheduled {
@@ -138,18 +134,18 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 	case one.Late != nil:
 		why.Cause, why.Move, why.Keep, why.Timeout = CauseOverdue, s.moves, one.Late.Full, 0
 		why.Result = overdue(batch, fact, *one.Late)
-		if !batch.Ledger.Live(from) { // beats, and is given nothing: nobody takes messages out of its queue
+		if !batch.Ledger.Live(from) { // it sends heartbeats but receives nothing: no consumer reads its queue
 			why.Result["message"] = expiredText + ": " + waitedText(fact, from)
 		}
 	case one.Leaving:
-		why.Keep, why.Result = true, map[string]any{} // it is not ended here
+		why.Keep, why.Result = true, map[string]any{} // this step does not end it
 	case one.Note != 0:
-		why.Cause, why.Same = CauseReturned, true // what was returned never reached it
+		why.Cause, why.Same = CauseReturned, true // the returned dispatch never reached it
 		why.Result = unavailable(batch, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
 	default:
 		why.Result = unavailable(batch, fact, from, "it stopped sending heartbeats before it started the execution",
 			retrypolicy.ByTimeoutMonitor)
-		if from != 0 { // its message waits in a queue that nobody empties; the end is not put off until it expires there
+		if from != 0 { // its queue has no consumer; do not wait until the message expires there
 			why.Result["error"] = expiredText + ": heartbeat timeout before the worker started the execution"
 		}
 	}
@@ -157,23 +153,23 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 	return batch.Reassign(fact, why) != ReassignOpen
 }
 
-// concerns reports whether what was found is still so under the locks.
+// concerns reports whether the finding still holds under the locks.
 func (one Unstarted) concerns(batch *Batch, fact admission.Fact, from int64) bool {
 	switch {
 	case one.Late != nil:
 		return from == one.Worker && fact.Attempt == one.Attempt && !batch.Ledger.Gone(from) &&
 			batch.Now().Sub(fact.Updated) >= one.Late.Allowed
 	case one.Leaving:
-		return batch.Ledger.Judged(from) && !batch.Ledger.Live(from) // else it has been moved since it was read
+		return batch.Ledger.Judged(from) && !batch.Ledger.Live(from) // else it was moved since the read
 	case one.Note != 0:
-		return from == one.Worker && fact.Attempt == one.Attempt // else it has been handed over again since
+		return from == one.Worker && fact.Attempt == one.Attempt // else it was dispatched again since the read
 	default:
 		return batch.Ledger.Gone(from)
 	}
 }
 
-// expiredText is what users look for in the result of an execution whose message no
-// worker took out of its queue, whichever loop has decided about it first.
+// expiredText is what users search for in the result of an execution whose message no worker
+// consumed, whichever loop decides first.
 const expiredText = "Worker queue TTL expired"
 
 func waitedText(fact admission.Fact, worker int64) string {
@@ -181,8 +177,8 @@ func waitedText(fact admission.Fact, worker int64) string {
 		worker, fact.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 }
 
-// unavailable is what the row of a stranded execution says, in the words by which
-// its repetition is decided.
+// unavailable is the result of an unstarted execution, in the words that decide about its
+// repetition.
 func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string) map[string]any {
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,
@@ -191,8 +187,8 @@ func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string
 	}
 }
 
-// overdue is what the row says of an execution whose worker lives and has not
-// started it in time, in the published words.
+// overdue is the result of an execution that a live worker did not start in time, in the published
+// words.
 func overdue(batch *Batch, fact admission.Fact, late Late) map[string]any {
 	age, allowed := int64(batch.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{

@@ -1,5 +1,5 @@
-// Package spread shares messages out among the lanes of a replica, so that all
-// messages of an action meet the same one, in the order in which they were delivered.
+// Package spread distributes messages among the lanes of a replica, so that all messages of an
+// action reach the same lane, in the order of their delivery.
 package spread
 
 import (
@@ -10,8 +10,7 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Of returns which of n lanes, from 0, handles the messages of an action. The answer
-// stays the same while the process runs.
+// Of returns the lane, from 0 to n-1, of an action's messages. It is stable while the process runs.
 func Of(action string, n int) int {
 	if n <= 1 {
 		return 0
@@ -19,12 +18,12 @@ func Of(action string, n int) int {
 	return int(maphash.String(seed, action) % uint64(n))
 }
 
-// Box holds items that a lane has not taken yet, in order. It has no bound: its filler
-// bounds the items in hand. Safe for several goroutines.
+// Box holds items that a lane has not taken yet, in order. It has no bound: its filler bounds the
+// items in hand. It is safe for concurrent use.
 type Box[T any] struct {
 	mu    sync.Mutex
 	items []T           // guarded by mu
-	wake  chan struct{} // holds a token while there may be something to take
+	wake  chan struct{} // holds a token while there may be items
 }
 
 // NewBox makes an empty Box.
@@ -65,14 +64,14 @@ func (b *Box[T]) Keep(keep func(T) bool) {
 	b.items = slices.DeleteFunc(slices.Clone(b.items), func(item T) bool { return !keep(item) })
 }
 
-// Len is how many items there are.
+// Len is the number of items.
 func (b *Box[T]) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.items)
 }
 
-// Wake has a token when there may be something to take.
+// Wake has a token when there may be items.
 func (b *Box[T]) Wake() <-chan struct{} { return b.wake }
 
 func (b *Box[T]) signal() {

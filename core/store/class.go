@@ -22,21 +22,21 @@ const (
 	ClassRetryable
 	// ClassConflict: a row with this identity exists already.
 	ClassConflict
-	// ClassRefused: a guard, a constraint or a function of the schema said no, or
-	// no row was found. The same again is refused again.
+	// ClassRefused: a guard, a constraint or a function of the schema refused the statement, or no
+	// row was found. A retry is refused again.
 	ClassRefused
-	// ClassUnreachable: the server is away or going away; later may succeed.
+	// ClassUnreachable: the server is away or stopping; a later try may succeed.
 	ClassUnreachable
-	// ClassUnable: the server answers and cannot write at the moment: its disk is full, its
-	// files fail, or it is a standby. No row and no message is to blame; later may succeed.
+	// ClassUnable: the server answers but cannot write at the moment: its disk is full, its files
+	// fail, or it is a standby. No row and no message is the cause; a later try may succeed.
 	ClassUnable
-	// ClassCanceled: the caller's context ended or a timeout struck.
+	// ClassCanceled: the caller's context ended or a timeout passed.
 	ClassCanceled
 	// ClassUnknown: COMMIT was sent and its answer was lost.
 	ClassUnknown
-	// ClassInstallation: the database lacks a relation, a column, a function or an
-	// index that a statement needs, or refuses a privilege or the login. No row and no
-	// message is to blame: the same again succeeds once an operator has mended it.
+	// ClassInstallation: the database lacks a relation, a column, a function or an index that a
+	// statement needs, or refuses a privilege or the login. No row and no message is the cause: a
+	// retry succeeds once an operator has mended it.
 	ClassInstallation
 	// ClassFatal: anything else, usually a defect.
 	ClassFatal
@@ -56,8 +56,8 @@ func (c Class) String() string {
 	return classNames[c]
 }
 
-// ClassOf tells the class of an error from this package or from pgx, however
-// deep it is wrapped.
+// ClassOf returns the class of an error from this package or from pgx, however deeply it is
+// wrapped.
 func ClassOf(err error) Class {
 	var pgErr *pgconn.PgError
 	switch {
@@ -78,8 +78,7 @@ func ClassOf(err error) Class {
 	}
 }
 
-// classes says what codes of PostgreSQL mean, by as much of a code as says it. What is not
-// listed is a defect.
+// classes maps SQLSTATE codes, or their prefixes, to classes. Other codes are defects.
 var classes = map[string]Class{
 	"40001": ClassRetryable, "40P01": ClassRetryable, "55P03": ClassRetryable, // see IsLockTimeout
 	"23505": ClassConflict, "23P01": ClassConflict,
@@ -100,8 +99,8 @@ func classOfCode(code string) Class {
 	return ClassFatal
 }
 
-// isStalePlan reports whether a connection has prepared a statement for columns that
-// have changed since. Any other connection prepares it anew, and it succeeds.
+// isStalePlan reports whether a connection prepared a statement for columns that have changed
+// since. Any other connection prepares it again, and it succeeds.
 func isStalePlan(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == "0A000" && strings.Contains(pgErr.Message, "cached plan must not change result type")
@@ -117,15 +116,15 @@ func isConnectionError(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
-// IsAway reports whether the server is away or cannot write at the moment, so that other
-// statements would say the same.
+// IsAway reports whether the server is away or cannot write at the moment, so that other statements
+// would fail too.
 func IsAway(err error) bool {
 	class := ClassOf(err)
 	return class == ClassUnreachable || class == ClassUnable
 }
 
-// IsLockTimeout reports whether a statement gave up waiting for a lock: somebody
-// else holds a row for longer than is usual.
+// IsLockTimeout reports whether a statement timed out on a lock: another transaction holds a row
+// for unusually long.
 func IsLockTimeout(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == "55P03"

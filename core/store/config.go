@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// Config says which database to use and how.
+// Config configures the database access.
 type Config struct {
 	// URL is the connection string.
 	URL string
@@ -30,25 +30,24 @@ type Config struct {
 	ConnectTimeout time.Duration
 	// ApplicationName is what the server shows for the connections; "attune" when empty.
 	ApplicationName string
-	// Relay is the relay that publishes what is committed through this store, and owns
-	// those rows of the outbox; zero if there is none.
+	// Relay is the relay that publishes the messages committed through this store, and owns those
+	// rows of the outbox; zero without one.
 	Relay uuid.UUID
-	// ReadOnly makes every transaction read only, so that a dashboard cannot
-	// change anything by accident.
+	// ReadOnly makes every transaction read only, so that a dashboard cannot change anything by
+	// accident.
 	ReadOnly bool
 	// StatementTimeout bounds every statement; none when zero.
 	StatementTimeout time.Duration
-	// HotPath is for the pool of the engine's own loops: it keeps the planner
-	// to index access and to generic plans, because queue tables are analysed
-	// while they are empty. It must
-	// not be used for anything with free-form queries.
+	// HotPath is for the pool of the engine's own loops: the planner uses indexes and generic plans
+	// only, because queue tables are analysed while they are empty. Free-form queries must not use
+	// such a pool.
 	HotPath bool
 }
 
 const idleTimeout = 10 * time.Second
 
-// hotLockTimeout is how long a batch waits for a lock. Other batches hold theirs
-// for milliseconds; who holds one for longer is somebody else.
+// hotLockTimeout is how long a batch waits for a lock. Batches hold locks for milliseconds; a
+// longer holder is another program.
 const hotLockTimeout = 6 * time.Second
 
 func (c Config) withDefaults() (Config, error) {
@@ -94,8 +93,8 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	if c.ReadOnly {
 		params["default_transaction_read_only"] = "on"
 	}
-	// Whoever stands still in the middle of a transaction loses it, and with it what he
-	// holds: rows, and the locks by which loops take turns.
+	// A client that hangs in the middle of a transaction loses it and its locks: rows, and the
+	// locks by which loops take turns.
 	params["idle_in_transaction_session_timeout"] = milliseconds(idleTimeout)
 	if c.HotPath {
 		params["lock_timeout"] = milliseconds(hotLockTimeout)

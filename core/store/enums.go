@@ -34,8 +34,8 @@ func registerTypes(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// enumsOf are the enums that the connection's search path leads to, and their
-// arrays; those that do not exist are left out.
+// enumsOf are the enums in the connection's search path, and their arrays; missing ones are left
+// out.
 func enumsOf(ctx context.Context, conn *pgx.Conn) ([]*pgtype.Type, error) {
 	rows, err := conn.Query(ctx, `SELECT name, t.oid, t.typarray FROM unnest($1::text[]) name JOIN pg_type t ON t.oid = to_regtype(name)`, enumTypes)
 	if err != nil {

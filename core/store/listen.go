@@ -16,11 +16,10 @@ const (
 	listenLast  = 30 * time.Second
 )
 
-// Listen calls heard with the payload of every notification on the channels, one
-// after the other, until ctx ends. It has a connection of its own, and makes
-// another one whenever that is lost: what is sent meanwhile is never heard, nor is
-// anything where connections are shared by transactions, so that a notification
-// may only bring forward what happens anyway.
+// Listen calls heard with the payload of every notification on the channels, one after the other,
+// until ctx ends. It has a connection of its own, and reconnects after a loss. Notifications sent
+// meanwhile are lost, and so are all where a pooler shares connections by transaction. So a
+// notification may only speed up work that happens anyway.
 func (s *Store) Listen(ctx context.Context, heard func(channel, payload string), channels ...string) {
 	pause := listenFirst
 	for ctx.Err() == nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/attune-go/attune/core/store/internal/db"
 )
 
-// LockedError says that somebody else holds a lock.
+// LockedError reports that another session holds a lock.
 type LockedError struct {
 	Name string
-	// By is what the holder's session calls itself, Address where it comes from.
-	// Both are empty when that is not known.
+	// By is the application name of the holder's session, Address its address. Both are empty if
+	// unknown.
 	By, Address string
 }
 
@@ -43,8 +43,8 @@ type SessionLock struct {
 // maxHolder is how long a session's name can be.
 const maxHolder = 63
 
-// LockSession takes a lock that outlives transactions, on a connection of its own,
-// or fails at once with a *LockedError. Holder is what others are told.
+// LockSession takes a lock that outlives transactions, on a connection of its own, or fails at once
+// with a *LockedError. holder is the application name shown to others.
 func (s *Store) LockSession(ctx context.Context, name, holder string) (*SessionLock, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -58,11 +58,11 @@ func (s *Store) LockSession(ctx context.Context, name, holder string) (*SessionL
 	return l, nil
 }
 
-// lockTries bounds how often a lock is tried whose holder let it go before it was found.
+// lockTries bounds the tries when a holder releases the lock before it is identified.
 const lockTries = 3
 
-// take names the session before it has the lock, so that whoever finds it taken is
-// never told less than who has it.
+// take names the session before it has the lock, so that another session that finds the lock taken
+// also finds the name.
 func (l *SessionLock) take(ctx context.Context, holder string) error {
 	if _, err := l.queries.NameSession(ctx, holder[:min(len(holder), maxHolder)]); err != nil {
 		return fmt.Errorf("lock %s: %w", l.name, err)
@@ -101,7 +101,7 @@ func (l *SessionLock) Check(ctx context.Context) error {
 	return nil
 }
 
-// unlockPatience bounds giving a lock back; after it the connection is closed.
+// unlockPatience is the timeout of releasing a lock; after it the connection is closed.
 const unlockPatience = 3 * time.Second
 
 // Release gives the lock back.

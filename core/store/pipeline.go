@@ -148,9 +148,9 @@ func readOne(results pgx.BatchResults, s statement) error {
 	return s.read(rows)
 }
 
-// interrupted judges a failure before the answer to a COMMIT that had been
-// sent along. A server that answered with an error did not get to it; after a
-// lost connection, or when the rows could not be read here, nobody knows.
+// interrupted classifies a failure before the answer to a COMMIT in the same pipeline. If the
+// server answered with an error, it did not commit. After a lost connection, or unreadable rows,
+// the outcome is unknown.
 func (w *session) interrupted(err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) || pgconn.SafeToRetry(err) {

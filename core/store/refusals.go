@@ -13,14 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// mostRefused bounds the refused statements that are remembered.
+// mostRefused bounds the remembered refused statements.
 const mostRefused = 16
 
-// refusals sees the outcome of every statement of a pool. After an error of class
-// Installation it has the pool replace its connections: they hold prepared
-// statements, and the numbers of types, of a schema that an operator is changing.
-// Connections in use are closed when they come back. It remembers what was refused,
-// so that Refuses can ask again.
+// refusals traces the outcome of every statement of a pool. After an error of class Installation it
+// makes the pool replace its connections: they hold prepared statements, and type numbers, of a
+// schema that an operator is changing. Connections in use are closed when they are returned. It
+// remembers refused statements, so that Refuses can check them again.
 type refusals struct {
 	pool atomic.Pointer[pgxpool.Pool]
 
@@ -28,7 +27,7 @@ type refusals struct {
 	last []refusal
 }
 
-// refusal is an error, and the statements of which one has met it.
+// refusal is an error, and the statements of which one caused it.
 type refusal struct {
 	err        *pgconn.PgError
 	statements []query
@@ -44,7 +43,7 @@ var (
 	_ pgx.BatchTracer = (*refusals)(nil)
 )
 
-// sent is the key under which a context holds what is sent.
+// sent is the context key of the sent statements.
 type sent struct{}
 
 // TraceQueryStart implements pgx.QueryTracer.
@@ -112,11 +111,11 @@ func (r *refusals) of(err *pgconn.PgError) []query {
 	return nil
 }
 
-// Refuses asks whether the database still refuses the statement that met err, an
-// error of class Installation of this store: it has the database plan the statement
-// again, which checks names, types and privileges and changes nothing. It returns nil
-// if the statement is accepted, if err is not of this store or is forgotten, and for
-// statements that cannot be planned. What only happens inside of functions is not seen.
+// Refuses checks whether the database still refuses the statement that failed with err, an error of
+// class Installation of this store. The database plans the statement again, which checks names,
+// types and privileges and changes nothing. Refuses returns nil if the statement is accepted, if
+// err is unknown or forgotten, and for statements that cannot be planned. It does not see errors
+// inside of functions.
 func (s *Store) Refuses(ctx context.Context, err error) error {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {

@@ -7,7 +7,7 @@ import (
 	"github.com/attune-go/attune/core/secret"
 )
 
-// AddSecret adds a value of an entity to those that InsertSecretValues is to insert.
+// AddSecret adds a value of an entity to the parameters of InsertSecretValues.
 func AddSecret(to *InsertSecretValuesParams, entity string, id int64, value secret.Sealed) {
 	to.EntityTypes = append(to.EntityTypes, entity)
 	to.EntityIds = append(to.EntityIds, id)
@@ -18,8 +18,8 @@ func AddSecret(to *InsertSecretValuesParams, entity string, id int64, value secr
 	to.KeyHashes = append(to.KeyHashes, value.KeyHash)
 }
 
-// ReadSecrets reads the rows that the sources name; what is not there is missing in
-// the answer. It takes one statement for each type of entity.
+// ReadSecrets reads the rows of the sources; missing rows are missing in the result. It takes one
+// statement for each type of entity.
 func ReadSecrets(ctx context.Context, q *Queries, sources []secret.Source) (map[secret.Source]secret.Sealed, error) {
 	entities := map[string][]int64{}
 	wanted := map[secret.Source]bool{}

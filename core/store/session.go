@@ -17,7 +17,7 @@ const (
 	stateNew        sessionState = iota // BEGIN not sent yet
 	stateOpen                           // in a transaction
 	stateCommitted                      // COMMIT was answered
-	stateRolledBack                     // nothing of it counts
+	stateRolledBack                     // the transaction is undone
 	stateUnknown                        // COMMIT was sent and its answer was lost
 )
 
@@ -27,7 +27,7 @@ type session struct {
 	conn       *pgxpool.Conn
 	begin      string
 	state      sessionState
-	failure    error // why the state is unknown
+	failure    error // the cause of the unknown state
 	savepoints int
 }
 
@@ -62,7 +62,7 @@ func (w *session) Commit(ctx context.Context) error {
 	return w.committed(tag, err)
 }
 
-// committed judges the answer to COMMIT.
+// committed classifies the answer to COMMIT.
 func (w *session) committed(tag pgconn.CommandTag, err error) error {
 	var pgErr *pgconn.PgError
 	switch {
@@ -85,7 +85,7 @@ func (w *session) committed(tag pgconn.CommandTag, err error) error {
 	}
 }
 
-// Rollback takes everything back. After the end it does nothing.
+// Rollback undoes the transaction. After the end it does nothing.
 func (w *session) Rollback(ctx context.Context) error {
 	if w.state != stateOpen {
 		return nil
@@ -165,7 +165,7 @@ func (w *session) Begin(ctx context.Context) (pgx.Tx, error) {
 	return &savepoint{session: w, name: name}, nil
 }
 
-// savepoint is a part of a transaction that can be taken back alone.
+// savepoint is a part of a transaction that can be undone alone.
 type savepoint struct {
 	*session
 	name   string
@@ -175,7 +175,7 @@ type savepoint struct {
 // Commit keeps what was done since the savepoint.
 func (p *savepoint) Commit(ctx context.Context) error { return p.end(ctx, "release savepoint ") }
 
-// Rollback takes back what was done since the savepoint.
+// Rollback undoes the changes since the savepoint.
 func (p *savepoint) Rollback(ctx context.Context) error {
 	if p.closed {
 		return pgx.ErrTxClosed
@@ -192,25 +192,25 @@ func (p *savepoint) end(ctx context.Context, verb string) error {
 	return err
 }
 
-// failedRow answers for a row that could not be asked for.
+// failedRow is the result of a query that could not be sent.
 type failedRow struct{ err error }
 
-// Scan says why.
+// Scan returns the error.
 func (r failedRow) Scan(...any) error { return r.err }
 
-// failedBatch answers for statements that could not be sent.
+// failedBatch is the result of statements that could not be sent.
 type failedBatch struct{ err error }
 
-// Exec says why.
+// Exec returns the error.
 func (b failedBatch) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, b.err }
 
-// Query says why.
+// Query returns the error.
 func (b failedBatch) Query() (pgx.Rows, error) { return nil, b.err }
 
-// QueryRow says why.
+// QueryRow returns the error.
 func (b failedBatch) QueryRow() pgx.Row { return failedRow(b) }
 
-// Close says why.
+// Close returns the error.
 func (b failedBatch) Close() error { return b.err }
 
 // Tx is the transaction begun by the batch: none.

@@ -9,20 +9,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// settlePause is the pause between two looks at who still holds a lock.
+// settlePause is the pause between two checks of the lock holders.
 const settlePause = 20 * time.Millisecond
 
-// lockersSQL lists the transactions of others that lock or write rows of a table or
-// are about to. A statement takes this lock before it takes its snapshot.
+// lockersSQL lists the other transactions that lock or write rows of a table, or are about to. A
+// statement takes this lock before its snapshot.
 const lockersSQL = `
 SELECT DISTINCT l.virtualtransaction::text
 FROM pg_locks l
 WHERE l.locktype = 'relation' AND l.relation = $1::text::regclass AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.pid <> pg_backend_pid()
   AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())`
 
-// AwaitLockers waits until every transaction has ended that locks or writes rows of
-// the table now. Whatever was committed before the call is seen by every statement
-// that locks or writes rows of it after the call. It holds up nobody.
+// AwaitLockers waits until all transactions have ended that lock or write rows of the table now.
+// Afterwards, every statement that locks or writes its rows sees all commits before the call. It
+// blocks no other transaction.
 func (s *Store) AwaitLockers(ctx context.Context, table string) error {
 	first, err := s.lockers(ctx, table)
 	for now := first; err == nil && len(first) > 0; {

@@ -13,7 +13,7 @@ import (
 // secret.
 type statementLog struct{ logger *slog.Logger }
 
-// begun is the key under which a context holds a statement and its start.
+// begun is the context key of a statement and its start.
 type begun struct{}
 
 type loggedStatement struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/store/internal/db"
 )
 
-// Store is a pool of connections to one schema. Its methods and the generated
-// queries it embeds may be used by many goroutines.
+// Store is a pool of connections to one schema. Its methods and the generated queries it embeds are
+// safe for concurrent use.
 type Store struct {
 	*Queries
 	pool     *pgxpool.Pool
@@ -23,8 +23,8 @@ type Store struct {
 	refusals *refusals
 }
 
-// Open prepares a pool. It does not connect: a server that is away is noticed
-// by Ping or by the first query. A nil logger discards.
+// Open prepares a pool. It does not connect: Ping or the first query finds an unreachable server. A
+// nil logger discards.
 func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Store, error) {
 	return open(ctx, cfg, logger, func(*pgxpool.Config) {})
 }
@@ -66,21 +66,19 @@ func (s *Store) Ping(ctx context.Context) error {
 // Close waits for connections in use and ends the pool. It may be called twice.
 func (s *Store) Close() { s.pool.Close() }
 
-// Pool is the pool itself, for the few statements that fit nowhere else.
+// Pool is the pool itself, for the few statements that need it.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Schema is the name of the schema that the store works in.
 func (s *Store) Schema() string { return s.cfg.Schema }
 
-// Relay is the relay that owns what is committed through this store to the outbox;
-// zero if there is none.
+// Relay is the relay that owns the outbox rows committed through this store; zero without one.
 func (s *Store) Relay() uuid.UUID { return s.cfg.Relay }
 
 // ReadOnly reports whether the store refuses to write.
 func (s *Store) ReadOnly() bool { return s.cfg.ReadOnly }
 
-// classified marks an error of connecting or of a lost connection, which
-// carries no code of the server.
+// classified marks an error of connecting or of a lost connection, which has no SQLSTATE.
 func classified(err error) error {
 	if err == nil || ClassOf(err) != ClassFatal {
 		return err
@@ -94,16 +92,16 @@ type lostError struct{ err error }
 func (e *lostError) Error() string { return "connection to database: " + e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
-// OutcomeUnknownError reports a transaction whose connection was lost after
-// COMMIT had been sent: it may or may not count.
+// OutcomeUnknownError reports a transaction whose connection was lost after COMMIT was sent: it may
+// be committed or not.
 type OutcomeUnknownError struct{ Err error }
 
-// Error says that nobody knows, and why.
+// Error says that the outcome is unknown, and why.
 func (e *OutcomeUnknownError) Error() string {
 	return "outcome of commit unknown: " + e.Err.Error()
 }
 
-// Unwrap gives the failure of the connection.
+// Unwrap returns the failure of the connection.
 func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
 
 func isOutcomeUnknown(err error) bool {

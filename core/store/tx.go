@@ -16,7 +16,7 @@ const (
 	txAttempts  = 6
 	txFirstWait = 10 * time.Millisecond
 	txMaxWait   = 500 * time.Millisecond
-	// rollbackTimeout bounds what is done for a transaction whose context has ended.
+	// rollbackTimeout bounds the rollback of a transaction whose context has ended.
 	rollbackTimeout = 5 * time.Second
 )
 
@@ -30,21 +30,18 @@ type Tx struct {
 	ends    []func(committed bool)
 }
 
-// AfterCommit keeps a function to be run once after this transaction has been
-// committed. Nothing runs when it is rolled back, when the attempt is repeated,
-// or when the outcome is unknown.
+// AfterCommit registers a function to run once after the commit. It does not run after a rollback,
+// when the attempt is repeated, or when the outcome is unknown.
 func (tx *Tx) AfterCommit(fn func()) { tx.hooks = append(tx.hooks, fn) }
 
-// AfterEnd keeps a function to be run once after this attempt has ended. committed is
-// false also when the outcome is unknown.
+// AfterEnd registers a function to run once after this attempt. committed is false also when the
+// outcome is unknown.
 func (tx *Tx) AfterEnd(fn func(committed bool)) { tx.ends = append(tx.ends, fn) }
 
-// Tx runs fn in a transaction and commits it unless fn returns an error. A
-// transaction that lost to another one, lost its connection before COMMIT was
-// sent, or met columns that have changed since its statements were prepared, is
-// repeated a few times after a growing, jittered wait; fn may therefore run
-// several times and must leave effects to AfterCommit. Name says what is being
-// done, in errors and logs.
+// Tx runs fn in a transaction and commits it unless fn returns an error. It repeats the transaction
+// a few times, after a growing, jittered wait, if it lost to another one, lost its connection
+// before COMMIT was sent, or met changed columns. So fn may run several times and must leave
+// effects to AfterCommit. name names the transaction in errors and logs.
 func (s *Store) Tx(ctx context.Context, name string, fn func(ctx context.Context, tx *Tx) error) error {
 	return s.repeat(ctx, name, "begin", fn)
 }
@@ -73,12 +70,12 @@ func (s *Store) repeat(ctx context.Context, name, begin string, fn func(context.
 	}
 }
 
-// once runs one attempt and says whether it may be repeated. What was left to
-// AfterCommit runs when the connection is back in the pool.
+// once runs one attempt and says whether it may be repeated. AfterCommit functions run when the
+// connection is back in the pool.
 func (s *Store) once(ctx context.Context, begin string, fn func(context.Context, *Tx) error) (again bool, err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		// Not repeated: when no connection can be had, waiting is the caller's choice.
+		// Not repeated: without a connection, waiting is the caller's choice.
 		return false, fmt.Errorf("acquire connection: %w", classified(err))
 	}
 	work := &session{conn: conn, begin: begin}
@@ -119,7 +116,7 @@ func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (
 	return (class == ClassRetryable && !IsLockTimeout(err)) || (lost && class == ClassUnreachable) || isStalePlan(err), err
 }
 
-// release rolls back what is still open and gives the connection back.
+// release rolls back an open transaction and returns the connection.
 func (w *session) release(ctx context.Context) {
 	if w.state == stateOpen {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)

@@ -23,19 +23,19 @@ import (
 // MaxPayload is the largest payload of an event, in bytes.
 const MaxPayload = 1 << 20
 
-// eventSource is what source_ref says of events that are emitted here.
+// eventSource is the source_ref of events that are emitted here.
 const eventSource = "attune.emit"
 
-// Event is one event to be emitted.
+// Event is an event to emit.
 type Event struct {
 	// TriggerRef names the trigger, such as core.timer.
 	TriggerRef string
 	// Payload is any JSON value, usually an object; empty and null mean none.
 	Payload json.RawMessage
-	// RuleRef lets the event fire this rule only; empty is all of the trigger's.
+	// RuleRef lets the event fire this rule only; empty means all of the trigger's.
 	RuleRef string
-	// Execution is the execution whose action emits it, 0 if none does. It bounds chains of
-	// rules that fire each other. One that does not exist is none.
+	// Execution is the execution whose action emits it, 0 for none. It bounds chains of rules that
+	// fire each other. A missing execution counts as none.
 	Execution int64
 }
 
@@ -43,18 +43,18 @@ type Event struct {
 type Emitted struct {
 	ID         int64     // of the event
 	TriggerRef string    // as given
-	Enabled    bool      // of the trigger: a disabled one fires nothing
+	Enabled    bool      // state of the trigger: a disabled one fires nothing
 	Created    time.Time // by the clock of the database
-	OutboxID   int64     // of the row that holds its message
+	OutboxID   int64     // of the outbox row of its message
 }
 
-// ErrPayload is wrapped by the error for a payload that cannot be taken at all.
+// ErrPayload is wrapped by the error for a payload that is refused as a whole.
 var ErrPayload = errors.New("the payload cannot be taken")
 
-// UnknownTriggerError says that no trigger has the ref.
+// UnknownTriggerError reports that no trigger has the ref.
 type UnknownTriggerError struct {
 	Ref     string
-	Nearest string // empty when none is alike
+	Nearest string // empty without a similar one
 }
 
 // Error names the ref and the nearest one.
@@ -65,13 +65,13 @@ func (e *UnknownTriggerError) Error() string {
 	return fmt.Sprintf("there is no trigger %s; the nearest is %s", e.Ref, e.Nearest)
 }
 
-// RuleMismatchError says that a rule is not there, or not of the trigger.
+// RuleMismatchError reports that a rule is missing, or belongs to another trigger.
 type RuleMismatchError struct {
 	Ref        string
-	TriggerRef string // of the rule; empty if there is no such rule
+	TriggerRef string // of the rule; empty if the rule is missing
 }
 
-// Error says which.
+// Error names the case.
 func (e *RuleMismatchError) Error() string {
 	if e.TriggerRef == "" {
 		return fmt.Sprintf("there is no rule %s", e.Ref)
@@ -79,7 +79,7 @@ func (e *RuleMismatchError) Error() string {
 	return fmt.Sprintf("rule %s is of trigger %s", e.Ref, e.TriggerRef)
 }
 
-// InvalidPayloadError says what is wrong with a payload, all of it.
+// InvalidPayloadError lists all mistakes of a payload.
 type InvalidPayloadError struct {
 	Ref      string // of the trigger
 	Mistakes []schema.Mistake
@@ -99,8 +99,8 @@ func (s *Submitter) EmitEvent(ctx context.Context, event Event) (Emitted, error)
 	return list[0], nil
 }
 
-// EmitEvents stores many events in one transaction: all or none. The answer is in
-// the order of the events.
+// EmitEvents stores many events in one transaction: all or none. The result is in the order of the
+// events.
 func (s *Submitter) EmitEvents(ctx context.Context, events []Event) ([]Emitted, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -164,7 +164,7 @@ func (s *Submitter) prepare(ctx context.Context, events []Event) (store.InsertEv
 	return rows, done, nil
 }
 
-// trigger is what is needed of one.
+// trigger is the part of a trigger that emitting needs.
 type trigger struct {
 	id      int64
 	enabled bool
@@ -202,7 +202,7 @@ func (s *Submitter) triggers(ctx context.Context, events []Event) (map[string]tr
 	return found, nil
 }
 
-// rules are the ids of the rules that events are made for.
+// rules returns the ids of the rules that events name.
 func (s *Submitter) rules(ctx context.Context, events []Event) (map[string]int64, error) {
 	found := map[string]int64{"": 0}
 	for _, event := range events {
@@ -255,7 +255,7 @@ func (t trigger) check(event Event) (string, error) {
 	return compact.String(), nil
 }
 
-// mistakes are those of a payload; none at all is like an empty one.
+// mistakes are the mistakes of a payload; a missing payload counts as an empty one.
 func (t trigger) mistakes(value any) []schema.Mistake {
 	switch v := value.(type) {
 	case nil:

@@ -17,11 +17,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxKnown bounds the actions that a Submitter remembers.
+// maxKnown bounds the cached actions.
 const maxKnown = 10_000
 
-// known are actions as they were looked up last. The statement that requests executions
-// verifies them.
+// known caches actions. The statement that requests executions verifies them.
 type known struct {
 	mu      sync.Mutex
 	actions map[string]Action
@@ -36,7 +35,7 @@ func (k *known) keep(actions map[string]Action) {
 	maps.Copy(k.actions, actions)
 }
 
-// of returns the actions of the requests, or false if one of them is not known.
+// of returns the actions of the requests, or false if one of them is not cached.
 func (k *known) of(requests []Request) (map[string]Action, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,9 +50,9 @@ func (k *known) of(requests []Request) (map[string]Action, bool) {
 	return actions, true
 }
 
-// requestKnown requests executions of known actions in one round trip. It returns nil if
-// it cannot: an action is not known or has changed, parameters do not fit what is known
-// of it, or the requests do not fit one row of the outbox or have secret parameters.
+// requestKnown requests executions of cached actions in one round trip. It returns nil if it
+// cannot: an action is not cached or has changed, parameters violate the cached schema, or the
+// requests exceed one outbox row or have secret parameters.
 func (s *Submitter) requestKnown(ctx context.Context, requests []Request, configs []string) ([]Requested, error) {
 	if len(requests) > messagesPerRow {
 		return nil, nil
@@ -135,8 +134,7 @@ func rowsOf(requests []Request, configs []string, actions map[string]Action) (st
 	return rows, nil
 }
 
-// body is the text of a message around the time and the id of its row, which the database
-// knows first.
+// body is the text of a message around its time and the id of its row, which the database sets.
 type body struct{ head, middle, tail string }
 
 // rowTime is how the database writes the time of a row into a body.
@@ -155,7 +153,7 @@ func outline(action int64, request Request, config string) (outbox.Message, body
 	if err != nil {
 		return outbox.Message{}, body{}, err
 	}
-	// Both come before everything that the caller says.
+	// Both precede all text of the caller.
 	head, rest, timed := bytes.Cut(whole.Body, []byte(`"timestamp":"`+noTime.Format(time.RFC3339Nano)+`"`))
 	middle, tail, numbered := bytes.Cut(rest, []byte(`"execution_id":0,`))
 	if !timed || !numbered {

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// InvalidParamsError says what is wrong with the parameters of a request, all of it.
+// InvalidParamsError lists all mistakes in the parameters of a request.
 type InvalidParamsError struct {
 	Ref      string // of the action
 	Mistakes []schema.Mistake
@@ -24,10 +24,10 @@ func (e *InvalidParamsError) Error() string {
 	return fmt.Sprintf("the parameters do not fit %s: %s", e.Ref, schema.Words(e.Mistakes))
 }
 
-// ErrSealed is wrapped by the error for secret parameters that cannot be kept.
+// ErrSealed is wrapped by the error for secret parameters that cannot be stored.
 var ErrSealed = errors.New("secret parameters cannot be kept")
 
-// Check reports what would be wrong with a request, and requests nothing.
+// Check returns the error of a request, and requests nothing.
 func (s *Submitter) Check(ctx context.Context, request Request) error {
 	requests := []Request{request}
 	configs, err := configsOf(requests)
@@ -48,8 +48,8 @@ type sealed struct {
 	value   secret.Sealed
 }
 
-// examine checks all parameters against the schemas of their actions. In configs,
-// markers take the place of what these mark as secret; the values are returned.
+// examine checks all parameters against the schemas of their actions. In configs, markers replace
+// the values that a schema marks as secret; examine returns these values.
 func (s *Submitter) examine(requests []Request, configs []string, actions map[string]Action) ([]sealed, error) {
 	schemas := make(map[string]*schema.Schema, len(actions))
 	for ref, action := range actions {
@@ -84,7 +84,7 @@ func (s *Submitter) examineOne(ref, config string, rules *schema.Schema) (string
 	params := map[string]any{}
 	if config != "" {
 		decoder := json.NewDecoder(strings.NewReader(config))
-		decoder.UseNumber() // what is stored keeps its digits
+		decoder.UseNumber() // stored numbers keep their digits
 		if err := decoder.Decode(&params); err != nil {
 			return "", nil, fmt.Errorf("request %s: %w", ref, ErrParams)
 		}
@@ -116,7 +116,7 @@ func (s *Submitter) examineOne(ref, config string, rules *schema.Schema) (string
 	return string(stored), secrets, nil
 }
 
-// insertSecrets stores the secrets of what was just requested.
+// insertSecrets stores the secrets of new requests.
 func insertSecrets(ctx context.Context, tx *store.Tx, secrets []sealed, done []Requested) error {
 	if len(secrets) == 0 {
 		return nil

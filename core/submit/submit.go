@@ -23,20 +23,19 @@ import (
 const source = "attune-executor"
 
 const (
-	// messagesPerRow bounds one outbox row, so that a relay publishes a large
-	// batch in pieces.
+	// messagesPerRow bounds one outbox row, so that a relay publishes a large batch in parts.
 	messagesPerRow = 500
-	// maxConfigInMessage bounds the parameters that a request's message repeats. The
-	// engine reads them from the row.
+	// maxConfigInMessage bounds the parameters in a request's message. The engine reads them from
+	// the row.
 	maxConfigInMessage = 1 << 20
-	// hintRefs bounds how many refs are read to find the nearest one.
+	// hintRefs bounds the refs that are read to find the nearest one.
 	hintRefs = 5000
 )
 
-// Relay publishes what was committed; *outbox.Relay is one.
+// Relay publishes committed messages; *outbox.Relay is one.
 type Relay = outbox.Publishing
 
-// Submitter requests executions. Its methods may be used by many goroutines.
+// Submitter requests executions. It is safe for concurrent use.
 type Submitter struct {
 	store *store.Store
 	relay Relay
@@ -44,40 +43,40 @@ type Submitter struct {
 	known *known
 }
 
-// New makes a Submitter. Without a relay the messages are left to the sweep of
-// a running engine, which takes them within seconds.
+// New makes a Submitter. Without a relay the sweep of a running engine publishes the messages
+// within seconds.
 func New(st *store.Store, relay Relay) *Submitter {
 	return &Submitter{store: st, relay: relay, known: &known{actions: make(map[string]Action)}}
 }
 
-// WithKeyring returns a Submitter that can seal secret parameters. Without a key
-// requests that have such are refused.
+// WithKeyring returns a Submitter that can encrypt secret parameters. Without a key such requests
+// are refused.
 func (s *Submitter) WithKeyring(keys secret.Keyring) *Submitter {
 	with := *s
 	with.keys = keys
 	return &with
 }
 
-// Request is one execution to be requested.
+// Request is one execution to request.
 type Request struct {
 	// ActionRef names the action, such as core.echo.
 	ActionRef string
 	// Params is the parameters as a JSON object; empty, null and {} mean none.
 	Params json.RawMessage
-	// Priority is the lane it waits in when it has to wait.
+	// Priority is the lane in which it waits.
 	Priority Priority
-	// Options is what the HTTP API adds; nil for nothing.
+	// Options are the additional settings of the HTTP API; nil for none.
 	Options *Options
 }
 
-// Options is what a caller of the HTTP API may say of its execution. What is not set
-// is that of the action; artifact retention that neither sets keeps five versions.
+// Options are the settings that a client of the HTTP API may make for its execution. Unset ones
+// come from the action; artifact retention without a setting keeps five versions.
 type Options struct {
-	// Executor is the identity the execution acts for. One that does not exist is none.
+	// Executor is the identity that the execution runs as. A missing identity counts as none.
 	Executor *int64 `json:"executor,omitempty"`
 	// Parent is the execution that requests it.
 	Parent *int64 `json:"parent,omitempty"`
-	// PermissionSetRefs is what its token permits; nil for what its action says.
+	// PermissionSetRefs are the permissions of its token; nil means the action's.
 	PermissionSetRefs []string `json:"permission_set_refs,omitzero"`
 	// EnvVars is kept with the execution.
 	EnvVars map[string]any `json:"env_vars,omitempty"`
@@ -91,7 +90,7 @@ type Options struct {
 	WorkerAffinity    json.RawMessage `json:"worker_affinity,omitempty"`
 }
 
-// text is what the statement takes: an object, empty without options.
+// text encodes the options for the statement: an object, empty without options.
 func (o *Options) text() (string, error) {
 	if o == nil {
 		return "", nil
@@ -100,12 +99,12 @@ func (o *Options) text() (string, error) {
 	return string(text), err
 }
 
-// Requested is a request that was stored.
+// Requested is a stored request.
 type Requested struct {
 	ID        int64     // of the execution
 	ActionRef string    // as requested
 	Created   time.Time // by the clock of the database
-	OutboxID  int64     // of the row that holds its message
+	OutboxID  int64     // of the outbox row of its message
 }
 
 // ErrPriority is wrapped by the error for a priority that does not exist.
@@ -114,10 +113,10 @@ var ErrPriority = errors.New("the priority must be high, normal or low")
 // ErrParams is wrapped by the error for parameters that are not a JSON object.
 var ErrParams = errors.New("the parameters must be a JSON object")
 
-// UnknownActionError says that no action has the ref.
+// UnknownActionError reports that no action has the ref.
 type UnknownActionError struct {
 	Ref     string
-	Nearest string // empty when none is alike
+	Nearest string // empty without a similar one
 }
 
 // Error names the ref and the nearest one.
@@ -137,8 +136,8 @@ func (s *Submitter) Request(ctx context.Context, request Request) (Requested, er
 	return list[0], nil
 }
 
-// RequestMany requests many executions in one transaction: all or none. The
-// answer is in the order of the requests.
+// RequestMany requests many executions in one transaction: all or none. The result is in the order
+// of the requests.
 func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requested, error) {
 	if len(requests) == 0 {
 		return nil, nil
@@ -177,7 +176,7 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 	return done, nil
 }
 
-// Action is what a caller needs to know of an action before it requests it.
+// Action is the part of an action that a caller needs before a request.
 type Action struct {
 	ID          int64
 	Ref         string
@@ -186,7 +185,7 @@ type Action struct {
 	digest string // of ParamSchema, as the database computes it
 }
 
-// Action looks an action up.
+// Action looks up an action.
 func (s *Submitter) Action(ctx context.Context, ref string) (Action, error) {
 	actions, err := s.actions(ctx, []Request{{ActionRef: ref}})
 	if err != nil {

@@ -9,22 +9,21 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// The pauses between two looks at an execution: short at first, because most
-// end soon, then longer, because those that do not may take hours.
+// The pauses between two reads of an execution: short at first, because most end soon, then longer,
+// because the others may take hours.
 const (
 	waitFirst = 20 * time.Millisecond
 	waitLast  = time.Second
 )
 
-// NotFoundError says that there is no such execution.
+// NotFoundError reports that the execution does not exist.
 type NotFoundError struct{ ID int64 }
 
 // Error names the execution.
 func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no execution %d", e.ID) }
 
-// Wait returns the execution once it has ended. It looks at the row, so it
-// needs neither the broker nor an engine. A database that is away is waited
-// for; only the end of ctx ends the wait.
+// Wait returns the execution once it has ended. It reads the row, so it needs neither the broker
+// nor an engine. It also waits for an unreachable database; only the end of ctx ends the wait.
 func (s *Submitter) Wait(ctx context.Context, id int64) (store.Execution, error) {
 	pause := waitFirst
 	for {
@@ -44,8 +43,8 @@ func (s *Submitter) Wait(ctx context.Context, id int64) (store.Execution, error)
 	}
 }
 
-// AwaitPublished waits until the broker has confirmed the messages of the
-// outbox rows. It needs a relay that publishes them.
+// AwaitPublished waits until the broker has confirmed the messages of the outbox row. It needs a
+// relay that publishes them.
 func (s *Submitter) AwaitPublished(ctx context.Context, outboxID int64) error {
 	pause := waitFirst
 	for {

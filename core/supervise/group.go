@@ -14,7 +14,7 @@ type Group struct {
 	members []member
 	running []member // started, in order
 	started bool
-	stopped chan struct{} // made by the first Stop, closed when all have stopped
+	stopped chan struct{} // created by the first Stop, closed when all have stopped
 	waiting string        // name of the member being stopped
 }
 
@@ -44,10 +44,9 @@ func (g *Group) Names() []string {
 	return names
 }
 
-// Start starts every service. If one fails, those already started are stopped
-// again, last first, and the error names the one that failed. A group is
-// started once. A Stop that comes during Start waits for it; cancel the context of
-// Start to hurry it.
+// Start starts every service. If one fails, the started ones are stopped again, last first, and the
+// error names the failed one. A group is started once. A Stop during Start waits for it; cancel the
+// context of Start to abort it.
 func (g *Group) Start(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,9 +70,9 @@ func (g *Group) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops what was started, last first, and waits no longer than ctx allows;
-// the error then names the service that would not stop. The stopping goes on in
-// the background, and a further Stop waits for it again.
+// Stop stops the started services, last first, and waits no longer than ctx allows; the error then
+// names the service that did not stop. The stopping continues in the background, and a further Stop
+// waits for it again.
 func (g *Group) Stop(ctx context.Context) error {
 	g.mu.Lock()
 	if g.stopped == nil {

@@ -17,15 +17,15 @@ const (
 	LoopMaxBackoffDefault = 30 * time.Second
 )
 
-// wakeFloor is how soon after a failed tick a Wake is honoured, so that a busy
-// waker cannot turn a failing loop into a hot one.
+// wakeFloor is the minimum pause between a failed tick and a Wake, so that frequent wakes do not
+// turn a failing loop into a busy one.
 const wakeFloor = time.Second
 
-// LoopConfig says what a Loop repeats and how often.
+// LoopConfig configures a Loop.
 type LoopConfig struct {
-	// Failure begins the text of the line about a failed tick, which is then an error
-	// and ends with its cause: a published line that operators look for. Without it
-	// the line is the warning "Loop tick failed".
+	// Failure is the prefix of the error line about a failed tick, which ends with the cause: a
+	// published line that operators search for. Without it the line is the warning "Loop tick
+	// failed".
 	Failure string
 	// Interval is the pause between the end of a tick and the next. Required.
 	Interval time.Duration
@@ -43,8 +43,8 @@ type LoopConfig struct {
 	Name string
 	// Now is the clock of LastTick. time.Now if nil.
 	Now func() time.Time
-	// Tick does one turn. Its context ends at the deadline or at Stop. An error
-	// or a panic is logged and counted, and the loop goes on. Required.
+	// Tick is the repeated function. Its context ends at the timeout or at Stop. An error or a
+	// panic is logged and counted, and the loop continues. Required.
 	Tick func(ctx context.Context) error
 	// Timeout is the deadline of one tick. LoopTimeoutDefault if zero.
 	Timeout time.Duration
@@ -66,8 +66,8 @@ type Loop struct {
 
 var _ Service = (*Loop)(nil)
 
-// NewLoop makes a loop; it panics if Name, Interval or Tick is missing, because
-// that is a mistake in the program and not in its configuration.
+// NewLoop makes a loop; it panics without Name, Interval or Tick, because that is a mistake in the
+// program and not in its configuration.
 func NewLoop(cfg LoopConfig) *Loop {
 	if cfg.Name == "" || cfg.Interval <= 0 || cfg.Tick == nil {
 		panic(fmt.Sprintf("supervise: loop %q needs a name, a positive interval and a tick", cfg.Name))
@@ -87,15 +87,15 @@ func NewLoop(cfg LoopConfig) *Loop {
 	return &Loop{cfg: cfg, wake: make(chan struct{}, 1)}
 }
 
-// Watch has every tick's outcome told to watch, which is nil after success. If it
-// returns a pause, the loop does not warn of the error, and ticks again after that
-// pause. Watch is called before Start.
+// Watch registers a function that receives every tick's error, nil after success. If it returns a
+// pause, the loop does not log the error, and ticks again after that pause. Watch is called before
+// Start.
 func (l *Loop) Watch(watch func(err error) time.Duration) { l.watch = watch }
 
 // Name returns the loop's name.
 func (l *Loop) Name() string { return l.cfg.Name }
 
-// Start begins ticking.
+// Start starts the ticks.
 func (l *Loop) Start(ctx context.Context) error {
 	if err := l.Launch(ctx, nil, l.run); err != nil {
 		return fmt.Errorf("start loop %s: %w", l.cfg.Name, err)
@@ -103,9 +103,8 @@ func (l *Loop) Start(ctx context.Context) error {
 	return nil
 }
 
-// Wake asks for a tick now. Wakes that arrive during a tick are collected into
-// one tick after it. After a failure a wake is honoured once a second has
-// passed. Wake never blocks and may be called at any time.
+// Wake requests a tick now. Wakes during a tick cause one tick after it. After a failure a wake
+// takes effect once a second has passed. Wake never blocks and may be called at any time.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -113,14 +112,14 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Patience is the longest silence of a loop that works: the longest pause it may
-// make, a tick that uses its whole deadline, and some time to get going.
+// Patience is the longest gap between ticks of a working loop: the longest pause, a tick that uses
+// its whole timeout, and some slack.
 func (l *Loop) Patience() time.Duration {
 	pause := max(l.cfg.Interval, l.cfg.MaxBackoff)
 	return pause + time.Duration(float64(pause)*l.cfg.Jitter) + l.cfg.Timeout + loopSlack
 }
 
-// loopSlack is what a busy machine may add to a pause or a deadline.
+// loopSlack is the delay that a busy machine may add.
 const loopSlack = 15 * time.Second
 
 // LastTick returns when the last tick ended, whatever its outcome; zero before
@@ -165,8 +164,7 @@ func (l *Loop) run(ctx context.Context) {
 	}
 }
 
-// tick runs one turn and records its outcome. pause is the one that the watcher of
-// the loop asks for.
+// tick runs one tick and records its result. pause comes from the loop's watcher.
 func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 	tickCtx, cancel := context.WithTimeoutCause(ctx, l.cfg.Timeout,
 		fmt.Errorf("tick of %s took longer than %s: %w", l.cfg.Name, l.cfg.Timeout, context.DeadlineExceeded))
@@ -174,7 +172,7 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 	begin := time.Now()
 	err = l.call(tickCtx)
 	if err != nil && ctx.Err() != nil {
-		err = nil // stopping interrupted it; that is no fault of the tick
+		err = nil // Stop interrupted it; the tick did not fail
 	}
 	if l.watch != nil {
 		pause = l.watch(err)
@@ -226,13 +224,13 @@ func (l *Loop) pause(failures int) time.Duration {
 	return max(pause, 0)
 }
 
-// waitAfterFailure honours no wake during the first second.
+// waitAfterFailure ignores wakes during the first second.
 func (l *Loop) waitAfterFailure(ctx context.Context, pause time.Duration) bool {
 	floor := min(pause, wakeFloor)
 	return l.wait(ctx, floor, nil) && l.wait(ctx, pause-floor, l.wake)
 }
 
-// wait pauses until the time is over or wake speaks; false means stop.
+// wait pauses until the time is over or a wake comes; false means stop.
 func (l *Loop) wait(ctx context.Context, pause time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

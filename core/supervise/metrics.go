@@ -6,16 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the measurements of all loops of a process. A nil *Metrics
-// measures nothing.
+// Metrics measures all loops of a process. A nil *Metrics measures nothing.
 type Metrics struct {
 	lastTick *prometheus.GaugeVec
 	errors   *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-// NewMetrics registers the loop metrics. A nil registerer gives metrics that
-// nobody collects.
+// NewMetrics registers the loop metrics; with a nil registerer they are not exported.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		lastTick: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -44,7 +42,7 @@ func (m *Metrics) observe(loop string, now time.Time, took time.Duration, err er
 	}
 	m.lastTick.WithLabelValues(loop).Set(float64(now.UnixMilli()) / 1000)
 	m.duration.WithLabelValues(loop).Observe(took.Seconds())
-	counter := m.errors.WithLabelValues(loop) // present at zero from the first tick on
+	counter := m.errors.WithLabelValues(loop) // exists from the first tick, at zero
 	if err != nil {
 		counter.Inc()
 	}

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Service is anything that runs in the background.
+// Service runs in the background.
 type Service interface {
-	// Start returns when the service has started or could not. The context
-	// bounds the start; it does not end the service later.
+	// Start returns when the service has started or failed to. The context bounds the start; it
+	// does not end the service later.
 	Start(ctx context.Context) error
 	// Started is closed once the service has started.
 	Started() <-chan struct{}
-	// Stop ends the service and waits until nothing of it runs. It may be
-	// called any number of times, by anybody, also before Start.
+	// Stop stops the service and waits until no part of it runs. It may be called any number of
+	// times, from any goroutine, also before Start.
 	Stop()
 }
 
@@ -24,8 +24,7 @@ var ErrAlreadyStarted = errors.New("the service was already started")
 // ErrStopped is returned by a Start that comes after, or is interrupted by, Stop.
 var ErrStopped = errors.New("the service was stopped")
 
-// ErrStopping is the cause (context.Cause) of the cancellation that Stop brings
-// about in the context of a service.
+// ErrStopping is the cause (context.Cause) of the cancellation of a service's context by Stop.
 var ErrStopping = errors.New("the service is stopping")
 
 type state int
@@ -45,7 +44,7 @@ type Base struct {
 	state   state
 	started chan struct{}
 	done    chan struct{} // closed when nothing runs and nothing will
-	settled chan struct{} // closed when the Start under way has returned
+	settled chan struct{} // closed when the running start has returned
 	cancel  context.CancelCauseFunc
 }
 
@@ -186,8 +185,8 @@ func joinCancel(parent, other context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// runSetup turns a panic during the start into its failure, so that the state
-// of the service stays true and Stop does not wait for ever.
+// runSetup turns a panic during the start into an error, so that the state of the service stays
+// correct and Stop does not wait for ever.
 func runSetup(ctx context.Context, setup func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -27,8 +27,8 @@ import (
 // Type is the token_type of a token.
 type Type string
 
-// The published types. A refresh token is valid, but only the service that issues
-// access tokens takes it: every other service refuses it.
+// The published types. Only the service that issues access tokens accepts a refresh token; every
+// other service refuses it.
 const (
 	Access    Type = "access"
 	Refresh   Type = "refresh"
@@ -38,7 +38,7 @@ const (
 )
 
 const (
-	// DefaultTimeout is the process timeout of an execution that names none.
+	// DefaultTimeout is the process timeout of an execution without one.
 	DefaultTimeout = 300 * time.Second
 	// Grace is how long an execution token outlives the process timeout.
 	Grace = 60 * time.Second
@@ -52,12 +52,12 @@ const (
 
 // Reasons why a token is not issued or not accepted.
 var (
-	// ErrNoSecret says that security.jwt_secret is not set.
+	// ErrNoSecret reports that security.jwt_secret is not set.
 	ErrNoSecret = errors.New("security.jwt_secret is not set")
-	// ErrExpired says that the token was valid and no longer is.
+	// ErrExpired reports that the token is no longer valid.
 	ErrExpired = errors.New("the token has expired")
-	// ErrInvalid says that the text is not a token of this installation: it is
-	// damaged, signed with another secret or algorithm, or lacks a claim.
+	// ErrInvalid reports that the text is not a token of this installation: it is damaged, signed
+	// with another secret or algorithm, or lacks a claim.
 	ErrInvalid = errors.New("the token is not valid")
 )
 
@@ -85,7 +85,7 @@ type ExecutionMetadata struct {
 	StandardAccessPackRefs   []string `json:"standard_access_pack_refs"`
 }
 
-// Claims is what a verified token says.
+// Claims are the claims of a verified token.
 type Claims struct {
 	Subject string
 	Login   string
@@ -126,8 +126,8 @@ func (w *wire) GetIssuer() (string, error) { return "", nil }
 // GetAudience returns nothing: published tokens name no audience.
 func (w *wire) GetAudience() (jwt.ClaimStrings, error) { return nil, nil }
 
-// Signer issues and verifies tokens with one secret. It may be used by many
-// goroutines at once. A nil Signer has no secret.
+// Signer issues and verifies tokens with one secret. It is safe for concurrent use. A nil Signer
+// has no secret.
 type Signer struct {
 	secret []byte
 	now    func() time.Time

@@ -1,8 +1,8 @@
 package triage
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,13 +145,14 @@ func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, 
 	receipt := &CancelReceipt{CancelOrder: plan.CancelOrder, cancelled: cancelled{Executions: []CancelResult{}}, Outcome: outcomeRunning}
 	err := t.cancelPages(ctx, receipt)
 	receipt.Seconds = time.Since(began).Seconds()
-	receipt.finish(ctx, err)
-	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	slices.SortFunc(receipt.Executions, func(a, b CancelResult) int { return int(a.ID - b.ID) })
+	receipt.Outcome = outcomeOf(ctx, err, receipt.Ended+receipt.Moving, receipt.Acted())
+	ending, stop := ending(ctx)
 	defer stop()
-	if auditErr := t.closeCancel(ending, receipt, err); err == nil {
-		err = auditErr
-	}
-	return receipt, err
+	auditErr := t.store.Tx(ending, "end a cancellation", func(ctx context.Context, tx *store.Tx) error {
+		return t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit(err))
+	})
+	return receipt, cmp.Or(err, auditErr)
 }
 
 func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
@@ -181,54 +182,35 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 // cancelExecutions runs one page. A row that somebody else changed between its
 // lock and its write takes the page back, and it is decided anew.
 func (t *Triage) cancelExecutions(ctx context.Context, ids []int64, receipt *CancelReceipt) (page *cancellation.Page, err error) {
-	for attempt := 1; ; attempt++ {
-		var after CancelReceipt
-		err = t.store.Tx(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
-			after = *receipt
-			after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)
-			if page, err = cancellation.Apply(ctx, tx, t.cancelOrder(receipt.CancelOrder), ids); err != nil {
-				return err
-			}
-			after.take(receipt.CancelOrder, page.Results)
-			if err := t.send(ctx, tx, page.Messages, &after.Sent); err != nil {
-				return err
-			}
-			return t.writeCancel(ctx, tx, &after, nil)
-		})
-		if err == nil {
-			*receipt = after
-			return page, nil
+	var after CancelReceipt
+	err = t.decide(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
+		after = *receipt
+		after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)
+		if page, err = cancellation.Apply(ctx, tx, t.cancelOrder(receipt.CancelOrder), ids); err != nil {
+			return err
 		}
-		if !again(ctx, err, attempt) {
-			return nil, err
+		after.take(receipt.CancelOrder, page.Results)
+		if err := t.send(ctx, tx, page.Messages, &after.Sent); err != nil {
+			return err
 		}
+		return t.record(ctx, tx.Queries, &after.Audit, after.audit(nil))
+	})
+	if err == nil {
+		*receipt = after
 	}
+	return page, err
 }
 
-// writeCancel writes how far it has come into the audit.
-func (t *Triage) writeCancel(ctx context.Context, tx *store.Tx, receipt *CancelReceipt, failure error) error {
-	a := audit{action: "execution.cancel", request: receipt, outcome: receipt.Outcome}
-	if failure != nil {
-		a.failure = failure.Error()
+// audit says how far it has come.
+func (r *CancelReceipt) audit(failure error) audit {
+	of := subject{kind: "execution", name: r.target()}
+	if len(r.IDs) == 1 {
+		of.id = r.IDs[0]
 	}
-	if receipt.Audit != 0 {
-		return t.amend(ctx, tx.Queries, receipt.Audit, a)
+	return audit{
+		action: "execution.cancel", of: of, reason: r.Reason, request: r, outcome: r.Outcome,
+		failure: failureOf(failure),
 	}
-	request, err := json.Marshal(receipt)
-	if err != nil {
-		return fmt.Errorf("encode the audit of %s: %w", a.action, err)
-	}
-	row := store.InsertAuditParams{
-		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: "execution", Target: receipt.target(),
-		Reason: receipt.Reason, Request: request, Outcome: a.outcome, Error: a.failure,
-	}
-	if len(receipt.IDs) == 1 {
-		row.TargetID = &receipt.IDs[0]
-	}
-	if receipt.Audit, err = tx.InsertAudit(ctx, row); err != nil {
-		return fmt.Errorf("audit %s: %w", a.action, err)
-	}
-	return nil
 }
 
 // maxNamed bounds the executions that an audit names in a line.
@@ -248,29 +230,6 @@ func (o CancelOrder) target() string {
 		text += " with all below"
 	}
 	return text
-}
-
-// finish judges how it ended.
-func (r *CancelReceipt) finish(ctx context.Context, err error) {
-	slices.SortFunc(r.Executions, func(a, b CancelResult) int { return int(a.ID - b.ID) })
-	switch {
-	case err != nil && ctx.Err() != nil:
-		r.Outcome = outcomeInterrupted
-	case err != nil:
-		r.Outcome = outcomeFailed
-	case r.Acted() > 0:
-		r.Outcome = outcomeDone
-	case r.Ended > 0 || r.Moving > 0:
-		r.Outcome = outcomeUnchanged
-	default:
-		r.Outcome = outcomeNothing
-	}
-}
-
-func (t *Triage) closeCancel(ctx context.Context, receipt *CancelReceipt, failure error) error {
-	return t.store.Tx(ctx, "end a cancellation", func(ctx context.Context, tx *store.Tx) error {
-		return t.writeCancel(ctx, tx, receipt, failure)
-	})
 }
 
 // As is the same triage for another operator, such as the one behind a request.

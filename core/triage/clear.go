@@ -1,9 +1,11 @@
 package triage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
@@ -87,18 +89,16 @@ func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, err
 	receipt := &ClearReceipt{Target: plan.Target, Planned: plan.Waiting, Outcome: outcomeRunning}
 	err := t.clearPages(ctx, plan, receipt)
 	receipt.Seconds = time.Since(began).Seconds()
-	receipt.finish(ctx, err)
-	ending := context.WithoutCancel(ctx) // the receipt of what was done is due also then
-	ending, cancel := context.WithTimeout(ending, auditPatience)
-	defer cancel()
-	if auditErr := t.closeClear(ending, plan, receipt, err); err == nil {
-		err = auditErr
+	rest := max(receipt.Planned-receipt.Cancelled-receipt.AlreadyGone, 0)
+	if receipt.Outcome = outcomeOf(ctx, err, receipt.Planned, receipt.Cancelled); err != nil {
+		receipt.Left = rest
+	} else {
+		receipt.AlreadyGone += rest // those that had left a queue before their page was read are known only now
 	}
-	return receipt, err
+	ending, cancel := ending(ctx)
+	defer cancel()
+	return receipt, cmp.Or(err, t.closeClear(ending, plan, receipt, err))
 }
-
-// auditPatience bounds how long an interrupted act is still written down.
-const auditPatience = 5 * time.Second
 
 func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt) error {
 	for {
@@ -116,21 +116,16 @@ func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *Clear
 // clearPage runs one page. A row that somebody else changed between its lock
 // and its write takes the page back, and it is decided anew.
 func (t *Triage) clearPage(ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
-	for attempt := 1; ; attempt++ {
-		after := *receipt
-		err := t.store.Tx(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
-			after = *receipt
-			after.Rows = append([]int64(nil), receipt.Rows...)
-			return t.cancel(ctx, tx, plan, page, &after)
-		})
-		if err == nil {
-			*receipt = after
-			return nil
-		}
-		if !again(ctx, err, attempt) {
-			return err
-		}
+	var after ClearReceipt
+	err := t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
+		after = *receipt
+		after.Rows = slices.Clone(receipt.Rows)
+		return t.cancel(ctx, tx, plan, page, &after)
+	})
+	if err == nil {
+		*receipt = after
 	}
+	return err
 }
 
 func (t *Triage) cancel(ctx context.Context, tx *store.Tx, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
@@ -140,7 +135,14 @@ func (t *Triage) cancel(ctx context.Context, tx *store.Tx, plan *ClearPlan, page
 	if err != nil {
 		return err
 	}
-	receipt.count(cleared)
+	receipt.Cancelled += len(cleared.Ended)
+	receipt.AlreadyGone += cleared.Gone
+	for _, e := range cleared.Ended {
+		if receipt.First == 0 || e.ExecutionID < receipt.First {
+			receipt.First = e.ExecutionID
+		}
+		receipt.Last = max(receipt.Last, e.ExecutionID)
+	}
 	messages := make([]outbox.Message, len(cleared.Ended))
 	for i, e := range cleared.Ended {
 		if messages[i], err = admission.CompletedMessage(e, cleared.At, t.cfg.Source); err != nil {
@@ -155,12 +157,7 @@ func (t *Triage) cancel(ctx context.Context, tx *store.Tx, plan *ClearPlan, page
 	if err := t.send(ctx, tx, messages, &receipt.Sent); err != nil {
 		return err
 	}
-	a := clearAudit(plan, receipt, nil)
-	if receipt.Audit != 0 {
-		return t.amend(ctx, tx.Queries, receipt.Audit, a)
-	}
-	receipt.Audit, err = t.record(ctx, tx, a)
-	return err
+	return t.record(ctx, tx.Queries, &receipt.Audit, clearAudit(plan, receipt, nil))
 }
 
 // cancelledResult is the result of an execution that was cleared away.
@@ -176,42 +173,9 @@ func (t *Triage) cancelledResult(at time.Time) json.RawMessage {
 }
 
 func clearAudit(plan *ClearPlan, receipt *ClearReceipt, failure error) audit {
-	a := audit{
-		action: "queue.clear", target: plan.clearing.Target, reason: plan.Reason, outcome: receipt.Outcome,
-		request: map[string]any{"plan": plan, "receipt": receipt},
-	}
-	if failure != nil {
-		a.failure = failure.Error()
-	}
-	return a
-}
-
-func (r *ClearReceipt) count(cleared *admission.Cleared) {
-	r.Cancelled += len(cleared.Ended)
-	r.AlreadyGone += cleared.Gone
-	for _, e := range cleared.Ended {
-		if r.First == 0 || e.ExecutionID < r.First {
-			r.First = e.ExecutionID
-		}
-		r.Last = max(r.Last, e.ExecutionID)
-	}
-}
-
-// finish judges how it ended. Who had left a line before its page was read is
-// known only now.
-func (r *ClearReceipt) finish(ctx context.Context, err error) {
-	rest := max(r.Planned-r.Cancelled-r.AlreadyGone, 0)
-	switch {
-	case err == nil && r.Planned == 0:
-		r.Outcome = outcomeNothing
-	case err == nil && r.Cancelled == 0:
-		r.AlreadyGone, r.Outcome = r.AlreadyGone+rest, outcomeUnchanged
-	case err == nil:
-		r.AlreadyGone, r.Outcome = r.AlreadyGone+rest, outcomeDone
-	case ctx.Err() != nil:
-		r.Left, r.Outcome = rest, outcomeInterrupted
-	default:
-		r.Left, r.Outcome = rest, outcomeFailed
+	return audit{
+		action: "queue.clear", of: queuesOf(plan.clearing.Target), reason: plan.Reason, outcome: receipt.Outcome,
+		request: map[string]any{"plan": plan, "receipt": receipt}, failure: failureOf(failure),
 	}
 }
 
@@ -220,7 +184,7 @@ func (r *ClearReceipt) finish(ctx context.Context, err error) {
 func (t *Triage) closeClear(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt, failure error) error {
 	return t.store.Tx(ctx, "end a clearing", func(ctx context.Context, tx *store.Tx) (err error) {
 		after := *receipt
-		after.Rows = append([]int64(nil), receipt.Rows...)
+		after.Rows = slices.Clone(receipt.Rows)
 		if receipt.Cancelled > 0 {
 			queues := make([]int64, len(plan.Queues))
 			for i, line := range plan.Queues {
@@ -234,13 +198,7 @@ func (t *Triage) closeClear(ctx context.Context, plan *ClearPlan, receipt *Clear
 				return err
 			}
 		}
-		a := clearAudit(plan, &after, failure)
-		if after.Audit != 0 {
-			err = t.amend(ctx, tx.Queries, after.Audit, a)
-		} else {
-			after.Audit, err = t.record(ctx, tx, a)
-		}
-		if err == nil {
+		if err = t.record(ctx, tx.Queries, &after.Audit, clearAudit(plan, &after, failure)); err == nil {
 			*receipt = after
 		}
 		return err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/crashpoint"
@@ -79,11 +80,18 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 			}
 			receipt.Sent = receipt.Repeated.Sent
 			receipt.Repeated.Sent = Sent{}
-		} else if err := t.resent(ctx, tx, resent, receipt); err != nil {
-			return err
+		} else {
+			receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
+			for _, m := range resent.Messages {
+				receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
+			}
+			if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
+				return err
+			}
 		}
-		receipt.Audit, err = t.recordLetter(ctx, tx, letterAct{"dead_letter.requeue", &id, reason, outcomeDone, receipt, ""})
-		return err
+		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+			action: "dead_letter.requeue", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+		})
 	})
 	if err != nil {
 		return nil, refusal(refused, err)
@@ -108,18 +116,10 @@ func useful(ctx context.Context, tx *store.Tx, id int64, anyway bool) error {
 	case e.ActionGone:
 		return fmt.Errorf("%w: the action %s was deleted", ErrUseless, e.ActionRef)
 	case e.ParentStatus != "" && attune.Status(e.ParentStatus).Terminal():
-		return fmt.Errorf("%w: execution %d, which started execution %d, has ended (%s)", ErrUseless, *e.Parent, id, e.ParentStatus)
+		return fmt.Errorf("%w: execution %d, which started execution %d, has ended (%s)", ErrUseless, *e.Parent, id,
+			e.ParentStatus)
 	}
 	return nil
-}
-
-// resent has what is in the outbox already published.
-func (t *Triage) resent(ctx context.Context, tx *store.Tx, resent deadletter.Resent, receipt *RequeueReceipt) error {
-	receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
-	for _, m := range resent.Messages {
-		receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
-	}
-	return outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages)
 }
 
 // DiscardReceipt is what discarding a dead letter did.
@@ -140,8 +140,9 @@ func (t *Triage) Discard(ctx context.Context, id int64, reason string) (*Discard
 			return refused
 		}
 		receipt = &DiscardReceipt{Letter: id, Reason: reason}
-		receipt.Audit, err = t.recordLetter(ctx, tx, letterAct{"dead_letter.discard", &id, reason, outcomeDone, receipt, ""})
-		return err
+		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+			action: "dead_letter.discard", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+		})
 	})
 	if err != nil {
 		return nil, refusal(refused, err)
@@ -164,45 +165,29 @@ func (t *Triage) letterTx(ctx context.Context, name string, act func(context.Con
 	return err
 }
 
-// letterAct is what operator_audit keeps of an act on dead letters.
-type letterAct struct {
-	action  string
-	letter  *int64 // nil: several
-	reason  string
-	outcome string
-	request any
-	failure string
+func letterOf(id int64) subject {
+	return subject{kind: "dead_letter", id: id, name: fmt.Sprintf("dead letter %d", id)}
 }
 
-func (t *Triage) recordLetter(ctx context.Context, tx *store.Tx, act letterAct) (int64, error) {
-	request, err := encodeAudit(act.action, act.request)
-	if err != nil {
-		return 0, err
-	}
-	row := store.InsertAuditParams{
-		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: act.action, TargetType: "dead_letters", Target: "dead letters",
-		Reason: act.reason, Request: request, Outcome: act.outcome, Error: act.failure,
-	}
-	if act.letter != nil {
-		row.TargetType, row.TargetID, row.Target = "dead_letter", act.letter, fmt.Sprintf("dead letter %d", *act.letter)
-	}
-	id, err := tx.InsertAudit(ctx, row)
-	if err != nil {
-		return 0, fmt.Errorf("audit %s: %w", act.action, err)
-	}
-	return id, nil
+// manyLetters is the subject of an action on several dead letters.
+var manyLetters = subject{kind: "dead_letters", name: "dead letters"}
+
+// refusals are the errors that refuse a dead letter for what it is by now.
+var refusals = []error{ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded}
+
+func isRefusal(err error) bool {
+	_, already := errors.AsType[*AlreadyRetriedError](err)
+	return already || slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // refusal returns what refused an act, if err is one: what was being done when it
 // was found says nothing more.
 func refusal(inner, err error) error {
-	for _, kind := range []error{ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded} {
-		if errors.Is(inner, kind) {
-			return inner
-		}
-	}
 	if already, ok := errors.AsType[*AlreadyRetriedError](inner); ok {
 		return already
+	}
+	if isRefusal(inner) {
+		return inner
 	}
 	return err
 }

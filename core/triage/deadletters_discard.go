@@ -1,16 +1,13 @@
 package triage
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -70,12 +67,15 @@ func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardP
 			return fmt.Errorf("read the clock: %w", err)
 		}
 		plan.At = now
-		worker, known, err := findWorker(ctx, tx, order.Worker)
-		if err != nil || !known {
-			return err
+		worker := int64(0)
+		if order.Worker != "" {
+			if worker, err = monitor.ResolveWorker(ctx, tx, order.Worker); err != nil || worker == 0 {
+				return err
+			}
 		}
 		rows, err := tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
-			Execution: order.Execution, Reason: order.Reason, Pattern: letterPattern(order.Action), Worker: worker, MessageType: order.Type,
+			Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false),
+			Worker: worker, MessageType: order.Type,
 			NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
 		})
 		if err != nil {
@@ -108,31 +108,6 @@ func (p *DiscardPlan) fill(rows []store.PlanLetterDiscardRow) {
 	if p.Letters = len(p.ids); p.Letters > 0 {
 		p.First, p.Last = p.ids[0], p.ids[p.Letters-1]
 	}
-}
-
-// findWorker turns an id or a name into an id. Without either, every worker will
-// do; a name that nobody has matches nothing.
-func findWorker(ctx context.Context, tx *store.Tx, worker string) (id int64, known bool, err error) {
-	if worker == "" {
-		return 0, true, nil
-	}
-	if id, err = strconv.ParseInt(worker, 10, 64); err == nil {
-		return id, id != 0, nil
-	}
-	id, err = tx.MonitorWorkerByName(ctx, worker)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, fmt.Errorf("find worker %q: %w", worker, err)
-	}
-	return id, true, nil
-}
-
-// letterPattern turns what people type into a pattern: a star matches anything,
-// and the database's own wildcards are taken literally.
-func letterPattern(action string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`).Replace(action)
 }
 
 // DiscardManyReceipt is what an act on many has done. Planned is Discarded, AlreadyDecided and
@@ -171,16 +146,14 @@ func (t *Triage) discardMany(ctx context.Context, plan *DiscardPlan, check func(
 		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
 	}
 	receipt.Seconds = time.Since(began).Seconds()
-	receipt.finish(ctx, err)
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	receipt.Left = max(receipt.Planned-receipt.Discarded-receipt.AlreadyDecided, 0)
+	receipt.Outcome = outcomeOf(ctx, err, receipt.Planned, receipt.Discarded)
+	ending, cancel := ending(ctx)
 	defer cancel()
 	auditErr := t.store.Tx(ending, "end a discard", func(ctx context.Context, tx *store.Tx) error {
 		return t.auditDiscard(ctx, tx, plan, receipt, err)
 	})
-	if err == nil {
-		err = auditErr
-	}
-	return receipt, err
+	return receipt, cmp.Or(err, auditErr)
 }
 
 func (t *Triage) discardPage(ctx context.Context, plan *DiscardPlan, page []int64, receipt *DiscardManyReceipt) error {
@@ -202,42 +175,11 @@ func (t *Triage) discardPage(ctx context.Context, plan *DiscardPlan, page []int6
 }
 
 // auditDiscard writes down how far it has come, in the row of the first page.
-func (t *Triage) auditDiscard(ctx context.Context, tx *store.Tx, plan *DiscardPlan, receipt *DiscardManyReceipt, failure error) (err error) {
-	act := letterAct{
-		action: "dead_letter.discard", reason: plan.Note, outcome: receipt.Outcome, request: map[string]any{"plan": plan, "receipt": receipt},
-	}
-	if failure != nil {
-		act.failure = failure.Error()
-	}
-	if receipt.Audit == 0 {
-		receipt.Audit, err = t.recordLetter(ctx, tx, act)
-		return err
-	}
-	return t.amend(ctx, tx.Queries, receipt.Audit, audit{action: act.action, request: act.request, outcome: act.outcome, failure: act.failure})
-}
-
-// finish judges how it ended.
-func (r *DiscardManyReceipt) finish(ctx context.Context, err error) {
-	r.Left = max(r.Planned-r.Discarded-r.AlreadyDecided, 0)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		r.Outcome = outcomeInterrupted
-	case err != nil:
-		r.Outcome = outcomeFailed
-	case r.Planned == 0:
-		r.Outcome = outcomeNothing
-	case r.Discarded == 0:
-		r.Outcome = outcomeUnchanged
-	default:
-		r.Outcome = outcomeDone
-	}
-}
-
-// encodeAudit is what was asked, and how far it has come, as audits keep it.
-func encodeAudit(action string, request any) (json.RawMessage, error) {
-	raw, err := json.Marshal(request)
-	if err != nil {
-		return nil, fmt.Errorf("encode the audit of %s: %w", action, err)
-	}
-	return raw, nil
+func (t *Triage) auditDiscard(
+	ctx context.Context, tx *store.Tx, plan *DiscardPlan, receipt *DiscardManyReceipt, failure error,
+) error {
+	return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+		action: "dead_letter.discard", of: manyLetters, reason: plan.Note, outcome: receipt.Outcome,
+		request: map[string]any{"plan": plan, "receipt": receipt}, failure: failureOf(failure),
+	})
 }

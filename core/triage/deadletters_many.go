@@ -68,7 +68,7 @@ func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason st
 func (t *Triage) SendLetters(ctx context.Context, ids []int64, exchange, key, reason string) (*ManyReceipt, error) {
 	return t.eachLetter(ctx, ids, func(id int64) (int64, error) {
 		to := map[string]any{"exchange": exchange, "routing_key": key}
-		return t.publishLetter(ctx, letterAct{action: "dead_letter.send", letter: &id, reason: reason, outcome: outcomeDone, request: to},
+		return t.publishLetter(ctx, audit{action: "dead_letter.send", of: letterOf(id), reason: reason, outcome: outcomeDone, request: to},
 			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
 				return deadletter.Send(ctx, tx, id, exchange, key, t.cfg.Actor, reason)
 			})
@@ -79,7 +79,7 @@ func (t *Triage) SendLetters(ctx context.Context, ids []int64, exchange, key, re
 // messages go back to the queues that an operator took them from.
 func (t *Triage) ReturnLetters(ctx context.Context, ids []int64, reason string) (*ManyReceipt, error) {
 	return t.eachLetter(ctx, ids, func(id int64) (int64, error) {
-		return t.publishLetter(ctx, letterAct{action: "dead_letter.return", letter: &id, reason: reason, outcome: outcomeDone},
+		return t.publishLetter(ctx, audit{action: "dead_letter.return", of: letterOf(id), reason: reason, outcome: outcomeDone},
 			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
 				return deadletter.Return(ctx, tx, id, t.cfg.Actor, reason)
 			})
@@ -89,10 +89,10 @@ func (t *Triage) ReturnLetters(ctx context.Context, ids []int64, reason string) 
 // publishLetter decides about one letter, appends its message and records both, in one
 // transaction.
 func (t *Triage) publishLetter(
-	ctx context.Context, act letterAct, decide func(context.Context, *store.Tx) (deadletter.Resent, error),
-) (audit int64, err error) {
+	ctx context.Context, a audit, decide func(context.Context, *store.Tx) (deadletter.Resent, error),
+) (row int64, err error) {
 	var refused error
-	err = t.letterTx(ctx, fmt.Sprintf("%s %d", act.action, *act.letter), func(ctx context.Context, tx *store.Tx) error {
+	err = t.letterTx(ctx, fmt.Sprintf("%s %d", a.action, a.of.id), func(ctx context.Context, tx *store.Tx) error {
 		resent, err := decide(ctx, tx)
 		if refused = err; err != nil {
 			return err
@@ -100,13 +100,13 @@ func (t *Triage) publishLetter(
 		if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
 			return err
 		}
-		audit, err = t.recordLetter(ctx, tx, act)
-		return err
+		row = 0 // the transaction may be repeated
+		return t.record(ctx, tx.Queries, &row, a)
 	})
 	if err != nil {
 		return 0, refusal(refused, err)
 	}
-	return audit, nil
+	return row, nil
 }
 
 // eachLetter acts on letters at a pace while nobody else acts on many.
@@ -174,17 +174,6 @@ func (r *ManyReceipt) stop(ctx context.Context, err error) {
 	}
 }
 
-// isRefusal reports whether a letter was refused for what it is by now.
-func isRefusal(err error) bool {
-	for _, kind := range []error{ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	_, already := errors.AsType[*AlreadyRetriedError](err)
-	return already
-}
-
 // PlanDiscardOf freezes the letters with these ids, as far as they wait, for DiscardMany,
 // which takes MaxDiscard of them at most.
 func (t *Triage) PlanDiscardOf(ctx context.Context, ids []int64) (*DiscardPlan, error) {
@@ -234,15 +223,16 @@ func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*ManyR
 				return err
 			}
 			var reopened []int64
-			var audit int64
+			var row int64
 			err := t.letterTx(ctx, "reopen dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
 				if reopened, err = deadletter.Reopen(ctx, tx, page, t.cfg.Actor, reason); err != nil || len(reopened) == 0 {
 					return err
 				}
-				audit, err = t.recordLetter(ctx, tx, letterAct{
-					action: "dead_letter.reopen", reason: reason, outcome: outcomeDone, request: map[string]any{"letters": reopened},
+				row = 0 // the transaction may be repeated
+				return t.record(ctx, tx.Queries, &row, audit{
+					action: "dead_letter.reopen", of: manyLetters, reason: reason, outcome: outcomeDone,
+					request: map[string]any{"letters": reopened},
 				})
-				return err
 			})
 			if err != nil {
 				receipt.Failed += len(page)
@@ -250,8 +240,8 @@ func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*ManyR
 			}
 			receipt.Done += len(reopened)
 			receipt.Changed += len(page) - len(reopened)
-			if audit != 0 {
-				receipt.Audits = append(receipt.Audits, audit)
+			if row != 0 {
+				receipt.Audits = append(receipt.Audits, row)
 			}
 			progress(ctx, receipt.Done+receipt.Changed, receipt.Planned)
 		}

@@ -16,19 +16,12 @@ import (
 // refusal it is, and in Mistakes all that is wrong with a response that does not fit.
 type AnswerRefusedError = inquiry.RefusedError
 
-// AnswerRefusal is a kind of refusal.
-type AnswerRefusal = inquiry.Reason
-
 // Why answers are refused.
 const (
-	AnswerGiven     = inquiry.AlreadyAnswered
-	AnswerLate      = inquiry.TimeOver
-	AnswerCancelled = inquiry.WasCancelled
-	AnswerUseless   = inquiry.ExecutionEnded
-	AnswerNotYours  = inquiry.NotAssigned
-	AnswerUnknown   = inquiry.NoIdentity
-	AnswerUnfit     = inquiry.DoesNotFit
-	AnswerUnsealed  = inquiry.NotSealed
+	AnswerGiven    = inquiry.AlreadyAnswered
+	AnswerNotYours = inquiry.NotAssigned
+	AnswerUnknown  = inquiry.NoIdentity
+	AnswerUnfit    = inquiry.DoesNotFit
 )
 
 // ErrNoInquiry says that there is no inquiry with the id.
@@ -112,8 +105,9 @@ func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt,
 			return err
 		}
 		receipt = &AnswerReceipt{AnswerPlan: *planOf(order, done), At: done.At}
-		a := audit{action: "inquiry.respond", reason: order.Note, request: receipt, outcome: outcomeDone}
-		if receipt.Audit, err = t.recordOn(ctx, tx, a, "inquiry", order.Inquiry, fmt.Sprintf("inquiry %d", order.Inquiry)); err != nil {
+		of := subject{kind: "inquiry", id: order.Inquiry, name: fmt.Sprintf("inquiry %d", order.Inquiry)}
+		a := audit{action: "inquiry.respond", of: of, reason: order.Note, request: receipt, outcome: outcomeDone}
+		if err := t.record(ctx, tx.Queries, &receipt.Audit, a); err != nil {
 			return err
 		}
 		return t.send(ctx, tx, done.Messages, &receipt.Sent)
@@ -126,13 +120,15 @@ func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt,
 
 func (t *Triage) answer(order AnswerOrder) inquiry.Answer {
 	return inquiry.Answer{
-		Inquiry: order.Inquiry, Response: order.Response, As: order.As, By: t.cfg.Actor, Source: t.cfg.Source, Keys: t.keys,
+		Inquiry: order.Inquiry, Response: order.Response, As: order.As, By: t.cfg.Actor, Source: t.cfg.Source,
+		Keys: t.keys,
 	}
 }
 
 func planOf(order AnswerOrder, done *inquiry.Answered) *AnswerPlan {
 	return &AnswerPlan{
-		AnswerOrder: order, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt, Public: done.Response, Completes: done.Completed,
+		AnswerOrder: order, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt,
+		Public: done.Response, Completes: done.Completed,
 	}
 }
 

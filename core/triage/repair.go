@@ -51,7 +51,8 @@ func (f findings) list() []Drift {
 
 func (t *Triage) terms(target admission.Target) admission.RepairTerms {
 	return admission.RepairTerms{
-		ActionID: target.ActionID, Grace: t.cfg.ReportGrace, StaleAfter: t.cfg.HeartbeatStaleAfter, WithoutStats: t.cfg.WithoutStats,
+		ActionID: target.ActionID, Grace: t.cfg.ReportGrace, StaleAfter: t.cfg.HeartbeatStaleAfter,
+		WithoutStats: t.cfg.WithoutStats,
 	}
 }
 
@@ -107,33 +108,23 @@ type pageFunc func(
 // pages runs a step page by page, each a transaction with its audit and its
 // nudges.
 func (t *Triage) pages(ctx context.Context, step pageFunc, target admission.Target, found findings, receipt *RepairReceipt) error {
-	for page := 0; ; page++ {
-		more := false
-		var err error
-		for attempt := 1; ; attempt++ {
-			after := *receipt
-			err = t.store.Tx(ctx, "repair queues", func(ctx context.Context, tx *store.Tx) error {
-				after = *receipt
-				var done *admission.Corrected
-				if done, more, err = step(ctx, tx, target, found, page); err != nil || !more {
-					return err
-				}
-				return t.repaired(ctx, tx, target, done, &after)
-			})
-			if err == nil {
-				*receipt = after
+	more := true
+	for page := 0; more; page++ {
+		var after RepairReceipt
+		err := t.decide(ctx, "repair queues", func(ctx context.Context, tx *store.Tx) (err error) {
+			after = *receipt
+			var done *admission.Corrected
+			if done, more, err = step(ctx, tx, target, found, page); err != nil || !more {
+				return err
 			}
-			if !again(ctx, err, attempt) {
-				break
-			}
-		}
+			return t.repaired(ctx, tx, target, done, &after)
+		})
 		if err != nil {
 			return fmt.Errorf("after %d repairs: %w", len(receipt.Repaired), err)
 		}
-		if !more {
-			return nil
-		}
+		*receipt = after
 	}
+	return nil
 }
 
 func (t *Triage) correct(
@@ -168,8 +159,10 @@ func (t *Triage) repaired(
 	if err := t.nudge(ctx, tx, heads, &receipt.Sent); err != nil {
 		return err
 	}
-	id, err := t.record(ctx, tx, audit{
-		action: "queue.repair", target: target, outcome: outcomeDone, request: map[string]any{"repaired": done.Drifts},
+	var id int64
+	err = t.record(ctx, tx.Queries, &id, audit{
+		action: "queue.repair", of: queuesOf(target), outcome: outcomeDone,
+		request: map[string]any{"repaired": done.Drifts},
 	})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package triage
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -56,7 +55,10 @@ func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*
 		if receipt, err = t.repeat(ctx, tx, id, reason); err != nil {
 			return err
 		}
-		return t.recordRetry(ctx, tx, receipt)
+		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+			action: "execution.retry", of: subject{kind: "execution", id: id, name: fmt.Sprintf("execution %d", id)},
+			reason: reason, request: receipt, outcome: outcomeDone,
+		})
 	})
 	if already, ok := errors.AsType[*AlreadyRetriedError](err); ok {
 		return nil, already // what was being done when it was found says nothing more
@@ -73,7 +75,8 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 		return nil, err
 	}
 	rows, err := tx.RepeatExecutions(ctx, store.RepeatExecutionsParams{
-		Failed: []int64{id}, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0}, RequestedBy: &t.cfg.Actor,
+		Failed: []int64{id}, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0},
+		RequestedBy: &t.cfg.Actor,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the repetition: %w", err)
@@ -82,12 +85,20 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 		return nil, errors.Join(retriable(ctx, tx, id), errNothingMade)
 	}
 	receipt := &RetryReceipt{
-		Failed: id, Execution: rows[0].ID, Attempt: int(rows[0].RetryCount) + 1, ActionRef: rows[0].ActionRef, Reason: reason,
+		Failed: id, Execution: rows[0].ID, Attempt: int(rows[0].RetryCount) + 1, ActionRef: rows[0].ActionRef,
+		Reason: reason,
 	}
 	if rows[0].OriginalExecution != nil {
 		receipt.Original = *rows[0].OriginalExecution
 	}
-	return receipt, t.requestRetry(ctx, tx, rows[0], receipt)
+	row := rows[0]
+	request, err := admission.NudgeMessage(admission.Head{
+		ExecutionID: row.ID, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent, Config: row.Config,
+	}, row.Created, t.cfg.Source)
+	if err != nil {
+		return nil, err
+	}
+	return receipt, t.send(ctx, tx, []outbox.Message{request}, &receipt.Sent)
 }
 
 // errNothingMade goes with the reason why nothing was made.
@@ -105,32 +116,6 @@ func retriable(ctx context.Context, tx *store.Tx, id int64) error {
 		return fmt.Errorf("%w: it is %s", ErrNotEnded, row.Status)
 	case row.Newest != id:
 		return &AlreadyRetriedError{ID: id, By: row.Newest}
-	}
-	return nil
-}
-
-// requestRetry asks the engine for the repetition, as for every execution.
-func (t *Triage) requestRetry(ctx context.Context, tx *store.Tx, row store.RepeatExecutionsRow, receipt *RetryReceipt) error {
-	request, err := admission.NudgeMessage(admission.Head{
-		ExecutionID: row.ID, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent, Config: row.Config,
-	}, row.Created, t.cfg.Source)
-	if err != nil {
-		return err
-	}
-	return t.send(ctx, tx, []outbox.Message{request}, &receipt.Sent)
-}
-
-func (t *Triage) recordRetry(ctx context.Context, tx *store.Tx, receipt *RetryReceipt) error {
-	request, err := json.Marshal(receipt)
-	if err != nil {
-		return fmt.Errorf("encode the audit: %w", err)
-	}
-	receipt.Audit, err = tx.InsertAudit(ctx, store.InsertAuditParams{
-		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: "execution.retry", TargetType: "execution", TargetID: &receipt.Failed,
-		Target: fmt.Sprintf("execution %d", receipt.Failed), Reason: receipt.Reason, Request: request, Outcome: outcomeDone,
-	})
-	if err != nil {
-		return fmt.Errorf("audit it: %w", err)
 	}
 	return nil
 }

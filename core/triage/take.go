@@ -66,15 +66,12 @@ type LetterMatch struct {
 
 // Matches reports whether a row is selected.
 func (m LetterMatch) Matches(e *deadletter.Entry) bool {
-	return (m.Reason == "" || m.Reason == e.Reason) && (m.Type == "" || m.Type == e.Type) &&
-		(m.Worker == "" || m.Worker == strconv.FormatInt(e.Worker, 10)) && (m.Execution == 0 || m.Execution == e.Execution) &&
-		(m.Action == "" || glob(m.Action, e.Action))
-}
-
-// glob matches a text with a pattern in which a star stands for anything.
-func glob(pattern, text string) bool {
-	ok, err := path.Match(pattern, text)
-	return err == nil && ok
+	action := m.Action == ""
+	if !action {
+		action, _ = path.Match(m.Action, e.Action)
+	}
+	return action && (m.Reason == "" || m.Reason == e.Reason) && (m.Type == "" || m.Type == e.Type) &&
+		(m.Worker == "" || m.Worker == strconv.FormatInt(e.Worker, 10)) && (m.Execution == 0 || m.Execution == e.Execution)
 }
 
 // TakePlan is what a take would do. Its bound is fixed: what arrives later stays.
@@ -158,7 +155,7 @@ func (t *Triage) Take(ctx context.Context, plan *TakePlan) (receipt *TakeReceipt
 		Op: plan.Op, Queue: plan.Queue, Planned: plan.Bound, Before: plan.Ready, After: -1, Outcome: outcomeRunning,
 	}}
 	err = run.run(ctx)
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	ending, cancel := ending(ctx)
 	defer cancel()
 	err = errors.Join(err, drain.Close(ending))
 	receipt = run.receipt
@@ -268,20 +265,13 @@ func (r *TakeReceipt) add(taken deadletter.Taken, match LetterMatch) {
 }
 
 // audit writes down how far the take has come, in the row of its first page.
-func (r *take) audit(ctx context.Context, tx *store.Tx, receipt *TakeReceipt, failure error) (err error) {
+func (r *take) audit(ctx context.Context, tx *store.Tx, receipt *TakeReceipt, failure error) error {
 	counts := *receipt
 	counts.Matched = nil
-	act := letterAct{
-		action: "dead_letter.take", reason: r.plan.Note, outcome: receipt.Outcome, request: map[string]any{"plan": r.plan, "receipt": &counts},
-	}
-	if failure != nil {
-		act.failure = failure.Error()
-	}
-	if receipt.Audit == 0 {
-		receipt.Audit, err = r.recordLetter(ctx, tx, act)
-		return err
-	}
-	return r.amend(ctx, tx.Queries, receipt.Audit, audit{action: act.action, request: act.request, outcome: act.outcome, failure: act.failure})
+	return r.record(ctx, tx.Queries, &receipt.Audit, audit{
+		action: "dead_letter.take", of: manyLetters, reason: r.plan.Note, outcome: receipt.Outcome,
+		request: map[string]any{"plan": r.plan, "receipt": &counts}, failure: failureOf(failure),
+	})
 }
 
 // finish judges how it ended, and writes that down as far as the database answers.
@@ -307,7 +297,8 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 		receipt.After = state.Ready
 	}
 	// What is not written here is written as running, with the counts of the last page.
-	_ = r.store.Tx(ctx, "end a take", func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
+	_ = r.store.Tx(ctx, "end a take",
+		func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
 }
 
 // BrokerPurge is what purging a queue by the broker would remove, and after it has
@@ -331,25 +322,22 @@ func (t *Triage) PurgeBroker(ctx context.Context, queue, reason string) (*Broker
 	}
 	p := &BrokerPurge{Queue: plan.Queue, Before: plan.Ready, After: -1}
 	if p.Before <= PurgeOffered {
-		return nil, fmt.Errorf("%d messages lie in %s; the broker purges only more than %d: take them", p.Before, p.Queue, PurgeOffered)
+		return nil, fmt.Errorf("%d messages lie in %s; the broker purges only more than %d: take them", p.Before,
+			p.Queue, PurgeOffered)
 	}
-	act := letterAct{action: "dead_letter.purge-broker", reason: reason, outcome: outcomeRunning, request: p}
-	err = t.store.Tx(ctx, "begin a purge by the broker", func(ctx context.Context, tx *store.Tx) (err error) {
-		p.Audit, err = t.recordLetter(ctx, tx, act)
-		return err
-	})
-	if err != nil {
+	a := audit{action: "dead_letter.purge-broker", of: manyLetters, reason: reason, outcome: outcomeRunning, request: p}
+	if err := t.record(ctx, t.store.Queries, &p.Audit, a); err != nil {
 		return nil, err
 	}
-	end := audit{action: act.action, outcome: outcomeDone, request: p}
+	a.outcome = outcomeDone
 	var purgeErr error
 	if p.Removed, purgeErr = t.wires.PurgeQueue(ctx, p.Queue); purgeErr != nil {
-		end.outcome, end.failure = outcomeFailed, purgeErr.Error()
+		a.outcome, a.failure = outcomeFailed, purgeErr.Error()
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	ending, cancel := ending(ctx)
 	defer cancel()
 	if state, err := t.wires.QueueState(ending, p.Queue); err == nil && state.Exists {
 		p.After = state.Ready
 	}
-	return p, errors.Join(purgeErr, t.amend(ending, t.store.Queries, p.Audit, end))
+	return p, errors.Join(purgeErr, t.record(ending, t.store.Queries, &p.Audit, a))
 }

@@ -139,14 +139,27 @@ func (t *Triage) nudge(ctx context.Context, tx *store.Tx, heads []admission.Head
 	return t.send(ctx, tx, messages, sent)
 }
 
-// audit is what operator_audit keeps of one act.
+// audit is what operator_audit keeps of one action.
 type audit struct {
 	action  string // queue.pause and so on
-	target  admission.Target
+	of      subject
 	reason  string
 	request any // what was asked, and how far it has come
 	outcome string
 	failure string
+}
+
+// subject is what an action was about; without an id, several things or none.
+type subject struct {
+	kind, name string
+	id         int64
+}
+
+func queuesOf(target admission.Target) subject {
+	if target.ActionID == 0 {
+		return subject{kind: "queues", name: "all"}
+	}
+	return subject{kind: "action", id: target.ActionID, name: target.String()}
 }
 
 // The outcomes of an act.
@@ -159,31 +172,27 @@ const (
 	outcomeFailed      = "failed"      // pages are done, then an error came
 )
 
-func (t *Triage) record(ctx context.Context, tx *store.Tx, a audit) (int64, error) {
-	if a.target.ActionID != 0 {
-		return t.recordOn(ctx, tx, a, "action", a.target.ActionID, a.target.String())
+// record writes the audit of an action: a new row whose id it sets, or, where the id is set already, how far
+// the action has come since.
+func (t *Triage) record(ctx context.Context, queries *store.Queries, id *int64, a audit) error {
+	if *id != 0 {
+		return t.amend(ctx, queries, *id, a)
 	}
-	return t.recordOn(ctx, tx, a, "queues", 0, "all")
-}
-
-// recordOn records an act on anything; id 0 stands for none.
-func (t *Triage) recordOn(ctx context.Context, tx *store.Tx, a audit, kind string, target int64, name string) (int64, error) {
 	request, err := json.Marshal(a.request)
 	if err != nil {
-		return 0, fmt.Errorf("encode the audit of %s: %w", a.action, err)
+		return fmt.Errorf("encode the audit of %s: %w", a.action, err)
 	}
 	row := store.InsertAuditParams{
-		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: kind, Target: name,
+		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: a.of.kind, Target: a.of.name,
 		Reason: a.reason, Request: request, Outcome: a.outcome, Error: a.failure,
 	}
-	if target != 0 {
-		row.TargetID = &target
+	if a.of.id != 0 {
+		row.TargetID = &a.of.id
 	}
-	id, err := tx.InsertAudit(ctx, row)
-	if err != nil {
-		return 0, fmt.Errorf("audit %s: %w", a.action, err)
+	if *id, err = queries.InsertAudit(ctx, row); err != nil {
+		return fmt.Errorf("audit %s: %w", a.action, err)
 	}
-	return id, nil
+	return nil
 }
 
 func (t *Triage) amend(ctx context.Context, queries *store.Queries, id int64, a audit) error {
@@ -198,14 +207,72 @@ func (t *Triage) amend(ctx context.Context, queries *store.Queries, id int64, a 
 	return nil
 }
 
-// maxAttempts bounds how often one transaction is decided anew because rows
-// changed between its locks and its writes.
+// auditPatience bounds how long an interrupted action is still written down.
+const auditPatience = 5 * time.Second
+
+// ending is the context for what is due also after the caller gave up.
+func ending(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+}
+
+// outcomeOf judges how an action of several pages ended: of what was planned so much was done.
+func outcomeOf(ctx context.Context, err error, planned, done int) string {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return outcomeInterrupted
+	case err != nil:
+		return outcomeFailed
+	case done > 0:
+		return outcomeDone
+	case planned > 0:
+		return outcomeUnchanged
+	default:
+		return outcomeNothing
+	}
+}
+
+// failureOf is the text of an error, empty for none.
+func failureOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// decide runs a transaction that is decided anew on newer facts when rows changed between its locks and its
+// writes, up to maxAttempts times.
+func (t *Triage) decide(ctx context.Context, name string, fn func(ctx context.Context, tx *store.Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		err := t.store.Tx(ctx, name, fn)
+		if err == nil || attempt == maxAttempts || ctx.Err() != nil {
+			return err
+		}
+		if store.ClassOf(err) != store.ClassRefused && !errors.Is(err, admission.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// maxAttempts bounds how often decide runs a transaction.
 const maxAttempts = 5
 
-// again reports whether a transaction should be decided anew on newer facts.
-func again(ctx context.Context, err error, attempt int) bool {
-	if err == nil || attempt >= maxAttempts || ctx.Err() != nil {
-		return false
+// progressKey is where a context carries who is told.
+type progressKey struct{}
+
+// WithProgress has acts of many steps tell after each of them how many rows are
+// done, of how many; a total of 0 is unknown. tell is called by the goroutine that
+// acts and must be quick.
+func WithProgress(ctx context.Context, tell func(done, total int64)) context.Context {
+	return context.WithValue(ctx, progressKey{}, tell)
+}
+
+// Progress tells whoever a context was given for, by WithProgress, how far an act
+// of many acts has come.
+func Progress(ctx context.Context, done, total int64) { progress(ctx, int(done), int(total)) }
+
+// progress tells how far an act has come, if anybody wants to know.
+func progress(ctx context.Context, done, total int) {
+	if tell, ok := ctx.Value(progressKey{}).(func(done, total int64)); ok {
+		tell(int64(done), int64(total))
 	}
-	return store.ClassOf(err) == store.ClassRefused || errors.Is(err, admission.ErrConflict)
 }

@@ -117,9 +117,21 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 		if err != nil {
 			return err
 		}
-		receipt.count(said)
+		receipt.Queues, receipt.WithRoom = said.Queues[:min(len(said.Queues), maxListed)], len(said.Heads)
+		for _, q := range said.Queues {
+			receipt.Waiting += q.Waiting
+			if q.ReasonChanged() {
+				receipt.ReasonChanged++
+			}
+			if q.Changed {
+				receipt.Changed++
+			} else {
+				receipt.Already++
+			}
+		}
 		a := audit{
-			action: "queue." + string(order.Act), target: target, reason: order.Reason, request: receipt, outcome: outcomeDone,
+			action: "queue." + string(order.Act), of: queuesOf(target), reason: order.Reason, request: receipt,
+			outcome: outcomeDone,
 		}
 		if receipt.Changed == 0 {
 			a.outcome = outcomeUnchanged
@@ -127,27 +139,10 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 		if err := t.nudge(ctx, tx, said.Heads, &receipt.Sent); err != nil {
 			return err
 		}
-		receipt.Audit, err = t.record(ctx, tx, a)
-		return err
+		return t.record(ctx, tx.Queries, &receipt.Audit, a)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return receipt, nil
-}
-
-func (r *WordReceipt) count(said *admission.Said) {
-	r.Queues = said.Queues[:min(len(said.Queues), maxListed)]
-	r.WithRoom = len(said.Heads)
-	for _, q := range said.Queues {
-		r.Waiting += q.Waiting
-		if q.ReasonChanged() {
-			r.ReasonChanged++
-		}
-		if q.Changed {
-			r.Changed++
-		} else {
-			r.Already++
-		}
-	}
 }

@@ -106,28 +106,6 @@ type WorkerReceipt struct {
 	Audit     int64  `json:"audit_id,omitempty"`
 }
 
-// Cordon has nothing more handed to a worker. What it has, begun or not, goes on.
-func (t *Triage) Cordon(ctx context.Context, worker, reason string) (*WorkerReceipt, error) {
-	return t.ActOnWorker(ctx, WorkerOrder{Act: CordonWorker, Worker: worker, Reason: reason})
-}
-
-// Uncordon takes back a cordon or a drain.
-func (t *Triage) Uncordon(ctx context.Context, worker, reason string) (*WorkerReceipt, error) {
-	return t.ActOnWorker(ctx, WorkerOrder{Act: UncordonWorker, Worker: worker, Reason: reason})
-}
-
-// Drain has nothing more handed to a worker, and what it has not begun handed to
-// others; what it runs goes on to its end.
-func (t *Triage) Drain(ctx context.Context, worker, reason string) (*WorkerReceipt, error) {
-	return t.ActOnWorker(ctx, WorkerOrder{Act: DrainWorker, Worker: worker, Reason: reason})
-}
-
-// Forget removes the row and the queues of a worker that is gone. It needs a
-// broker: see With.
-func (t *Triage) Forget(ctx context.Context, worker, reason string) (*WorkerReceipt, error) {
-	return t.ActOnWorker(ctx, WorkerOrder{Act: ForgetWorker, Worker: worker, Reason: reason})
-}
-
 // settlePatience is how long an act waits for batches that were under way.
 const settlePatience = 5 * time.Second
 
@@ -159,8 +137,7 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 			}
 			receipt.After = *after
 		}
-		receipt.Audit, err = t.recordWorker(ctx, tx, receipt, receipt.Outcome, nil)
-		return err
+		return t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit())
 	})
 	if err != nil {
 		return nil, err
@@ -228,7 +205,8 @@ func cordonWord(now *WorkerNow, order WorkerOrder, reason string) (*workerWord, 
 	case now.Cordoned:
 		return &workerWord{cordoned: true, draining: now.Draining, reason: reason}, "is " + state + " already: only the reason changes"
 	}
-	return &workerWord{cordoned: true, draining: now.Draining, reason: reason}, "is given nothing new; what it has goes on" + leaves(now)
+	return &workerWord{cordoned: true, draining: now.Draining,
+		reason: reason}, "is given nothing new; what it has goes on" + leaves(now)
 }
 
 func drainWord(now *WorkerNow, order WorkerOrder, reason string) (*workerWord, string) {
@@ -316,10 +294,9 @@ func (t *Triage) WorkerNow(ctx context.Context, which WorkerOrder) (*WorkerNow, 
 	return now, err
 }
 
-func (t *Triage) recordWorker(ctx context.Context, tx *store.Tx, receipt *WorkerReceipt, outcome string, failure error) (int64, error) {
-	a := audit{action: "worker." + string(receipt.Act), reason: receipt.Reason, request: receipt, outcome: outcome}
-	if failure != nil {
-		a.failure = failure.Error()
+func (r *WorkerReceipt) audit() audit {
+	return audit{
+		action: "worker." + string(r.Act), of: subject{kind: "worker", id: r.Before.ID, name: r.Before.Name},
+		reason: r.Reason, request: r, outcome: r.Outcome,
 	}
-	return t.recordOn(ctx, tx, a, "worker", receipt.Before.ID, receipt.Before.Name)
 }

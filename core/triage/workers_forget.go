@@ -1,12 +1,14 @@
 package triage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
 )
@@ -33,9 +35,11 @@ func (w *WorkerNow) refuse(reason, advice string) error {
 func (w *WorkerNow) forgettable() error {
 	switch {
 	case w.leavesByItself():
-		return w.refuse("its process is leaving and has not ended", "try again when it is inactive and no longer drains")
+		return w.refuse("its process is leaving and has not ended",
+			"try again when it is inactive and no longer drains")
 	case w.Status != "inactive" && !w.Stale:
-		return w.refuse("it sends heartbeats", "stop its process first, or drain it with `attune-executor workers drain "+w.Name+" --wait` and then stop it")
+		return w.refuse("it sends heartbeats",
+			"stop its process first, or drain it with `attune-executor workers drain "+w.Name+" --wait` and then stop it")
 	case !w.Empty() && w.Stale:
 		return w.refuse(w.has(), "the engine decides about that within executor.timeout_check_interval, try again then")
 	case w.Running > 0:
@@ -47,8 +51,8 @@ func (w *WorkerNow) forgettable() error {
 }
 
 func (w *WorkerNow) has() string {
-	return counted(w.Running, "execution runs", "executions run") + " there and " +
-		counted(w.Unstarted, "was handed to it and has not begun", "were handed to it and have not begun")
+	return phrase.Plural(w.Running, "execution runs", "executions run") + " there and " +
+		phrase.Plural(w.Unstarted, "was handed to it and has not begun", "were handed to it and have not begun")
 }
 
 // forget removes a worker. What is refused before anything was done has no audit.
@@ -69,23 +73,20 @@ func (t *Triage) forget(ctx context.Context, order WorkerOrder) (*WorkerReceipt,
 		if _, err := tx.RetireWorker(ctx, now.ID, t.cfg.HeartbeatStaleAfter.Seconds()); err != nil {
 			return fmt.Errorf("mark worker %s inactive: %w", now.Name, err)
 		}
-		receipt.Audit, err = t.recordWorker(ctx, tx, receipt, outcomeRunning, nil)
-		return err
+		return t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit())
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = t.remove(ctx, receipt)
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	ending, cancel := ending(ctx)
 	defer cancel()
-	a := audit{action: "worker.forget", request: receipt, outcome: receipt.Outcome}
 	if err != nil {
-		receipt.Outcome, a.outcome, a.failure = outcomeFailed, outcomeFailed, err.Error()
+		receipt.Outcome = outcomeFailed
 	}
-	if auditErr := t.amend(ending, t.store.Queries, receipt.Audit, a); err == nil {
-		err = auditErr
-	}
-	if err != nil {
+	a := receipt.audit()
+	a.failure = failureOf(err)
+	if err := cmp.Or(err, t.record(ending, t.store.Queries, &receipt.Audit, a)); err != nil {
 		return nil, err
 	}
 	return receipt, nil
@@ -115,7 +116,7 @@ func (t *Triage) stays(ctx context.Context, now *WorkerNow, reason string) error
 	case strings.Contains(reason, "not empty"):
 		lie := "messages lie"
 		if state, err := t.wires.QueueState(ctx, message.WorkerExecutionsQueue(now.ID)); err == nil {
-			lie = counted(int64(state.Ready), "message lies", "messages lie")
+			lie = phrase.Plural(state.Ready, "message lies", "messages lie")
 		}
 		return now.refuse(lie+" in its queue of hand-overs", "none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms "+
 			"and become dead letters (`attune-executor dlq list`), try again then")

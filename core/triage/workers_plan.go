@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -91,18 +93,20 @@ func (p *WorkerPlan) effects() {
 	add := func(format string, args ...any) { p.Effects = append(p.Effects, fmt.Sprintf(format, args...)) }
 	now := &p.Now
 	if now.Running > 0 && p.Act != UncordonWorker {
-		add("%s.", counted(now.Running, "execution runs there and goes on to its end", "executions run there and go on to their ends"))
+		add("%s.",
+			phrase.Plural(now.Running, "execution runs there and goes on to its end", "executions run there and go on to their ends"))
 	}
 	switch {
 	case now.Unstarted == 0 || p.Act == UncordonWorker:
 	case p.Act == CordonWorker:
-		add("%s.", counted(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
+		add("%s.", phrase.Plural(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
 	case !now.Fences:
 		add("%s: it does not refuse outdated hand-overs, so nothing can be moved away safely.",
-			counted(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
+			phrase.Plural(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
 	default:
 		add("%s within seconds.",
-			counted(now.Unstarted, "waiting execution moves to another worker", "waiting executions move to other workers"))
+			phrase.Plural(now.Unstarted, "waiting execution moves to another worker",
+				"waiting executions move to other workers"))
 		if p.Alone > 0 {
 			add("No other worker can take %d of them now: they stay until one can, or until executor.scheduled_timeout.", p.Alone)
 		}
@@ -113,13 +117,6 @@ func (p *WorkerPlan) effects() {
 	if now.Stale && now.Status != "inactive" {
 		add("Its heartbeat is stale: what it has is taken away from it anyway.")
 	}
-}
-
-func counted(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func joined(list []string) string {
@@ -201,7 +198,8 @@ func (t *Triage) takers(ctx context.Context, tx *store.Tx, plan *WorkerPlan, fle
 	for _, one := range found {
 		plan.Takers = append(plan.Takers, *one)
 	}
-	slices.SortFunc(plan.Takers, func(a, b Taker) int { return cmp.Or(cmp.Compare(b.Room, a.Room), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(plan.Takers,
+		func(a, b Taker) int { return cmp.Or(cmp.Compare(b.Room, a.Room), cmp.Compare(a.ID, b.ID)) })
 	return nil
 }
 
@@ -213,14 +211,7 @@ func actionNeeds(ctx context.Context, tx *store.Tx, ids []int64) (map[int64]plac
 	}
 	needs := make(map[int64]placement.Need, len(rows))
 	for _, row := range rows {
-		spec := placement.Spec{
-			Version: row.RuntimeVersionConstraint, Required: row.RequiredWorkerRuntimes,
-			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-		}
-		if row.RuntimeName != nil {
-			spec.Runtimes = append([]string{*row.RuntimeName}, row.RuntimeAliases...)
-		}
-		needs[row.ID] = placement.NewNeed(spec)
+		needs[row.ID] = scheduler.NeedOf(row)
 	}
 	return needs, nil
 }

@@ -97,7 +97,7 @@ func TestActsOnWorkersInEachState(t *testing.T) {
 		require.Equal(t, receipt.Outcome, row.Outcome)
 		require.NotEqual(t, receipt.Audit, again.Audit)
 	}
-	_, err := b.operator.Cordon(testkit.Context(t), "nobody", "")
+	_, err := b.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "nobody"})
 	require.ErrorIs(t, err, triage.ErrNoWorker)
 }
 
@@ -109,16 +109,16 @@ func TestAWorkerTellsWhoCordonedIt(t *testing.T) {
 	first := b.act(t, triage.CordonWorker, "w", "new disk")
 	require.Equal(t, "new disk (by ann@desk)", first.After.CordonReason)
 	bob := b.operator.As("bob@desk")
-	second, err := bob.Cordon(testkit.Context(t), "w", "")
+	second, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w"})
 	require.NoError(t, err)
 	require.False(t, second.Changed)
 	require.Equal(t, "is cordoned already since "+first.After.CordonedAt.UTC().Format(time.RFC3339)+": new disk (by ann@desk)", second.Says)
-	third, err := bob.Cordon(testkit.Context(t), "w", "newer disk")
+	third, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w", Reason: "newer disk"})
 	require.NoError(t, err)
 	require.True(t, third.Changed)
 	require.Equal(t, "newer disk (by bob@desk)", third.After.CordonReason)
 	require.True(t, first.After.CordonedAt.Equal(*third.After.CordonedAt), "only the reason changes")
-	drained, err := bob.Drain(testkit.Context(t), "w", "")
+	drained, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "w"})
 	require.NoError(t, err)
 	require.Equal(t, "newer disk (by bob@desk)", drained.After.CordonReason, "the reason stays")
 	b.act(t, triage.UncordonWorker, "w", "")
@@ -291,7 +291,7 @@ func TestForgetting(t *testing.T) {
 		"full":    "2 messages lie in its queue of hand-overs: none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms",
 		"read":    "its queue is still being consumed: stop the process",
 	} {
-		_, err := desk.Forget(ctx, name, "")
+		_, err := desk.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: name})
 		var refused *triage.WorkerRefusedError
 		require.ErrorAs(t, err, &refused, name)
 		require.Contains(t, refused.Error(), why, name)
@@ -304,9 +304,9 @@ func TestForgetting(t *testing.T) {
 
 	drained := worker("drained", func(w *testkit.WorkerRow) { silent(w); w.Cordoned, w.Draining = true, true })
 	has(drained, attune.StatusCompleted)
-	_, err = b.operator.Forget(ctx, "drained", "")
+	_, err = b.operator.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoBroker)
-	receipt, err := desk.Forget(ctx, "drained", "sold")
+	receipt, err := desk.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained", Reason: "sold"})
 	require.NoError(t, err)
 	require.True(t, receipt.Changed)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1`, drained))
@@ -317,7 +317,7 @@ func TestForgetting(t *testing.T) {
 	row := b.audit(t, receipt.Audit)
 	require.Equal(t, []string{"worker.forget", "drained", "sold", "done"}, []string{row.Action, row.Target, row.Reason, row.Outcome})
 	require.True(t, json.Valid(row.Request))
-	_, err = desk.Forget(ctx, "drained", "")
+	_, err = desk.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoWorker)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit WHERE outcome = 'failed' AND target = 'full' AND error LIKE '%2 messages lie%'`))
 }

@@ -72,12 +72,14 @@ func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, re
 			return &WorkflowEndedError{execution, status}
 		}
 		receipt = &WorkflowReceipt{
-			Execution: execution, Action: row.ActionRef, Paused: row.Paused, PauseReason: row.PauseReason, Running: row.CurrentTasks,
+			Execution: execution, Action: row.ActionRef, Paused: row.Paused, PauseReason: row.PauseReason,
+			Running:     row.CurrentTasks,
 			PausedAbove: row.PausedAbove, Reason: reason, Outcome: outcomeUnchanged,
 		}
 		word := t.pauseWord(receipt, paused)
 		if word != row.PauseReason || paused != row.Paused {
-			n, err := tx.PauseWorkflow(ctx, store.PauseWorkflowParams{ID: row.ID, Paused: paused, Reason: word, WasPaused: row.Paused})
+			n, err := tx.PauseWorkflow(ctx,
+				store.PauseWorkflowParams{ID: row.ID, Paused: paused, Reason: word, WasPaused: row.Paused})
 			if err != nil {
 				return fmt.Errorf("%s workflow %d: %w", act, execution, err)
 			}
@@ -87,9 +89,10 @@ func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, re
 			receipt.Changed, receipt.Outcome = true, outcomeDone
 			receipt.Paused, receipt.PauseReason = paused, word
 		}
-		a := audit{action: "workflow." + act, reason: reason, request: receipt, outcome: receipt.Outcome}
-		receipt.Audit, err = t.recordOn(ctx, tx, a, "workflow", execution, fmt.Sprintf("workflow %d (%s)", execution, row.ActionRef))
-		return err
+		of := subject{kind: "workflow", id: execution, name: fmt.Sprintf("workflow %d (%s)", execution, row.ActionRef)}
+		return t.record(ctx, tx.Queries, &receipt.Audit, audit{
+			action: "workflow." + act, of: of, reason: reason, request: receipt, outcome: receipt.Outcome,
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -10,15 +10,14 @@ import (
 	"github.com/attune-go/attune/core/worker/output"
 )
 
-// Func is an action written in Go. What it returns becomes the data of the
-// result, encoded as JSON, in place of what it wrote to Stdout. An error makes the
-// execution fail with its text and without data, a panic does too; an ExitError also
-// says the exit code, which is 1 otherwise. The context ends at the timeout, on cancel and at shutdown
-// (context.Cause says which); a function that goes on all the same keeps its
-// place among the concurrent executions, but its outcome is decided without it.
+// Func is an action written in Go. Its return value, encoded as JSON, becomes the data of the
+// result, in place of its output to Stdout. An error or a panic fails the execution with its text
+// and without data. An ExitError also sets the exit code, which is 1 otherwise. The context ends at
+// the timeout, on cancel and at shutdown (context.Cause says which). A function that continues
+// anyway keeps its place among the concurrent executions, but its outcome is decided without it.
 type Func func(ctx context.Context, task Task) (any, error)
 
-// ExitError fails an execution as a process with this exit code does.
+// ExitError fails an execution like a process with this exit code.
 type ExitError struct {
 	Code int
 	// Message is the error of the result; `Command exited with code N` if empty.
@@ -33,11 +32,11 @@ func (e *ExitError) Error() string {
 	return failure(e.Code, "")
 }
 
-// Actions maps the reference of an action, or its entrypoint, to the function
-// that runs it where there is no file of the action.
+// Actions maps the reference of an action, or its entrypoint, to the function that runs it if the
+// action has no file.
 type Actions map[string]Func
 
-// Register adds a function. A name can be taken once.
+// Register adds a function. A name can be registered once.
 func (a Actions) Register(name string, fn Func) error {
 	if name == "" || fn == nil {
 		return fmt.Errorf("register action %q: a name and a function are needed", name)
@@ -61,14 +60,13 @@ func (a Actions) find(ref, entrypoint string) Func {
 type Task struct {
 	// ActionRef is the reference of the action.
 	ActionRef string
-	// Attempt counts the hand-overs of this execution.
+	// Attempt is the attempt number of this execution.
 	Attempt int
 	// ExecutionID is the id of the execution.
 	ExecutionID int64
 	// PackRef is the reference of the action's pack.
 	PackRef string
-	// Params are the parameters, a JSON object with the defaults of the
-	// action's schema filled in.
+	// Params are the parameters, a JSON object with the defaults of the action's schema.
 	Params json.RawMessage
 	// Stderr and Stdout are kept with the result, up to the worker's limits.
 	Stderr, Stdout io.Writer
@@ -82,7 +80,7 @@ func (t Task) Decode(into any) error {
 	return nil
 }
 
-// returned is what a function call came to.
+// returned is the outcome of a function call.
 type returned struct {
 	data json.RawMessage
 	err  error
@@ -92,7 +90,7 @@ type returned struct {
 func call(ctx context.Context, fn Func, task Task) (r returned) {
 	defer func() {
 		if value := recover(); value != nil {
-			_, _ = fmt.Fprintf(task.Stderr, "%s", debug.Stack()) // a capture never fails
+			_, _ = fmt.Fprintf(task.Stderr, "%s", debug.Stack()) // writing to a capture never fails
 			r = returned{err: fmt.Errorf("panic: %v", value)}
 		}
 	}()

@@ -14,23 +14,22 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// source is the name this worker puts into its messages.
+// source is the source_service of this worker's messages.
 const source = "worker"
 
-// Bounds of what waits to be published. What is dropped beyond them is found
-// by the engine's sweep.
+// Limits of the messages that wait for the broker. The engine's sweep finds executions whose
+// messages are dropped.
 const (
 	announceMax      = 500
 	announceHold     = 20_000
 	announceHoldSize = 64 << 20
 	publishTimeout   = 15 * time.Second
 
-	// resultInMessage bounds the result carried in a message. Consumers read
-	// it from the row.
+	// resultInMessage bounds the result in a message. Consumers read it from the row.
 	resultInMessage = 64 << 10
 )
 
-// announcement is a committed end that others have to hear of.
+// announcement is a committed end to publish.
 type announcement struct {
 	execution        int64
 	action           *int64
@@ -40,29 +39,29 @@ type announcement struct {
 	at               time.Time
 }
 
-// publisher is the part of the broker that the announcer needs.
+// publisher is the part of the broker that the announcer uses.
 type publisher interface {
 	Publish(ctx context.Context, messages []broker.Message) []broker.Outcome
 }
 
-// announcer publishes what was committed, and again with the same message id
-// until the broker confirms it.
+// announcer publishes committed ends, and repeats each with the same message id until the broker
+// confirms it.
 type announcer struct {
 	publisher publisher
-	statuses  bool          // also of transitions other than cancels
-	batches   *batchReaders // nil has each completion sent by itself
+	statuses  bool          // also publish transitions other than cancels
+	batches   *batchReaders // nil sends each completion in its own message
 	logger    *slog.Logger
 	metrics   *Metrics
 
 	mu      sync.Mutex
 	pending []broker.Message // guarded by mu
 	size    int              // bytes in pending; guarded by mu
-	busy    bool             // a publish is under way; guarded by mu
+	busy    bool             // a publish is running; guarded by mu
 	wake    chan struct{}
-	idle    chan struct{} // receives a note when nothing is pending
+	idle    chan struct{} // signalled when nothing is pending
 }
 
-// add takes committed ends.
+// add queues committed ends.
 func (a *announcer) add(ctx context.Context, ended []announcement) {
 	if len(ended) == 0 {
 		return
@@ -85,7 +84,7 @@ func (a *announcer) add(ctx context.Context, ended []announcement) {
 	a.put(messages, false)
 }
 
-// started takes executions whose rows were moved to running.
+// started queues the transitions of executions to running.
 func (a *announcer) started(jobs []*job) {
 	if !a.statuses {
 		return
@@ -97,7 +96,7 @@ func (a *announcer) started(jobs []*job) {
 	a.put(messages, false)
 }
 
-// put queues messages, in front if they were tried before.
+// put queues messages, at the front if they were tried before.
 func (a *announcer) put(messages []broker.Message, front bool) {
 	if len(messages) == 0 {
 		return
@@ -120,7 +119,7 @@ func (a *announcer) put(messages []broker.Message, front bool) {
 	a.mu.Unlock()
 	if dropped > 0 {
 		a.metrics.dropped(dropped)
-		a.logger.Warn("Completions wait for the broker beyond the bound; the oldest are left to the engine's sweep",
+		a.logger.Warn("Completions dropped beyond the memory bound; the engine's sweep finds them",
 			"dropped", dropped)
 	}
 	signal(a.wake)
@@ -168,8 +167,8 @@ func (a *announcer) run(ctx context.Context) {
 	}
 }
 
-// publish returns what has to be published again. A status message that
-// reaches nobody is let go: it is news only.
+// publish returns the messages to publish again. An unroutable status message is dropped: no
+// program depends on it.
 func (a *announcer) publish(ctx context.Context, batch []broker.Message) []broker.Message {
 	timed, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -191,13 +190,13 @@ func (a *announcer) publish(ctx context.Context, batch []broker.Message) []broke
 	}
 	if len(left) > 0 && ctx.Err() == nil {
 		a.metrics.failed("publish")
-		a.logger.WarnContext(ctx, "Messages were not confirmed and are published again",
+		a.logger.WarnContext(ctx, "Unconfirmed messages are published again",
 			"messages", len(left), "of", len(batch), "error", reason)
 	}
 	return left
 }
 
-// flush waits until everything was confirmed, or false when the context ends.
+// flush waits until everything is confirmed; it returns false if the context ends first.
 func (a *announcer) flush(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
@@ -233,12 +232,11 @@ func (a *announcer) changed(execution int64, ref string, from, to attune.Status,
 	})
 }
 
-// encode makes the message, identifier included: it is the same message however
-// often it is published.
+// encode makes the message with its id, which stays the same in every publication.
 func encode[P any](a *announcer, kind, key string, payload P) broker.Message {
 	envelope := message.New(kind, payload, time.Now().UTC(), source)
 	body, err := envelope.Encode()
-	if err != nil { // payloads are made of encodable parts
+	if err != nil { // payloads always encode
 		a.logger.Error("Message could not be encoded", "message_type", kind, "error", err)
 	}
 	return broker.Message{

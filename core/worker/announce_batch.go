@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// batchReaders knows whether an engine consumes the queue of completions in batches. The
-// broker is asked now and then; when in doubt there is none.
+// batchReaders knows whether an engine consumes completions in batches. It asks the broker at
+// intervals; when in doubt the answer is no.
 type batchReaders struct {
 	broker queueStates
 
@@ -19,20 +19,20 @@ type batchReaders struct {
 	found bool      // guarded by mu
 }
 
-// queueStates is the part of the broker that batchReaders needs.
+// queueStates is the part of the broker that batchReaders uses.
 type queueStates interface {
 	State() broker.State
 	QueueState(ctx context.Context, name string) (broker.QueueState, error)
 }
 
 const (
-	// readersFor is how long an answer counts.
+	// readersFor is how long an answer stays valid.
 	readersFor = 5 * time.Second
-	// readersTimeout bounds the wait for one: ends are written meanwhile by nobody else.
+	// readersTimeout bounds the wait for an answer, because no ends are written meanwhile.
 	readersTimeout = time.Second
 )
 
-// there reports whether completions may go in batches now.
+// there reports whether completions may be sent in batches now.
 func (b *batchReaders) there(ctx context.Context) bool {
 	if b == nil {
 		return false
@@ -53,7 +53,7 @@ func (b *batchReaders) there(ctx context.Context) bool {
 	return b.found
 }
 
-// gone says that the queue does not exist.
+// gone records that the queue does not exist.
 func (b *batchReaders) gone() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +64,7 @@ func (b *batchReaders) gone() {
 func (a *announcer) together(payloads []message.ExecutionCompleted) []broker.Message {
 	at := time.Now().UTC()
 	sent, err := message.Batches(message.TypeExecutionBatchCompleted, payloads, at, source)
-	if err != nil { // payloads are made of encodable parts
+	if err != nil { // payloads always encode
 		a.logger.Error("Message could not be encoded", "message_type", message.TypeExecutionBatchCompleted, "error", err)
 	}
 	messages := make([]broker.Message, len(sent))
@@ -77,7 +77,7 @@ func (a *announcer) together(payloads []message.ExecutionCompleted) []broker.Mes
 	return messages
 }
 
-// readable takes batches apart that no engine would read.
+// readable splits batches if no engine reads batches.
 func (a *announcer) readable(ctx context.Context, messages []broker.Message) []broker.Message {
 	list := make([]broker.Message, 0, len(messages))
 	for _, m := range messages {
@@ -90,11 +90,11 @@ func (a *announcer) readable(ctx context.Context, messages []broker.Message) []b
 	return list
 }
 
-// apart lists the messages that a batch stands for.
+// apart lists the messages of a batch.
 func apart(m broker.Message) []broker.Message {
 	singles, err := message.Split(m.Body)
 	if err != nil {
-		return []broker.Message{m} // it is of our own writing
+		return []broker.Message{m} // this worker wrote it
 	}
 	list := make([]broker.Message, len(singles))
 	for i, one := range singles {

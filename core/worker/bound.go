@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// largeOutput is from how many bytes on the output of an execution is counted.
+	// largeOutput is the output size in bytes from which an execution needs room.
 	largeOutput = 64 << 10
-	// roomForResults bounds the counted output whose results are being made or are not
-	// written yet: each takes several times its size meanwhile. Output larger than that
-	// has its result made alone.
+	// roomForResults bounds the output whose results are being encoded or not yet written: each
+	// takes several times its size meanwhile. Larger output is encoded alone.
 	roomForResults = 8 << 20
-	// roomTimeout bounds the wait for room: without a database no end is written, and
-	// later ends must not wait for that.
+	// roomTimeout bounds the wait for room: without a database no end is written, and later ends
+	// must not wait for that.
 	roomTimeout = 15 * time.Second
 )
 
-// awaitRoom waits until a result may be made of this much output. The finisher calls done
-// when the result is written.
+// awaitRoom waits until a result of this size may be encoded. The finisher calls done when the
+// result is written.
 func (r *runner) awaitRoom(size int) (done func()) {
 	if size < largeOutput {
 		return func() {}
@@ -41,8 +40,8 @@ func (r *runner) awaitRoom(size int) (done func()) {
 // besides is the room for the names, numbers and flags of a result.
 const besides = 1 << 10
 
-// boundData leaves out data that Config.MaxResultBytes has no room for, and says so
-// in the report. The output that it was read from is kept as text.
+// boundData drops data that exceeds Config.MaxResultBytes, and says so in the report. The output of
+// which it was parsed is kept as text.
 func (r *runner) boundData(rep *report) {
 	room, size := r.cfg.MaxResultBytes-besides, int64(len(rep.Data))
 	if size <= room/2 || size+int64(len(queueAck(rep.Data))) <= room {
@@ -53,8 +52,8 @@ func (r *runner) boundData(rep *report) {
 		size, r.cfg.MaxResultBytes)
 }
 
-// boundTexts cuts the texts of a report where Config.MaxResultBytes has no room for them
-// beside the data. Errors come first; standard output and standard error share the rest.
+// boundTexts cuts the texts of a report that exceed Config.MaxResultBytes beside the data. Errors
+// come first; standard output and standard error share the rest.
 func (r *runner) boundTexts(rep *report) {
 	room := r.cfg.MaxResultBytes - besides - int64(len(rep.Data)+len(rep.QueueAck))
 	cut := func(text *string, bytes int64) bool {
@@ -72,8 +71,8 @@ func (r *runner) boundTexts(rep *report) {
 	rep.StdoutTruncated = cut(&rep.Stdout, room) || rep.StdoutTruncated
 }
 
-// encoded is a report as JSON, in which characters of HTML stay as they are. It is written
-// once, into memory of its size: results may have megabytes.
+// encoded is a report as JSON without HTML escapes. It is written once, into memory of its size:
+// results may have megabytes.
 func encoded(rep report) string {
 	size := len(rep.Stdout) + len(rep.StderrLog) + len(rep.Error) + len(rep.OutputError) // escapes add a little
 	var out strings.Builder

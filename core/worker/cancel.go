@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// canceller ends the contexts of executions that are cancelled. The row alone decides:
-// a message only has it read at once, and the poll reads it anyway.
+// canceller ends the contexts of cancelled executions. Only the row decides: a message makes the
+// canceller read the row at once, and the poll reads it anyway.
 type canceller struct {
 	store  *store.Store
 	worker int64
@@ -23,19 +23,18 @@ type canceller struct {
 	logger *slog.Logger
 }
 
-// A message may come before its row is committed: the row is read again for a while.
+// A message may arrive before its row is committed, so the row is read repeatedly for a while.
 const (
 	confirmEvery = 200 * time.Millisecond
 	confirmFor   = 5 * time.Second
 )
 
-// run takes cancel requests. A request for an execution that is not in hand
-// leaves no trace: if it comes before the dispatch, the start finds the row
-// cancelled or canceling.
+// run handles cancel requests. A request for an execution that is not in hand is forgotten: if it
+// arrives before the dispatch, the start finds the row cancelled or canceling.
 func (c *canceller) run(ctx context.Context, batches <-chan *broker.Batch) {
 	again := time.NewTimer(time.Hour)
 	defer again.Stop()
-	asked := map[int64]time.Time{} // executions whose rows are to be read, until when
+	asked := map[int64]time.Time{} // the rows to read, and until when
 	for {
 		select {
 		case <-ctx.Done():
@@ -54,7 +53,7 @@ func (c *canceller) run(ctx context.Context, batches <-chan *broker.Batch) {
 	}
 }
 
-// take notes the executions of a batch that are in hand.
+// take records the executions of a batch that are in hand.
 func (c *canceller) take(ctx context.Context, batch *broker.Batch, asked map[int64]time.Time) {
 	for i := range batch.Deliveries {
 		request, err := message.Decode[message.ExecutionCancelRequested](batch.Deliveries[i].Body)
@@ -82,8 +81,8 @@ func (c *canceller) take(ctx context.Context, batch *broker.Batch, asked map[int
 	}
 }
 
-// confirm reads the rows of requests, and interrupts what they say is cancelled or not
-// this worker's. A request that its row never confirms changes nothing.
+// confirm reads the rows of requests. It interrupts executions that are cancelled or no longer
+// belong to this worker. A request that its row never confirms changes nothing.
 func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 	if len(asked) == 0 {
 		return
@@ -115,8 +114,8 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 	}
 }
 
-// poll compares what runs with its rows: a cancel whose message was lost ends
-// it, and so does a row that is no longer this worker's to run.
+// poll compares running executions with their rows. It ends an execution whose cancel message was
+// lost, or whose row no longer belongs to this worker.
 func (c *canceller) poll(ctx context.Context) error {
 	active := c.roster.active()
 	if len(active) == 0 {

@@ -29,104 +29,99 @@ const (
 	TaskTimeoutDefault       = 300 * time.Second
 )
 
-// NameVariable is the environment variable that names the worker when the
-// configuration does not.
+// NameVariable is the environment variable that names the worker if the configuration does not.
 const NameVariable = "ATTUNE_WORKER_NAME"
 
-// Taint keeps executions away from a worker that do not tolerate it.
+// Taint keeps away executions that do not tolerate it.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
 	Effect string `json:"effect"`
 }
 
-// Config says who the worker is and what it may do. The zero value is a worker
-// named after its host.
+// Config configures a worker. The zero value is a worker named after its host.
 type Config struct {
-	// ActionTimeouts says whether timeout_seconds of an action takes effect: true,
-	// false, or origin, which is true unless the schema is that of an existing
-	// installation. True if empty.
+	// ActionTimeouts says whether timeout_seconds of an action takes effect: true, false, or
+	// origin, which is true except on the schema of an existing installation. Empty means true.
 	ActionTimeouts string
 	// Actions are the functions this worker runs itself.
 	Actions Actions
 	// APIURL and ArtifactsDir are passed on to processes.
 	APIURL, ArtifactsDir string
-	// CancelPoll is how often the rows of running executions are looked at for
-	// cancels whose message was lost.
+	// CancelPoll is the interval at which the rows of running executions are read for cancels whose
+	// message was lost.
 	CancelPoll time.Duration
-	// Capabilities are announced besides the worker's own, which win but for
-	// runtime_versions and detected_interpreters: those are looked for at the
-	// start only if they are not given.
+	// Capabilities are announced besides the worker's own, which override them. Exceptions are
+	// runtime_versions and detected_interpreters: the worker detects them only if they are not
+	// given.
 	Capabilities map[string]any
 	// Env is added to the environment of every process, as NAME=value. Processes get
 	// the worker's own environment too, without what configures Attune.
 	Env []string
-	// FoundInterpreters are used for runtimes that neither Interpreters nor the
-	// execution_config of the runtime's row name one for.
+	// FoundInterpreters serve runtimes for which neither Interpreters nor the execution_config of
+	// the runtime's row names one.
 	FoundInterpreters map[string][]string
 	// HeartbeatInterval is the pause between heartbeats.
 	HeartbeatInterval time.Duration
-	// HealthURL is asked at the start where the worker's health endpoint is, which
-	// the engine then asks too. There is none if it is nil or answers nothing.
+	// HealthURL returns the address of the worker's health endpoint, which the engine then probes.
+	// It is called at the start. Nil or an empty address means no endpoint.
 	HealthURL func() string
-	// Host and Port are what others see; the host name if empty.
+	// Host and Port are the address that others see; the host name if empty.
 	Host string
 	Port int
-	// Interpreters are the commands that run the entrypoints of a runtime, by
-	// name. They win over the execution_config of the runtime's row. Shell and native
-	// are always there.
+	// Interpreters are the commands that run the entrypoints of a runtime, by name. They override
+	// the execution_config of the runtime's row. Shell and native always exist.
 	Interpreters map[string][]string
-	// Keyring opens the secret parameters of executions and seals secret results.
-	// Without a key executions with secret parameters fail.
+	// Keyring opens the secret parameters of executions and seals secret results. Without a key,
+	// executions with secret parameters fail.
 	Keyring secret.Keyring
-	// KillGrace is the time a stopped execution gets before it is killed.
+	// KillGrace is the delay between stopping an execution and killing it.
 	KillGrace time.Duration
-	// Labels can be asked for by placement rules.
+	// Labels are matched by placement rules.
 	Labels map[string]string
 	// Limits bound each process of an action.
 	Limits process.Limits
 	// MaxConcurrent is how many executions run at once.
 	MaxConcurrent int
-	// MaxStdoutBytes and MaxStderrBytes bound what is kept of the output.
+	// MaxStdoutBytes and MaxStderrBytes bound the stored output.
 	MaxStdoutBytes, MaxStderrBytes int64
-	// MaxResultBytes bounds a result as JSON: output is cut for it, data is left out.
+	// MaxResultBytes bounds a result as JSON: output is cut, data is dropped.
 	MaxResultBytes int64
-	// Name identifies the worker: a known name is the same worker again. If
-	// empty it is ATTUNE_WORKER_NAME, else worker-HOSTNAME.
+	// Name identifies the worker: a known name is the same worker again. If empty it is
+	// ATTUNE_WORKER_NAME, else worker-HOSTNAME.
 	Name string
-	// PacksDir holds the packs: PACK/actions/ENTRYPOINT. Without it only
-	// absolute entrypoints and functions can be run.
+	// PacksDir holds the packs: PACK/actions/ENTRYPOINT. Without it only absolute entrypoints and
+	// functions can run.
 	PacksDir string
-	// PublishStatus sends a status message for every transition, as existing
-	// workers do, instead of for cancels only.
+	// PublishStatus sends a status message for every transition, as existing workers do, and not
+	// for cancels only.
 	PublishStatus bool
-	// QueueTTL is the lifetime of a dispatch in the queue. It is an argument of
-	// the queue and must be the same for everybody who declares it.
+	// QueueTTL is the lifetime of a dispatch in the queue. It is an argument of the queue, so all
+	// programs that declare the queue must use the same value.
 	QueueTTL time.Duration
-	// RunAs is the user of action processes, USER or USER:GROUP; the user of this process
-	// if empty. The worker must be root, or may change the user, the owner of files
-	// and signal processes of the other user; it does not start otherwise.
+	// RunAs is the user of action processes, USER or USER:GROUP; the user of this process if empty.
+	// The worker must be root, or have the rights to change the user and the owner of files and to
+	// signal processes of the other user; otherwise it does not start.
 	RunAs string
-	// Runtimes are the runtimes to announce. Shell, native and those of
-	// Interpreters if empty.
+	// Runtimes are the runtimes to announce. If empty: shell, native and those of Interpreters.
 	Runtimes []string
-	// RuntimeEnvsDir is passed on to processes. An interpreter that was installed there
-	// for a pack runs the actions of the pack.
+	// RuntimeEnvsDir is passed on to processes. An interpreter that was installed there for a pack
+	// runs the actions of the pack.
 	RuntimeEnvsDir string
-	// SingleMessages has every execution be handed over by a message of its own. Batches that
-	// are in the worker's queue are read all the same.
+	// SingleMessages requests one message for each dispatch. The worker still reads batches from
+	// its queue.
 	SingleMessages bool
-	// BatchCompletions has ends that are written together be reported in one message while an
-	// engine reads such messages. Other programs that listen for completions do not see them.
+	// BatchCompletions reports ends that are written together in one message, while an engine reads
+	// such messages. Other programs that listen for completions do not see them.
 	BatchCompletions bool
 	// ShutdownTimeout is how long running executions may take to end on Stop.
 	ShutdownTimeout time.Duration
-	// Taints keep executions away that do not tolerate them.
+	// Taints keep away executions that do not tolerate them.
 	Taints []Taint
-	// TaskTimeout bounds an execution whose row and action name no timeout.
+	// TaskTimeout is the timeout of an execution whose row and action set none.
 	TaskTimeout time.Duration
-	// TempDir holds a folder for each running execution: its TMPDIR, with the file of
-	// parameters and the script of inline code. The system's if empty.
+	// TempDir holds a folder for each running execution: its TMPDIR, with the parameter file and
+	// the script of inline code. The system's if empty.
 	TempDir string
 	// Tokens issues the API tokens of actions. Without it they get none.
 	Tokens TokenSource
@@ -135,12 +130,11 @@ type Config struct {
 	// Version is announced as worker_version.
 	Version string
 
-	chosen map[string]bool // the runtimes of Interpreters as given
+	chosen map[string]bool // the configured runtimes of Interpreters
 	user   *process.User   // of RunAs
 }
 
-// TokenSource issues the token with which an action may use the API, as token.Signer
-// does.
+// TokenSource issues the API token of an action; token.Signer is one.
 type TokenSource interface {
 	Sign(claims token.ExecutionClaims) (string, error)
 }
@@ -192,7 +186,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// interpreters adds a shell to those found and those given, which win.
+// interpreters merges a shell, the found and the given interpreters; given ones win.
 func interpreters(found, given map[string][]string) map[string][]string {
 	all := map[string][]string{shell: {"/bin/sh"}}
 	if bash, err := exec.LookPath("bash"); err == nil {
@@ -208,8 +202,7 @@ func interpreters(found, given map[string][]string) map[string][]string {
 	return all
 }
 
-// capabilities is what the worker announces about itself, the interpreters
-// that were found included.
+// capabilities are what the worker announces about itself, with the found interpreters.
 func (c Config) capabilities(found []interpreter) map[string]any {
 	all := maps.Clone(c.Capabilities)
 	if all == nil {
@@ -231,7 +224,7 @@ func (c Config) capabilities(found []interpreter) map[string]any {
 		"agent_mode": false, "agent_binary_name": "attune-executor", "agent_binary_version": c.Version,
 		"attempt_fence": true, "batch": !c.SingleMessages,
 	})
-	delete(all, "health") // of this process nothing is known yet
+	delete(all, "health") // this process has no health yet
 	if c.HealthURL != nil {
 		if url := c.HealthURL(); url != "" {
 			all["health_url"] = url
@@ -251,7 +244,7 @@ func announcedOf(found []interpreter) map[string]any {
 	return map[string]any{"runtime_versions": versions, "detected_interpreters": append([]interpreter{}, found...)}
 }
 
-// announced is what was found as capabilities, without those that the operator has set.
+// announced are the found capabilities, without those that the operator has set.
 func (c Config) announced(found []interpreter) map[string]any {
 	all := announcedOf(found)
 	for key := range c.Capabilities {

@@ -1,19 +1,18 @@
-// Package worker is the reference worker and the Go SDK for actions: it
-// registers, takes dispatches from its queue, runs them, and reports the end.
+// Package worker is the reference worker and the Go SDK for actions: it registers, consumes
+// dispatches from its queue, runs them, and reports their ends.
 //
-// The database row of an execution is authoritative; messages only point at it.
-// A dispatch starts nothing unless one guarded statement moves the row from
-// scheduled to running for this worker, this attempt and this process
-// (invariant S2), and the dispatch is acknowledged only after that. The end is
-// one guarded statement too; execution.completed follows it, from whoever won
-// it, with the same message id until the broker confirms. What was taken away
-// meanwhile is stopped and not reported.
+// The database row of an execution is authoritative; messages only name it. A dispatch starts
+// nothing unless one guarded statement moves the row from scheduled to running for this worker,
+// this attempt and this process (invariant S2). Only after that the dispatch is acknowledged. The
+// end is one guarded statement too. The process whose statement succeeds publishes
+// execution.completed, with the same message id until the broker confirms. An execution that was
+// reassigned meanwhile is stopped and not reported.
 //
 //	dispatch ─▶ intake ─▶ StartExecutions ─▶ run ─▶ finisher ─▶ FinishExecutions ─▶ announcer ─▶ execution.completed
 //	cancel   ─▶ roster (ends the context of the run) ◀─ poll of the rows
 //
-// Nothing is collected by timers: what arrived or finished while the previous
-// statement was under way goes into the next one.
+// No timers collect work: everything that arrived or finished during one statement goes into the
+// next one.
 //
 // Failures:
 //   - An interpreter that is missing, fails or hangs: no version of its runtime

@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 )
 
-// tap is the consuming of dispatches: a drain shuts it, the end of the drain
-// opens it again.
+// tap is the consumer of dispatches. A drain shuts it, the end of the drain opens it again.
 type tap struct {
 	broker *broker.Broker
 	cfg    broker.ConsumerConfig
@@ -18,8 +17,7 @@ type tap struct {
 	consumer *broker.Consumer // nil while it is shut; guarded by mu
 }
 
-// open begins to consume. The consumer subscribes by itself, also later, when
-// the broker is away.
+// open starts to consume. If the broker is away, the consumer subscribes later by itself.
 func (t *tap) open(ctx context.Context) (*broker.Consumer, error) {
 	consumer := t.broker.Consume(t.cfg)
 	if err := consumer.Start(ctx); err != nil {
@@ -31,7 +29,7 @@ func (t *tap) open(ctx context.Context) (*broker.Consumer, error) {
 	return consumer, nil
 }
 
-// shut ends it. What was delivered and is not settled returns to the queue.
+// shut stops the consumer. Unsettled deliveries return to the queue.
 func (t *tap) shut() {
 	t.mu.Lock()
 	consumer := t.consumer
@@ -42,7 +40,7 @@ func (t *tap) shut() {
 	}
 }
 
-// batches are the deliveries of the consumer that is open.
+// batches are the deliveries of the open consumer.
 func (t *tap) batches() <-chan *broker.Batch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,17 +50,16 @@ func (t *tap) batches() <-chan *broker.Batch {
 	return t.consumer.Batches()
 }
 
-// hears reports whether nothing is wrong with the consuming: a tap that is shut
-// need not hear.
+// hears reports whether the consumer works, or the tap is shut.
 func (t *tap) hears() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.consumer == nil || t.consumer.Subscribed()
 }
 
-// take starts what is dispatched until the worker drains (nil) or ends (why).
-// Whichever it is, what was not started is back in the queue when it returns,
-// and a worker that ends has left placement before it gives anything back.
+// take starts dispatched executions until the worker drains (nil) or ends (why). In both cases
+// unstarted dispatches are back in the queue when it returns. A worker that ends leaves placement
+// before it returns dispatches.
 func (w *Worker) take(ctx context.Context, l *life) (why error) {
 	taking, stopTaking := context.WithCancel(ctx)
 	defer stopTaking()
@@ -76,9 +73,8 @@ func (w *Worker) take(ctx context.Context, l *life) (why error) {
 	return why
 }
 
-// rest is a drain: nothing is taken while what runs goes on, until the row says
-// that it is over (nil) or the worker ends (why). Heartbeats, cancels and ends go
-// on all the time.
+// rest is a drain: the worker takes nothing while running executions continue, until its row ends
+// the drain (nil) or the worker ends (why). Heartbeats, cancels and ends continue.
 func (w *Worker) rest(ctx context.Context, l *life) (why error) {
 	logger := w.deps.Logger.With("worker_id", l.member.id, "worker", w.cfg.Name)
 	logger.InfoContext(ctx, "Worker drains: it takes nothing more, and what it had not started goes back", "running", l.roster.size())
@@ -97,7 +93,7 @@ func (w *Worker) rest(ctx context.Context, l *life) (why error) {
 		w.leaveFor(ctx, l, why)
 		return why
 	}
-	if _, err := l.tap.open(ctx); err != nil { // the start of a consumer fails only when the worker ends
+	if _, err := l.tap.open(ctx); err != nil { // starting a consumer fails only when the worker ends
 		logger.WarnContext(ctx, "Dispatches are not consumed again", "error", err)
 		return nil
 	}
@@ -105,7 +101,7 @@ func (w *Worker) rest(ctx context.Context, l *life) (why error) {
 	return nil
 }
 
-// leaveFor takes a worker that ends out of placement.
+// leaveFor removes a worker that ends from placement.
 func (w *Worker) leaveFor(ctx context.Context, l *life, why error) {
 	if why == nil {
 		return

@@ -14,22 +14,21 @@ import (
 	"github.com/attune-go/attune/core/worker/process"
 )
 
-// withheld are variables of the worker's environment that processes do not get:
-// those that configure Attune itself, and logins of its database and broker.
+// withheld are variables of the worker's environment that processes do not get: the configuration
+// of Attune, and the logins of its database and broker.
 var withheld = struct{ prefixes, names []string }{
 	prefixes: []string{"ATTUNE_", "PG"},
 	names:    []string{"AMQP_URL", "CLOUDAMQP_URL", "DATABASE_URL", "POSTGRES_PASSWORD", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_URL"},
 }
 
-// HideSecrets removes configuration and logins from the environment of this process, and
-// keeps processes of the same user out of its memory and of the environment that it was
-// started with. Call it after the configuration was read. It fails where the platform
-// cannot protect memory.
+// HideSecrets removes configuration and logins from the environment of this process. It also keeps
+// processes of the same user from reading its memory and its initial environment. Call it after the
+// configuration was read. It fails where the platform cannot protect memory.
 func HideSecrets() error {
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
 		if public := strings.HasPrefix(name, "ATTUNE_") && !strings.HasPrefix(name, "ATTUNE__"); isWithheld(name) && !public {
-			_ = os.Unsetenv(name) // fails only for names that no environment holds
+			_ = os.Unsetenv(name) // fails only for invalid names
 		}
 	}
 	return process.Shield()
@@ -40,8 +39,7 @@ func isWithheld(name string) bool {
 		slices.ContainsFunc(withheld.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// baseEnv is the environment that every process starts from: the worker's own, but
-// for what is withheld.
+// baseEnv is the environment of every process: the worker's own without the withheld variables.
 func (c Config) baseEnv() []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -54,8 +52,8 @@ func (c Config) baseEnv() []string {
 	return append(env, c.Env...)
 }
 
-// environment is what the process of an execution is started with, but for how it
-// gets its parameters.
+// environment is the environment of the process of an execution, without the delivery of its
+// parameters.
 func (r *runner) environment(row store.StartExecutionsRow, params json.RawMessage, limit time.Duration) []string {
 	env := append(slices.Clip(r.env),
 		"ATTUNE_EXEC_ID="+strconv.FormatInt(row.ID, 10),
@@ -70,13 +68,13 @@ func (r *runner) environment(row store.StartExecutionsRow, params json.RawMessag
 	return append(env, contextVariables(params)...)
 }
 
-// contextVariables are the fields of the parameter context.
+// contextVariables are the fields of the parameter context as variables.
 func contextVariables(params json.RawMessage) []string {
 	var given struct {
 		Context map[string]json.RawMessage `json:"context"`
 	}
 	if json.Unmarshal(params, &given) != nil {
-		return nil // without a context, or it is no object
+		return nil // there is no context, or it is no object
 	}
 	var env []string
 	for _, key := range slices.Sorted(maps.Keys(given.Context)) {
@@ -94,7 +92,7 @@ func contextVariables(params json.RawMessage) []string {
 	return env
 }
 
-// token is what the execution may use the API with; empty if it may not.
+// token is the API token of the execution; empty if it has none.
 func (r *runner) token(row store.StartExecutionsRow, limit time.Duration) string {
 	if len(row.PermissionSetRefs) == 0 || r.cfg.Tokens == nil {
 		return ""
@@ -110,7 +108,7 @@ func (r *runner) token(row store.StartExecutionsRow, limit time.Duration) string
 	return issued
 }
 
-// envName reports whether an environment can hold a variable of the name.
+// envName reports whether an environment can hold a variable of this name.
 func envName(name string) bool { return name != "" && !strings.ContainsAny(name, "=\x00") }
 
 // variable is an entry of an environment, which cannot hold U+0000.

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Bounds of one statement that ends executions.
+// Limits of one statement that ends executions.
 const (
 	finishMax        = 500
 	finishMaxBytes   = 16 << 20
@@ -22,8 +22,7 @@ const (
 	retryLongest     = 3 * time.Second
 )
 
-// finisher writes the ends of executions: everything that ended while the
-// previous statement was under way goes into the next one.
+// finisher writes the ends of executions: every end during one statement goes into the next one.
 type finisher struct {
 	store     *store.Store
 	worker    int64
@@ -38,7 +37,7 @@ type finisher struct {
 	wake    chan struct{}
 }
 
-// add takes an end. The job leaves the roster when it is written.
+// add queues an end. The job leaves the roster when the end is written.
 func (f *finisher) add(e ending) {
 	f.mu.Lock()
 	f.pending = append(f.pending, e)
@@ -46,7 +45,7 @@ func (f *finisher) add(e ending) {
 	signal(f.wake)
 }
 
-// take returns what the next statement writes.
+// take returns the ends of the next statement.
 func (f *finisher) take() []ending {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,16 +79,16 @@ func (f *finisher) run(ctx context.Context) {
 	}
 }
 
-// ends are what one statement writes.
+// ends are the ends of one statement.
 type ends struct {
 	list []ending
-	// uncertain says that an earlier try may have been carried out.
+	// uncertain says that the database may have executed an earlier try.
 	uncertain bool
 }
 
-// write repeats until the ends are written or refused; false means that the context ended
-// before. Ends that the database does not accept are tried one by one, so that one of them
-// does not hold up the others.
+// write repeats until the ends are written or refused; false means that the context ended before.
+// Ends that the database refuses are tried one by one, so that one of them does not block the
+// others.
 func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) bool {
 	return batch.Runner[*ends]{
 		Try:  func(ctx context.Context, e *ends) error { return f.once(ctx, e.list, e.uncertain) },
@@ -121,7 +120,7 @@ func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) boo
 	}.Run(ctx, &ends{list: list, uncertain: uncertain}) == nil
 }
 
-// notAccepted says that the same write will fail again.
+// notAccepted reports that the same write will fail again.
 func notAccepted(err error) bool {
 	class := store.ClassOf(err)
 	return class == store.ClassRefused || class == store.ClassConflict || class == store.ClassFatal
@@ -136,7 +135,7 @@ func (f *finisher) forget(batch []ending) {
 	}
 }
 
-// addEnding adds an end and what was taken out of its result.
+// addEnding adds an end with the secrets of its result.
 func addEnding(params *store.FinishExecutionsParams, e ending) {
 	params.Ids = append(params.Ids, e.job.id)
 	params.Attempts = append(params.Attempts, e.job.attempt)
@@ -151,7 +150,7 @@ func addEnding(params *store.FinishExecutionsParams, e ending) {
 	}
 }
 
-// once runs the statement and announces what it won.
+// once runs the statement and announces the ends that it wrote.
 func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -185,14 +184,14 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 	}
 	for id := range open {
 		f.metrics.lost("finish")
-		f.logger.DebugContext(ctx, "Execution was ended by somebody else", "execution_id", id)
+		f.logger.DebugContext(ctx, "Execution was already ended by another program", "execution_id", id)
 	}
 	f.announcer.add(ctx, ended)
 	return nil
 }
 
-// wonBefore finds the ends that an earlier try wrote although its answer was
-// lost, and removes them from open.
+// wonBefore finds the ends that an earlier try wrote although its answer was lost, and removes them
+// from open.
 func (f *finisher) wonBefore(ctx context.Context, open map[int64]ending) ([]announcement, error) {
 	ids := make([]int64, 0, len(open))
 	for id := range open {
@@ -217,8 +216,8 @@ func (f *finisher) wonBefore(ctx context.Context, open map[int64]ending) ([]anno
 	return ended, nil
 }
 
-// stored is the result as the row has it: that of what was cancelled says by whom and
-// why too.
+// stored is the result in the row, which for cancelled executions includes the author and the
+// reason.
 func stored(e ending, words []byte) string {
 	if words != nil {
 		return string(words)
@@ -226,8 +225,7 @@ func stored(e ending, words []byte) string {
 	return e.result
 }
 
-// at is the database's time of the end. Without one (a schema that does not
-// record it) it is now.
+// at is the database's time of the end, or now on a schema that does not record it.
 func at(t *time.Time) time.Time {
 	if t == nil {
 		return time.Now().UTC()
@@ -235,7 +233,7 @@ func at(t *time.Time) time.Time {
 	return t.UTC()
 }
 
-// signal leaves a note unless one is there already.
+// signal sends a note unless one is pending.
 func signal(wake chan struct{}) {
 	select {
 	case wake <- struct{}{}:

@@ -16,8 +16,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// beforeStart is the result of an execution that was cancelled before it
-// started.
+// beforeStart is the result of an execution that was cancelled before it started.
 var beforeStart = mustEncode(map[string]any{
 	"succeeded": false, "cancelled": true, "error": "cancelled before it started",
 })
@@ -38,8 +37,8 @@ type intake struct {
 	actionTimeouts string
 }
 
-// run takes batches until the context ends. What was not started then is not
-// acknowledged and returns to the queue.
+// run takes batches until the context ends. Unstarted dispatches stay unacknowledged and return to
+// the queue.
 func (in *intake) run(ctx context.Context, batches <-chan *broker.Batch) {
 	for {
 		select {
@@ -54,9 +53,9 @@ func (in *intake) run(ctx context.Context, batches <-chan *broker.Batch) {
 	}
 }
 
-// take starts the deliveries of a batch as places become free, and acknowledges
-// them when the rows of all are running. A dispatch that comes again because
-// the process died in between finds its row running and starts nothing.
+// take starts the deliveries of a batch as places become free, and acknowledges them when all their
+// rows are running. If the process crashes in between, the redelivered dispatch finds its row
+// running and starts nothing.
 func (in *intake) take(ctx context.Context, batch *broker.Batch) {
 	waiting := in.split(ctx, batch)
 	for len(waiting) > 0 {
@@ -71,12 +70,12 @@ func (in *intake) take(ctx context.Context, batch *broker.Batch) {
 		waiting = waiting[n:]
 	}
 	if err := batch.Ack(); err != nil {
-		// The connection is gone; the deliveries come again and start nothing.
+		// The connection is lost; the redelivered dispatches start nothing.
 		in.logger.DebugContext(ctx, "Dispatches could not be acknowledged", "error", err)
 	}
 }
 
-// split lists the dispatches of a batch of deliveries, of which each may be one or many.
+// split lists the dispatches of a batch of deliveries; each may hold one or many.
 func (in *intake) split(ctx context.Context, batch *broker.Batch) []*broker.Delivery {
 	dispatches := make([]*broker.Delivery, 0, len(batch.Deliveries))
 	for i := range batch.Deliveries {
@@ -101,8 +100,8 @@ func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause e
 	delivery.GiveUp(ctx, cause, 1)
 }
 
-// giveBack returns dispatches that were not started to the queue. Those of a batch return
-// with the ones that were, which start nothing when they come again.
+// giveBack returns unstarted dispatches to the queue. A batch message returns as a whole; its
+// started executions ignore the redelivery.
 func (in *intake) giveBack(ctx context.Context, deliveries []*broker.Delivery) {
 	for _, delivery := range deliveries {
 		if err := delivery.Requeue(); err != nil {
@@ -111,9 +110,8 @@ func (in *intake) giveBack(ctx context.Context, deliveries []*broker.Delivery) {
 	}
 }
 
-// read decodes dispatches and enters them in the roster. What cannot be read is
-// dead-lettered; what is in hand already needs nothing but its
-// acknowledgement.
+// read decodes dispatches and adds them to the roster. It dead-letters unreadable ones; an
+// execution that is already in hand only needs the acknowledgement.
 func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*job {
 	jobs := make([]*job, 0, len(deliveries))
 	for _, delivery := range deliveries {
@@ -142,10 +140,9 @@ func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*jo
 	return jobs
 }
 
-// start moves the rows and lets the jobs run. It repeats until the database
-// answers; false means that the context ended before, and nothing runs. A row
-// that was moved although the answer was lost is settled as an orphan, by the
-// next process of this worker or by the engine.
+// start moves the rows and runs the jobs. It repeats until the database answers; false means that
+// the context ended first, and nothing runs. If a row was moved although the answer was lost, the
+// next process of this worker or the engine ends it as an orphan.
 func (in *intake) start(ctx context.Context, jobs []*job) bool {
 	if len(jobs) == 0 {
 		return true
@@ -172,8 +169,7 @@ func (in *intake) start(ctx context.Context, jobs []*job) bool {
 }
 
 func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.StartExecutionsRow, error) {
-	// The statement is not interrupted by a stop: its answer decides whether
-	// something runs.
+	// Stop does not interrupt the statement: its answer decides whether an execution runs.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
 	defer cancel()
 	params := store.StartExecutionsParams{
@@ -191,7 +187,7 @@ func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.St
 	return rows, nil
 }
 
-// launch runs what was won, announces what was cancelled before it started and
+// launch runs the executions whose start succeeded, announces those that were cancelled before, and
 // forgets the rest.
 func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExecutionsRow) {
 	won := make(map[int64]store.StartExecutionsRow, len(rows))
@@ -227,8 +223,8 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 	}
 }
 
-// runJob runs one execution and hands its end on. The place is free when the
-// action has really ended.
+// runJob runs one execution and passes on its end. Its place is free when the action has really
+// returned.
 func (in *intake) runJob(j *job) {
 	defer in.roster.release(1)
 	logger := in.logger.With("execution_id", j.id, "action_ref", j.row.ActionRef, "attempt", j.attempt)
@@ -243,7 +239,7 @@ func (in *intake) runJob(j *job) {
 	}
 	select {
 	case <-returned:
-	case <-in.life.Done(): // the process is about to end; it is not waited for
+	case <-in.life.Done(): // the process is ending: do not wait
 	}
 }
 

@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// probeTimeout bounds how long interpreters are asked for their versions,
-	// all at the same time, and so how much later a worker registers.
+	// probeTimeout bounds the concurrent version queries of the interpreters, and so the delay of
+	// the registration.
 	probeTimeout = 3 * time.Second
-	// probeOutput bounds what is read of an answer.
+	// probeOutput bounds the output of one query.
 	probeOutput = 4 << 10
 )
 
-// interpreter is what runs the entrypoints of a runtime, as it is announced.
+// interpreter runs the entrypoints of a runtime, as it is announced.
 type interpreter struct {
 	Name    string `json:"name"` // of the runtime, normalized
 	Path    string `json:"path"`
 	Version string `json:"version"`
 }
 
-// dialect is how the interpreters of a runtime are called and asked.
+// dialect is how the interpreters of a runtime are started and queried.
 type dialect struct {
 	programs []string
 	ask      string
 	answer   *regexp.Regexp // the version is its first group
 }
 
-// release is a version of at least two parts, with the name of its
-// pre-release: placement treats 3.13.0rc1 as older than 3.13.0.
+// release is a version of at least two parts, with its pre-release suffix: placement treats
+// 3.13.0rc1 as older than 3.13.0.
 const release = `(\d+(?:\.\d+)+(?:-?(?:(?:a|b|rc)\.?\d+|(?:alpha|beta|preview|pre|dev|ea|nightly|canary)[0-9a-z._]*)\b)?)`
 
 var (
@@ -50,7 +50,7 @@ var (
 
 var dialects = map[string]dialect{
 	"go":     {programs: []string{"go"}, ask: "version", answer: anyVersion},
-	"java":   {programs: []string{"java"}, ask: "-version", answer: javaVersion}, // Java 8 knows no other spelling
+	"java":   {programs: []string{"java"}, ask: "-version", answer: javaVersion}, // Java 8 accepts no other spelling
 	"node":   {programs: []string{"node", "nodejs"}, ask: "--version", answer: anyVersion},
 	"perl":   {programs: []string{"perl"}, ask: "--version", answer: anyVersion},
 	"python": {programs: []string{"python"}, ask: "--version", answer: anyVersion},
@@ -59,19 +59,18 @@ var dialects = map[string]dialect{
 	"shell":  {programs: []string{"bash"}, ask: "--version", answer: anyVersion},
 }
 
-// prober finds the versions of the interpreters that the worker would start.
-// One that cannot be found or does not answer is left out: the worker announces
-// no version of that runtime.
+// prober finds the versions of the interpreters that the worker would start. It omits an
+// interpreter that is missing or does not answer: the worker announces no version of that runtime.
 type prober struct {
-	env    []string      // of the interpreters, as they have it when they run actions
-	user   *process.User // of the interpreters
+	env    []string      // the environment of the interpreters when they run actions
+	user   *process.User // the user of the interpreters
 	find   func(program string) (string, error)
 	logger *slog.Logger
-	wg     *sync.WaitGroup // of interpreters that are being ended
+	wg     *sync.WaitGroup // of interpreters that are being stopped
 }
 
-// detect asks the interpreters of the configured runtimes. What the operator
-// announces in both fields is not asked for.
+// detect queries the interpreters of the configured runtimes, unless the operator announces both
+// fields.
 func (c Config) detect(ctx context.Context, logger *slog.Logger, wg *sync.WaitGroup) []interpreter {
 	_, versions := c.Capabilities["runtime_versions"]
 	_, interpreters := c.Capabilities["detected_interpreters"]
@@ -82,12 +81,12 @@ func (c Config) detect(ctx context.Context, logger *slog.Logger, wg *sync.WaitGr
 	return p.all(ctx, placement.NormalizeRuntimes(c.Runtimes), c.Interpreters)
 }
 
-// all asks every interpreter at the same time and returns what is known when
-// the last has answered or the time is up.
+// all queries every interpreter at the same time and returns the results when the last has answered
+// or the timeout has passed.
 func (p prober) all(ctx context.Context, runtimes []string, commands map[string][]string) []interpreter {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	answers := make(chan interpreter, len(runtimes)) // nobody may listen any more
+	answers := make(chan interpreter, len(runtimes)) // the reader may have stopped
 	asked := 0
 	for _, runtime := range runtimes {
 		command := commands[runtime]
@@ -106,8 +105,7 @@ func (p prober) all(ctx context.Context, runtimes []string, commands map[string]
 	return collect(ctx, answers, asked)
 }
 
-// collect returns what was found, by name, and no longer waits for the rest
-// when the context ends.
+// collect returns the results by name; it stops waiting when the context ends.
 func collect(ctx context.Context, answers <-chan interpreter, asked int) []interpreter {
 	var found []interpreter
 	for ; asked > 0 && ctx.Err() == nil; asked-- {
@@ -123,7 +121,7 @@ func collect(ctx context.Context, answers <-chan interpreter, asked int) []inter
 	return found
 }
 
-// probe asks one interpreter, and ends it with its group when the time is up.
+// probe queries one interpreter, and stops its process group at the timeout.
 func (p prober) probe(ctx context.Context, runtime string, command []string) (interpreter, error) {
 	ask, path, err := p.question(runtime, command)
 	if err != nil {
@@ -132,7 +130,7 @@ func (p prober) probe(ctx context.Context, runtime string, command []string) (in
 	stdout, stderr := output.NewCapture(probeOutput), output.NewCapture(probeOutput)
 	outcome, err := process.Run(ctx, process.Command{
 		Args: ask, Env: p.env, Stdout: stdout, Stderr: stderr,
-		Dir:   "/", // version managers read files of the folder and of those above
+		Dir:   "/", // version managers read files of the folder and of its parents
 		Grace: time.Nanosecond,
 		User:  p.user,
 	})
@@ -152,9 +150,8 @@ func (p prober) probe(ctx context.Context, runtime string, command []string) (in
 	return interpreter{}, fmt.Errorf("%s told no version", path)
 }
 
-// question is how to ask the interpreter of a command for its version, and
-// where it is. Only programs known to answer are started, directly or by env:
-// anything else might take the question for work.
+// question returns the version query of a command's interpreter, and its path. Only known programs
+// are started, directly or by env: other programs might take the query for work.
 func (p prober) question(runtime string, command []string) (ask []string, path string, err error) {
 	d, ok := dialects[runtime]
 	if !ok {

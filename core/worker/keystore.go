@@ -21,7 +21,7 @@ type keystore struct {
 	warned sync.Map // refs of keys that could not be opened
 }
 
-// openKeystore returns nil if there is no table of keys: a schema of our own has none.
+// openKeystore returns nil without a table of keys: our own schema has none.
 func openKeystore(ctx context.Context, keys secret.Keyring, st *store.Store, logger *slog.Logger) (*keystore, error) {
 	has, err := st.HasKeystore(ctx)
 	if err != nil {
@@ -33,11 +33,10 @@ func openKeystore(ctx context.Context, keys secret.Keyring, st *store.Store, log
 	return &keystore{keys: keys, read: st.KeysOfAction, logger: logger}, nil
 }
 
-// merge adds the keys of the system, of the pack and of the action to the parameters,
-// by name; they win over what the execution says. A key that cannot be opened fails the
-// execution if the action declares a parameter of that name or owns the key, and is left
-// out otherwise. Values that are encrypted, or whose parameter is marked secret, are
-// hidden in the results.
+// merge adds the keys of the system, of the pack and of the action to the parameters, by name; they
+// override the execution's own. A key that cannot be opened fails the execution if the action
+// declares a parameter of that name or owns the key; otherwise it is omitted. Encrypted values, and
+// values whose parameter is marked secret, are hidden in the results.
 func (k *keystore) merge(
 	ctx context.Context, row store.StartExecutionsRow, params json.RawMessage, known *secret.Finder,
 ) (json.RawMessage, *secret.Finder, error) {
@@ -61,7 +60,7 @@ func (k *keystore) merge(
 	}
 	rules, err := schema.Parse(row.ParamSchema)
 	if err != nil {
-		rules, _ = schema.Parse(nil) // its author's mistake stops no action
+		rules, _ = schema.Parse(nil) // an invalid schema stops no action
 	}
 	values, encrypted := map[string]any{}, map[string]bool{}
 	for _, key := range rows {
@@ -74,7 +73,7 @@ func (k *keystore) merge(
 				k.logger.WarnContext(ctx, "Key of the keystore cannot be opened and is left out of parameters",
 					"key", key.Ref, "error", err)
 			}
-			delete(values, key.Name) // that of a wider owner is another value
+			delete(values, key.Name) // a key of a wider owner has another value
 			continue
 		}
 		values[key.Name], encrypted[key.Name] = value, key.Encrypted

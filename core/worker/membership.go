@@ -21,25 +21,25 @@ type membership struct {
 	metrics     *Metrics
 	incarnation uuid.UUID
 	id          int64
-	hears       func() bool // whether the queue is being consumed
+	hears       func() bool // whether the queue is consumed
 	inHand      func() int
 	vitals      *vitals
 
 	mu        sync.Mutex
 	leaving   bool          // guarded by mu
 	deaf      bool          // as last written; guarded by mu
-	draining  bool          // somebody has asked for it, by the last beat; guarded by mu
+	draining  bool          // requested by an operator, as of the last beat; guarded by mu
 	turned    chan struct{} // closed and replaced when draining changes; guarded by mu
-	displaced chan struct{} // closed when another process has the name
+	displaced chan struct{} // closed when another process takes the name
 	once      sync.Once
 }
 
-// lostWith is the result of executions whose process died.
+// lostWith is the result of executions whose process crashed.
 var lostWith = mustEncode(map[string]any{
 	"succeeded": false, "error": "the worker's process ended while the execution was running",
 })
 
-// enrol writes the row, not yet active.
+// enrol writes the row, which is not active yet.
 func (m *membership) enrol(ctx context.Context, cfg Config, found []interpreter) error {
 	capabilities, err := json.Marshal(cfg.capabilities(found))
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *membership) enrol(ctx context.Context, cfg Config, found []interpreter)
 	return nil
 }
 
-// settle ends what an earlier process with this name left running.
+// settle ends executions that an earlier process with this name left running.
 func (m *membership) settle(ctx context.Context) ([]announcement, error) {
 	rows, err := m.store.SettleOrphans(ctx, lostWith, &m.id)
 	if err != nil {
@@ -79,7 +79,7 @@ func (m *membership) settle(ctx context.Context) ([]announcement, error) {
 	return ended, nil
 }
 
-// activate offers the worker for work; it consumes already.
+// activate makes the worker available to placement; it already consumes.
 func (m *membership) activate(ctx context.Context) error {
 	n, err := m.store.ActivateWorker(ctx, m.id, m.incarnation)
 	if err != nil {
@@ -91,8 +91,8 @@ func (m *membership) activate(ctx context.Context) error {
 	return nil
 }
 
-// beat writes one heartbeat. A worker that does not hear its queue says so by
-// its status: it is alive, but must be given nothing.
+// beat writes one heartbeat. A worker that does not consume its queue reports an error status: it
+// is alive, but must receive nothing.
 func (m *membership) beat(ctx context.Context) error {
 	hearing := m.hears()
 	m.metrics.beat(m.inHand(), hearing)
@@ -112,8 +112,7 @@ func (m *membership) beat(ctx context.Context) error {
 	return nil
 }
 
-// reportHealth writes what there is to say of the worker's health. Heartbeats do
-// not depend on it.
+// reportHealth writes the worker's health if it changed. Heartbeats do not depend on it.
 func (m *membership) reportHealth(ctx context.Context) {
 	report, err := m.vitals.due(ctx)
 	if err == nil && report != nil {
@@ -125,20 +124,19 @@ func (m *membership) reportHealth(ctx context.Context) {
 	}
 }
 
-// turn keeps what the row says about draining.
+// turn records whether the row says draining.
 func (m *membership) turn(draining bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.leaving || m.draining == draining {
-		return // what a leaving worker reads is what it has written
+		return // a leaving worker reads its own write
 	}
 	m.draining = draining
 	close(m.turned)
 	m.turned = make(chan struct{})
 }
 
-// await returns nil as soon as the row says this about draining, and before that
-// why the worker ends.
+// await returns nil when the row has this draining state; it returns why if the worker ends first.
 func (m *membership) await(ctx context.Context, draining bool) error {
 	for {
 		m.mu.Lock()
@@ -165,7 +163,7 @@ func (m *membership) await(ctx context.Context, draining bool) error {
 func (m *membership) status(ctx context.Context, hearing bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.leaving { // a beat that was under way may have undone it
+	if m.leaving { // a concurrent beat may have undone it
 		return string(store.WorkerStatusEnumInactive)
 	}
 	if m.deaf == hearing {
@@ -179,8 +177,8 @@ func (m *membership) status(ctx context.Context, hearing bool) string {
 	return status
 }
 
-// leave takes the worker out of placement while its work goes on, and, with
-// draining false, for good. The heartbeat says so too from then on.
+// leave removes the worker from placement while its work continues, for good if draining is false.
+// Later heartbeats repeat it.
 func (m *membership) leave(ctx context.Context, draining bool) {
 	m.mu.Lock()
 	m.leaving = true

@@ -6,7 +6,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
-// Metrics are the measurements of a worker. A nil *Metrics measures nothing.
+// Metrics measures a worker. A nil *Metrics measures nothing.
 type Metrics struct {
 	endings  *prometheus.CounterVec
 	errors   *prometheus.CounterVec
@@ -17,8 +17,7 @@ type Metrics struct {
 	hearing  prometheus.Gauge
 }
 
-// NewMetrics registers the metrics. A nil registerer gives metrics that nobody
-// collects.
+// NewMetrics registers the metrics; with a nil registerer they are not exported.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		endings: prometheus.NewCounterVec(prometheus.CounterOpts{

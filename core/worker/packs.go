@@ -15,15 +15,15 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// packNotices consumes the notices about installed, changed and deleted packs. Files
-// and rows of a pack are read for every execution anew; what the worker knows besides
-// are its interpreters, which a pack may have brought along.
+// packNotices consumes the notices about installed, changed and deleted packs. Files and rows of a
+// pack are read for every execution; only the interpreters are cached, and a pack may bring new
+// ones.
 type packNotices struct {
 	store       *store.Store
 	worker      int64
 	incarnation uuid.UUID
 	packsDir    string
-	// announced are the capabilities that follow from the interpreters there are now.
+	// announced returns the capabilities of the current interpreters.
 	announced func(ctx context.Context) (map[string]any, error)
 	logger    *slog.Logger
 }
@@ -42,8 +42,8 @@ func (p *packNotices) run(ctx context.Context, batches <-chan *broker.Batch) {
 	}
 }
 
-// take handles the notices of a batch together. A failure is logged and the batch
-// acknowledged all the same: the next notice, or the next start, repeats the work.
+// take handles the notices of a batch together. It logs a failure and acknowledges the batch
+// anyway: the next notice, or the next start, repeats the work.
 func (p *packNotices) take(ctx context.Context, batch *broker.Batch) {
 	registered := false
 	for i := range batch.Deliveries {
@@ -71,7 +71,7 @@ func (p *packNotices) take(ctx context.Context, batch *broker.Batch) {
 	}
 }
 
-// inspect warns if this worker has no files of a registered pack.
+// inspect warns if this worker lacks the files of a registered pack.
 func (p *packNotices) inspect(ctx context.Context, pack message.PackRegistered) {
 	if p.packsDir == "" || pack.PackRef != filepath.Base(pack.PackRef) {
 		return

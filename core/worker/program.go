@@ -15,18 +15,17 @@ import (
 	"github.com/attune-go/attune/core/worker/deliver"
 )
 
-// content is what an action executes: a function, a file or code. Exactly one of
-// fn, file and code is set.
+// content is what an action executes: exactly one of fn, file and code is set.
 type content struct {
 	fn   Func
 	file string
 	code string
 }
 
-// find decides what an action executes. A file of its pack wins over a function,
-// which wins over the text of the entry point as shell code. Ad-hoc actions have no
-// file unless their runtime is another one. Errors say what is missing, since they
-// become the result that the author of the action reads.
+// find decides what an action executes. A file of its pack wins over a function, which wins over
+// the text of the entry point as shell code. Ad-hoc actions have no file unless their runtime is
+// another one. Errors name what is missing, because the author of the action reads them in the
+// result.
 func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 	if row.Entrypoint == nil {
 		return content{}, fmt.Errorf("action %s does not exist (any more)", row.ActionRef)
@@ -63,11 +62,11 @@ func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 		row.ActionRef, missing)
 }
 
-// errLeavesPack refuses an entry point that leads out of its pack by a link.
+// errLeavesPack refuses an entry point that leaves its pack through a link.
 var errLeavesPack = errors.New("it leads out of its pack by a link")
 
-// locate returns the file of an entry point, or why there is none. A relative entry
-// point cannot leave its pack, by links neither.
+// locate returns the file of an entry point, or why there is none. A relative entry point cannot
+// leave its pack, not even through links.
 func (r *runner) locate(row store.StartExecutionsRow) (string, error) {
 	entrypoint, pack := *row.Entrypoint, text(row.PackRef)
 	switch {
@@ -97,7 +96,7 @@ func (r *runner) locate(row store.StartExecutionsRow) (string, error) {
 		shortened(entrypoint), pack, shortened(filepath.Join(dir, "actions", entrypoint)))
 }
 
-// within reports whether a file lies in a folder, when every link is followed.
+// within reports whether a file lies in a folder, after resolving all links.
 func within(dir, path string) bool {
 	folder, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -125,8 +124,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-// packDir is the folder in which an action runs: that of its pack, or of its file if
-// that lies elsewhere, or the worker's own if there is none.
+// packDir is the working directory of an action: its pack's, or its file's if that lies elsewhere,
+// or the worker's own.
 func (r *runner) packDir(row store.StartExecutionsRow, c content) string {
 	if filepath.IsAbs(*row.Entrypoint) && c.file != "" {
 		return filepath.Dir(c.file)
@@ -142,11 +141,10 @@ func (r *runner) packDir(row store.StartExecutionsRow, c content) string {
 	return dir
 }
 
-// ParameterFileVariable names the file with the parameters when an action asks
-// for delivery by file.
+// ParameterFileVariable names the parameter file if the action requests delivery by file.
 const ParameterFileVariable = "ATTUNE_PARAMETER_FILE"
 
-// program is what to start for an action. Its files exist until remove is called.
+// program is the process of an action. Its files exist until remove is called.
 type program struct {
 	args   []string
 	dir    string
@@ -155,9 +153,9 @@ type program struct {
 	remove func()
 }
 
-// program prepares the process of an action: its interpreter, its environment, its
-// parameters and a folder for its temporary files. The environment that is given is
-// completed. Parameters that are not trusted cannot have each name.
+// program prepares the process of an action: its interpreter, its environment, its parameters and a
+// folder for temporary files. It completes the given environment. Untrusted parameters cannot have
+// every name.
 func (r *runner) program(
 	row store.StartExecutionsRow, c content, params []byte, trusted func(string) bool, env []string,
 ) (p program, err error) {

@@ -8,20 +8,19 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// The causes with which the context of an execution ends.
+// The causes for ending the context of an execution.
 var (
-	// ErrCancelled: somebody asked for the execution to be cancelled.
+	// ErrCancelled: the execution was cancelled.
 	ErrCancelled = errors.New("Execution cancelled by user") //nolint:staticcheck // published text
 	// ErrTimeout: the execution ran longer than it may.
 	ErrTimeout = errors.New("timed out")
-	// ErrShutdown: the worker stopped and could not wait any longer.
+	// ErrShutdown: the worker stopped before the action ended.
 	ErrShutdown = errors.New("worker shut down before the action ended")
-	// ErrTaken: the row says that the execution is not this worker's any more.
+	// ErrTaken: the row no longer belongs to this worker.
 	ErrTaken = errors.New("the execution was taken away")
 )
 
-// job is one execution in the hands of this process, from before its start is
-// asked for until its end is written.
+// job is one execution of this process, from before its start statement until its end is written.
 type job struct {
 	id      int64
 	attempt int32
@@ -31,17 +30,16 @@ type job struct {
 	active  bool                     // started; guarded by the roster's mu
 }
 
-// roster knows the executions in hand and hands out the room for more. Entries
-// exist before the start is written, so that a cancel that comes in between
-// finds them, and unknown ids leave no trace.
+// roster holds the executions in hand and the capacity for more. Entries exist before the start is
+// written, so that a cancel in between finds them. Unknown ids leave no entry.
 type roster struct {
 	mu      sync.Mutex
 	jobs    map[int64]*job
-	running int           // places taken
-	changed chan struct{} // closed and replaced when room or jobs went away
+	running int           // used places
+	changed chan struct{} // closed and replaced when places or jobs are removed
 
 	places int // how many run at once
-	open   int // how many may be in hand, ends not yet written included
+	open   int // how many may be in hand, including unwritten ends
 }
 
 func newRoster(places int) *roster {
@@ -51,9 +49,8 @@ func newRoster(places int) *roster {
 	}
 }
 
-// acquire waits for a free place and takes up to want. Ends that cannot be
-// written hold up new starts before they fill the memory. Zero means that the
-// context ended.
+// acquire waits for a free place and takes up to want. Unwritten ends block new starts before they
+// fill the memory. Zero means that the context ended.
 func (r *roster) acquire(ctx context.Context, want int) int {
 	for {
 		r.mu.Lock()
@@ -73,7 +70,7 @@ func (r *roster) acquire(ctx context.Context, want int) int {
 	}
 }
 
-// release gives places back.
+// release frees places.
 func (r *roster) release(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +78,7 @@ func (r *roster) release(n int) {
 	r.notify()
 }
 
-// add makes the entry of an execution, or says false: it is in hand already.
+// add adds an execution, or returns false if it is already in hand.
 func (r *roster) add(ctx context.Context, id int64, attempt int32) (*job, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +91,7 @@ func (r *roster) add(ctx context.Context, id int64, attempt int32) (*job, bool) 
 	return j, true
 }
 
-// remove forgets an execution and frees its context.
+// remove removes an execution and frees its context.
 func (r *roster) remove(j *job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,14 +100,14 @@ func (r *roster) remove(j *job) {
 	r.notify()
 }
 
-// started marks the row behind the job as running.
+// started marks the job's row as running.
 func (r *roster) started(j *job, row store.StartExecutionsRow) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	j.row, j.attempt, j.active = row, row.Attempt, true
 }
 
-// attempt is the attempt of an execution in hand, 0 if its dispatch did not say.
+// attempt is the attempt of an execution in hand, 0 if its dispatch has none.
 func (r *roster) attempt(id int64) (attempt int32, inHand bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +118,7 @@ func (r *roster) attempt(id int64) (attempt int32, inHand bool) {
 	return j.attempt, true
 }
 
-// interrupt ends the context of an execution in hand, and says whether it is.
+// interrupt ends the context of an execution, and reports whether it is in hand.
 func (r *roster) interrupt(id int64, cause error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +129,7 @@ func (r *roster) interrupt(id int64, cause error) bool {
 	return ok
 }
 
-// interruptAll ends the contexts of everything in hand.
+// interruptAll ends the contexts of all executions in hand.
 func (r *roster) interruptAll(cause error) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +159,7 @@ func (r *roster) size() int {
 	return len(r.jobs)
 }
 
-// wait returns when nothing is in hand, or false when the context ends first.
+// wait returns true when nothing is in hand, or false when the context ends first.
 func (r *roster) wait(ctx context.Context) bool {
 	for {
 		r.mu.Lock()

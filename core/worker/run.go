@@ -22,7 +22,7 @@ import (
 	"github.com/attune-go/attune/core/worker/process"
 )
 
-// report is the result of an execution as existing consumers read it.
+// report is the result of an execution in the format of existing consumers.
 type report struct {
 	ExitCode        int             `json:"exit_code"`
 	DurationMS      int64           `json:"duration_ms"`
@@ -39,13 +39,13 @@ type report struct {
 	TimedOut        bool            `json:"timed_out,omitempty"`
 }
 
-// ending is the end of an execution that is still to be written.
+// ending is the end of an execution before it is written.
 type ending struct {
 	job    *job
 	status attune.Status
 	result string // JSON
 	took   time.Duration
-	// secrets are what was taken out of the result, encrypted.
+	// secrets are the encrypted values that were removed from the result.
 	secrets []secret.Sealed
 	// written is called when the end is written.
 	written func()
@@ -73,8 +73,8 @@ func newRunner(cfg Config, v *vault, keys *keystore, present presence, s separat
 	}
 }
 
-// run returns the end of the job. When a function does not stop although its
-// context ended, returned is closed later than run returns.
+// run returns the end of the job. If a function continues after its context ended, returned is
+// closed later than run returns.
 func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	limit := timeout(j.row, r.cfg.TaskTimeout)
 	ctx, stop := context.WithTimeoutCause(j.ctx, limit, ErrTimeout)
@@ -132,7 +132,7 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	return end, returned
 }
 
-// params are the parameters as the action gets them, with the secrets among them.
+// params are the parameters for the action, with decrypted secrets.
 func (r *runner) params(ctx context.Context, j *job) (json.RawMessage, *secret.Finder, error) {
 	opened, known, err := r.vault.open(ctx, j.id, j.row.Config)
 	if err != nil {
@@ -142,9 +142,9 @@ func (r *runner) params(ctx context.Context, j *job) (json.RawMessage, *secret.F
 	return params, known, err
 }
 
-// function calls a Go function and returns the report, a channel that closes
-// when the function has really returned, and why it was interrupted. After its context ended it gets the grace
-// period, then the end is decided without it.
+// function calls a Go function. It returns the report, a channel that closes when the function has
+// returned, and the cause of an interruption. After its context ended the function gets the grace
+// period; then the end is decided without it.
 func (r *runner) function(ctx context.Context, fn Func, task Task) (report, <-chan struct{}, error) {
 	done := make(chan struct{})
 	result := make(chan returned, 1)
@@ -178,8 +178,8 @@ func judge(got returned) report {
 	return rep
 }
 
-// causeUnlessDone is why the context ended, or nil when the function had
-// succeeded all the same: a finished action is not undone by a late cancel.
+// causeUnlessDone is why the context ended, or nil if the function succeeded anyway: a late cancel
+// does not undo a finished action.
 func causeUnlessDone(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -187,13 +187,13 @@ func causeUnlessDone(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// trusted reports whether a parameter may have any name: the action declares it, or it
-// is a key of the keystore. Nothing is read before the first question.
+// trusted reports whether a parameter may have any name: the action declares it, or it is a key of
+// the keystore. The rows are read at the first call.
 func trusted(row store.StartExecutionsRow, given json.RawMessage) func(string) bool {
 	var fields map[string]json.RawMessage
 	var declared []string
 	read := sync.OnceFunc(func() {
-		_ = json.Unmarshal(given, &fields) // without an object the execution names none
+		_ = json.Unmarshal(given, &fields) // without an object there are no names
 		rules, err := schema.Parse(row.ParamSchema)
 		if err != nil {
 			rules, _ = schema.Parse(nil)
@@ -231,7 +231,7 @@ func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does
 	return rep, outcome.Interrupted, nil
 }
 
-// read completes the report of a process with its output.
+// read adds the output of a process to its report.
 func (r *runner) read(rep *report, format string, stdout, stderr *output.Capture) {
 	if rep.ExitCode == 0 {
 		r.readOutput(rep, format, stdout)
@@ -240,8 +240,8 @@ func (r *runner) read(rep *report, format string, stdout, stderr *output.Capture
 	}
 }
 
-// failure is the error of a process that failed: what it wrote to standard error if
-// that is short, else the last line of it.
+// failure is the error of a failed process: its standard error if that is short, else the last line
+// of it.
 func failure(exitCode int, stderr string) string {
 	const short = 5
 	lines := strings.TrimSuffix(stderr, "\n")
@@ -254,8 +254,8 @@ func failure(exitCode int, stderr string) string {
 	return stderr
 }
 
-// readOutput parses standard output. Output that does not have its format
-// does not undo what the action did: it is kept as text with a note.
+// readOutput parses standard output. Output of the wrong format does not fail the action: it is
+// kept as text with a note.
 func (r *runner) readOutput(rep *report, format string, stdout *output.Capture) {
 	if stdout.Truncated() && format != output.FormatText && format != "" {
 		rep.OutputError = fmt.Sprintf("standard output exceeds %d bytes and was not read as %s", r.cfg.MaxStdoutBytes, format)
@@ -269,9 +269,9 @@ func (r *runner) readOutput(rep *report, format string, stdout *output.Capture) 
 	rep.Data = data
 }
 
-// conclude decides the terminal status from the report and the cause of an
-// interruption. A timeout is a failure that names the limit, not how long the process
-// took to die: existing services expect timeout only of questions to people.
+// conclude decides the terminal status from the report and the cause of an interruption. A timeout
+// is a failure that names the limit, not the duration: existing services expect the status timeout
+// only of inquiries.
 func conclude(j *job, rep report, cause error, limit time.Duration) ending {
 	status := attune.StatusFailed
 	switch {
@@ -308,7 +308,7 @@ func seconds(n float64) time.Duration {
 	return time.Duration(min(n, longest) * float64(time.Second))
 }
 
-// queueAck lifts the acknowledgement of work-queue items out of the data.
+// queueAck extracts the acknowledgement of work-queue items from the data.
 func queueAck(data json.RawMessage) json.RawMessage {
 	var fields struct {
 		QueueAck json.RawMessage `json:"queue_ack"`

@@ -20,7 +20,7 @@ const (
 	tempFile = "temp_file"
 )
 
-// extensions are the runtimes of actions that name none.
+// extensions maps file extensions to the runtimes of actions that name none.
 var extensions = map[string]string{
 	".sh": shell, ".bash": shell, ".py": "python", ".js": "node", ".mjs": "node", ".cjs": "node", ".rb": "ruby", ".pl": "perl",
 	".r": "r",
@@ -40,29 +40,29 @@ type executionConfig struct {
 	EnvVars map[string]environmentVariable `json:"env_vars"`
 }
 
-// runtimeEnvironment says where what a pack needs is installed. A worker uses it where
-// it exists, and makes none.
+// runtimeEnvironment is where the dependencies of a pack are installed. A worker uses an existing
+// environment, and creates none.
 type runtimeEnvironment struct {
 	DirName         string `json:"dir_name"`
 	InterpreterPath string `json:"interpreter_path"`
 }
 
-// inlineExecution says how code is handed to an interpreter: as an argument, or in a
-// temporary file, to which the parameters may be added as shell variables.
+// inlineExecution is how an interpreter gets code: as an argument, or in a temporary file, which
+// may start with the parameters as shell variables.
 type inlineExecution struct {
 	Strategy           string `json:"strategy"`
 	Extension          string `json:"extension"`
 	InjectShellHelpers bool   `json:"inject_shell_helpers"`
 }
 
-// environmentVariable is a value, or how it is joined to a value that is there.
+// environmentVariable is a value, or how it is joined to an existing value.
 type environmentVariable struct {
 	Value     string `json:"value"`
 	Operation string `json:"operation"`
 	Separator string `json:"separator"`
 }
 
-// UnmarshalJSON also takes a text for its value.
+// UnmarshalJSON also accepts a plain string as the value.
 func (v *environmentVariable) UnmarshalJSON(raw []byte) error {
 	*v = environmentVariable{Separator: ":"}
 	if json.Unmarshal(raw, &v.Value) == nil {
@@ -80,9 +80,8 @@ type launcher struct {
 	values  *strings.Replacer // of templates such as {pack_dir}
 }
 
-// runtime finds the interpreter of an action: worker.interpreters, else that of the
-// environment that was made for its pack, else that of the chosen version of its
-// runtime or of the runtime's own row, else what this machine has.
+// runtime finds the interpreter of an action, in this order: worker.interpreters, the environment
+// of its pack, the chosen version of its runtime, the runtime's own row, and what this machine has.
 func (r *runner) runtime(row store.StartExecutionsRow, c content, packDir string) (launcher, error) {
 	name := placement.NormalizeRuntime(text(row.Runtime))
 	if name == "" {
@@ -135,8 +134,8 @@ func (r *runner) runtime(row store.StartExecutionsRow, c content, packDir string
 	return found, nil
 }
 
-// envDir is the environment of a runtime that was made for a pack, whether it exists
-// or not. That of a version has its own name.
+// envDir is the environment of a runtime for a pack, whether it exists or not. Each version has its
+// own name.
 func (r *runner) envDir(row store.StartExecutionsRow, config executionConfig, environment, packDir string) string {
 	switch {
 	case config.Environment == (runtimeEnvironment{}):

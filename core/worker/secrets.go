@@ -16,13 +16,12 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// vault puts secrets into the parameters of an action, and takes them out of what
-// it has given.
+// vault decrypts secrets in the parameters of an action, and encrypts them in its results.
 type vault struct {
 	keys   secret.Keyring
 	read   func(ctx context.Context, execution int64) ([]secret.Sealed, error)
 	logger *slog.Logger
-	once   sync.Once // to say that there is no key
+	once   sync.Once // logs once that there is no key
 }
 
 func newVault(keys secret.Keyring, st *store.Store, logger *slog.Logger) *vault {
@@ -31,8 +30,8 @@ func newVault(keys secret.Keyring, st *store.Store, logger *slog.Logger) *vault 
 	}}
 }
 
-// open puts the values in place of the markers in the parameters of an execution.
-// The errors name parameters, never values.
+// open replaces the markers in the parameters of an execution by the values. Errors name
+// parameters, never values.
 func (v *vault) open(ctx context.Context, execution int64, config json.RawMessage) (json.RawMessage, *secret.Finder, error) {
 	if !secret.Has(config) {
 		return config, nil, nil
@@ -70,8 +69,7 @@ func (v *vault) open(ctx context.Context, execution int64, config json.RawMessag
 	return opened, known, nil
 }
 
-// rows reads the secrets of an execution by path, as long as it takes and the
-// execution may run.
+// rows reads the secrets of an execution by path, for as long as the execution may run.
 func (v *vault) rows(ctx context.Context, execution int64) (map[string]secret.Sealed, error) {
 	list, err := retried(ctx, func(ctx context.Context) ([]secret.Sealed, error) { return v.read(ctx, execution) })
 	if err != nil {
@@ -84,7 +82,7 @@ func (v *vault) rows(ctx context.Context, execution int64) (map[string]secret.Se
 	return rows, nil
 }
 
-// retried reads again until the database answers, refuses, or the context ends.
+// retried repeats a read until the database answers, refuses, or the context ends.
 func retried[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	once := func() (T, error) {
 		ctx, cancel := context.WithTimeout(ctx, statementTimeout)
@@ -99,11 +97,10 @@ func retried[T any](ctx context.Context, read func(context.Context) (T, error)) 
 	}
 }
 
-// seal takes what is secret out of a report: what the action's schema of results
-// marks, and whatever repeats a secret that the action was given. The latter is
-// hidden in texts and sealed in data. Without a key, what the schema marks is
-// not kept at all. The acknowledgement of work-queue items stays readable for the
-// engine where the data is sealed because of the name of another member.
+// seal removes secrets from a report: values that the action's result schema marks, and copies of
+// secret parameters. Copies are hidden in texts and encrypted in data. Without a key, marked values
+// are dropped. The acknowledgement of work-queue items stays readable for the engine if only the
+// name of another member makes the data secret.
 func (v *vault) seal(rep *report, outSchema json.RawMessage, known *secret.Finder) []secret.Sealed {
 	for _, text := range []*string{&rep.Stdout, &rep.StderrLog, &rep.Error, &rep.OutputError} {
 		*text = known.Hide(*text)
@@ -151,12 +148,11 @@ func (v *vault) sealAll(rep *report, taken []secret.Taken) []secret.Sealed {
 	return sealed
 }
 
-// mostSealed is how many values of one result are sealed one by one: of more, the
-// data is sealed whole.
+// mostSealed is how many values of one result are encrypted one by one; beyond it the data is
+// encrypted whole.
 const mostSealed = 1000
 
-// sealable leaves out paths below others of the list, and is the whole if there are
-// too many.
+// sealable removes paths below others of the list, and returns the whole if there are too many.
 func sealable(paths []string) []string {
 	all := make(map[string]bool, len(paths))
 	for _, path := range paths {
@@ -178,8 +174,8 @@ func sealable(paths []string) []string {
 	return kept
 }
 
-// publicAck is the acknowledgement of work-queue items without secrets, from data that
-// is sealed whole although the schema does not say so.
+// publicAck is the acknowledgement of work-queue items without secrets, from data that is encrypted
+// whole although the schema does not mark it whole.
 func publicAck(data any, marked []string, known *secret.Finder) json.RawMessage {
 	object, _ := data.(map[string]any)
 	ack, ok := object["queue_ack"]
@@ -204,7 +200,7 @@ func parameter(path string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 }
 
-// decode reads JSON whose numbers keep their digits.
+// decode reads JSON and keeps the digits of numbers.
 func decode(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

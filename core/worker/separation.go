@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/worker/process"
 )
 
-// separation keeps the processes of actions apart from the worker: their user, their
-// limits, and a folder for temporary files of each execution.
+// separation isolates the processes of actions from the worker: their user, their limits, and a
+// folder for temporary files of each execution.
 type separation struct {
 	user   *process.User // nil is the worker's own
 	limits process.Limits
@@ -39,8 +39,8 @@ func (c Config) separation() (separation, error) {
 	return s, nil
 }
 
-// check tries what each action needs, so that a worker without the rights for it does
-// not start, and says once how far actions are kept apart.
+// check tries what each action needs, so that a worker without the rights for it does not start. It
+// logs once how far actions are isolated.
 func (s separation) check(ctx context.Context, logger *slog.Logger) error {
 	if s.user == nil {
 		const unprotected = "Actions run as the worker's own user and can read its files"
@@ -74,17 +74,17 @@ func (s separation) check(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-// folder makes the folder of one execution, which only the worker can enter until own.
-// Remove deletes it with all that is in it.
+// folder creates the folder of one execution, which only the worker can enter until own. remove
+// deletes it with its content.
 func (s separation) folder() (dir string, remove func(), err error) {
-	dir, err = os.MkdirTemp(s.temp, "attune-execution-*") // made with mode 0700
+	dir, err = os.MkdirTemp(s.temp, "attune-execution-*") // created with mode 0700
 	if err != nil {
 		return "", nil, fmt.Errorf("create a folder for temporary files: %w", err)
 	}
 	return dir, func() { removeAll(dir) }, nil
 }
 
-// removeAll also removes folders that were made read-only.
+// removeAll also removes read-only folders.
 func removeAll(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
@@ -98,8 +98,8 @@ func removeAll(dir string) {
 	_ = os.RemoveAll(dir)
 }
 
-// own gives a folder and its files to the user of actions: the folder last, so that no
-// other action can change the files before that.
+// own gives a folder and its files to the user of actions: the folder last, so that no other action
+// can change the files before.
 func (s separation) own(dir string) error {
 	if s.user == nil {
 		return nil
@@ -118,7 +118,7 @@ func (s separation) own(dir string) error {
 	return nil
 }
 
-// environment has the variables for the user and the folder of a process.
+// environment returns the variables for the user and the folder of a process.
 func (s separation) environment(folder string) []string {
 	env := []string{"TMPDIR=" + folder}
 	if s.user != nil {

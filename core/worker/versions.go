@@ -13,16 +13,15 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// runtimeVersion is a row of runtime_version: an execution_config that replaces that
-// of the runtime where the version is chosen.
+// runtimeVersion is a row of runtime_version: its execution_config replaces the runtime's if the
+// version is chosen.
 type runtimeVersion struct {
 	Version         string          `json:"version"`
 	IsDefault       bool            `json:"is_default"`
 	ExecutionConfig json.RawMessage `json:"execution_config"`
 }
 
-// command is the interpreter of the version; empty if the row names none, and then
-// the version is never chosen.
+// command is the interpreter of the version. A version without one is never chosen.
 func (v runtimeVersion) command() []string {
 	var config executionConfig
 	if json.Unmarshal(v.ExecutionConfig, &config) != nil || config.Interpreter.Binary == "" {
@@ -31,16 +30,16 @@ func (v runtimeVersion) command() []string {
 	return append([]string{config.Interpreter.Binary}, config.Interpreter.Args...)
 }
 
-// presence says of the runtime versions that were known at the start whether this
-// worker has their interpreters.
+// presence says which of the runtime versions known at the start have their interpreters on this
+// worker.
 type presence map[string]bool
 
 func presenceKey(runtime, version string) string {
 	return placement.NormalizeRuntime(runtime) + " " + version
 }
 
-// has reports whether the worker can run the version. A row that is newer than the
-// worker's start counts if its interpreter is found.
+// has reports whether the worker can run the version. A row that is newer than the worker's start
+// counts if its interpreter exists.
 func (p presence) has(runtime string, v runtimeVersion) bool {
 	command := v.command()
 	if len(command) == 0 {
@@ -53,10 +52,9 @@ func (p presence) has(runtime string, v runtimeVersion) bool {
 	return err == nil
 }
 
-// version is the runtime version that an action runs with: the newest available one
-// that meets its constraint; without a constraint the default, else the newest. A
-// version that this worker does not have is passed over. Without any the
-// execution_config of the runtime holds.
+// version is the runtime version that an action runs with: the newest available one that meets its
+// constraint; without a constraint the default, else the newest. Versions that this worker lacks
+// are skipped. Without any the execution_config of the runtime applies.
 func (r *runner) version(row store.StartExecutionsRow) (chosen runtimeVersion, ok bool, err error) {
 	if len(row.RuntimeVersions) == 0 {
 		return runtimeVersion{}, false, nil
@@ -85,9 +83,8 @@ func (r *runner) version(row store.StartExecutionsRow) (chosen runtimeVersion, o
 	return chosen, ok, nil
 }
 
-// versions finds out which of the rows this worker can run, all at the same time. It
-// returns what to announce, and what is known of each row of a runtime that the worker
-// offers.
+// versions finds the rows that this worker can run, all at the same time. It returns the
+// interpreters to announce, and the presence of each row of an offered runtime.
 func (c Config) versions(
 	ctx context.Context, logger *slog.Logger, wg *sync.WaitGroup, rows []store.RuntimeVersionsRow,
 ) (found []interpreter, known presence) {
@@ -117,8 +114,8 @@ func (c Config) versions(
 	return found, known
 }
 
-// probeVersion answers without a version if the interpreter is missing, or says that
-// it is another version. An interpreter that cannot be asked counts if it is found.
+// probeVersion returns no version if the interpreter is missing or reports another version. An
+// interpreter that cannot be queried counts if it exists.
 func (p prober) probeVersion(ctx context.Context, runtime, version string, command []string) interpreter {
 	path, err := p.find(command[0])
 	if err != nil {

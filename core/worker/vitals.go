@@ -11,26 +11,26 @@ import (
 	"github.com/attune-go/attune/core/placement"
 )
 
-// The bounds of what a worker says of its health.
+// Limits of a worker's report about its health.
 const (
-	vitalsWindow = 10 * time.Minute // older endings are forgotten, so that a burst of failures does not mark it for ever
-	vitalsMost   = 200              // endings that are remembered
+	vitalsWindow = 10 * time.Minute // older ends are forgotten, so that a burst of failures does not mark the worker for ever
+	vitalsMost   = 200              // remembered ends
 	vitalsPause  = time.Minute      // between reports while the status is the same: each is a row of the history
 	depthTimeout = time.Second
 	depthPause   = vitalsPause / 2
 )
 
-// vitals remembers how the last executions ended. Cancels and what was broken off
-// because the worker stopped say nothing about its health.
+// vitals remembers the latest ends of executions. Cancelled executions, and those that the worker's
+// stop interrupted, do not count.
 type vitals struct {
 	now   func() time.Time
-	depth func(ctx context.Context) (int, bool) // what waits in its queue, if that is known
+	depth func(ctx context.Context) (int, bool) // length of its queue, if known
 
 	mu       sync.Mutex
 	endings  []vital   // oldest first; guarded by mu
 	ended    int       // since the start; guarded by mu
-	waiting  int       // as last seen; guarded by mu
-	looked   time.Time // when that was; guarded by mu
+	waiting  int       // as last read; guarded by mu
+	looked   time.Time // when it was read; guarded by mu
 	reported placement.Report
 	at       time.Time // of the last report
 }
@@ -42,7 +42,7 @@ type vital struct {
 	failed bool
 }
 
-// end takes the end of an execution that this worker ran.
+// end records the end of an execution that this worker ran.
 func (v *vitals) end(status attune.Status, action string, took time.Duration) {
 	if v == nil {
 		return
@@ -58,7 +58,7 @@ func (v *vitals) end(status attune.Status, action string, took time.Duration) {
 	v.forget()
 }
 
-// forget drops what is too old or too much.
+// forget drops ends that are too old or too many.
 func (v *vitals) forget() {
 	drop := max(len(v.endings)-vitalsMost, 0)
 	oldest := v.now().Add(-vitalsWindow)
@@ -68,7 +68,7 @@ func (v *vitals) forget() {
 	v.endings = append(v.endings[:0], v.endings[drop:]...)
 }
 
-// report sums up.
+// report summarizes the remembered ends.
 func (v *vitals) report() placement.Report {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,7 +98,7 @@ func (v *vitals) report() placement.Report {
 	return r
 }
 
-// due is the next report as JSON, or nil when there is nothing new to say yet.
+// due is the next report as JSON, or nil if nothing changed.
 func (v *vitals) due(ctx context.Context) ([]byte, error) {
 	v.look(ctx)
 	r := v.report()
@@ -114,7 +114,7 @@ func (v *vitals) due(ctx context.Context) ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// unreported makes the next report due, since the last could not be written.
+// unreported makes the next report due, because the last could not be written.
 func (v *vitals) unreported() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -138,8 +138,7 @@ func (v *vitals) look(ctx context.Context) {
 	}
 }
 
-// queueDepth asks how much waits in a queue. A broker that is away is not waited
-// for.
+// queueDepth reads the length of a queue. It does not wait for a broker that is away.
 func queueDepth(b *broker.Broker, queue func() string) func(ctx context.Context) (int, bool) {
 	return func(ctx context.Context) (int, bool) {
 		if b.State() != broker.StateConnected {

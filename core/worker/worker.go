@@ -19,18 +19,18 @@ import (
 	"github.com/attune-go/attune/core/worker/process"
 )
 
-// flushTimeout is how long a stopping worker tries to write and announce the
-// ends it knows, after everything has stopped.
+// flushTimeout is how long a stopping worker tries to write and announce the known ends, after all
+// actions have stopped.
 const flushTimeout = 10 * time.Second
 
-// startMax bounds the dispatches of one batch, and with it one start statement.
+// startMax bounds the dispatches of one batch and of one start statement.
 const startMax = 200
 
-// prefetchSpare is how many dispatches a worker holds beyond those it runs.
+// prefetchSpare is how many dispatches a worker holds beyond the running ones.
 const prefetchSpare = 2
 
-// Deps are what a worker works with. Store and Broker are started and stopped
-// by whoever made them, after and before the worker.
+// Deps are the dependencies of a worker. The caller starts Store and Broker before the worker and
+// stops them after it.
 type Deps struct {
 	Broker  *broker.Broker
 	Logger  *slog.Logger // nil discards
@@ -38,8 +38,7 @@ type Deps struct {
 	Store   *store.Store
 }
 
-// Worker runs executions. It is a supervise.Service. Besides by Stop it ends
-// by itself (Done) when another process has taken its name.
+// Worker runs executions. It also ends by itself (Done) when another process has taken its name.
 type Worker struct {
 	supervise.Base
 	cfg        Config
@@ -47,7 +46,7 @@ type Worker struct {
 	separation separation
 
 	mu      sync.Mutex
-	current *life // of the start under way or done; guarded by mu
+	current *life // of the running or finished start; guarded by mu
 }
 
 var _ supervise.Service = (*Worker)(nil)
@@ -72,7 +71,7 @@ func New(cfg Config, deps Deps) (*Worker, error) {
 	return &Worker{cfg: cfg, deps: deps, separation: separation}, nil
 }
 
-// ID is the worker's id in the database, zero before it was registered.
+// ID is the worker's id in the database, zero before it registers.
 func (w *Worker) ID() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,8 +81,7 @@ func (w *Worker) ID() int64 {
 	return w.current.member.id
 }
 
-// Health is what the worker says of its health now; the zero value before it was
-// started.
+// Health is the worker's present health; zero before the start.
 func (w *Worker) Health() placement.Report {
 	w.mu.Lock()
 	l := w.current
@@ -97,8 +95,8 @@ func (w *Worker) Health() placement.Report {
 // Name is the worker's name.
 func (w *Worker) Name() string { return w.cfg.Name }
 
-// Start registers the worker, declares and consumes its queues, and offers it
-// for work last.
+// Start registers the worker, declares and consumes its queues, and then makes it available to
+// placement.
 func (w *Worker) Start(ctx context.Context) error {
 	l := w.newLife()
 	return w.Launch(ctx,
@@ -158,8 +156,8 @@ func (w *Worker) newLife() *life {
 	return l
 }
 
-// interpreters looks for the interpreters that this worker can offer: of its runtimes
-// and of the versions of runtimes that the installation has rows of.
+// interpreters finds the interpreters that this worker can offer: those of its runtimes and of the
+// runtime versions in the database.
 func (w *Worker) interpreters(ctx context.Context, l *life) ([]interpreter, presence, error) {
 	found := w.cfg.detect(ctx, w.deps.Logger, &l.out)
 	rows, err := w.deps.Store.RuntimeVersions(ctx)
@@ -170,9 +168,8 @@ func (w *Worker) interpreters(ctx context.Context, l *life) ([]interpreter, pres
 	return append(found, versions...), present, nil
 }
 
-// open is the order that keeps a worker from being chosen before it hears:
-// row (inactive), leftovers, queues, consumers, then active. What it opened is
-// closed again when it fails.
+// open starts everything in an order that prevents dispatches to a worker that does not consume:
+// row (inactive), leftovers, queues, consumers, then active. If it fails it closes what it opened.
 func (w *Worker) open(ctx context.Context, l *life) (err error) {
 	defer func() {
 		if err != nil {
@@ -212,8 +209,8 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 	return nil
 }
 
-// declare makes the worker's queues exactly as existing workers do, and the
-// routes by which their dead letters arrive.
+// declare declares the worker's queues exactly as existing workers do, and the routes of their dead
+// letters.
 func (w *Worker) declare(ctx context.Context, id int64) error {
 	b := w.deps.Broker
 	if err := b.DeclareCommon(ctx); err != nil {
@@ -228,8 +225,8 @@ func (w *Worker) declare(ctx context.Context, id int64) error {
 	return nil
 }
 
-// repair declares the queues again while they are not being consumed: somebody
-// may have deleted them. It must not hold up the heartbeat.
+// repair declares the queues again while they are not consumed, because an operator may have
+// deleted them. It must not delay the heartbeat.
 func (w *Worker) repair(ctx context.Context, l *life) error {
 	if l.tap.hears() && l.cancels.Subscribed() && l.packs.Subscribed() || w.deps.Broker.State() != broker.StateConnected {
 		return nil
@@ -237,7 +234,7 @@ func (w *Worker) repair(ctx context.Context, l *life) error {
 	return w.declare(ctx, l.member.id)
 }
 
-// assemble makes what needs the worker's id.
+// assemble creates the parts that need the worker's id.
 func (w *Worker) assemble(ctx context.Context, l *life) {
 	id := l.member.id
 	l.execCtx, l.endExecs = context.WithCancel(context.WithoutCancel(ctx))
@@ -280,7 +277,7 @@ func (w *Worker) loop(name string, interval time.Duration, tick func(context.Con
 	})
 }
 
-// startParts starts consuming, and only then says that the worker is there.
+// startParts starts to consume, and only then activates the worker.
 func (w *Worker) startParts(ctx context.Context, l *life) error {
 	l.out.Go(func() { l.finisher.run(l.outCtx) })
 	l.out.Go(func() { l.announcer.run(l.outCtx) })
@@ -320,7 +317,7 @@ func awaitSubscribed(ctx context.Context, consumer *broker.Consumer) error {
 	return nil
 }
 
-// serve takes work until Stop, or until another process has the name.
+// serve takes work until Stop, or until another process takes the name.
 func (w *Worker) serve(ctx context.Context, l *life) {
 	listening, stopListening := context.WithCancel(context.WithoutCancel(ctx))
 	var listeners sync.WaitGroup
@@ -344,8 +341,8 @@ func (w *Worker) serve(ctx context.Context, l *life) {
 	w.close(ctx, l)
 }
 
-// finish lets running executions end, then stops them. Their ends are written
-// and announced if the servers answer in time.
+// finish lets running executions end, then stops them. Their ends are written and announced if the
+// servers answer in time.
 func (w *Worker) finish(ctx context.Context, l *life, reason error, patience time.Duration) {
 	timed, cancel := context.WithTimeout(ctx, patience)
 	done := l.roster.wait(timed)
@@ -365,7 +362,7 @@ func (w *Worker) finish(ctx context.Context, l *life, reason error, patience tim
 	}
 }
 
-// close ends what open started, the heartbeat and the worker's last word at the end.
+// close stops what open started; the heartbeat and the final status come last.
 func (w *Worker) close(ctx context.Context, l *life) {
 	l.tap.shut()
 	l.cancels.Stop()
@@ -376,11 +373,11 @@ func (w *Worker) close(ctx context.Context, l *life) {
 	l.endOut()
 	l.out.Wait()
 	l.guard.Close()
-	l.heartbeat.Stop() // a beat that came after the last word would undo it
+	l.heartbeat.Stop() // a later beat would undo the final status
 	w.bounded(ctx, func(ctx context.Context) { l.member.leave(ctx, false) })
 }
 
-// bounded gives a last word to a server that may not answer.
+// bounded bounds a final request to a server that may not answer.
 func (w *Worker) bounded(ctx context.Context, do func(context.Context)) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout/2)
 	defer cancel()

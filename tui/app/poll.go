@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Reader is where the dashboard reads from; *monitor.Monitor is one.
+// Reader is where the dashboard reads from; *alerting.Reader is one.
 type Reader interface {
 	Overview(ctx context.Context) (*alerting.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)

@@ -168,7 +168,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 		workers = append(workers, act.Target{ID: testkit.Worker(t, b.store, name).ID, Name: name})
 	}
 	desk := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
-	_, err := desk.Cordon(t.Context(), "w-2", "")
+	_, err := desk.ActOnWorker(t.Context(), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w-2"})
 	require.NoError(t, err)
 	plan := b.planMany(act.CordonWorker, append(workers, act.Target{ID: 999, Name: "nobody"}))
 	require.Contains(t, words(plan.Lines), "3 marked: 1 to cordon, 2 skipped.")

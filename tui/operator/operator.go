@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// Reader reads what plans say beyond what triage plans; *monitor.Watcher is one.
+// Reader reads what plans say beyond what triage plans; *alerting.Reader is one.
 type Reader interface {
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Attempts(ctx context.Context, id int64) ([]monitor.Attempt, error)

@@ -22,7 +22,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Reader is where the changes are read; *monitor.Watcher is one.
+// Reader is where the changes are read; *alerting.Reader is one.
 type Reader interface {
 	Overview(ctx context.Context) (*alerting.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)

@@ -1,3 +1,5 @@
+// Package monitortest writes the rows that tests of the read side read. It is for tests only; its functions fail
+// the test instead of returning errors.
 package monitortest
 
 import (
@@ -34,6 +36,7 @@ func (b *Fixture) Repeat(t *testing.T, id int64, reason string, delay time.Durat
 	return rows[0].ID
 }
 
+// Fail ends an execution as failed with a result.
 func (b *Fixture) Fail(t *testing.T, id int64, result string) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `update execution set status = 'failed', started_at = now(), result = $2::jsonb where id = $1`, id, result)
@@ -99,6 +102,7 @@ type inquiryRow struct {
 	age, timeout                           time.Duration // timeout counts from the creation
 }
 
+// AddInquiry writes an inquiry and returns its id.
 func (b *Fixture) AddInquiry(t *testing.T, r inquiryRow) int64 {
 	t.Helper()
 	return int64(testkit.Count(t, b.Store, `
@@ -151,10 +155,12 @@ func (b *Fixture) Passed(t *testing.T, action testkit.ActionRow, n int, config s
 		from generate_series(1, $3::int) i, lateral (select now() - make_interval(secs => 30.0 * ($3::int - i))) a (at)`, action.ID, action.Ref, n, config)
 }
 
+// Status gives an execution a status.
 func Status(s attune.Status) func(*testkit.ExecutionRow) {
 	return func(r *testkit.ExecutionRow) { r.Status = s }
 }
 
+// Aged has an execution requested some time ago.
 func Aged(d time.Duration) func(*testkit.ExecutionRow) {
 	return func(r *testkit.ExecutionRow) { r.Age = d }
 }
@@ -219,6 +225,7 @@ func (b *Fixture) Enqueue(t *testing.T, action testkit.ActionRow, state int64, l
 	return e.ID
 }
 
+// Replica writes a replica that is alive.
 func (b *Fixture) Replica(t *testing.T) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `insert into engine_replica (id, host, version, pid) values (gen_random_uuid(), 'h', 'v', 1)`)
@@ -230,6 +237,7 @@ func (b *Fixture) Blocks(t *testing.T, state int64, reason string) {
 	testkit.Exec(t, b.Store, `insert into admission_blocked (state_id, ticket, reason, since) values ($1, 1, $2, now() - interval '90 seconds')`, state, reason)
 }
 
+// Staff writes a worker with capabilities.
 func (b *Fixture) Staff(t *testing.T, name string, capabilities map[string]any, change ...func(*testkit.WorkerRow)) int64 {
 	t.Helper()
 	w := testkit.Worker(t, b.Store, name, append([]func(*testkit.WorkerRow){func(r *testkit.WorkerRow) {
@@ -240,11 +248,13 @@ func (b *Fixture) Staff(t *testing.T, name string, capabilities map[string]any, 
 	return w.ID
 }
 
+// Load sets how many executions a worker has.
 func (b *Fixture) Load(t *testing.T, worker int64, assigned int) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `update worker_load set assigned = $2 where worker = $1`, worker, assigned)
 }
 
+// NeedsPython has an action ask for a version of Python.
 func (b *Fixture) NeedsPython(t *testing.T, action int64, constraint string) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `insert into runtime (ref, name, aliases, distributions) values ('core.python', 'Python', '{python3}', '{}') on conflict do nothing`)

@@ -47,7 +47,8 @@ WITH first AS (
     SELECT e.id FROM first f JOIN execution e ON e.original_execution = f.id
 )
 SELECT e.id, e.status, e.retry_count, coalesce(e.retry_reason, '')::text AS reason,
-       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at,
+       ''::text AS requested_by, 0::bigint AS repeats, false::bool AS waiting, NULL::timestamptz AS due,
+       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at, NULL::timestamptz AS finished_at,
        coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'

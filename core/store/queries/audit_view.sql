@@ -34,7 +34,7 @@ ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;
 -- name: AuditAbout :many
 -- The newest acts on some executions and dead letters, by the index of targets.
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
-       a.outcome, coalesce(a.error, '')::text AS error
+       a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request
 FROM operator_audit a
 WHERE a.target_type = 'execution' AND a.target_id = ANY (sqlc.arg(executions)::bigint[])
    OR a.target_type = 'dead_letter' AND a.target_id = ANY (sqlc.arg(letters)::bigint[])

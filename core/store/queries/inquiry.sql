@@ -306,7 +306,7 @@ FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ViewInquiryFaults :many
 -- The newest questions that could not be asked.
-SELECT f.execution, f.at, f.reason, e.action_ref FROM inquiry_fault f JOIN execution e ON e.id = f.execution
+SELECT f.execution, e.action_ref, f.at, f.reason FROM inquiry_fault f JOIN execution e ON e.id = f.execution
 ORDER BY f.at DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- name: InquirySchema :one

@@ -358,11 +358,12 @@ FROM queue_stats q;
 
 -- name: MonitorPublishedWorkers :many
 SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
-       w.cordoned, w.cordon_reason, w.created,
+       w.cordoned, w.cordon_reason, false::bool AS draining, NULL::integer AS assigned, w.created, 0::float8 AS registered,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
              THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
        coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
-       coalesce(w.capabilities ->> 'worker_version', '')::text AS version
+       coalesce(w.capabilities ->> 'worker_version', '')::text AS version,
+       'epoch'::timestamptz AS suspect_since, ''::text AS suspect_reason
 FROM worker w WHERE w.worker_role::text <> 'sensor'
 ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT sqlc.arg(bound)::bigint;
 
@@ -388,7 +389,7 @@ ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorPublishedByID :many
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
-       e.started_at, e.retry_count, e.max_retries,
+       e.started_at, NULL::timestamptz AS finished_at, e.retry_count, e.max_retries,
        coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
@@ -399,7 +400,7 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id DESC;
 
 -- name: MonitorPublishedRest :one
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason,
+SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, 0::integer AS attempt,
        coalesce(left(e.config::text, sqlc.arg(cut)::int), '')::text AS config,
        coalesce(left(e.env_vars::text, sqlc.arg(cut)::int), '')::text AS env_vars,
        coalesce(left(e.result::text, sqlc.arg(cut)::int), '')::text AS result,

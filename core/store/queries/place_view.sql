@@ -86,7 +86,8 @@ LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewPublishedWorkerRuns :many
 -- The same from what the published schema has, where the statuses are indexed.
-SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.updated
+SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, NULL::timestamptz AS admitted_at, e.updated,
+       ''::text AS queue_ref, ''::text AS group_key
 FROM unnest(ARRAY['scheduled', 'running', 'canceling']::execution_status_enum[]) AS s (status)
 CROSS JOIN LATERAL (
     SELECT x.id, x.action_ref, x.status, x.started_at, x.updated FROM execution x

@@ -307,7 +307,7 @@ WITH newest AS MATERIALIZED (
 )
 SELECT n.rule_ref::text AS rule, (count(*) * 60 / s.seconds)::float8 AS rate
 FROM newest n CROSS JOIN span s
-WHERE n.created > now() - make_interval(secs => s.seconds)
+WHERE n.created >= now() - make_interval(secs => s.seconds)
 GROUP BY n.rule_ref, s.seconds
 ORDER BY count(*) DESC, n.rule_ref
 LIMIT 100

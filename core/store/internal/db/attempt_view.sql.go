@@ -160,7 +160,8 @@ WITH first AS (
     SELECT e.id FROM first f JOIN execution e ON e.original_execution = f.id
 )
 SELECT e.id, e.status, e.retry_count, coalesce(e.retry_reason, '')::text AS reason,
-       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at,
+       ''::text AS requested_by, 0::bigint AS repeats, false::bool AS waiting, NULL::timestamptz AS due,
+       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at, NULL::timestamptz AS finished_at,
        coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
@@ -174,15 +175,20 @@ LIMIT $1::int
 `
 
 type ViewPublishedAttemptsRow struct {
-	ID         int64
-	Status     attune.Status
-	RetryCount int32
-	Reason     string
-	Worker     *int64
-	WorkerName string
-	Created    time.Time
-	StartedAt  *time.Time
-	Error      string
+	ID          int64
+	Status      attune.Status
+	RetryCount  int32
+	Reason      string
+	RequestedBy string
+	Repeats     int64
+	Waiting     bool
+	Due         *time.Time
+	Worker      *int64
+	WorkerName  string
+	Created     time.Time
+	StartedAt   *time.Time
+	FinishedAt  *time.Time
+	Error       string
 }
 
 // The same from what the published schema has.
@@ -200,10 +206,15 @@ func (q *Queries) ViewPublishedAttempts(ctx context.Context, page int32, iD int6
 			&i.Status,
 			&i.RetryCount,
 			&i.Reason,
+			&i.RequestedBy,
+			&i.Repeats,
+			&i.Waiting,
+			&i.Due,
 			&i.Worker,
 			&i.WorkerName,
 			&i.Created,
 			&i.StartedAt,
+			&i.FinishedAt,
 			&i.Error,
 		); err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 
 const AuditAbout = `-- name: AuditAbout :many
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
-       a.outcome, coalesce(a.error, '')::text AS error
+       a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request
 FROM operator_audit a
 WHERE a.target_type = 'execution' AND a.target_id = ANY ($1::bigint[])
    OR a.target_type = 'dead_letter' AND a.target_id = ANY ($2::bigint[])
@@ -31,6 +31,7 @@ type AuditAboutRow struct {
 	Reason     string
 	Outcome    string
 	Error      string
+	Request    string
 }
 
 // The newest acts on some executions and dead letters, by the index of targets.
@@ -55,6 +56,7 @@ func (q *Queries) AuditAbout(ctx context.Context, executions []int64, letters []
 			&i.Reason,
 			&i.Outcome,
 			&i.Error,
+			&i.Request,
 		); err != nil {
 			return nil, err
 		}

@@ -778,15 +778,15 @@ func (q *Queries) ViewInquiries(ctx context.Context, cut int32, ids []int64) ([]
 }
 
 const ViewInquiryFaults = `-- name: ViewInquiryFaults :many
-SELECT f.execution, f.at, f.reason, e.action_ref FROM inquiry_fault f JOIN execution e ON e.id = f.execution
+SELECT f.execution, e.action_ref, f.at, f.reason FROM inquiry_fault f JOIN execution e ON e.id = f.execution
 ORDER BY f.at DESC LIMIT $1::bigint
 `
 
 type ViewInquiryFaultsRow struct {
 	Execution int64
+	ActionRef string
 	At        time.Time
 	Reason    string
-	ActionRef string
 }
 
 // The newest questions that could not be asked.
@@ -801,9 +801,9 @@ func (q *Queries) ViewInquiryFaults(ctx context.Context, bound int64) ([]ViewInq
 		var i ViewInquiryFaultsRow
 		if err := rows.Scan(
 			&i.Execution,
+			&i.ActionRef,
 			&i.At,
 			&i.Reason,
-			&i.ActionRef,
 		); err != nil {
 			return nil, err
 		}

@@ -717,7 +717,7 @@ func (q *Queries) MonitorProbes(ctx context.Context, workers []int64) ([]Monitor
 
 const MonitorPublishedByID = `-- name: MonitorPublishedByID :many
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
-       e.started_at, e.retry_count, e.max_retries,
+       e.started_at, NULL::timestamptz AS finished_at, e.retry_count, e.max_retries,
        coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
@@ -738,6 +738,7 @@ type MonitorPublishedByIDRow struct {
 	Created    time.Time
 	Updated    time.Time
 	StartedAt  *time.Time
+	FinishedAt *time.Time
 	RetryCount int32
 	MaxRetries *int32
 	Reason     string
@@ -762,6 +763,7 @@ func (q *Queries) MonitorPublishedByID(ctx context.Context, ids []int64) ([]Moni
 			&i.Created,
 			&i.Updated,
 			&i.StartedAt,
+			&i.FinishedAt,
 			&i.RetryCount,
 			&i.MaxRetries,
 			&i.Reason,
@@ -958,7 +960,7 @@ func (q *Queries) MonitorPublishedQueues(ctx context.Context, pattern string, bo
 }
 
 const MonitorPublishedRest = `-- name: MonitorPublishedRest :one
-SELECT e.action, e.enforcement, e.original_execution, e.retry_reason,
+SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, 0::integer AS attempt,
        coalesce(left(e.config::text, $1::int), '')::text AS config,
        coalesce(left(e.env_vars::text, $1::int), '')::text AS env_vars,
        coalesce(left(e.result::text, $1::int), '')::text AS result,
@@ -971,6 +973,7 @@ type MonitorPublishedRestRow struct {
 	Enforcement       *int64
 	OriginalExecution *int64
 	RetryReason       *string
+	Attempt           int32
 	Config            string
 	EnvVars           string
 	Result            string
@@ -985,6 +988,7 @@ func (q *Queries) MonitorPublishedRest(ctx context.Context, cut int32, iD int64)
 		&i.Enforcement,
 		&i.OriginalExecution,
 		&i.RetryReason,
+		&i.Attempt,
 		&i.Config,
 		&i.EnvVars,
 		&i.Result,
@@ -1037,11 +1041,12 @@ func (q *Queries) MonitorPublishedTotals(ctx context.Context) (MonitorPublishedT
 
 const MonitorPublishedWorkers = `-- name: MonitorPublishedWorkers :many
 SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
-       w.cordoned, w.cordon_reason, w.created,
+       w.cordoned, w.cordon_reason, false::bool AS draining, NULL::integer AS assigned, w.created, 0::float8 AS registered,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
              THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
        coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
-       coalesce(w.capabilities ->> 'worker_version', '')::text AS version
+       coalesce(w.capabilities ->> 'worker_version', '')::text AS version,
+       'epoch'::timestamptz AS suspect_since, ''::text AS suspect_reason
 FROM worker w WHERE w.worker_role::text <> 'sensor'
 ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT $1::bigint
 `
@@ -1055,10 +1060,15 @@ type MonitorPublishedWorkersRow struct {
 	LastHeartbeat *time.Time
 	Cordoned      bool
 	CordonReason  *string
+	Draining      bool
+	Assigned      *int32
 	Created       time.Time
+	Registered    float64
 	Capacity      float64
 	Runtimes      string
 	Version       string
+	SuspectSince  time.Time
+	SuspectReason string
 }
 
 func (q *Queries) MonitorPublishedWorkers(ctx context.Context, bound int64) ([]MonitorPublishedWorkersRow, error) {
@@ -1079,10 +1089,15 @@ func (q *Queries) MonitorPublishedWorkers(ctx context.Context, bound int64) ([]M
 			&i.LastHeartbeat,
 			&i.Cordoned,
 			&i.CordonReason,
+			&i.Draining,
+			&i.Assigned,
 			&i.Created,
+			&i.Registered,
 			&i.Capacity,
 			&i.Runtimes,
 			&i.Version,
+			&i.SuspectSince,
+			&i.SuspectReason,
 		); err != nil {
 			return nil, err
 		}

@@ -199,7 +199,8 @@ func (q *Queries) ViewLine(ctx context.Context, arg ViewLineParams) ([]ViewLineR
 }
 
 const ViewPublishedWorkerRuns = `-- name: ViewPublishedWorkerRuns :many
-SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.updated
+SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, NULL::timestamptz AS admitted_at, e.updated,
+       ''::text AS queue_ref, ''::text AS group_key
 FROM unnest(ARRAY['scheduled', 'running', 'canceling']::execution_status_enum[]) AS s (status)
 CROSS JOIN LATERAL (
     SELECT x.id, x.action_ref, x.status, x.started_at, x.updated FROM execution x
@@ -208,11 +209,14 @@ ORDER BY coalesce(e.started_at, e.updated), e.id LIMIT $2::bigint
 `
 
 type ViewPublishedWorkerRunsRow struct {
-	ID        int64
-	ActionRef string
-	Status    string
-	StartedAt *time.Time
-	Updated   time.Time
+	ID         int64
+	ActionRef  string
+	Status     string
+	StartedAt  *time.Time
+	AdmittedAt *time.Time
+	Updated    time.Time
+	QueueRef   string
+	GroupKey   string
 }
 
 // The same from what the published schema has, where the statuses are indexed.
@@ -230,7 +234,10 @@ func (q *Queries) ViewPublishedWorkerRuns(ctx context.Context, worker int64, bou
 			&i.ActionRef,
 			&i.Status,
 			&i.StartedAt,
+			&i.AdmittedAt,
 			&i.Updated,
+			&i.QueueRef,
+			&i.GroupKey,
 		); err != nil {
 			return nil, err
 		}

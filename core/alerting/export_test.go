@@ -1,0 +1,11 @@
+package alerting
+
+// Firing counts the alerts that fire, those behind worse ones left out.
+func (a *Alerts) Firing(level Level) (n int) {
+	for _, one := range a.Open {
+		if one.Severity == level && one.State == AlertFiring && !one.Behind {
+			n++
+		}
+	}
+	return n
+}
