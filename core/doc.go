@@ -48,7 +48,7 @@
 //	a status or a transition        attune
 //	a routing key, queue, payload   message
 //	a table                         migrations/sql; its statements in store/queries
-//	a slot, a queue position        admission, and nobody else
+//	a slot, a queue position        admission only
 //	a limit and its group           policy
 //	a file that describes policies  pack; brought into the tables by catalog
 //	the choice of a worker          placement; carried out by scheduler

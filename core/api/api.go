@@ -67,8 +67,7 @@ type Deps struct {
 	Logger   *slog.Logger
 	// View answers what is below /api/v1; nil leaves that out.
 	View View
-	// Acts does what is asked for below /api/v1, in the name of whoever asks; nil
-	// leaves that out.
+	// Acts performs the actions below /api/v1, in the name of the client; nil disables them.
 	Acts *triage.Triage
 	// Published is what the published routes for executions need; without a store
 	// they are left out.

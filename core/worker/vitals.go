@@ -20,8 +20,8 @@ const (
 	depthPause   = vitalsPause / 2
 )
 
-// vitals remembers the latest ends of executions. Cancelled executions, and those that the worker's
-// stop interrupted, do not count.
+// vitals remembers the latest ends of executions, except cancelled ones and ones that the worker's
+// stop interrupted.
 type vitals struct {
 	now   func() time.Time
 	depth func(ctx context.Context) (int, bool) // length of its queue, if known
