@@ -16,7 +16,7 @@
 // their details, which may hold addresses. Beyond loopback everything else needs a bearer
 // token, /metrics included. On loopback /metrics stays open, and the rest needs
 // a token as soon as a file of tokens is configured. Paths that do not exist
-// ask for one like those that do. Reading needs the scope read, acting the scope
+// ask for one like existing paths. Reading needs the scope read, acting the scope
 // operate; the audit names the token. A page that a browser has from elsewhere
 // cannot act, also not on loopback without tokens. What is answered without a token on
 // loopback is answered only under the name of this machine; /healthz and /readyz are
