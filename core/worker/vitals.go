@@ -13,7 +13,7 @@ import (
 
 // Limits of a worker's report about its health.
 const (
-	vitalsWindow = 10 * time.Minute // older ends are forgotten, so that a burst of failures does not mark the worker for ever
+	vitalsWindow = 10 * time.Minute // older ends are dropped, so that a burst of failures fades
 	vitalsMost   = 200              // remembered ends
 	vitalsPause  = time.Minute      // between reports while the status is the same: each is a row of the history
 	depthTimeout = time.Second
