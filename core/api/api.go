@@ -65,7 +65,7 @@ type Deps struct {
 	Ready    func(ctx context.Context) []Check
 	Gatherer prometheus.Gatherer
 	Logger   *slog.Logger
-	// View answers what is below /api/v1; nil leaves that out.
+	// View answers the reads below /api/v1; nil disables them.
 	View View
 	// Acts performs the actions below /api/v1, in the name of the client; nil disables them.
 	Acts *triage.Triage
@@ -79,7 +79,7 @@ type Deps struct {
 	CertFile, KeyFile string
 	// AnyPort takes a free port when that of the address is taken.
 	AnyPort bool
-	// About is told by /healthz besides that the process answers; nil tells nothing.
+	// About returns additional fields of /healthz; nil adds none.
 	About func() map[string]any
 	// Setting names what the address comes from; executor.http.listen if empty.
 	Setting string
