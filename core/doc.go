@@ -3,24 +3,23 @@
 //
 // # Layers
 //
-// A package imports only packages of lower layers, and of its own layer only
-// where an arrow says so. layers_test.go holds the same as a table and prints
-// the reason of a rule that is broken.
+// A package imports only packages of lower layers, and of its own layer only along
+// an arrow. layers_test.go has the same table and prints the reason of a broken rule.
 //
 //	L0   attune bounds phrase supervise telemetry terminal spread; batch → supervise
 //	     words, bounds, life cycles, logs, metrics, safe text, shares of work and its batches; no I/O
 //	L1   message expr schema policy placement retrypolicy workflow pack config token
 //	     rules without I/O; time is passed in
 //	L2   store broker
-//	     the two wires: PostgreSQL and RabbitMQ; they decide nothing
+//	     the clients of PostgreSQL and RabbitMQ; they decide nothing
 //	L3   outbox, alertevent → outbox
-//	     messages, and core.alert events, that become true with the transaction that wrote them
+//	     messages and core.alert events, committed with the transaction that writes them
 //	L4   admission, scheduler → admission, inquiry; advancement, eventing, retention,
 //	     recovery, deadletter, liveness, cancellation → scheduler, admission
 //	     the steps: each moves executions in transactions
 //	L5a  monitor catalog submit handback; triage, explain → monitor; alerting → monitor,
 //	     explain; doctor → monitor, explain, alerting
-//	     what people and programs ask and may do
+//	     reads and actions for users and programs
 //	L5b  engine → api, gauge; worker
 //	     the running parts
 //	L6   cmd/*, tui/*, devstack, bench, demo; proof, which is tests only
@@ -34,31 +33,30 @@
 //	4   the same transaction      scheduler, placement choose workers; scheduled
 //	4w  a workflow, in place of 4 advancement         state, first tasks
 //	5   the dispatch message      worker              running, then terminal
-//	6   execution.completed       scheduler           release, promote, hand over
+//	6   execution.completed       scheduler           release, promote, dispatch
 //	7   the same transaction      retrypolicy, inquiry
 //	7w  the end of a task         advancement         next tasks, or the workflow's end
 //	    loops and dead letters    recovery, deadletter, liveness
 //
-// Every message is written to the outbox in the transaction that made it true,
-// and published after the commit. engine/steps.go lists the steps in this
-// order.
+// The transaction that causes a message writes it to the outbox; it is published after
+// the commit. engine/steps.go lists the steps in this order.
 //
-// # Where each word lives
+// # Where to find what
 //
 //	a status or a transition        attune
 //	a routing key, queue, payload   message
 //	a table                         migrations/sql; its statements in store/queries
-//	a slot, a queue position        admission, and nobody else
+//	a slot, a queue position        admission only
 //	a limit and its group           policy
-//	a file that describes policies  pack; brought into the tables by catalog
-//	the choice of a worker          placement; carried out by scheduler
+//	a file with policies            pack; catalog applies it to the tables
+//	the choice of a worker          placement; applied by scheduler
 //	the state of a workflow         workflow (rules), advancement (rows)
 //	a dead letter                   deadletter
 //	a number on the dashboard       monitor; an operator's action: triage
-//	why something waits             explain
+//	why an execution waits          explain
 //	a measure and an alert rule     alerting
-//	what must hold                  doctor
+//	invariants                      doctor
 //	a setting                       config
-//	how deep and large a value is   bounds
+//	limits of a value's size        bounds
 //	a published bearer token        token
 package core

@@ -103,7 +103,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	return l, nil
 }
 
-// read queues the statements in the order of the locks, and only those that the batch needs.
+// read queues the statements that the batch needs, in the order of the locks.
 func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	var r reading
 	if w.First != nil {

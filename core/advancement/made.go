@@ -56,7 +56,7 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 // requestMade requests the children of another engine when they are due.
 func (c *course) requestMade(batch *scheduler.Batch) {
 	for _, head := range c.made {
-		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil { // rows of the database always encode
+		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil { // database rows always encode
 			batch.Send(m)
 		}
 	}

@@ -83,7 +83,7 @@ func namesThisMachine(host string) bool {
 // actorKey is under which the context of a request says whose token it brought.
 type actorKey struct{}
 
-// actorOf is who acts, as audits name them.
+// actorOf is the name of the client in audits.
 func actorOf(r *http.Request) string {
 	if name, ok := r.Context().Value(actorKey{}).(string); ok {
 		return "token " + name

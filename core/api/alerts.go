@@ -6,7 +6,7 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 )
 
-// alerts lists the open alerts, those of late, and the rules.
+// alerts lists the open alerts, recent ones, and the rules.
 func (s *Server) alerts(r *http.Request) (any, error) {
 	history, err := flag(r, "history")
 	if err != nil {

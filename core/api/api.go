@@ -1,36 +1,31 @@
-// Package api is the engine's HTTP side: liveness, readiness, metrics, what there
-// is to read about queues and waiting executions, and cancelling and repeating
-// executions.
+// Package api is the engine's HTTP API: liveness, readiness, metrics, reads of queues and waiting
+// executions, and the actions on executions.
 //
-// /healthz answers as long as the process can. /readyz answers 200 when every
-// check passes and 503 otherwise, and says which check failed and why, in
-// either case as JSON. /metrics is the Prometheus registry. Below /api/v1 an
-// answer is {"data": …} and an error application/problem+json; the document
-// /api/v1/openapi.yaml describes all of it. Whatever changes something is a POST,
-// and is the same code, with the same audit, as the command line's.
+// /healthz answers while the process runs. /readyz answers 200 if every check passes and 503
+// otherwise, with the failed checks and their reasons, in both cases as JSON. /metrics is the
+// Prometheus registry. Below /api/v1 a result is {"data": …} and an error
+// application/problem+json; the document /api/v1/openapi.yaml describes all of it. Every change is
+// a POST, and runs the same code, with the same audit, as the command line.
 //
-// # Who may ask
+// # Access
 //
-// /healthz and /readyz are open wherever the server listens, since those who
-// watch it have no secrets; beyond loopback /readyz names the checks without
-// their details, which may hold addresses. Beyond loopback everything else needs a bearer
-// token, /metrics included. On loopback /metrics stays open, and the rest needs
-// a token as soon as a file of tokens is configured. Paths that do not exist
-// ask for one like those that do. Reading needs the scope read, acting the scope
-// operate; the audit names the token. A page that a browser has from elsewhere
-// cannot act, also not on loopback without tokens. What is answered without a token on
-// loopback is answered only under the name of this machine; /healthz and /readyz are
-// answered under any.
+// /healthz and /readyz need no token wherever the server listens, because monitoring has no
+// secrets. Beyond loopback /readyz omits the details of its checks, which may hold addresses.
+// Beyond loopback everything else needs a bearer token, /metrics included. On loopback /metrics
+// needs none, and the rest needs a token as soon as a file of tokens is configured. Missing paths
+// need one like existing paths. Reads need the scope read, actions the scope operate; the audit
+// names the token. A page of another site cannot act through a browser, even on loopback without
+// tokens. Answers without a token on loopback require the name of this machine as the host;
+// /healthz and /readyz accept any.
 //
-// # Executions as published
+// # Published executions
 //
-// Operations on executions have the shapes of the published API, and accept its
-// tokens beside ours (see published.go). Secret values are never shown.
+// Operations on executions have the formats of the published API, and accept its tokens beside
+// ours (see published.go). Secret values are never shown.
 //
 // # On failure
 //
-// A database that does not answer is a 503 with Retry-After. What went wrong
-// inside is logged and not told.
+// An unreachable database is a 503 with Retry-After. Internal errors are logged and not returned.
 package api
 
 import (
@@ -65,10 +60,9 @@ type Deps struct {
 	Ready    func(ctx context.Context) []Check
 	Gatherer prometheus.Gatherer
 	Logger   *slog.Logger
-	// View answers what is below /api/v1; nil leaves that out.
+	// View answers the reads below /api/v1; nil disables them.
 	View View
-	// Acts does what is asked for below /api/v1, in the name of whoever asks; nil
-	// leaves that out.
+	// Acts performs the actions below /api/v1, in the name of the client; nil disables them.
 	Acts *triage.Triage
 	// Published is what the published routes for executions need; without a store
 	// they are left out.
@@ -80,7 +74,7 @@ type Deps struct {
 	CertFile, KeyFile string
 	// AnyPort takes a free port when that of the address is taken.
 	AnyPort bool
-	// About is told by /healthz besides that the process answers; nil tells nothing.
+	// About returns additional fields of /healthz; nil adds none.
 	About func() map[string]any
 	// Setting names what the address comes from; executor.http.listen if empty.
 	Setting string

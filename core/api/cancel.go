@@ -54,8 +54,8 @@ func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 	return http.StatusOK, answer, nil
 }
 
-// permitCancel lets an execution token stop its own execution and those below it. As
-// published, an access token may stop every execution.
+// permitCancel lets an execution token stop its own execution and its descendants. As published, an
+// access token may stop every execution.
 func (s *Server) permitCancel(r *http.Request, by *caller, id int64) error {
 	if by.claims == nil || by.claims.Type != token.Execution {
 		return nil
@@ -70,7 +70,7 @@ func (s *Server) permitCancel(r *http.Request, by *caller, id int64) error {
 	return nil
 }
 
-// actor is who acts, as audits name it.
+// actor is the name of the client in audits.
 func (c *caller) actor() string {
 	switch {
 	case c.name != "":

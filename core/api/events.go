@@ -71,7 +71,7 @@ func (s *Server) emit(r *http.Request) (any, error) {
 	return emittedEvent{ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled, Created: done.Created.UTC().Format("2006-01-02T15:04:05.999999Z")}, nil
 }
 
-// emitProblem gives what is wrong with an event its status.
+// emitProblem returns the status of an invalid event.
 func emitProblem(err error) error {
 	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
 	mismatch, isMismatch := errors.AsType[*submit.RuleMismatchError](err)

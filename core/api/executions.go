@@ -20,8 +20,8 @@ const (
 	pageSize    = 20
 	maxPageSize = 100
 	largePage   = 50 // of the executions of a status or an enforcement
-	// searched is how many executions one list looks at: the newest that its leading
-	// filter finds. Totals end there, too.
+	// searched is how many executions one list reads: the newest that its leading filter finds.
+	// Totals end there, too.
 	searched = 20_000
 	// maxPackActions is up to how many actions of a pack are looked up one by one.
 	maxPackActions = 100
@@ -133,8 +133,8 @@ func (s *Server) listExecutions(r *http.Request, _ *caller) (int, any, error) {
 	return s.list(r, r.URL.Query())
 }
 
-// listBy answers a page of the executions that one filter finds, whose value is in the
-// path. As published, its pages are larger than those of other lists, and counted.
+// listBy answers a page of the executions that match a filter, whose value is in the path. As
+// published, its pages are larger than those of other lists, and counted.
 func (s *Server) listBy(filter string, value func(r *http.Request) string) func(*http.Request, *caller) (int, any, error) {
 	return func(r *http.Request, _ *caller) (int, any, error) {
 		given := r.URL.Query()
@@ -262,7 +262,7 @@ func readExecutionFilter(query url.Values) (*executionFilter, error) {
 	return f, nil
 }
 
-// literal makes a text one that LIKE takes as it is.
+// literal escapes a text for LIKE.
 var literal = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 // likeRef is the pattern for a ref, or for all of a pack if it ends in a star.

@@ -27,9 +27,9 @@ func (s *Server) fence(next http.Handler) http.Handler {
 
 func isText(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// thisMachine refuses requests under another name than that of this machine. It guards what
-// is answered without a token: a page of another site can have a name point at a loopback
-// address, and its browser then reads what is there.
+// thisMachine refuses requests under another host name than this machine's. It guards answers
+// without a token: a page of another site can point a name at a loopback address, and its browser
+// then reads the answers.
 func (s *Server) thisMachine(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !namesThisMachine(r.Host) {

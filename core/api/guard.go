@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// loopback reports whether only this machine reaches the listener. An address
-// that cannot be told counts as reachable by others.
+// loopback reports whether only this machine reaches the listener. An unknown address counts as
+// reachable by others.
 func (s *Server) loopback() bool {
 	address := s.address
 	if s.listener != nil {
@@ -22,8 +22,8 @@ func (s *Server) loopback() bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// guarded asks for a token with the scope: beyond loopback always, on loopback
-// as soon as a file of tokens is configured.
+// guarded requires a token with the scope: beyond loopback always, on loopback as soon as a file of
+// tokens is configured.
 func (s *Server) guarded(scope Scope, next http.Handler) http.Handler {
 	if s.loopback() && s.tokens == nil {
 		return s.thisMachine(next)
@@ -31,7 +31,7 @@ func (s *Server) guarded(scope Scope, next http.Handler) http.Handler {
 	return s.withToken(scope, next)
 }
 
-// remote asks for a token only beyond loopback.
+// remote requires a token only beyond loopback.
 func (s *Server) remote(scope Scope, next http.Handler) http.Handler {
 	if s.loopback() {
 		return s.thisMachine(next)

@@ -61,10 +61,10 @@ func (s *Server) getOrPost(w http.ResponseWriter, r *http.Request) {
 	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
 }
 
-// caller is who sent a request to a published route. The zero caller came over
-// loopback where no token is asked for.
+// caller is the client of a published route. The zero caller came over loopback without a required
+// token.
 type caller struct {
-	// claims are those of a published token, nil for a token of ours.
+	// claims are the claims of a published token, nil for a token of ours.
 	claims *token.Claims
 	// executor is the identity that executions of this caller act for, nil for none.
 	executor *int64
@@ -72,7 +72,7 @@ type caller struct {
 	name string
 }
 
-// published answers a route in the published shape, for whom the token permits it.
+// published answers a route in the published format, if the token permits it.
 func (s *Server) published(scope Scope, handle func(r *http.Request, by *caller) (code int, body any, err error)) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,8 +99,8 @@ func (s *Server) published(scope Scope, handle func(r *http.Request, by *caller)
 	})
 }
 
-// open reports whether the published routes ask for no token: on loopback, as long as
-// neither our tokens nor the secret of published ones are configured.
+// open reports whether the published routes require no token: on loopback, while neither our tokens
+// nor the secret of published ones are configured.
 func (s *Server) open() bool {
 	return s.loopback() && s.tokens == nil && !s.deps.Published.Signer.Ready()
 }
@@ -145,11 +145,11 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(text)
 }
 
-// accessCookie holds the access token of a person who has logged in with a browser.
+// accessCookie holds the access token of a user who has logged in with a browser.
 const accessCookie = "attune_access_token"
 
-// loginCookie returns the token of a login, empty without one. Browsers send cookies
-// along with what pages of other sites ask for, so that it only reads.
+// loginCookie returns the token of a login, empty without one. Browsers also send cookies with
+// requests of other sites' pages, so it permits reads only.
 func loginCookie(r *http.Request) string {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return ""
@@ -229,7 +229,7 @@ type codedError struct {
 	text   string
 }
 
-// Error says what is wrong.
+// Error returns the message.
 func (e *codedError) Error() string { return e.text }
 
 // refusePublished writes an error in the published shape.

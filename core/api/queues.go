@@ -40,7 +40,7 @@ type View interface {
 	Rule(ctx context.Context, ref string) (*monitor.RuleDetail, error)
 }
 
-// maxQueues bounds the list of queues that one request may ask for.
+// maxQueues bounds the list of queues of one request.
 const maxQueues = 1_000
 
 //go:embed openapi.yaml
@@ -49,7 +49,7 @@ var openAPI []byte
 // OpenAPI is the description of everything that is served, as YAML.
 func OpenAPI() []byte { return openAPI }
 
-// routes adds what is read about queues and executions.
+// routes adds the reads of queues and executions.
 func (s *Server) routes(mux *http.ServeMux) {
 	guarded := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
 	read := func(path string, handle func(r *http.Request) (any, error), parameters ...string) {
@@ -122,7 +122,7 @@ func onlyParameters(r *http.Request, known []string) error {
 // requestError is about a request that cannot be understood.
 type requestError string
 
-// Error says what is wrong with it.
+// Error returns the message.
 func (b requestError) Error() string { return string(b) }
 
 // answer writes what a read found as the member data, or the problem.

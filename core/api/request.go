@@ -100,7 +100,7 @@ func readRequest(r *http.Request) (*requestBody, error) {
 	return body, nil
 }
 
-// requestProblem gives what is wrong with a request its published code.
+// requestProblem returns the published code of an invalid request.
 func requestProblem(err error) error {
 	unknown, isUnknown := errors.AsType[*submit.UnknownActionError](err)
 	invalid, isInvalid := errors.AsType[*submit.InvalidParamsError](err)
@@ -167,8 +167,8 @@ func permitExecution(own *token.ExecutionMetadata, action grantedAction, wanted 
 	return within(wanted, own.PermissionSetRefs)
 }
 
-// permitIdentity asks the permission sets of an identity. A schema without them knows
-// no permissions: there the identity may request everything, as our own tokens may.
+// permitIdentity checks the permission sets of an identity. A schema without them has no
+// permissions: there the identity may request everything, as our own tokens may.
 func (s *Server) permitIdentity(r *http.Request, identity int64, action grantedAction, wanted, defaults []string) error {
 	st, ctx := s.deps.Published.Store, r.Context()
 	known, err := st.HasPermissionSets(ctx)

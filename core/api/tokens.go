@@ -99,7 +99,7 @@ func readTokens(path string) ([]ownToken, error) {
 	return list, lines.Err()
 }
 
-// parseToken never quotes the hash, lest somebody put a token in its place.
+// parseToken never quotes the hash, because it may be a token by mistake.
 func parseToken(line string) (ownToken, error) {
 	fields := strings.Fields(line)
 	if len(fields) != 3 {

@@ -100,8 +100,8 @@ type Report struct {
 	NextP95 float64 `json:"completed_to_next_running_p95,omitempty"`
 	NextP99 float64 `json:"completed_to_next_running_p99,omitempty"`
 
-	// EarlyTask and LateTask are how long a task of a workflow took, of the first and
-	// of the last fifth: they are alike when what has ended costs nothing.
+	// EarlyTask and LateTask are the durations of a workflow's tasks in the first and in the last
+	// fifth: they are equal if ended tasks cost nothing.
 	EarlyTask float64 `json:"early_task_seconds,omitempty"`
 	LateTask  float64 `json:"late_task_seconds,omitempty"`
 

@@ -12,8 +12,8 @@
 //
 //   - Publish tells the outcome of each message: confirmed, returned as
 //     unroutable, refused, unknown, or never sent. Nothing unroutable counts as
-//     published. Unknown means what it says: the message may or may not have
-//     arrived, and whoever repeats it uses the same message id.
+//     published. Unknown means that the message may or may not have
+//     arrived; the caller repeats it with the same message id.
 //   - A Consumer delivers at least once. It survives the loss of its channel,
 //     its connection and its queue. Deliveries of a lost channel come again;
 //     what is done to their old batches has no effect (ErrStale).
@@ -23,10 +23,9 @@
 //
 // # Dead letters
 //
-// The dead-letter exchange is direct, so a binding with "#" matches nothing but
-// the key "#". The queue is therefore bound with each routing key in use, and,
-// where the management API allows, a policy gives the exchange an alternate
-// exchange that catches the rest. Both together deliver once, because the
-// alternate exchange only sees what matched no binding. Nobody's declaration
+// The dead-letter exchange is direct, so a binding with "#" matches only the key "#". The queue is
+// therefore bound with each routing key in use, and, where the management API allows, a policy
+// gives the exchange an alternate exchange that catches the rest. Both together deliver once,
+// because the alternate exchange only receives unmatched messages. No other program's declaration
 // changes.
 package broker

@@ -89,7 +89,7 @@ func probeDeath(ctx context.Context, channel *amqp.Channel) error {
 	if _, err := channel.QueueDeclare(to, false, true, true, false, nil); err != nil {
 		return err
 	}
-	defer func() { _, _ = channel.QueueDelete(to, false, false, false) }() // exclusive: at the latest it is deleted with the connection
+	defer func() { _, _ = channel.QueueDelete(to, false, false, false) }() // exclusive: the connection deletes it at the latest
 	if err := channel.QueueBind(to, key, message.ExchangeDeadLetter, false, nil); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func declareCommon(d declarations) {
 	d.exchange(message.ExchangeNotifications, "fanout", false)
 	d.exchange(message.ExchangeDeadLetter, "direct", false)
 	d.queue(message.QueueDeadLetter, nil)
-	d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, "#") // as all participants do; matches nothing by itself
+	d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, "#") // as all participants do; matches nothing
 }
 
 // DeclareExecutor declares the common objects, the queues of the executor, and the routes of dead

@@ -168,8 +168,8 @@ func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsR
 	return nil
 }
 
-// due are the live executions that need an action now: those that can end at once, and those whose
-// next message is due.
+// due are the live executions that need an action now: they can end at once, or their next message
+// is due.
 func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, live []int64, asked map[int64]float64) ([]int64, error) {
 	if len(live) == 0 {
 		return nil, nil

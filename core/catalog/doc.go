@@ -1,19 +1,16 @@
-// Package catalog brings what people describe in files into the database: it
-// compares the policies of files with the table and writes the difference.
+// Package catalog applies files to the database: it compares their packs and policies with the
+// tables and writes the difference.
 //
-// An application is one transaction, all or nothing: a single mistake in any
-// file, found by package pack, and nothing is written. It takes the catalog's
-// lock first, so that applications of the same policies at the same time follow
-// one another, each comparing with what the one before has committed; and it
-// keeps the actions and packs that the policies name from disappearing
-// meanwhile. Policies that say what the table says already are not touched.
+// An application is one transaction, all or nothing: a single mistake in any file, found by
+// package pack, prevents all writes. It takes the catalog's lock first, so that concurrent
+// applications run one after the other, each against the committed result of the previous one.
+// It locks the actions and packs that the policies name against deletion. Unchanged policies are
+// not written.
 //
-// Every changed policy leaves a row in operator_audit. Batches of the engine
-// decide by the new rules from the commit on; so that executions which wait
-// feel them without anything else happening, the same transaction appends the
-// requests of the first waiters concerned to the outbox once more. Beyond a few
-// hundred queues the engine's sweeps do it.
+// Every changed policy leaves a row in operator_audit. Batches of the engine use the new rules
+// from the commit on. So that waiting executions notice at once, the same transaction requests
+// the heads of the affected queues again. Beyond a few hundred queues the engine's sweeps do it.
 //
-// A commit whose outcome is unknown is returned as such (store.ClassUnknown).
-// To apply the same files again is always safe.
+// A commit whose outcome is unknown is returned as such (store.ClassUnknown). Applying the same
+// files again is always safe.
 package catalog

@@ -56,7 +56,7 @@ func (p *plan) supersede(ctx context.Context, q *store.Queries) error {
 		}
 		of.add(w.Action, w.Pack)
 		r := rival{ref: w.Ref, scope: scopeOf(w.Action, w.Pack), created: w.Created, id: w.ID}
-		if p.changes[i].How == Added { // it will be newer than the existing ones, and than earlier ones of this application
+		if p.changes[i].How == Added { // newer than all existing and earlier ones
 			r.created, r.id = time.Unix(1<<40, 0), int64(i)
 		}
 		rivals[w.Ref] = r

@@ -13,8 +13,8 @@ import (
 // storeTimeout bounds one transaction, so that a stalled connection is given up.
 const storeTimeout = 30 * time.Second
 
-// store decides about dead letters from the current rows and stores those that need no batch, in
-// one transaction. It leaves existing ledger rows unchanged.
+// store decides about dead letters from the current rows and stores them in one transaction, except
+// dead letters for a batch. It leaves existing ledger rows unchanged.
 func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error) {
 	var out outcome
 	var stored []*Letter

@@ -232,8 +232,8 @@ func Discard(ctx context.Context, tx *store.Tx, id int64, by, note string) error
 	return decidedBy(ctx, tx, id, Discarded, by, note)
 }
 
-// DiscardMany is Discard for many dead letters. It skips those that do not wait, and returns those
-// that it decided.
+// DiscardMany is Discard for many dead letters. It skips decided ones, and returns the newly
+// decided ones.
 func DiscardMany(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
 	discarded, err := tx.DiscardDeadLetters(ctx, by, note, ids)
 	if err != nil {

@@ -50,8 +50,8 @@ func (c RoutesConfig) withDefaults() RoutesConfig {
 }
 
 // Routes verifies that dead letters arrive. It sends a probe through every route in use, declares
-// lost routes again, and logs those that stay lost, once until they change. Rarely it lets messages
-// die, to verify that the broker passes them on. It also counts the waiting dead letters.
+// lost routes again, and logs routes that stay lost, once until they change. Rarely it lets
+// messages die, to verify that the broker passes them on. It also counts the waiting dead letters.
 type Routes struct {
 	*supervise.Loop
 

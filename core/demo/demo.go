@@ -390,7 +390,7 @@ func (d *Demo) stop(ctx context.Context) error {
 		d.store.Close()
 	}
 	if d.log != nil {
-		_ = d.log.Close() // nobody writes to it any more
+		_ = d.log.Close() // it has no writer any more
 	}
 	if d.stack == nil {
 		return nil

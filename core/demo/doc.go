@@ -10,10 +10,9 @@
 // while they wait and run, workflows are paused, resumed and cancelled, and some
 // executions fail and are repeated.
 //
-// Beside that traffic a shop is open, whose pack is in the folder packs: orders are
-// events, rules start workflows for them, with tasks that run side by side, over
-// lists, repeated and in workflows of their own; large orders ask a person, whom the
-// demo stands in for when nobody answers.
+// Beside that traffic a shop is open, whose pack is in the folder packs: orders are events, and
+// rules start workflows for them. Their tasks run in parallel, over lists, repeated and in
+// workflows of their own. Large orders open an inquiry, which the demo answers if no user does.
 //
 // Where the last hour is not recorded, the demo makes it up first, so that the charts of
 // the dashboard are not empty: past.sql. Each of its rows says so, and none counts.

@@ -77,8 +77,8 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	d.revive()
 }
 
-// miss notes a fault that did not happen. Whoever watches may end the show before all
-// have; only a demo of a given length has promised them.
+// miss records a fault that did not happen. The user may end the demo before all faults happen;
+// only a demo of a given length promises them.
 func (d *Demo) miss(name string, err error) {
 	d.noting.Lock()
 	defer d.noting.Unlock()

@@ -12,7 +12,7 @@ import (
 // queues are what is left in the queues of the broker at the end.
 type queues struct {
 	all  int
-	left []string // those that are not empty, with what is in them
+	left []string // queues that are not empty, with their content
 }
 
 // queues waits until every queue of the broker is empty, for a while: the broker

@@ -121,7 +121,7 @@ func makeDir(dir string) error {
 		}
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) { // made by somebody else at the same moment
+		if errors.Is(err, fs.ErrExist) { // another process made it at the same moment
 			return nil
 		}
 		return fmt.Errorf("create the stack's folder: %w", err)
@@ -132,8 +132,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// owned refuses a folder that somebody else prepared under our name in a
-// folder that everybody may write to.
+// owned refuses a folder under our name that another user prepared in a world-writable folder.
 func owned(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {

@@ -16,10 +16,8 @@ const (
 	highestPort = 32000
 )
 
-// freePorts returns n ports of 127.0.0.1 that nobody listens on. They are held
-// together while being chosen, so they differ; between the return and the use
-// another process may still take one, which the starters handle by asking
-// again.
+// freePorts returns n free ports of 127.0.0.1. It holds them together while it chooses, so they
+// differ. Another process may take one before its use; the starters then ask again.
 func freePorts(n int) ([]int, error) {
 	var (
 		ports []int

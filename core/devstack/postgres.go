@@ -103,8 +103,8 @@ func (s *Stack) preparePostgresDir() error {
 	return nil
 }
 
-// clearPostgres ends orphans of an earlier start and removes the lock files
-// that a kill -9 leaves behind, once nobody works in the data folder any more.
+// clearPostgres ends orphans of an earlier start and removes the lock files that a kill -9 leaves
+// behind, once no process uses the data folder.
 func (s *Stack) clearPostgres(ctx context.Context) error {
 	for _, pid := range marked(s.postgresMark()) {
 		if err := stop(ctx, pid, s.postgresMark(), syscall.SIGQUIT, 2*time.Second); err != nil {
@@ -265,7 +265,7 @@ func (s *Stack) askPostgres(ctx context.Context) error {
 	}
 	_, err = conn.Exec(ctx, "create database "+DatabaseName+" template template0")
 	var server *pgconn.PgError
-	if errors.As(err, &server) && server.Code == "42P04" { // somebody else was quicker
+	if errors.As(err, &server) && server.Code == "42P04" { // another process created it first
 		return nil
 	}
 	return err
@@ -290,8 +290,7 @@ func (s *Stack) awaitPortsFree(ctx context.Context, ports ...int) error {
 		if port == 0 {
 			continue
 		}
-		// A port that stays busy is somebody else's by now; the next start
-		// takes another one.
+		// Another process uses a port that stays busy; the next start takes another one.
 		_ = poll(bounded, 10*time.Millisecond, func() (bool, error) { return portFree(port) || bounded.Err() != nil, nil })
 	}
 	return ctx.Err()

@@ -40,7 +40,7 @@ func commandLine(pid int) string {
 		if !runsProgram(pid) {
 			return ""
 		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // milliseconds at most, and nobody to cancel them
+		time.Sleep(time.Millisecond) //nolint:forbidigo // milliseconds at most, without a context to cancel them
 	}
 	return "" // it has wiped its arguments
 }

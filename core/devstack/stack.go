@@ -30,9 +30,8 @@ type Stack struct {
 	state state // guarded by mu
 }
 
-// Up starts the servers of the stack in cfg.Dir, or attaches to those that run
-// there already, and returns when both accept connections. Both start at the
-// same time. A server that cannot be found is a *MissingError.
+// Up starts the servers of the stack in cfg.Dir, or attaches to the running ones, and returns when
+// both accept connections. Both start at the same time. A missing server is a *MissingError.
 func Up(ctx context.Context, cfg Config) (*Stack, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {
@@ -123,8 +122,8 @@ func (s *Stack) adopt() {
 	}
 }
 
-// choosePorts chooses the ports of a new stack before any server starts, so that
-// whoever looks at it meanwhile is told where its servers are going to be.
+// choosePorts chooses the ports of a new stack before any server starts, so that concurrent readers
+// know them.
 func (s *Stack) choosePorts() error {
 	if st := s.snapshot(); st.PostgresPort != 0 && st.AMQPPort != 0 {
 		return nil
@@ -166,10 +165,9 @@ func (s *Stack) startAll(ctx context.Context) error {
 	return err
 }
 
-// Down stops the servers, whoever started them. Hard means at once, by killing
-// the broker and an immediate PostgreSQL shutdown; otherwise both shut down in
-// order, which takes the broker six seconds. Data stays either way. Calling it
-// on a stopped stack does nothing.
+// Down stops the servers, even if another process started them. Hard kills the broker and shuts
+// PostgreSQL down at once; otherwise both shut down in order, which takes the broker six seconds.
+// Data stays either way. On a stopped stack it does nothing.
 func (s *Stack) Down(ctx context.Context, hard bool) error {
 	unlock, err := lockDir(ctx, s.place.dir)
 	if err != nil {

@@ -145,8 +145,7 @@ func lockDir(ctx context.Context, dir string) (func(), error) {
 	return func() { _ = held.Close() }, nil // closing gives the lock back
 }
 
-// tryLock returns nil when somebody else holds the lock, or removed the folder
-// while it was being taken.
+// tryLock returns nil if another process holds the lock, or removed the folder meanwhile.
 func tryLock(dir string) (*os.File, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err

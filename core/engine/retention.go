@@ -22,7 +22,7 @@ func (e *Engine) addRetention(metrics *supervise.Metrics) {
 	e.services.Add("retention workers", workers)
 	executions := retention.NewExecutions(retention.ExecutionsConfig{
 		Executions: cfg.Executions, Audit: cfg.OperatorAudit, Events: e.cfg.Executor.MaxEventAge,
-		OnlyOwn: e.cfg.Source("retention.executions") == "default", // data of an existing installation is deleted only on request
+		OnlyOwn: e.cfg.Source("retention.executions") == "default", // adopted data is deleted only on request
 	}, e.query, e.logger, measures, metrics)
 	e.loops["retention executions"] = executions.Loop
 	e.services.Add("retention executions", executions)

@@ -13,11 +13,10 @@ import (
 // and stays so, {{}} for instance.
 var path = regexp.MustCompile(`\{\{\s*([^}]+?)\s*\}\}`)
 
-// RenderPaths evaluates texts of the smaller language of rules: only paths stand
-// between {{ and }}, fields and indexes with points between them. What a path does
-// not lead to is null, and nothing within a text. The value of a path is never
-// looked through for templates. A {{ that is not closed is an error: whoever wrote it
-// meant something.
+// RenderPaths evaluates texts of the smaller language of rules: only paths are allowed between {{
+// and }}, of fields and indexes joined by points. A path without a value is null, and empty within
+// a text. Values are never searched for templates. An unclosed {{ is an error, because its author
+// meant a template.
 func RenderPaths(value any, scope map[string]any) (any, error) {
 	size := 0
 	return render(value, "", 0, func(text string) (any, error) { return paths(text, scope, &size) })
@@ -49,7 +48,7 @@ func paths(source string, scope map[string]any, size *int) (any, error) {
 // FoundPath is a path in a text of a value, and where in the value that stands.
 type FoundPath struct{ At, Path string }
 
-// Paths lists the paths in a value, those that RenderPaths evaluates.
+// Paths lists the paths in a value that RenderPaths evaluates.
 func Paths(value any) []FoundPath {
 	var all []FoundPath
 	list(value, "", 0, &all)

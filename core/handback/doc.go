@@ -1,14 +1,12 @@
-// Package handback gives an adopted database back to the executor of the
-// installation, so that it goes on at once with what runs and what waits.
+// Package handback gives an adopted database back to the executor of the installation, so that
+// it continues at once with the running and waiting executions.
 //
-// That executor counts an execution as running only by an active entry in the
-// admission tables, and it wakes up only by messages. HandBack writes the
-// entries of the executions that hold slots or wait, and publishes every message
-// that is due: what the outbox still holds, a request for each execution that
-// must be scheduled, and the end of each workflow child that no workflow has
-// heard of. Nothing of the schema is removed here; migrations.Down does that next.
+// That executor counts an execution as running only by an active entry in the admission tables,
+// and only messages wake it. HandBack writes the entries of executions that hold slots or wait,
+// and publishes every due message: the contents of the outbox, a request for each execution to
+// schedule, and the end of each workflow child that its workflow has not processed. It removes
+// nothing of the schema; migrations.Down does that next.
 //
-// What the other executor knows nothing of (pauses, overrides, rates,
-// priorities, due times of retries) takes no effect afterwards. Read lists it
-// beforehand.
+// Settings that the other executor does not know (pauses, overrides, rates, priorities, due times
+// of retries) have no effect afterwards. Read lists them beforehand.
 package handback

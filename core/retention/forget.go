@@ -129,8 +129,8 @@ func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOr
 	return one, nil
 }
 
-// releaseWorkers removes workers from their ended executions, and returns those that are still
-// needed.
+// releaseWorkers removes workers from their ended executions, and returns the workers that are
+// still needed.
 func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logger *slog.Logger) (held map[int64]bool, err error) {
 	held = make(map[int64]bool)
 	released, told := 0, time.Now()

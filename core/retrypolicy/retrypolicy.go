@@ -1,17 +1,15 @@
-// Package retrypolicy decides whether, when and why an ended execution is
-// repeated. It is pure: what has ended comes in, a verdict comes out, and the
-// same input gives the same verdict on every replica.
+// Package retrypolicy decides whether, when and why an ended execution is repeated. It is pure: an
+// ended execution comes in, a verdict comes out, and the same input gives the same verdict on every
+// replica.
 //
 // # Why
 //
-// What the engine knows of an end goes before what the end says of itself. Work
-// that a worker had started and that then became silent is
-// worker_heartbeat_stale; work that was handed over and never picked up is
-// worker_unavailable; an action that ran longer than it may is action_failure,
-// not queue_timeout, since it had left its queue. Otherwise the published words
-// are looked for in the error text, whoever wrote it, so that the reasons are
-// those which others expect: an action that fails with "connection refused" is a
-// transient_error. What has none of the words is action_failure.
+// The engine's facts about an end precede the text of the end. Work that a worker started before it
+// fell silent is worker_heartbeat_stale. Dispatched work that never started is worker_unavailable.
+// An action that exceeded its timeout is action_failure, not queue_timeout, because it had left its
+// queue. Otherwise the error text is searched for the published words, whatever its author, so that
+// the reasons match existing installations: an action that fails with "connection refused" is a
+// transient_error. Without any of the words the reason is action_failure.
 //
 // The reason explains, it decides nothing but the budget of work that was never
 // picked up. An action that fails is repeated as often as it allows, whatever

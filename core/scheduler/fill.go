@@ -3,8 +3,8 @@ package scheduler
 import "context"
 
 // FillStep gives free slots to waiting executions. It runs after the releases and before new
-// requests, so the queues stay FIFO. Queues and Spare name queues to try besides those that other
-// steps lock and those that wait for a worker.
+// requests, so the queues stay FIFO. Queues and Spare name queues to try besides the queues that
+// other steps lock and the queues that wait for a worker.
 type FillStep struct {
 	Queues []int64
 	// Spare are queues whose locks the batch does not wait for. Result.Held names the ones that

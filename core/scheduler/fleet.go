@@ -31,7 +31,7 @@ func newFleet(st *store.Store, staleAfter time.Duration, now func() time.Time) *
 	return &fleet{store: st, staleAfter: staleAfter, now: now}
 }
 
-// live returns the present workers, including those that may receive nothing at the moment. It
+// live returns the present workers, including workers that may receive nothing at the moment. It
 // reads them again if fresh is set or the cache is too old.
 func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error) {
 	f.mu.Lock()

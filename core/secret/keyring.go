@@ -97,9 +97,8 @@ func (k Keyring) Seal(value any) ([]byte, error) {
 	return []byte(`"` + base64.StdEncoding.EncodeToString(sealed) + `"`), nil
 }
 
-// Hide puts markers in place of the values at the given JSON pointers, those that a
-// schema marks as secret, and seals the values. Without a key it fails if there is
-// anything to hide.
+// Hide replaces the values at the given JSON pointers, which a schema marks as secret, by markers,
+// and encrypts the values. Without a key it fails if it must hide a value.
 func (k Keyring) Hide(value any, paths []string) (public any, sealed []Sealed, err error) {
 	public, taken := Take(value, paths)
 	for _, one := range taken {

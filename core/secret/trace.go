@@ -49,18 +49,16 @@ func parseSource(text string) (Source, bool) {
 // from is the key of a traced marker that names its source.
 const from = "from"
 
-// Trace adds to every marker of a value where its secret is: in the rows of the
-// entity, under the marker's own path. What a marker said before is not believed: the
-// value is what somebody gave or an action printed. For the same reason a text that
-// holds what looks like a marker is changed so that it no longer does. Whatever
-// templates can see goes through here, or was made by templates that did. The value
-// that was given is not changed.
+// Trace adds the origin of the secret to every marker of a value: the rows of the entity, under the
+// marker's own path. It replaces any earlier origin: the value comes from users or from an action's
+// output. For the same reason it changes texts that look like a marker. All values that templates
+// can see pass through Trace, or come from templates. Trace does not change its argument.
 func Trace(value any, entity string, id int64) any { return trace(value, entity, id, "") }
 
-// Defuse makes a value that somebody else wrote one in which nothing is taken for a
-// marker: an object that was one becomes an object like others, and a text that holds
-// one a text like others. It is for what templates may see and no row holds secrets
-// of, such as what events carry. The value that was given is not changed.
+// Defuse removes markers from a foreign value: an object in the form of a marker becomes an
+// ordinary object, and a text that contains one an ordinary text. It serves values that templates
+// see and that have no stored secrets, such as the payload of events. Defuse does not change its
+// argument.
 func Defuse(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -167,8 +165,8 @@ func Check(traced []Traced, own func(Source) bool) error {
 	return nil
 }
 
-// ErrMangled says that a function has changed the text of a marker, so that nobody
-// can say which secret it stands for.
+// ErrMangled reports that a function has changed the text of a marker, so that its secret is
+// unknown.
 var ErrMangled = errors.New("a secret was changed by a function: pass it on as it is, or within a text")
 
 // ErrUntraced says that a marker does not say where its secret is.

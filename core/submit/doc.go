@@ -1,14 +1,12 @@
 // Package submit requests executions and waits for their end, for the command
 // line, the HTTP API and the load generator.
 //
-// A request is one transaction: the execution's row and its
-// execution.requested message in the outbox. Once Request returns the execution
-// will happen, whatever becomes of the broker or of this process: somebody's
-// relay publishes the message. Parameters are stored as they were given;
-// defaults of the action are applied when it runs, and a request without
-// parameters stores none. Those that the action's schema marks as secret are
-// sealed and stored apart, in the same transaction; in the row and in the message
-// markers stand for them.
+// A request is one transaction: the execution's row and its execution.requested message in the
+// outbox. Once Request returns the execution will happen, whatever happens to the broker or to this
+// process: the relay of a replica publishes the message. Parameters are stored unchanged; the
+// action's defaults are applied when it runs, and a request without parameters stores none. Secret
+// parameters, as marked by the action's schema, are encrypted and stored apart, in the same
+// transaction; markers replace them in the row and in the message.
 //
 // An unknown action is an UnknownActionError that names the nearest one.
 // Parameters that do not fit the schema are an InvalidParamsError that lists all

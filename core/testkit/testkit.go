@@ -31,8 +31,8 @@ func Main(m *testing.M, options ...goleak.Option) {
 	goleak.VerifyTestMain(m, options...)
 }
 
-// Together lets four tests at least run at once, unless somebody has said how many:
-// those that use servers wait most of the time, however few processors there are.
+// Together lets at least four tests run at once, unless a number is set: tests with servers wait
+// most of the time, however few processors there are.
 func Together() {
 	if !flag.Parsed() {
 		flag.Parse()

@@ -244,7 +244,7 @@ func announcedOf(found []interpreter) map[string]any {
 	return map[string]any{"runtime_versions": versions, "detected_interpreters": append([]interpreter{}, found...)}
 }
 
-// announced are the found capabilities, without those that the operator has set.
+// announced are the found capabilities, without the ones that the operator has set.
 func (c Config) announced(found []interpreter) map[string]any {
 	all := announcedOf(found)
 	for key := range c.Capabilities {

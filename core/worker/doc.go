@@ -20,10 +20,9 @@
 //   - Database away: starts and ends are repeated until they succeed. After a
 //     lost answer a start is repeated such that a row this process has moved
 //     already counts as started. The dispatches stay unacknowledged.
-//   - Broker away: running work goes on, ends are written, completions are kept
-//     (bounded) and published later. The heartbeat goes on with status error,
-//     so that nobody sends work to a worker that cannot hear; running work
-//     is not declared lost.
+//   - Broker away: running executions continue, ends are written, completions are kept
+//     (bounded) and published later. The heartbeat continues with status error, so that a
+//     worker that cannot consume receives nothing. Running executions do not count as lost.
 //   - Process killed: unstarted dispatches return to the queue. The next
 //     process with this name ends the rows that were running as abandoned,
 //     before it takes new work.

@@ -187,8 +187,8 @@ func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.St
 	return rows, nil
 }
 
-// launch runs the executions whose start succeeded, announces those that were cancelled before, and
-// forgets the rest.
+// launch runs the executions whose start succeeded, announces the ones that were cancelled before,
+// and forgets the rest.
 func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExecutionsRow) {
 	won := make(map[int64]store.StartExecutionsRow, len(rows))
 	for _, row := range rows {

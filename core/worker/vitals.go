@@ -13,15 +13,15 @@ import (
 
 // Limits of a worker's report about its health.
 const (
-	vitalsWindow = 10 * time.Minute // older ends are forgotten, so that a burst of failures does not mark the worker for ever
+	vitalsWindow = 10 * time.Minute // older ends are dropped, so that a burst of failures fades
 	vitalsMost   = 200              // remembered ends
 	vitalsPause  = time.Minute      // between reports while the status is the same: each is a row of the history
 	depthTimeout = time.Second
 	depthPause   = vitalsPause / 2
 )
 
-// vitals remembers the latest ends of executions. Cancelled executions, and those that the worker's
-// stop interrupted, do not count.
+// vitals remembers the latest ends of executions, except cancelled ones and ones that the worker's
+// stop interrupted.
 type vitals struct {
 	now   func() time.Time
 	depth func(ctx context.Context) (int, bool) // length of its queue, if known

@@ -105,8 +105,8 @@ type Options struct {
 // check is one question.
 type check struct {
 	name string
-	// needs are the checks without which this one says nothing, after those that
-	// it only waits for.
+	// needs are the checks without which this check cannot judge. The checks that it only waits for
+	// come after them.
 	needs, after []string
 	timeout      time.Duration
 	look         func(ctx context.Context, v *visit) (Finding, error)

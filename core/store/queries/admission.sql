@@ -18,8 +18,7 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: LockAdmissionStates :many
--- Locks the named queues and waits for whoever holds them. In order of id: the lock
--- order of the engine.
+-- Locks the named queues and waits for their holders. In order of id: the lock order of the engine.
 SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
        active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
        next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
@@ -42,9 +41,9 @@ CROSS JOIN brief
 WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: LockFreeAdmissionStates :many
--- Locks the named queues and those that attune_blocked finds, but none that another
--- batch holds and none of besides, which the batch has locked already. It waits for
--- nobody, so that it may come after any lock.
+-- Locks the named queues and the queues that attune_blocked finds, except queues that another batch
+-- holds and queues in besides, which the batch has locked already. It never waits, so it may come
+-- after any lock.
 SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
        active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
        next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
@@ -148,9 +147,9 @@ JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
 ORDER BY s.id, h.lane DESC, h.queue_order;
 
 -- name: GrantSlots :exec
--- Whoever is granted a slot is admitted and handed over in one step, in order of id:
--- requested → scheduled with worker and attempt, and a holder. admitted_at is the moment by
--- which rates were judged, not the start of the transaction.
+-- Admits and dispatches the executions in one step, in order of id: requested → scheduled with
+-- worker and attempt, and a holder. admitted_at is the time that rates use, not the start of the
+-- transaction.
 WITH granted AS (
     UPDATE execution e
     SET status = 'scheduled', worker = r.worker, attempt = r.attempt, action = coalesce(e.action, r.action), admitted_at = sqlc.arg(moment)::timestamptz
@@ -227,7 +226,7 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: UpdateAdmissionLanes :exec
--- For queues in which somebody waits with a priority, or before the others.
+-- For queues with priorities, or with entries before all others.
 UPDATE execution_admission_state s
 SET queued_high = r.queued_high, queued_low = r.queued_low, head_high = r.head_high, head_low = r.head_low,
     front_order = r.front_order, lane_streak = r.streak
@@ -310,10 +309,10 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: ChangeWorkerLoads :exec
--- Takes and returns room at workers. Whoever takes needs a worker that may be given work
--- now, and not more than most there if the batch gives it more than it returns; both
--- were chosen without a lock. Zero rows mean that another batch took the room, or that
--- the worker left: the batch is decided again.
+-- Takes and returns capacity at workers. A worker that receives executions must be available, and
+-- must not exceed most if the batch adds more than it returns; the batch chose both without a lock.
+-- Zero rows mean that another batch took the capacity, or that the worker left: the batch decides
+-- again.
 WITH changed AS (
     UPDATE worker_load l
     SET assigned = greatest(l.assigned + r.change, 0)
@@ -531,8 +530,8 @@ ON CONFLICT (kind, scope_key) DO UPDATE SET policy = excluded.policy, policy_ref
 WHERE admission_scope.policy IS DISTINCT FROM excluded.policy;
 
 -- name: LockScopeQueues :many
--- The queues under a limit of a pack, or of everything. With their locks nobody
--- takes or gives back a slot there.
+-- The queues under a limit of a pack, or of everything. Under their locks no other transaction
+-- takes or returns a slot there.
 SELECT s.id
 FROM execution_admission_state s
 WHERE sqlc.narg(pack)::bigint IS NULL

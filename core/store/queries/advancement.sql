@@ -1,5 +1,5 @@
--- Workflows on their way. Whoever changes one has locked its row first, before
--- any queue and any execution, and repeats the version that was read.
+-- Workflows in progress. Every writer has locked the workflow's row first, before any queue and any
+-- execution, and repeats the version that was read.
 
 -- name: LockWorkflows :many
 SELECT w.id, w.version, w.status, w.paused, w.open
@@ -44,11 +44,10 @@ ORDER BY w.id;
 SELECT s.id, s.definition, s.param_schema FROM workflow_source s WHERE s.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadEndedTasks :many
--- Children that have ended for good and have not been drawn the consequences from:
--- those that were reported, and those that nobody reported in time. Not what still
--- holds a slot, for its end is not dealt with, nor what asks a person, or is about
--- to. asked is how a question ended that a result has asked: empty without one. For
--- what others ask about a child, through the API, its workflow does not wait.
+-- Children that ended and are not settled: reported ones, and ones whose report is overdue.
+-- Excluded are children that still hold a slot, because their end is not processed, and children
+-- with an open or pending inquiry. asked is the outcome of an inquiry that a result opened: empty
+-- without one. The workflow does not wait for inquiries about a child that came through the API.
 SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count,
        EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked,
        coalesce(CASE WHEN q.asks THEN q.status::text END, CASE WHEN f.execution IS NOT NULL THEN 'refused' ELSE '' END)::text AS asked
@@ -110,8 +109,8 @@ ORDER BY i.workflow_execution, i.task_name, i.index;
 SELECT nextval(pg_get_serial_sequence('workflow_execution', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
 
 -- name: KeepWorkflowSource :one
--- Equal definitions are kept once. That it is used is written, so that it is not removed
--- as one that nobody uses before a workflow refers to it.
+-- Equal definitions are stored once. Each use is recorded, so that retention does not delete the
+-- definition before a workflow refers to it.
 INSERT INTO workflow_source AS s (digest, definition, param_schema)
 VALUES (sqlc.arg(digest), sqlc.arg(definition), sqlc.narg(param_schema))
 ON CONFLICT (digest) DO UPDATE SET used = greatest(s.used, now())
@@ -159,7 +158,7 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), jsonb_array_length(sqlc.arg(workflows)::jsonb)::bigint, 'advanced workflows');
 
 -- name: SettleTasks :exec
--- Only with the child that was read: somebody may have repeated it meanwhile.
+-- Only with the child that was read: another program may have repeated it meanwhile.
 WITH settled AS (
     UPDATE workflow_task_dispatch d SET settled = true, updated = now()
     FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(executions)::bigint[]) AS execution) r
@@ -218,9 +217,8 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'ended workflows');
 
 -- name: StopTasks :exec
--- Asks for the end of children that have not ended. Whoever looks after such notes
--- stops them. With allow_finish, what a worker has begun may come to its end. By whom
--- and why is what somebody has said of the workflow.
+-- Requests the end of live children; a loop stops them. With allow_finish, started children may
+-- finish. actor and reason are those of the workflow's own request.
 INSERT INTO execution_cancel AS c (execution, actor, reason)
 SELECT e.id, coalesce(n.actor, 'workflow'), coalesce(n.reason, sqlc.arg(reason)::text)
 FROM workflow_task_dispatch d
@@ -236,10 +234,10 @@ ORDER BY e.id
 ON CONFLICT (execution) DO NOTHING;
 
 -- name: FindWorkflows :many
--- A page of open workflows. due are those that can go on: one that was paused or
--- resumed, itself or with one above it, whose time is over, that somebody else has ended or cancelled, or that another engine
--- has left; one of whose children has ended and was not reported; and one that has
--- no child at all any more. One that is canceling waits for nothing but its children. unasked are ended children whose question nobody has put.
+-- A page of open workflows. due are the ones that can continue: it or a parent was paused or
+-- resumed, its timeout has passed, another program ended or cancelled it, another engine left it,
+-- one of its children ended without a report, or it has no child left. A canceling workflow waits
+-- only for its children. unasked are ended children whose inquiry was never opened.
 SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
        (w.state IS NULL
         OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
@@ -302,7 +300,7 @@ WHERE d.workflow_execution = sqlc.arg(id)
 ORDER BY d.id;
 
 -- name: ReadMadeTasks :many
--- Children that are there already, of those that a workflow wants made.
+-- Existing children among the ones that a workflow creates.
 SELECT d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.action, e.action_ref,
        e.parent, e.enforcement, e.config, e.status
 FROM (SELECT unnest(sqlc.arg(tasks)::text[]) AS task, unnest(sqlc.arg(indexes)::int[]) AS index) r

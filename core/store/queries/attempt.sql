@@ -59,7 +59,7 @@ RETURNING id, action, action_ref, config, parent, original_execution, retry_coun
 SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY due LIMIT sqlc.arg(page)::int;
 
 -- name: SettleRetries :exec
--- Repetitions that somebody else has ended, or deleted, before their time.
+-- Repetitions that another program ended or deleted before their time.
 UPDATE execution_retry t SET waiting = false
 WHERE t.waiting AND t.due <= now()
   AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested');
@@ -69,7 +69,7 @@ WHERE t.waiting AND t.due <= now()
 UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(executions)::bigint[]);
 
 -- name: ReadOutcomes :many
--- What ended executions ended with, to announce it on behalf of whoever did not.
+-- The outcomes of ended executions, to announce them in their worker's place.
 SELECT e.id, e.action, e.action_ref, e.status, e.result, coalesce(e.finished_at, e.updated)::timestamptz AS finished_at
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')

@@ -1,6 +1,6 @@
--- Cancelling. Whoever writes here has locked the workflows first, then the queues
--- of those who wait, then the executions in order of id; every change repeats
--- what was read under the locks, and takes its transaction back if that has moved.
+-- Cancelling. Every writer has locked the workflows first, then the queues of waiting executions,
+-- then the executions in order of id. Every change repeats the values read under the locks, and
+-- rolls back its transaction if they have changed.
 
 -- name: CancelTargets :many
 -- Whom a cancellation is about: the execution itself, or the last of its
@@ -33,9 +33,9 @@ SELECT id FROM workflow_execution WHERE execution = ANY (sqlc.arg(ids)::bigint[]
 SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;
 
 -- name: CancelFacts :many
--- What the decision depends on. repetition is the execution that repeats this
--- one, if there is one; actor and reason are of whoever asked first; tends is true for
--- the execution of a workflow that has children which have not ended.
+-- The inputs of the decision. repetition is the execution that repeats this one, if any; actor and
+-- reason belong to the first request; tends is true for the execution of a workflow with live
+-- children.
 SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.parent, coalesce(e.worker, 0)::bigint AS worker, e.attempt,
        (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
@@ -58,8 +58,8 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id;
 
 -- name: NoteCancels :exec
--- That a stop was asked for is written before the status, so that it says by
--- whom; a note that a trigger made of a status says nobody.
+-- The request is stored before the status changes, so that it has its author; a note that a trigger
+-- derives from a status has none.
 INSERT INTO execution_cancel AS c (execution, actor, reason)
 SELECT r.id, sqlc.arg(actor)::text, nullif(sqlc.arg(reason)::text, '')
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id) r

@@ -114,8 +114,8 @@ SET name = excluded.name, description = excluded.description, tags = excluded.ta
 RETURNING id;
 
 -- name: FindWaitingHeads :many
--- The first waiter of queues that a policy is about, those that something wider
--- keeps first. What is beyond the page is found by the sweeps.
+-- The heads of queues under a policy, blocked queues first. The sweeps find the queues beyond the
+-- page.
 SELECT s.id AS state_id, h.execution_id, s.action_id, e.action_ref, e.parent, e.enforcement, e.config,
        now()::timestamptz AS at
 FROM (

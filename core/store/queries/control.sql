@@ -1,6 +1,5 @@
--- What an operator does to admission queues: his word on them (paused, limited),
--- clearing them, and putting counters right. Whoever writes here has locked the
--- rows first, in order of id, as a batch does.
+-- Operators' actions on admission queues: overrides (pause, limit), clearing, and the repair of
+-- counters. Every writer has locked the rows first, in order of id, as a batch does.
 
 -- name: ControlAction :one
 -- An action with its newest concurrency policy, by which its queues are limited,
@@ -114,8 +113,8 @@ ORDER BY 1;
 SELECT now()::timestamptz AS now;
 
 -- name: ControlWaiting :many
--- Who waits in the queues of an action since the cutoff or longer. ticket bounds
--- them: entries of a queue are numbered in the order in which they were made.
+-- Executions that have waited in the queues of an action since the cutoff or longer. ticket bounds
+-- them: entries of a queue are numbered in order of creation.
 SELECT s.id, coalesce(s.group_key, '')::text AS group_key, s.paused, w.waiting, w.ticket, w.oldest
 FROM execution_admission_state s
 CROSS JOIN LATERAL (
@@ -180,9 +179,8 @@ SELECT id FROM admission_scope WHERE id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY
 SELECT worker FROM worker_load WHERE worker = ANY (sqlc.arg(workers)::bigint[]) ORDER BY worker FOR UPDATE;
 
 -- name: RepairQueues :many
--- Queues whose counters are not what is counted: ids NULL means all, action 0
--- those of every action. A deleted holder counts until its note in lost_holder
--- is worked off, since whoever does that takes it out of the counters.
+-- Queues with wrong counters: ids NULL means all, action 0 means every action. A deleted holder
+-- counts until its note in lost_holder is processed, because that corrects the counters.
 WITH chosen AS (
     SELECT s.id, s.action_id, s.group_key, s.active_count, s.queued_count, s.queued_high, s.queued_low,
            s.head_order, s.head_high, s.head_low, s.next_queue_order
@@ -278,7 +276,7 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: RepairLost :many
--- Notes of deleted executions that nobody has worked off.
+-- Unprocessed notes of deleted executions.
 SELECT l.id, l.execution, coalesce(l.state_id, 0)::bigint AS state_id, coalesce(l.waited_in, 0)::bigint AS waited_in,
        coalesce(l.worker, 0)::bigint AS worker, l.scopes
 FROM lost_holder l
@@ -325,8 +323,8 @@ WHERE (sqlc.narg(actions)::bigint[] IS NULL OR t.action_id = ANY (sqlc.narg(acti
 ORDER BY t.action_id;
 
 -- name: RepairLockStats :many
--- Whoever changes a queue changes its action's statistics in the same
--- transaction: while this is locked the sum of what is committed is exact.
+-- Every change of a queue also changes its action's statistics, in the same transaction: under this
+-- lock the committed sum is exact.
 SELECT action_id FROM queue_stats WHERE action_id = ANY (sqlc.arg(actions)::bigint[]) ORDER BY action_id FOR UPDATE;
 
 -- name: RepairSetStats :exec

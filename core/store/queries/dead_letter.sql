@@ -1,4 +1,4 @@
--- The ledger of dead letters. Package deadletter writes it, and nobody else.
+-- The ledger of dead letters. Only package deadletter writes it.
 
 -- name: RecordDeadLetter :many
 -- One dead-lettering of one message, once however often it is delivered: no row is

@@ -18,8 +18,7 @@ WHERE f.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY f.id;
 
 -- name: ResolveEnforcements :exec
--- Takes up enforcements that nobody has taken up: those with an error are disabled
--- for it, the others processed.
+-- Resolves pending enforcements: disabled with an error, processed without one.
 WITH changed AS (
     UPDATE enforcement f
     SET status = CASE WHEN r.error = '' THEN 'processed' ELSE 'disabled' END::enforcement_status_enum,

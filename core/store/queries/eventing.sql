@@ -33,8 +33,8 @@ WHERE a.id = ANY (ARRAY(
 SELECT p.id, p.ref, p.config, p.conf_schema FROM pack p WHERE p.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: MarkEventsMatched :many
--- Marks events as matched and returns those that were not yet. In order, so that
--- replicas with the same events wait for each other and do not lock each other out.
+-- Marks events as matched and returns the newly marked ones. In order, so that replicas with the
+-- same events wait for each other without a deadlock.
 INSERT INTO event_matched (event, rules, matched, failures)
 SELECT m.event, m.rules, m.matched, CASE WHEN m.failures = '' THEN '{}' ELSE string_to_array(m.failures, E'\n') END
 FROM (
@@ -46,8 +46,8 @@ ON CONFLICT (event) DO NOTHING
 RETURNING event;
 
 -- name: InsertEnforcements :many
--- One enforcement of a rule and an event, whoever makes it. A rule that is gone
--- makes none. payloads has one entry an event, to which position points.
+-- One enforcement for a rule and an event, whatever program creates it. A deleted rule gets none.
+-- payloads has one entry an event, to which position points.
 INSERT INTO enforcement (rule, rule_ref, trigger_ref, config, event, status, payload, condition, conditions, resolved_at, error, note)
 SELECT r.id, r.ref, r.trigger_ref, m.config::jsonb, m.event, CASE WHEN m.error = '' THEN 'created' ELSE 'disabled' END::enforcement_status_enum,
        (sqlc.arg(payloads)::text[])[m.position]::jsonb, m.condition::enforcement_condition_enum, r.conditions,
@@ -64,7 +64,7 @@ ON CONFLICT (rule, event) WHERE rule IS NOT NULL AND event IS NOT NULL DO NOTHIN
 RETURNING id, rule::bigint AS rule, event::bigint AS event, status;
 
 -- name: CreatedEnforcements :many
--- Enforcements of these events that nobody has taken up yet.
+-- Pending enforcements of these events.
 SELECT f.id, f.rule, f.rule_ref, f.event::bigint AS event, f.trigger_ref, now()::timestamptz AS now
 FROM enforcement f
 WHERE f.event = ANY (sqlc.arg(events)::bigint[]) AND f.status = 'created'
@@ -121,7 +121,7 @@ FROM (
 ) x;
 
 -- name: FindForgottenEnforcements :many
--- Whatever their age: each has one execution at most, whoever made it.
+-- Of any age: each has one execution at most, whatever program created it.
 SELECT f.id
 FROM enforcement f
 WHERE f.status = 'created' AND f.id > sqlc.arg(after)::bigint

@@ -53,10 +53,9 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'decided executions');
 
 -- name: ReadFleet :many
--- Action workers with the age of their newest heartbeat, which is when the
--- database was told of it; none at all is infinitely old. assigned is -1 for a
--- worker without a load row. What was seen of its health counts as long as whoever
--- looked has said.
+-- Action workers with the age of their newest heartbeat, measured when the database received it;
+-- infinite without one. assigned is -1 for a worker without a load row. Health from probes counts
+-- as long as the prober declared it valid.
 SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,

@@ -8,8 +8,7 @@
 SELECT nextval(pg_get_serial_sequence('inquiry', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
 
 -- name: FindAsking :many
--- Which of these executions ask something in their result that nobody was asked
--- yet. Nobody is asked for a workflow that has ended.
+-- Executions whose result opens an inquiry that does not exist yet. Ended workflows open none.
 SELECT e.id, attune_inquiry_of(e.result)::jsonb AS question
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'completed' AND attune_inquiry_of(e.result) IS NOT NULL
@@ -82,8 +81,8 @@ WITH RECURSIVE above AS (
 SELECT x.id FROM execution x WHERE x.id = ANY (ARRAY(SELECT a.id FROM above a)) ORDER BY x.id FOR SHARE OF x;
 
 -- name: StoppedAboveAsking :many
--- Of an execution that asks and of the workflows above it those that have ended or
--- shall stop, the nearest first. Of the execution itself its end is not meant.
+-- The ended or cancelled executions among an asking execution's parent workflows and the execution
+-- itself, the nearest first. The end of the execution itself does not count.
 WITH RECURSIVE above AS (
     SELECT e.id, e.parent, true AS task, 0 AS n FROM execution e WHERE e.id = sqlc.arg(execution)::bigint
     UNION ALL
@@ -98,10 +97,10 @@ WHERE a.n > 0 AND attune_terminal(x.status)
 ORDER BY a.n;
 
 -- name: InquiryFacts :one
--- What is decided on when somebody answers, read under the lock of the execution.
--- only_asks is set while the execution does nothing else, and ends with the answer;
--- asked when the engine has put the question for it. Others have been made through
--- the API about an execution that neither waits for the answer nor is changed by it.
+-- The inputs of an answer, read under the lock of the execution. only_asks is set if the execution
+-- does nothing else, and ends with the answer; asked if the engine opened the inquiry for it. Other
+-- inquiries came through the API about an execution that neither waits for the answer nor changes
+-- by it.
 SELECT i.id, i.execution, i.status, i.prompt, coalesce(i.response_schema, 'null')::jsonb AS response_schema, i.assigned_to,
        coalesce(k.login, '')::text AS assignee, i.timeout_at, i.responded_at, coalesce(i.responder, r.login, '')::text AS responder,
        e.status AS execution_status, e.action_ref,
@@ -147,10 +146,9 @@ ORDER BY i.id
 LIMIT sqlc.arg(page)::int;
 
 -- name: FindStrayInquiries :one
--- One window of pending inquiries. stray are those that the engine has put for an
--- execution and that nobody waits for: it has ended without completing, or what it
--- would go on with has. One that was made through the API stays open until it is
--- answered or its time is over, whatever its execution does.
+-- One window of pending inquiries. stray are inquiries of the engine that no execution waits for:
+-- their execution ended without completing, or its parent ended. An inquiry from the API stays open
+-- until it is answered or times out, whatever happens to its execution.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.stray), '{}')::bigint[] AS ids
 FROM (
@@ -168,8 +166,8 @@ FROM (
 ) w;
 
 -- name: LockUnsettledInquiries :many
--- Inquiries that nothing was drawn from yet, locked so that nobody answers between
--- this and what follows. Of answers that may hold secrets the schema and the answer.
+-- Unprocessed inquiries, locked so that no answer arrives between this statement and the next. For
+-- answers with possible secrets also the schema and the answer.
 SELECT u.id, u.execution,
        CASE WHEN u.marked THEN u.response_schema ELSE 'null'::jsonb END::jsonb AS response_schema,
        CASE WHEN u.marked THEN u.response ELSE 'null'::jsonb END::jsonb AS response, u.marked

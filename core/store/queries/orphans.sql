@@ -1,20 +1,17 @@
--- Work that its worker does not do, by the database's clock. A worker is lost when
--- its heartbeat is older than it may be. One that has marked itself inactive, or says
--- error and does not fence attempts, is lost farewell seconds later, whether it beats
--- or not: existing workers send no heartbeats while they finish. One that drains
--- still sends heartbeats. What was handed to a worker and has none any
--- more had one whose row was deleted. A parent or a question without a worker was
--- never handed to one, holds no slot, and is nobody's orphan, unless its workflow or
--- its question was deleted, with the pack for instance.
+-- Work that its worker does not do, by the database's clock. A worker is lost when its heartbeat is
+-- too old. A worker that marked itself inactive, or reports an error and does not fence attempts,
+-- is lost farewell seconds later, with or without heartbeats: existing workers send no heartbeats
+-- while they finish. A draining worker still sends heartbeats. A dispatched execution without a
+-- worker had one whose row was deleted. A parent or an inquiry never had a worker and holds no
+-- slot. It is an orphan only if its workflow or its inquiry was deleted, for example with the pack.
 
 -- name: FindOrphans :one
--- One window of slot holders, or of live rows that hold none: those that another engine
--- has handed over, parents and questions. stranded were handed to workers that are gone and not
--- started, ids run there; overdue were handed to workers that live and not started
--- in time; overrun run for longer than they may at workers that were heard of since;
--- unheard were told to stop long ago; headless run nowhere, and nothing is left that
--- would end them. next_loss_seconds is how long from now the next of these workers is
--- gone unless it beats, 0 if there is none.
+-- One window of slot holders, or of live rows without a slot: dispatches of another engine, parents
+-- and inquiries. stranded are unstarted executions of lost workers, ids their running ones; overdue
+-- are unstarted executions of live workers; overrun exceed their timeout at workers with recent
+-- heartbeats; unheard were told to stop long ago; headless have no workflow or inquiry left that
+-- could end them. next_loss_seconds is the time until the next of these workers is lost without a
+-- heartbeat, 0 for none.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,

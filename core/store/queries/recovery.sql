@@ -61,8 +61,8 @@ FROM (
 ) w;
 
 -- name: ReclaimClaims :many
--- Puts claims that nobody finished back, so that they are admitted like all
--- others. The age is judged again here: who finishes it now keeps it.
+-- Puts unfinished claims back, so that they are admitted like all others. The age is checked again
+-- here: a claim that is being finished stays.
 UPDATE execution e SET status = 'requested'
 WHERE e.id = ANY (ARRAY(
         SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
@@ -100,10 +100,10 @@ SELECT g.execution, g.state_id, g.worker, ARRAY(SELECT s.scope_id FROM slots s W
 FROM gone g;
 
 -- name: FindUnfilledQueues :one
--- Queues with a free slot and a waiter, one window of queues at a time. There
--- should be none but those whose limit was raised without their row being told,
--- and those that wait for something wider: of these, unless the look is thorough,
--- the one that has waited longest for each thing, whose batch tries the others.
+-- Queues with a free slot and a waiting execution, one window of queues at a time. These are queues
+-- whose limit was raised without a change of their row, and blocked queues. Of the blocked ones,
+-- unless the pass is thorough, only the one that has waited longest for each obstacle: its batch
+-- tries the others.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.queued_count > 0 AND NOT w.paused AND w.active_count <
            CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, w.limit_override, CASE WHEN w.limit_override IS NULL THEN
@@ -128,10 +128,10 @@ FROM (
 SELECT epoch FROM admission_epoch WHERE one;
 
 -- name: FindExpiredWaiters :one
--- Executions that have waited longer than their queue allows, at most some of
--- each lane, in the order in which they wait; one window of queues at a time.
--- In a paused queue nobody's time runs, and it begins anew at the end of the
--- pause; it begins anew for all queues undisturbed_seconds ago. A time of 0 is for ever.
+-- Executions that have waited longer than their queue allows, at most some of each lane, in their
+-- order; one window of queues at a time. Waiting time stops in a paused queue and starts anew at
+-- the end of the pause; it starts anew for all queues undisturbed_seconds ago. A timeout of 0 means
+-- none.
 WITH w AS MATERIALIZED (
     SELECT s.id, s.queued_count, s.paused, s.resumed_at, s.head_high, s.head_order, s.head_low,
            coalesce(s.queue_timeout_seconds, sqlc.arg(default_seconds)::int) AS seconds
@@ -181,8 +181,7 @@ SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) 
        )::bigint[] AS ids;
 
 -- name: FindLostHolders :many
--- What was noted of executions that somebody deleted while they held a slot or
--- waited.
+-- The notes of executions that were deleted while they held a slot or waited.
 SELECT id, coalesce(state_id, 0)::bigint AS state_id, coalesce(waited_in, 0)::bigint AS waited_in, worker, scopes
 FROM lost_holder
 ORDER BY id

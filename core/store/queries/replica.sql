@@ -1,8 +1,7 @@
 -- The replicas of the engine as they report themselves.
 
 -- name: ReportReplica :exec
--- The start is told as an age, so that it is a time of the database whoever's
--- clock is wrong.
+-- The start is passed as an age, so that it becomes a time of the database's clock.
 INSERT INTO engine_replica (id, host, version, pid, state, loops, in_flight, details, started)
 VALUES (sqlc.arg(id), sqlc.arg(host), sqlc.arg(version), sqlc.arg(pid), sqlc.arg(state),
         sqlc.arg(loops), sqlc.arg(in_flight), sqlc.arg(details),
@@ -15,8 +14,7 @@ ON CONFLICT (id) DO UPDATE SET
 DELETE FROM engine_replica WHERE id = sqlc.arg(id);
 
 -- name: MarkVanishedReplicas :many
--- Replicas that have fallen silent without a goodbye, each returned once,
--- whoever asks.
+-- Replicas that fell silent without stopping; each is returned to one caller only.
 UPDATE engine_replica r SET state = 'vanished'
 WHERE r.state <> 'vanished' AND r.last_seen < now() - make_interval(secs => sqlc.arg(silent_seconds)::float8)
 RETURNING r.id, r.host, r.pid, r.last_seen;
@@ -26,8 +24,8 @@ DELETE FROM engine_replica
 WHERE state = 'vanished' AND last_seen < now() - make_interval(secs => sqlc.arg(silent_seconds)::float8);
 
 -- name: ListReplicas :many
--- The replicas that have reported lately, those that run the longest first. A
--- silent one is listed for a while.
+-- The replicas that have reported lately, the longest running first. A silent one is listed for a
+-- while.
 SELECT r.id, r.host, r.version, r.pid, r.state, r.started, r.last_seen, r.loops, r.in_flight, r.details,
        extract(epoch FROM now() - r.last_seen)::float8 AS age
 FROM engine_replica r

@@ -1,4 +1,4 @@
--- What nobody has used for long, and what has been kept for long enough.
+-- Unused and expired rows.
 
 -- name: PruneGroupStates :execrows
 -- Rows that a batch holds are left to the next look. The row is looked at again
@@ -22,9 +22,8 @@ WHERE s.id = ANY (ARRAY(
   AND s.active_count = 0;
 
 -- name: FindForgettableWorkers :many
--- Workers that are inactive and were not heard of for long, hold nothing, and on
--- which nobody has put a word. Whose row was written a moment ago may be coming
--- back: a worker enrols before its first heartbeat.
+-- Inactive workers with an old heartbeat that hold nothing and have no override. A worker with a
+-- recently written row may be returning: it enrols before its first heartbeat.
 SELECT w.id, w.name FROM worker w
 WHERE w.status = 'inactive' AND NOT w.cordoned AND NOT w.draining AND w.id > sqlc.arg(after)::bigint
   AND coalesce(w.heartbeat_seen, w.updated) < now() - make_interval(secs => sqlc.arg(silent)::float8)

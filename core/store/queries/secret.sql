@@ -11,8 +11,8 @@ CROSS JOIN LATERAL (
 ORDER BY v.entity_id, v.json_path;
 
 -- name: InsertSecretValues :exec
--- Row i of the arrays is one value. Who inserts the same path again replaces it. The
--- key's hash is the key itself, so it is kept only where somebody else has written it.
+-- Row i of the arrays is one value. A second insert of the same path replaces it. The key's hash is
+-- the key itself, so it is kept only where another program has written it.
 INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash)
 SELECT s.entity_type, s.entity_id, s.json_path, s.source_kind, nullif(s.source_ref, ''), s.encrypted_value::jsonb, nullif(s.key_hash, '')
 FROM (

@@ -1,6 +1,5 @@
--- What operators do to workers, and the work that workers hand back. Whoever
--- wants a worker's load locks it before the worker's row, as batches do; acts
--- lock the row alone.
+-- Operators' actions on workers, and work that workers return. A transaction that needs a worker's
+-- load locks it before the worker's row, as batches do; these actions lock the row alone.
 
 -- name: FindActWorker :many
 -- By id or, unless only ids count, by name, with what an act depends on; a worker

@@ -30,19 +30,17 @@ UPDATE worker SET status = 'active', last_heartbeat = now()
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
 -- name: BeatWorker :one
--- A worker that somebody declared inactive comes back with its next beat. One
--- that cannot hear the broker says so by the status error: it is alive and its
--- work goes on, but it must get no more. One that is leaving says inactive. No
--- row: another process has taken the name. What it returns is whether somebody
--- has asked it to drain.
+-- A worker that another program marked inactive becomes active with its next beat. A worker that
+-- cannot consume reports the status error: it is alive and its work continues, but it must receive
+-- no more. A leaving worker reports inactive. No row: another process has taken the name. The
+-- result is whether an operator has requested a drain.
 UPDATE worker SET last_heartbeat = now(), status = sqlc.arg(status)::text::worker_status_enum
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid
 RETURNING draining;
 
 -- name: LeaveWorker :execrows
--- No new work from here on; draining tells the engine that the work at hand
--- still runs although the worker is not active. Whoever leaves by itself is not
--- brought back by the heartbeat monitor.
+-- The worker receives no new work; draining tells the engine that its executions still run although
+-- it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself.
 UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
@@ -64,11 +62,10 @@ WHERE e.id = o.id AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'c
 RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, e.result;
 
 -- name: StartExecutions :many
--- Starts what is still scheduled for this worker and attempt (zero stands for
--- a dispatch that names none), and ends what was cancelled before it started.
--- The rest, started or ended by somebody else, is not returned (invariant S2).
--- With again, rows that are already running are returned too: only for a
--- repetition after this process lost the answer to the same statement.
+-- Starts executions that are still scheduled for this worker and attempt (zero means a dispatch
+-- without an attempt), and ends executions that were cancelled before. It returns no others
+-- (invariant S2). With again, it also returns running rows: only for a repetition after this
+-- process lost the answer to the same statement.
 WITH wanted AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt
 ), locked AS (
@@ -138,10 +135,10 @@ ORDER BY CASE k.owner_type WHEN 'system' THEN 0 WHEN 'pack' THEN 1 ELSE 2 END, k
 SELECT (to_regclass('key') IS NOT NULL)::bool AS has;
 
 -- name: FinishExecutions :many
--- Ends what this worker still runs in this attempt. What somebody else has
--- ended or taken away is not returned. Secrets of results, encrypted, are kept
--- apart; row i of their arrays is one, and those of what was not ended are not kept.
--- The result of what was cancelled says by whom and why too, and is returned.
+-- Ends executions that this worker still runs in this attempt, and returns no others. Encrypted
+-- secrets of results are stored apart; row i of their arrays is one, and secrets of other
+-- executions are not stored. The result of a cancelled execution includes the author and the
+-- reason, and is returned.
 WITH locked AS (
     SELECT e.id, e.status AS previous, w.status, w.result
     FROM (

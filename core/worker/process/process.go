@@ -171,10 +171,9 @@ func supervise(ctx context.Context, pid int, grace time.Duration, exited <-chan 
 	return <-exited, outcome
 }
 
-// signalGroup reaches every process of the group that the child leads. The
-// number cannot mean a stranger's group: as long as one member lives the kernel
-// does not give it out again, and without members there is nobody to signal
-// unless all process numbers were used up since the child ended.
+// signalGroup signals every process of the group that the child leads. The number cannot name
+// another group: the kernel does not reuse it while one member lives. Without members the signal
+// has no target, unless all process numbers were used up since the child ended.
 func signalGroup(pid int, signal syscall.Signal) {
 	_ = syscall.Kill(-pid, signal) // an empty group is what we want
 }

@@ -78,7 +78,7 @@ func (s *streams) started() {
 // finish waits for the rest of the output, but not for ever.
 func (s *streams) finish() {
 	timer := time.AfterFunc(drainLimit, func() { closeAll(s.ours) })
-	// The input side ends at once: nobody reads it any more.
+	// The input side ends at once: it has no reader any more.
 	s.wg.Wait()
 	timer.Stop()
 	closeAll(s.ours)

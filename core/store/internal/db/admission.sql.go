@@ -248,10 +248,10 @@ type ChangeWorkerLoadsParams struct {
 	Most       []int32
 }
 
-// Takes and returns room at workers. Whoever takes needs a worker that may be given work
-// now, and not more than most there if the batch gives it more than it returns; both
-// were chosen without a lock. Zero rows mean that another batch took the room, or that
-// the worker left: the batch is decided again.
+// Takes and returns capacity at workers. A worker that receives executions must be available, and
+// must not exceed most if the batch adds more than it returns; the batch chose both without a lock.
+// Zero rows mean that another batch took the capacity, or that the worker left: the batch decides
+// again.
 func (q *Queries) ChangeWorkerLoads(ctx context.Context, arg ChangeWorkerLoadsParams) error {
 	_, err := q.db.Exec(ctx, ChangeWorkerLoads,
 		arg.Taking,
@@ -535,9 +535,9 @@ type GrantSlotsParams struct {
 	Actions  []int64
 }
 
-// Whoever is granted a slot is admitted and handed over in one step, in order of id:
-// requested → scheduled with worker and attempt, and a holder. admitted_at is the moment by
-// which rates were judged, not the start of the transaction.
+// Admits and dispatches the executions in one step, in order of id: requested → scheduled with
+// worker and attempt, and a holder. admitted_at is the time that rates use, not the start of the
+// transaction.
 func (q *Queries) GrantSlots(ctx context.Context, arg GrantSlotsParams) error {
 	_, err := q.db.Exec(ctx, GrantSlots,
 		arg.Ids,
@@ -707,8 +707,7 @@ type LockAdmissionStatesRow struct {
 	ResumedAt           *time.Time
 }
 
-// Locks the named queues and waits for whoever holds them. In order of id: the lock
-// order of the engine.
+// Locks the named queues and waits for their holders. In order of id: the lock order of the engine.
 func (q *Queries) LockAdmissionStates(ctx context.Context, ids []int64) ([]LockAdmissionStatesRow, error) {
 	rows, err := q.db.Query(ctx, LockAdmissionStates, ids)
 	if err != nil {
@@ -802,9 +801,9 @@ type LockFreeAdmissionStatesRow struct {
 	ResumedAt           *time.Time
 }
 
-// Locks the named queues and those that attune_blocked finds, but none that another
-// batch holds and none of besides, which the batch has locked already. It waits for
-// nobody, so that it may come after any lock.
+// Locks the named queues and the queues that attune_blocked finds, except queues that another batch
+// holds and queues in besides, which the batch has locked already. It never waits, so it may come
+// after any lock.
 func (q *Queries) LockFreeAdmissionStates(ctx context.Context, arg LockFreeAdmissionStatesParams) ([]LockFreeAdmissionStatesRow, error) {
 	rows, err := q.db.Query(ctx, LockFreeAdmissionStates,
 		arg.Ids,
@@ -907,8 +906,8 @@ ORDER BY s.id
 FOR UPDATE
 `
 
-// The queues under a limit of a pack, or of everything. With their locks nobody
-// takes or gives back a slot there.
+// The queues under a limit of a pack, or of everything. Under their locks no other transaction
+// takes or returns a slot there.
 func (q *Queries) LockScopeQueues(ctx context.Context, pack *int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LockScopeQueues, pack)
 	if err != nil {
@@ -1294,7 +1293,7 @@ type UpdateAdmissionLanesParams struct {
 	Streaks     []int16
 }
 
-// For queues in which somebody waits with a priority, or before the others.
+// For queues with priorities, or with entries before all others.
 func (q *Queries) UpdateAdmissionLanes(ctx context.Context, arg UpdateAdmissionLanesParams) error {
 	_, err := q.db.Exec(ctx, UpdateAdmissionLanes,
 		arg.Ids,

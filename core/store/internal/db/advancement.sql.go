@@ -138,10 +138,10 @@ type FindWorkflowsRow struct {
 	Due     bool
 }
 
-// A page of open workflows. due are those that can go on: one that was paused or
-// resumed, itself or with one above it, whose time is over, that somebody else has ended or cancelled, or that another engine
-// has left; one of whose children has ended and was not reported; and one that has
-// no child at all any more. One that is canceling waits for nothing but its children. unasked are ended children whose question nobody has put.
+// A page of open workflows. due are the ones that can continue: it or a parent was paused or
+// resumed, its timeout has passed, another program ended or cancelled it, another engine left it,
+// one of its children ended without a report, or it has no child left. A canceling workflow waits
+// only for its children. unasked are ended children whose inquiry was never opened.
 func (q *Queries) FindWorkflows(ctx context.Context, unreportedAfter float64, after int64, page int32) ([]FindWorkflowsRow, error) {
 	rows, err := q.db.Query(ctx, FindWorkflows, unreportedAfter, after, page)
 	if err != nil {
@@ -240,8 +240,8 @@ ON CONFLICT (digest) DO UPDATE SET used = greatest(s.used, now())
 RETURNING s.id
 `
 
-// Equal definitions are kept once. That it is used is written, so that it is not removed
-// as one that nobody uses before a workflow refers to it.
+// Equal definitions are stored once. Each use is recorded, so that retention does not delete the
+// definition before a workflow refers to it.
 func (q *Queries) KeepWorkflowSource(ctx context.Context, digest string, definition []byte, paramSchema []byte) (int64, error) {
 	row := q.db.QueryRow(ctx, KeepWorkflowSource, digest, definition, paramSchema)
 	var id int64
@@ -266,8 +266,8 @@ type LockWorkflowsRow struct {
 	Open    bool
 }
 
-// Workflows on their way. Whoever changes one has locked its row first, before
-// any queue and any execution, and repeats the version that was read.
+// Workflows in progress. Every writer has locked the workflow's row first, before any queue and any
+// execution, and repeats the version that was read.
 func (q *Queries) LockWorkflows(ctx context.Context, ids []int64) ([]LockWorkflowsRow, error) {
 	rows, err := q.db.Query(ctx, LockWorkflows, ids)
 	if err != nil {
@@ -362,11 +362,10 @@ type ReadEndedTasksRow struct {
 	Asked             string
 }
 
-// Children that have ended for good and have not been drawn the consequences from:
-// those that were reported, and those that nobody reported in time. Not what still
-// holds a slot, for its end is not dealt with, nor what asks a person, or is about
-// to. asked is how a question ended that a result has asked: empty without one. For
-// what others ask about a child, through the API, its workflow does not wait.
+// Children that ended and are not settled: reported ones, and ones whose report is overdue.
+// Excluded are children that still hold a slot, because their end is not processed, and children
+// with an open or pending inquiry. asked is the outcome of an inquiry that a result opened: empty
+// without one. The workflow does not wait for inquiries about a child that came through the API.
 func (q *Queries) ReadEndedTasks(ctx context.Context, arg ReadEndedTasksParams) ([]ReadEndedTasksRow, error) {
 	rows, err := q.db.Query(ctx, ReadEndedTasks,
 		arg.Workflows,
@@ -424,7 +423,7 @@ type ReadMadeTasksRow struct {
 	Status      attune.Status
 }
 
-// Children that are there already, of those that a workflow wants made.
+// Existing children among the ones that a workflow creates.
 func (q *Queries) ReadMadeTasks(ctx context.Context, tasks []string, indexes []int32, workflow int64) ([]ReadMadeTasksRow, error) {
 	rows, err := q.db.Query(ctx, ReadMadeTasks, tasks, indexes, workflow)
 	if err != nil {
@@ -929,7 +928,7 @@ WITH settled AS (
 SELECT attune_expect((SELECT count(*) FROM settled), cardinality($1::bigint[])::bigint, 'settled tasks')
 `
 
-// Only with the child that was read: somebody may have repeated it meanwhile.
+// Only with the child that was read: another program may have repeated it meanwhile.
 func (q *Queries) SettleTasks(ctx context.Context, ids []int64, executions []int64) error {
 	_, err := q.db.Exec(ctx, SettleTasks, ids, executions)
 	return err
@@ -958,9 +957,8 @@ type StopTasksParams struct {
 	AllowFinish bool
 }
 
-// Asks for the end of children that have not ended. Whoever looks after such notes
-// stops them. With allow_finish, what a worker has begun may come to its end. By whom
-// and why is what somebody has said of the workflow.
+// Requests the end of live children; a loop stops them. With allow_finish, started children may
+// finish. actor and reason are those of the workflow's own request.
 func (q *Queries) StopTasks(ctx context.Context, arg StopTasksParams) error {
 	_, err := q.db.Exec(ctx, StopTasks,
 		arg.Reason,

@@ -53,7 +53,7 @@ type ReadOutcomesRow struct {
 	FinishedAt time.Time
 }
 
-// What ended executions ended with, to announce it on behalf of whoever did not.
+// The outcomes of ended executions, to announce them in their worker's place.
 func (q *Queries) ReadOutcomes(ctx context.Context, ids []int64) ([]ReadOutcomesRow, error) {
 	rows, err := q.db.Query(ctx, ReadOutcomes, ids)
 	if err != nil {
@@ -213,7 +213,7 @@ WHERE t.waiting AND t.due <= now()
   AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested')
 `
 
-// Repetitions that somebody else has ended, or deleted, before their time.
+// Repetitions that another program ended or deleted before their time.
 func (q *Queries) SettleRetries(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SettleRetries)
 	return err

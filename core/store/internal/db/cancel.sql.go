@@ -126,9 +126,9 @@ type CancelFactsRow struct {
 	Reason     string
 }
 
-// What the decision depends on. repetition is the execution that repeats this
-// one, if there is one; actor and reason are of whoever asked first; tends is true for
-// the execution of a workflow that has children which have not ended.
+// The inputs of the decision. repetition is the execution that repeats this one, if any; actor and
+// reason belong to the first request; tends is true for the execution of a workflow with live
+// children.
 func (q *Queries) CancelFacts(ctx context.Context, staleAfter float64, ids []int64) ([]CancelFactsRow, error) {
 	rows, err := q.db.Query(ctx, CancelFacts, staleAfter, ids)
 	if err != nil {
@@ -235,9 +235,9 @@ type CancelTargetsRow struct {
 	StateID int64
 }
 
-// Cancelling. Whoever writes here has locked the workflows first, then the queues
-// of those who wait, then the executions in order of id; every change repeats
-// what was read under the locks, and takes its transaction back if that has moved.
+// Cancelling. Every writer has locked the workflows first, then the queues of waiting executions,
+// then the executions in order of id. Every change repeats the values read under the locks, and
+// rolls back its transaction if they have changed.
 // Whom a cancellation is about: the execution itself, or the last of its
 // repetitions. state_id is the queue to be locked before the row is: that in
 // which one waits, or of which one that failed still holds a slot, since the batch
@@ -371,8 +371,8 @@ ORDER BY r.id
 ON CONFLICT (execution) DO UPDATE SET actor = excluded.actor, reason = excluded.reason WHERE c.actor IS NULL
 `
 
-// That a stop was asked for is written before the status, so that it says by
-// whom; a note that a trigger made of a status says nobody.
+// The request is stored before the status changes, so that it has its author; a note that a trigger
+// derives from a status has none.
 func (q *Queries) NoteCancels(ctx context.Context, actor string, reason string, ids []int64) error {
 	_, err := q.db.Exec(ctx, NoteCancels, actor, reason, ids)
 	return err

@@ -719,8 +719,8 @@ type FindWaitingHeadsRow struct {
 	At          time.Time
 }
 
-// The first waiter of queues that a policy is about, those that something wider
-// keeps first. What is beyond the page is found by the sweeps.
+// The heads of queues under a policy, blocked queues first. The sweeps find the queues beyond the
+// page.
 func (q *Queries) FindWaitingHeads(ctx context.Context, arg FindWaitingHeadsParams) ([]FindWaitingHeadsRow, error) {
 	rows, err := q.db.Query(ctx, FindWaitingHeads,
 		arg.Actions,

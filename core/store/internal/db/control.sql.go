@@ -48,9 +48,8 @@ type ControlActionRow struct {
 	Parameters []string
 }
 
-// What an operator does to admission queues: his word on them (paused, limited),
-// clearing them, and putting counters right. Whoever writes here has locked the
-// rows first, in order of id, as a batch does.
+// Operators' actions on admission queues: overrides (pause, limit), clearing, and the repair of
+// counters. Every writer has locked the rows first, in order of id, as a batch does.
 // An action with its newest concurrency policy, by which its queues are limited,
 // and the parameters by which its executions wait in lines of their own.
 func (q *Queries) ControlAction(ctx context.Context, ref string) (ControlActionRow, error) {
@@ -486,8 +485,8 @@ type ControlWaitingRow struct {
 	Oldest   time.Time
 }
 
-// Who waits in the queues of an action since the cutoff or longer. ticket bounds
-// them: entries of a queue are numbered in the order in which they were made.
+// Executions that have waited in the queues of an action since the cutoff or longer. ticket bounds
+// them: entries of a queue are numbered in order of creation.
 func (q *Queries) ControlWaiting(ctx context.Context, cutoff time.Time, action int64, groups []string) ([]ControlWaitingRow, error) {
 	rows, err := q.db.Query(ctx, ControlWaiting, cutoff, action, groups)
 	if err != nil {
@@ -741,8 +740,8 @@ const RepairLockStats = `-- name: RepairLockStats :many
 SELECT action_id FROM queue_stats WHERE action_id = ANY ($1::bigint[]) ORDER BY action_id FOR UPDATE
 `
 
-// Whoever changes a queue changes its action's statistics in the same
-// transaction: while this is locked the sum of what is committed is exact.
+// Every change of a queue also changes its action's statistics, in the same transaction: under this
+// lock the committed sum is exact.
 func (q *Queries) RepairLockStats(ctx context.Context, actions []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, RepairLockStats, actions)
 	if err != nil {
@@ -783,7 +782,7 @@ type RepairLostRow struct {
 	Scopes    []int64
 }
 
-// Notes of deleted executions that nobody has worked off.
+// Unprocessed notes of deleted executions.
 func (q *Queries) RepairLost(ctx context.Context, action int64, page int32) ([]RepairLostRow, error) {
 	rows, err := q.db.Query(ctx, RepairLost, action, page)
 	if err != nil {
@@ -876,9 +875,8 @@ type RepairQueuesRow struct {
 	NextOrder      int64
 }
 
-// Queues whose counters are not what is counted: ids NULL means all, action 0
-// those of every action. A deleted holder counts until its note in lost_holder
-// is worked off, since whoever does that takes it out of the counters.
+// Queues with wrong counters: ids NULL means all, action 0 means every action. A deleted holder
+// counts until its note in lost_holder is processed, because that corrects the counters.
 func (q *Queries) RepairQueues(ctx context.Context, ids []int64, action int64) ([]RepairQueuesRow, error) {
 	rows, err := q.db.Query(ctx, RepairQueues, ids, action)
 	if err != nil {

@@ -396,7 +396,7 @@ type RecordDeadLetterParams struct {
 	Evidence        []byte
 }
 
-// The ledger of dead letters. Package deadletter writes it, and nobody else.
+// The ledger of dead letters. Only package deadletter writes it.
 // One dead-lettering of one message, once however often it is delivered: no row is
 // returned of one that is there. A row without a decision waits for a person.
 func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterParams) ([]int64, error) {

@@ -113,8 +113,7 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'enforcements that were to be taken up')
 `
 
-// Takes up enforcements that nobody has taken up: those with an error are disabled
-// for it, the others processed.
+// Resolves pending enforcements: disabled with an error, processed without one.
 func (q *Queries) ResolveEnforcements(ctx context.Context, ids []int64, errors []string) error {
 	_, err := q.db.Exec(ctx, ResolveEnforcements, ids, errors)
 	return err

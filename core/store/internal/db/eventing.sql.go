@@ -77,7 +77,7 @@ type CreatedEnforcementsRow struct {
 	Now        time.Time
 }
 
-// Enforcements of these events that nobody has taken up yet.
+// Pending enforcements of these events.
 func (q *Queries) CreatedEnforcements(ctx context.Context, events []int64) ([]CreatedEnforcementsRow, error) {
 	rows, err := q.db.Query(ctx, CreatedEnforcements, events)
 	if err != nil {
@@ -114,7 +114,7 @@ ORDER BY f.id
 LIMIT $3::int
 `
 
-// Whatever their age: each has one execution at most, whoever made it.
+// Of any age: each has one execution at most, whatever program created it.
 func (q *Queries) FindForgottenEnforcements(ctx context.Context, after int64, older float64, page int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, FindForgottenEnforcements, after, older, page)
 	if err != nil {
@@ -286,8 +286,8 @@ type InsertEnforcementsRow struct {
 	Status EnforcementStatusEnum
 }
 
-// One enforcement of a rule and an event, whoever makes it. A rule that is gone
-// makes none. payloads has one entry an event, to which position points.
+// One enforcement for a rule and an event, whatever program creates it. A deleted rule gets none.
+// payloads has one entry an event, to which position points.
 func (q *Queries) InsertEnforcements(ctx context.Context, arg InsertEnforcementsParams) ([]InsertEnforcementsRow, error) {
 	rows, err := q.db.Query(ctx, InsertEnforcements,
 		arg.Payloads,
@@ -420,8 +420,8 @@ type MarkEventsMatchedParams struct {
 	Failures []string
 }
 
-// Marks events as matched and returns those that were not yet. In order, so that
-// replicas with the same events wait for each other and do not lock each other out.
+// Marks events as matched and returns the newly marked ones. In order, so that replicas with the
+// same events wait for each other without a deadlock.
 func (q *Queries) MarkEventsMatched(ctx context.Context, arg MarkEventsMatchedParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MarkEventsMatched,
 		arg.Events,

@@ -160,7 +160,7 @@ type InsertExecutionRow struct {
 }
 
 // The work itself. Statements that move a status name the statuses they move
-// it from; zero rows mean that somebody else decided first.
+// it from; zero rows mean that another program decided first.
 //
 // Lists go by key, newest first: pass the last id seen, or the largest bigint
 // for the first page. Always write e.finished_status: on an adopted schema it

@@ -403,10 +403,9 @@ type ReadFleetRow struct {
 	HealthReason  string
 }
 
-// Action workers with the age of their newest heartbeat, which is when the
-// database was told of it; none at all is infinitely old. assigned is -1 for a
-// worker without a load row. What was seen of its health counts as long as whoever
-// looked has said.
+// Action workers with the age of their newest heartbeat, measured when the database received it;
+// infinite without one. assigned is -1 for a worker without a load row. Health from probes counts
+// as long as the prober declared it valid.
 func (q *Queries) ReadFleet(ctx context.Context) ([]ReadFleetRow, error) {
 	rows, err := q.db.Query(ctx, ReadFleet)
 	if err != nil {

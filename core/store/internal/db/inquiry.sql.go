@@ -125,8 +125,7 @@ type FindAskingRow struct {
 	Question []byte
 }
 
-// Which of these executions ask something in their result that nobody was asked
-// yet. Nobody is asked for a workflow that has ended.
+// Executions whose result opens an inquiry that does not exist yet. Ended workflows open none.
 func (q *Queries) FindAsking(ctx context.Context, ids []int64) ([]FindAskingRow, error) {
 	rows, err := q.db.Query(ctx, FindAsking, ids)
 	if err != nil {
@@ -221,10 +220,9 @@ type FindStrayInquiriesRow struct {
 	Ids     []int64
 }
 
-// One window of pending inquiries. stray are those that the engine has put for an
-// execution and that nobody waits for: it has ended without completing, or what it
-// would go on with has. One that was made through the API stays open until it is
-// answered or its time is over, whatever its execution does.
+// One window of pending inquiries. stray are inquiries of the engine that no execution waits for:
+// their execution ended without completing, or its parent ended. An inquiry from the API stays open
+// until it is answered or times out, whatever happens to its execution.
 func (q *Queries) FindStrayInquiries(ctx context.Context, action string, after int64, windowSize int32) (FindStrayInquiriesRow, error) {
 	row := q.db.QueryRow(ctx, FindStrayInquiries, action, after, windowSize)
 	var i FindStrayInquiriesRow
@@ -329,10 +327,10 @@ type InquiryFactsRow struct {
 	Now             time.Time
 }
 
-// What is decided on when somebody answers, read under the lock of the execution.
-// only_asks is set while the execution does nothing else, and ends with the answer;
-// asked when the engine has put the question for it. Others have been made through
-// the API about an execution that neither waits for the answer nor is changed by it.
+// The inputs of an answer, read under the lock of the execution. only_asks is set if the execution
+// does nothing else, and ends with the answer; asked if the engine opened the inquiry for it. Other
+// inquiries came through the API about an execution that neither waits for the answer nor changes
+// by it.
 func (q *Queries) InquiryFacts(ctx context.Context, action string, iD int64) (InquiryFactsRow, error) {
 	row := q.db.QueryRow(ctx, InquiryFacts, action, iD)
 	var i InquiryFactsRow
@@ -443,8 +441,8 @@ type LockUnsettledInquiriesRow struct {
 	Marked         bool
 }
 
-// Inquiries that nothing was drawn from yet, locked so that nobody answers between
-// this and what follows. Of answers that may hold secrets the schema and the answer.
+// Unprocessed inquiries, locked so that no answer arrives between this statement and the next. For
+// answers with possible secrets also the schema and the answer.
 func (q *Queries) LockUnsettledInquiries(ctx context.Context, ids []int64) ([]LockUnsettledInquiriesRow, error) {
 	rows, err := q.db.Query(ctx, LockUnsettledInquiries, ids)
 	if err != nil {
@@ -677,8 +675,8 @@ type StoppedAboveAskingRow struct {
 	Height int32
 }
 
-// Of an execution that asks and of the workflows above it those that have ended or
-// shall stop, the nearest first. Of the execution itself its end is not meant.
+// The ended or cancelled executions among an asking execution's parent workflows and the execution
+// itself, the nearest first. The end of the execution itself does not count.
 func (q *Queries) StoppedAboveAsking(ctx context.Context, execution int64) ([]StoppedAboveAskingRow, error) {
 	rows, err := q.db.Query(ctx, StoppedAboveAsking, execution)
 	if err != nil {

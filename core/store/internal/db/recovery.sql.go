@@ -111,10 +111,10 @@ type FindExpiredWaitersRow struct {
 	Ids     []int64
 }
 
-// Executions that have waited longer than their queue allows, at most some of
-// each lane, in the order in which they wait; one window of queues at a time.
-// In a paused queue nobody's time runs, and it begins anew at the end of the
-// pause; it begins anew for all queues undisturbed_seconds ago. A time of 0 is for ever.
+// Executions that have waited longer than their queue allows, at most some of each lane, in their
+// order; one window of queues at a time. Waiting time stops in a paused queue and starts anew at
+// the end of the pause; it starts anew for all queues undisturbed_seconds ago. A timeout of 0 means
+// none.
 func (q *Queries) FindExpiredWaiters(ctx context.Context, arg FindExpiredWaitersParams) (FindExpiredWaitersRow, error) {
 	row := q.db.QueryRow(ctx, FindExpiredWaiters,
 		arg.PerLane,
@@ -143,8 +143,7 @@ type FindLostHoldersRow struct {
 	Scopes   []int64
 }
 
-// What was noted of executions that somebody deleted while they held a slot or
-// waited.
+// The notes of executions that were deleted while they held a slot or waited.
 func (q *Queries) FindLostHolders(ctx context.Context, page int32) ([]FindLostHoldersRow, error) {
 	rows, err := q.db.Query(ctx, FindLostHolders, page)
 	if err != nil {
@@ -357,10 +356,10 @@ type FindUnfilledQueuesRow struct {
 	Ids     []int64
 }
 
-// Queues with a free slot and a waiter, one window of queues at a time. There
-// should be none but those whose limit was raised without their row being told,
-// and those that wait for something wider: of these, unless the look is thorough,
-// the one that has waited longest for each thing, whose batch tries the others.
+// Queues with a free slot and a waiting execution, one window of queues at a time. These are queues
+// whose limit was raised without a change of their row, and blocked queues. Of the blocked ones,
+// unless the pass is thorough, only the one that has waited longest for each obstacle: its batch
+// tries the others.
 func (q *Queries) FindUnfilledQueues(ctx context.Context, thorough bool, after int64, windowSize int32) (FindUnfilledQueuesRow, error) {
 	row := q.db.QueryRow(ctx, FindUnfilledQueues, thorough, after, windowSize)
 	var i FindUnfilledQueuesRow
@@ -497,8 +496,8 @@ WHERE e.id = ANY (ARRAY(
 RETURNING e.id
 `
 
-// Puts claims that nobody finished back, so that they are admitted like all
-// others. The age is judged again here: who finishes it now keeps it.
+// Puts unfinished claims back, so that they are admitted like all others. The age is checked again
+// here: a claim that is being finished stays.
 func (q *Queries) ReclaimClaims(ctx context.Context, ids []int64, claimAge float64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ReclaimClaims, ids, claimAge)
 	if err != nil {

@@ -60,8 +60,8 @@ type ListReplicasRow struct {
 	Age      float64
 }
 
-// The replicas that have reported lately, those that run the longest first. A
-// silent one is listed for a while.
+// The replicas that have reported lately, the longest running first. A silent one is listed for a
+// while.
 func (q *Queries) ListReplicas(ctx context.Context, listedSeconds float64, bound int64) ([]ListReplicasRow, error) {
 	rows, err := q.db.Query(ctx, ListReplicas, listedSeconds, bound)
 	if err != nil {
@@ -107,8 +107,7 @@ type MarkVanishedReplicasRow struct {
 	LastSeen time.Time
 }
 
-// Replicas that have fallen silent without a goodbye, each returned once,
-// whoever asks.
+// Replicas that fell silent without stopping; each is returned to one caller only.
 func (q *Queries) MarkVanishedReplicas(ctx context.Context, silentSeconds float64) ([]MarkVanishedReplicasRow, error) {
 	rows, err := q.db.Query(ctx, MarkVanishedReplicas, silentSeconds)
 	if err != nil {
@@ -158,8 +157,7 @@ type ReportReplicaParams struct {
 }
 
 // The replicas of the engine as they report themselves.
-// The start is told as an age, so that it is a time of the database whoever's
-// clock is wrong.
+// The start is passed as an age, so that it becomes a time of the database's clock.
 func (q *Queries) ReportReplica(ctx context.Context, arg ReportReplicaParams) error {
 	_, err := q.db.Exec(ctx, ReportReplica,
 		arg.ID,

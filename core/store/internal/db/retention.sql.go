@@ -107,9 +107,8 @@ type FindForgettableWorkersRow struct {
 	Name string
 }
 
-// Workers that are inactive and were not heard of for long, hold nothing, and on
-// which nobody has put a word. Whose row was written a moment ago may be coming
-// back: a worker enrols before its first heartbeat.
+// Inactive workers with an old heartbeat that hold nothing and have no override. A worker with a
+// recently written row may be returning: it enrols before its first heartbeat.
 func (q *Queries) FindForgettableWorkers(ctx context.Context, arg FindForgettableWorkersParams) ([]FindForgettableWorkersRow, error) {
 	rows, err := q.db.Query(ctx, FindForgettableWorkers,
 		arg.After,
@@ -334,7 +333,7 @@ WHERE s.id = ANY (ARRAY(
   AND s.active_count = 0 AND s.queued_count = 0 AND NOT s.paused AND s.limit_override IS NULL
 `
 
-// What nobody has used for long, and what has been kept for long enough.
+// Unused and expired rows.
 // Rows that a batch holds are left to the next look. The row is looked at again
 // under its lock.
 func (q *Queries) PruneGroupStates(ctx context.Context, idle float64, page int32) (int64, error) {

@@ -34,8 +34,8 @@ type InsertSecretValuesParams struct {
 	KeyHashes       []string
 }
 
-// Row i of the arrays is one value. Who inserts the same path again replaces it. The
-// key's hash is the key itself, so it is kept only where somebody else has written it.
+// Row i of the arrays is one value. A second insert of the same path replaces it. The key's hash is
+// the key itself, so it is kept only where another program has written it.
 func (q *Queries) InsertSecretValues(ctx context.Context, arg InsertSecretValuesParams) error {
 	_, err := q.db.Exec(ctx, InsertSecretValues,
 		arg.EntityTypes,

@@ -55,9 +55,8 @@ type FindActWorkerRow struct {
 	At           time.Time
 }
 
-// What operators do to workers, and the work that workers hand back. Whoever
-// wants a worker's load locks it before the worker's row, as batches do; acts
-// lock the row alone.
+// Operators' actions on workers, and work that workers return. A transaction that needs a worker's
+// load locks it before the worker's row, as batches do; these actions lock the row alone.
 // By id or, unless only ids count, by name, with what an act depends on; a worker
 // whose name is a number comes before the one that has it as its id.
 func (q *Queries) FindActWorker(ctx context.Context, which string, onlyID bool) ([]FindActWorkerRow, error) {

@@ -48,11 +48,10 @@ WHERE id = $2 AND incarnation = $3::uuid
 RETURNING draining
 `
 
-// A worker that somebody declared inactive comes back with its next beat. One
-// that cannot hear the broker says so by the status error: it is alive and its
-// work goes on, but it must get no more. One that is leaving says inactive. No
-// row: another process has taken the name. What it returns is whether somebody
-// has asked it to drain.
+// A worker that another program marked inactive becomes active with its next beat. A worker that
+// cannot consume reports the status error: it is alive and its work continues, but it must receive
+// no more. A leaving worker reports inactive. No row: another process has taken the name. The
+// result is whether an operator has requested a drain.
 func (q *Queries) BeatWorker(ctx context.Context, status string, iD int64, incarnation uuid.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, BeatWorker, status, iD, incarnation)
 	var draining bool
@@ -164,10 +163,10 @@ type FinishExecutionsRow struct {
 	Words      []byte
 }
 
-// Ends what this worker still runs in this attempt. What somebody else has
-// ended or taken away is not returned. Secrets of results, encrypted, are kept
-// apart; row i of their arrays is one, and those of what was not ended are not kept.
-// The result of what was cancelled says by whom and why too, and is returned.
+// Ends executions that this worker still runs in this attempt, and returns no others. Encrypted
+// secrets of results are stored apart; row i of their arrays is one, and secrets of other
+// executions are not stored. The result of a cancelled execution includes the author and the
+// reason, and is returned.
 func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsParams) ([]FinishExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, FinishExecutions,
 		arg.Ids,
@@ -272,9 +271,8 @@ UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL
 WHERE id = $2 AND incarnation = $3::uuid
 `
 
-// No new work from here on; draining tells the engine that the work at hand
-// still runs although the worker is not active. Whoever leaves by itself is not
-// brought back by the heartbeat monitor.
+// The worker receives no new work; draining tells the engine that its executions still run although
+// it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself.
 func (q *Queries) LeaveWorker(ctx context.Context, draining bool, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, LeaveWorker, draining, iD, incarnation)
 	if err != nil {
@@ -509,11 +507,10 @@ type StartExecutionsRow struct {
 	Result                   []byte
 }
 
-// Starts what is still scheduled for this worker and attempt (zero stands for
-// a dispatch that names none), and ends what was cancelled before it started.
-// The rest, started or ended by somebody else, is not returned (invariant S2).
-// With again, rows that are already running are returned too: only for a
-// repetition after this process lost the answer to the same statement.
+// Starts executions that are still scheduled for this worker and attempt (zero means a dispatch
+// without an attempt), and ends executions that were cancelled before. It returns no others
+// (invariant S2). With again, it also returns running rows: only for a repetition after this
+// process lost the answer to the same statement.
 func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams) ([]StartExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, StartExecutions,
 		arg.ActionTimeouts,
