@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -164,4 +165,12 @@ func (e *Env) CheckBlock(w, h int) []string {
 		lines = append(lines, e.Paint(look.Role, look.Glyph)+" "+widget.Left(name, blockName)+" "+widget.Cut(widget.Clean(list[i].Text), max(0, w-blockName-3)))
 	}
 	return lines
+}
+
+// LevelState is the state that a level of alerts looks like.
+func LevelState(level alerting.Level) string {
+	if level == alerting.LevelInfo {
+		return "idle"
+	}
+	return string(level)
 }

@@ -38,6 +38,22 @@ func WorkerName(id *int64, name string) string {
 	}
 }
 
+// Reference is the id of something that there may be none of.
+func Reference(id *int64) string {
+	if id == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*id, 10)
+}
+
+// Glanced is the execution that was read last as Glance, or nil.
+func (d *Data) Glanced() *monitor.ExecutionDetail {
+	if d.Glance == nil {
+		return nil
+	}
+	return d.Glance.ExecutionDetail
+}
+
 // Glance is the execution under the cursor of a view that shows it beside its rows.
 type Glance struct {
 	*monitor.ExecutionDetail

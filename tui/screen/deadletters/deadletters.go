@@ -8,6 +8,7 @@ package deadletters
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -15,7 +16,6 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/widget"
 )
 
 // DeadLetters is the view.
@@ -23,20 +23,19 @@ type DeadLetters struct {
 	*list.List[row]
 
 	env    *screen.Env
-	groups *widget.Table
+	groups *list.Table[group]
 	older  older
-	// all are the rows that were read.
-	all      []row
-	by       int
-	gathered []group
+	// all are the rows that were read, by is what they are grouped by.
+	all []row
+	by  int
 	// onGroups is true while the groups have the focus.
 	onGroups bool
-	first    int
 }
 
 // New makes the view.
 func New(env *screen.Env) *DeadLetters {
-	v := &DeadLetters{env: env, groups: widget.NewTable(groupColumns)}
+	v := &DeadLetters{env: env}
+	v.groups = v.newGroups()
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InDeadLetters, One: "dead letter", Many: "dead letters",
 		Feed: screen.FeedDeadLetters, Behind: v.behind,
@@ -53,12 +52,9 @@ func New(env *screen.Env) *DeadLetters {
 		Tie:     func(a, b *row) int { return cmp.Compare(a.at, b.at) },
 		Trouble: (*row).troubles,
 		Forget:  func() { v.restart(); v.gather() },
-		After: func() {
-			v.gathered = groupings[v.by].gather(v.Listed())
-			v.groups.SetRows(&groupRows{env, v.gathered, v.isMarked})
-		},
-		Acts:  func(*row) (act.Menu, bool) { return act.Menu{}, false },
-		Thing: func(r *row) screen.Thing { return r.thing() },
+		After:   func() { v.groups.SetList(groupings[v.by].gather(v.Listed())) },
+		Acts:    func(*row) (act.Menu, bool) { return act.Menu{}, false },
+		Thing:   func(r *row) screen.Thing { return r.thing() },
 		Beyond: func() string {
 			if v.more() != "" {
 				return "the ledger holds more"
@@ -81,7 +77,10 @@ func (v *DeadLetters) Title() (left, right string) {
 }
 
 // Select puts the cursor on a line of the body.
-func (v *DeadLetters) Select(line int) bool { return v.Table().Select(line - v.first - 1) }
+func (v *DeadLetters) Select(line int) bool {
+	_, first := v.draw(v.env.Width, v.env.Height)
+	return v.Table().Select(line - first - 1)
+}
 
 // Changed takes over new data.
 func (v *DeadLetters) Changed(feed screen.Feed) {
@@ -136,7 +135,7 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 		v.onGroups = false
 		return screen.Effect{Handled: true}
 	case keymap.NextPane, keymap.PrevPane:
-		v.onGroups = !v.onGroups && v.Previewed() && len(v.gathered) > 0
+		v.onGroups = !v.onGroups && v.Previewed() && v.groups.Len() > 0
 		return screen.Effect{Handled: true}
 	case keymap.Open:
 		return v.open()
@@ -168,52 +167,38 @@ func (v *DeadLetters) behind() screen.Feed {
 
 // doGroups is Do while the groups have the focus: a mark is one of the whole group.
 func (v *DeadLetters) doGroups(action keymap.Action) screen.Effect {
-	if action != keymap.Mark {
-		if action == keymap.MarkAll || action == keymap.MarkRange {
-			return screen.Effect{Handled: true}
+	effect := screen.Effect{Handled: true}
+	switch action {
+	case keymap.MarkAll, keymap.MarkRange:
+	case keymap.Unmark:
+		v.Table().Unmark()
+	case keymap.Mark:
+		if g := v.groups.Current(); g != nil {
+			if v.marked(g) == len(g.keys) {
+				v.Table().UnmarkKeys(g.keys)
+			} else {
+				v.Table().MarkKeys(g.keys)
+			}
+			v.groups.Move(1)
 		}
-		if action == keymap.Unmark {
-			v.Table().Unmark()
-			return screen.Effect{Handled: true}
-		}
-		return screen.Effect{Handled: screen.MoveTable(v.groups, action)}
+	default:
+		effect.Handled = screen.MoveTable(v.groups.Table, action)
 	}
-	at := v.groups.Cursor()
-	if at < 0 {
-		return screen.Effect{Handled: true}
-	}
-	keys := v.gathered[at].keys
-	marked := 0
-	for _, key := range keys {
-		if v.isMarked(key) {
-			marked++
-		}
-	}
-	if marked == len(keys) {
-		v.Table().UnmarkKeys(keys)
-	} else {
-		v.Table().MarkKeys(keys)
-	}
-	v.groups.Move(1)
-	return screen.Effect{Handled: true}
+	return effect
 }
 
 // open shows the letter under the cursor.
 func (v *DeadLetters) open() screen.Effect {
-	if v.onGroups && v.groups.Cursor() >= 0 {
-		want := v.gathered[v.groups.Cursor()].keys[0]
-		for i := range v.Listed() {
-			if v.Listed()[i].key == want {
-				v.Table().Move(i - v.Table().Cursor())
-			}
-		}
+	effect := screen.Effect{Handled: true}
+	if g := v.groups.Current(); v.onGroups && g != nil {
 		v.onGroups = false
-		return screen.Effect{Handled: true}
+		if at := slices.IndexFunc(v.Listed(), func(r row) bool { return r.key == g.keys[0] }); at >= 0 {
+			v.Table().Move(at - v.Table().Cursor())
+		}
+	} else if v.Current() != nil {
+		effect.Open = screen.Nav{View: keymap.InLetter, Shown: inList}
 	}
-	if v.Current() == nil {
-		return screen.Effect{Handled: true}
-	}
-	return screen.Effect{Handled: true, Open: screen.Nav{View: keymap.InLetter, Shown: inList}}
+	return effect
 }
 
 // Leave takes the focus back from the groups.
@@ -221,4 +206,51 @@ func (v *DeadLetters) Leave() bool {
 	was := v.onGroups
 	v.onGroups = false
 	return was
+}
+
+// Acts is what may be done with the marked letters, with the one under the cursor, or
+// with the broker's queue.
+func (v *DeadLetters) Acts() (act.Menu, bool) {
+	if v.Table().Marks() > 0 && v.recent() != nil {
+		return act.ForMarkedLetters(v.markedLetters()), true
+	}
+	depth := v.env.Data.Depth()
+	if r := v.Current(); r != nil {
+		return act.ForLetter(r.ledger, depth), true
+	}
+	return act.ForNoLetter(depth), true
+}
+
+// markedLetters are the letters of the ledger that are marked, also those that no page
+// has brought.
+func (v *DeadLetters) markedLetters() []act.Target {
+	targets := screen.Targets(v.Table().Marked())
+	for i := range targets {
+		targets[i].Ref, targets[i].Name = targets[i].Name, "dead letter "+targets[i].Name
+	}
+	return targets
+}
+
+// DiscardsFiltered reports whether a discard of all is about what the filter matches: nothing is
+// marked, and there is a filter.
+func (v *DeadLetters) DiscardsFiltered() bool {
+	_, ledger := v.All()
+	return ledger && v.Table().Marks() == 0 && (v.Filter() != "" || v.Problems())
+}
+
+// chosen are the marked rows that are known still, or else the one under the cursor.
+func (v *DeadLetters) chosen() []*row {
+	if v.Table().Marks() == 0 {
+		if r := v.Current(); r != nil {
+			return []*row{r}
+		}
+		return nil
+	}
+	var chosen []*row
+	for i := range v.all {
+		if v.isMarked(v.all[i].key) {
+			chosen = append(chosen, &v.all[i])
+		}
+	}
+	return chosen
 }

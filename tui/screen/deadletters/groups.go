@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -79,50 +80,101 @@ func (g *grouping) gather(rows []row) []group {
 	return groups
 }
 
-// groupRows shows groups in a table.
-type groupRows struct {
-	env  *screen.Env
-	list []group
-	mark func(key string) bool
-}
-
-var groupColumns = []widget.Column{
-	{Title: " ", Width: 1},
-	{Title: "PROBLEM", Width: 20, Grow: true},
-	{Title: "COUNT", Width: 6, Right: true},
-	{Title: "OLDEST", Width: 7, Right: true, Priority: 2},
-	{Title: "NEWEST", Width: 7, Right: true, Priority: 2},
-	{Title: "REQUEUE", Width: 7, Right: true},
-	{Title: "STALE", Width: 6, Right: true},
-	{Title: "BLOCKED", Width: 7, Right: true},
-}
-
-// Len is the number of groups.
-func (g *groupRows) Len() int { return len(g.list) }
-
-// Key identifies a group.
-func (g *groupRows) Key(i int) string { return g.list[i].key }
-
-// Cells are the texts of a group.
-func (g *groupRows) Cells(i int, into []widget.Cell) []widget.Cell {
-	one, e := &g.list[i], g.env
-	sign := " "
-	if marked := g.marked(one); marked == len(one.keys) {
-		sign = e.Theme.Glyphs.Done
-	} else if marked > 0 {
-		sign = e.Theme.Glyphs.Dot
+func (v *DeadLetters) newGroups() *list.Table[group] {
+	count := func(of func(g *group) int) func(*screen.Env, *group) widget.Cell {
+		return list.Number(func(g *group) int64 { return int64(of(g)) })
 	}
-	num := func(n int) widget.Cell { return widget.Cell{Text: e.Num(int64(n))} }
-	return append(into, widget.Cell{Text: sign}, widget.Cell{Text: strings.Join(one.parts, "  ")}, num(len(one.keys)), widget.Cell{Text: e.AgeOf(one.oldest)},
-		widget.Cell{Text: e.AgeOf(one.newest)}, num(one.counts[requeue]), num(one.counts[stale]), num(one.counts[blocked]))
+	class := func(title string, w int, of class) list.Field[group] {
+		return list.Field[group]{
+			Column: widget.Column{Title: title, Width: w, Right: true},
+			Cell:   count(func(g *group) int { return g.counts[of] }),
+		}
+	}
+	age := func(title string, of func(g *group) *time.Time) list.Field[group] {
+		return list.Field[group]{
+			Column: widget.Column{Title: title, Width: 7, Right: true, Priority: 2},
+			Cell:   func(e *screen.Env, g *group) widget.Cell { return widget.Cell{Text: e.AgeOf(of(g))} },
+		}
+	}
+	return list.NewTable(v.env, func(g *group) string { return g.key }, []list.Field[group]{
+		{
+			Column: widget.Column{Title: " ", Width: 1},
+			Cell: func(e *screen.Env, g *group) widget.Cell {
+				switch v.marked(g) {
+				case len(g.keys):
+					return widget.Cell{Text: e.Theme.Glyphs.Done}
+				case 0:
+					return widget.Cell{Text: " "}
+				default:
+					return widget.Cell{Text: e.Theme.Glyphs.Dot}
+				}
+			},
+		},
+		{
+			Column: widget.Column{Title: "PROBLEM", Width: 20, Grow: true},
+			Cell:   list.Plain(func(g *group) string { return strings.Join(g.parts, "  ") }),
+		},
+		{
+			Column: widget.Column{Title: "COUNT", Width: 6, Right: true},
+			Cell:   count(func(g *group) int { return len(g.keys) }),
+		},
+		age("OLDEST", func(g *group) *time.Time { return g.oldest }),
+		age("NEWEST", func(g *group) *time.Time { return g.newest }),
+		class("REQUEUE", 7, requeue), class("STALE", 6, stale), class("BLOCKED", 7, blocked),
+	})
 }
 
-func (g *groupRows) marked(one *group) int {
-	n := 0
-	for _, key := range one.keys {
-		if g.mark(key) {
+// marked is how many letters of a group are marked.
+func (v *DeadLetters) marked(g *group) (n int) {
+	if v.Table().Marks() == 0 {
+		return 0
+	}
+	for _, key := range g.keys {
+		if v.isMarked(key) {
 			n++
 		}
 	}
 	return n
+}
+
+// groupLines are the groups: a table where there is room, or where they have the focus;
+// else a line, and on a small terminal nothing.
+func (v *DeadLetters) groupLines(w, h int) []string {
+	e := v.env
+	if v.groups.Len() == 0 {
+		return nil
+	}
+	small := w < 100 || h < 16
+	switch {
+	case small && !v.onGroups && h < smallest:
+		return nil
+	case small && !v.onGroups:
+		return v.groupText(w)
+	}
+	hint := "a groups by · tab, then space marks a whole group"
+	if v.onGroups {
+		hint = "space marks a whole group · tab back"
+	}
+	if w < 80 {
+		hint = "tab back"
+	}
+	room := min(v.groups.Len()+1, max(3, h/4))
+	if small {
+		room = min(v.groups.Len()+1, max(3, h/2))
+	}
+	lines := []string{e.Rule("groups "+groupings[v.by].name, hint, w)}
+	return append(lines, widget.Fit(v.groups.Lines(w, room, e.Theme), w, room)...)
+}
+
+func (v *DeadLetters) groupText(w int) []string {
+	e := v.env
+	parts := make([]string, 0, 4)
+	for i, g := range v.groups.List {
+		if i == 4 {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, widget.Clean(strings.Join(g.parts, " "))+" "+e.Num(int64(len(g.keys))))
+	}
+	return []string{" " + e.Dim("groups   ") + widget.Cut(strings.Join(parts, " · "), max(1, w-12))}
 }

@@ -1,20 +1,16 @@
 package deadletters
 
 import (
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
-
-// sections are the documents of a letter.
-var sections = []string{"payload", "headers", "properties", "raw"}
 
 // Message is the view of one letter of the list.
 type Message struct {
@@ -24,9 +20,9 @@ type Message struct {
 	// inside is true while the document has the focus: then rows are its lines.
 	inside bool
 	doc    *jsonview.View
-	shown  string                // what doc shows
-	of     *monitor.LedgerDetail // what read was made of
-	read   *letter
+	shown  string // what doc shows
+	// read is the letter that was read last, or nil.
+	read *letter
 	// alone is the letter of the ledger that another view sent to, which need not be in
 	// the list; zero shows the one under the cursor of the list.
 	alone int64
@@ -45,7 +41,10 @@ func (m *Message) Table() *widget.Table { return m.list.Table() }
 
 // ID is the letter in sight; zero where the list has none.
 func (m *Message) ID() int64 {
-	if r := m.current(); r != nil {
+	if m.alone != 0 {
+		return m.alone
+	}
+	if r := m.list.Current(); r != nil {
 		return r.ledger.ID
 	}
 	return 0
@@ -65,20 +64,51 @@ func (m *Message) Title() (left, right string) {
 	if r == nil {
 		return "DLQ › nothing", ""
 	}
-	left = "DLQ › " + strconv.Itoa(m.list.Table().Cursor()+1) + " of " + strconv.Itoa(m.list.Len()) + " › " + r.name
-	if m.alone != 0 {
-		left = "DLQ › " + r.name
+	left = "DLQ › " + r.name
+	if m.alone == 0 {
+		left = "DLQ › " + strconv.Itoa(m.Table().Cursor()+1) + " of " + strconv.Itoa(m.list.Len()) + " › " + r.name
 	}
 	if r.died != nil {
-		right = "died " + widget.Age(m.env.Since(*r.died)) + " ago · "
+		right = "died " + m.env.AgeOf(r.died) + " ago · "
 	}
 	return left, right + r.reason
 }
 
-// Changed takes over new data.
+// letter is the letter in sight, once the ledger was asked for it; else nil.
+func (m *Message) letter() *letter {
+	if l := m.read; l != nil && l.of == m.env.Data.Letter && l.of.ID == m.ID() {
+		return l
+	}
+	return nil
+}
+
+// current is what is known of the letter in sight; nil when the list has none.
+func (m *Message) current() *row {
+	if m.alone == 0 {
+		return m.list.Current()
+	}
+	if l := m.letter(); l != nil {
+		return &l.row
+	}
+	r := ledgerRow(&monitor.LedgerEntry{ID: m.alone})
+	return &r
+}
+
+// Changed takes over new data. What is not shown is not read.
 func (m *Message) Changed(feed screen.Feed) {
-	if feed == screen.FeedLetter { // what is not shown is not read
+	if d := m.env.Data.Letter; feed == screen.FeedLetter && d != nil && d.ID == m.ID() {
 		m.prepare()
+	}
+}
+
+// prepare reads the letter in sight and puts the section in sight into its view.
+func (m *Message) prepare() {
+	if d := m.env.Data.Letter; d != nil && d.ID == m.ID() && (m.read == nil || m.read.of != d) {
+		m.read = readLetter(d)
+	}
+	if l := m.letter(); l != nil && l.documents[m.section] != m.shown {
+		m.shown = l.documents[m.section]
+		m.doc.Set(m.shown)
 	}
 }
 
@@ -88,11 +118,42 @@ func (m *Message) Acts() (act.Menu, bool) {
 	if m.alone == 0 {
 		return m.list.Acts()
 	}
-	if d := m.detail(m.alone); d != nil {
-		return act.ForLetter(&d.LedgerEntry, m.env.Data.Depth()), true
+	if l := m.letter(); l != nil {
+		return act.ForLetter(&l.of.LedgerEntry, m.env.Data.Depth()), true
 	}
 	return act.Menu{}, false
 }
+
+// RelatedExecution is the execution that the letter in sight is about.
+func (m *Message) RelatedExecution() (*monitor.Execution, bool) { return m.current().about() }
+
+// Relations is what the letter in sight has to do with.
+func (m *Message) Relations() (title string, list []screen.Relation, ok bool) {
+	return m.current().relations()
+}
+
+// Shows is the letter in sight, with the place in the document that the cursor is at.
+func (m *Message) Shows() (screen.Thing, bool) {
+	r := m.current()
+	if r == nil {
+		return screen.Thing{}, false
+	}
+	thing := r.thing()
+	if l := m.letter(); l != nil {
+		thing.Value = r.taken(legible(l.of))
+	}
+	thing.Path, thing.Text, thing.InDocument = m.doc.Value()
+	return thing, true
+}
+
+// Search looks for a text in the document in sight.
+func (m *Message) Search(text string) int { return m.doc.Search(text) }
+
+// Query is the text that is looked for.
+func (m *Message) Query() string { return m.doc.Query() }
+
+// Hide masks what was revealed.
+func (m *Message) Hide() { m.doc.Hide() }
 
 // Leave takes the focus back from the document.
 func (m *Message) Leave() bool {
@@ -101,72 +162,64 @@ func (m *Message) Leave() bool {
 	return was
 }
 
-// Do carries out an action. Rows are letters, until tab leads into the document.
-func (m *Message) Do(action keymap.Action) screen.Effect {
-	switch action {
-	case keymap.NextPane, keymap.PrevPane:
-		m.turn(action == keymap.NextPane)
-		return screen.Effect{Handled: true}
-	case keymap.Open:
-		if r := m.current(); r != nil && r.execution != 0 && r.now != "" {
-			return screen.OpenExecution(r.execution)
-		}
-		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
-	case keymap.GroupBy:
-		return m.list.Do(action)
-	}
-	if m.alone != 0 {
-		return m.doAlone(action)
-	}
-	if action == keymap.Mark {
-		m.list.Table().Mark()
-		return m.moved()
-	}
-	folds := action == keymap.Left || action == keymap.Right || action == keymap.FoldAll || action == keymap.Wrap || action == keymap.Reveal ||
-		action == keymap.NextMatch || action == keymap.PrevMatch
-	if m.inside || folds || action == keymap.HalfDown || action == keymap.HalfUp {
-		return screen.Effect{Handled: m.doc.Do(action)}
-	}
-	if screen.MoveTable(m.list.Table(), action) {
-		return m.moved()
-	}
-	return screen.Effect{}
+// folding are the actions that the document takes while rows are letters.
+var folding = []keymap.Action{
+	keymap.Left, keymap.Right, keymap.FoldAll, keymap.Wrap, keymap.Reveal, keymap.NextMatch, keymap.PrevMatch,
+	keymap.HalfDown, keymap.HalfUp,
 }
 
-// doAlone is Do while the letter is of no list: rows are the lines of the document.
-func (m *Message) doAlone(action keymap.Action) screen.Effect {
-	switch action {
-	case keymap.Mark, keymap.MarkRange, keymap.MarkAll, keymap.Unmark:
+// Do carries out an action. Rows are letters, until tab leads into the document or where the letter
+// is of no list.
+func (m *Message) Do(action keymap.Action) screen.Effect {
+	marks := []keymap.Action{keymap.Mark, keymap.MarkRange, keymap.MarkAll, keymap.Unmark}
+	switch {
+	case action == keymap.NextPane:
+		m.turn(1)
+	case action == keymap.PrevPane:
+		m.turn(-1)
+	case action == keymap.Open:
+		if x, ok := m.current().about(); ok {
+			return screen.OpenExecution(x.ID)
+		}
+		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
+	case action == keymap.GroupBy:
+		return m.list.Do(action)
+	case m.alone != 0 && slices.Contains(marks, action):
 		return screen.Effect{Handled: true, Note: "Letters are marked in their list: 5."}
+	case action == keymap.Mark && m.alone == 0:
+		m.Table().Mark()
+		m.moved()
+	case m.alone != 0 || m.inside || slices.Contains(folding, action):
+		return screen.Effect{Handled: m.doc.Do(action)}
+	case screen.MoveTable(m.Table(), action):
+		m.moved()
+	default:
+		return screen.Effect{}
 	}
-	return screen.Effect{Handled: m.doc.Do(action)}
+	return screen.Effect{Handled: true}
 }
 
 // moved shows the letter that is under the cursor now.
-func (m *Message) moved() screen.Effect {
+func (m *Message) moved() {
 	m.doc.Reset()
 	m.shown = ""
 	m.prepare()
-	return screen.Effect{Handled: true}
 }
 
 // Behind names what is to be read when another letter is in sight than was read last.
 func (m *Message) Behind() screen.Feed {
-	if id := m.ID(); id != 0 && m.detail(id) == nil {
+	if d, id := m.env.Data.Letter, m.ID(); id != 0 && (d == nil || d.ID != id) {
 		return screen.FeedLetter
 	}
-	if exchange, key, ok := m.Target(); ok && m.route(exchange, key) == nil && m.env.Data.Fresh(screen.FeedRoute).Err == nil {
+	exchange, key, ok := m.Target()
+	if ok && m.route(exchange, key) == nil && m.env.Data.Fresh(screen.FeedRoute).Err == nil {
 		return screen.FeedRoute
 	}
 	return ""
 }
 
 // turn goes from the letters into the sections, one after the other, and back.
-func (m *Message) turn(forward bool) {
-	step := 1
-	if !forward {
-		step = -1
-	}
+func (m *Message) turn(step int) {
 	at := 0 // 0 stands for the letters
 	if m.inside {
 		at = m.section + 1
@@ -193,123 +246,4 @@ func (m *Message) Shown() string {
 func (m *Message) Show(name string) {
 	m.section, m.inside, m.alone = 0, false, screen.Number(name)
 	m.moved()
-}
-
-// current is the letter in sight; nil when the list has none.
-func (m *Message) current() *row {
-	if m.alone == 0 {
-		return m.list.Current()
-	}
-	entry := &monitor.LedgerEntry{ID: m.alone}
-	if d := m.detail(m.alone); d != nil {
-		entry = &d.LedgerEntry
-	}
-	r := ledgerRow(entry)
-	return &r
-}
-
-func (m *Message) prepare() {
-	r := m.current()
-	if r == nil {
-		return
-	}
-	l := m.letter(r)
-	if l == nil {
-		return
-	}
-	if text := l.document(m.section); text != m.shown {
-		m.shown = text
-		m.doc.Set(text)
-	}
-}
-
-// detail is what the ledger says of a letter, once it was read.
-func (m *Message) detail(id int64) *monitor.LedgerDetail {
-	if d := m.env.Data.Letter; d != nil && d.ID == id {
-		return d
-	}
-	return nil
-}
-
-// Render draws the view.
-func (m *Message) Render(w, h int) []string {
-	e, r := m.env, m.current()
-	if r == nil {
-		return []string{"", " " + e.Paint(theme.Dim, "The letter is no longer in the list. esc goes back.")}
-	}
-	m.prepare()
-	l := m.letter(r)
-	if l == nil {
-		return e.Missing(screen.FeedLetter, r.name, w)
-	}
-	if w >= 120 {
-		lw := w * 82 / 140
-		left := append(m.head(l, lw-1), m.deaths(l, lw-1, 8)...)
-		plan := m.plan(r)
-		room := max(3, h-len(left)-len(plan))
-		left = append(left, widget.Fit(m.document(lw-1, room), lw-1, room)...)
-		left = append(left, plan...)
-		right := append(m.row(r), m.compare(r, l, w-lw-2)...)
-		right = append(append(right, m.same(r)...), m.target(r, l)...)
-		return widget.Beside(left, right, lw, w-lw-2, h, e.Paint(theme.Dim, e.Theme.Glyphs.Bar)+" ")
-	}
-	lines := append(m.head(l, w), m.deaths(l, w, 4)...)
-	lines = append(lines, m.compare(r, l, w)...)
-	plan := m.plan(r)
-	plan = plan[:min(len(plan), 2)]
-	room := max(3, h-len(lines)-len(plan))
-	lines = append(lines, widget.Fit(m.document(w, room), w, room)...)
-	return append(lines, plan...)
-}
-
-func (m *Message) head(l *letter, w int) []string {
-	text := " id " + widget.CutMiddle(widget.Clean(dash(l.id)), max(8, w/3)) + "   " + widget.Clean(dash(l.kind)) + " " + widget.Clean(l.version) + "   " +
-		strconv.FormatInt(l.size, 10) + " B"
-	lines := []string{widget.Cut(text, w)}
-	if l.again != "" {
-		lines = append(lines, " "+m.env.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(l.again), max(1, w-2))))
-	}
-	return append(lines, "")
-}
-
-// deaths are the history as the broker keeps it.
-func (m *Message) deaths(l *letter, w, most int) []string {
-	e := m.env
-	lines := []string{widget.Spread(" "+e.Paint(theme.Dim, "DEATHS"), e.Paint(theme.Dim, "time is the first death of its kind"), w-1)}
-	if len(l.deaths) == 0 {
-		return append(lines, "  none that the broker has written down", "")
-	}
-	for i, d := range l.deaths {
-		if i*2 >= most {
-			lines = append(lines, e.Paint(theme.Dim, "  … "+strconv.Itoa(len(l.deaths)-i)+" earlier"))
-			break
-		}
-		at := "-"
-		if !d.Time.IsZero() {
-			at = d.Time.UTC().Format("2006-01-02 15:04:05Z")
-		}
-		text := "  " + strconv.Itoa(i+1) + " " + dash(d.Reason) + "  " + dash(d.Queue) + "  x" + strconv.FormatInt(d.Count, 10) + "  first " + at
-		if d.Expiration != "" {
-			text += "  ttl " + d.Expiration + "ms"
-		}
-		lines = append(lines, widget.Cut(widget.Clean(text), w),
-			widget.Cut(widget.Clean("    ex "+dash(d.Exchange)+"  key "+dash(strings.Join(d.RoutingKeys, ", "))), w))
-	}
-	return append(lines, "")
-}
-
-func (m *Message) document(w, h int) []string {
-	tabs := make([]string, len(sections))
-	for i, name := range sections {
-		tabs[i] = name
-		if i == m.section {
-			tabs[i] = m.env.Paint(theme.Accent, "["+name+"]")
-		}
-	}
-	state := "tab goes in"
-	if m.inside {
-		state = m.doc.Status()
-	}
-	title := widget.Spread(" "+strings.Join(tabs, " · "), m.env.Paint(theme.Dim, widget.Clean(state)), w-1)
-	return append([]string{title}, m.doc.Lines(w, max(0, h-1), m.env.Theme)...)
 }
