@@ -23,7 +23,7 @@ type Overview struct {
 	cursor int
 	part   part
 	places [parts]place
-	judged   judged
+	judged judged
 	// top are the queues whose head waits longest, pressing those of the broker that need help,
 	// both first.
 	top      []monitor.Queue
