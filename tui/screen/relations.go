@@ -9,132 +9,6 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// ExecutionRelations is what an execution has to do with, as far as its row and,
-// where it was read, its family say.
-func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
-	id := strconv.FormatInt(x.ID, 10)
-	list := []Relation{
-		parentOf(x, f),
-		{Key: "c", Label: "children", Help: "what it has started", To: OpenList(keymap.InExecutions, "parent:"+id)},
-		{Key: "q", Label: "queue", Help: x.ActionRef, To: OpenList(keymap.InQueues, x.ActionRef)},
-		{Key: "w", Label: "worker", Not: "it was handed to none"},
-		{Key: "f", Label: "workflow", Help: "the tree that it is in", To: OpenTree(x.ID)},
-	}
-	if x.WorkerID != nil {
-		list[3] = Relation{
-			Key: "w", Label: "worker", Help: WorkerName(x.WorkerID, x.WorkerName),
-			To: OpenWorker(*x.WorkerID),
-		}
-	}
-	return append(append(list, recorded(f)...), retries(x, f)...)
-}
-
-// BesidesExecution is what of a menu is not about its execution.
-func BesidesExecution(list []Relation, x *monitor.Execution) []Relation {
-	of := ExecutionRelations(x, nil)
-	return slices.DeleteFunc(slices.Clone(list), func(r Relation) bool {
-		return slices.ContainsFunc(of, func(other Relation) bool { return other.Key == r.Key })
-	})
-}
-
-func parentOf(x *monitor.Execution, f *monitor.Family) Relation {
-	r := Relation{Key: "p", Label: "parent", Not: "nothing started it"}
-	if f != nil {
-		if p := f.Parent(); p != nil {
-			r.Not, r.To = "", OpenExecution(p.ID)
-			r.Help = strconv.FormatInt(p.ID, 10) + "  " + p.ActionRef + "  " + p.Status
-			return r
-		}
-	}
-	switch {
-	case x.Parent != nil:
-		r.Not, r.Help, r.To = "", strconv.FormatInt(*x.Parent, 10), OpenExecution(*x.Parent)
-	case f == nil && x.Created.IsZero(): // it was only named by something else
-		r.Not = "it has not been read yet"
-	}
-	return r
-}
-
-// recorded are the records behind an execution.
-func recorded(f *monitor.Family) []Relation {
-	unread := "it has not been read yet"
-	if f != nil {
-		unread = "there is none"
-	}
-	letter := Relation{Key: "d", Label: "dead letter", Not: unread}
-	cause := Relation{Key: "e", Label: "enforcement", Not: unread}
-	event := Relation{Key: "v", Label: "event", Not: unread}
-	rule := Relation{Key: "u", Label: "rule", Not: unread}
-	inquiry := Relation{Key: "i", Label: "inquiry", Not: unread}
-	if f == nil {
-		return []Relation{letter, cause, event, rule, inquiry}
-	}
-	if len(f.Letters) > 0 {
-		l := &f.Letters[0]
-		letter = Relation{Key: "d", Label: "dead letter", Help: strconv.FormatInt(l.ID, 10) + "  " + l.Reason + "  " + l.Decision, To: OpenLetter(l.ID)}
-	}
-	if c := f.Enforcement; c != nil {
-		cause = Relation{Key: "e", Label: "enforcement", Help: strconv.FormatInt(c.ID, 10) + "  " + c.Status, To: ShownBy("enforcement", strconv.FormatInt(c.ID, 10))}
-		rule = Relation{Key: "u", Label: "rule", Help: c.RuleRef, To: ShownBy("rule", c.RuleRef)}
-		if c.Event != 0 {
-			event = Relation{Key: "v", Label: "event", Help: strconv.FormatInt(c.Event, 10) + "  " + c.TriggerRef, To: ShownBy("event", strconv.FormatInt(c.Event, 10))}
-		}
-	}
-	if len(f.Inquiries) > 0 {
-		at := f.Inquiries[0]
-		inquiry = Relation{Key: "i", Label: "inquiry", Help: strconv.FormatInt(at, 10), To: OpenInquiry(at)}
-	}
-	return []Relation{letter, cause, event, rule, inquiry}
-}
-
-// retries are the attempts around an execution.
-func retries(x *monitor.Execution, f *monitor.Family) []Relation {
-	before := Relation{Key: "b", Label: "try before", Not: "it is the first"}
-	after := Relation{Key: "r", Label: "retry", Not: "it was not repeated"}
-	if f == nil {
-		before.Not, after.Not = "it has not been read yet", "it has not been read yet"
-		return []Relation{before, after}
-	}
-	for _, a := range f.Attempts {
-		if a.ID != x.ID {
-			continue
-		}
-		if a.Repeats != nil {
-			before = Relation{Key: "b", Label: "try before", Help: strconv.FormatInt(*a.Repeats, 10), To: OpenExecution(*a.Repeats)}
-		}
-		if a.RepeatedBy != nil {
-			after = Relation{Key: "r", Label: "retry", Help: strconv.FormatInt(*a.RepeatedBy, 10), To: OpenExecution(*a.RepeatedBy)}
-		}
-	}
-	return []Relation{before, after}
-}
-
-// ActionRelations is what the queues of an action have to do with.
-func ActionRelations(ref string) []Relation {
-	to := func(filter string) Effect {
-		return OpenList(keymap.InExecutions, "action:"+ref+filter)
-	}
-	return []Relation{
-		{Key: "x", Label: "executions", Help: "all of its action", To: to("")},
-		{Key: "n", Label: "unfinished", Help: "those that have not ended", To: to(" status:requested,scheduling,scheduled,running,canceling")},
-		{Key: "f", Label: "failed", Help: "those that went wrong", To: to(" status:failed,timeout,abandoned")},
-	}
-}
-
-// WorkerRelations is what a worker has to do with.
-func WorkerRelations(id int64) []Relation {
-	worker := "worker:" + strconv.FormatInt(id, 10)
-	to := func(filter string) Effect {
-		return OpenList(keymap.InExecutions, filter)
-	}
-	return []Relation{
-		{Key: "x", Label: "executions", Help: "all of it", To: to(worker)},
-		{Key: "n", Label: "unfinished", Help: "what it has now", To: to(worker + " status:scheduled,running,canceling")},
-		{Key: "f", Label: "failed", Help: "what went wrong on it", To: to(worker + " status:failed,timeout,abandoned")},
-		{Key: "d", Label: "dead letters", Help: "the view of dead letters", To: Open(keymap.InDeadLetters)},
-	}
-}
-
 // Related is a screen whose row, or what it shows, has to do with other things.
 type Related interface {
 	// Relations lists them, in the order of their letters; false when there is
@@ -159,6 +33,9 @@ type Relation struct {
 	// To is what turns to it.
 	To Effect
 }
+
+// Leads makes it one that can be turned to.
+func (r *Relation) Leads(help string, to Effect) { r.Not, r.Help, r.To = "", help, to }
 
 // Number is the number that Shown names; zero where it names none.
 func Number(shown string) int64 {
@@ -211,4 +88,104 @@ func OpenRow(view View, key string) Effect {
 // ShownBy says which command of attune-executor shows what no view does.
 func ShownBy(command, name string) Effect {
 	return Effect{Handled: true, Note: carry.Shell("attune-executor", command, "show", name) + " shows it"}
+}
+
+// ExecutionRelations is what an execution has to do with, as far as its row and,
+// where it was read, its family say.
+func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
+	id := strconv.FormatInt(x.ID, 10)
+	none, first, last := "there is none", "it is the first", "it was not repeated"
+	if f == nil {
+		const unread = "it has not been read yet"
+		none, first, last = unread, unread, unread
+	}
+	parent := Relation{Key: "p", Label: "parent", Not: "nothing started it"}
+	children := Relation{Key: "c", Label: "children"}
+	queue := Relation{Key: "q", Label: "queue"}
+	worker := Relation{Key: "w", Label: "worker", Not: "it was handed to none"}
+	tree := Relation{Key: "f", Label: "workflow"}
+	letter := Relation{Key: "d", Label: "dead letter", Not: none}
+	cause := Relation{Key: "e", Label: "enforcement", Not: none}
+	event := Relation{Key: "v", Label: "event", Not: none}
+	rule := Relation{Key: "u", Label: "rule", Not: none}
+	inquiry := Relation{Key: "i", Label: "inquiry", Not: none}
+	before := Relation{Key: "b", Label: "try before", Not: first}
+	after := Relation{Key: "r", Label: "retry", Not: last}
+
+	children.Leads("what it has started", OpenList(keymap.InExecutions, "parent:"+id))
+	queue.Leads(x.ActionRef, OpenList(keymap.InQueues, x.ActionRef))
+	tree.Leads("the tree that it is in", OpenTree(x.ID))
+	if x.WorkerID != nil {
+		worker.Leads(WorkerName(x.WorkerID, x.WorkerName), OpenWorker(*x.WorkerID))
+	}
+	if x.Parent != nil {
+		parent.Leads(Reference(x.Parent), OpenExecution(*x.Parent))
+	} else if f == nil && x.Created.IsZero() { // it was only named by something else
+		parent.Not = none
+	}
+	if f == nil {
+		f = &monitor.Family{}
+	}
+	if p := f.Parent(); p != nil {
+		parent.Leads(strconv.FormatInt(p.ID, 10)+"  "+p.ActionRef+"  "+p.Status, OpenExecution(p.ID))
+	}
+	if len(f.Letters) > 0 {
+		l := &f.Letters[0]
+		letter.Leads(strconv.FormatInt(l.ID, 10)+"  "+l.Reason+"  "+l.Decision, OpenLetter(l.ID))
+	}
+	if c := f.Enforcement; c != nil {
+		cause.Leads(strconv.FormatInt(c.ID, 10)+"  "+c.Status, ShownBy("enforcement", strconv.FormatInt(c.ID, 10)))
+		rule.Leads(c.RuleRef, ShownBy("rule", c.RuleRef))
+		if number := strconv.FormatInt(c.Event, 10); c.Event != 0 {
+			event.Leads(number+"  "+c.TriggerRef, ShownBy("event", number))
+		}
+	}
+	if len(f.Inquiries) > 0 {
+		inquiry.Leads(strconv.FormatInt(f.Inquiries[0], 10), OpenInquiry(f.Inquiries[0]))
+	}
+	for _, a := range f.Attempts {
+		if a.ID == x.ID && a.Repeats != nil {
+			before.Leads(Reference(a.Repeats), OpenExecution(*a.Repeats))
+		}
+		if a.ID == x.ID && a.RepeatedBy != nil {
+			after.Leads(Reference(a.RepeatedBy), OpenExecution(*a.RepeatedBy))
+		}
+	}
+	return []Relation{parent, children, queue, worker, tree, letter, cause, event, rule, inquiry, before, after}
+}
+
+// BesidesExecution is what of a menu is not about its execution.
+func BesidesExecution(list []Relation, x *monitor.Execution) []Relation {
+	of := ExecutionRelations(x, nil)
+	return slices.DeleteFunc(slices.Clone(list), func(r Relation) bool {
+		return slices.ContainsFunc(of, func(other Relation) bool { return other.Key == r.Key })
+	})
+}
+
+// ActionRelations is what the queues of an action have to do with.
+func ActionRelations(ref string) []Relation {
+	to := func(filter string) Effect {
+		return OpenList(keymap.InExecutions, "action:"+ref+filter)
+	}
+	return []Relation{
+		{Key: "x", Label: "executions", Help: "all of its action", To: to("")},
+		{
+			Key: "n", Label: "unfinished", Help: "those that have not ended",
+			To: to(" status:requested,scheduling,scheduled,running,canceling"),
+		},
+		{Key: "f", Label: "failed", Help: "those that went wrong", To: to(" status:failed,timeout,abandoned")},
+	}
+}
+
+// WorkerRelations is what a worker has to do with.
+func WorkerRelations(id int64) []Relation {
+	to := func(filter string) Effect {
+		return OpenList(keymap.InExecutions, "worker:"+strconv.FormatInt(id, 10)+filter)
+	}
+	return []Relation{
+		{Key: "x", Label: "executions", Help: "all of it", To: to("")},
+		{Key: "n", Label: "unfinished", Help: "what it has now", To: to(" status:scheduled,running,canceling")},
+		{Key: "f", Label: "failed", Help: "what went wrong on it", To: to(" status:failed,timeout,abandoned")},
+		{Key: "d", Label: "dead letters", Help: "the view of dead letters", To: Open(keymap.InDeadLetters)},
+	}
 }

@@ -329,7 +329,8 @@ func (v *Alerts) quiet(action keymap.Action) screen.Effect {
 		note = "Acknowledged in this session; it stays open."
 	case action == keymap.Acknowledge:
 	case e.Quiet.Mute(r.key, e.Clock):
-		note = "Muted here for " + widget.Short(screen.MuteTime) + ", in the header too; the engine goes on evaluating it."
+		note = "Muted here for " + widget.Short(screen.MuteTime) +
+			", in the header too; the engine goes on evaluating it."
 	default:
 		note = "Heard again."
 	}
@@ -415,20 +416,17 @@ func (v *Alerts) Relations() (title string, related []screen.Relation, ok bool) 
 	letters := screen.Relation{
 		Key: "d", Label: "dead letters", Help: "all", To: screen.OpenList(keymap.InDeadLetters, ""),
 	}
-	leads := func(to *screen.Relation, help string, view screen.View, filter string) {
-		to.Not, to.Help, to.To = "", help, screen.OpenList(view, filter)
-	}
 	switch kind {
 	case "queue":
 		action, _, _ := strings.Cut(name, " ")
-		leads(&queue, name, keymap.InQueues, action)
-		leads(&executions, "of "+action, keymap.InExecutions, "action:"+action)
-		leads(&letters, "of "+action, keymap.InDeadLetters, "action:"+action)
+		queue.Leads(name, screen.OpenList(keymap.InQueues, action))
+		executions.Leads("of "+action, screen.OpenList(keymap.InExecutions, "action:"+action))
+		letters.Leads("of "+action, screen.OpenList(keymap.InDeadLetters, "action:"+action))
 	case "worker":
 		quoted := filter.Quote(name)
-		leads(&worker, name, keymap.InWorkers, quoted)
-		leads(&executions, "given to "+name, keymap.InExecutions, "worker:"+quoted)
-		leads(&letters, "on their way to "+name, keymap.InDeadLetters, "from:"+quoted)
+		worker.Leads(name, screen.OpenList(keymap.InWorkers, quoted))
+		executions.Leads("given to "+name, screen.OpenList(keymap.InExecutions, "worker:"+quoted))
+		letters.Leads("on their way to "+name, screen.OpenList(keymap.InDeadLetters, "from:"+quoted))
 	}
 	opens := r.open()
 	help := strings.TrimSpace(string(opens.Open.View) + "  " + opens.Open.Filter)

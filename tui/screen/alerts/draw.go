@@ -223,7 +223,8 @@ func (v *Alerts) span(a *alerting.Alert) string {
 	}
 	since := string(a.Severity) + " since " + a.Since.UTC().Format(layout)
 	if a.Cleared != nil {
-		return since + " until " + a.Cleared.UTC().Format("15:04:05Z") + ", lasted " + widget.Age(a.Cleared.Sub(a.Since))
+		until := a.Cleared.UTC().Format("15:04:05Z")
+		return since + " until " + until + ", lasted " + widget.Age(a.Cleared.Sub(a.Since))
 	}
 	return since + ", " + v.env.AgeOf(&a.Since)
 }

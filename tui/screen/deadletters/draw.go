@@ -97,7 +97,8 @@ func (v *DeadLetters) counts(w int) string {
 	}
 	e := v.env
 	text := " " + e.Num(int64(n)) + " marked: " + e.Num(int64(by[requeue])) + " can be requeued, " +
-		e.Num(int64(by[stale])) + " stale, " + e.Num(int64(by[blocked])) + " blocked, " + e.Num(int64(by[other])) + " other"
+		e.Num(int64(by[stale])) + " stale, " + e.Num(int64(by[blocked])) + " blocked, " +
+		e.Num(int64(by[other])) + " other"
 	return e.Paint(theme.Accent, widget.Cut(text, max(1, w-1)))
 }
 
@@ -176,13 +177,15 @@ func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 		return []string{text}
 	case d.Ledger == nil:
 		return []string{
-			" Dead letters are triaged as rows of the ledger, and this installation has none. `attune-executor migrate up` adds",
+			" Dead letters are triaged as rows of the ledger, and this installation has none. " +
+				"`attune-executor migrate up` adds",
 			" dead_letter (the ledger), operator_audit (who did what) and outbox (messages to publish), " +
 				"and changes no published table's rows.",
 			" Until then the broker drops what dies, or keeps it where its queue is bound: nothing is lost by looking.",
 		}
 	case d.Queue != nil && d.Queue.Ready == 0 && d.Queue.Consumers > 0:
-		return []string{" No dead letters: none on the broker, none in the ledger. A handler is there to take them.", comesHere}
+		const none = " No dead letters: none on the broker, none in the ledger. A handler is there to take them."
+		return []string{none, comesHere}
 	case d.Queue != nil && d.Queue.Ready > 0:
 		return []string{" None in the ledger; " + v.env.Num(d.Queue.Ready) + " lie on the broker: S takes them."}
 	default:

@@ -19,7 +19,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "DIED", Width: 7, Right: true},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: e.AgeOf(r.died)} },
+		Cell:   list.Age(func(r *row) *time.Time { return r.died }),
 		By: list.By[row]{Digit: 2, Name: "died", Compare: func(_ *screen.Env, a, b *row) int {
 			if a.died == nil || b.died == nil { // nobody knows when: last
 				return cmp.Compare(boolInt(a.died == nil), boolInt(b.died == nil))

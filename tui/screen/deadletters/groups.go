@@ -93,7 +93,7 @@ func (v *DeadLetters) newGroups() *list.Table[group] {
 	age := func(title string, of func(g *group) *time.Time) list.Field[group] {
 		return list.Field[group]{
 			Column: widget.Column{Title: title, Width: 7, Right: true, Priority: 2},
-			Cell:   func(e *screen.Env, g *group) widget.Cell { return widget.Cell{Text: e.AgeOf(of(g))} },
+			Cell:   list.Age(of),
 		}
 	}
 	return list.NewTable(v.env, func(g *group) string { return g.key }, []list.Field[group]{

@@ -80,8 +80,9 @@ func readLetter(d *monitor.LedgerDetail) *letter {
 		raw = hex.Dump(d.Body.Base64)
 	}
 	l.documents = [...]string{payload, indented(d.Headers), indented(map[string]any{
-		"exchange": d.Exchange, "routing_key": d.RoutingKey, "message_id": d.MessageID, "correlation_id": d.CorrelationID,
-		"type": d.Type, "fingerprint": d.Fingerprint, "stored": d.LedgerEntry.At, "evidence": d.Evidence,
+		"exchange": d.Exchange, "routing_key": d.RoutingKey, "message_id": d.MessageID,
+		"correlation_id": d.CorrelationID, "type": d.Type, "fingerprint": d.Fingerprint,
+		"stored": d.LedgerEntry.At, "evidence": d.Evidence,
 	}), raw}
 	return l
 }

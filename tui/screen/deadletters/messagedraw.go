@@ -143,8 +143,8 @@ func (m *Message) compare(r *row, l *letter, w int) []string {
 		const layout = "15:04:05.000Z"
 		line("attempt at", at.UTC().Format(layout), x.Updated.UTC().Format(layout), at.Equal(x.Updated), "moved")
 	}
-	if said.Attempt != nil {
-		line("attempt", screen.Reference(said.Attempt), screen.Reference(&x.Attempt), *said.Attempt == x.Attempt, "newer")
+	if n := said.Attempt; n != nil {
+		line("attempt", screen.Reference(n), screen.Reference(&x.Attempt), *n == x.Attempt, "newer")
 	}
 	return append(lines, "  "+e.Label("status", 11)+widget.Blank(each)+e.State(x.Status)+"  "+
 		e.Theme.Glyphs.Arrow+" "+r.verdict.text, "")

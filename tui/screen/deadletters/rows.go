@@ -193,7 +193,8 @@ func (r *row) about() (*monitor.Execution, bool) {
 		return nil, false
 	}
 	return &monitor.Execution{
-		ID: r.execution, ActionRef: r.action, Status: r.now, WorkerID: r.ledger.WorkerID, WorkerName: r.ledger.WorkerName,
+		ID: r.execution, ActionRef: r.action, Status: r.now,
+		WorkerID: r.ledger.WorkerID, WorkerName: r.ledger.WorkerName,
 	}, true
 }
 
@@ -203,8 +204,7 @@ func (r *row) relations() (title string, list []screen.Relation, ok bool) {
 	}
 	queue := screen.Relation{Key: "m", Label: "broker queue", Not: "nobody wrote down where it died"}
 	if name := r.queue(); name != "" {
-		queue.Not, queue.Help = "", "it died in "+name
-		queue.To = screen.OpenList(keymap.InBroker, "queue:"+filter.Quote(name))
+		queue.Leads("it died in "+name, screen.OpenList(keymap.InBroker, "queue:"+filter.Quote(name)))
 	}
 	list = []screen.Relation{
 		{Key: "x", Label: "execution", Not: "it is about none"},
@@ -217,7 +217,7 @@ func (r *row) relations() (title string, list []screen.Relation, ok bool) {
 	x, ok := r.about()
 	switch {
 	case ok:
-		list[0] = screen.Relation{Key: "x", Label: "execution", To: screen.OpenExecution(x.ID), Help: x.Status}
+		list[0].Leads(x.Status, screen.OpenExecution(x.ID))
 		list = append(list, screen.ExecutionRelations(x, nil)...)
 	case r.execution != 0:
 		list[0].Not = "it does not exist any more"

@@ -227,8 +227,8 @@ func (x *Execution) Relations() (title string, list []screen.Relation, ok bool) 
 	list = screen.ExecutionRelations(&d.Execution, x.family())
 	for i := range list {
 		if list[i].Label == "enforcement" && list[i].Not != "" && d.Enforcement != nil {
-			list[i].Not, list[i].Help = "", strconv.FormatInt(*d.Enforcement, 10)
-			list[i].To = screen.ShownBy("enforcement", list[i].Help)
+			id := screen.Reference(d.Enforcement)
+			list[i].Leads(id, screen.ShownBy("enforcement", id))
 		}
 	}
 	return "execution " + strconv.FormatInt(d.ID, 10), list, true

@@ -89,7 +89,8 @@ func (x *Execution) inALine(d *monitor.ExecutionDetail) string {
 		if text.Len() > 0 {
 			text.WriteString(e.Dim(" " + e.Theme.Glyphs.Arrow + " " + widget.Age(s.At.Sub(d.Timeline[i-1].At)) + " "))
 		}
-		text.WriteString(e.Paint(e.Theme.Of(s.Status).Role, widget.Clean(s.Status)) + " " + s.At.UTC().Format("15:04:05"))
+		text.WriteString(e.Paint(e.Theme.Of(s.Status).Role, widget.Clean(s.Status)))
+		text.WriteString(" " + s.At.UTC().Format("15:04:05"))
 		remark := x.remark(d, i)
 		if remark != "" && (i == 0 || s.Worker == nil || attune.Status(s.Status).Terminal()) {
 			text.WriteString(" " + remark) // its worker stands above

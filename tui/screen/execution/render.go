@@ -102,17 +102,11 @@ func reason(d *monitor.ExecutionDetail) string {
 // sentences says why it waits, in the words of the command line, on at most h
 // lines.
 func (x *Execution) sentences(list []string, w, h int) []string {
-	var lines []string
-	for _, text := range list {
-		body := strings.TrimLeft(text, " ")
-		indent := " " + widget.Blank(len(text)-len(body))
-		for i, part := range widget.Wrap(body, max(20, w-1-len(indent)-2)) {
-			if i > 0 {
-				part = "  " + part
-			}
-			lines = append(lines, indent+part)
-		}
+	texts := make([]widget.Text, len(list))
+	for i := range list {
+		texts[i].Text = list[i]
 	}
+	lines := screen.Indented(widget.Paragraphs(texts, w-2, x.env.Theme))
 	if len(lines) <= h {
 		return lines
 	}

@@ -84,7 +84,8 @@ func (p *Preview) warning() []string {
 		if note == "" {
 			continue
 		}
-		text := " " + e.Theme.Glyphs.Warning + " " + h.key() + " holds a slot for " + e.AgeOf(&h.Since) + ": " + note + "."
+		text := " " + e.Theme.Glyphs.Warning + " " + h.key() + " holds a slot for " + e.AgeOf(&h.Since) +
+			": " + note + "."
 		if h.Health == monitor.WorkerStale {
 			text += " The slot stays taken until the worker is back or counts as lost."
 		}

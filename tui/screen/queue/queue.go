@@ -246,13 +246,13 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 	if q.Again(q.focused(), action) {
 		return screen.Effect{Handled: true}
 	}
-	step := 1
 	switch action {
-	case keymap.PrevPane:
-		step = -1
-		fallthrough
-	case keymap.NextPane:
-		q.turnTo((q.part + step + parts) % parts)
+	case keymap.NextPane, keymap.PrevPane:
+		step := 1
+		if action == keymap.PrevPane {
+			step = parts - 1
+		}
+		q.turnTo((q.part + step) % parts)
 		q.chosen, q.scroll = true, screen.Scroller{}
 		return screen.Effect{Handled: true}
 	case keymap.Open:
@@ -330,12 +330,11 @@ func (q *Queue) Relations() (title string, related []screen.Relation, ok bool) {
 	}
 	worker := screen.Relation{Key: "w", Label: "worker", Not: "it was handed to none"}
 	if h := q.holder(id); h != nil && h.WorkerID != nil {
-		worker.Not, worker.Help = "", screen.WorkerName(h.WorkerID, h.WorkerName)
-		worker.To = screen.OpenWorker(*h.WorkerID)
+		worker.Leads(screen.WorkerName(h.WorkerID, h.WorkerName), screen.OpenWorker(*h.WorkerID))
 	}
 	above := screen.Relation{Key: "p", Label: "parent", Not: "nothing started it"}
 	if w := q.waiter(id); w != nil && w.Parent != nil {
-		above.Not, above.Help, above.To = "", parent(w), screen.OpenExecution(*w.Parent)
+		above.Leads(parent(w), screen.OpenExecution(*w.Parent))
 	} else if w == nil {
 		above.Not = "it is not known here: enter shows it"
 	}

@@ -51,7 +51,7 @@ func newHolders(env *screen.Env) *list.Table[holder] {
 		},
 		{
 			Column: widget.Column{Title: "FOR", Width: 7, Right: true},
-			Cell:   func(e *screen.Env, h *holder) widget.Cell { return widget.Cell{Text: e.AgeOf(&h.Since)} },
+			Cell:   list.Age(func(h *holder) *time.Time { return &h.Since }),
 		},
 		{
 			Column: widget.Column{Title: "NOTE", Width: 20, Grow: true},
@@ -95,7 +95,8 @@ func (h *holder) illness(e *screen.Env) string {
 			return "never beat"
 		}
 		return "stale " + widget.Age(*h.HeartbeatAge+e.Since(h.at))
-	case monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerInactive, monitor.WorkerDraining:
+	case monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerInactive,
+		monitor.WorkerDraining:
 		return string(h.Health)
 	default:
 		return ""

@@ -166,7 +166,8 @@ func owns(e *screen.Env, s *Subject) string {
 		text += " of " + e.Num(*s.Worker.Capacity) + " that it takes"
 	}
 	if d := Detail(e, s.Worker.ID); d != nil && len(d.Running) > 0 {
-		text += ", the oldest " + strconv.FormatInt(d.Running[0].ID, 10) + " for " + widget.Age(e.Since(d.Running[0].Since))
+		first := &d.Running[0]
+		text += ", the oldest " + strconv.FormatInt(first.ID, 10) + " for " + e.AgeOf(&first.Since)
 	}
 	return text
 }
@@ -175,8 +176,8 @@ func owns(e *screen.Env, s *Subject) string {
 func warnings(e *screen.Env, s *Subject) []string {
 	var lines []string
 	if s.Health == monitor.WorkerSuspect {
-		since := e.AgeOf(s.Worker.SuspectSince)
-		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+since+", no new work: "+orDash(s.Worker.SuspectReason)))
+		text := " ▲ suspect for " + e.AgeOf(s.Worker.SuspectSince) + ", no new work: " + orDash(s.Worker.SuspectReason)
+		lines = append(lines, e.Paint(theme.Warn, text))
 	}
 	trust := map[string]string{
 		monitor.ByHeartbeat: " but the heartbeat is stale: trust the heartbeat.",
@@ -190,8 +191,8 @@ func warnings(e *screen.Env, s *Subject) []string {
 
 func counts(e *screen.Env, q *monitor.BrokerQueue) string {
 	mark := e.Mark(screen.FeedBroker)
-	return widget.Clean(q.Name) + "  ready " + e.BrokerNum(*q, q.Ready) + mark + "  unacked " + e.BrokerNum(*q, q.Unacked) + mark +
-		"  consumers " + e.BrokerNum(*q, q.Consumers) + mark
+	return widget.Clean(q.Name) + "  ready " + e.BrokerNum(*q, q.Ready) + mark + "  unacked " +
+		e.BrokerNum(*q, q.Unacked) + mark + "  consumers " + e.BrokerNum(*q, q.Consumers) + mark
 }
 
 func orDash(s string) string { return widget.Clean(cmp.Or(s, "-")) }

@@ -5,6 +5,7 @@ package worker
 import (
 	"cmp"
 	"strconv"
+	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
@@ -46,7 +47,7 @@ func newRunning(env *screen.Env) *list.Table[monitor.WorkerRun] {
 		},
 		{
 			Column: widget.Column{Title: "FOR", Width: 7, Right: true},
-			Cell:   func(e *screen.Env, r *monitor.WorkerRun) widget.Cell { return widget.Cell{Text: e.AgeOf(&r.Since)} },
+			Cell:   list.Age(func(r *monitor.WorkerRun) *time.Time { return &r.Since }),
 		},
 		{
 			Column: widget.Column{Title: "OWNER QUEUE", Width: 24, Middle: true, Priority: 1},

@@ -47,17 +47,14 @@ func (v *Workflows) draw(w, h int) ([]string, place) {
 	}
 	// The list over the tree, and beside them the right pane, or below them in a line or two why
 	// the workflow waits.
-	lw, rw, most := w, 0, max(h*2/5, 5)
+	lw, rw := screen.Halves(w)
+	lw, most := lw-1, max(h/4, 5)
 	var foot []string
-	switch {
-	case v.wide():
-		lw, rw = screen.Halves(w)
-		lw, most = lw-1, max(h/4, 5)
-	case v.focus != inList:
-		most = 4
-		fallthrough
-	default:
-		foot = v.foot(w)
+	if !v.wide() {
+		lw, most, foot = w, max(h*2/5, 5), v.foot(w)
+		if v.focus != inList {
+			most = 4
+		}
 	}
 	at := place{list: min(v.Len()+1, most, h)}
 	lines := append(v.listPart(lw, at.list), "")
@@ -163,7 +160,9 @@ func (v *Workflows) empty() []string {
 		}
 	}
 	if v.Problems() && v.Filter() == "" {
-		return []string{"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again."}
+		return []string{
+			"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again.",
+		}
 	}
 	also := ""
 	if v.Problems() {

@@ -261,8 +261,8 @@ func (v *Workflows) RelatedExecution() (*monitor.Execution, bool) {
 		}
 		if c := n.execution(); c != nil {
 			return &monitor.Execution{
-				ID: c.Execution, ActionRef: c.ActionRef, Status: c.Status, WorkerID: c.WorkerID, WorkerName: c.WorkerName,
-				Parent: &d.Execution, Created: c.Created,
+				ID: c.Execution, ActionRef: c.ActionRef, Status: c.Status,
+				WorkerID: c.WorkerID, WorkerName: c.WorkerName, Parent: &d.Execution, Created: c.Created,
 			}, true
 		}
 		return ofWorkflow(&d.Workflow), true
