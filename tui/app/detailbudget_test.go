@@ -33,7 +33,8 @@ func TestDrawingChangesNothing(t *testing.T) {
 					b.open(view)
 					_ = b.View()
 				}
-				for _, key := range []string{"j", "tab", "j", "j", "tab", "end", "k", "W", "j", "shift+tab", "k", "v", "v", "tab", "left"} {
+				keys := []string{"j", "tab", "j", "j", "tab", "end", "k", "W", "j", "shift+tab", "k", "v", "v", "tab", "left"}
+				for _, key := range keys {
 					drawn.press(key)
 					undrawn.press(key)
 					_, _ = drawn.View(), drawn.View()
@@ -67,7 +68,9 @@ func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
 	case keymap.InWorker:
 		d := *data.Worker
 		for i := range n {
-			d.Running = append(d.Running, monitor.WorkerRun{ID: int64(i), ActionRef: "pack.action", Status: "running", Since: frozen})
+			d.Running = append(d.Running, monitor.WorkerRun{
+				ID: int64(i), ActionRef: "pack.action", Status: "running", Since: frozen,
+			})
 		}
 		b.apply(screen.FeedWorker, &d)
 	case keymap.InQueue:
@@ -92,7 +95,9 @@ func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
 		d := *data.DeadLetters
 		ledger := *d.Ledger
 		for i := range n {
-			ledger.Recent = append(ledger.Recent, monitor.LedgerEntry{ID: int64(10_000 + i), WorkerName: "worker-node-02", Reason: "expired"})
+			ledger.Recent = append(ledger.Recent, monitor.LedgerEntry{
+				ID: int64(10_000 + i), WorkerName: "worker-node-02", Reason: "expired",
+			})
 		}
 		d.Ledger = &ledger
 		b.apply(screen.FeedDeadLetters, &d)
@@ -111,8 +116,9 @@ func TestAFrameMakesNothingAnew(t *testing.T) {
 		view screen.View
 		keys []string
 	}{
-		{keymap.InExecution, nil}, {keymap.InExecution, []string{"shift+tab"}}, {keymap.InWorker, nil}, {keymap.InQueue, nil},
-		{keymap.InLetter, nil}, {keymap.InLetter, []string{"tab", "tab"}}, {keymap.InWorkflows, nil}, {keymap.InAlerts, nil},
+		{view: keymap.InExecution}, {view: keymap.InExecution, keys: []string{"shift+tab"}}, {view: keymap.InWorker},
+		{view: keymap.InQueue}, {view: keymap.InLetter}, {view: keymap.InLetter, keys: []string{"tab", "tab"}},
+		{view: keymap.InWorkflows}, {view: keymap.InAlerts},
 	} {
 		small, large := grown(t, of.view, 40, of.keys...), grown(t, of.view, 4_000, of.keys...)
 		few := testing.AllocsPerRun(10, func() { _ = small.View() })

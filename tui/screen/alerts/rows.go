@@ -241,7 +241,7 @@ func (v *Alerts) gatherCleared() {
 	var rows []cleared
 	for i := range recent {
 		if r := alertRow(&recent[i]); v.Matches(&r) {
-			rows = append(rows, cleared{r, nthOfDay(recent, i)})
+			rows = append(rows, cleared{row: r, nth: nthOfDay(recent, i)})
 		}
 	}
 	v.past.SetList(rows)

@@ -26,8 +26,15 @@ type Overview struct {
 	judged judged
 	// top are the queues whose head waits longest, pressing those of the broker that need help,
 	// both first.
-	top      []monitor.Queue
+	top      []queue
 	pressing []monitor.BrokerQueue
+}
+
+// queue is an action queue with the name that people read.
+type queue struct {
+	monitor.Queue
+
+	name string
 }
 
 // judged are the workers as they were judged, and by what.
@@ -93,9 +100,12 @@ func (o *Overview) Title() (left, right string) { return "Overview", "" }
 func (o *Overview) Changed(feed screen.Feed) {
 	d := o.env.Data
 	if feed == screen.FeedOverview && d.Overview != nil {
-		o.top = slices.Clone(d.Overview.Top)
-		wait := list.Oldest(func(q *monitor.Queue) *time.Time { return q.Oldest })
-		slices.SortStableFunc(o.top, func(a, b monitor.Queue) int { return wait(o.env, &a, &b) })
+		o.top = nil
+		for _, q := range d.Overview.Top {
+			o.top = append(o.top, queue{Queue: q, name: widget.Clean(screen.QueueName(&q))})
+		}
+		wait := list.Oldest(func(q *queue) *time.Time { return q.Oldest })
+		slices.SortStableFunc(o.top, func(a, b queue) int { return wait(o.env, &a, &b) })
 	}
 	if feed == screen.FeedBroker && d.Broker != nil {
 		o.pressing = slices.Clone(d.Broker.Queues)
@@ -291,7 +301,7 @@ func (o *Overview) queueBlock() []string {
 	q := ov.Queues
 	oldest, name := "-", "nobody waits"
 	if len(o.top) > 0 && o.top[0].Oldest != nil {
-		oldest, name = e.AgeOf(o.top[0].Oldest), widget.Cut(widget.Clean(screen.QueueName(&o.top[0])), 20)
+		oldest, name = e.AgeOf(o.top[0].Oldest), widget.Cut(o.top[0].name, 20)
 	}
 	return []string{
 		" " + e.Head(screen.FeedOverview, "QUEUES") + "  " + e.Num(q.Busy) + " busy of " + e.Num(q.Queues),

@@ -71,7 +71,7 @@ func (o *Overview) step(by int) {
 	keys := page.keys[of]
 	if at := o.row(of, keys); at >= 0 {
 		at = max(0, min(at+by, len(keys)-1))
-		o.places[of] = place{keys[at], at}
+		o.places[of] = place{key: keys[at], row: at}
 	}
 }
 
@@ -104,7 +104,7 @@ func keysOf[T any](o *Overview, of part, rows []T, key func(*T) string) (keys []
 	return keys, o.row(of, keys)
 }
 
-func queueKey(q *monitor.Queue) string { return strconv.FormatInt(q.ID, 10) }
+func queueKey(q *queue) string { return strconv.FormatInt(q.ID, 10) }
 
 func workerKey(w *monitor.Worker) string { return strconv.FormatInt(w.ID, 10) }
 
@@ -133,7 +133,7 @@ func (o *Overview) thing(of part) (screen.Thing, bool) {
 	}
 	switch of {
 	case topQueues:
-		return screen.QueueThing(&o.top[at], o.top[at]), true
+		return screen.QueueThing(&o.top[at].Queue, o.top[at].Queue), true
 	case workers:
 		w := o.workers().list[at]
 		return screen.WorkerThing(&w, w), true

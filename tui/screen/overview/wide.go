@@ -116,7 +116,7 @@ func (o *Overview) queueLines(w, h int, at *page) []string {
 	top, cursor := o.top[:min(len(o.top), max(0, h-len(lines)))], 0
 	at.keys[topQueues], cursor = keysOf(o, topQueues, top, queueKey)
 	for i, q := range top {
-		line := widget.Left(widget.CutMiddle(widget.Clean(screen.QueueName(&q)), name), name) +
+		line := widget.Left(widget.CutMiddle(q.name, name), name) +
 			widget.Right(e.Num(q.Queued), 9) + widget.Right(screen.Slots(q.Active, q.Limit), 9) +
 			widget.Right(e.AgeOf(q.Oldest), 8) + " " + e.Spark(screen.QueueSeries(q.ID), 15*time.Minute, 12)
 		lines = append(lines, o.line(i == cursor, "", line, w-1))

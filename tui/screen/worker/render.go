@@ -25,31 +25,31 @@ type place struct{ top, history int }
 
 // draw draws the view and says where its parts are.
 func (v *Worker) draw(w, h int) ([]string, place) {
-	e, s := v.env, Find(v.env, v.id)
+	e, s := v.env, v.subject()
 	if e.Data.Workers == nil && Detail(e, v.id) == nil {
 		return e.Missing(screen.FeedWorkers, "worker "+strconv.FormatInt(v.id, 10), w), place{}
 	}
 	if w >= 120 && h >= 20 {
 		lw, rw := screen.Halves(w)
-		left := append(v.head(&s, lw-1, h), v.slots(lw-1, h-10)...)
+		left := append(v.head(s, lw-1, h), v.slots(lw-1, h-10)...)
 		at := place{top: len(left) + 2}
 		left = append(left, v.assigned(lw-1, h-len(left))...)
-		right := append(queueLines(e, &s, rw-1), "")
+		right := append(queueLines(e, s, rw-1), "")
 		at.history = h - len(right)
-		return e.Beside(left, append(right, v.history(rw-1, at.history)...), w, h), at
+		return e.Beside(left, append(right, v.history(s, rw-1, at.history)...), w, h), at
 	}
-	lines := v.head(&s, w, h)
+	lines := v.head(s, w, h)
 	if h >= 14 {
-		queue := queueLines(e, &s, w-1)
+		queue := queueLines(e, s, w-1)
 		queue[0] = " " + queue[0]
 		lines = append(lines[:len(lines)-1], append(queue, "")...)
 	}
 	room := h - len(lines)
 	if v.inHistory {
-		return widget.Fit(append(lines, v.history(w, room)...), w, h), place{history: room}
+		return widget.Fit(append(lines, v.history(s, w, room)...), w, h), place{history: room}
 	}
 	foot := ""
-	if last := changes(e, v.id); len(last) > 0 {
+	if last := changes(e, s); len(last) > 0 {
 		foot = e.Dim(" history ") + last[0] + e.Dim("  tab shows all")
 	}
 	at := place{top: len(lines) + 2}
@@ -155,7 +155,7 @@ func (v *Worker) heading(lit bool, title string, w int) string {
 }
 
 // history is what changed of the worker within a day.
-func (v *Worker) history(w, h int) []string {
+func (v *Worker) history(s *Subject, w, h int) []string {
 	e, d := v.env, Detail(v.env, v.id)
 	if h < 2 || d == nil {
 		return nil
@@ -165,12 +165,12 @@ func (v *Worker) history(w, h int) []string {
 		title += "  flapped " + strconv.FormatInt(d.Flaps, 10) + "x"
 	}
 	lines := []string{v.heading(v.inHistory, title, w)}
-	return append(lines, v.scroll.Window(changes(e, v.id), h-1, e.Theme)...)
+	return append(lines, v.scroll.Window(changes(e, s), h-1, e.Theme)...)
 }
 
 // changes are the changes of a worker, the newest first.
-func changes(e *screen.Env, id int64) []string {
-	d := Detail(e, id)
+func changes(e *screen.Env, s *Subject) []string {
+	d := Detail(e, s.Worker.ID)
 	if d == nil {
 		return nil
 	}
@@ -178,7 +178,7 @@ func changes(e *screen.Env, id int64) []string {
 		return []string{" " + e.Dim("Nobody writes down here what changes of workers.")}
 	}
 	var lines []string
-	if s := Find(e, id); s.Health == monitor.WorkerStale && s.Worker.Heartbeat != nil {
+	if s.Health == monitor.WorkerStale && s.Worker.Heartbeat != nil {
 		lines = append(lines, " "+when(e, *s.Worker.Heartbeat)+" "+e.Paint(theme.Bad, "heartbeat lost"))
 	}
 	for _, c := range d.Changes {
@@ -321,5 +321,5 @@ func (p *Preview) Lines(s *Subject, wide bool, w, h int) []string {
 		}
 	}
 	right := append(queueLines(e, s, rw-1), "", e.Dim("HISTORY, 24h"))
-	return append(rule, e.Beside(left, append(right, changes(e, s.Worker.ID)...), w, h-1)...)
+	return append(rule, e.Beside(left, append(right, changes(e, s)...), w, h-1)...)
 }

@@ -30,9 +30,9 @@ func (s *Subject) Name() string {
 	return s.Worker.Name
 }
 
-// Find is the worker with the id, as far as the list of workers and the broker were
+// find is the worker with the id, as far as the list of workers and the broker were
 // read.
-func Find(e *screen.Env, id int64) Subject {
+func find(e *screen.Env, id int64) Subject {
 	s := Subject{Worker: monitor.Worker{ID: id}, Judgement: monitor.Judgement{Health: monitor.WorkerStale}}
 	if q, ok := e.Data.Broker.Queue(monitor.WorkerQueue(id)); ok {
 		s.Queue = &q

@@ -80,7 +80,7 @@ func (v *Worker) Shown() string { return strconv.FormatInt(v.id, 10) }
 
 // Title is the text of the title rule.
 func (v *Worker) Title() (left, right string) {
-	s := Find(v.env, v.id)
+	s := v.subject()
 	right = "id " + strconv.FormatInt(v.id, 10)
 	if s.Worker.Host != "" {
 		right += " · " + widget.Clean(s.Worker.Host)
@@ -89,6 +89,12 @@ func (v *Worker) Title() (left, right string) {
 		right += " · " + widget.Clean(s.Worker.Role)
 	}
 	return "Workers › " + widget.Clean(s.Name()), right + v.env.Mark(screen.FeedWorkers)
+}
+
+// subject is the worker in sight.
+func (v *Worker) subject() *Subject {
+	s := find(v.env, v.id)
+	return &s
 }
 
 // Changed takes over new data.
@@ -128,7 +134,7 @@ func (v *Worker) Do(action keymap.Action) screen.Effect {
 		return screen.OpenList(keymap.InExecutions, "worker:"+strconv.FormatInt(v.id, 10))
 	case v.inHistory:
 		_, at := v.draw(v.env.Width, v.env.Height)
-		last := screen.WindowEnd(len(changes(v.env, v.id)), at.history-1)
+		last := screen.WindowEnd(len(changes(v.env, v.subject())), at.history-1)
 		return screen.Effect{Handled: v.scroll.Do(action, historyPage, last)}
 	default:
 		return screen.Effect{Handled: screen.MoveTable(v.running.Table, action)}
@@ -156,7 +162,7 @@ func (v *Worker) Acts() (act.Menu, bool) {
 	if r := v.current(); r != nil {
 		return act.ForExecution(&monitor.Execution{ID: r.ID, ActionRef: r.ActionRef, Status: r.Status}), true
 	}
-	s, d := Find(v.env, v.id), v.env.Data
+	s, d := v.subject(), v.env.Data
 	if s.Orphan || d.Workers == nil {
 		return act.Menu{}, false
 	}
@@ -165,7 +171,7 @@ func (v *Worker) Acts() (act.Menu, bool) {
 
 // Relations is what the worker has to do with.
 func (v *Worker) Relations() (title string, related []screen.Relation, ok bool) {
-	s := Find(v.env, v.id)
+	s := v.subject()
 	related = screen.WorkerRelations(v.id)
 	if r := v.running.Current(); r != nil {
 		related = append(related, screen.Relation{
@@ -177,7 +183,7 @@ func (v *Worker) Relations() (title string, related []screen.Relation, ok bool) 
 
 // Shows is the worker with all that was read of it.
 func (v *Worker) Shows() (screen.Thing, bool) {
-	s, d := Find(v.env, v.id), Detail(v.env, v.id)
+	s, d := v.subject(), Detail(v.env, v.id)
 	if d == nil && s.Worker.Name == "" {
 		return screen.Thing{}, false
 	}

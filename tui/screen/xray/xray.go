@@ -160,7 +160,7 @@ func (v *Xray) arrange(f *monitor.Family) {
 		}
 		hidden = -1
 		below := i+1 < len(f.Tree) && f.Tree[i+1].Depth > r.Depth
-		rows = append(rows, row{r, below})
+		rows = append(rows, row{Relative: r, below: below})
 		if below && v.folded[r.ID] {
 			hidden = r.Depth
 		}
