@@ -54,8 +54,11 @@ type Entry struct {
 	Verdict Verdict `json:"verdict"`
 }
 
-// Open reports whether the letter waits for a person.
+// Open reports whether the dead letter is undecided.
 func (e *Entry) Open() bool { return e.Decision == Waiting }
+
+// IsDiscarded reports whether an operator discarded it, alone or with others.
+func (e *Entry) IsDiscarded() bool { return e.Decision == Discarded || e.Decision == Purged }
 
 // Execution is the execution of a letter as it is now.
 type Execution struct {

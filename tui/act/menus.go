@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
@@ -228,7 +227,7 @@ func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
 		decided = "it is decided: " + l.Decision
 		taken = decided
 	}
-	if l.Decision != deadletter.Discarded && l.Decision != deadletter.Purged {
+	if !l.IsDiscarded() {
 		open = "it was not discarded"
 	}
 	menu := ForNoLetter(depth)

@@ -56,6 +56,11 @@ func Number[R any](n func(r *R) int64) func(*screen.Env, *R) widget.Cell {
 	return func(e *screen.Env, r *R) widget.Cell { return widget.Cell{Text: e.Num(n(r))} }
 }
 
+// Age is a cell with the age of a time, or a dash where there is none.
+func Age[R any](at func(r *R) *time.Time) func(*screen.Env, *R) widget.Cell {
+	return func(e *screen.Env, r *R) widget.Cell { return widget.Cell{Text: e.AgeOf(at(r))} }
+}
+
 // Text is the one text of a term.
 func Text[R any](text func(r *R) string) func(*screen.Env, *R) []string {
 	return func(_ *screen.Env, r *R) []string { return []string{text(r)} }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -278,7 +277,7 @@ func (o *Operator) planDiscardAll(ctx context.Context, order act.Order, plan *ac
 // planUndo plans to take back what a discard did.
 func (o *Operator) planUndo(ctx context.Context, order act.Order, plan *act.Plan) error {
 	ids, err := o.wanted(ctx, order, plan, func(l *monitor.LedgerEntry) bool {
-		return l.Decision == deadletter.Discarded || l.Decision == deadletter.Purged
+		return l.IsDiscarded()
 	})
 	if err != nil {
 		return err

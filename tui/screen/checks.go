@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -59,41 +60,39 @@ func (e *Env) CheckLines(w, h int, prefix string) []string {
 	var lines []string
 	for i := range list {
 		one := e.checkLines(&list[i], w)
-		if len(lines)+len(one) > h {
-			if len(lines) == h && h > 0 {
-				lines = lines[:h-1]
-			}
-			if h > 0 {
-				lines = append(lines, e.Paint(theme.Dim, "… "+e.Num(int64(len(list)-i))+" more"))
-			}
+		switch {
+		case len(lines)+len(one) <= h:
+			lines = append(lines, one...)
+			continue
+		case h <= 0:
 			return lines
 		}
-		lines = append(lines, one...)
+		return append(lines[:min(len(lines), h-1)], e.more(len(list)-i))
 	}
 	return lines
 }
+
+// more counts what finds no room.
+func (e *Env) more(n int) string { return e.Dim("… " + e.Num(int64(n)) + " more") }
 
 // checkNameWidth is the room that the names of checks take where there is much.
 const checkNameWidth = 24
 
 // checkLines is one check: its sign and name, what was found, and the fix.
 func (e *Env) checkLines(c *monitor.Check, w int) []string {
-	look := e.CheckLook(c.Status)
-	first, indent := e.Paint(look.Role, look.Glyph)+" "+widget.Left(widget.Clean(c.Name), checkNameWidth)+" ", checkNameWidth+3
+	sign := e.Look(e.CheckLook(c.Status), "")
+	first, indent := sign+" "+widget.Left(widget.Clean(c.Name), checkNameWidth)+" ", checkNameWidth+3
 	text := widget.Clean(c.Text)
 	if w < 90 { // no room for two columns
-		first, indent, text = e.Paint(look.Role, look.Glyph)+" ", 2, widget.Clean(c.Name)+": "+text
+		first, indent, text = sign+" ", 2, widget.Clean(c.Name)+": "+text
 	}
 	var lines []string
-	for i, part := range widget.Wrap(text, w-indent) {
-		if i > 0 {
-			first = widget.Blank(indent)
-		}
-		lines = append(lines, first+part)
+	for _, part := range widget.Wrap(text, w-indent) {
+		lines, first = append(lines, first+part), widget.Blank(indent)
 	}
 	if c.Fix != "" && c.Status != monitor.CheckOK {
 		for _, part := range widget.Wrap("Fix: "+widget.Clean(c.Fix), w-indent) {
-			lines = append(lines, widget.Blank(indent)+e.Paint(theme.Dim, part))
+			lines = append(lines, widget.Blank(indent)+e.Dim(part))
 		}
 	}
 	return lines
@@ -104,9 +103,10 @@ func (e *Env) checksMissing(w, h int) []string {
 		return nil
 	}
 	if err := e.Data.Fresh(FeedChecks).Err; err != nil {
-		return []string{e.Paint(theme.Bad, widget.Cut(e.Theme.Glyphs.Failed+" the checks cannot be made: "+widget.Clean(err.Error()), w))}
+		text := e.Theme.Glyphs.Failed + " the checks cannot be made: " + widget.Clean(err.Error())
+		return []string{e.Paint(theme.Bad, widget.Cut(text, w))}
 	}
-	return []string{e.Paint(theme.Dim, "Looking …")}
+	return []string{e.Dim("Looking …")}
 }
 
 // CheckSummary is one line that counts the checks, and one with the worst.
@@ -116,26 +116,25 @@ func (e *Env) CheckSummary(w int, prefix string) []string {
 	if list == nil {
 		return []string{head + "  " + strings.Join(e.checksMissing(w-12, 1), "")}
 	}
-	counts := map[monitor.CheckStatus]int{}
-	for i := range list {
-		counts[list[i].Status]++
-	}
-	for _, one := range []struct {
-		status monitor.CheckStatus
-		word   string
-	}{{monitor.CheckProblem, "failed"}, {monitor.CheckWarning, "warning"}, {monitor.CheckUnknown, "unknown"}, {monitor.CheckOK, "ok"}} {
-		if n := counts[one.status]; n > 0 {
-			look := e.CheckLook(one.status)
-			head += "  " + e.Paint(look.Role, look.Glyph) + " " + e.Num(int64(n)) + " " + one.word
-		}
-	}
-	lines := []string{widget.Cut(head, w)}
 	if len(list) == 0 {
 		return []string{head + "  " + widget.Unknown}
 	}
+	counts := map[monitor.CheckStatus]int64{}
+	for i := range list {
+		counts[list[i].Status]++
+	}
+	words := []string{"failed", "warning", "unknown", "ok"}
+	for i, status := range []monitor.CheckStatus{
+		monitor.CheckProblem, monitor.CheckWarning, monitor.CheckUnknown, monitor.CheckOK,
+	} {
+		if n := counts[status]; n > 0 {
+			head += "  " + e.Look(e.CheckLook(status), "") + " " + e.Num(n) + " " + words[i]
+		}
+	}
+	lines := []string{widget.Cut(head, w)}
 	if worst := list[0]; worst.Status != monitor.CheckOK {
-		look := e.CheckLook(worst.Status)
-		lines = append(lines, widget.Cut("   "+e.Paint(look.Role, look.Glyph)+" "+widget.Clean(worst.Name)+"  "+widget.Clean(worst.Text), w))
+		text := widget.Clean(worst.Name) + "  " + widget.Clean(worst.Text)
+		lines = append(lines, widget.Cut("   "+e.Look(e.CheckLook(worst.Status), "")+" "+text, w))
 	}
 	return lines
 }
@@ -154,14 +153,22 @@ func (e *Env) CheckBlock(w, h int) []string {
 	if every := e.Data.Fresh(FeedChecks).Every; every > 0 {
 		note = "each " + widget.Short(every) + ", " + note
 	}
-	lines := []string{widget.Spread(e.Head(FeedChecks, "CONSISTENCY CHECKS"), e.Paint(theme.Dim, note), w)}
+	lines := []string{widget.Spread(e.Head(FeedChecks, "CONSISTENCY CHECKS"), e.Dim(note), w)}
 	for i := range list {
 		if len(lines) == h-1 && len(list)-i > 1 {
-			return append(lines, e.Paint(theme.Dim, "… "+e.Num(int64(len(list)-i))+" more"))
+			return append(lines, e.more(len(list)-i))
 		}
-		look := e.CheckLook(list[i].Status)
-		name := widget.CutMiddle(widget.Clean(list[i].Name), blockName)
-		lines = append(lines, e.Paint(look.Role, look.Glyph)+" "+widget.Left(name, blockName)+" "+widget.Cut(widget.Clean(list[i].Text), max(0, w-blockName-3)))
+		name := widget.Left(widget.CutMiddle(widget.Clean(list[i].Name), blockName), blockName)
+		text := widget.Cut(widget.Clean(list[i].Text), max(0, w-blockName-3))
+		lines = append(lines, e.Look(e.CheckLook(list[i].Status), "")+" "+name+" "+text)
 	}
 	return lines
+}
+
+// LevelState is the state that a level of alerts looks like.
+func LevelState(level alerting.Level) string {
+	if level == alerting.LevelInfo {
+		return "idle"
+	}
+	return string(level)
 }

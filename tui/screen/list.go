@@ -1,6 +1,10 @@
 package screen
 
 import (
+	"strconv"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -57,33 +61,6 @@ func MoveTable(t *widget.Table, action keymap.Action) bool {
 	return true
 }
 
-// farDown is an offset below every end; what is drawn keeps it inside.
-const farDown = 1 << 20
-
-// Scroll carries out the actions that scroll a text of which h lines are in sight. It
-// reports whether the action was one of them. What is drawn keeps the offset from
-// going beyond the end.
-func Scroll(offset *int, action keymap.Action, h int) bool {
-	switch action {
-	case keymap.RowDown:
-		*offset++
-	case keymap.RowUp:
-		*offset--
-	case keymap.HalfDown:
-		*offset += max(1, h/2)
-	case keymap.HalfUp:
-		*offset -= max(1, h/2)
-	case keymap.Top:
-		*offset = 0
-	case keymap.Bottom:
-		*offset = farDown
-	default:
-		return false
-	}
-	*offset = max(0, *offset)
-	return true
-}
-
 // GoneNote says that the row under the cursor has left the data.
 func (e *Env) GoneNote(t *widget.Table, what string) string {
 	if t.Gone() == "" {
@@ -98,4 +75,93 @@ func (e *Env) Worry(text string, bad bool) widget.Cell {
 		return widget.Cell{Text: text, Role: theme.Warn}
 	}
 	return widget.Cell{Text: text}
+}
+
+// Queryable is a screen that is filtered in the language of package filter.
+type Queryable interface {
+	Filterable
+	// Schema is what its rows can be filtered by.
+	Schema() filter.Schema
+	// Known lists values of a field that are known now, to complete with.
+	Known(field string) []string
+	// Live reports whether a filter can be tried while it is typed, since nothing has
+	// to be read for it.
+	Live() bool
+}
+
+// Distinct collects values without repeating them, in the order they come.
+type Distinct struct {
+	list []string
+	seen map[string]bool
+}
+
+// Add takes a value; empty ones are left out.
+func (d *Distinct) Add(values ...string) {
+	for _, v := range values {
+		if v == "" || d.seen[v] {
+			continue
+		}
+		if d.seen == nil {
+			d.seen = map[string]bool{}
+		}
+		d.seen[v] = true
+		d.list = append(d.list, v)
+	}
+}
+
+// List is what was added.
+func (d *Distinct) List() []string { return d.list }
+
+// RowSearch is a search through the rows of a table, for views that are not filtered
+// because they show one thing. A screen embeds it.
+type RowSearch struct{ query string }
+
+// Query is the text that is looked for.
+func (s *RowSearch) Query() string { return s.query }
+
+// SearchIn goes to the first row from the cursor on that has the text, and counts them.
+func (s *RowSearch) SearchIn(t *widget.Table, text string) int {
+	s.query = text
+	if t == nil {
+		return 0
+	}
+	return t.Find(text, 0)
+}
+
+// Again goes to the next row that has the text, or to the one before. It reports
+// whether the action was one of these.
+func (s *RowSearch) Again(t *widget.Table, action keymap.Action) bool {
+	step := map[keymap.Action]int{keymap.NextMatch: 1, keymap.PrevMatch: -1}[action]
+	if step == 0 || t == nil {
+		return step != 0
+	}
+	t.Find(s.query, step)
+	return true
+}
+
+// Tone is the role in which a line of a plan or a receipt is painted.
+func Tone(tone act.Tone) theme.Role {
+	switch tone {
+	case act.Note:
+		return theme.Dim
+	case act.Good:
+		return theme.Good
+	case act.Warn:
+		return theme.Warn
+	case act.Danger:
+		return theme.Bad
+	default:
+		return theme.Plain
+	}
+}
+
+// Targets are the rows of keys that are numbers, to be acted upon.
+func Targets(keys []string) []act.Target {
+	targets := make([]act.Target, 0, len(keys))
+	for _, key := range keys {
+		if id, err := strconv.ParseInt(key, 10, 64); err == nil {
+			targets = append(targets, act.Target{ID: id, Name: key})
+		}
+	}
+	return targets
 }

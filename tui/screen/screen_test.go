@@ -3,6 +3,7 @@ package screen
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,18 +105,31 @@ func TestReplicasThatAreGoneComeLast(t *testing.T) {
 	require.Equal(t, []string{"ill", "well", "gone"}, order)
 }
 
-// What scrolls a text does so alike in every view, and never above its beginning.
+// What scrolls a text does so alike in every view, and never beyond its ends: what is drawn need
+// not correct it.
 func TestTextsAreScrolled(t *testing.T) {
 	t.Parallel()
-	offset := 0
+	lines := strings.Split(strings.Repeat("x\n", 29)+"x", "\n")
+	var s Scroller
 	for _, step := range []struct {
 		action keymap.Action
 		want   int
 	}{
-		{keymap.RowUp, 0}, {keymap.RowDown, 1}, {keymap.HalfDown, 6}, {keymap.HalfUp, 1}, {keymap.HalfUp, 0}, {keymap.Bottom, farDown}, {keymap.Top, 0},
+		{keymap.RowUp, 0}, {keymap.RowDown, 1}, {keymap.HalfDown, 6}, {keymap.HalfUp, 1}, {keymap.HalfUp, 0},
+		{keymap.Bottom, 20}, {keymap.RowDown, 20}, {keymap.RowUp, 19}, {keymap.Top, 0},
 	} {
-		require.True(t, Scroll(&offset, step.action, 10))
-		require.Equal(t, step.want, offset)
+		require.True(t, s.Do(step.action, 10, len(lines)-10))
+		shown, at := s.Shown(lines, 10)
+		require.Equal(t, step.want, at)
+		require.Len(t, shown, 10)
 	}
-	require.False(t, Scroll(&offset, keymap.Open, 10))
+	require.False(t, s.Do(keymap.Open, 10, 20))
+
+	require.True(t, s.Do(keymap.Bottom, 10, 20))
+	shown, at := s.Shown(lines[:12], 10)
+	require.Equal(t, 2, at, "of a text that has become shorter the end is shown")
+	require.Len(t, shown, 10)
+	require.True(t, s.Do(keymap.RowUp, 10, 2))
+	_, at = s.Shown(lines, 10)
+	require.Equal(t, 1, at, "and the next key goes on from there")
 }

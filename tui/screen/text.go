@@ -16,6 +16,12 @@ import (
 // Paint paints text in a role of the current theme.
 func (e *Env) Paint(role theme.Role, text string) string { return e.Theme.Paint(role, text) }
 
+// Dim paints text that is less important than the rest.
+func (e *Env) Dim(text string) string { return e.Paint(theme.Dim, text) }
+
+// Look is the sign of a state, with a text behind it, in its colour.
+func (e *Env) Look(look theme.State, text string) string { return e.Paint(look.Role, look.Glyph+text) }
+
 // Head is the title of a block: dim capitals, with the mark of the feed that
 // the block is drawn from.
 func (e *Env) Head(feed Feed, text string) string {

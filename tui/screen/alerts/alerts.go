@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
@@ -23,13 +24,13 @@ import (
 type Alerts struct {
 	*list.List[row]
 
-	env     *screen.Env
-	past    *widget.Table
-	cleared clearedRows
-	// onPast is true while what was cleared has the focus.
+	env *screen.Env
+	// past are the alerts that have ended, the newest first; onPast is true while they have the
+	// focus.
+	past   *list.Table[cleared]
 	onPast bool
-	// first and pastFirst are the lines of the body on which the lists were last drawn.
-	first, pastFirst int
+	// letters is where most of the newest dead letters came from.
+	letters origin
 }
 
 // trendWidth is the room of a trend, whose span is trendSpan.
@@ -105,7 +106,9 @@ var fields = []list.Field[row]{
 			}
 			return []string{r.target}
 		},
-		By: list.By[row]{Digit: 4, Name: "target", Up: true, Compare: list.Least(func(r *row) string { return r.target })},
+		By: list.By[row]{
+			Digit: 4, Name: "target", Up: true, Compare: list.Least(func(r *row) string { return r.target }),
+		},
 	},
 	{
 		Column: widget.Column{Title: "TREND", Width: trendWidth, Priority: 2},
@@ -152,7 +155,7 @@ func ruleOf(r *row) string { return r.rule }
 
 // New makes the view.
 func New(env *screen.Env) *Alerts {
-	v := &Alerts{env: env, past: widget.NewTable(clearedColumns)}
+	v := &Alerts{env: env, past: newCleared(env)}
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InAlerts, Title: "Alerts", One: "alert", Many: "alerts",
 		Feed:  screen.FeedAlerts,
@@ -207,6 +210,14 @@ func (v *Alerts) aboutLetters() bool {
 // letterMeasures is how the measures of dead letters begin.
 const letterMeasures = "dead_letter"
 
+// Changed takes over new data.
+func (v *Alerts) Changed(feed screen.Feed) {
+	if feed == screen.FeedDeadLetters {
+		v.letters = originOf(v.env.Data.DeadLetters)
+	}
+	v.List.Changed(feed)
+}
+
 // Title is the text of the title rule.
 func (v *Alerts) Title() (left, right string) {
 	if v.env.Data.Alerts == nil {
@@ -241,11 +252,15 @@ func (v *Alerts) counts() []string {
 
 // Select puts the cursor on a line of the body.
 func (v *Alerts) Select(line int) bool {
-	if v.Table().Select(line - v.first - 1) {
+	if v.env.Data.Alerts == nil {
+		return false
+	}
+	_, at := v.draw(v.env.Width, v.env.Height)
+	if v.Table().Select(line - at.first - 1) {
 		v.focus(false)
 		return true
 	}
-	if v.pastFirst > 0 && v.past.Select(line-v.pastFirst) {
+	if at.past > 0 && v.past.Select(line-at.past) {
 		v.focus(true)
 		return true
 	}
@@ -253,7 +268,7 @@ func (v *Alerts) Select(line int) bool {
 }
 
 func (v *Alerts) focus(past bool) {
-	v.onPast = past && v.cleared.Len() > 0
+	v.onPast = past && v.past.Len() > 0
 	v.Table().Focus(!v.onPast)
 	v.past.Focus(v.onPast)
 }
@@ -281,7 +296,7 @@ func (v *Alerts) Do(action keymap.Action) screen.Effect {
 		}
 		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
 	default:
-		if v.onPast && screen.MoveTable(v.past, action) {
+		if v.onPast && screen.MoveTable(v.past.Table, action) {
 			return screen.Effect{Handled: true}
 		}
 		return v.List.Do(action)
@@ -294,8 +309,8 @@ func (v *Alerts) current() *row {
 	if !v.onPast {
 		return v.Current()
 	}
-	if at := v.past.Cursor(); at >= 0 && at < len(v.cleared.rows) {
-		return &v.cleared.rows[at]
+	if c := v.past.Current(); c != nil {
+		return &c.row
 	}
 	return nil
 }
@@ -314,7 +329,8 @@ func (v *Alerts) quiet(action keymap.Action) screen.Effect {
 		note = "Acknowledged in this session; it stays open."
 	case action == keymap.Acknowledge:
 	case e.Quiet.Mute(r.key, e.Clock):
-		note = "Muted here for " + widget.Short(screen.MuteTime) + ", in the header too; the engine goes on evaluating it."
+		note = "Muted here for " + widget.Short(screen.MuteTime) +
+			", in the header too; the engine goes on evaluating it."
 	default:
 		note = "Heard again."
 	}
@@ -328,7 +344,7 @@ func (r *row) look(e *screen.Env) (look theme.State, word string) {
 	if r.check != nil {
 		return e.CheckLook(r.check.Status), "check"
 	}
-	look = e.Theme.Of(levelState(r.alert.Severity))
+	look = e.Theme.Of(screen.LevelState(r.alert.Severity))
 	word = levelWords[r.alert.Severity]
 	if r.alert.State == alerting.AlertPending {
 		look.Role, word = theme.Dim, "pending"
@@ -345,11 +361,80 @@ func (r *row) look(e *screen.Env) (look theme.State, word string) {
 	return look, word
 }
 
-var levelWords = map[alerting.Level]string{alerting.LevelCritical: "crit", alerting.LevelWarning: "warn", alerting.LevelInfo: "info"}
+var levelWords = map[alerting.Level]string{
+	alerting.LevelCritical: "crit", alerting.LevelWarning: "warn", alerting.LevelInfo: "info",
+}
 
-func levelState(level alerting.Level) string {
-	if level == alerting.LevelInfo {
-		return "idle"
+// known lists the values of a field that were read, whatever the filter in place.
+func (v *Alerts) known(field string) []string {
+	var known screen.Distinct
+	d := v.env.Data
+	add := func(r row) {
+		switch field {
+		case "rule":
+			known.Add(r.rule)
+		case "view":
+			known.Add(string(r.open().Open.View))
+		case "measure":
+			if r.alert != nil {
+				known.Add(r.alert.Measure)
+			}
+		case "target":
+			if r.alert != nil {
+				known.Add(r.alert.Target)
+			}
+		}
 	}
-	return string(level)
+	if d.Alerts != nil {
+		for _, list := range [][]alerting.Alert{d.Alerts.Open, d.Alerts.Recent} {
+			for i := range list {
+				add(alertRow(&list[i]))
+			}
+		}
+	}
+	if d.Checks != nil {
+		for i := range d.Checks.List {
+			add(checkRow(&d.Checks.List[i]))
+		}
+	}
+	return known.List()
+}
+
+// Relations is what the alert or check under the cursor has to do with.
+func (v *Alerts) Relations() (title string, related []screen.Relation, ok bool) {
+	r := v.current()
+	if r == nil {
+		return "", nil, false
+	}
+	name, kind := "", ""
+	if r.alert != nil {
+		name, kind = r.alert.Target, r.alert.Of
+	}
+	queue := screen.Relation{Key: "q", Label: "queue", Not: "it is about none"}
+	worker := screen.Relation{Key: "w", Label: "worker", Not: "it is about none"}
+	executions := screen.Relation{Key: "x", Label: "executions", Not: "it is about none by name"}
+	letters := screen.Relation{
+		Key: "d", Label: "dead letters", Help: "all", To: screen.OpenList(keymap.InDeadLetters, ""),
+	}
+	switch kind {
+	case "queue":
+		action, _, _ := strings.Cut(name, " ")
+		queue.Leads(name, screen.OpenList(keymap.InQueues, action))
+		executions.Leads("of "+action, screen.OpenList(keymap.InExecutions, "action:"+action))
+		letters.Leads("of "+action, screen.OpenList(keymap.InDeadLetters, "action:"+action))
+	case "worker":
+		quoted := filter.Quote(name)
+		worker.Leads(name, screen.OpenList(keymap.InWorkers, quoted))
+		executions.Leads("given to "+name, screen.OpenList(keymap.InExecutions, "worker:"+quoted))
+		letters.Leads("on their way to "+name, screen.OpenList(keymap.InDeadLetters, "from:"+quoted))
+	}
+	opens := r.open()
+	help := strings.TrimSpace(string(opens.Open.View) + "  " + opens.Open.Filter)
+	return r.rule, []screen.Relation{
+		{Key: "t", Label: "target", Help: help, To: opens}, queue, worker, executions, letters,
+		{
+			Key: "m", Label: "broker", Help: "queues and wiring, " + monitor.DeadLetterQueue + " among them",
+			To: screen.OpenList(keymap.InBroker, ""),
+		},
+	}, true
 }

@@ -1,6 +1,9 @@
 package alerts
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
@@ -14,24 +17,33 @@ const trendSpan = 15 * time.Minute
 
 // Render draws the view.
 func (v *Alerts) Render(w, h int) []string {
-	e, a := v.env, v.env.Data.Alerts
-	if a == nil {
-		return e.Missing(screen.FeedAlerts, "the alerts", w)
+	if v.env.Data.Alerts == nil {
+		return v.env.Missing(screen.FeedAlerts, "the alerts", w)
 	}
+	lines, _ := v.draw(w, h)
+	return lines
+}
+
+// place is on which lines of the body the lists are: the header of the first, and the first row of
+// what was cleared, zero where it is not drawn.
+type place struct{ first, past int }
+
+// draw draws the view and says where its lists are.
+func (v *Alerts) draw(w, h int) ([]string, place) {
+	a := v.env.Data.Alerts
 	lines := v.evaluation(a, w)
-	v.first, v.pastFirst = len(lines), 0
+	at := place{first: len(lines)}
 	rest := h - len(lines)
 	details, checks, past := v.share(w, rest)
-	blocks := v.details(w, details)
-	blocks = append(blocks, v.checkBlock(w, checks)...)
+	blocks := append(v.details(w, details), v.checkBlock(w, checks)...)
 	recent := v.pastBlock(w, past)
 	room := max(2, rest-len(blocks)-len(recent))
 	lines = append(lines, v.list(a, w, min(room, max(v.Len()+2, 3)))...)
 	lines = append(lines, blocks...)
 	if len(recent) > 0 {
-		v.pastFirst = len(lines) + 1
+		at.past = len(lines) + 1
 	}
-	return append(lines, recent...)
+	return append(lines, recent...), at
 }
 
 // share says how many lines the blocks below the list may take of those that are
@@ -44,14 +56,14 @@ func (v *Alerts) share(w, rest int) (details, checks, past int) {
 		details = min(7, rest-8)
 	}
 	if rest >= 15 {
-		past = min(v.cleared.Len()+1, 3)
+		past = min(v.past.Len()+1, 3)
 	}
 	if w >= 100 && rest >= 26 {
-		past = min(v.cleared.Len()+1, 6)
+		past = min(v.past.Len()+1, 6)
 		checks = min(10, rest-details-past-6)
 	}
 	if v.onPast {
-		past = min(v.cleared.Len()+1, max(past, rest/2))
+		past = min(v.past.Len()+1, max(past, rest/2))
 	}
 	if past == 1 {
 		past = 0
@@ -66,15 +78,16 @@ func (v *Alerts) list(a *alerting.Alerts, w, h int) []string {
 		return widget.Fit(v.Table().Lines(w, h, e.Theme), w, h)
 	}
 	if v.Filter() != "" || v.Problems() {
-		return widget.Fit([]string{"", " " + e.Paint(theme.Dim, "Nothing that is open matches; esc clears the filter, z shows all.")}, w, h)
+		text := "Nothing that is open matches; esc clears the filter, z shows all."
+		return widget.Fit([]string{"", " " + e.Dim(text)}, w, h)
 	}
-	text := " " + e.Paint(theme.Dim, "Nothing that could be looked at needs attention.")
+	text := " " + e.Dim("Nothing that could be looked at needs attention.")
 	if a.Evaluated {
 		sign, calm := e.Calm()
-		text = " " + sign + " " + e.Paint(theme.Dim, calm)
+		text = " " + sign + " " + e.Dim(calm)
 	}
 	rules := "Each rule whose condition holds is listed here: attune-executor alerts rules"
-	return widget.Fit([]string{"", text, " " + e.Paint(theme.Dim, rules)}, w, h)
+	return widget.Fit([]string{"", text, " " + e.Dim(rules)}, w, h)
 }
 
 // evaluation is the line about who watches.
@@ -90,8 +103,8 @@ func (v *Alerts) evaluation(a *alerting.Alerts, w int) []string {
 				quiet++
 			}
 		}
-		line := " " + e.Paint(theme.Dim, "evaluated ") + widget.Age(e.Since(*a.EvaluatedAt)) + e.Paint(theme.Dim, " ago by the engine · ") +
-			e.Num(int64(len(a.Rules))) + e.Paint(theme.Dim, " rules, ") + e.Num(int64(quiet)) + e.Paint(theme.Dim, " quiet")
+		line := " " + e.Dim("evaluated ") + e.AgeOf(a.EvaluatedAt) + e.Dim(" ago by the engine · ") +
+			e.Num(int64(len(a.Rules))) + e.Dim(" rules, ") + e.Num(int64(quiet)) + e.Dim(" quiet")
 		if unknown > 0 {
 			line += "   " + e.Paint(theme.Warn, "▲ "+e.Num(int64(unknown))+" rules cannot be evaluated")
 		}
@@ -110,16 +123,12 @@ func (v *Alerts) checkBlock(w, h int) []string {
 		return nil
 	}
 	e := v.env
-	every := e.Data.Fresh(screen.FeedChecks).Every
 	note := "read-only"
-	if every > 0 {
+	if every := e.Data.Fresh(screen.FeedChecks).Every; every > 0 {
 		note += ", every " + widget.Short(every)
 	}
 	lines := []string{e.Rule("checks"+e.Mark(screen.FeedChecks)+"  "+note, "L operation log", w)}
-	for _, line := range e.CheckLines(w-2, h-1, "") {
-		lines = append(lines, "  "+line)
-	}
-	return lines
+	return append(lines, screen.Indented(screen.Indented(e.CheckLines(w-2, h-1, "")))...)
 }
 
 // pastBlock is what was cleared lately.
@@ -134,4 +143,88 @@ func (v *Alerts) pastBlock(w, h int) []string {
 	}
 	lines := []string{e.Rule("recently cleared", hint, w)}
 	return append(lines, widget.Fit(v.past.Lines(w, h, e.Theme)[1:], w, h-1)...)
+}
+
+// labelWidth is the room of the labels in the details.
+const labelWidth = 10
+
+// details says more about the row under the cursor, in at most h lines.
+func (v *Alerts) details(w, h int) []string {
+	e, r := v.env, v.current()
+	if h < 3 || r == nil {
+		return nil
+	}
+	var lines []string
+	facts := func(list ...screen.Fact) {
+		lines = append(lines, screen.Indented(e.Facts(list, labelWidth, w-2))...)
+	}
+	look, _ := r.look(e)
+	if c := r.check; c != nil {
+		state := look.Glyph + " " + string(c.Status)
+		if c.Seen != nil {
+			state += " since " + c.Seen.UTC().Format("15:04:05Z") + " at least"
+		}
+		lines = append(lines, e.Rule(r.rule, state, w))
+		about := strings.Join(c.Objects, ", ")
+		facts(screen.Fact{Name: "found", Text: c.Text}, screen.Fact{Name: "try", Text: c.Fix},
+			screen.Fact{Name: "about", Text: about})
+		return lines[:min(len(lines), h)]
+	}
+	a := r.alert
+	title := strings.TrimSpace(a.Rule + " " + a.Target)
+	if r.found {
+		title = widget.Clean(a.Summary)
+	}
+	lines = append(lines, e.Rule(title, look.Glyph+" "+v.span(a), w))
+	var rule *alerting.AlertRule
+	rules := e.Data.Alerts.Rules
+	if at := slices.IndexFunc(rules, func(one alerting.AlertRule) bool { return one.Name == a.Rule }); at >= 0 {
+		rule = &rules[at]
+		held := rule.Measure + " " + rule.Limit
+		if rule.For > 0 {
+			held += " for " + widget.Short(rule.For)
+		}
+		facts(screen.Fact{Name: "rule", Text: held})
+	}
+	if !r.found {
+		lines = append(lines, v.value(a, rule, w))
+	}
+	facts(screen.Fact{Name: "likely", Text: cmp.Or(r.cause, v.likely(a, rule))})
+	if a.NotEvaluated {
+		facts(screen.Fact{Text: "not evaluated since " + a.Seen.UTC().Format("15:04:05Z")})
+	}
+	facts(screen.Fact{Name: "try", Text: v.try(a)}, screen.Fact{Name: "found", Text: a.Hint})
+	return lines[:min(len(lines), h)]
+}
+
+// value is what was measured last, how it went, and where the threshold is.
+func (v *Alerts) value(a *alerting.Alert, rule *alerting.AlertRule, w int) string {
+	e := v.env
+	text := cmp.Or(widget.Clean(a.Shown), widget.Unknown)
+	if a.Cleared == nil {
+		points := 24
+		if w < 100 {
+			points = trendWidth
+		}
+		text += "    " + e.Spark(e.Data.AlertSeries(a), trendSpan, points)
+	}
+	line := " " + e.Label("value", labelWidth) + text
+	if rule != nil {
+		line += "    " + e.Dim("threshold ") + widget.Clean(rule.Limit)
+	}
+	return widget.Cut(line, w)
+}
+
+// span says since when an alert is there, and until when it was.
+func (v *Alerts) span(a *alerting.Alert) string {
+	layout := "15:04:05Z"
+	if v.env.Since(a.Since).Hours() > 20 {
+		layout = "2006-01-02 15:04:05Z"
+	}
+	since := string(a.Severity) + " since " + a.Since.UTC().Format(layout)
+	if a.Cleared != nil {
+		until := a.Cleared.UTC().Format("15:04:05Z")
+		return since + " until " + until + ", lasted " + widget.Age(a.Cleared.Sub(a.Since))
+	}
+	return since + ", " + v.env.AgeOf(&a.Since)
 }

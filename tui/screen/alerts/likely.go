@@ -37,33 +37,47 @@ func (v *Alerts) likely(a *alerting.Alert, rule *alerting.AlertRule) string {
 // that is gone explains these; it does not explain that executions fail.
 var byWorkers = []string{"execution_timeouts", "scheduled_overdue", "stuck_seconds"}
 
-// lettersFrom says where most of the newest letters came from.
-func (v *Alerts) lettersFrom() string {
-	d := v.env.Data.DeadLetters
-	if d == nil || d.Ledger == nil || len(d.Ledger.Recent) == 0 {
-		return ""
+// origin is where most of the newest letters came from, and for which reason they died: so many of
+// all. Nothing is known of it while there is no worker.
+type origin struct {
+	worker, reason string
+	letters, all   int
+}
+
+// originOf finds where most of the newest letters came from.
+func originOf(d *monitor.DeadLetters) (most origin) {
+	if d == nil || d.Ledger == nil {
+		return origin{}
 	}
-	type origin struct{ worker, reason string }
 	counts := map[origin]int{}
-	var most origin
 	for i := range d.Ledger.Recent {
 		l := &d.Ledger.Recent[i]
-		at := origin{l.WorkerName, l.Reason}
+		at := origin{worker: l.WorkerName, reason: l.Reason}
 		if at.worker == "" && l.WorkerID != nil {
 			at.worker = "worker " + strconv.FormatInt(*l.WorkerID, 10)
 		}
 		counts[at]++
-		if counts[at] > counts[most] {
-			most = at
+		if n := counts[at]; n > most.letters {
+			most, most.letters = at, n
 		}
 	}
-	all := len(d.Ledger.Recent)
-	if counts[most]*2 < all || most.worker == "" {
+	most.all = len(d.Ledger.Recent)
+	if most.letters*2 < most.all {
+		return origin{}
+	}
+	return most
+}
+
+// lettersFrom says where most of the newest letters came from.
+func (v *Alerts) lettersFrom() string {
+	from := v.letters
+	if from.worker == "" {
 		return ""
 	}
-	text := fmt.Sprintf("%d of the newest %d dead letters came from %s, reason %s", counts[most], all, most.worker, most.reason)
-	if ill := v.illness(most.worker); ill != "" {
-		text = most.worker + " " + ill + "; " + text
+	text := fmt.Sprintf("%d of the newest %d dead letters came from %s, reason %s",
+		from.letters, from.all, from.worker, from.reason)
+	if ill := v.illness(from.worker); ill != "" {
+		text = from.worker + " " + ill + "; " + text
 	}
 	return text
 }
@@ -90,19 +104,17 @@ func (v *Alerts) illness(name string) string {
 
 // worker finds a worker by its name, and when it was read.
 func (v *Alerts) worker(name string) (*monitor.Worker, time.Time) {
-	d := v.env.Data
-	if d.Workers != nil {
-		for i := range d.Workers.List {
-			if d.Workers.List[i].Name == name {
-				return &d.Workers.List[i], d.Workers.At
-			}
+	named := func(list []monitor.Worker) int {
+		return slices.IndexFunc(list, func(w monitor.Worker) bool { return w.Name == name })
+	}
+	if d := v.env.Data.Workers; d != nil {
+		if at := named(d.List); at >= 0 {
+			return &d.List[at], d.At
 		}
 	}
-	if d.Overview != nil {
-		for i := range d.Overview.WorkerList {
-			if d.Overview.WorkerList[i].Name == name {
-				return &d.Overview.WorkerList[i], d.Overview.At
-			}
+	if d := v.env.Data.Overview; d != nil {
+		if at := named(d.WorkerList); at >= 0 {
+			return &d.WorkerList[at], d.At
 		}
 	}
 	return nil, time.Time{}
@@ -127,16 +139,18 @@ func (v *Alerts) behindQueue(name string) string {
 
 func (v *Alerts) queue(name string) *monitor.Queue {
 	d := v.env.Data
-	var list []monitor.Queue
+	var lists [2][]monitor.Queue
 	if d.Overview != nil {
-		list = append(list, d.Overview.Top...)
+		lists[0] = d.Overview.Top
 	}
 	if d.Queues != nil {
-		list = append(list, d.Queues.List...)
+		lists[1] = d.Queues.List
 	}
-	for i := range list {
-		if list[i].Name() == name {
-			return &list[i]
+	for _, list := range lists {
+		for i := range list {
+			if list[i].Name() == name {
+				return &list[i]
+			}
 		}
 	}
 	return nil

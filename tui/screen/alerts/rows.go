@@ -3,12 +3,14 @@ package alerts
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -30,7 +32,8 @@ type row struct {
 // foundRow is a finding that no rule has raised.
 func foundRow(f *alerting.Finding, at time.Time) row {
 	a := &alerting.Alert{
-		Severity: f.Level, State: alerting.AlertFiring, Summary: f.Text, Hint: f.Hint, Since: at, View: f.Target, Filter: f.Filter,
+		Severity: f.Level, State: alerting.AlertFiring, Summary: f.Text, Hint: f.Hint, Since: at,
+		View: f.Target, Filter: f.Filter,
 	}
 	if f.Since != nil {
 		a.Since = *f.Since
@@ -108,21 +111,12 @@ func (v *Alerts) rows() []row {
 			rows = append(rows, r)
 		}
 	}
-	return append(rows, v.failedChecks()...)
-}
-
-// failedChecks are the checks that found something, the worst first.
-func (v *Alerts) failedChecks() []row {
-	var rows []row
-	c := v.env.Data.Checks
-	if c == nil {
-		return nil
-	}
-	for i := range c.List {
-		if s := c.List[i].Status; s != monitor.CheckProblem && s != monitor.CheckWarning {
-			continue
+	if c := v.env.Data.Checks; c != nil {
+		for i := range c.List {
+			if s := c.List[i].Status; s == monitor.CheckProblem || s == monitor.CheckWarning {
+				rows = append(rows, checkRow(&c.List[i]))
+			}
 		}
-		rows = append(rows, checkRow(&c.List[i]))
 	}
 	return rows
 }
@@ -196,33 +190,61 @@ func (r *row) state(e *screen.Env) string {
 	}
 }
 
-// clearedRows are the alerts that have ended, the newest first.
-type clearedRows struct {
-	env  *screen.Env
-	rows []row
-	// nth is which time of its day each was.
-	nth []int
+// cleared is an alert that has ended, and which time of its day it was.
+type cleared struct {
+	row
+
+	nth int
 }
 
-var clearedColumns = []widget.Column{
-	{Title: "", Width: 6},
-	{Title: "", Width: 18, Middle: true},
-	{Title: "", Width: 18, Grow: true, Middle: true},
-	{Title: "", Width: 13},
-	{Title: "", Width: 18, Priority: 1},
+func newCleared(env *screen.Env) *list.Table[cleared] {
+	return list.NewTable(env, func(c *cleared) string { return c.key }, []list.Field[cleared]{
+		{
+			Column: widget.Column{Width: 6},
+			Cell: func(e *screen.Env, c *cleared) widget.Cell {
+				layout := "15:04"
+				if e.Since(*c.alert.Cleared) > 20*time.Hour {
+					layout = "Jan 02"
+				}
+				return widget.Cell{Text: c.alert.Cleared.UTC().Format(layout), Role: theme.Dim}
+			},
+		},
+		{
+			Column: widget.Column{Width: 18, Middle: true},
+			Cell:   list.Plain(func(c *cleared) string { return c.alert.Rule }),
+		},
+		{
+			Column: widget.Column{Width: 18, Grow: true, Middle: true},
+			Cell:   list.Plain(func(c *cleared) string { return c.target }),
+		},
+		{
+			Column: widget.Column{Width: 13},
+			Cell: list.Dim(func(c *cleared) string {
+				return "lasted " + widget.Age(c.alert.Cleared.Sub(c.alert.Since))
+			}),
+		},
+		{
+			Column: widget.Column{Width: 18, Priority: 1},
+			Cell: list.Dim(func(c *cleared) string {
+				if c.nth > 1 {
+					return "flap, " + phrase.Ordinal(int64(c.nth)) + " that day"
+				}
+				return ""
+			}),
+		},
+	})
 }
 
-// gatherCleared lists what has ended and passes the filter.
+// gatherCleared lists what has ended and passes the filter, the newest first.
 func (v *Alerts) gatherCleared() {
-	a := v.env.Data.Alerts
-	v.cleared = clearedRows{env: v.env}
-	for i := range a.Recent {
-		if r := alertRow(&a.Recent[i]); v.Matches(&r) {
-			v.cleared.rows = append(v.cleared.rows, r)
-			v.cleared.nth = append(v.cleared.nth, nthOfDay(a.Recent, i))
+	recent := v.env.Data.Alerts.Recent
+	var rows []cleared
+	for i := range recent {
+		if r := alertRow(&recent[i]); v.Matches(&r) {
+			rows = append(rows, cleared{row: r, nth: nthOfDay(recent, i)})
 		}
 	}
-	v.past.SetRows(&v.cleared)
+	v.past.SetList(rows)
 	v.focus(v.onPast)
 }
 
@@ -240,22 +262,21 @@ func nthOfDay(list []alerting.Alert, at int) int {
 	return n
 }
 
-// Len is the number of rows.
-func (c *clearedRows) Len() int { return len(c.rows) }
-
-// Key identifies a row.
-func (c *clearedRows) Key(i int) string { return c.rows[i].key }
-
-// Cells are the texts of a row.
-func (c *clearedRows) Cells(i int, into []widget.Cell) []widget.Cell {
-	a := c.rows[i].alert
-	at, note := a.Cleared.UTC().Format("15:04"), ""
-	if c.env.Since(*a.Cleared) > 20*time.Hour {
-		at = a.Cleared.UTC().Format("Jan 02")
+// thing is the alert or the check of a row.
+func thing(r *row) screen.Thing {
+	if r.check != nil {
+		return screen.Thing{
+			Name: "check " + r.check.Name, ID: r.check.Name, Value: *r.check, Command: []string{"doctor"},
+		}
 	}
-	if n := c.nth[i]; n > 1 {
-		note = "flap, " + phrase.Ordinal(int64(n)) + " that day"
+	if r.found {
+		return screen.Thing{Name: "finding", ID: r.text, Value: *r.alert, Command: []string{"alerts", "list"}}
 	}
-	return append(into, widget.Cell{Text: at, Role: theme.Dim}, widget.Cell{Text: a.Rule}, widget.Cell{Text: c.rows[i].target},
-		widget.Cell{Text: "lasted " + widget.Age(a.Cleared.Sub(a.Since)), Role: theme.Dim}, widget.Cell{Text: note, Role: theme.Dim})
+	name := strings.TrimSuffix(r.alert.Rule+" "+r.alert.Target, " ")
+	t := screen.Numbered("alert", r.alert.ID, "", "alert", *r.alert)
+	t.Name, t.Command = "alert "+name, []string{"alerts", "list"}
+	if r.alert.ID == 0 { // judged by the dashboard itself, which writes none
+		t.ID, t.Table = name, ""
+	}
+	return t
 }

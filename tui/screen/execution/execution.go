@@ -3,16 +3,15 @@
 package execution
 
 import (
-	"slices"
+	"encoding/json"
 	"strconv"
-	"strings"
 
-	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
@@ -21,21 +20,39 @@ type Execution struct {
 	env     *screen.Env
 	id      int64
 	section int
-	scroll  int
+	scroll  screen.Scroller
 	// documents are the views of the sections that are documents.
 	documents [6]*jsonview.View
-	visible   int
 	// why is true while the reasons why it waits take the whole view.
 	why bool
-	// low is true when it was drawn last where there is no room for both the timeline
-	// and a section, turned once the sections were turned to.
-	low, turned bool
-	// glance is what was read of it where it is only looked at, in a preview.
-	glance *monitor.ExecutionDetail
+	// turned is true once the sections were turned to.
+	turned bool
+	// glanced is true of an execution that is only looked at, in a preview.
+	glanced bool
+	facts
+}
+
+// facts are what follows from what was read.
+type facts struct {
+	// health is how its worker is; empty where that was not read.
+	health monitor.WorkerHealth
+	// checks is the verdict on a repetition, from the code that plans it.
+	checks []explain.RetryCheck
+	// params are its parameters in a line, failure the error of its result; both of a preview.
+	params, failure string
 }
 
 // New makes the view.
-func New(env *screen.Env) *Execution { return &Execution{env: env} }
+func New(env *screen.Env) *Execution {
+	x := &Execution{env: env}
+	for i := range x.documents {
+		x.documents[i] = jsonview.New()
+	}
+	return x
+}
+
+// NewGlance makes an execution for previews: that of the feed FeedGlance.
+func NewGlance(env *screen.Env) *Execution { return &Execution{env: env, glanced: true} }
 
 // View is the name of the screen.
 func (x *Execution) View() screen.View { return keymap.InExecution }
@@ -53,13 +70,11 @@ func (x *Execution) Shown() string { return strconv.FormatInt(x.id, 10) }
 
 // Show turns to another execution.
 func (x *Execution) Show(name string) {
-	id := screen.Number(name)
-	if id == x.id {
-		return
+	if id := screen.Number(name); id != x.id {
+		*x = *New(x.env)
+		x.id = id
+		x.env.Data.Execution, x.env.Data.Family = nil, nil
 	}
-	x.id, x.scroll, x.section, x.why, x.turned = id, 0, 0, false, false
-	x.documents = [6]*jsonview.View{}
-	x.env.Data.Execution, x.env.Data.Family = nil, nil
 }
 
 // Title is the text of the title rule.
@@ -73,25 +88,80 @@ func (x *Execution) Title() (left, right string) {
 
 // current is the detail, unless it belongs to an execution left behind.
 func (x *Execution) current() *monitor.ExecutionDetail {
-	if x.glance != nil {
-		return x.glance
+	d := x.env.Data.Execution
+	if x.glanced {
+		d = x.env.Data.Glanced()
 	}
-	if d := x.env.Data.Execution; d != nil && d.ID == x.id {
+	if d != nil && d.ID == x.id {
 		return d
 	}
 	return nil
 }
 
-// Changed prepares the document again.
-func (x *Execution) Changed(feed screen.Feed) {
-	if feed == screen.FeedExecution {
-		x.prepare()
+// family is what the execution has to do with, once it was read.
+func (x *Execution) family() *monitor.Family {
+	if f := x.env.Data.Family; f != nil && f.ID == x.id {
+		return f
 	}
+	return nil
+}
+
+// Changed takes over new data: what follows from it is made once, and not for each frame.
+func (x *Execution) Changed(feed screen.Feed) {
+	switch feed {
+	case screen.FeedGlance:
+		if d := x.env.Data.Glanced(); x.glanced && d != nil {
+			x.id = d.ID
+		}
+	case screen.FeedExecution:
+		x.prepare()
+	case screen.FeedFamily, screen.FeedOverview, screen.FeedWorkers, screen.FeedBroker:
+	default:
+		return
+	}
+	d := x.current()
+	if d == nil {
+		return
+	}
+	x.facts = facts{health: x.worker(d)}
+	retry := explain.RetryFacts{Execution: &d.Execution, Worker: x.health}
+	if f := x.family(); f != nil {
+		retry.Attempts = f.Attempts
+		if p := f.Parent(); p != nil {
+			retry.Parent = &p.Execution
+		}
+	}
+	x.checks = explain.JudgeRetry(retry)
+	if x.glanced {
+		var result struct {
+			Error string `json:"error"`
+		}
+		_ = json.Unmarshal([]byte(d.Result), &result) // what is no object has no error of its own
+		x.params, x.failure = widget.Clean(monitor.ParamsLine(d.Config)), widget.Clean(result.Error)
+	}
+}
+
+// worker is how the worker of an execution is; empty where that was not read.
+func (x *Execution) worker(d *monitor.ExecutionDetail) monitor.WorkerHealth {
+	o := x.env.Data.Overview
+	if o == nil || d.WorkerID == nil {
+		return ""
+	}
+	list, at := o.WorkerList, o.At
+	if all := x.env.Data.Workers; all != nil {
+		list, at = all.List, all.At
+	}
+	for i := range list {
+		if list[i].ID == *d.WorkerID {
+			return x.env.Judge(&list[i], at).Health
+		}
+	}
+	return ""
 }
 
 // Do carries out an action.
 func (x *Execution) Do(action keymap.Action) screen.Effect {
-	if x.documentAction(action) {
+	if view := x.document(); view != nil && view.Do(action) {
 		return screen.Effect{Handled: true}
 	}
 	switch action {
@@ -104,149 +174,76 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 	case keymap.PrevPane:
 		x.turn(-1)
 	default:
-		return screen.Effect{Handled: screen.Scroll(&x.scroll, action, x.visible)}
+		lines, h := 0, 0
+		if d, w := x.current(), x.env.Width; d != nil && x.why {
+			lines, h = len(x.whyLines(d, w)), x.env.Height-1
+		} else if d != nil {
+			_, w, h = x.above(d, w, x.env.Height)
+			lines, h = len(x.listLines(d, w-2)), h-1
+		}
+		return screen.Effect{Handled: x.scroll.Do(action, h, lines-h)}
 	}
 	return screen.Effect{Handled: true}
 }
 
-// timelineLines is the least room that the timeline is left when there is much
-// to say of why an execution waits: its title, its last step and a gap.
-const timelineLines = 3
-
-// lowest is the height below which there is room for the timeline or for a section, and
-// not for both.
-const lowest = 14
-
-// Render draws the view.
-func (x *Execution) Render(w, h int) []string {
-	e, d := x.env, x.current()
-	if d == nil {
-		return e.Missing(screen.FeedExecution, "execution "+strconv.FormatInt(x.id, 10), w)
-	}
-	if x.why {
-		return x.whyLines(d, w, h)
-	}
-	if w >= 120 {
-		lw := w * 82 / 140
-		left := append(x.head(d, lw-1, h-timelineLines), x.timeline(d, max(4, h/3))...)
-		left = append(left, x.sectionLines(d, lw-1, h-len(left))...)
-		return widget.Beside(left, x.side(d, w-lw-2, h), lw, w-lw-2, h, e.Paint(theme.Dim, "│")+" ")
-	}
-	foot := x.footLines(d)
-	lines := x.head(d, w, h-timelineLines-len(foot))
-	if x.low = h < lowest; x.low && x.turned {
-		lines = append(lines, widget.Fit(x.sectionLines(d, w, h-len(lines)-1), w, h-len(lines)-1)...)
-		return append(lines, foot[len(foot)-1])
-	}
-	lines = append(lines, x.timeline(d, min(max(1, h-len(lines)-len(foot)-2), max(3, h/3)))...)
-	lines = append(lines, widget.Fit(x.sectionLines(d, w, h-len(lines)-len(foot)), w, max(0, h-len(lines)-len(foot)))...)
-	return append(lines, foot...)
-}
-
-func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {
-	e := x.env
-	reason := widget.Clean(d.Reason)
-	if reason == "" {
-		reason = "-"
-	}
-	first := []string{
-		" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + monitor.Tries(d.RetryCount, d.MaxRetries) + "   " +
-			widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName)) + "   for " + widget.Age(e.Lasted(&d.Execution)),
-	}
-	if len(d.Why) > 0 {
-		return append(append(first, x.sentences(d.Why, w, max(3, h-2))...), "")
-	}
-	said := widget.Hang(" reason  ", x.waits(d, reason), w)
-	if len(said) > mostReason {
-		said = append(said[:mostReason-1:mostReason-1], widget.Cut(said[mostReason-1]+" …", w))
-	}
-	return append(append(first, said...), "")
-}
-
-// mostReason is the most lines for why an execution ended; the error itself is among
-// its documents.
-const mostReason = 2
-
-// sentences says why it waits, in the words of the command line, on at most h
-// lines.
-func (x *Execution) sentences(list []string, w, h int) []string {
-	var lines []string
-	for _, text := range list {
-		body := strings.TrimLeft(text, " ")
-		indent := " " + widget.Blank(len(text)-len(body))
-		for i, part := range widget.Wrap(body, max(20, w-1-len(indent)-2)) {
-			if i > 0 {
-				part = "  " + part
-			}
-			lines = append(lines, indent+part)
-		}
-	}
-	if len(lines) <= h {
-		return lines
-	}
-	tail := min(3, h/3) // the end says when it starts
-	for h-1-tail > 1 && strings.HasSuffix(strings.TrimSpace(lines[h-1-tail-1]), ":") {
-		h-- // a heading is worth nothing without what it heads
-	}
-	more := strconv.Itoa(len(lines)-h+1) + " more lines: W shows all"
-	out := append(slices.Clone(lines[:h-1-tail]), " "+x.env.Paint(theme.Dim, more))
-	return append(out, lines[len(lines)-tail:]...)
-}
-
-// waits says what an execution waits for that has got further than its queue.
-func (x *Execution) waits(d *monitor.ExecutionDetail, reason string) string {
+// explain turns to all that is known of why the execution waits, and back.
+func (x *Execution) explain() screen.Effect {
+	d := x.current()
 	switch {
-	case attune.Status(d.Status).Terminal():
-		return reason
-	case d.Status == string(attune.StatusScheduled):
-		return "handed to its worker, which has not started it yet"
-	default:
-		return reason
-	}
-}
-
-// timeline shows the newest steps that fit, each with the time since the one
-// before it.
-func (x *Execution) timeline(d *monitor.ExecutionDetail, h int) []string {
-	e := x.env
-	lines := []string{" " + e.Paint(theme.Dim, "TIMELINE                                 Δ")}
-	if !d.TimelineKnown {
-		return append(lines, " No history is kept here: created "+d.Created.UTC().Format("15:04:05.0")+
-			", updated "+d.Updated.UTC().Format("15:04:05.0"), "")
-	}
-	start := max(0, len(d.Timeline)-h)
-	if start > 0 {
-		lines = append(lines, e.Paint(theme.Dim, "  … "+strconv.Itoa(start)+" earlier"))
-	}
-	for i := start; i < len(d.Timeline); i++ {
-		delta := "-"
-		if i > 0 {
-			delta = widget.Age(d.Timeline[i].At.Sub(d.Timeline[i-1].At))
+	case d == nil:
+		return screen.Effect{Handled: true}
+	case len(d.Why) == 0 && !x.why:
+		return screen.Effect{
+			Handled: true, Note: "It waits for nothing: it is " + widget.Clean(d.Status) + ".",
 		}
-		lines = append(lines, x.step(d, i, delta))
 	}
-	return append(lines, "")
+	x.why, x.scroll = !x.why, screen.Scroller{}
+	x.prepare()
+	return screen.Effect{Handled: true}
 }
 
-func (x *Execution) step(d *monitor.ExecutionDetail, i int, delta string) string {
-	s := d.Timeline[i]
-	what := s.Status
-	if what == "" {
-		what = strings.Join(s.Changed, ", ") + " recorded"
-	}
-	look := x.env.Theme.Of(s.Status)
-	return "  " + s.At.UTC().Format("15:04:05.0") + "  " + x.env.Paint(look.Role, look.Glyph+" "+widget.Left(widget.Clean(what), 16)) +
-		widget.Right(delta, 8) + "   " + x.remark(d, i)
+// Leave closes the reasons.
+func (x *Execution) Leave() bool {
+	was := x.why
+	x.why, x.scroll = false, screen.Scroller{}
+	x.prepare()
+	return was
 }
 
-func (x *Execution) footLines(d *monitor.ExecutionDetail) []string {
-	return []string{x.env.Paint(theme.Dim, " parent ") + reference(d.Parent) + x.env.Paint(theme.Dim, "   children ") + x.env.Count(d.Children) +
-		x.env.Paint(theme.Dim, "   retry of ") + reference(d.Original) + x.env.Paint(theme.Dim, "   enforcement ") + reference(d.Enforcement), x.verdictLine(d)}
+// Acts is what may be done with the execution in sight.
+func (x *Execution) Acts() (act.Menu, bool) {
+	if d := x.current(); d != nil {
+		return act.ForExecution(&d.Execution), true
+	}
+	return act.Menu{}, false
 }
 
-func reference(id *int64) string {
-	if id == nil {
-		return "-"
+// Relations is what the execution has to do with.
+func (x *Execution) Relations() (title string, list []screen.Relation, ok bool) {
+	d := x.current()
+	if d == nil {
+		return "", nil, false
 	}
-	return strconv.FormatInt(*id, 10)
+	list = screen.ExecutionRelations(&d.Execution, x.family())
+	for i := range list {
+		if list[i].Label == "enforcement" && list[i].Not != "" && d.Enforcement != nil {
+			id := screen.Reference(d.Enforcement)
+			list[i].Leads(id, screen.ShownBy("enforcement", id))
+		}
+	}
+	return "execution " + strconv.FormatInt(d.ID, 10), list, true
+}
+
+// Shows is the execution in sight, with the place in the document that the cursor is
+// at.
+func (x *Execution) Shows() (screen.Thing, bool) {
+	d := x.current()
+	if d == nil {
+		return screen.Thing{}, false
+	}
+	thing := screen.ExecutionThing(&d.Execution, Document(d))
+	if view := x.document(); view != nil {
+		thing.Path, thing.Text, thing.InDocument = view.Value()
+	}
+	return thing, true
 }

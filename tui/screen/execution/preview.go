@@ -1,21 +1,19 @@
 package execution
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
 // Unread names what is to be read for the preview of an execution; empty when nothing
 // is.
 func Unread(e *screen.Env, id int64) screen.Feed {
-	switch {
-	case e.Data.Glance == nil || e.Data.Glance.ExecutionDetail == nil || e.Data.Glance.ID != id:
+	switch d := e.Data.Glanced(); {
+	case d == nil || d.ID != id:
 		return screen.FeedGlance
 	case e.Data.Family == nil || e.Data.Family.ID != id:
 		return screen.FeedFamily
@@ -27,66 +25,44 @@ func Unread(e *screen.Env, id int64) screen.Feed {
 // Preview is an execution below a wide list: why it is as it is, its steps in a line,
 // what it has to do with, and whether it can be repeated. What was not read yet is left
 // out.
-func Preview(e *screen.Env, r *monitor.Execution, w int) []string {
-	x := &Execution{env: e, id: r.ID}
-	d := &monitor.ExecutionDetail{Execution: *r}
-	if read := Unread(e, r.ID); read != screen.FeedGlance {
-		x.glance, d = e.Data.Glance.ExecutionDetail, e.Data.Glance.ExecutionDetail
+func (x *Execution) Preview(r *monitor.Execution, w int) []string {
+	e, d, health, params, failure := x.env, x.current(), x.health, x.params, x.failure
+	read := d != nil && d.ID == r.ID
+	if !read {
+		d = &monitor.ExecutionDetail{Execution: *r}
+		health, params, failure = x.worker(d), "", ""
 	}
-	line := func(name, text string) string {
-		return " " + e.Paint(theme.Dim, widget.Left(name, 10)) + " " + widget.Cut(text, max(1, w-13))
+	placed := e.Dim("no worker")
+	if d.WorkerID != nil {
+		placed = "worker " + widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
 	}
-	lines := []string{" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + monitor.Tries(d.RetryCount, d.MaxRetries) + "   " + x.placed(d)}
-	if params := monitor.ParamsLine(d.Config); params != "" {
-		lines = append(lines, line("params", widget.Clean(params)))
+	if health != "" {
+		placed += " " + e.State(string(health))
 	}
-	switch {
+	list := []screen.Fact{{Name: "params", Text: params}}
+	switch why := strings.Join(strings.Fields(strings.Join(d.Why, " ")), " "); {
 	case len(d.Why) > 0:
-		lines = append(lines, line("waits", widget.Clean(strings.Join(strings.Fields(strings.Join(d.Why, " ")), " "))))
-	case !attune.Status(d.Status).Terminal():
-		lines = append(lines, line("reason", x.waits(d, "-")))
+		list = append(list, screen.Fact{Name: "waits", Text: widget.Clean(why)})
+	case attune.Status(d.Status).Terminal():
+		list = append(list, screen.Fact{Name: "reason", Text: reason(d)})
+		if failure != reason(d) {
+			list = append(list, screen.Fact{Name: "error", Text: failure})
+		}
+	case d.Status == string(attune.StatusScheduled):
+		list = append(list, screen.Fact{Name: "reason", Text: reason(d)})
 	default:
-		lines = append(lines, x.results(d, line)...)
+		list = append(list, screen.Fact{Name: "reason", Text: "-"})
 	}
-	lines = append(lines, line("timeline", x.inALine(d)))
-	if related := x.standings(); x.glance != nil && related != "" {
-		lines = append(lines, line("related", related))
+	list = append(list, screen.Fact{Name: "timeline", Text: x.inALine(d)})
+	if read {
+		list = append(list, screen.Fact{Name: "related", Text: x.standings()},
+			screen.Fact{Name: "repeat", Text: strings.TrimSpace(x.verdictLine())})
 	}
-	if x.glance == nil {
-		return lines
-	}
-	verdict := strings.TrimSpace(x.verdictLine(d))
-	return append(lines, " "+e.Paint(theme.Dim, widget.Left("repeat", 10))+" "+widget.Cut(verdict, max(1, w-13)))
-}
-
-// placed is its worker, and how that is where it is known.
-func (x *Execution) placed(d *monitor.ExecutionDetail) string {
-	if d.WorkerID == nil {
-		return x.env.Paint(theme.Dim, "no worker")
-	}
-	text := "worker " + widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
-	if health := x.worker(d); health != "" {
-		text += " " + x.env.State(string(health))
-	}
-	return text
-}
-
-// results say why it ended as it did: the message of its result, and its error where
-// that says something else.
-func (x *Execution) results(d *monitor.ExecutionDetail, line func(name, text string) string) []string {
-	reason := widget.Clean(d.Reason)
-	if reason == "" {
-		reason = "-"
-	}
-	lines := []string{line("reason", reason)}
-	var result struct {
-		Error string `json:"error"`
-	}
-	if json.Unmarshal([]byte(d.Result), &result) != nil { // what is no object has no error of its own
-		return lines
-	}
-	if text := widget.Clean(result.Error); text != "" && text != reason {
-		lines = append(lines, line("error", text))
+	lines := []string{x.first(d, placed)}
+	for _, fact := range list {
+		if fact.Text != "" {
+			lines = append(lines, " "+e.Label(fact.Name, 10)+" "+widget.Cut(fact.Text, max(1, w-13)))
+		}
 	}
 	return lines
 }
@@ -111,11 +87,12 @@ func (x *Execution) inALine(d *monitor.ExecutionDetail) string {
 			continue
 		}
 		if text.Len() > 0 {
-			text.WriteString(e.Paint(theme.Dim, " "+e.Theme.Glyphs.Arrow+" "+widget.Age(s.At.Sub(d.Timeline[i-1].At))+" "))
+			text.WriteString(e.Dim(" " + e.Theme.Glyphs.Arrow + " " + widget.Age(s.At.Sub(d.Timeline[i-1].At)) + " "))
 		}
-		look := e.Theme.Of(s.Status)
-		text.WriteString(e.Paint(look.Role, widget.Clean(s.Status)) + " " + s.At.UTC().Format("15:04:05"))
-		if remark := x.remark(d, i); remark != "" && (i == 0 || s.Worker == nil || attune.Status(s.Status).Terminal()) {
+		text.WriteString(e.Paint(e.Theme.Of(s.Status).Role, widget.Clean(s.Status)))
+		text.WriteString(" " + s.At.UTC().Format("15:04:05"))
+		remark := x.remark(d, i)
+		if remark != "" && (i == 0 || s.Worker == nil || attune.Status(s.Status).Terminal()) {
 			text.WriteString(" " + remark) // its worker stands above
 		}
 	}
@@ -132,7 +109,7 @@ func (x *Execution) standings() string {
 		if r.Not != "" || elsewhere || r.Key == "c" && x.current().Children.Value == 0 {
 			continue
 		}
-		parts = append(parts, x.env.Paint(theme.Dim, widget.Clean(r.Label))+" "+strings.Join(strings.Fields(x.standing(r, 40)), " "))
+		parts = append(parts, x.env.Dim(widget.Clean(r.Label))+" "+strings.Join(strings.Fields(x.standing(r, 40)), " "))
 	}
 	return strings.Join(parts, " · ")
 }

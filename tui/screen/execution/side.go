@@ -12,42 +12,47 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// side is the right pane of a wide screen: what it has to do with, the tree around
-// it, what R would come upon, and what was done with it. The tree gives way first.
-func (x *Execution) side(d *monitor.ExecutionDetail, w, h int) []string {
-	related, check := x.relatedLines(w), x.checkLines(d, w)
-	rest := h - len(related) - len(check)
-	activity := x.activity(w, min(maxActivity, max(0, rest-minTree)))
-	tree := x.xray(w, rest-len(activity))
-	lines := append(append(append(related, tree...), check...), activity...)
-	if times := x.times(d); len(lines)+len(times) <= h {
-		lines = append(lines, times...)
-	}
-	return lines
-}
-
 const (
 	// maxActivity is how many acts are listed at most, minTree what the tree needs.
 	maxActivity = 4
 	minTree     = 7
 )
 
+// side is the right pane of a wide screen: what it has to do with, the tree around
+// it, what R would come upon, and what was done with it. The tree gives way first.
+func (x *Execution) side(d *monitor.ExecutionDetail, w, h int) []string {
+	lines, check := x.relatedLines(w), x.checkLines(w)
+	rest := h - len(lines) - len(check)
+	activity := x.activity(w, min(maxActivity, max(0, rest-minTree)))
+	lines = append(lines, x.xray(w, rest-len(activity))...)
+	lines = append(append(lines, check...), activity...)
+	if len(lines)+5 > h {
+		return lines
+	}
+	e, attempt := x.env, widget.Unknown
+	if d.Attempt != nil {
+		attempt = strconv.FormatInt(*d.Attempt, 10)
+	}
+	return append(lines, "", e.Dim("TIMES"),
+		e.Label("created", 13)+d.Created.UTC().Format("2006-01-02 15:04:05.000Z"),
+		e.Label("updated", 13)+d.Updated.UTC().Format("2006-01-02 15:04:05.000Z"),
+		e.Label("hand-overs", 13)+attempt)
+}
+
 // heading is the title of a part of the pane.
 func (x *Execution) heading(title, note string, w int) string {
-	return widget.Spread(x.env.Paint(theme.Dim, title), x.env.Paint(theme.Dim, note), w-1)
+	return widget.Spread(x.env.Dim(title), x.env.Dim(note), w-1)
 }
 
 // relatedLines are the things it has to do with that there are.
 func (x *Execution) relatedLines(w int) []string {
-	e := x.env
 	lines := []string{x.heading("RELATED", "o then a letter", w), ""}
 	_, list, _ := x.Relations()
 	for _, r := range list {
-		if r.Not != "" {
-			continue
+		if r.Not == "" {
+			label := x.env.Paint(theme.Accent, r.Key) + " " + x.env.Label(r.Label, 12) + " "
+			lines = append(lines, label+x.standing(&r, w-17))
 		}
-		label := e.Paint(theme.Accent, r.Key) + " " + e.Paint(theme.Dim, widget.Left(r.Label, 12)) + " "
-		lines = append(lines, label+x.standing(&r, w-17))
 	}
 	return lines
 }
@@ -69,8 +74,8 @@ func (x *Execution) standing(r *screen.Relation, w int) string {
 			state = e.Num(q.Queued) + " queued  " + screen.Slots(q.Active, q.Limit)
 		}
 	case "w":
-		if health := x.worker(d); health != "" {
-			state = e.State(string(health))
+		if x.health != "" {
+			state = e.State(string(x.health))
 		}
 	}
 	if state == "" {
@@ -107,24 +112,6 @@ func (x *Execution) queue(ref string) *monitor.Queue {
 	return nil
 }
 
-// worker is how its worker is; empty where that was not read.
-func (x *Execution) worker(d *monitor.ExecutionDetail) monitor.WorkerHealth {
-	o := x.env.Data.Overview
-	if o == nil || d.WorkerID == nil {
-		return ""
-	}
-	list, at := o.WorkerList, o.At
-	if all := x.env.Data.Workers; all != nil {
-		list, at = all.List, all.At
-	}
-	for i := range list {
-		if list[i].ID == *d.WorkerID {
-			return x.env.Judge(&list[i], at).Health
-		}
-	}
-	return ""
-}
-
 // xray is the part of the tree around the execution that has room.
 func (x *Execution) xray(w, h int) []string {
 	e, f := x.env, x.family()
@@ -143,33 +130,23 @@ func (x *Execution) xray(w, h int) []string {
 		room--
 	}
 	from := max(0, min(at-room/2, len(f.Tree)-room))
-	for i := from; i < min(len(f.Tree), from+room); i++ {
-		lines = append(lines, x.relative(f.Tree, i, w))
+	for i := from; i < min(len(f.Tree), from+room); i++ { // who it is, as which task, and how it is
+		r, branch := &f.Tree[i], ""
+		if r.Depth > 0 {
+			branch = widget.Blank(2*min(r.Depth-1, 8)) + "├ "
+			if last(f.Tree, i) {
+				branch = widget.Blank(2*min(r.Depth-1, 8)) + "└ "
+			}
+		}
+		name := strconv.FormatInt(r.ID, 10) + " " + widget.Clean(cmp.Or(r.TaskName(), r.ActionRef))
+		lines = append(lines, x.mark(r.ID)+e.Dim(branch)+widget.Left(name, max(10, w-22-widget.Width(branch)))+" "+
+			e.Look(e.Theme.Of(r.Status), " "+widget.Left(widget.Clean(r.Status), 10))+
+			widget.Right(widget.Age(e.Lasted(&r.Execution)), 7))
 	}
 	if n := len(f.Tree) - room; n > 0 {
-		lines = append(lines, e.Paint(theme.Dim, " "+strconv.Itoa(n)+" more"))
+		lines = append(lines, e.Dim(" "+strconv.Itoa(n)+" more"))
 	}
 	return lines
-}
-
-// relative is a line of the tree: who it is, as which task, and how it is.
-func (x *Execution) relative(tree []monitor.Relative, i, w int) string {
-	e, r := x.env, &tree[i]
-	mark := " "
-	if r.ID == x.id {
-		mark = e.Theme.Glyphs.Cursor
-	}
-	branch := ""
-	if r.Depth > 0 {
-		branch = widget.Blank(2*min(r.Depth-1, 8)) + "├ "
-		if last(tree, i) {
-			branch = widget.Blank(2*min(r.Depth-1, 8)) + "└ "
-		}
-	}
-	look := e.Theme.Of(r.Status)
-	name := strconv.FormatInt(r.ID, 10) + " " + widget.Clean(cmp.Or(r.TaskName(), r.ActionRef))
-	return mark + e.Paint(theme.Dim, branch) + widget.Left(name, max(10, w-22-widget.Width(branch))) + " " +
-		e.Paint(look.Role, look.Glyph+" "+widget.Left(widget.Clean(r.Status), 10)) + widget.Right(widget.Age(e.Lasted(&r.Execution)), 7)
 }
 
 // last reports whether nothing of the same parent comes below a line of a tree.
@@ -182,18 +159,6 @@ func last(tree []monitor.Relative, i int) bool {
 	return true
 }
 
-// checks is the verdict on a repetition, from the code that plans it.
-func (x *Execution) checks(d *monitor.ExecutionDetail) []explain.RetryCheck {
-	facts := explain.RetryFacts{Execution: &d.Execution, Worker: x.worker(d)}
-	if f := x.family(); f != nil {
-		facts.Attempts = f.Attempts
-		if p := f.Parent(); p != nil {
-			facts.Parent = &p.Execution
-		}
-	}
-	return explain.JudgeRetry(facts)
-}
-
 // unrecorded reports that the engine's tables are not here, so that nothing is
 // repeated from here.
 func (x *Execution) unrecorded() bool {
@@ -201,49 +166,45 @@ func (x *Execution) unrecorded() bool {
 	return a != nil && !a.Recorded
 }
 
-func (x *Execution) checkLines(d *monitor.ExecutionDetail, w int) []string {
+func (x *Execution) checkLines(w int) []string {
 	e := x.env
 	lines := []string{"", x.heading("REQUEUE CHECK", "R to plan", w)}
 	if x.unrecorded() {
 		return append(lines, " Without the engine's tables only dead letters", " are acted upon: 5")
 	}
-	for _, c := range x.checks(d) {
-		sign, role := e.Theme.Glyphs.Done, theme.Good
+	for _, c := range x.checks {
+		look := theme.State{Glyph: e.Theme.Glyphs.Done, Role: theme.Good}
 		switch c.Standing {
 		case explain.RetryMinded:
-			sign, role = e.Theme.Glyphs.Warning, theme.Warn
+			look = theme.State{Glyph: e.Theme.Glyphs.Warning, Role: theme.Warn}
 		case explain.RetryRefused:
-			sign, role = e.Theme.Glyphs.Failed, theme.Bad
+			look = theme.State{Glyph: e.Theme.Glyphs.Failed, Role: theme.Bad}
 		case explain.RetryUnknown:
-			sign, role = "?", theme.Dim
+			look = theme.State{Glyph: "?", Role: theme.Dim}
 		}
-		for i, part := range widget.Wrap(widget.Clean(c.Text), max(20, w-5)) {
-			if i == 0 {
-				lines = append(lines, " "+e.Paint(role, sign)+" "+part)
-			} else {
-				lines = append(lines, "   "+part)
-			}
+		sign := e.Look(look, "")
+		for _, part := range widget.Wrap(widget.Clean(c.Text), max(20, w-5)) {
+			lines, sign = append(lines, " "+sign+" "+part), " "
 		}
 	}
 	return lines
 }
 
 // verdictLine says in a line whether R does anything.
-func (x *Execution) verdictLine(d *monitor.ExecutionDetail) string {
+func (x *Execution) verdictLine() string {
 	e := x.env
 	if x.unrecorded() {
-		return e.Paint(theme.Dim, " R acts on dead letters only here: 5")
+		return e.Dim(" R acts on dead letters only here: 5")
 	}
-	checks := x.checks(d)
-	if refusal := explain.Refusal(checks); refusal != "" {
-		return e.Paint(theme.Dim, " R not now: "+widget.Clean(refusal))
+	if refusal := explain.Refusal(x.checks); refusal != "" {
+		return e.Dim(" R not now: " + widget.Clean(refusal))
 	}
-	for _, c := range checks {
+	for _, c := range x.checks {
 		if c.Standing == explain.RetryMinded {
 			return " R is possible: " + e.Paint(theme.Warn, e.Theme.Glyphs.Warning+" "+widget.Clean(c.Text))
 		}
 	}
-	return " R is possible: " + widget.Clean(checks[0].Text+", "+checks[1].Text)
+	return " R is possible: " + widget.Clean(x.checks[0].Text+", "+x.checks[1].Text)
 }
 
 // activity is what operators did with it, the newest first.
@@ -263,22 +224,8 @@ func (x *Execution) activity(w, h int) []string {
 		if a.Reason != "" {
 			text += " (" + a.Reason + ")"
 		}
-		lines = append(lines, " "+e.Paint(theme.Dim, a.At.UTC().Format("15:04:05"))+" "+widget.Cut(widget.Clean(text), max(1, w-11)))
+		lines = append(lines, " "+e.Dim(a.At.UTC().Format("15:04:05"))+" "+
+			widget.Cut(widget.Clean(text), max(1, w-11)))
 	}
 	return lines
-}
-
-func (x *Execution) times(d *monitor.ExecutionDetail) []string {
-	e := x.env
-	line := func(name, value string) string { return e.Paint(theme.Dim, widget.Left(name, 13)) + value }
-	attempt := widget.Unknown
-	if d.Attempt != nil {
-		attempt = strconv.FormatInt(*d.Attempt, 10)
-	}
-	return []string{
-		"", e.Paint(theme.Dim, "TIMES"),
-		line("created", d.Created.UTC().Format("2006-01-02 15:04:05.000Z")),
-		line("updated", d.Updated.UTC().Format("2006-01-02 15:04:05.000Z")),
-		line("hand-overs", attempt),
-	}
 }

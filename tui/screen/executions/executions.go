@@ -29,9 +29,10 @@ type row = monitor.Execution
 type Executions struct {
 	*list.List[row]
 
-	env   *screen.Env
-	pages screen.Pages[row]
-	query monitor.ExecutionFilter
+	env    *screen.Env
+	pages  screen.Pages[row]
+	query  monitor.ExecutionFilter
+	glance *execution.Execution
 }
 
 // inParams is the column that is read only where it is drawn.
@@ -88,7 +89,7 @@ func key(r *row) string { return strconv.FormatInt(r.ID, 10) }
 
 // New makes the view.
 func New(env *screen.Env) *Executions {
-	v := &Executions{env: env}
+	v := &Executions{env: env, glance: execution.NewGlance(env)}
 	v.pages = screen.NewPages(func(r *row) int64 { return v.turn(r.ID) })
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InExecutions, One: "execution", Many: "executions", Newest: true,
@@ -224,6 +225,7 @@ func (v *Executions) Cursor() int64 {
 // Changed takes over a page. While the cursor is on the first row, a first page is the list;
 // one from further down replaces the rows of its range.
 func (v *Executions) Changed(feed screen.Feed) {
+	v.glance.Changed(feed)
 	page := v.env.Data.Executions
 	if feed != screen.FeedExecutions || page == nil {
 		return
@@ -350,5 +352,5 @@ func (v *Executions) preview(w, _ int) []string {
 		return nil
 	}
 	rule := v.env.Rule("preview "+key(r), "enter = full screen", w)
-	return append([]string{rule}, execution.Preview(v.env, r, w)...)
+	return append([]string{rule}, v.glance.Preview(r, w)...)
 }

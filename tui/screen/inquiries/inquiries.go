@@ -33,8 +33,8 @@ type Inquiries struct {
 	// wanted is an inquiry that another view sent to; it is shown until the cursor moves.
 	wanted int64
 	// detail is true while all that is known of one takes the whole view.
-	detail          bool
-	scroll, visible int
+	detail bool
+	scroll screen.Scroller
 	// form is what the response of formOf must look like.
 	form   *inquiry.AnswerForm
 	formOf *monitor.InquiryDetail
@@ -206,7 +206,7 @@ func (v *Inquiries) Shown() string {
 // Show opens one inquiry, or the list.
 func (v *Inquiries) Show(name string) {
 	id := screen.Number(name)
-	v.wanted, v.detail, v.scroll = id, id != 0, 0
+	v.wanted, v.detail, v.scroll = id, id != 0, screen.Scroller{}
 }
 
 // current is all that is known of the inquiry under the cursor, or nil.
@@ -250,9 +250,11 @@ func (v *Inquiries) Do(action keymap.Action) screen.Effect {
 	case v.detail && action == keymap.Open:
 		return v.asking()
 	case v.detail:
-		return screen.Effect{Handled: screen.Scroll(&v.scroll, action, v.visible)}
+		h := v.env.Height
+		last := screen.WindowEnd(len(v.about(v.env.Width-1)), h)
+		return screen.Effect{Handled: v.scroll.Do(action, h, last)}
 	case action == keymap.Open && v.Subject() != 0:
-		v.detail, v.scroll = true, 0
+		v.detail, v.scroll = true, screen.Scroller{}
 		return screen.Effect{Handled: true}
 	}
 	return v.List.Do(action)

@@ -17,7 +17,7 @@ import (
 func (v *Inquiries) Render(w, h int) []string {
 	e := v.env
 	if v.detail {
-		return v.whole(w, h)
+		return v.scroll.Window(v.about(w-1), h, e.Theme)
 	}
 	if e.Data.Inquiries == nil {
 		return e.Missing(screen.FeedInquiries, "the inquiries", w)
@@ -28,9 +28,9 @@ func (v *Inquiries) Render(w, h int) []string {
 	}
 	room := max(1, h-len(foot))
 	if v.Previewed() && w >= 120 && h >= 15 {
-		lw := w * 82 / 140
+		lw, rw := screen.Halves(w)
 		left := append(widget.Fit(v.Table().Lines(lw-1, room, e.Theme), lw-1, room), foot...)
-		return widget.Beside(left, v.about(w-lw-2), lw, w-lw-2, h, e.Paint(theme.Dim, "│")+" ")
+		return e.Beside(left, v.about(rw), w, h)
 	}
 	below := 0
 	if v.Previewed() && h >= 14 {
@@ -42,14 +42,6 @@ func (v *Inquiries) Render(w, h int) []string {
 		lines = append(lines, widget.Fit(v.about(w-1), w, below-1)...)
 	}
 	return append(lines, foot...)
-}
-
-// whole is the inquiry under the cursor on the whole view.
-func (v *Inquiries) whole(w, h int) []string {
-	lines := v.about(w - 1)
-	v.visible = h
-	lines, v.scroll = widget.Window(lines, v.scroll, h, v.env.Theme)
-	return lines
 }
 
 // foot says of the rows what they do not say themselves.

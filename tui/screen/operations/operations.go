@@ -32,7 +32,7 @@ type Operations struct {
 	// acts are those that the database records, read page by page.
 	acts   screen.Pages[monitor.AuditEntry]
 	detail bool
-	scroll int
+	scroll screen.Scroller
 	// session is how many operations of this session the rows were made of.
 	session int
 }
@@ -239,12 +239,12 @@ func (v *Operations) entry(id int64) *monitor.AuditEntry {
 
 // Do carries out an action.
 func (v *Operations) Do(action keymap.Action) screen.Effect {
-	if v.detail && screen.Scroll(&v.scroll, action, detailPage) {
+	if v.detail && v.scroll.Do(action, detailPage, len(v.detailLines(v.env.Width))-v.env.Height) {
 		return screen.Effect{Handled: true}
 	}
 	if r := v.Current(); action == keymap.Open && r != nil {
 		if v.detail || !v.toggle(r) {
-			v.detail, v.scroll = !v.detail, 0
+			v.detail, v.scroll = !v.detail, screen.Scroller{}
 		}
 		return screen.Effect{Handled: true}
 	}
@@ -325,9 +325,8 @@ func (v *Operations) Render(w, h int) []string {
 		return v.empty(w)
 	}
 	if v.detail {
-		lines := v.detailLines(w)
-		v.scroll = max(0, min(v.scroll, len(lines)-h))
-		return lines[v.scroll:]
+		lines, _ := v.scroll.Shown(v.detailLines(w), h)
+		return lines
 	}
 	ph := max(0, min(9, h/2-1))
 	if h < 12 {

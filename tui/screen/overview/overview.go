@@ -3,12 +3,14 @@
 package overview
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -21,32 +23,46 @@ type Overview struct {
 	cursor int
 	part   part
 	places [parts]place
-	shown  shown
-	// firstFinding is the body line of the first finding as last drawn, perFinding how
-	// many lines one takes, and firstShown which it is.
-	firstFinding, perFinding, firstShown int
-	judged                               judged
+	judged judged
+	// top are the queues whose head waits longest, pressing those of the broker that need help,
+	// both first.
+	top      []queue
+	pressing []monitor.BrokerQueue
 }
 
-// judged are the workers as they were judged last, and by what.
+// queue is an action queue with the name that people read.
+type queue struct {
+	monitor.Queue
+
+	name string
+}
+
+// judged are the workers as they were judged, and by what.
 type judged struct {
 	of     *alerting.Overview
 	broker *monitor.Broker
 	totals monitor.WorkerTotals
 	list   []monitor.Worker
+	health []monitor.WorkerHealth
 }
 
-// workers are the workers of the overview, judged once for each thing read.
-func (o *Overview) workers() (monitor.WorkerTotals, []monitor.Worker) {
-	if j, d := &o.judged, o.env.Data; j.of != d.Overview || j.broker != o.env.Heard() {
-		j.of, j.broker = d.Overview, o.env.Heard()
-		j.totals, j.list = j.of.Judged(j.broker)
+// workers are the workers of the overview, judged when they were read, or now where the broker
+// has fallen silent since.
+func (o *Overview) workers() *judged {
+	d, heard := o.env.Data, o.env.Heard()
+	if o.judged.of == d.Overview && o.judged.broker == heard {
+		return &o.judged
 	}
-	return o.judged.totals, o.judged.list
+	c := judged{of: d.Overview, broker: heard}
+	c.totals, c.list = c.of.Judged(heard)
+	for i := range c.list {
+		c.health = append(c.health, o.env.Judge(&c.list[i], c.of.At).Health)
+	}
+	return &c
 }
 
 // New makes the view.
-func New(env *screen.Env) *Overview { return &Overview{env: env, perFinding: 1} }
+func New(env *screen.Env) *Overview { return &Overview{env: env} }
 
 // View is the name of the screen.
 func (o *Overview) View() screen.View { return keymap.InOverview }
@@ -80,8 +96,26 @@ func (o *Overview) Behind() screen.Feed {
 // Title is the text of the title rule.
 func (o *Overview) Title() (left, right string) { return "Overview", "" }
 
-// Changed keeps the cursor inside the findings.
-func (o *Overview) Changed(screen.Feed) { o.move(0) }
+// Changed takes over new data and keeps the cursor inside the findings.
+func (o *Overview) Changed(feed screen.Feed) {
+	d := o.env.Data
+	if feed == screen.FeedOverview && d.Overview != nil {
+		o.top = nil
+		for _, q := range d.Overview.Top {
+			o.top = append(o.top, queue{Queue: q, name: widget.Clean(screen.QueueName(&q))})
+		}
+		wait := list.Oldest(func(q *queue) *time.Time { return q.Oldest })
+		slices.SortStableFunc(o.top, func(a, b queue) int { return wait(o.env, &a, &b) })
+	}
+	if feed == screen.FeedBroker && d.Broker != nil {
+		o.pressing = slices.Clone(d.Broker.Queues)
+		slices.SortStableFunc(o.pressing, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
+	}
+	if d.Overview != nil {
+		o.judged = *o.workers()
+	}
+	o.move(0)
+}
 
 // Do moves the cursor through the findings and opens what they point at.
 func (o *Overview) Do(action keymap.Action) screen.Effect {
@@ -96,7 +130,9 @@ func (o *Overview) Do(action keymap.Action) screen.Effect {
 		o.step(far)
 	case keymap.NextPane, keymap.PrevPane:
 		if !o.trends() {
-			return screen.Effect{Handled: true, Note: "The lists beside what needs attention are in windows of 120 columns and more."}
+			return screen.Effect{
+				Handled: true, Note: "The lists beside what needs attention are in windows of 120 columns and more.",
+			}
 		}
 		o.turn(map[keymap.Action]part{keymap.NextPane: 1, keymap.PrevPane: -1}[action])
 	case keymap.Open:
@@ -134,49 +170,86 @@ func (o *Overview) open() screen.Effect {
 	return screen.OpenList(screen.View(f.Target), f.Filter)
 }
 
+// Len is the number of findings.
+func (o *Overview) Len() int { return len(o.env.Findings()) }
+
+// Key identifies a finding.
+func (o *Overview) Key(i int) string { return o.env.Findings()[i].Text }
+
+// Thing is a finding.
+func (o *Overview) Thing(i int) screen.Thing {
+	f := o.env.Findings()[i]
+	return screen.Thing{Name: "finding", ID: f.Text, Value: f, Command: []string{"alerts", "list"}}
+}
+
+// Shows is what the cursor is on.
+func (o *Overview) Shows() (screen.Thing, bool) {
+	if of := o.here(); of != findings {
+		return o.thing(of)
+	}
+	if o.cursor >= o.Len() {
+		return screen.Thing{}, false
+	}
+	return o.Thing(o.cursor), true
+}
+
 // Select puts the cursor on the finding drawn at a line.
 func (o *Overview) Select(line int) bool {
-	at := o.firstShown + (line-o.firstFinding)/o.perFinding
-	if line < o.firstFinding || at >= len(o.env.Findings()) {
+	_, page := o.draw(o.env.Width, o.env.Height)
+	at := page.shown + (line-page.first)/max(1, page.each)
+	if line < page.first || at >= o.Len() {
 		return false
 	}
 	o.cursor, o.part = at, findings
 	return true
 }
 
-// Render draws the view.
-func (o *Overview) Render(w, h int) []string {
-	if o.env.Data.Overview == nil && o.env.Data.Broker == nil {
-		return append(o.env.Missing(screen.FeedOverview, "the overview", w),
-			o.env.Missing(screen.FeedBroker, "the broker", w)...)
-	}
-	switch {
-	case w >= 120 && h >= 25:
-		return o.wide(w, h)
-	case w < 76 || h < 17:
-		return o.small(w, h)
-	}
-	return o.narrow(w, h)
+// page is what was drawn where: the keys of the rows of each part, and of the findings the body
+// line of the first, how many lines one takes, and which the first is.
+type page struct {
+	keys               [parts][]string
+	first, each, shown int
 }
 
-// small is for windows in which the blocks find no room: a line with the numbers, and
-// what needs attention.
-func (o *Overview) small(w, h int) []string {
+// Render draws the view.
+func (o *Overview) Render(w, h int) []string {
+	lines, _ := o.draw(w, h)
+	return lines
+}
+
+// draw draws the view and says what is where.
+func (o *Overview) draw(w, h int) ([]string, page) {
+	if o.env.Data.Overview == nil && o.env.Data.Broker == nil {
+		return append(o.env.Missing(screen.FeedOverview, "the overview", w),
+			o.env.Missing(screen.FeedBroker, "the broker", w)...), page{}
+	}
+	if w >= 120 && h >= 25 {
+		return o.wide(w, h)
+	}
+	lines := o.narrow(w)
+	if w < 76 || h < 17 {
+		lines = o.small(w)
+	}
+	attention := widget.Spread(o.env.Dim("NEEDS ATTENTION"), o.env.Dim("enter = jump"), w-2)
+	lines = append(lines, " "+attention)
+	at := page{first: len(lines), each: 1}
+	var drawn []string
+	drawn, at.shown = o.findings(w, h-len(lines))
+	return append(lines, drawn...), at
+}
+
+// small is for windows in which the blocks find no room: a line with the numbers.
+func (o *Overview) small(w int) []string {
 	e := o.env
 	line := " done " + e.DonePerMinute() + "  fail " + o.failRate() + "  dlq " + o.deadDepth()
 	if ov := e.Data.Overview; ov != nil {
 		mark := e.Mark(screen.FeedOverview)
 		line = " queued " + e.Num(ov.Queues.Queued) + mark + "  running " + e.Num(ov.Queues.Active) + mark + " " + line
 	}
-	lines := []string{
-		widget.Cut(line, w),
-		" " + widget.Spread(e.Paint(theme.Dim, "NEEDS ATTENTION"), e.Paint(theme.Dim, "enter = jump"), w-2),
-	}
-	o.firstFinding, o.perFinding = len(lines), 1
-	return append(lines, o.findings(w, h-len(lines))...)
+	return []string{widget.Cut(line, w)}
 }
 
-func (o *Overview) narrow(w, h int) []string {
+func (o *Overview) narrow(w int) []string {
 	lw := w / 2
 	lines := []string{o.throughputLine(w), ""}
 	if engine := o.env.EngineLine(w - 2); engine != "" {
@@ -186,56 +259,7 @@ func (o *Overview) narrow(w, h int) []string {
 		return widget.Beside(left, right, lw, w-lw, max(len(left), len(right)), "")
 	}
 	lines = append(append(lines, beside(o.queueBlock(), o.workerBlock())...), o.itemsLine(w)) // or an empty line
-	lines = append(lines, beside(o.stateBlock(), o.brokerBlock(w-lw))...)
-	lines = append(lines, "", " "+widget.Spread(o.env.Paint(theme.Dim, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), w-2))
-	o.firstFinding, o.perFinding = len(lines), 1
-	return append(lines, o.findings(w, h-len(lines))...)
-}
-
-// attentionRoom is what the findings of the wide view need at least.
-const attentionRoom = 12
-
-func (o *Overview) wide(w, h int) []string {
-	lw := w * 82 / 140
-	rw := w - lw - 2
-	left := o.leftPane(lw-1, h)
-	right := append(o.workerTable(rw), "")
-	// What needs attention keeps room for some findings of three lines each.
-	if replicas := o.env.ReplicaLines(rw, min(7, h-len(right)-attentionRoom)); len(replicas) > 0 {
-		right = append(append(right, replicas...), "")
-	}
-	right = append(right, widget.Spread(o.title(findings, screen.FeedOverview, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1))
-	n := len(o.env.Findings())
-	o.perFinding = linesEach(n, h-len(right)-len(o.env.CheckSummary(rw-1, "")))
-	if o.perFinding == spacious {
-		right = append(right, "")
-	}
-	o.firstFinding = len(right)
-	checks := o.env.CheckBlock(rw-1, h-len(right)-max(spacious, o.perFinding*n))
-	room := max(0, h-len(right)-len(checks))
-	drawn := o.longFindings(rw)
-	if o.perFinding == 1 {
-		drawn = o.findings(rw, room)
-	}
-	right = append(append(right, widget.Fit(drawn, rw, room)...), checks...)
-	return widget.Beside(left, right, lw, rw, h, o.env.Paint(theme.Dim, "│")+" ")
-}
-
-// spacious is how many lines a finding has where there is room: its text, its hint, and
-// an empty line.
-const spacious = 3
-
-// linesEach is how many lines each of n findings has in so many lines, of which one is
-// left empty above spacious ones. Seeing all of them is worth more than their hints.
-func linesEach(n, room int) int {
-	switch {
-	case spacious*n < room:
-		return spacious
-	case 2*n <= room:
-		return 2
-	default:
-		return 1
-	}
+	return append(append(lines, beside(o.stateBlock(), o.brokerBlock(w-lw))...), "")
 }
 
 // throughputLine is one line with the rates.
@@ -245,7 +269,7 @@ func (o *Overview) throughputLine(w int) string {
 	rates := "  done " + e.DonePerMinute() + "   fail " + o.failRate() + "   dlq " + o.deadDepth()
 	room := min(max(8, w-widget.Width(label)-widget.Width(rates)-2), 60)
 	values := e.Ended(screen.EvenCells(room), func(minute *monitor.PastMinute) float64 { return minute.Done })
-	return e.Paint(theme.Dim, label) + widget.Spark(screen.Counted(values), room, &e.Theme.Glyphs) + rates
+	return e.Dim(label) + widget.Spark(screen.Counted(values), room, &e.Theme.Glyphs) + rates
 }
 
 func (o *Overview) failRate() string {
@@ -272,16 +296,17 @@ func (o *Overview) number(text string) string {
 func (o *Overview) queueBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
 	if ov == nil {
-		return []string{" " + e.Paint(theme.Dim, "QUEUES ") + widget.Unknown}
+		return []string{" " + e.Dim("QUEUES ") + widget.Unknown}
 	}
 	q := ov.Queues
 	oldest, name := "-", "nobody waits"
-	if top, ok := longestWait(ov); ok {
-		oldest, name = e.AgeOf(top.Oldest), widget.Cut(widget.Clean(screen.QueueName(&top)), 20)
+	if len(o.top) > 0 && o.top[0].Oldest != nil {
+		oldest, name = e.AgeOf(o.top[0].Oldest), widget.Cut(o.top[0].name, 20)
 	}
 	return []string{
 		" " + e.Head(screen.FeedOverview, "QUEUES") + "  " + e.Num(q.Busy) + " busy of " + e.Num(q.Queues),
-		"   queued " + o.number(e.Num(q.Queued)) + "  " + e.Spark(screen.SeriesQueued, 15*time.Minute, 7) + " " + e.Change(screen.SeriesQueued, 5*time.Minute) + "/5m",
+		"   queued " + o.number(e.Num(q.Queued)) + "  " + e.Spark(screen.SeriesQueued, 15*time.Minute, 7) + " " +
+			e.Change(screen.SeriesQueued, 5*time.Minute) + "/5m",
 		"   running" + o.number(e.Num(q.Active)) + "  · " + e.Num(q.Slots) + " limited slots",
 		"   oldest " + o.number(oldest) + "  " + name,
 	}
@@ -298,44 +323,35 @@ func (o *Overview) itemsLine(w int) string {
 	if n := len(ov.WorkQueues); n > 1 {
 		where = e.Num(int64(n)) + " queues"
 	}
-	return widget.Cut(" "+e.Head(screen.FeedOverview, "WORK QUEUES")+"  "+e.Paint(theme.Warn, e.Theme.Glyphs.Warning)+" "+
-		e.Count(items)+" items wait in "+where+", not dispatched, oldest "+e.AgeOf(&oldest), w)
-}
-
-func longestWait(ov *alerting.Overview) (monitor.Queue, bool) {
-	var top monitor.Queue
-	for _, q := range ov.Top {
-		if q.Oldest != nil && (top.Oldest == nil || q.Oldest.Before(*top.Oldest)) {
-			top = q
-		}
-	}
-	return top, top.Oldest != nil
+	sign := e.Paint(theme.Warn, e.Theme.Glyphs.Warning)
+	return widget.Cut(" "+e.Head(screen.FeedOverview, "WORK QUEUES")+"  "+sign+" "+e.Count(items)+" items wait in "+
+		where+", not dispatched, oldest "+e.AgeOf(&oldest), w)
 }
 
 func (o *Overview) workerBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
 	if ov == nil {
-		return []string{e.Paint(theme.Dim, "WORKERS ") + widget.Unknown}
+		return []string{e.Dim("WORKERS ") + widget.Unknown}
 	}
-	t, list := o.workers()
-	worst, beat := "", "-"
-	for _, w := range list {
-		if e.Judge(&w, ov.At).Health == monitor.WorkerStale && worst == "" {
-			worst = widget.CutMiddle(widget.Clean(w.Name), 16) + " " + e.AgeOf(w.Heartbeat)
+	c, worst := o.workers(), ""
+	t := c.totals
+	if at := slices.Index(c.health, monitor.WorkerStale); at >= 0 {
+		worst = widget.CutMiddle(widget.Clean(c.list[at].Name), 16) + " " + e.AgeOf(c.list[at].Heartbeat)
+	}
+	var beat *time.Time
+	for _, w := range ov.WorkerList {
+		if w.Heartbeat != nil && w.Status == "active" && (beat == nil || w.Heartbeat.Before(*beat)) {
+			beat = w.Heartbeat
 		}
 	}
-	if at := oldestBeat(ov); at != nil {
-		beat = e.AgeOf(at)
-	}
-	line := func(state, word string, n int64, more string) string {
-		s := e.Theme.Of(state)
-		return "  " + e.Paint(s.Role, s.Glyph) + " " + e.Num(n) + " " + widget.Left(word, 9) + " " + more
+	line := func(state string, n int64, more string) string {
+		return "  " + e.Look(e.Theme.Of(state), "") + " " + e.Num(n) + " " + widget.Left(state, 9) + " " + more
 	}
 	return []string{
 		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Total) + e.Mark(screen.FeedOverview) + o.kept(t, "  "),
-		line("active", "active", t.Active, "slots "+e.Num(t.Assigned)+"/"+e.Num(t.Capacity)),
-		line("busy", "busy", t.Busy, "oldest hb "+beat),
-		line("stale", "stale", t.Stale, worst),
+		line("active", t.Active, "slots "+e.Num(t.Assigned)+"/"+e.Num(t.Capacity)),
+		line("busy", t.Busy, "oldest hb "+e.AgeOf(beat)),
+		line("stale", t.Stale, worst),
 	}
 }
 
@@ -363,27 +379,16 @@ func (o *Overview) kept(t monitor.WorkerTotals, before string) string {
 	return before + strings.Join(kinds, " · ")
 }
 
-func oldestBeat(ov *alerting.Overview) *time.Time {
-	var at *time.Time
-	for _, w := range ov.WorkerList {
-		if w.Heartbeat != nil && w.Status == "active" && (at == nil || w.Heartbeat.Before(*at)) {
-			at = w.Heartbeat
-		}
-	}
-	return at
-}
-
 func (o *Overview) stateBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
 	if ov == nil {
-		return []string{" " + e.Paint(theme.Dim, "EXECUTIONS ") + widget.Unknown}
+		return []string{" " + e.Dim("EXECUTIONS ") + widget.Unknown}
 	}
 	line := func(state string, n monitor.Count, more string) string {
-		s := e.Theme.Of(state)
-		return "   " + e.Paint(s.Role, s.Glyph) + " " + widget.Left(state, 10) + o.number(e.Count(n)) + more
+		return "   " + e.Look(e.Theme.Of(state), "") + " " + widget.Left(state, 10) + o.number(e.Count(n)) + more
 	}
 	return []string{
-		" " + e.Head(screen.FeedOverview, "EXECUTIONS") + e.Paint(theme.Dim, "  last "+widget.Short(ov.Recent.Window)),
+		" " + e.Head(screen.FeedOverview, "EXECUTIONS") + e.Dim("  last "+widget.Short(ov.Recent.Window)),
 		line("completed", ov.Recent.Completed, ""),
 		line("failed", ov.Recent.Failed, ""),
 		line("timeout", ov.Recent.Timeout, ""),
@@ -401,13 +406,17 @@ func (o *Overview) brokerBlock(w int) []string {
 		return lines
 	}
 	mark := e.Mark(screen.FeedBroker)
-	ready, unacked := totals(b)
+	var ready, unacked int64
+	for _, q := range b.Queues {
+		ready, unacked = ready+q.Ready, unacked+q.Unacked
+	}
 	lines := []string{
 		e.Head(screen.FeedBroker, "BROKER"),
 		"  ready " + widget.Left(e.Num(ready)+mark, 10) + " unacked " + e.Num(unacked) + mark,
 	}
 	if q, ok := b.Queue(monitor.DeadLetterQueue); ok {
-		lines = append(lines, "  "+monitor.DeadLetterQueue+"  "+e.BrokerNum(q, q.Ready)+mark+"  "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
+		lines = append(lines, "  "+monitor.DeadLetterQueue+"  "+e.BrokerNum(q, q.Ready)+mark+"  "+
+			e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	} else {
 		lines = append(lines, "  "+e.Paint(theme.Warn, "▲ no "+monitor.DeadLetterQueue))
 	}
@@ -418,31 +427,13 @@ func (o *Overview) brokerBlock(w int) []string {
 	if len(b.Alarms) > 0 {
 		alarms = e.Paint(theme.Bad, "■ "+widget.Clean(strings.Join(b.Alarms, " ")))
 	}
-	return append(lines, "  alarms "+alarms+"   blocked "+o.blocked(b), o.wiring(w))
-}
-
-// blocked says whether the broker keeps clients from publishing.
-func (o *Overview) blocked(b *monitor.Broker) string {
-	switch {
-	case b.BlockedUnknown != "":
-		return widget.Unknown
-	case len(b.Blocked) > 0:
-		return o.env.Paint(theme.Bad, "■ "+o.env.Num(int64(len(b.Blocked))))
-	default:
-		return "no"
+	blocked := "no" // from publishing
+	if b.BlockedUnknown != "" {
+		blocked = widget.Unknown
+	} else if len(b.Blocked) > 0 {
+		blocked = e.Paint(theme.Bad, "■ "+e.Num(int64(len(b.Blocked))))
 	}
-}
-
-// wiring is one line about whether dead letters find their way.
-func (o *Overview) wiring(w int) string {
-	lines := o.env.CheckSummary(w-3, "topology.")
-	return " " + strings.TrimPrefix(lines[len(lines)-1], "   ")
-}
-
-func totals(b *monitor.Broker) (ready, unacked int64) {
-	for _, q := range b.Queues {
-		ready += q.Ready
-		unacked += q.Unacked
-	}
-	return ready, unacked
+	wiring := e.CheckSummary(w-3, "topology.") // whether dead letters find their way
+	return append(lines, "  alarms "+alarms+"   blocked "+blocked,
+		" "+strings.TrimPrefix(wiring[len(wiring)-1], "   "))
 }

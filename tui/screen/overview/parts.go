@@ -29,9 +29,6 @@ type place struct {
 	row int
 }
 
-// shown are the keys of the rows that were drawn of each part.
-type shown [parts][]string
-
 // here is the part that the cursor is in; narrow views have one only.
 func (o *Overview) here() part {
 	if !o.trends() {
@@ -42,17 +39,18 @@ func (o *Overview) here() part {
 
 // turn goes on to the next part that has rows, or to the one before.
 func (o *Overview) turn(by part) {
+	_, page := o.draw(o.env.Width, o.env.Height)
 	for range parts {
 		o.part = (o.part + by + parts) % parts
-		if o.part == findings || len(o.shown[o.part]) > 0 {
+		if o.part == findings || len(page.keys[o.part]) > 0 {
 			return
 		}
 	}
 }
 
-// row is where the cursor of a part is; -1 where the part has none.
-func (o *Overview) row(of part) int {
-	keys, at := o.shown[of], &o.places[of]
+// row is where the cursor of a part is among the rows that are drawn; -1 where there are none.
+func (o *Overview) row(of part, keys []string) int {
+	at := &o.places[of]
 	if len(keys) == 0 {
 		return -1
 	}
@@ -69,19 +67,13 @@ func (o *Overview) step(by int) {
 		o.move(by)
 		return
 	}
-	if at := o.row(of); at >= 0 {
-		at = max(0, min(at+by, len(o.shown[of])-1))
-		o.places[of] = place{o.shown[of][at], at}
+	_, page := o.draw(o.env.Width, o.env.Height)
+	keys := page.keys[of]
+	if at := o.row(of, keys); at >= 0 {
+		at = max(0, min(at+by, len(keys)-1))
+		o.places[of] = place{key: keys[at], row: at}
 	}
 }
-
-// has reports whether the cursor is on a row of a part, which is drawn now.
-func (o *Overview) has(of part, key string) bool {
-	return o.here() == of && o.row(of) >= 0 && o.shown[of][o.row(of)] == key
-}
-
-// draw notes the rows of a part that are drawn.
-func (o *Overview) draw(of part, keys []string) { o.shown[of] = keys }
 
 // title is the heading of a part, in the colour of what has the focus where the
 // cursor is in it.
@@ -94,36 +86,31 @@ func (o *Overview) title(of part, feed screen.Feed, text string) string {
 
 // line is a row of a part behind what marks it, w cells wide, with the cursor if that
 // is on it.
-func (o *Overview) line(of part, key, mark, text string, w int) string {
-	if o.has(of, key) {
+func (o *Overview) line(here bool, mark, text string, w int) string {
+	if here {
 		return mark + o.env.Theme.Glyphs.Cursor + o.env.Paint(theme.Cursor, widget.Left(text, w))
 	}
 	return mark + " " + text
 }
 
-// keysOf are the keys of rows.
-func keysOf[T any](rows []T, key func(*T) string) []string {
-	keys := make([]string, len(rows))
+// keysOf are the keys of rows, and at which of them the cursor is.
+func keysOf[T any](o *Overview, of part, rows []T, key func(*T) string) (keys []string, at int) {
 	for i := range rows {
-		keys[i] = key(&rows[i])
+		keys = append(keys, key(&rows[i]))
 	}
-	return keys
+	if o.here() != of {
+		return keys, -1
+	}
+	return keys, o.row(of, keys)
 }
 
-func queueKey(q *monitor.Queue) string { return strconv.FormatInt(q.ID, 10) }
+func queueKey(q *queue) string { return strconv.FormatInt(q.ID, 10) }
 
 func workerKey(w *monitor.Worker) string { return strconv.FormatInt(w.ID, 10) }
 
-// top are the queues whose head waits longest, first.
-func (o *Overview) top() []monitor.Queue {
-	top := slices.Clone(o.env.Data.Overview.Top)
-	slices.SortStableFunc(top, func(a, b monitor.Queue) int { return compareWait(a.Oldest, b.Oldest) })
-	return top
-}
-
 // enter opens what the cursor is on, besides a finding.
 func (o *Overview) enter(of part) screen.Effect {
-	thing, ok := o.Shows()
+	thing, ok := o.thing(of)
 	if !ok {
 		return screen.Effect{Handled: true, Note: "Nothing stands here."}
 	}
@@ -133,35 +120,24 @@ func (o *Overview) enter(of part) screen.Effect {
 	case monitor.Worker:
 		return screen.OpenWorker(v.ID)
 	default:
-		return screen.OpenRow(keymap.InBroker, o.shown[of][o.row(of)])
+		return screen.OpenRow(keymap.InBroker, thing.ID)
 	}
 }
 
 // thing is what the cursor is on in a part, besides a finding.
 func (o *Overview) thing(of part) (screen.Thing, bool) {
-	d, at := o.env.Data, o.row(of)
+	_, page := o.draw(o.env.Width, o.env.Height)
+	d, at := o.env.Data, o.row(of, page.keys[of])
 	if at < 0 || d.Overview == nil && of != brokerQueues {
 		return screen.Thing{}, false
 	}
-	key := o.shown[of][at]
 	switch of {
 	case topQueues:
-		for _, q := range d.Overview.Top {
-			if queueKey(&q) == key {
-				return screen.QueueThing(&q, q), true
-			}
-		}
+		return screen.QueueThing(&o.top[at].Queue, o.top[at].Queue), true
 	case workers:
-		_, list := o.workers()
-		for _, w := range list {
-			if workerKey(&w) == key {
-				return screen.WorkerThing(&w, w), true
-			}
-		}
-	case brokerQueues:
-		if q, ok := d.Broker.Queue(key); ok {
-			return screen.BrokerQueueThing(q), true
-		}
+		w := o.workers().list[at]
+		return screen.WorkerThing(&w, w), true
+	default:
+		return screen.BrokerQueueThing(o.pressing[at]), true
 	}
-	return screen.Thing{}, false
 }

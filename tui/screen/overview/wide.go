@@ -1,8 +1,6 @@
 package overview
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
@@ -12,7 +10,54 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-func (o *Overview) leftPane(w, h int) []string {
+func (o *Overview) wide(w, h int) ([]string, page) {
+	var at page
+	lw, rw := screen.Halves(w)
+	left := o.leftPane(lw-1, h, &at)
+	right := append(o.workerTable(rw, &at), "")
+	// What needs attention keeps room for some findings of three lines each.
+	if replicas := o.env.ReplicaLines(rw, min(7, h-len(right)-attentionRoom)); len(replicas) > 0 {
+		right = append(append(right, replicas...), "")
+	}
+	right = append(right, widget.Spread(o.title(findings, screen.FeedOverview, "NEEDS ATTENTION"),
+		o.env.Dim("enter = jump"), rw-1))
+	n := o.Len()
+	at.each = linesEach(n, h-len(right)-len(o.env.CheckSummary(rw-1, "")))
+	if at.each == spacious {
+		right = append(right, "")
+	}
+	at.first = len(right)
+	checks := o.env.CheckBlock(rw-1, h-len(right)-max(spacious, at.each*n))
+	room := max(0, h-len(right)-len(checks))
+	drawn := o.longFindings(rw, at.each)
+	if at.each == 1 {
+		drawn, at.shown = o.findings(rw, room)
+	}
+	return o.env.Beside(left, append(append(right, widget.Fit(drawn, rw, room)...), checks...), w, h), at
+}
+
+const (
+	// attentionRoom is what the findings of the wide view need at least.
+	attentionRoom = 12
+	// spacious is how many lines a finding has where there is room: its text, its hint, and
+	// an empty line.
+	spacious = 3
+)
+
+// linesEach is how many lines each of n findings has in so many lines, of which one is
+// left empty above spacious ones. Seeing all of them is worth more than their hints.
+func linesEach(n, room int) int {
+	switch {
+	case spacious*n < room:
+		return spacious
+	case 2*n <= room:
+		return 2
+	default:
+		return 1
+	}
+}
+
+func (o *Overview) leftPane(w, h int, at *page) []string {
 	e := o.env
 	title := "THROUGHPUT  executions/min, last 60 min"
 	if p := e.Data.Past; p != nil && p.Estimated {
@@ -21,100 +66,83 @@ func (o *Overview) leftPane(w, h int) []string {
 	lines := []string{" " + e.Head(screen.FeedOverview, title)}
 	values := e.Ended(e.Points(w-8), func(minute *monitor.PastMinute) float64 { return minute.Done })
 	lines = append(lines, widget.Chart(values, w, 5, e.Theme)...)
-	lines = append(lines, e.Paint(theme.Dim, widget.TimeAxis(e.Now.Add(-time.Hour), e.Now, w)), "       done "+e.DonePerMinute()+"   failed "+o.failRate()+
-		"   dead letters on the broker "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
-	lines = append(lines, o.pastLines(w)...)
-	lines = append(lines, "")
-	states := o.stateLines(w)
-	broker := o.brokerLines(w, 6)
+	lines = append(lines, e.Dim(widget.TimeAxis(e.Now.Add(-time.Hour), e.Now, w)),
+		"       done "+e.DonePerMinute()+"   failed "+o.failRate()+
+			"   dead letters on the broker "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
+	lines = append(append(lines, o.pastLine(w)...), "")
+	states, broker := o.stateLines(w), o.brokerLines(w, 6, at)
 	room := h - len(lines) - len(states) - len(broker) - 2
-	lines = append(lines, o.queueLines(w, max(4, room))...)
-	lines = append(lines, "")
-	lines = append(lines, states...)
-	lines = append(lines, "")
-	return append(lines, broker...)
+	lines = append(append(lines, o.queueLines(w, max(4, room), at)...), "")
+	return append(append(append(lines, states...), ""), broker...)
 }
 
-// pastLines are what failed and was dead-lettered in the minutes that have passed;
+// pastLine is what failed and was dead-lettered in the minutes that have passed;
 // none where nobody recorded it.
-func (o *Overview) pastLines(w int) []string {
-	e := o.env
-	p := e.Data.Past
+func (o *Overview) pastLine(w int) []string {
+	e, p := o.env, o.env.Data.Past
 	if p == nil || len(p.Minutes) == 0 {
 		return nil
 	}
 	half := w/2 - 4
-	line := func(word, drawn string) string { return "  " + e.Paint(theme.Dim, widget.Left(word, 13)) + drawn }
+	cells := screen.EvenCells(half - 20)
+	spark := func(of func(*monitor.PastMinute) float64) string {
+		return widget.Spark(screen.Counted(e.Ended(cells, of)), cells, &e.Theme.Glyphs) + " "
+	}
 	total := 0.0
 	for i := range p.Minutes {
 		total += p.Minutes[i].Failed
 	}
-	cells := screen.EvenCells(half - 20)
-	failed := e.Ended(cells, func(minute *monitor.PastMinute) float64 { return minute.Failed })
-	dead := line("dlq depth", e.Spark(screen.SeriesDead, time.Hour, max(4, half-13)))
+	failed := "  " + e.Label("failed 60m", 13) +
+		spark(func(minute *monitor.PastMinute) float64 { return minute.Failed }) + e.Num(int64(total))
+	dead := "  " + e.Label("dlq depth", 13) + e.Spark(screen.SeriesDead, time.Hour, max(4, half-13))
 	if p.Letters {
-		n := screen.EvenCells(half - 20)
-		waited := e.Ended(n, func(minute *monitor.PastMinute) float64 { return minute.Waiting })
-		now := e.Num(int64(p.Minutes[len(p.Minutes)-1].Waiting))
-		dead = line("dlq waiting", widget.Spark(screen.Counted(waited), n, &e.Theme.Glyphs)+" "+now)
+		dead = "  " + e.Label("dlq waiting", 13) +
+			spark(func(minute *monitor.PastMinute) float64 { return minute.Waiting }) +
+			e.Num(int64(p.Minutes[len(p.Minutes)-1].Waiting))
 	}
-	return []string{
-		widget.Left(line("failed 60m", widget.Spark(screen.Counted(failed), cells, &e.Theme.Glyphs)+" "+e.Num(int64(total))), half+4) + dead,
-	}
+	return []string{widget.Left(failed, half+4) + dead}
 }
 
 // queueLines are the queues whose head waits longest.
-func (o *Overview) queueLines(w, h int) []string {
+func (o *Overview) queueLines(w, h int, at *page) []string {
 	e, ov := o.env, o.env.Data.Overview
-	lines := []string{" " + widget.Spread(o.title(topQueues, screen.FeedOverview, "TOP ACTION QUEUES"), e.Paint(theme.Dim, "by head wait ↓"), w-8)}
+	title := o.title(topQueues, screen.FeedOverview, "TOP ACTION QUEUES")
+	lines := []string{" " + widget.Spread(title, e.Dim("by head wait ↓"), w-8)}
 	if ov == nil {
 		return append(lines, " "+widget.Unknown)
 	}
 	name := max(10, w-43)
-	lines = append(lines, e.Paint(theme.Dim, " "+widget.Left("ACTION / GROUP", name)+"   QUEUED  RUN/MAX    HEAD TREND 15m"))
-	top := o.top()
-	top = top[:min(len(top), max(0, h-len(lines)))]
-	o.draw(topQueues, keysOf(top, queueKey))
-	for _, q := range top {
-		line := widget.Left(widget.CutMiddle(widget.Clean(screen.QueueName(&q)), name), name) +
+	lines = append(lines, e.Dim(" "+widget.Left("ACTION / GROUP", name)+"   QUEUED  RUN/MAX    HEAD TREND 15m"))
+	top, cursor := o.top[:min(len(o.top), max(0, h-len(lines)))], 0
+	at.keys[topQueues], cursor = keysOf(o, topQueues, top, queueKey)
+	for i, q := range top {
+		line := widget.Left(widget.CutMiddle(q.name, name), name) +
 			widget.Right(e.Num(q.Queued), 9) + widget.Right(screen.Slots(q.Active, q.Limit), 9) +
 			widget.Right(e.AgeOf(q.Oldest), 8) + " " + e.Spark(screen.QueueSeries(q.ID), 15*time.Minute, 12)
-		lines = append(lines, o.line(topQueues, queueKey(&q), "", line, w-1))
+		lines = append(lines, o.line(i == cursor, "", line, w-1))
 	}
 	if len(ov.Top) == 0 {
-		lines = append(lines, " "+e.Paint(theme.Dim, "No queue exists yet. Make one: attune-executor run core.echo -p message=hello"))
+		hint := "No queue exists yet. Make one: attune-executor run core.echo -p message=hello"
+		lines = append(lines, " "+e.Dim(hint))
 	}
 	return lines
-}
-
-// compareWait orders the longest wait first and those without one last.
-func compareWait(a, b *time.Time) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	default:
-		return a.Compare(*b)
-	}
 }
 
 func (o *Overview) stateLines(w int) []string {
 	e, ov := o.env, o.env.Data.Overview
 	if ov == nil {
-		return []string{" " + e.Paint(theme.Dim, "EXECUTION STATES ") + widget.Unknown}
+		return []string{" " + e.Dim("EXECUTION STATES ") + widget.Unknown}
 	}
 	mark := e.Mark(screen.FeedOverview)
-	pairs := func(list ...string) string { return "  " + strings.Join(list, "  ") }
-	one := func(name string, c monitor.Count) string { return name + " " + e.Count(c) + mark }
+	one := func(name string, c monitor.Count) string { return "  " + name + " " + e.Count(c) + mark }
+	live, recent := &ov.Live, &ov.Recent
 	lines := append([]string{
-		" " + e.Head(screen.FeedOverview, "EXECUTION STATES") + e.Paint(theme.Dim, "  now, and ended of those requested in the last "+widget.Short(ov.Recent.Window)),
-		pairs(one("requested", ov.Live.Requested), one("scheduling", ov.Live.Scheduling), one("scheduled", ov.Live.Scheduled),
-			one("running", ov.Live.Running), one("canceling", ov.Live.Canceling)),
-		pairs(one("completed", ov.Recent.Completed), one("failed", ov.Recent.Failed), one("timeout", ov.Recent.Timeout),
-			one("cancelled", ov.Recent.Cancelled), one("abandoned", ov.Recent.Abandoned)),
+		" " + e.Head(screen.FeedOverview, "EXECUTION STATES") +
+			e.Dim("  now, and ended of those requested in the last "+widget.Short(recent.Window)),
+		one("requested", live.Requested) + one("scheduling", live.Scheduling) + one("scheduled", live.Scheduled) +
+			one("running", live.Running) + one("canceling", live.Canceling),
+		one("completed", recent.Completed) + one("failed", recent.Failed) + one("timeout", recent.Timeout) +
+			one("cancelled", recent.Cancelled) + one("abandoned", recent.Abandoned),
 	}, o.reasons(w)...)
 	if items := o.itemsLine(w); items != "" {
 		lines = append(lines, items)
@@ -149,26 +177,24 @@ func (o *Overview) reasons(w int) []string {
 	return []string{widget.Cut(line, w)}
 }
 
-func (o *Overview) brokerLines(w, rows int) []string {
+func (o *Overview) brokerLines(w, rows int, at *page) []string {
 	e, b := o.env, o.env.Data.Broker
 	if b == nil {
 		return o.brokerBlock(w)
 	}
 	name := max(20, w-47)
 	lines := []string{
-		" " + o.title(brokerQueues, screen.FeedBroker, "BROKER") + "   " + widget.Clean(b.Node) + "  " + widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost),
-		e.Paint(theme.Dim, " "+widget.Left("QUEUE", name)+"     READY   UNACK    CONS AGE HEAD"),
+		" " + o.title(brokerQueues, screen.FeedBroker, "BROKER") + "   " + widget.Clean(b.Node) + "  " +
+			widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost),
+		e.Dim(" " + widget.Left("QUEUE", name) + "     READY   UNACK    CONS AGE HEAD"),
 	}
-	list := slices.Clone(b.Queues)
-	slices.SortStableFunc(list, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
-	list = list[:min(rows-2, len(list))]
-	brokerKey := func(q *monitor.BrokerQueue) string { return q.Name }
-	o.draw(brokerQueues, keysOf(list, brokerKey))
-	for _, q := range list {
+	rest, cursor := o.pressing[:min(rows-2, len(o.pressing))], 0
+	at.keys[brokerQueues], cursor = keysOf(o, brokerQueues, rest, func(q *monitor.BrokerQueue) string { return q.Name })
+	for i, q := range rest {
 		line := widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name) +
-			widget.Right(e.BrokerNum(q, q.Ready), 10) + widget.Right(e.BrokerNum(q, q.Unacked), 8) + widget.Right(e.BrokerNum(q, q.Consumers), 8) +
-			widget.Right(o.headAge(&q), 9)
-		lines = append(lines, o.line(brokerQueues, q.Name, "", line, w-1))
+			widget.Right(e.BrokerNum(q, q.Ready), 10) + widget.Right(e.BrokerNum(q, q.Unacked), 8) +
+			widget.Right(e.BrokerNum(q, q.Consumers), 8) + widget.Right(o.headAge(&q), 9)
+		lines = append(lines, o.line(i == cursor, "", line, w-1))
 	}
 	return lines
 }
@@ -193,71 +219,64 @@ func (o *Overview) headAge(q *monitor.BrokerQueue) string {
 	return widget.Unknown
 }
 
-func (o *Overview) workerTable(w int) []string {
+func (o *Overview) workerTable(w int, at *page) []string {
 	e, ov := o.env, o.env.Data.Overview
 	if ov == nil {
 		return o.workerBlock()
 	}
-	t, list := o.workers()
+	c := o.workers()
+	t := c.totals
 	lines := []string{
-		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " + e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
+		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " +
+			e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
 	}
-	if kept := o.kept(t, strings.Repeat(" ", len("WORKERS  "))); kept != "" {
+	if kept := o.kept(t, widget.Blank(len("WORKERS  "))); kept != "" {
 		lines = append(lines, kept)
 	}
-	lines = append(lines, e.Paint(theme.Dim, widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"))
-	o.draw(workers, keysOf(list, workerKey))
-	for _, wk := range list {
-		health := e.Judge(&wk, ov.At).Health
-		s := e.Theme.Of(string(health))
-		taken := widget.Unknown
+	lines = append(lines, e.Dim(widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"))
+	keys, cursor := keysOf(o, workers, c.list, workerKey)
+	at.keys[workers] = keys
+	for i, wk := range c.list {
+		taken, trend := widget.Unknown, string(c.health[i]) // the sign is given its word
 		if wk.Assigned != nil {
 			taken = screen.Slots(*wk.Assigned, wk.Capacity)
 		}
-		trend := e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8)
-		if health != monitor.WorkerActive && health != monitor.WorkerBusy {
-			trend = string(health) // the sign is given its word
+		if c.health[i] == monitor.WorkerActive || c.health[i] == monitor.WorkerBusy {
+			trend = e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8)
 		}
 		line := widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28) +
 			widget.Right(taken, 7) + widget.Right(e.AgeOf(wk.Heartbeat), 8) + " " + trend
-		lines = append(lines, o.line(workers, workerKey(&wk), e.Paint(s.Role, s.Glyph), line, w-2))
+		lines = append(lines, o.line(i == cursor, e.Look(e.Theme.Of(string(c.health[i])), ""), line, w-2))
 	}
-	if len(list) == 0 {
+	if len(c.list) == 0 {
 		lines = append(lines, "No worker has registered. Start one with: attune-executor worker")
 	}
 	return lines
 }
 
-func (o *Overview) findings(w, h int) []string {
-	e := o.env
-	found := e.Findings()
+// findings are the findings around the cursor, a line each, and which is the first of them.
+func (o *Overview) findings(w, h int) (lines []string, first int) {
+	e, found := o.env, o.env.Findings()
 	if len(found) == 0 {
 		sign, text := e.Calm()
-		return []string{" " + sign + " " + e.Paint(theme.Dim, text)}
+		return []string{" " + sign + " " + e.Dim(text)}, 0
 	}
 	room := h
 	if len(found) > h {
 		room = h - 1
 	}
-	var lines []string
-	o.firstShown = o.scrolled(len(found), room)
-	for i, f := range found[o.firstShown:min(o.firstShown+max(room, 0), len(found))] {
+	first = max(0, min(o.cursor-room+1, len(found)-room)) // so that the cursor is in sight
+	for i, f := range found[first:min(first+max(room, 0), len(found))] {
 		text := widget.Clean(f.Text)
 		if f.Hint != "" {
 			text += ", " + widget.Clean(f.Hint)
 		}
-		lines = append(lines, o.finding(o.firstShown+i, f, text, w))
+		lines = append(lines, o.finding(first+i, f, text, w))
 	}
 	if len(found) > len(lines) {
-		lines = append(lines, e.Paint(theme.Dim, "   … "+e.Num(int64(len(found)-len(lines)))+" more"))
+		lines = append(lines, e.Dim("   … "+e.Num(int64(len(found)-len(lines)))+" more"))
 	}
-	return lines
-}
-
-// scrolled is the first of n findings to draw where room of them find place, so that
-// the cursor is in sight.
-func (o *Overview) scrolled(n, room int) int {
-	return max(0, min(o.cursor-room+1, n-room))
+	return lines, first
 }
 
 // finding draws one finding on one line, with the cursor if it is there.
@@ -267,7 +286,7 @@ func (o *Overview) finding(i int, f alerting.Finding, text string, w int) string
 	if f.Since != nil {
 		since = widget.Short(e.Since(*f.Since))
 	}
-	look := e.Theme.Of(levelState(f.Level))
+	look := e.Theme.Of(screen.LevelState(f.Level))
 	if f.Cause != "" { // it stands below what explains it
 		look = theme.State{Glyph: "└", Role: theme.Dim}
 	}
@@ -278,26 +297,17 @@ func (o *Overview) finding(i int, f alerting.Finding, text string, w int) string
 	return " " + e.Paint(look.Role, look.Glyph) + " " + widget.Spread(widget.Cut(text, w-10), since, w-4)
 }
 
-func levelState(level alerting.Level) string {
-	if level == alerting.LevelInfo {
-		return "idle"
-	}
-	return string(level)
-}
-
-// longFindings are all findings with their hints.
-func (o *Overview) longFindings(w int) []string {
-	e := o.env
-	found := e.Findings()
+// longFindings are all findings with their hints, in so many lines each.
+func (o *Overview) longFindings(w, each int) []string {
+	e, found := o.env, o.env.Findings()
 	if len(found) == 0 {
 		sign, text := e.Calm()
-		return []string{sign + " " + e.Paint(theme.Dim, text)}
+		return []string{sign + " " + e.Dim(text)}
 	}
 	var lines []string
-	o.firstShown = 0
 	for i, f := range found {
 		one := []string{o.finding(i, f, widget.Clean(f.Text), w), "    " + widget.Cut(widget.Clean(f.Hint), w-5), ""}
-		lines = append(lines, one[:o.perFinding]...)
+		lines = append(lines, one[:each]...)
 	}
 	return lines
 }

@@ -6,11 +6,15 @@ package queue
 import (
 	"strconv"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/widget"
 )
 
@@ -32,22 +36,26 @@ type Queue struct {
 	// chosen is true once the operator has turned to a part. Until then it is the first
 	// that has something.
 	chosen  bool
-	holders *holders
+	holders *list.Table[holder]
 	line    *line
 	preview bool
 	screen.RowSearch
-	// doc is the config of the execution beside the rows, shown what it was made from.
-	doc   *jsonview.View
-	shown string
-	// scroll and visible are of the part that is text; tops are the lines on
-	// which the rows of the tables begin, as they were last drawn.
-	scroll, visible int
-	tops            [2]int
+	// doc is the config of the execution that was read for beside the rows, of which docID is
+	// the id and docText the text.
+	doc     *jsonview.View
+	docID   int64
+	docText string
+	// state and about are what is said of the queue, scroll how far about is scrolled.
+	state  string
+	about  []explain.Section
+	scroll screen.Scroller
 }
 
 // New makes the view.
 func New(env *screen.Env) *Queue {
-	return &Queue{env: env, preview: true, holders: newHolders(env), line: newLine(env), doc: jsonview.New()}
+	q := &Queue{env: env, preview: true, doc: jsonview.New(), holders: newHolders(env), line: newLine(env)}
+	q.turnTo(inHolders)
+	return q
 }
 
 // View is the name of the screen.
@@ -74,23 +82,24 @@ func (q *Queue) Show(name string) {
 	if id == q.id {
 		return
 	}
-	q.id, q.scroll, q.name = id, 0, strconv.FormatInt(id, 10)
-	q.part, q.chosen = inHolders, false
-	q.holders, q.line = newHolders(q.env), newLine(q.env)
-	if list := q.env.Data.Queues; list != nil {
-		for _, row := range list.List {
+	q.id, q.scroll, q.name = id, screen.Scroller{}, strconv.FormatInt(id, 10)
+	q.holders, q.line, q.chosen = newHolders(q.env), newLine(q.env), false
+	q.turnTo(inHolders)
+	data := q.env.Data
+	if data.Queues != nil {
+		for _, row := range data.Queues.List {
 			if row.ID == id {
 				q.name = screen.QueueName(&row)
 			}
 		}
 	}
-	q.env.Data.Glance, q.env.Data.QueuesPast = nil, nil
+	data.Glance, data.QueuesPast = nil, nil
 	// The preview of the list may have read it already.
-	if d := q.env.Data.Queue; d != nil && d.ID != id {
-		q.env.Data.Queue = nil
+	if d := data.Queue; d != nil && d.ID != id {
+		data.Queue = nil
 	}
-	if l := q.env.Data.Line; l != nil && (l.Queue != id || l.End) {
-		q.env.Data.Line = nil
+	if l := data.Line; l != nil && (l.Queue != id || l.End) {
+		data.Line = nil
 	}
 	q.Changed(screen.FeedQueue)
 	q.Changed(screen.FeedLine)
@@ -100,8 +109,8 @@ func (q *Queue) Show(name string) {
 func (q *Queue) Title() (left, right string) {
 	left = "Queues › " + widget.Clean(q.name)
 	if d := q.current(); d != nil {
-		right = q.env.Num(d.Queued) + " queued · " + screen.Slots(d.Active, d.Limit) + " · " + state(d) + " · queue " + strconv.FormatInt(q.id, 10) +
-			q.env.Mark(screen.FeedQueue)
+		right = q.env.Num(d.Queued) + " queued · " + screen.Slots(d.Active, d.Limit) + " · " + state(d) +
+			" · queue " + strconv.FormatInt(q.id, 10) + q.env.Mark(screen.FeedQueue)
 	}
 	return left, right
 }
@@ -129,31 +138,20 @@ func (q *Queue) current() *explain.QueueDetail {
 }
 
 // Ask is the part of the line that is wanted.
-func (q *Queue) Ask() monitor.LineAsk { return q.line.ask(q.id) }
+func (q *Queue) Ask() monitor.LineAsk {
+	return monitor.LineAsk{Queue: q.id, Rows: q.line.wanted, End: q.line.end}
+}
 
 // Subject is the execution under the cursor; zero where there is none.
 func (q *Queue) Subject() int64 {
-	switch q.part {
-	case inHolders:
-		return number(q.holders.table)
-	case inLine:
-		return number(q.line.table)
-	default:
-		return 0
+	if t := q.focused(); t != nil {
+		return screen.Number(t.Key())
 	}
+	return 0
 }
 
 // wide reports whether the execution under the cursor is shown beside the rows.
 func (q *Queue) wide() bool { return q.preview && q.env.Width >= 120 && q.env.Height >= 20 }
-
-// number is the key of the row under the cursor as a number.
-func number(t *widget.Table) int64 {
-	id, err := strconv.ParseInt(t.Key(), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return id
-}
 
 // Behind names what is to be read when another execution is under the cursor than was
 // read last.
@@ -166,8 +164,27 @@ func (q *Queue) Behind() screen.Feed {
 
 // glance is the execution beside the rows, once it was read.
 func (q *Queue) glance(id int64) *monitor.ExecutionDetail {
-	if g := q.env.Data.Glance; g != nil && g.ExecutionDetail != nil && g.ID == id {
-		return g.ExecutionDetail
+	if d := q.env.Data.Glanced(); d != nil && d.ID == id {
+		return d
+	}
+	return nil
+}
+
+// holder is the row of a holder, and waiter that of a waiter; nil if it is none.
+func (q *Queue) holder(id int64) *holder {
+	for i := range q.holders.List {
+		if q.holders.List[i].ID == id {
+			return &q.holders.List[i]
+		}
+	}
+	return nil
+}
+
+func (q *Queue) waiter(id int64) *monitor.Waiter {
+	for i := range q.line.List {
+		if q.line.List[i].ID == id {
+			return &q.line.List[i]
+		}
 	}
 	return nil
 }
@@ -177,19 +194,27 @@ func (q *Queue) Changed(feed screen.Feed) {
 	switch feed {
 	case screen.FeedQueue:
 		if d := q.current(); d != nil {
-			q.holders.set(d)
+			q.holders.SetList(held(d))
+			q.state, q.about = widget.Clean(d.StateLine()), d.Sections()
 		}
 	case screen.FeedLine:
 		if l := q.env.Data.Line; l != nil && l.Queue == q.id {
 			q.line.set(l)
 		}
+	case screen.FeedGlance:
+		if d := q.env.Data.Glanced(); d != nil && (d.ID != q.docID || d.Config != q.docText) {
+			q.docID, q.docText = d.ID, d.Config
+			q.doc.Reset()
+			q.doc.Set(d.Config)
+		}
+		return
 	default:
 		return
 	}
 	if !q.chosen {
-		q.part = inHolders
+		q.turnTo(inHolders)
 		if q.holders.Len() == 0 && q.line.Len() > 0 {
-			q.part = inLine
+			q.turnTo(inLine)
 		}
 	}
 }
@@ -198,12 +223,19 @@ func (q *Queue) Changed(feed screen.Feed) {
 func (q *Queue) focused() *widget.Table {
 	switch q.part {
 	case inHolders:
-		return q.holders.table
+		return q.holders.Table
 	case inLine:
-		return q.line.table
+		return q.line.Table.Table
 	default:
 		return nil
 	}
+}
+
+// turnTo has the keys go to a part.
+func (q *Queue) turnTo(part int) {
+	q.part = part
+	q.holders.Focus(part == inHolders)
+	q.line.Focus(part == inLine)
 }
 
 // Search looks for a text in the rows that the keys go to.
@@ -215,52 +247,118 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 		return screen.Effect{Handled: true}
 	}
 	switch action {
-	case keymap.NextPane:
-		return q.turn(1)
-	case keymap.PrevPane:
-		return q.turn(-1)
+	case keymap.NextPane, keymap.PrevPane:
+		step := 1
+		if action == keymap.PrevPane {
+			step = parts - 1
+		}
+		q.turnTo((q.part + step) % parts)
+		q.chosen, q.scroll = true, screen.Scroller{}
+		return screen.Effect{Handled: true}
 	case keymap.Open:
-		return q.open()
+		if id := q.Subject(); id != 0 {
+			return screen.OpenExecution(id)
+		}
+		if d := q.current(); d != nil {
+			return screen.OpenList(keymap.InExecutions, "action:"+d.ActionRef)
+		}
+		return screen.Effect{}
 	case keymap.Preview:
 		q.preview = !q.preview
 		return screen.Effect{Handled: true}
 	}
 	switch q.part {
 	case inHolders:
-		return screen.Effect{Handled: screen.MoveTable(q.holders.table, action)}
+		return screen.Effect{Handled: screen.MoveTable(q.holders.Table, action)}
 	case inLine:
 		return q.line.do(action)
 	default:
-		return screen.Effect{Handled: screen.Scroll(&q.scroll, action, q.visible)}
+		lines, h := q.aboutLines(q.env.Width, q.env.Height)
+		return screen.Effect{Handled: q.scroll.Do(action, h, len(lines)-h)}
 	}
-}
-
-func (q *Queue) turn(n int) screen.Effect {
-	q.part, q.chosen, q.scroll = (q.part+n+parts)%parts, true, 0
-	return screen.Effect{Handled: true}
-}
-
-// open shows the execution under the cursor, or all of the action.
-func (q *Queue) open() screen.Effect {
-	if id := q.Subject(); id != 0 {
-		return screen.OpenExecution(id)
-	}
-	if d := q.current(); d != nil {
-		return screen.OpenList(keymap.InExecutions, "action:"+d.ActionRef)
-	}
-	return screen.Effect{}
 }
 
 // Select puts the cursor on a line of the body, in the table that is drawn there.
 func (q *Queue) Select(at int) bool {
-	if q.part == inAbout {
+	d := q.current()
+	if q.part == inAbout || d == nil {
 		return false
 	}
-	for part, t := range []*widget.Table{q.holders.table, q.line.table} {
-		if q.tops[part] > 0 && at >= q.tops[part] && t.Select(at-q.tops[part]) {
-			q.part, q.chosen = part, true
+	w := q.env.Width
+	if q.wide() {
+		w, _ = screen.Halves(w)
+		w--
+	}
+	_, tops := q.body(d, w, q.env.Height)
+	for part, t := range []*widget.Table{q.holders.Table, q.line.Table.Table} {
+		if tops[part] > 0 && at >= tops[part] && t.Select(at-tops[part]) {
+			q.turnTo(part)
+			q.chosen = true
 			return true
 		}
 	}
 	return false
+}
+
+// Acts is what may be done with the execution under the cursor, or with the queue where
+// its limits and times are shown and where it has no rows.
+func (q *Queue) Acts() (act.Menu, bool) {
+	d := q.current()
+	if d == nil {
+		return act.Menu{}, false
+	}
+	if id := q.Subject(); id != 0 {
+		x := monitor.Execution{ID: id, ActionRef: d.ActionRef, Status: string(attune.StatusRequested)}
+		if h := q.holder(id); h != nil {
+			x.ActionRef, x.Status = h.ActionRef, h.Status
+		}
+		return act.ForExecution(&x), true
+	}
+	return act.ForQueue(&d.Queue), true
+}
+
+// Relations is what the queue, and the execution under the cursor, have to do with.
+func (q *Queue) Relations() (title string, related []screen.Relation, ok bool) {
+	d := q.current()
+	if d == nil {
+		return "", nil, false
+	}
+	related = screen.ActionRelations(d.ActionRef)
+	id := q.Subject()
+	if id == 0 {
+		return "queue " + d.ActionRef, related, true
+	}
+	worker := screen.Relation{Key: "w", Label: "worker", Not: "it was handed to none"}
+	if h := q.holder(id); h != nil && h.WorkerID != nil {
+		worker.Leads(screen.WorkerName(h.WorkerID, h.WorkerName), screen.OpenWorker(*h.WorkerID))
+	}
+	above := screen.Relation{Key: "p", Label: "parent", Not: "nothing started it"}
+	if w := q.waiter(id); w != nil && w.Parent != nil {
+		above.Leads(parent(w), screen.OpenExecution(*w.Parent))
+	} else if w == nil {
+		above.Not = "it is not known here: enter shows it"
+	}
+	return "queue " + d.ActionRef, append(related, screen.Relation{
+		Key: "e", Label: "execution", Help: strconv.FormatInt(id, 10), To: screen.OpenExecution(id),
+	}, worker, above), true
+}
+
+// Shows is the execution under the cursor, as far as it was read, or else the queue in
+// sight.
+func (q *Queue) Shows() (screen.Thing, bool) {
+	d := q.current()
+	if d == nil {
+		return screen.Thing{}, false
+	}
+	id := q.Subject()
+	if x := q.glance(id); x != nil {
+		return screen.ExecutionThing(&x.Execution, execution.Document(x)), true
+	}
+	if h := q.holder(id); h != nil && q.part == inHolders {
+		return screen.ExecutionThing(&monitor.Execution{ID: id, WorkerID: h.WorkerID}, &h.Holder), true
+	}
+	if w := q.waiter(id); w != nil && q.part == inLine {
+		return screen.ExecutionThing(&monitor.Execution{ID: id}, w), true
+	}
+	return screen.QueueThing(&d.Queue, d), true
 }

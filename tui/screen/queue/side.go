@@ -16,28 +16,33 @@ func (q *Queue) side(w, h int) []string {
 	if id == 0 {
 		return nil
 	}
-	lines := []string{widget.Spread(e.Paint(theme.Dim, "PREVIEW")+"  execution "+strconv.FormatInt(id, 10), e.Paint(theme.Dim, "v closes"), w-1)}
+	title := e.Dim("PREVIEW") + "  execution " + strconv.FormatInt(id, 10)
+	lines := []string{widget.Spread(title, e.Dim("v closes"), w-1)}
 	d := q.glance(id)
 	if d == nil {
 		return append(lines, e.Missing(screen.FeedGlance, "it", w)...)
 	}
-	lines = append(append(lines, ""), q.facts(d, w)...)
+	lines = append(lines, "")
+	for _, fact := range q.facts(d) {
+		lines = append(lines, widget.Cut(e.Label(fact.Name, 11)+fact.Text, w-1))
+	}
+	lines = append(lines, "")
 	timeline, why := q.timeline(d, max(3, h/4)), q.why(d, w)
-	if room := h - len(lines) - len(timeline) - len(why) - 2; room >= 3 {
-		lines = append(lines, q.config(d, w, room)...)
+	if room := h - len(lines) - len(timeline) - len(why) - 2; room >= 3 && d.Config != "" {
+		// The beginning of the parameters, with secrets masked.
+		if config := q.doc.Lines(w-1, room-2, e.Theme); len(config) > 0 {
+			lines = append(append(append(lines, e.Dim("config")), config...), "")
+		}
 	}
 	return append(append(lines, timeline...), why...)
 }
 
-func (q *Queue) facts(d *monitor.ExecutionDetail, w int) []string {
+func (q *Queue) facts(d *monitor.ExecutionDetail) []screen.Fact {
 	e := q.env
-	line := func(name, value string) string {
-		return widget.Cut(e.Paint(theme.Dim, widget.Left(name, 11))+value, w-1)
-	}
 	worker := widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
 	if h := q.holder(d.ID); h != nil {
-		if note := workerNote(e, h); note != "" {
-			worker += "  " + e.Paint(theme.Warn, e.Theme.Glyphs.Failed+" "+strings.TrimPrefix(note, "worker "))
+		if ill := h.illness(e); ill != "" {
+			worker += "  " + e.Paint(theme.Warn, e.Theme.Glyphs.Failed+" "+ill)
 		}
 	}
 	from := "-"
@@ -46,62 +51,24 @@ func (q *Queue) facts(d *monitor.ExecutionDetail, w int) []string {
 	} else if d.Parent != nil {
 		from = "child of " + strconv.FormatInt(*d.Parent, 10)
 	}
-	return []string{
-		line("status", e.State(d.Status)+"  for "+widget.Age(e.Lasted(&d.Execution))),
-		line("action", widget.Clean(d.ActionRef)),
-		line("worker", worker),
-		line("from", from),
-		line("attempt", strconv.FormatInt(d.RetryCount+1, 10)),
-		line("created", d.Created.UTC().Format("15:04:05.000Z")),
-		"",
+	return []screen.Fact{
+		{Name: "status", Text: e.State(d.Status) + "  for " + widget.Age(e.Lasted(&d.Execution))},
+		{Name: "action", Text: widget.Clean(d.ActionRef)},
+		{Name: "worker", Text: worker},
+		{Name: "from", Text: from},
+		{Name: "attempt", Text: strconv.FormatInt(d.RetryCount+1, 10)},
+		{Name: "created", Text: d.Created.UTC().Format("15:04:05.000Z")},
 	}
-}
-
-// holder is the row of a holder, and waiter that of a waiter; nil if it is none.
-func (q *Queue) holder(id int64) *monitor.Holder {
-	for i := range q.holders.rows {
-		if q.holders.rows[i].ID == id {
-			return &q.holders.rows[i]
-		}
-	}
-	return nil
-}
-
-func (q *Queue) waiter(id int64) *monitor.Waiter {
-	for i := range q.line.rows {
-		if q.line.rows[i].ID == id {
-			return &q.line.rows[i]
-		}
-	}
-	return nil
-}
-
-// config is the beginning of the parameters, with secrets masked.
-func (q *Queue) config(d *monitor.ExecutionDetail, w, h int) []string {
-	if d.Config == "" {
-		return nil
-	}
-	if key := strconv.FormatInt(d.ID, 10) + " " + d.Config; key != q.shown {
-		q.shown = key
-		q.doc.Reset()
-		q.doc.Set(d.Config)
-	}
-	lines := q.doc.Lines(w-1, h-2, q.env.Theme)
-	if len(lines) == 0 {
-		return nil
-	}
-	return append(append([]string{q.env.Paint(theme.Dim, "config")}, lines...), "")
 }
 
 // timeline are the last steps of the execution.
 func (q *Queue) timeline(d *monitor.ExecutionDetail, h int) []string {
 	e := q.env
-	lines := []string{e.Paint(theme.Dim, "TIMELINE")}
+	lines := []string{e.Dim("TIMELINE")}
 	if !d.TimelineKnown {
 		return append(lines, " no history is kept here", "")
 	}
-	steps := d.Timeline[max(0, len(d.Timeline)-h):]
-	for _, s := range steps {
+	for _, s := range d.Timeline[max(0, len(d.Timeline)-h):] {
 		if s.Status == "" {
 			continue
 		}
@@ -116,19 +83,16 @@ func (q *Queue) timeline(d *monitor.ExecutionDetail, h int) []string {
 
 // why says what the execution waits for, in the words of its own view.
 func (q *Queue) why(d *monitor.ExecutionDetail, w int) []string {
-	e := q.env
 	text := strings.Join(d.Why[:min(len(d.Why), 2)], " ")
 	if h := q.holder(d.ID); text == "" && h != nil {
-		if note := workerNote(e, h); note != "" {
-			text = "Its worker is " + strings.TrimPrefix(note, "worker ") + ": the slot stays taken until the worker is back, or the engine counts it as lost."
+		if ill := h.illness(q.env); ill != "" {
+			text = "Its worker is " + ill +
+				": the slot stays taken until the worker is back, or the engine counts it as lost."
 		}
 	}
 	if text == "" {
 		return nil
 	}
-	lines := []string{e.Paint(theme.Dim, "WHY IS IT NOT DONE?")}
-	for _, part := range widget.Wrap(widget.Clean(text), max(20, w-3)) {
-		lines = append(lines, " "+part)
-	}
-	return lines
+	lines := []string{q.env.Dim("WHY IS IT NOT DONE?")}
+	return append(lines, screen.Indented(widget.Wrap(widget.Clean(text), max(20, w-3)))...)
 }

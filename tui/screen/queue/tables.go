@@ -8,96 +8,96 @@ import (
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// holders are the rows of who holds a slot.
-type holders struct {
-	env   *screen.Env
-	table *widget.Table
-	rows  []monitor.Holder
-	// p95 is how long nineteen of twenty run; zero while that is not known.
+// holder is an execution that holds a slot. P95 is how long nineteen of twenty run, zero while
+// that is not known; at is when it was read.
+type holder struct {
+	monitor.Holder
+
 	p95 time.Duration
+	at  time.Time
 }
 
-func newHolders(env *screen.Env) *holders {
-	return &holders{env: env, table: widget.NewTable([]widget.Column{
-		{Title: "EXEC", Width: 9, Right: true},
-		{Title: "STATUS", Width: 11, Priority: 2},
-		{Title: "WORKER", Width: 18, Middle: true},
-		{Title: "FOR", Width: 7, Right: true},
-		{Title: "NOTE", Width: 20, Grow: true},
-	})}
-}
-
-func (h *holders) set(d *explain.QueueDetail) {
-	h.rows, h.p95 = nil, 0
-	if d.Holders != nil {
-		h.rows = d.Holders.List
+// held are the holders of a queue.
+func held(d *explain.QueueDetail) []holder {
+	if d.Holders == nil {
+		return nil
 	}
-	if d.Timing.Run != nil {
-		h.p95 = d.Timing.Run.P95
+	rows := make([]holder, len(d.Holders.List))
+	for i := range d.Holders.List {
+		rows[i] = holder{Holder: d.Holders.List[i], at: d.At}
+		if d.Timing.Run != nil {
+			rows[i].p95 = d.Timing.Run.P95
+		}
 	}
-	h.table.SetRows(h)
+	return rows
 }
 
-// Len is the number of rows.
-func (h *holders) Len() int { return len(h.rows) }
-
-// Key identifies a row.
-func (h *holders) Key(i int) string { return strconv.FormatInt(h.rows[i].ID, 10) }
-
-// Cells are the texts of a row.
-func (h *holders) Cells(i int, into []widget.Cell) []widget.Cell {
-	r := &h.rows[i]
-	note, role := h.note(r)
-	return append(into,
-		widget.Cell{Text: strconv.FormatInt(r.ID, 10)},
-		h.env.StateCell(r.Status),
-		widget.Cell{Text: screen.WorkerName(r.WorkerID, r.WorkerName)},
-		widget.Cell{Text: widget.Age(h.env.Since(r.Since))},
-		widget.Cell{Text: note, Role: role},
-	)
+func newHolders(env *screen.Env) *list.Table[holder] {
+	return list.NewTable(env, (*holder).key, []list.Field[holder]{
+		{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain((*holder).key)},
+		{
+			Column: widget.Column{Title: "STATUS", Width: 11, Priority: 2},
+			Cell:   func(e *screen.Env, h *holder) widget.Cell { return e.StateCell(h.Status) },
+		},
+		{
+			Column: widget.Column{Title: "WORKER", Width: 18, Middle: true},
+			Cell:   list.Plain(func(h *holder) string { return screen.WorkerName(h.WorkerID, h.WorkerName) }),
+		},
+		{
+			Column: widget.Column{Title: "FOR", Width: 7, Right: true},
+			Cell:   list.Age(func(h *holder) *time.Time { return &h.Since }),
+		},
+		{
+			Column: widget.Column{Title: "NOTE", Width: 20, Grow: true},
+			Cell: func(e *screen.Env, h *holder) widget.Cell {
+				if note := h.complaint(e); note != "" {
+					return widget.Cell{Text: e.Theme.Glyphs.Warning + " " + note, Role: theme.Warn}
+				}
+				return widget.Cell{}
+			},
+		},
+	})
 }
+
+func (h *holder) key() string { return strconv.FormatInt(h.ID, 10) }
 
 // longRun is by how much a run must exceed what nineteen of twenty take to be told of.
 const longRun = 3
 
-// note says what is wrong with a holder, as the table shows it.
-func (h *holders) note(r *monitor.Holder) (string, theme.Role) {
-	if note := h.complaint(r); note != "" {
-		return h.env.Theme.Glyphs.Warning + " " + note, theme.Warn
-	}
-	return "", theme.Plain
-}
-
 // complaint says what is wrong with a holder; empty when nothing is.
-func (h *holders) complaint(r *monitor.Holder) string {
+func (h *holder) complaint(e *screen.Env) string {
 	note := ""
-	if lasted := h.env.Since(r.Since); h.p95 > 0 && lasted >= longRun*h.p95 {
+	if lasted := e.Since(h.Since); h.p95 > 0 && lasted >= longRun*h.p95 {
 		note = fmt.Sprintf("%dx p95", int64(lasted/h.p95))
 	}
-	if worker := workerNote(h.env, r); worker != "" {
-		if note != "" {
-			note += ", "
-		}
-		note += worker
+	ill := h.illness(e)
+	switch {
+	case ill == "":
+		return note
+	case note == "":
+		return "worker " + ill
+	default:
+		return note + ", worker " + ill
 	}
-	return note
 }
 
-// workerNote says that the worker of a holder is not well.
-func workerNote(e *screen.Env, r *monitor.Holder) string {
-	switch r.Health {
+// illness says how the worker of a holder is that is not well.
+func (h *holder) illness(e *screen.Env) string {
+	switch h.Health {
 	case monitor.WorkerStale:
-		if r.HeartbeatAge == nil {
-			return "worker never beat"
+		if h.HeartbeatAge == nil {
+			return "never beat"
 		}
-		return "worker stale " + widget.Age(*r.HeartbeatAge+e.Since(e.Data.Queue.At))
-	case monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerInactive, monitor.WorkerDraining:
-		return "worker " + string(r.Health)
+		return "stale " + widget.Age(*h.HeartbeatAge+e.Since(h.at))
+	case monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerInactive,
+		monitor.WorkerDraining:
+		return string(h.Health)
 	default:
 		return ""
 	}
@@ -105,10 +105,9 @@ func workerNote(e *screen.Env, r *monitor.Holder) string {
 
 // line are the rows of who waits.
 type line struct {
-	env   *screen.Env
-	table *widget.Table
-	rows  []monitor.Waiter
-	of    int64
+	*list.Table[monitor.Waiter]
+
+	of int64
 	// end is true while the end of the line is wanted, shows whether it is shown.
 	end, shows bool
 	// wanted is how many rows are.
@@ -116,94 +115,83 @@ type line struct {
 }
 
 func newLine(env *screen.Env) *line {
-	return &line{env: env, wanted: monitor.LinePage, table: widget.NewTable([]widget.Column{
-		{Title: "#", Width: 7, Right: true},
-		{Title: "EXEC", Width: 9, Right: true},
-		{Title: "ORDER", Width: 9, Right: true, Priority: 3},
-		{Title: "WAIT", Width: 7, Right: true},
-		{Title: "LANE", Width: 6, Priority: 2},
-		{Title: "SOURCE", Width: 16, Grow: true, Middle: true},
-		{Title: "PARENT", Width: 17, Middle: true, Priority: 1},
+	key := func(w *monitor.Waiter) string { return strconv.FormatInt(w.ID, 10) }
+	return &line{wanted: monitor.LinePage, Table: list.NewTable(env, key, []list.Field[monitor.Waiter]{
+		{
+			Column: widget.Column{Title: "#", Width: 7, Right: true},
+			Cell:   list.Number(func(w *monitor.Waiter) int64 { return w.Place }),
+		},
+		{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
+		{
+			Column: widget.Column{Title: "ORDER", Width: 9, Right: true, Priority: 3},
+			Cell:   list.Dim(func(w *monitor.Waiter) string { return strconv.FormatInt(w.Order, 10) }),
+		},
+		{
+			Column: widget.Column{Title: "WAIT", Width: 7, Right: true},
+			Cell: func(e *screen.Env, w *monitor.Waiter) widget.Cell {
+				return e.Worry(e.AgeOf(&w.Since), e.Since(w.Since) > monitor.HeadWaitLimit)
+			},
+		},
+		{
+			Column: widget.Column{Title: "LANE", Width: 6, Priority: 2},
+			Cell: list.Dim(func(w *monitor.Waiter) string {
+				if w.Lane == monitor.LaneNormal {
+					return ""
+				}
+				return w.Lane
+			}),
+		},
+		{
+			Column: widget.Column{Title: "SOURCE", Width: 16, Grow: true, Middle: true},
+			Cell:   list.Plain(func(w *monitor.Waiter) string { return w.Source }),
+		},
+		{Column: widget.Column{Title: "PARENT", Width: 17, Middle: true, Priority: 1}, Cell: list.Dim(parent)},
 	})}
 }
 
-func (l *line) ask(queue int64) monitor.LineAsk {
-	return monitor.LineAsk{Queue: queue, Rows: l.wanted, End: l.end}
+// parent names what started a waiter.
+func parent(w *monitor.Waiter) string {
+	switch {
+	case w.Parent == nil:
+		return "-"
+	case w.Task != "":
+		return screen.Reference(w.Parent) + " " + w.Task
+	default:
+		return screen.Reference(w.Parent) + " " + w.ParentRef
+	}
 }
 
 func (l *line) set(d *monitor.Line) {
 	turned := l.shows != d.End
-	l.rows, l.of, l.shows = d.List, d.Of, d.End
-	l.table.SetRows(l)
+	l.of, l.shows = d.Of, d.End
+	l.SetList(d.List)
 	switch {
 	case turned && l.shows:
-		l.table.Bottom()
+		l.Bottom()
 	case turned:
-		l.table.Top()
+		l.Top()
 	}
 }
 
 // do moves in the line. Its beginning and its end are read by themselves, and more of
 // either when the cursor comes near what was not read.
 func (l *line) do(action keymap.Action) screen.Effect {
-	wanted := false
-	switch {
-	case action == keymap.Bottom && !l.end && l.of > int64(len(l.rows)):
-		l.end, wanted = true, true
-	case action == keymap.Top && l.end:
-		l.end, wanted = false, true
-	}
-	if wanted {
-		l.wanted = monitor.LinePage
+	read := int64(l.Len())
+	if action == keymap.Bottom && !l.end && l.of > read || action == keymap.Top && l.end {
+		l.end, l.wanted = !l.end, monitor.LinePage
 		return screen.Effect{Handled: true, Refetch: screen.FeedLine}
 	}
-	if !screen.MoveTable(l.table, action) {
+	if !screen.MoveTable(l.Table.Table, action) {
 		return screen.Effect{}
 	}
 	effect := screen.Effect{Handled: true}
-	left := len(l.rows) - 1 - l.table.Cursor()
+	left := l.Len() - 1 - l.Cursor()
 	if l.shows {
-		left = l.table.Cursor()
+		left = l.Cursor()
 	}
-	if left < monitor.LinePage/4 && int64(len(l.rows)) < l.of && int64(len(l.rows)) >= l.wanted && l.wanted < monitor.LineBound {
+	if left < monitor.LinePage/4 && read < l.of && read >= l.wanted && l.wanted < monitor.LineBound {
 		l.wanted = min(2*l.wanted, monitor.LineBound)
 		effect.Refetch = screen.FeedLine
 	}
 	return effect
-}
-
-// Len is the number of rows.
-func (l *line) Len() int { return len(l.rows) }
-
-// Key identifies a row.
-func (l *line) Key(i int) string { return strconv.FormatInt(l.rows[i].ID, 10) }
-
-// Cells are the texts of a row.
-func (l *line) Cells(i int, into []widget.Cell) []widget.Cell {
-	r := &l.rows[i]
-	lane := ""
-	if r.Lane != monitor.LaneNormal {
-		lane = r.Lane
-	}
-	return append(into,
-		widget.Cell{Text: l.env.Num(r.Place)},
-		widget.Cell{Text: strconv.FormatInt(r.ID, 10)},
-		widget.Cell{Text: strconv.FormatInt(r.Order, 10), Role: theme.Dim},
-		l.env.Worry(widget.Age(l.env.Since(r.Since)), l.env.Since(r.Since) > monitor.HeadWaitLimit),
-		widget.Cell{Text: lane, Role: theme.Dim},
-		widget.Cell{Text: r.Source},
-		widget.Cell{Text: parent(r), Role: theme.Dim},
-	)
-}
-
-// parent names what started a waiter.
-func parent(r *monitor.Waiter) string {
-	if r.Parent == nil {
-		return "-"
-	}
-	text := strconv.FormatInt(*r.Parent, 10)
-	if r.Task != "" {
-		return text + " " + r.Task
-	}
-	return text + " " + r.ParentRef
 }

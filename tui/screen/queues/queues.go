@@ -24,7 +24,8 @@ import (
 type Queues struct {
 	*list.List[row]
 
-	env *screen.Env
+	env   *screen.Env
+	below *queue.Preview
 }
 
 // row is a queue as it is judged.
@@ -149,7 +150,7 @@ func oldest(r *row) *time.Time { return r.Oldest }
 
 // New makes the view.
 func New(env *screen.Env) *Queues {
-	v := &Queues{env: env}
+	v := &Queues{env: env, below: queue.NewPreview(env)}
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InQueues, Title: "Queues  per action, FIFO", One: "queue", Many: "queues",
 		Feed: screen.FeedQueues, Needs: v.needs, Behind: v.behind,
@@ -182,6 +183,12 @@ func New(env *screen.Env) *Queues {
 		},
 	})
 	return v
+}
+
+// Changed takes over what was read.
+func (v *Queues) Changed(feed screen.Feed) {
+	v.below.Changed(feed)
+	v.List.Changed(feed)
 }
 
 // rows are the queues that were read, judged.
@@ -378,7 +385,7 @@ func (v *Queues) preview(w, h int) []string {
 			"   ever enqueued " + e.Num(r.Enqueued) + "   ever completed " + e.Num(r.Completed),
 	}
 	if id := v.Subject(); id != 0 {
-		return append(lines, queue.Preview(e, id, w, h-len(lines))...)
+		return append(lines, v.below.Lines(id, w, h-len(lines))...)
 	}
 	lines = append(lines, "", " "+e.Paint(theme.Dim, "DEPTH, last 60 min"))
 	depth := e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, e.Points(min(60, w-10)))

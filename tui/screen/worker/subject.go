@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,9 +30,9 @@ func (s *Subject) Name() string {
 	return s.Worker.Name
 }
 
-// Find is the worker with the id, as far as the list of workers and the broker were
+// find is the worker with the id, as far as the list of workers and the broker were
 // read.
-func Find(e *screen.Env, id int64) Subject {
+func find(e *screen.Env, id int64) Subject {
 	s := Subject{Worker: monitor.Worker{ID: id}, Judgement: monitor.Judgement{Health: monitor.WorkerStale}}
 	if q, ok := e.Data.Broker.Queue(monitor.WorkerQueue(id)); ok {
 		s.Queue = &q
@@ -58,45 +59,11 @@ func Detail(e *screen.Env, id int64) *monitor.WorkerDetail {
 	return nil
 }
 
-// cells are the texts of an execution that a worker has.
-func cells(e *screen.Env, r *monitor.WorkerRun, into []widget.Cell) []widget.Cell {
-	queue := r.Queue
-	if queue == "" {
-		queue = "-"
-	}
-	return append(into,
-		widget.Cell{Text: strconv.FormatInt(r.ID, 10)},
-		e.StateCell(r.Status),
-		widget.Cell{Text: r.ActionRef},
-		widget.Cell{Text: widget.Age(e.Since(r.Since))},
-		widget.Cell{Text: queue, Role: theme.Dim},
-	)
-}
-
-// runs are the rows of a table that nobody moves in, as a preview shows them.
-type runs struct {
-	env  *screen.Env
-	rows []monitor.WorkerRun
-}
-
-// Len is the number of rows.
-func (r *runs) Len() int { return len(r.rows) }
-
-// Key identifies a row.
-func (r *runs) Key(i int) string { return strconv.FormatInt(r.rows[i].ID, 10) }
-
-// Cells are the texts of a row.
-func (r *runs) Cells(i int, into []widget.Cell) []widget.Cell { return cells(r.env, &r.rows[i], into) }
-
 // skewTold is how far a worker's clock may be off before that is marked.
 const skewTold = 5 * time.Second
 
-// Probe is what the engine saw when it last looked at a worker; empty when it never
-// has.
-func Probe(e *screen.Env, p *monitor.WorkerProbe) string {
-	if p == nil {
-		return ""
-	}
+// probe is what the engine saw when it last looked at a worker.
+func probe(e *screen.Env, p *monitor.WorkerProbe) string {
 	text := widget.Clean(p.Verdict) + " for " + e.AgeOf(&p.Since)
 	if p.Reason != "" {
 		text += ": " + widget.Clean(p.Reason)
@@ -107,31 +74,23 @@ func Probe(e *screen.Env, p *monitor.WorkerProbe) string {
 	if p.Oldest != nil {
 		text += "  unstarted " + e.AgeOf(p.Oldest)
 	}
-	text += skew(e, p)
+	if p.Skew != nil && p.Skew.Abs() >= time.Second {
+		clock := "clock " + widget.Age(p.Skew.Abs()) + " behind"
+		if *p.Skew > 0 {
+			clock = "clock " + widget.Age(p.Skew.Abs()) + " ahead"
+		}
+		if p.Skew.Abs() > skewTold {
+			clock = e.Paint(theme.Warn, clock)
+		}
+		text += "  " + clock
+	}
 	if p.RTT != nil {
 		text += "  rtt " + p.RTT.Round(100*time.Microsecond).String()
 	}
 	if !p.Valid {
-		return e.Paint(theme.Dim, " probe      "+text+"  seen "+e.AgeOf(&p.At)+" ago, too long to count")
+		return e.Dim(" probe      " + text + "  seen " + e.AgeOf(&p.At) + " ago, too long to count")
 	}
 	return " probe      " + text
-}
-
-// skew says by how much the worker's clock is off.
-func skew(e *screen.Env, p *monitor.WorkerProbe) string {
-	if p.Skew == nil || p.Skew.Abs() < time.Second {
-		return ""
-	}
-	clock := "clock " + widget.Age(p.Skew.Abs())
-	if *p.Skew > 0 {
-		clock += " ahead"
-	} else {
-		clock += " behind"
-	}
-	if p.Skew.Abs() > skewTold {
-		clock = e.Paint(theme.Warn, clock)
-	}
-	return "  " + clock
 }
 
 // Facts say in some lines how the worker is, by its row, the engine and the broker.
@@ -144,15 +103,15 @@ func Facts(e *screen.Env, s *Subject) []string {
 		" heartbeat  " + heartbeat(e, s),
 		" history    " + history(e, s),
 		" owns       " + owns(e, s),
-		" runtimes   " + listed(r.Runtimes) + "   version " + orDash(r.Version),
+		" runtimes   " + orDash(strings.Join(r.Runtimes, ", ")) + "   version " + orDash(r.Version),
 	}
 	if s.Queue != nil {
 		lines = append(lines, " queue      "+counts(e, s.Queue))
 	}
-	if probe := Probe(e, r.Probe); probe != "" {
-		lines = append(lines, probe)
+	if r.Probe != nil {
+		lines = append(lines, probe(e, r.Probe))
 	}
-	return append(lines, Warnings(e, s)...)
+	return append(lines, warnings(e, s)...)
 }
 
 // heartbeat says when the last one came, how often they come, and how many did not.
@@ -207,36 +166,45 @@ func owns(e *screen.Env, s *Subject) string {
 		text += " of " + e.Num(*s.Worker.Capacity) + " that it takes"
 	}
 	if d := Detail(e, s.Worker.ID); d != nil && len(d.Running) > 0 {
-		text += ", the oldest " + strconv.FormatInt(d.Running[0].ID, 10) + " for " + widget.Age(e.Since(d.Running[0].Since))
+		first := &d.Running[0]
+		text += ", the oldest " + strconv.FormatInt(first.ID, 10) + " for " + e.AgeOf(&first.Since)
 	}
 	return text
 }
 
-// Warnings say what contradicts the row of the worker.
-func Warnings(e *screen.Env, s *Subject) []string {
+// warnings say what contradicts the row of the worker.
+func warnings(e *screen.Env, s *Subject) []string {
 	var lines []string
 	if s.Health == monitor.WorkerSuspect {
-		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+e.AgeOf(s.Worker.SuspectSince)+", no new work: "+orDash(s.Worker.SuspectReason)))
+		text := " ▲ suspect for " + e.AgeOf(s.Worker.SuspectSince) + ", no new work: " + orDash(s.Worker.SuspectReason)
+		lines = append(lines, e.Paint(theme.Warn, text))
 	}
-	switch {
-	case s.Overruled == "":
-	case s.By == monitor.ByHeartbeat:
-		lines = append(lines, e.Paint(theme.Warn, " ▲ status says "+widget.Clean(s.Overruled)+" but the heartbeat is stale: trust the heartbeat."))
-	case s.By == monitor.ByBroker:
-		lines = append(lines, e.Paint(theme.Warn, " ▲ status says "+widget.Clean(s.Overruled)+" but nobody consumes its queue: trust the broker."))
+	trust := map[string]string{
+		monitor.ByHeartbeat: " but the heartbeat is stale: trust the heartbeat.",
+		monitor.ByBroker:    " but nobody consumes its queue: trust the broker.",
+	}[s.By]
+	if s.Overruled != "" && trust != "" {
+		lines = append(lines, e.Paint(theme.Warn, " ▲ status says "+widget.Clean(s.Overruled)+trust))
 	}
 	return lines
 }
 
 func counts(e *screen.Env, q *monitor.BrokerQueue) string {
 	mark := e.Mark(screen.FeedBroker)
-	return widget.Clean(q.Name) + "  ready " + e.BrokerNum(*q, q.Ready) + mark + "  unacked " + e.BrokerNum(*q, q.Unacked) + mark +
-		"  consumers " + e.BrokerNum(*q, q.Consumers) + mark
+	return widget.Clean(q.Name) + "  ready " + e.BrokerNum(*q, q.Ready) + mark + "  unacked " +
+		e.BrokerNum(*q, q.Unacked) + mark + "  consumers " + e.BrokerNum(*q, q.Consumers) + mark
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
+func orDash(s string) string { return widget.Clean(cmp.Or(s, "-")) }
+
+// Thing is the worker, of which a value was read, or the queue that no worker owns.
+func (s *Subject) Thing(value any) screen.Thing {
+	switch {
+	case !s.Orphan:
+		return screen.WorkerThing(&s.Worker, value)
+	case s.Queue == nil:
+		return screen.BrokerQueueThing(monitor.BrokerQueue{Name: monitor.WorkerQueue(s.Worker.ID)})
+	default:
+		return screen.BrokerQueueThing(*s.Queue)
 	}
-	return widget.Clean(s)
 }

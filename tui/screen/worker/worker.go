@@ -3,43 +3,56 @@
 package worker
 
 import (
+	"cmp"
 	"strconv"
+	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
 
 // Worker is the view of one worker.
 type Worker struct {
-	env   *screen.Env
-	id    int64
-	table *widget.Table
-	rows  []monitor.WorkerRun
-	// inHistory is true while the keys go to what changed, of which scroll lines are
-	// scrolled past.
+	env     *screen.Env
+	id      int64
+	running *list.Table[monitor.WorkerRun]
+	// inHistory is true while the keys go to what changed, which is scrolled.
 	inHistory bool
-	scroll    int
+	scroll    screen.Scroller
 	screen.RowSearch
-	// top is the line on which the rows of the table begin, as they were last drawn.
-	top int
 }
 
 // historyPage is how many lines of what changed are taken for a page.
 const historyPage = 10
 
 // New makes the view.
-func New(env *screen.Env) *Worker { return &Worker{env: env, table: newTable()} }
+func New(env *screen.Env) *Worker { return &Worker{env: env, running: newRunning(env)} }
 
-func newTable() *widget.Table {
-	return widget.NewTable([]widget.Column{
-		{Title: "EXEC", Width: 9, Right: true},
-		{Title: "STATUS", Width: 11},
-		{Title: "ACTION", Width: 18, Grow: true, Middle: true},
-		{Title: "FOR", Width: 7, Right: true},
-		{Title: "OWNER QUEUE", Width: 24, Middle: true, Priority: 1},
+// newRunning is a table of the executions that a worker has.
+func newRunning(env *screen.Env) *list.Table[monitor.WorkerRun] {
+	id := func(r *monitor.WorkerRun) string { return strconv.FormatInt(r.ID, 10) }
+	return list.NewTable(env, id, []list.Field[monitor.WorkerRun]{
+		{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(id)},
+		{
+			Column: widget.Column{Title: "STATUS", Width: 11},
+			Cell:   func(e *screen.Env, r *monitor.WorkerRun) widget.Cell { return e.StateCell(r.Status) },
+		},
+		{
+			Column: widget.Column{Title: "ACTION", Width: 18, Grow: true, Middle: true},
+			Cell:   list.Plain(func(r *monitor.WorkerRun) string { return r.ActionRef }),
+		},
+		{
+			Column: widget.Column{Title: "FOR", Width: 7, Right: true},
+			Cell:   list.Age(func(r *monitor.WorkerRun) *time.Time { return &r.Since }),
+		},
+		{
+			Column: widget.Column{Title: "OWNER QUEUE", Width: 24, Middle: true, Priority: 1},
+			Cell:   list.Dim(func(r *monitor.WorkerRun) string { return cmp.Or(r.Queue, "-") }),
+		},
 	})
 }
 
@@ -56,14 +69,9 @@ func (v *Worker) ID() int64 { return v.id }
 
 // Show turns to another worker.
 func (v *Worker) Show(name string) {
-	id := screen.Number(name)
-	if id == v.id {
-		return
-	}
-	v.id, v.rows, v.inHistory, v.scroll = id, nil, false, 0
-	v.table = newTable()
-	if d := Detail(v.env, id); d != nil { // the list has read it already
-		v.Changed(screen.FeedWorker)
+	if id := screen.Number(name); id != v.id {
+		v.id, v.inHistory, v.scroll, v.running = id, false, screen.Scroller{}, newRunning(v.env)
+		v.Changed(screen.FeedWorker) // which the list may have read already
 	}
 }
 
@@ -72,7 +80,7 @@ func (v *Worker) Shown() string { return strconv.FormatInt(v.id, 10) }
 
 // Title is the text of the title rule.
 func (v *Worker) Title() (left, right string) {
-	s := Find(v.env, v.id)
+	s := v.subject()
 	right = "id " + strconv.FormatInt(v.id, 10)
 	if s.Worker.Host != "" {
 		right += " · " + widget.Clean(s.Worker.Host)
@@ -83,79 +91,105 @@ func (v *Worker) Title() (left, right string) {
 	return "Workers › " + widget.Clean(s.Name()), right + v.env.Mark(screen.FeedWorkers)
 }
 
+// subject is the worker in sight.
+func (v *Worker) subject() *Subject {
+	s := find(v.env, v.id)
+	return &s
+}
+
 // Changed takes over new data.
 func (v *Worker) Changed(feed screen.Feed) {
 	if d := Detail(v.env, v.id); feed == screen.FeedWorker && d != nil {
-		v.rows = d.Running
-		v.table.SetRows(v)
+		v.running.SetList(d.Running)
 	}
 }
 
 // Search looks for a text in the rows of what runs.
-func (v *Worker) Search(text string) int { return v.SearchIn(v.table, text) }
+func (v *Worker) Search(text string) int { return v.SearchIn(v.running.Table, text) }
+
+// Key identifies an execution that the worker has.
+func (v *Worker) Key(row int) string { return v.running.Key(row) }
+
+// current is the execution under the cursor while the keys go to the table, or nil.
+func (v *Worker) current() *monitor.WorkerRun {
+	if v.inHistory {
+		return nil
+	}
+	return v.running.Current()
+}
 
 // Do carries out an action.
 func (v *Worker) Do(action keymap.Action) screen.Effect {
-	if v.Again(v.table, action) {
+	if v.Again(v.running.Table, action) {
 		return screen.Effect{Handled: true}
 	}
-	switch action {
-	case keymap.NextPane, keymap.PrevPane:
-		v.inHistory = !v.inHistory
+	switch {
+	case action == keymap.NextPane || action == keymap.PrevPane:
+		v.turnTo(!v.inHistory)
 		return screen.Effect{Handled: true}
-	case keymap.Open:
-		if at := v.table.Cursor(); at >= 0 && !v.inHistory {
-			return screen.OpenExecution(v.rows[at].ID)
+	case action == keymap.Open:
+		if r := v.current(); r != nil {
+			return screen.OpenExecution(r.ID)
 		}
 		return screen.OpenList(keymap.InExecutions, "worker:"+strconv.FormatInt(v.id, 10))
+	case v.inHistory:
+		_, at := v.draw(v.env.Width, v.env.Height)
+		last := screen.WindowEnd(len(changes(v.env, v.subject())), at.history-1)
+		return screen.Effect{Handled: v.scroll.Do(action, historyPage, last)}
+	default:
+		return screen.Effect{Handled: screen.MoveTable(v.running.Table, action)}
 	}
-	if !v.inHistory {
-		return screen.Effect{Handled: screen.MoveTable(v.table, action)}
-	}
-	return screen.Effect{Handled: screen.Scroll(&v.scroll, action, historyPage)}
+}
+
+func (v *Worker) turnTo(history bool) {
+	v.inHistory = history
+	v.running.Focus(!history)
 }
 
 // Select puts the cursor on a line of the body.
 func (v *Worker) Select(line int) bool {
-	if v.top == 0 || line < v.top || !v.table.Select(line-v.top) {
+	_, at := v.draw(v.env.Width, v.env.Height)
+	if at.top == 0 || line < at.top || !v.running.Select(line-at.top) {
 		return false
 	}
-	v.inHistory = false
+	v.turnTo(false)
 	return true
 }
 
 // Acts is what may be done with the execution under the cursor, or with the worker where
 // the keys go to its history and where it has no rows.
 func (v *Worker) Acts() (act.Menu, bool) {
-	if at := v.table.Cursor(); at >= 0 && !v.inHistory {
-		r := v.rows[at]
+	if r := v.current(); r != nil {
 		return act.ForExecution(&monitor.Execution{ID: r.ID, ActionRef: r.ActionRef, Status: r.Status}), true
 	}
-	s := Find(v.env, v.id)
-	if s.Orphan || v.env.Data.Workers == nil {
+	s, d := v.subject(), v.env.Data
+	if s.Orphan || d.Workers == nil {
 		return act.Menu{}, false
 	}
-	return act.ForWorker(&s.Worker, v.env.Data.Workers.At, v.env.Data.StaleAfter()), true
+	return act.ForWorker(&s.Worker, d.Workers.At, d.StaleAfter()), true
 }
 
 // Relations is what the worker has to do with.
-func (v *Worker) Relations() (title string, list []screen.Relation, ok bool) {
-	s := Find(v.env, v.id)
-	list = screen.WorkerRelations(v.id)
-	if at := v.table.Cursor(); at >= 0 {
-		id := v.rows[at].ID
-		list = append(list, screen.Relation{Key: "e", Label: "execution", Help: strconv.FormatInt(id, 10), To: screen.OpenExecution(id)})
+func (v *Worker) Relations() (title string, related []screen.Relation, ok bool) {
+	s := v.subject()
+	related = screen.WorkerRelations(v.id)
+	if r := v.running.Current(); r != nil {
+		related = append(related, screen.Relation{
+			Key: "e", Label: "execution", Help: strconv.FormatInt(r.ID, 10), To: screen.OpenExecution(r.ID),
+		})
 	}
-	return "worker " + s.Name(), list, true
+	return "worker " + s.Name(), related, true
 }
 
-// Len is the number of rows.
-func (v *Worker) Len() int { return len(v.rows) }
+// Shows is the worker with all that was read of it.
+func (v *Worker) Shows() (screen.Thing, bool) {
+	s, d := v.subject(), Detail(v.env, v.id)
+	if d == nil && s.Worker.Name == "" {
+		return screen.Thing{}, false
+	}
+	return s.Thing(struct {
+		monitor.Worker
 
-// Key identifies a row.
-func (v *Worker) Key(i int) string { return strconv.FormatInt(v.rows[i].ID, 10) }
-
-// Cells are the texts of a row.
-func (v *Worker) Cells(i int, into []widget.Cell) []widget.Cell {
-	return cells(v.env, &v.rows[i], into)
+		Detail *monitor.WorkerDetail `json:"detail"`
+	}{s.Worker, d}), true
 }

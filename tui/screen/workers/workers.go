@@ -25,7 +25,8 @@ import (
 type Workers struct {
 	*list.List[row]
 
-	env *screen.Env
+	env   *screen.Env
+	below *worker.Preview
 }
 
 // row is a worker with its broker queue, or a queue that no worker owns.
@@ -278,7 +279,7 @@ func note(r *row) string {
 
 // New makes the view.
 func New(env *screen.Env) *Workers {
-	v := &Workers{env: env}
+	v := &Workers{env: env, below: worker.NewPreview(env)}
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InWorkers, Title: "Workers", One: "worker", Many: "workers",
 		Feed: screen.FeedWorkers, On: []screen.Feed{screen.FeedBroker}, Needs: v.needs, Behind: v.behind,
@@ -355,6 +356,12 @@ func (v *Workers) marked(keys []string) act.Menu {
 	return act.ForMarkedWorkers(targets)
 }
 
+// Changed takes over what was read.
+func (v *Workers) Changed(feed screen.Feed) {
+	v.below.Changed(feed)
+	v.List.Changed(feed)
+}
+
 func (v *Workers) needs() []screen.Feed {
 	feeds := []screen.Feed{screen.FeedWorkersPast}
 	if v.Subject() != 0 {
@@ -415,10 +422,11 @@ func (v *Workers) preview(w, h int) []string {
 	if r == nil {
 		return nil
 	}
-	e, s := v.env, subject(r)
-	if v.wide() && h > 6 {
-		return worker.Pane(e, &s, w, h)
+	s := subject(r)
+	wide := v.wide() && h > 6
+	lines := v.below.Lines(&s, wide, w, h)
+	if wide {
+		return lines
 	}
-	lines := append([]string{worker.Rule(e, &s, w)}, worker.Facts(e, &s)...)
 	return append(lines, v.Gone())
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/widget"
 )
 
 // Do carries out an action.
@@ -43,11 +42,18 @@ func (v *Workflows) turnTo(to pane) {
 	switch {
 	case !v.treed():
 		there = 1
-	case !v.wide:
+	case !v.wide():
 		there = inSide
 	}
-	v.focus = (to + there) % there
+	v.focusOn((to + there) % there)
 	v.why = false
+}
+
+// focusOn gives a pane the focus.
+func (v *Workflows) focusOn(to pane) {
+	v.focus = to
+	v.Table().Focus(to == inList)
+	v.tree.table.Focus(to == inTree)
 }
 
 // marking are the actions that mark rows, which only those of the list can be.
@@ -60,16 +66,19 @@ func (v *Workflows) move(action keymap.Action) screen.Effect {
 	case v.focus != inList && slices.Contains(marking, action):
 		effect.Note = "Workflows are marked in their list: tab leads there."
 	case v.why:
-		screen.Scroll(&v.whyScroll, action, v.sideHeight)
+		if d, h := v.detail(), v.env.Height-1; d != nil {
+			v.reasons.Do(action, h, len(v.whyLines(d, v.env.Width))-h)
+		}
 	case v.focus == inSide:
-		screen.Scroll(&v.side, action, v.sideHeight)
+		_, rw := screen.Halves(v.env.Width)
+		v.side.Do(action, v.env.Height, screen.WindowEnd(len(v.sideLines(rw)), v.env.Height))
 	case v.focus == inTree && action == keymap.Left:
 		v.tree.left()
 	case v.focus == inTree && action == keymap.Right:
 		v.tree.right()
 	case v.focus == inTree:
 		effect.Handled = screen.MoveTable(v.tree.table, action)
-		v.side = 0
+		v.side = screen.Scroller{}
 	case screen.MoveTable(v.Table(), action):
 		v.turned()
 		v.extend(&effect)
@@ -104,7 +113,7 @@ func (v *Workflows) open() screen.Effect {
 		return effect
 	case v.focus == inList:
 		v.SetPreviewed(true)
-		v.focus = inTree
+		v.focusOn(inTree)
 		return effect
 	}
 	n := v.tree.current()
@@ -145,7 +154,7 @@ func (v *Workflows) explain() screen.Effect {
 		return screen.Effect{Handled: true, Note: "There is no workflow under the cursor."}
 	}
 	v.SetPreviewed(true) // what is not shown is not read
-	v.why, v.whyScroll = !v.why, 0
+	v.why, v.reasons = !v.why, screen.Scroller{}
 	return screen.Effect{Handled: true}
 }
 
@@ -162,11 +171,12 @@ func (v *Workflows) Leave() bool {
 		v.turned()
 	case len(v.path) == 1:
 		guest := v.guest
-		v.path, v.guest, v.focus = nil, false, inList
+		v.path, v.guest = nil, false
+		v.focusOn(inList)
 		v.turned()
 		return !guest
 	case v.focus != inList:
-		v.focus = inList
+		v.focusOn(inList)
 	default:
 		return false
 	}
@@ -175,27 +185,21 @@ func (v *Workflows) Leave() bool {
 
 // Select puts the cursor on a line of the body and gives its pane the focus.
 func (v *Workflows) Select(line int) bool {
+	_, at := v.draw(v.env.Width, v.env.Height)
 	switch {
 	case v.why:
 		return false
-	case line < v.listLines:
+	case line < at.list:
 		if !v.Table().Select(line - 1) {
 			return false
 		}
-		v.focus = inList
+		v.focusOn(inList)
 		v.turned()
 		return true
-	case v.tree.table.Select(line - v.treeTop - 1):
-		v.focus = inTree
+	case v.tree.table.Select(line - at.tree - 1):
+		v.focusOn(inTree)
 		return true
 	default:
 		return false
-	}
-}
-
-// focusTables says which table has the focus.
-func (v *Workflows) focusTables(tables ...*widget.Table) {
-	for i, table := range tables {
-		table.Focus(v.focus == pane(i))
 	}
 }

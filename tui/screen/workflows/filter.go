@@ -27,7 +27,8 @@ func (v *Workflows) database() *list.Database {
 func (v *Workflows) forget() {
 	v.ended.Forget()
 	v.live, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
-	v.path, v.guest, v.focus = nil, false, inList
+	v.path, v.guest = nil, false
+	v.focusOn(inList)
 }
 
 // known lists the values of a field that were read lately.

@@ -11,84 +11,72 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
+// wide reports whether the right pane is drawn.
+func (v *Workflows) wide() bool { return v.Previewed() && v.env.Width >= 120 && v.env.Height >= 20 }
+
+// place is how high the list is drawn, and on which line the header of the tree.
+type place struct{ list, tree int }
+
 // Render draws the view.
 func (v *Workflows) Render(w, h int) []string {
-	e := v.env
-	v.wide = v.Previewed() && w >= 120 && h >= 20
-	v.listLines, v.treeTop = 0, h
-	v.focusTables(v.Table(), v.tree.table)
-	if v.why {
-		if d := v.detail(); d != nil {
-			return v.whyLines(d, w, h)
-		}
-		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10), w)
-	}
-	if e.Data.Workflows == nil && len(v.path) == 0 {
-		return e.Missing(screen.FeedWorkflows, "the workflows", w)
-	}
-	if v.Len() == 0 && len(v.path) == 0 {
-		return v.empty()
-	}
+	lines, _ := v.draw(w, h)
+	return lines
+}
+
+// draw draws the view and says where its panes are.
+func (v *Workflows) draw(w, h int) ([]string, place) {
+	e, d := v.env, v.detail()
+	listed := len(v.path) == 0
 	switch {
-	case !v.treed():
-		return v.listPart(w, h)
-	case v.wide:
-		return v.beside(w, h)
-	default:
-		return v.below(w, h)
+	case v.why && d != nil:
+		lines := v.whyLines(d, w)
+		shown, _ := v.reasons.Shown(lines, h-1)
+		foot := e.Dim(" " + strconv.Itoa(len(lines)) + " lines · W or esc closes")
+		return append(widget.Fit(shown, w, h-1), foot), place{}
+	case v.why:
+		return v.missing(w), place{}
+	case e.Data.Workflows == nil && listed:
+		return e.Missing(screen.FeedWorkflows, "the workflows", w), place{tree: h}
+	case v.Len() == 0 && listed:
+		return v.empty(), place{tree: h}
+	case !v.treed() || !v.wide() && h < 12 && v.focus == inList: // there is room for one of them
+		return v.listPart(w, h), place{list: h, tree: h}
+	case !v.wide() && h < 12:
+		lines, head := v.treePart(w, h, false)
+		return lines, place{tree: 1 + head}
 	}
-}
-
-// beside draws the list over the tree, and the right pane.
-func (v *Workflows) beside(w, h int) []string {
-	lw := w * 82 / 140
-	rw := w - lw - 2
-	left := v.listPart(lw-1, v.listHeight(h, max(h/4, 5)))
-	left = append(left, "")
-	v.treeTop = len(left) + 1
-	left = append(left, v.treePart(lw-1, h-len(left), true)...)
-	var right []string
-	if d := v.detail(); d != nil {
-		right = v.sideLines(d, rw)
-	}
-	v.sideHeight = h
-	right, v.side = widget.Window(right, v.side, h, v.env.Theme)
-	bar := v.env.Paint(theme.Dim, "│") + " "
-	if v.focus == inSide {
-		bar = v.env.Paint(theme.Accent, "│") + v.env.Paint(theme.Accent, v.env.Theme.Glyphs.Cursor)
-		bar = widget.Left(bar, 2)
-	}
-	return widget.Beside(left, right, lw, rw, h, bar)
-}
-
-// below draws the list over the tree, and in a line or two why the workflow waits.
-func (v *Workflows) below(w, h int) []string {
-	if h < 12 { // there is room for one of them
-		if v.focus == inList {
-			return v.listPart(w, h)
+	// The list over the tree, and beside them the right pane, or below them in a line or two why
+	// the workflow waits.
+	lw, rw := screen.Halves(w)
+	lw, most := lw-1, max(h/4, 5)
+	var foot []string
+	if !v.wide() {
+		lw, most, foot = w, max(h*2/5, 5), v.foot(w)
+		if v.focus != inList {
+			most = 4
 		}
-		v.treeTop = 1
-		return v.treePart(w, h, false)
 	}
-	most := max(h*2/5, 5)
-	if v.focus != inList {
-		most = 4
-	}
-	lines := append(v.listPart(w, v.listHeight(h, most)), "")
-	foot := v.foot(w)
-	v.treeTop = len(lines) + 1
+	at := place{list: min(v.Len()+1, most, h)}
+	lines := append(v.listPart(lw, at.list), "")
 	room := h - len(lines) - len(foot)
-	lines = append(lines, widget.Fit(v.treePart(w, room, false), w, room)...)
-	return append(lines, foot...)
+	tree, head := v.treePart(lw, room, v.wide())
+	at.tree = len(lines) + 1 + head
+	if !v.wide() {
+		return append(append(lines, widget.Fit(tree, w, room)...), foot...), at
+	}
+	bar := e.Dim("│") + " "
+	if v.focus == inSide {
+		bar = widget.Left(e.Paint(theme.Accent, "│")+e.Paint(theme.Accent, e.Theme.Glyphs.Cursor), 2)
+	}
+	right := v.side.Window(v.sideLines(rw), h, e.Theme)
+	return widget.Beside(append(lines, tree...), right, lw+1, rw, h, bar), at
 }
 
-// listHeight is how many lines the list takes: what it needs, and no more than it may.
-func (v *Workflows) listHeight(h, most int) int {
-	return min(v.Len()+1, most, h)
+func (v *Workflows) missing(w int) []string {
+	return v.env.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10), w)
 }
 
 func (v *Workflows) listPart(w, h int) []string {
-	v.listLines = h
 	lines := v.Table().Lines(w, h, v.env.Theme)
 	if note := v.Gone(); note != "" && h > 2 {
 		lines = append(lines[:min(len(lines), h-1)], note)
@@ -99,7 +87,8 @@ func (v *Workflows) listPart(w, h int) []string {
 // headline names the workflow in the tree and how it is.
 func (v *Workflows) headline(d *monitor.WorkflowDetail, w int) string {
 	e := v.env
-	text := e.Paint(theme.Strong, strconv.FormatInt(d.Execution, 10)+" "+widget.CutMiddle(widget.Clean(d.ActionRef), 40)) + "  " + e.State(state(&d.Workflow))
+	name := strconv.FormatInt(d.Execution, 10) + " " + widget.CutMiddle(widget.Clean(d.ActionRef), 40)
+	text := e.Paint(theme.Strong, name) + "  " + e.State(state(&d.Workflow))
 	switch {
 	case d.Paused && d.PauseReason != "":
 		text += " " + widget.Clean(d.PauseReason)
@@ -107,34 +96,31 @@ func (v *Workflows) headline(d *monitor.WorkflowDetail, w int) string {
 		text += " with workflow " + strconv.FormatInt(d.PausedAbove, 10) + " above it"
 	}
 	if d.Within != nil {
-		text += e.Paint(theme.Dim, "  task "+widget.Clean(d.Within.Task)+" of "+strconv.FormatInt(d.Within.Execution, 10))
+		text += e.Dim("  task " + widget.Clean(d.Within.Task) + " of " + strconv.FormatInt(d.Within.Execution, 10))
 	}
 	return widget.Spread(text, tasks(&d.Workflow)+" tasks "+e.Mark(screen.FeedWorkflow), w)
 }
 
-// treePart is the tree with its headline.
-func (v *Workflows) treePart(w, h int, chart bool) []string {
+// treePart is the tree with its headline, below which that is so many lines more.
+func (v *Workflows) treePart(w, h int, chart bool) (lines []string, head int) {
 	e, d := v.env, v.detail()
-	if h < 2 {
-		return nil
+	switch {
+	case h < 2, d == nil && v.Subject() == 0:
+		return nil, 0
+	case d == nil:
+		return v.missing(w), 0
 	}
-	if d == nil {
-		if v.Subject() == 0 {
-			return nil
-		}
-		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10), w)
-	}
-	lines := []string{" " + v.headline(d, w-2)}
+	lines = []string{" " + v.headline(d, w-2)}
 	if d.Unreadable != "" {
-		lines = append(lines, " "+e.Paint(theme.Warn, widget.Cut("▲ its definition cannot be read: "+widget.Clean(d.Unreadable), w-2)))
+		text := "▲ its definition cannot be read: " + widget.Clean(d.Unreadable)
+		lines = append(lines, " "+e.Paint(theme.Warn, widget.Cut(text, w-2)))
 	}
 	if len(d.List) == 0 {
-		return append(lines, " "+e.Paint(theme.Dim, "Nothing is known of its tasks yet."))
+		return append(lines, " "+e.Dim("Nothing is known of its tasks yet.")), 0
 	}
-	v.tree.charted = chart
 	v.tree.table.SetColumns(v.tree.columns(chart))
-	v.treeTop += len(lines) - 1
-	return append(lines, v.tree.table.Lines(w, h-len(lines), e.Theme)...)
+	head = len(lines) - 1
+	return append(lines, v.tree.table.Lines(w, h-len(lines), e.Theme)...), head
 }
 
 // foot says in a line or two why the workflow waits.
@@ -174,21 +160,20 @@ func (v *Workflows) empty() []string {
 		}
 	}
 	if v.Problems() && v.Filter() == "" {
-		return []string{"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again."}
+		return []string{
+			"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again.",
+		}
+	}
+	also := ""
+	if v.Problems() {
+		also = " among those in trouble (z shows all)"
 	}
 	lines := []string{
-		"", " No workflow matches /" + widget.Clean(v.Filter()) + v.alsoProblems() + ".",
+		"", " No workflow matches /" + widget.Clean(v.Filter()) + also + ".",
 		" esc clears the filter; terms: " + strings.Join(filter.Workflows.Examples(), "  "),
 	}
 	if b.Bounded {
 		lines = append(lines, " The search stopped at its bound; older matches may exist.")
 	}
 	return lines
-}
-
-func (v *Workflows) alsoProblems() string {
-	if v.Problems() {
-		return " among those in trouble (z shows all)"
-	}
-	return ""
 }

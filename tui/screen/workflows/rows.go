@@ -45,23 +45,16 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "NOW", Width: 20, Priority: 2},
-		Cell:   list.Dim(func(w *row) string { return dash(strings.Join(w.Current, ", ")) }),
+		Cell:   list.Dim(func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }),
 		By:     list.By[row]{Digit: 2, Name: "newest", Compare: list.Most(func(w *row) int64 { return w.Execution })},
 	},
 	{
 		Column: widget.Column{Title: "ERROR", Width: 30, Priority: 3},
-		Cell:   list.Dim(func(w *row) string { return dash(w.Error) }),
+		Cell:   list.Dim(func(w *row) string { return cmp.Or(w.Error, "-") }),
 	},
 }
 
 func key(w *row) string { return strconv.FormatInt(w.Execution, 10) }
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
 
 // state is the status of a workflow as people see it.
 func state(w *row) string {

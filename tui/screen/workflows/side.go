@@ -1,26 +1,28 @@
 package workflows
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/jsonview"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
 // sideLines is what the right pane says: of the task under the cursor, of why the
 // workflow waits, and its variables.
-func (v *Workflows) sideLines(d *monitor.WorkflowDetail, w int) []string {
-	e := v.env
-	lines := v.taskLines(w)
-	lines = append(lines, "", e.Paint(theme.Dim, whyTitle(d)))
+func (v *Workflows) sideLines(w int) []string {
+	d := v.detail()
+	if d == nil {
+		return nil
+	}
+	lines := append(v.taskLines(w), "", v.env.Dim(whyTitle(d)))
 	lines = append(lines, v.whyTexts(d, w)...)
-	lines = append(lines, "", e.Paint(theme.Dim, "VARIABLES"))
-	return append(lines, v.variables(d)...)
+	return append(append(lines, "", v.env.Dim("VARIABLES")), v.variableLines()...)
 }
 
 func whyTitle(d *monitor.WorkflowDetail) string {
@@ -33,7 +35,7 @@ func whyTitle(d *monitor.WorkflowDetail) string {
 // whyTexts are the reasons, numbered and wrapped.
 func (v *Workflows) whyTexts(d *monitor.WorkflowDetail, w int) []string {
 	if len(d.Why) == 0 {
-		return []string{v.env.Paint(theme.Dim, " nothing is known of that")}
+		return []string{v.env.Dim(" nothing is known of that")}
 	}
 	var lines []string
 	for i, text := range d.Why {
@@ -42,127 +44,99 @@ func (v *Workflows) whyTexts(d *monitor.WorkflowDetail, w int) []string {
 			if j == 0 {
 				number = widget.Right(strconv.Itoa(i+1), 2) + " "
 			}
-			lines = append(lines, v.env.Paint(theme.Dim, number)+part)
+			lines = append(lines, v.env.Dim(number)+part)
 		}
 	}
 	return lines
 }
 
-func (v *Workflows) variables(d *monitor.WorkflowDetail) []string {
-	if len(d.Variables) == 0 {
-		return []string{v.env.Paint(theme.Dim, " none, or more than is shown")}
+func (v *Workflows) variableLines() []string {
+	if len(v.variables) == 0 {
+		return []string{v.env.Dim(" none, or more than is shown")}
 	}
-	if v.documentOf != d {
-		v.documentOf, v.document = d, jsonview.Text(string(d.Variables))
-		for i := range v.document {
-			v.document[i] = " " + v.document[i]
-		}
-	}
-	return v.document
+	return v.variables
 }
 
 // taskLines are the facts about the line under the cursor.
 func (v *Workflows) taskLines(w int) []string {
 	e, n := v.env, v.tree.current()
 	if n == nil {
-		return []string{e.Paint(theme.Dim, "TASK")}
+		return []string{e.Dim("TASK")}
 	}
 	title := "TASK  " + n.task.Name
 	if n.child != nil {
 		title = "TASK  " + explain.ChildName(n.task, n.child)
 	}
-	lines := []string{e.Paint(theme.Strong, widget.Cut(widget.Clean(title), w))}
-	say := func(name, text string) {
-		if text == "" {
-			return
-		}
-		for i, part := range widget.Wrap(text, max(8, w-11)) {
-			label := ""
-			if i == 0 {
-				label = name
-			}
-			lines = append(lines, e.Paint(theme.Dim, widget.Left(label, 10))+part)
-		}
-	}
-	for _, fact := range v.facts(n) {
-		say(fact[0], fact[1])
-	}
-	return lines
+	return append([]string{e.Paint(theme.Strong, widget.Cut(widget.Clean(title), w))}, e.Facts(v.facts(n), 10, w-1)...)
 }
 
-// facts are names and values of a line of the tree.
-func (v *Workflows) facts(n *node) [][2]string {
-	t := n.task
-	list := [][2]string{{"task is", t.Says}}
+// facts are what is known of a line of the tree.
+func (v *Workflows) facts(n *node) []screen.Fact {
+	t, num := n.task, v.env.Num
+	list := []screen.Fact{{Name: "task is", Text: t.Says}}
 	if c := n.execution(); c != nil {
 		list = append(list, v.childFacts(c)...)
 	}
-	list = append(list, [2]string{"why", t.Why}, [2]string{"action", t.Action})
-	if items := t.Items; items != nil {
-		limit := ""
+	items := ""
+	if t.Items != nil {
+		items = num(t.Items.Total) + ": " + num(t.Items.Made) + " begun, " + num(t.Items.Succeeded) + " succeeded, " +
+			num(t.Items.Failed+t.Items.TimedOut) + " failed"
 		if t.Concurrency > 0 {
-			limit = ", " + strconv.FormatInt(t.Concurrency, 10) + " at once"
+			items += ", " + strconv.FormatInt(t.Concurrency, 10) + " at once"
 		}
-		list = append(list, [2]string{"items", v.env.Num(items.Total) + ": " + v.env.Num(items.Made) + " begun, " +
-			v.env.Num(items.Succeeded) + " succeeded, " + v.env.Num(items.Failed+items.TimedOut) + " failed" + limit})
+	}
+	retry := t.Retry
+	if retry != "" && t.Attempts > 1 {
+		retry += "; " + strconv.FormatInt(t.Attempts-1, 10) + " so far"
 	}
 	return append(list,
-		[2]string{"join", joinWords(t)},
-		[2]string{"leads to", strings.Join(t.After, ", ")},
-		[2]string{"retry", retryWords(t)},
-		[2]string{"publish", strings.Join(t.Publishes, ", ")},
-		[2]string{"began", stamp(t.StartedAt)},
-		[2]string{"ended", stamp(t.FinishedAt)},
+		screen.Fact{Name: "why", Text: t.Why},
+		screen.Fact{Name: "action", Text: t.Action},
+		screen.Fact{Name: "items", Text: items},
+		screen.Fact{Name: "join", Text: joinWords(t)},
+		screen.Fact{Name: "leads to", Text: strings.Join(t.After, ", ")},
+		screen.Fact{Name: "retry", Text: retry},
+		screen.Fact{Name: "publish", Text: strings.Join(t.Publishes, ", ")},
+		screen.Fact{Name: "began", Text: stamp(t.StartedAt)},
+		screen.Fact{Name: "ended", Text: stamp(t.FinishedAt)},
 	)
 }
 
 // childFacts are those of the execution that a line stands for.
-func (v *Workflows) childFacts(c *monitor.WorkflowChild) [][2]string {
+func (v *Workflows) childFacts(c *monitor.WorkflowChild) []screen.Fact {
 	worker := ""
 	if c.WorkerID != nil {
-		worker = c.WorkerName
-		if worker == "" {
-			worker = strconv.FormatInt(*c.WorkerID, 10)
-		}
+		worker = cmp.Or(c.WorkerName, strconv.FormatInt(*c.WorkerID, 10))
 	}
-	list := [][2]string{
-		{"execution", strconv.FormatInt(c.Execution, 10) + " " + c.Status + ", attempt " + strconv.FormatInt(c.Attempt, 10)},
-		{"worker", worker},
-		{"error", c.Error},
+	attempt := strconv.FormatInt(c.Execution, 10) + " " + c.Status + ", attempt " + strconv.FormatInt(c.Attempt, 10)
+	list := []screen.Fact{
+		{Name: "execution", Text: attempt}, {Name: "worker", Text: worker}, {Name: "error", Text: c.Error},
 	}
 	if c.Inquiry != 0 {
-		list = append(list, [2]string{"asks", "inquiry " + strconv.FormatInt(c.Inquiry, 10) + "; 8 answers it"})
+		text := "inquiry " + strconv.FormatInt(c.Inquiry, 10) + "; 8 answers it"
+		list = append(list, screen.Fact{Name: "asks", Text: text})
 	}
 	if c.Nested {
-		list = append(list, [2]string{"workflow", "it is one itself; enter shows it"})
+		list = append(list, screen.Fact{Name: "workflow", Text: "it is one itself; enter shows it"})
 	}
 	if c.Due != nil {
-		list = append(list, [2]string{"repeated", "in " + widget.Age(c.Due.Sub(v.env.Now))})
+		list = append(list, screen.Fact{Name: "repeated", Text: "in " + widget.Age(c.Due.Sub(v.env.Now))})
 	}
 	return list
 }
 
 func joinWords(t *monitor.WorkflowTask) string {
+	text := strings.Join(t.Before, ", ") + " → " + t.Name
 	switch {
 	case len(t.Before) == 0:
 		return ""
 	case t.Join <= 1:
-		return strings.Join(t.Before, ", ") + " → " + t.Name + ", with the first"
+		return text + ", with the first"
 	case int(t.Join) == len(t.Before):
-		return strings.Join(t.Before, ", ") + " → " + t.Name + ", needs all " + strconv.FormatInt(t.Join, 10)
+		return text + ", needs all " + strconv.FormatInt(t.Join, 10)
 	default:
-		return strings.Join(t.Before, ", ") + " → " + t.Name + ", needs " + strconv.FormatInt(t.Join, 10)
+		return text + ", needs " + strconv.FormatInt(t.Join, 10)
 	}
-}
-
-func retryWords(t *monitor.WorkflowTask) string {
-	if t.Retry == "" {
-		return ""
-	}
-	if t.Attempts > 1 {
-		return t.Retry + "; " + strconv.FormatInt(t.Attempts-1, 10) + " so far"
-	}
-	return t.Retry
 }
 
 func stamp(at *time.Time) string {
@@ -173,38 +147,21 @@ func stamp(at *time.Time) string {
 }
 
 // whyLines is every reason, the task under the cursor, and what was decided.
-func (v *Workflows) whyLines(d *monitor.WorkflowDetail, w, h int) []string {
+func (v *Workflows) whyLines(d *monitor.WorkflowDetail, w int) []string {
 	e := v.env
-	lines := []string{" " + v.headline(d, w-2), "", " " + e.Paint(theme.Dim, whyTitle(d))}
-	add := func(more []string) {
-		for _, line := range more {
-			lines = append(lines, " "+line)
-		}
-	}
-	add(v.whyTexts(d, w-2))
-	lines = append(lines, "")
-	add(v.taskLines(w - 2))
-	lines = append(lines, "", " "+e.Paint(theme.Dim, "VARIABLES"))
-	add(v.variables(d))
+	lines := append([]string{v.headline(d, w-2), "", e.Dim(whyTitle(d))}, v.whyTexts(d, w-2)...)
+	lines = append(append(append(lines, ""), v.taskLines(w-2)...), "", e.Dim("VARIABLES"))
+	lines = append(lines, v.variableLines()...)
 	if len(d.Log) > 0 {
-		lines = append(lines, "", " "+e.Paint(theme.Dim, "WHAT WAS DECIDED"))
+		lines = append(lines, "", e.Dim("WHAT WAS DECIDED"))
 	}
 	for _, decision := range d.Log {
-		for i, text := range decision.Lines {
-			when := widget.Blank(10)
-			if i == 0 {
-				when = decision.At.UTC().Format("15:04:05.0")
-			}
-			for j, part := range widget.Wrap(text, max(8, w-14)) {
-				if j > 0 {
-					when = widget.Blank(10)
-				}
-				lines = append(lines, " "+e.Paint(theme.Dim, when)+"  "+part)
+		when := decision.At.UTC().Format("15:04:05.0")
+		for _, text := range decision.Lines {
+			for _, part := range widget.Wrap(text, max(8, w-14)) {
+				lines, when = append(lines, e.Label(when, 10)+"  "+part), ""
 			}
 		}
 	}
-	v.sideHeight = h - 1
-	v.whyScroll = max(0, min(v.whyScroll, len(lines)-v.sideHeight))
-	shown := lines[v.whyScroll:min(len(lines), v.whyScroll+v.sideHeight)]
-	return append(widget.Fit(shown, w, v.sideHeight), e.Paint(theme.Dim, " "+strconv.Itoa(len(lines))+" lines · W or esc closes"))
+	return screen.Indented(lines)
 }

@@ -35,16 +35,12 @@ type tree struct {
 	folded map[string]bool
 	// allFolded is what FoldAll did last.
 	allFolded bool
-	// charted is true while the times of the tasks are drawn.
-	charted bool
+	// charted reports whether the times of the tasks are drawn.
+	charted func() bool
 	// wide is how many children of wideTask are read, of the workflow wideOf.
 	wideOf   int64
 	wideTask string
 	wide     int
-}
-
-func (t *tree) init(env *screen.Env) {
-	t.env, t.table, t.folded = env, widget.NewTable(nil), map[string]bool{}
 }
 
 // take shows another workflow, or newer facts about the same; nil shows none.

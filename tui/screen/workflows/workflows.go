@@ -16,9 +16,11 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
 )
 
 // pane is what has the focus.
@@ -56,17 +58,12 @@ type Workflows struct {
 	path  []int64
 	guest bool
 	tree  tree
-	// side is how far the right pane is scrolled, why is true while all that is known
-	// of why the workflow waits takes the whole view.
-	side, sideHeight, whyScroll int
-	why                         bool
-	// document are the variables of documentOf, made for people once.
-	document   []string
-	documentOf *monitor.WorkflowDetail
-
-	// listLines and treeTop are where the panes were last drawn.
-	listLines, treeTop int
-	wide               bool
+	// why is true while all that is known of why the workflow waits takes the whole view; side
+	// and reasons are how far the right pane and that are scrolled.
+	why           bool
+	side, reasons screen.Scroller
+	// variables are those of the workflow in the tree.
+	variables []string
 }
 
 // New makes the view.
@@ -89,7 +86,8 @@ func New(env *screen.Env) *Workflows {
 			return ""
 		},
 	})
-	v.tree.init(env)
+	v.tree = tree{env: env, table: widget.NewTable(nil), folded: map[string]bool{}, charted: v.wide}
+	v.focusOn(inList)
 	return v
 }
 
@@ -149,10 +147,12 @@ func (v *Workflows) Shown() string {
 
 // Show opens workflows one within the other, or the list.
 func (v *Workflows) Show(name string) {
-	v.path, v.guest, v.focus, v.why = nil, false, inList, false
+	v.path, v.guest, v.why = nil, false, false
+	v.focusOn(inList)
 	for part := range strings.SplitSeq(name, "/") {
 		if id := screen.Number(part); id != 0 {
-			v.path, v.guest, v.focus = append(v.path, id), true, inTree
+			v.path, v.guest = append(v.path, id), true
+			v.focusOn(inTree)
 		}
 	}
 	v.turned()
@@ -199,7 +199,7 @@ func (v *Workflows) SetFilter(text string) error {
 // SetOrder puts the list in order.
 func (v *Workflows) SetOrder(order screen.Order) {
 	v.List.SetOrder(order)
-	v.tree.take(v.detail())
+	v.take()
 }
 
 // Changed takes over new data.
@@ -208,15 +208,115 @@ func (v *Workflows) Changed(feed screen.Feed) {
 	case screen.FeedWorkflows:
 		v.merge()
 		v.Rebuild(false)
-		v.tree.take(v.detail())
+		v.take()
 	case screen.FeedWorkflow:
-		v.tree.take(v.detail())
-	default:
+		v.take()
 	}
 }
 
 // turned is called when another workflow may have come into the tree.
 func (v *Workflows) turned() {
-	v.side = 0
-	v.tree.take(v.detail())
+	v.side = screen.Scroller{}
+	v.take()
+}
+
+// take shows what was read of the workflow in the tree.
+func (v *Workflows) take() {
+	d := v.detail()
+	if d != v.tree.of {
+		v.variables = nil
+		if d != nil && len(d.Variables) > 0 {
+			v.variables = screen.Indented(jsonview.Text(string(d.Variables)))
+		}
+	}
+	v.tree.take(d)
+	v.focusOn(v.focus)
+}
+
+// Acts is what may be done with the workflows that are marked, else with the row under
+// the cursor: with the workflow in the list, and in the tree with what runs a task.
+func (v *Workflows) Acts() (act.Menu, bool) {
+	if v.focus != inTree && len(v.path) == 0 {
+		if v.focus == inSide && v.Current() != nil {
+			return act.ForWorkflow(v.Current()), true
+		}
+		return v.List.Acts()
+	}
+	d, n := v.detail(), v.tree.current()
+	if d == nil {
+		return act.Menu{}, false
+	}
+	if c := n.execution(); c != nil {
+		return act.ForTask(n.task, c), true
+	}
+	return act.ForWorkflow(&d.Workflow), true
+}
+
+// RelatedExecution is the execution under the cursor: that of the workflow in the
+// list, and in the tree the one that runs a task.
+func (v *Workflows) RelatedExecution() (*monitor.Execution, bool) {
+	if v.focus == inTree || len(v.path) > 0 {
+		d, n := v.detail(), v.tree.current()
+		if d == nil {
+			return nil, false
+		}
+		if c := n.execution(); c != nil {
+			return &monitor.Execution{
+				ID: c.Execution, ActionRef: c.ActionRef, Status: c.Status,
+				WorkerID: c.WorkerID, WorkerName: c.WorkerName, Parent: &d.Execution, Created: c.Created,
+			}, true
+		}
+		return ofWorkflow(&d.Workflow), true
+	}
+	if w := v.Current(); w != nil {
+		return ofWorkflow(w), true
+	}
+	return nil, false
+}
+
+// ofWorkflow is the execution that a workflow runs for.
+func ofWorkflow(w *monitor.Workflow) *monitor.Execution {
+	return &monitor.Execution{
+		ID: w.Execution, ActionRef: w.ActionRef, Status: w.Status, Parent: w.Parent, Created: w.Created,
+	}
+}
+
+// Relations is what the execution under the cursor has to do with, as far as its line
+// says.
+func (v *Workflows) Relations() (title string, related []screen.Relation, ok bool) {
+	x, ok := v.RelatedExecution()
+	if !ok {
+		return "", nil, false
+	}
+	id := strconv.FormatInt(x.ID, 10)
+	related = []screen.Relation{
+		{Key: "x", Label: "execution", Help: id + "  " + x.ActionRef, To: screen.OpenExecution(x.ID)},
+		{
+			Key: "l", Label: "failed below", Help: "tasks of it that went wrong",
+			To: screen.OpenList(keymap.InExecutions, "parent:"+id+" status:failed,timeout,abandoned"),
+		},
+	}
+	return x.ActionRef + " " + id, append(related, screen.ExecutionRelations(x, nil)...), true
+}
+
+func thingOf(w *monitor.Workflow, value any) screen.Thing {
+	id := strconv.FormatInt(w.Execution, 10)
+	return screen.Thing{
+		Name: "workflow " + id, ID: id, Value: value, Command: []string{"workflow", "show", id},
+		Table: "workflow_execution", Where: "execution = " + id, Execution: w.Execution,
+	}
+}
+
+// Shows is what has the focus beside the list: what runs the task under the cursor,
+// else the workflow whose tree is in sight.
+func (v *Workflows) Shows() (screen.Thing, bool) {
+	d := v.detail()
+	if d == nil || v.focus == inList && len(v.path) == 0 {
+		return screen.Thing{}, false
+	}
+	if c := v.tree.current().execution(); c != nil {
+		x := monitor.Execution{ID: c.Execution}
+		return screen.ExecutionThing(&x, *c), true
+	}
+	return thingOf(&d.Workflow, d), true
 }

@@ -4,11 +4,11 @@ package xray
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -16,12 +16,11 @@ import (
 
 // Xray is the view.
 type Xray struct {
-	env    *screen.Env
-	table  *widget.Table
+	env *screen.Env
+	// table has the rows of the tree that no fold hides.
+	table  *list.Table[row]
 	id     int64
 	folded map[int64]bool
-	// rows are those of the tree that no fold hides.
-	rows []row
 	// sought is true until the cursor was put on the execution itself.
 	sought bool
 }
@@ -33,22 +32,66 @@ type row struct {
 	below bool
 }
 
-var columns = []widget.Column{
-	{Title: "TREE", Width: 40, Grow: true},
-	{Title: "STATUS", Width: 13},
-	{Title: "FOR", Width: 7, Right: true},
-	{Title: "TRY", Width: 5, Right: true, Priority: 2},
-	{Title: "WORKER", Width: 18, Middle: true, Priority: 3},
-	{Title: "REASON", Width: 36, Priority: 4},
-}
-
 // New makes the view.
 func New(env *screen.Env) *Xray {
-	return &Xray{env: env, table: widget.NewTable(columns), folded: map[int64]bool{}}
+	v := &Xray{env: env, folded: map[int64]bool{}}
+	v.table = list.NewTable(env, func(r *row) string { return strconv.FormatInt(r.ID, 10) }, []list.Field[row]{
+		{Column: widget.Column{Title: "TREE", Width: 40, Grow: true}, Cell: v.name},
+		{
+			Column: widget.Column{Title: "STATUS", Width: 13},
+			Cell:   func(e *screen.Env, r *row) widget.Cell { return e.StateCell(r.Status) },
+		},
+		{
+			Column: widget.Column{Title: "FOR", Width: 7, Right: true},
+			Cell: func(e *screen.Env, r *row) widget.Cell {
+				return widget.Cell{Text: widget.Age(e.Lasted(&r.Execution))}
+			},
+		},
+		{
+			Column: widget.Column{Title: "TRY", Width: 5, Right: true, Priority: 2},
+			Cell: list.Plain(func(r *row) string { // which attempt it is, where it is one of several
+				if r.RetryCount == 0 {
+					return "-"
+				}
+				return "#" + strconv.FormatInt(r.RetryCount+1, 10)
+			}),
+		},
+		{
+			Column: widget.Column{Title: "WORKER", Width: 18, Middle: true, Priority: 3},
+			Cell:   list.Plain(func(r *row) string { return screen.WorkerName(r.WorkerID, r.WorkerName) }),
+		},
+		{
+			Column: widget.Column{Title: "REASON", Width: 36, Priority: 4},
+			Cell:   list.Dim(func(r *row) string { return r.Reason }),
+		},
+	})
+	return v
+}
+
+// name is what a row is called, as deep as it stands in the tree.
+func (v *Xray) name(_ *screen.Env, r *row) widget.Cell {
+	sign := "  "
+	switch {
+	case r.below && v.folded[r.ID]:
+		sign = "▸ "
+	case r.below:
+		sign = "▾ "
+	}
+	name := widget.Blank(2*min(r.Depth, 16)) + sign + strconv.FormatInt(r.ID, 10) + "  " + r.ActionRef
+	if task := r.TaskName(); task != "" {
+		name += "  " + task
+	}
+	if r.More {
+		name += "  (the newest of more)"
+	}
+	if r.ID == v.id {
+		return widget.Cell{Text: name, Role: theme.Accent}
+	}
+	return widget.Cell{Text: name}
 }
 
 // Table is the list, with its columns.
-func (v *Xray) Table() *widget.Table { return v.table }
+func (v *Xray) Table() *widget.Table { return v.table.Table }
 
 // View is the name of the screen.
 func (*Xray) View() screen.View { return keymap.InXray }
@@ -65,8 +108,8 @@ func (v *Xray) Show(name string) {
 	if id == v.id {
 		return
 	}
-	v.id, v.folded, v.rows, v.sought = id, map[int64]bool{}, nil, false
-	v.table.SetRows(v)
+	v.id, v.folded, v.sought = id, map[int64]bool{}, false
+	v.table.SetList(nil)
 	v.Changed(screen.FeedFamily)
 }
 
@@ -108,7 +151,7 @@ func (v *Xray) Changed(feed screen.Feed) {
 
 // arrange lists the rows that no fold hides.
 func (v *Xray) arrange(f *monitor.Family) {
-	v.rows = v.rows[:0:0]
+	var rows []row
 	hidden := -1
 	for i := range f.Tree {
 		r := &f.Tree[i]
@@ -117,12 +160,12 @@ func (v *Xray) arrange(f *monitor.Family) {
 		}
 		hidden = -1
 		below := i+1 < len(f.Tree) && f.Tree[i+1].Depth > r.Depth
-		v.rows = append(v.rows, row{r, below})
+		rows = append(rows, row{Relative: r, below: below})
 		if below && v.folded[r.ID] {
 			hidden = r.Depth
 		}
 	}
-	v.table.SetRows(v)
+	v.table.SetList(rows)
 }
 
 // Select puts the cursor on a line of the body.
@@ -130,20 +173,20 @@ func (v *Xray) Select(line int) bool { return v.table.Select(line - 1) }
 
 // Do carries out an action.
 func (v *Xray) Do(action keymap.Action) screen.Effect {
-	at := v.table.Cursor()
+	r := v.table.Current()
 	switch {
-	case at < 0:
+	case r == nil:
 		return screen.Effect{}
 	case action == keymap.Open:
-		return screen.OpenExecution(v.rows[at].ID)
+		return screen.OpenExecution(r.ID)
 	case action == keymap.Left:
-		v.fold(at)
+		v.fold(r)
 	case action == keymap.Right:
-		delete(v.folded, v.rows[at].ID)
+		delete(v.folded, r.ID)
 	case action == keymap.FoldAll:
 		v.foldAll()
 	default:
-		return screen.Effect{Handled: screen.MoveTable(v.table, action)}
+		return screen.Effect{Handled: screen.MoveTable(v.table.Table, action)}
 	}
 	if f := v.family(); f != nil {
 		v.arrange(f)
@@ -152,14 +195,14 @@ func (v *Xray) Do(action keymap.Action) screen.Effect {
 }
 
 // fold hides what is below a row, or goes to the one above it.
-func (v *Xray) fold(at int) {
-	r := v.rows[at]
+func (v *Xray) fold(r *row) {
 	if r.below && !v.folded[r.ID] {
 		v.folded[r.ID] = true
 		return
 	}
+	at := v.table.Cursor()
 	for i := at; i >= 0; i-- {
-		if v.rows[i].Depth < r.Depth {
+		if v.table.List[i].Depth < r.Depth {
 			v.table.Move(i - at)
 			return
 		}
@@ -172,7 +215,7 @@ func (v *Xray) foldAll() {
 		v.folded = map[int64]bool{}
 		return
 	}
-	for _, r := range v.rows {
+	for _, r := range v.table.List {
 		if r.below && r.Depth > 0 {
 			v.folded[r.ID] = true
 		}
@@ -181,21 +224,18 @@ func (v *Xray) foldAll() {
 
 // Acts is what may be done with the row under the cursor.
 func (v *Xray) Acts() (act.Menu, bool) {
-	at := v.table.Cursor()
-	if at < 0 {
-		return act.Menu{}, false
+	if r := v.table.Current(); r != nil {
+		return act.ForExecution(&r.Execution), true
 	}
-	return act.ForExecution(&v.rows[at].Execution), true
+	return act.Menu{}, false
 }
 
 // Relations is what the row under the cursor has to do with.
-func (v *Xray) Relations() (title string, list []screen.Relation, ok bool) {
-	at := v.table.Cursor()
-	if at < 0 {
+func (v *Xray) Relations() (title string, related []screen.Relation, ok bool) {
+	r, f := v.table.Current(), v.family()
+	if r == nil {
 		return "", nil, false
 	}
-	r := v.rows[at]
-	f := v.family()
 	if r.ID != v.id {
 		f = nil
 	}
@@ -203,42 +243,23 @@ func (v *Xray) Relations() (title string, list []screen.Relation, ok bool) {
 }
 
 // Len is the number of rows.
-func (v *Xray) Len() int { return len(v.rows) }
+func (v *Xray) Len() int { return v.table.Len() }
 
 // Key identifies a row.
-func (v *Xray) Key(i int) string { return strconv.FormatInt(v.rows[i].ID, 10) }
+func (v *Xray) Key(row int) string { return v.table.Key(row) }
 
-// Cells are the texts of a row.
-func (v *Xray) Cells(i int, into []widget.Cell) []widget.Cell {
-	e, r := v.env, v.rows[i]
-	sign := "  "
-	switch {
-	case r.below && v.folded[r.ID]:
-		sign = "▸ "
-	case r.below:
-		sign = "▾ "
-	}
-	name := widget.Blank(2*min(r.Depth, 16)) + sign + strconv.FormatInt(r.ID, 10) + "  " + r.ActionRef
-	if task := r.TaskName(); task != "" {
-		name += "  " + task
-	}
-	if r.More {
-		name += "  (the newest of more)"
-	}
-	role := theme.Plain
-	if r.ID == v.id {
-		role = theme.Accent
-	}
-	return append(into, widget.Cell{Text: name, Role: role}, e.StateCell(r.Status), widget.Cell{Text: widget.Age(e.Lasted(&r.Execution))},
-		widget.Cell{Text: v.try(r.Relative)}, widget.Cell{Text: screen.WorkerName(r.WorkerID, r.WorkerName)}, widget.Cell{Text: r.Reason, Role: theme.Dim})
+// Thing is the execution of a row.
+func (v *Xray) Thing(row int) screen.Thing {
+	r := *v.table.List[row].Relative
+	return screen.ExecutionThing(&r.Execution, r)
 }
 
-// try is which attempt it is, where it is one of several.
-func (*Xray) try(r *monitor.Relative) string {
-	if r.RetryCount == 0 {
-		return "-"
+// Beyond says that the tree was cut.
+func (v *Xray) Beyond() string {
+	if f := v.family(); f != nil && f.More {
+		return "the tree is cut at a bound"
 	}
-	return "#" + strconv.FormatInt(r.RetryCount+1, 10)
+	return ""
 }
 
 // Render draws the view.
@@ -258,10 +279,9 @@ func (v *Xray) attempts(f *monitor.Family) []string {
 		return nil
 	}
 	e := v.env
-	parts := []string{" " + e.Paint(theme.Dim, "ATTEMPTS of "+strconv.FormatInt(v.id, 10))}
+	line := " " + e.Dim("ATTEMPTS of "+strconv.FormatInt(v.id, 10))
 	for _, a := range f.Attempts {
-		look := e.Theme.Of(a.Status)
-		parts = append(parts, strconv.FormatInt(a.ID, 10)+" "+e.Paint(look.Role, look.Glyph+" "+widget.Clean(a.Status)))
+		line += "  " + strconv.FormatInt(a.ID, 10) + " " + e.State(a.Status)
 	}
-	return []string{strings.Join(parts, "  ")}
+	return []string{line}
 }

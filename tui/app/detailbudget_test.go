@@ -1,0 +1,147 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// details are the views of one thing, and the lists that have more than a table.
+var details = []screen.View{
+	keymap.InOverview, keymap.InQueue, keymap.InExecution, keymap.InWorker, keymap.InDeadLetters, keymap.InLetter,
+	keymap.InWorkflows, keymap.InAlerts, keymap.InXray, keymap.InInquiries, keymap.InLog,
+}
+
+// TestDrawingChangesNothing presses keys on two dashboards, of which one is drawn after each key and
+// the other at the end only: they show the same.
+func TestDrawingChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, view := range details {
+		for _, size := range [][2]int{{140, 40}, {80, 24}, {66, 12}} {
+			t.Run(fmt.Sprintf("%s_%dx%d", view, size[0], size[1]), func(t *testing.T) {
+				t.Parallel()
+				drawn, undrawn := started(t, sample(), size[0], size[1]), started(t, sample(), size[0], size[1])
+				for _, b := range []*bundle{drawn, undrawn} {
+					b.open(view)
+					_ = b.View()
+				}
+				keys := []string{"j", "tab", "j", "j", "tab", "end", "k", "W", "j", "shift+tab", "k", "v", "v", "tab", "left"}
+				for _, key := range keys {
+					drawn.press(key)
+					undrawn.press(key)
+					_, _ = drawn.View(), drawn.View()
+				}
+				require.Equal(t, drawn.View(), undrawn.View())
+			})
+		}
+	}
+}
+
+// fieldsOf is a JSON object with so many fields.
+func fieldsOf(fields int) string {
+	var b strings.Builder
+	for i := range fields {
+		fmt.Fprintf(&b, `,"field_%d": {"n": %d, "text": "value %d"}`, i, i, i)
+	}
+	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+}
+
+// grown has a view show a small thing or a large one, in colour.
+func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
+	t.Helper()
+	b := started(t, sample(), 140, 40, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
+	b.open(view)
+	data := b.env.Data
+	switch view {
+	case keymap.InExecution:
+		d := *data.Execution
+		d.Result, d.Config = fieldsOf(n), fieldsOf(n)
+		b.apply(screen.FeedExecution, &d)
+	case keymap.InWorker:
+		d := *data.Worker
+		for i := range n {
+			d.Running = append(d.Running, monitor.WorkerRun{
+				ID: int64(i), ActionRef: "pack.action", Status: "running", Since: frozen,
+			})
+		}
+		b.apply(screen.FeedWorker, &d)
+	case keymap.InQueue:
+		d := *data.Line
+		for i := range n {
+			d.List = append(d.List, monitor.Waiter{ID: int64(i), Place: int64(i), Since: frozen, Source: "by alice"})
+		}
+		b.apply(screen.FeedLine, &d)
+		x := *b.source.detail
+		x.ID, x.Config = b.queue.Subject(), fieldsOf(n)
+		b.apply(screen.FeedGlance, &screen.Glance{ExecutionDetail: &x})
+	case keymap.InLetter:
+		d := *data.Letter
+		d.Body = monitor.LetterBody{Format: "json", JSON: []byte(`{"version": "1", "payload": ` + fieldsOf(n) + "}")}
+		d.Headers = []byte(fieldsOf(n))
+		b.apply(screen.FeedLetter, &d)
+	case keymap.InWorkflows:
+		d := *data.Workflow
+		d.Variables = []byte(fieldsOf(n))
+		b.apply(screen.FeedWorkflow, &d)
+	case keymap.InAlerts:
+		d := *data.DeadLetters
+		ledger := *d.Ledger
+		for i := range n {
+			ledger.Recent = append(ledger.Recent, monitor.LedgerEntry{
+				ID: int64(10_000 + i), WorkerName: "worker-node-02", Reason: "expired",
+			})
+		}
+		d.Ledger = &ledger
+		b.apply(screen.FeedDeadLetters, &d)
+	}
+	b.press(keys...)
+	b.now = b.now.Add(time.Minute)
+	_ = b.View()
+	return b
+}
+
+// TestAFrameMakesNothingAnew: what follows from a reading is made when it is read. A frame of a
+// hundred times as much makes hardly more than a frame of little, and parses and judges nothing.
+// (Allocations are counted, and so no other test may run meanwhile.)
+func TestAFrameMakesNothingAnew(t *testing.T) {
+	for _, of := range []struct {
+		view screen.View
+		keys []string
+	}{
+		{view: keymap.InExecution}, {view: keymap.InExecution, keys: []string{"shift+tab"}}, {view: keymap.InWorker},
+		{view: keymap.InQueue}, {view: keymap.InLetter}, {view: keymap.InLetter, keys: []string{"tab", "tab"}},
+		{view: keymap.InWorkflows}, {view: keymap.InAlerts},
+	} {
+		small, large := grown(t, of.view, 40, of.keys...), grown(t, of.view, 4_000, of.keys...)
+		few := testing.AllocsPerRun(10, func() { _ = small.View() })
+		many := testing.AllocsPerRun(10, func() { _ = large.View() })
+		t.Logf("%s %v: %v allocations, of much %v", of.view, of.keys, few, many)
+		require.LessOrEqual(t, many, few*1.1+20, "%s %v", of.view, of.keys)
+	}
+}
+
+// TestAnIdlePollMakesLittle: a poll that reads what is known makes what the section in sight needs,
+// and does not look through documents that are not in sight.
+func TestAnIdlePollMakesLittle(t *testing.T) {
+	poll := func(b *bundle) float64 {
+		return testing.AllocsPerRun(10, func() {
+			again := *b.env.Data.Execution
+			b.apply(screen.FeedExecution, &again)
+		})
+	}
+	few, many := poll(grown(t, keymap.InExecution, 40)), poll(grown(t, keymap.InExecution, 4_000))
+	require.LessOrEqual(t, many, few+5)
+	lists := func(b *bundle) float64 {
+		return testing.AllocsPerRun(10, func() { b.apply(screen.FeedWorker, b.env.Data.Worker) })
+	}
+	few, many = lists(grown(t, keymap.InWorker, 40)), lists(grown(t, keymap.InWorker, 4_000))
+	require.LessOrEqual(t, many, few+5)
+}
