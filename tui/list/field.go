@@ -10,34 +10,33 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Field is one thing that is known of a row: a column of the table, a term of the filter, an
-// order, or several of these. Columns and terms stand in the order of the fields.
+// Field is a column of the table, a term of the filter, a sort order, or several of these.
+// Columns and terms appear in the order of the fields.
 type Field[R any] struct {
-	// Column is the column, where there is a Cell.
+	// Column and Cell make a column.
 	Column widget.Column
 	Cell   func(e *screen.Env, r *R) widget.Cell
 
-	// Term is the term of the filter, where it has a name. Texts and Number are what it is
-	// compared with; Offer says that tab completes with the texts that are in the list. Beside
-	// is compared too, and never offered.
-	Term   filter.Field
-	Texts  func(e *screen.Env, r *R) []string
-	Beside func(r *R) string
-	Number func(e *screen.Env, r *R) (float64, bool)
-	Offer  bool
+	// A Term with a name is a term of the filter, compared with Texts or Number. Tab completes
+	// the texts of the list if Complete is set. AlsoMatches is compared too, but never completed.
+	Term        filter.Field
+	Texts       func(e *screen.Env, r *R) []string
+	AlsoMatches func(r *R) string
+	Number      func(e *screen.Env, r *R) (float64, bool)
+	Complete    bool
 
-	// By is the order, where it has a name.
-	By By[R]
+	// A Sort with a name is a sort order.
+	Sort Order[R]
 }
 
-// By is an order of a list.
-type By[R any] struct {
-	// Digit chooses it; that of the order that a list begins with is 1.
-	Digit int
-	Name  string
-	// Up is true where the least comes first.
-	Up bool
-	// Compare puts two rows in this order; nil where they come in it.
+// Order is a sort order.
+type Order[R any] struct {
+	// Key is the digit that chooses it. The list begins with the order of key 1.
+	Key  int
+	Name string
+	// Ascending is true if the smallest row comes first; it chooses the arrow in the title.
+	Ascending bool
+	// Compare compares two rows; nil keeps the order of the feed.
 	Compare func(e *screen.Env, a, b *R) int
 }
 
@@ -61,18 +60,18 @@ func Age[R any](at func(r *R) *time.Time) func(*screen.Env, *R) widget.Cell {
 	return func(e *screen.Env, r *R) widget.Cell { return widget.Cell{Text: e.AgeOf(at(r))} }
 }
 
-// Text is the one text of a term.
-func Text[R any](text func(r *R) string) func(*screen.Env, *R) []string {
+// TextOf is the one text of a term.
+func TextOf[R any](text func(r *R) string) func(*screen.Env, *R) []string {
 	return func(_ *screen.Env, r *R) []string { return []string{text(r)} }
 }
 
-// Value is the number of a term, which is always known.
-func Value[R any](n func(r *R) int64) func(*screen.Env, *R) (float64, bool) {
+// NumberOf is the number of a term, which is always known.
+func NumberOf[R any](n func(r *R) int64) func(*screen.Env, *R) (float64, bool) {
 	return func(_ *screen.Env, r *R) (float64, bool) { return float64(n(r)), true }
 }
 
-// Since is the age of a term, unknown while there is no time.
-func Since[R any](at func(r *R) *time.Time) func(*screen.Env, *R) (float64, bool) {
+// AgeOf is the age of a term; a missing time matches no comparison.
+func AgeOf[R any](at func(r *R) *time.Time) func(*screen.Env, *R) (float64, bool) {
 	return func(e *screen.Env, r *R) (float64, bool) {
 		if t := at(r); t != nil {
 			return e.Since(*t).Seconds(), true
@@ -81,18 +80,18 @@ func Since[R any](at func(r *R) *time.Time) func(*screen.Env, *R) (float64, bool
 	}
 }
 
-// Most puts the largest first, Least the smallest.
-func Most[R any, N cmp.Ordered](of func(r *R) N) func(*screen.Env, *R, *R) int {
+// Descending puts the largest first.
+func Descending[R any, N cmp.Ordered](of func(r *R) N) func(*screen.Env, *R, *R) int {
 	return func(_ *screen.Env, a, b *R) int { return cmp.Compare(of(b), of(a)) }
 }
 
-// Least puts the smallest first.
-func Least[R any, N cmp.Ordered](of func(r *R) N) func(*screen.Env, *R, *R) int {
+// Ascending puts the smallest first.
+func Ascending[R any, N cmp.Ordered](of func(r *R) N) func(*screen.Env, *R, *R) int {
 	return func(_ *screen.Env, a, b *R) int { return cmp.Compare(of(a), of(b)) }
 }
 
-// Oldest puts the earliest time first, and rows without one last.
-func Oldest[R any](at func(r *R) *time.Time) func(*screen.Env, *R, *R) int {
+// OldestFirst puts the earliest time first, and rows without a time last.
+func OldestFirst[R any](at func(r *R) *time.Time) func(*screen.Env, *R, *R) int {
 	return func(_ *screen.Env, a, b *R) int {
 		switch x, y := at(a), at(b); {
 		case x == nil && y == nil:

@@ -1,13 +1,13 @@
-// Package list is the one list of the dashboard: a table of rows with a filter, an order,
-// marks, problems only, a preview, and what may be done with a row. A view describes its rows
-// in a Spec, one Field for each thing that is known of them; what all lists do stands here.
+// Package list is the generic list screen: a table of rows with a filter, sort orders, marks, a
+// problems-only mode, a preview, and actions on rows. A view describes its rows in a Spec, with
+// one Field per column, filter term or sort order.
 //
-// Rows are made, judged, filtered and put in order when something was read or asked for, never
-// while a frame is drawn: a frame asks for the cells of the rows in sight. A list does no I/O.
-// Where the database filters, the list forgets its rows when the question changes, and what was
-// read for an earlier question is told by Asked.
+// A list builds, filters and sorts its rows when a feed delivers data or the operator asks for
+// another arrangement, never while it draws a frame: a frame asks only for the cells of visible
+// rows. A list does no I/O. If the database filters, a new question drops the rows; Asked numbers
+// the questions, so that late answers are recognised.
 //
-// A view with more than a table embeds a List and overrides what is different there.
+// A view that shows more than a table embeds a List and overrides the methods that differ.
 package list
 
 import (
@@ -23,76 +23,73 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Spec describes a list. What is nil or empty the list has not.
+// Spec describes a list. Nil and empty fields switch the feature off.
 type Spec[R any] struct {
 	View screen.View
-	// Title stands in the title rule. One and Many are what rows are called.
-	Title     string
-	One, Many string
-	// Feed is what the list is drawn from; what is read of the feeds in On makes its rows anew
-	// too. Needs adds feeds that are polled besides, such as those of the preview.
-	Feed  screen.Feed
-	On    []screen.Feed
-	Needs func() []screen.Feed
-	// Behind names a feed to read at once, since what is shown is about something else.
-	Behind func() screen.Feed
+	// Title stands in the title rule. Singular and Plural name the rows in texts.
+	Title            string
+	Singular, Plural string
+	// Feed delivers the rows. RefreshOn lists further feeds whose data changes them, MoreFeeds
+	// those that are polled too, for example for the preview.
+	Feed      screen.Feed
+	RefreshOn []screen.Feed
+	MoreFeeds func() []screen.Feed
+	// Stale names a feed whose data is about another row than the selected one; it is read at once.
+	Stale func() screen.Feed
 
-	// Read reports whether anything was read. Rows are all rows that are known then.
-	Read   func() bool
+	// Loaded reports whether the feed has delivered. Rows returns all rows; it is called only then.
+	Loaded func() bool
 	Rows   func() []R
 	Fields []Field[R]
-	// Any are the texts in which a bare word is looked for.
-	Any func(r *R) []string
-	Key func(r *R) string
-	// Name is what people call a row; its key where it is nil.
-	Name func(r *R) string
-	// Newest keeps a cursor that was not moved on the first row, whichever that is.
-	Newest bool
-	// First comes before every order, Tie decides between rows that an order leaves alike.
-	First, Tie func(a, b *R) int
-	// Trouble is what is listed while only problems are. Idle rows are dimmed, so that the eye
-	// finds the others.
-	Trouble, Idle func(r *R) bool
-	// Fold makes the rows that are shown of those that pass.
-	Fold func(rows []R) []R
-	// Database is set where the database filters. Forget drops what was read for another
-	// question; After is told when other rows are shown.
-	Database      *Database
-	Forget, After func()
+	// SearchTexts are the texts that a bare word of the filter is looked for in.
+	SearchTexts func(r *R) []string
+	// Key identifies a row across readings. Name is its name for people; nil means the key.
+	Key, Name func(r *R) string
+	// FollowTop keeps the cursor on the first row until the operator moves it.
+	FollowTop bool
+	// GroupOrder applies before every sort order, TieBreak after it. Neither is reversed.
+	GroupOrder, TieBreak func(a, b *R) int
+	// IsProblem selects the rows of the problems-only mode. Idle rows are drawn dim.
+	IsProblem, IsIdle func(r *R) bool
+	// Collapse merges or adds rows after the filter.
+	Collapse func(rows []R) []R
+	// Database is set if the database filters. Reset drops the data of an earlier question;
+	// RowsChanged runs after every change of the rows.
+	Database           *Database
+	Reset, RowsChanged func()
 
-	// Head stands above the table, Foot below it, Under where the table leaves room. They are
-	// given the room there is. Preview is drawn below the table as PreviewHeight says.
-	Head          func(w int) []string
-	Foot          func(w int) []string
-	Under         func(w, room int) []string
+	// Header stands above the table, Footer below it, BelowTable in the room that the table
+	// leaves. Preview is PreviewHeight lines high.
+	Header        func(w int) []string
+	Footer        func(w int) []string
+	BelowTable    func(w, room int) []string
 	Preview       func(w, h int) []string
 	PreviewHeight func(w, h int) int
-	// Empty says that there is nothing and how to make something; Nothing says why nothing is
-	// listed, in place of what lists say of a filter.
-	Empty   []string
-	Nothing func() []string
+	// EmptyText explains an empty installation. NoRows replaces all texts for an empty list.
+	EmptyText []string
+	NoRows    func() []string
 
-	// Open opens a row. Moved is asked when the cursor was moved.
-	Open  func(r *R) screen.Effect
-	Moved func(action keymap.Action) screen.Effect
-	// Acts is what may be done with the marked rows, or else with one; Targets makes what is
-	// acted upon of marked keys.
-	Acts      func(r *R) (act.Menu, bool)
-	Marked    func(keys []string) act.Menu
-	Relations func(r *R) (title string, list []screen.Relation)
-	Thing     func(r *R) screen.Thing
-	Beyond    func() string
-	// Known completes fields in place of those that Offer.
-	Known func(field string) []string
+	// Open opens a row. CursorMoved runs after every movement of the cursor.
+	Open        func(r *R) screen.Effect
+	CursorMoved func(action keymap.Action) screen.Effect
+	// MarkedActions is the menu for marked rows, Actions that for the selected one.
+	Actions       func(r *R) (act.Menu, bool)
+	MarkedActions func(keys []string) act.Menu
+	Relations     func(r *R) (title string, list []screen.Relation)
+	// Export is a row for the clipboard and for files. Truncated says that there are more rows
+	// than the list has.
+	Export    func(r *R) screen.Thing
+	Truncated func() string
+	// Completions replaces the values that fields with Complete offer.
+	Completions func(field string) []string
 }
 
-// Database is the part of a list that the database filters.
+// Database describes a list whose filter the database applies.
 type Database struct {
-	// Schema is what can be asked for.
 	Schema filter.Schema
-	// Ask takes a filter over; an error leaves the one before.
+	// Ask stores the filter for the next reading. After an error the previous filter stays.
 	Ask func(q *filter.Query) error
-	// Sorts is true where the database sorts too.
+	// Sorts is true if the database sorts too.
 	Sorts bool
 }
 
@@ -104,7 +101,7 @@ type List[R any] struct {
 	schema filter.Schema
 	terms  map[string]*Field[R]
 	cells  []func(*screen.Env, *R) widget.Cell
-	orders []By[R]
+	orders []Order[R]
 	sorts  []string
 
 	rows     []R
@@ -129,19 +126,19 @@ func New[R any](env *screen.Env, spec Spec[R]) *List[R] {
 		if f.Term.Name != "" {
 			l.schema, l.terms[f.Term.Name] = append(l.schema, f.Term), f
 		}
-		if f.By.Name != "" {
-			l.orders = append(l.orders, f.By)
+		if f.Sort.Name != "" {
+			l.orders = append(l.orders, f.Sort)
 		}
 	}
 	if l.spec.Database != nil {
 		l.schema = l.spec.Database.Schema
 	}
-	slices.SortFunc(l.orders, func(a, b By[R]) int { return a.Digit - b.Digit })
+	slices.SortFunc(l.orders, func(a, b Order[R]) int { return a.Key - b.Key })
 	for _, by := range l.orders {
 		l.sorts = append(l.sorts, by.Name)
 	}
 	l.table = widget.NewTable(columns)
-	if l.spec.Newest {
+	if l.spec.FollowTop {
 		l.table = widget.NewFeed(columns)
 	}
 	return l
@@ -156,14 +153,14 @@ func (l *List[R]) View() screen.View { return l.spec.View }
 // Problems reports whether only what means trouble is listed.
 func (l *List[R]) Problems() bool { return l.problems }
 
-// Previewed reports whether the preview is wanted.
-func (l *List[R]) Previewed() bool { return !l.plain }
+// PreviewShown reports whether the preview is wanted.
+func (l *List[R]) PreviewShown() bool { return !l.plain }
 
-// SetPreviewed turns the preview on or off.
-func (l *List[R]) SetPreviewed(on bool) { l.plain = !on }
+// ShowPreview turns the preview on or off.
+func (l *List[R]) ShowPreview(on bool) { l.plain = !on }
 
-// Listed are the rows that are shown, in their order.
-func (l *List[R]) Listed() []R { return l.rows }
+// VisibleRows are the rows that are shown, in their order.
+func (l *List[R]) VisibleRows() []R { return l.rows }
 
 // Current is the row under the cursor, or nil.
 func (l *List[R]) Current() *R {
@@ -176,23 +173,23 @@ func (l *List[R]) Current() *R {
 // Feeds is what the view needs polled.
 func (l *List[R]) Feeds() []screen.Feed {
 	feeds := []screen.Feed{l.spec.Feed}
-	if l.spec.Needs != nil {
-		feeds = append(feeds, l.spec.Needs()...)
+	if l.spec.MoreFeeds != nil {
+		feeds = append(feeds, l.spec.MoreFeeds()...)
 	}
 	return feeds
 }
 
 // Behind names what is to be read at once.
 func (l *List[R]) Behind() screen.Feed {
-	if l.spec.Behind == nil {
+	if l.spec.Stale == nil {
 		return ""
 	}
-	return l.spec.Behind()
+	return l.spec.Stale()
 }
 
 // Changed takes over what was read.
 func (l *List[R]) Changed(feed screen.Feed) {
-	if feed == l.spec.Feed || slices.Contains(l.spec.On, feed) {
+	if feed == l.spec.Feed || slices.Contains(l.spec.RefreshOn, feed) {
 		l.Rebuild(false)
 	}
 }
@@ -200,7 +197,7 @@ func (l *List[R]) Changed(feed screen.Feed) {
 // Rebuild makes the rows anew. Unless the operator asked for it, they keep their order while
 // somebody reads.
 func (l *List[R]) Rebuild(asked bool) {
-	if !l.spec.Read() {
+	if !l.spec.Loaded() {
 		return
 	}
 	all := l.spec.Rows()
@@ -208,24 +205,24 @@ func (l *List[R]) Rebuild(asked bool) {
 	if l.spec.Database == nil {
 		rows = make([]R, 0, len(all))
 		for i := range all {
-			if l.Wants(&all[i]) {
+			if l.Passes(&all[i]) {
 				rows = append(rows, all[i])
 			}
 		}
 	}
-	if l.spec.Fold != nil {
-		rows = l.spec.Fold(rows)
+	if l.spec.Collapse != nil {
+		rows = l.spec.Collapse(rows)
 	}
 	l.place(rows, asked)
 	l.table.SetRows(l)
-	if l.spec.After != nil {
-		l.spec.After()
+	if l.spec.RowsChanged != nil {
+		l.spec.RowsChanged()
 	}
 }
 
 // place puts rows in order.
 func (l *List[R]) place(rows []R, asked bool) {
-	if len(l.orders) == 0 || l.orders[l.order.Column].Compare == nil && l.spec.Tie == nil {
+	if len(l.orders) == 0 || l.orders[l.order.Column].Compare == nil && l.spec.TieBreak == nil {
 		l.rows, l.keys = rows, l.keys[:0]
 		for i := range rows {
 			l.keys = append(l.keys, l.spec.Key(&rows[i]))
@@ -241,28 +238,28 @@ func (l *List[R]) place(rows []R, asked bool) {
 
 func (l *List[R]) compare(a, b *R) int {
 	c := 0
-	if l.spec.First != nil {
-		c = l.spec.First(a, b)
+	if l.spec.GroupOrder != nil {
+		c = l.spec.GroupOrder(a, b)
 	}
 	if by := l.orders[l.order.Column]; c == 0 && by.Compare != nil {
 		c = l.order.Apply(by.Compare(l.env, a, b))
 	}
-	if c == 0 && l.spec.Tie != nil {
-		c = l.spec.Tie(a, b)
+	if c == 0 && l.spec.TieBreak != nil {
+		c = l.spec.TieBreak(a, b)
 	}
 	return c
 }
 
-// Wants reports whether a row passes the filter, and is trouble while only that is listed.
-func (l *List[R]) Wants(r *R) bool {
-	return (!l.problems || l.spec.Trouble == nil || l.spec.Trouble(r)) && l.Matches(r)
+// Passes reports whether a row passes the filter, and is trouble while only that is listed.
+func (l *List[R]) Passes(r *R) bool {
+	return (!l.problems || l.spec.IsProblem == nil || l.spec.IsProblem(r)) && l.Matches(r)
 }
 
 // Matches reports whether a row passes the filter.
 func (l *List[R]) Matches(r *R) bool { return l.query.Matches(seen[R]{l, r}) }
 
-// Frozen is what Matches says now, for use beside the list while that goes on.
-func (l *List[R]) Frozen() func(r *R) bool {
+// Matcher is what Matches says now, for use beside the list while that goes on.
+func (l *List[R]) Matcher() func(r *R) bool {
 	env := *l.env
 	frozen := &List[R]{env: &env, spec: l.spec, terms: l.terms, query: l.query}
 	return frozen.Matches
@@ -277,15 +274,15 @@ type seen[R any] struct {
 // Texts are the texts of a field, or all of them.
 func (s seen[R]) Texts(field string) []string {
 	if field == "" {
-		return s.l.spec.Any(s.r)
+		return s.l.spec.SearchTexts(s.r)
 	}
 	f := s.l.terms[field]
 	if f == nil || f.Texts == nil {
 		return nil
 	}
 	texts := f.Texts(s.l.env, s.r)
-	if f.Beside != nil {
-		texts = append(texts, f.Beside(s.r))
+	if f.AlsoMatches != nil {
+		texts = append(texts, f.AlsoMatches(s.r))
 	}
 	return texts
 }
@@ -306,14 +303,14 @@ func (l *List[R]) Live() bool { return l.spec.Database == nil }
 
 // Known lists values of a field, to complete with.
 func (l *List[R]) Known(field string) []string {
-	if l.spec.Known != nil {
-		return l.spec.Known(field)
+	if l.spec.Completions != nil {
+		return l.spec.Completions(field)
 	}
 	f := l.terms[field]
-	if f == nil || !f.Offer {
+	if f == nil || !f.Complete {
 		return nil
 	}
-	if !l.spec.Read() {
+	if !l.spec.Loaded() {
 		return nil
 	}
 	rows := l.spec.Rows()
@@ -343,16 +340,16 @@ func (l *List[R]) SetFilter(text string) error {
 		}
 	}
 	l.text, l.query = strings.TrimSpace(text), query
-	l.Again()
+	l.Requery()
 	return nil
 }
 
-// Again lists what is asked for now: at once what is held, and nothing until it was read where
+// Requery lists what is asked for now: at once what is held, and nothing until it was read where
 // the database filters.
-func (l *List[R]) Again() {
+func (l *List[R]) Requery() {
 	l.asked++
-	if l.spec.Forget != nil {
-		l.spec.Forget()
+	if l.spec.Reset != nil {
+		l.spec.Reset()
 	}
 	if l.spec.Database == nil {
 		l.Rebuild(true)
@@ -382,7 +379,7 @@ func (l *List[R]) SetOrder(order screen.Order) {
 	l.order = order
 	if l.spec.Database != nil && l.spec.Database.Sorts {
 		l.table.Top()
-		l.Again()
+		l.Requery()
 		return
 	}
 	l.Rebuild(true)
@@ -390,8 +387,8 @@ func (l *List[R]) SetOrder(order screen.Order) {
 
 // Select puts the cursor on a line of the body.
 func (l *List[R]) Select(line int) bool {
-	if l.spec.Head != nil {
-		line -= len(l.spec.Head(l.env.Width))
+	if l.spec.Header != nil {
+		line -= len(l.spec.Header(l.env.Width))
 	}
 	return l.table.Select(line - 1)
 }
@@ -401,12 +398,12 @@ func (l *List[R]) Do(action keymap.Action) screen.Effect {
 	effect := screen.Effect{Handled: true}
 	switch {
 	case screen.MoveTable(l.table, action):
-		if l.spec.Moved != nil {
-			return l.spec.Moved(action)
+		if l.spec.CursorMoved != nil {
+			return l.spec.CursorMoved(action)
 		}
 	case action == keymap.Problems:
 		l.problems = !l.problems
-		l.Again()
+		l.Requery()
 		if l.spec.Database != nil {
 			effect.Refetch = l.spec.Feed
 		}
@@ -423,15 +420,15 @@ func (l *List[R]) Do(action keymap.Action) screen.Effect {
 }
 
 // Actable reports whether rows of the list can be acted upon at all.
-func (l *List[R]) Actable() bool { return l.spec.Acts != nil }
+func (l *List[R]) Actable() bool { return l.spec.Actions != nil }
 
 // Acts is what may be done with the marked rows, or else with the one under the cursor.
 func (l *List[R]) Acts() (act.Menu, bool) {
-	if keys := l.table.Marked(); len(keys) > 0 && l.spec.Marked != nil {
-		return l.spec.Marked(keys), true
+	if keys := l.table.Marked(); len(keys) > 0 && l.spec.MarkedActions != nil {
+		return l.spec.MarkedActions(keys), true
 	}
-	if r := l.Current(); r != nil && l.spec.Acts != nil {
-		return l.spec.Acts(r)
+	if r := l.Current(); r != nil && l.spec.Actions != nil {
+		return l.spec.Actions(r)
 	}
 	return act.Menu{}, false
 }
@@ -463,7 +460,7 @@ func (l *List[R]) Name(row int) string {
 // Cells are the texts of a row.
 func (l *List[R]) Cells(row int, into []widget.Cell) []widget.Cell {
 	r := &l.rows[row]
-	idle := l.spec.Idle != nil && l.spec.Idle(r)
+	idle := l.spec.IsIdle != nil && l.spec.IsIdle(r)
 	for _, cell := range l.cells {
 		c := cell(l.env, r)
 		if idle && (c.Role == theme.Plain || c.Role == theme.Trend) {
@@ -475,33 +472,33 @@ func (l *List[R]) Cells(row int, into []widget.Cell) []widget.Cell {
 }
 
 // Thing is what a row is outside the dashboard.
-func (l *List[R]) Thing(row int) screen.Thing { return l.spec.Thing(&l.rows[row]) }
+func (l *List[R]) Thing(row int) screen.Thing { return l.spec.Export(&l.rows[row]) }
 
 // Beyond says what is not in the list; empty where all is.
 func (l *List[R]) Beyond() string {
-	if l.spec.Beyond == nil {
+	if l.spec.Truncated == nil {
 		return ""
 	}
-	return l.spec.Beyond()
+	return l.spec.Truncated()
 }
 
 // Title is the text of the title rule.
 func (l *List[R]) Title() (left, right string) {
-	right = l.Arranged()
-	if l.spec.Read() {
+	right = l.Arrangement()
+	if l.spec.Loaded() {
 		right += " · " + strconv.Itoa(len(l.rows)) + l.env.Mark(l.spec.Feed)
 	}
 	return l.spec.Title, right
 }
 
-// Arranged says how the list is arranged: its order, and what is left out of it.
-func (l *List[R]) Arranged() string {
-	order := "sort " + l.SortKey() + l.order.Arrow(!l.orders[l.order.Column].Up)
+// Arrangement says how the list is arranged: its order, and what is left out of it.
+func (l *List[R]) Arrangement() string {
+	order := "sort " + l.SortKey() + l.order.Arrow(!l.orders[l.order.Column].Ascending)
 	return screen.ListTitle(order, l.problems, l.text)
 }
 
-// Previews is how many lines the preview takes.
-func (l *List[R]) Previews(w, h int) int {
+// PreviewLines is how many lines the preview takes.
+func (l *List[R]) PreviewLines(w, h int) int {
 	if l.spec.Preview == nil {
 		return 0
 	}
@@ -513,27 +510,27 @@ func (l *List[R]) Previews(w, h int) int {
 
 // Render draws the view.
 func (l *List[R]) Render(w, h int) []string {
-	if !l.spec.Read() {
-		return l.env.Missing(l.spec.Feed, "the "+l.spec.Many, w)
+	if !l.spec.Loaded() {
+		return l.env.Missing(l.spec.Feed, "the "+l.spec.Plural, w)
 	}
 	var lines, foot []string
-	if l.spec.Head != nil {
-		lines = l.spec.Head(w)
+	if l.spec.Header != nil {
+		lines = l.spec.Header(w)
 	} else if len(l.rows) == 0 {
 		return l.nothing()
 	}
-	if l.spec.Foot != nil {
-		foot = l.spec.Foot(w)
+	if l.spec.Footer != nil {
+		foot = l.spec.Footer(w)
 	}
-	ph := l.Previews(w, h)
+	ph := l.PreviewLines(w, h)
 	room := max(2, h-len(lines)-ph-len(foot))
 	table := l.nothing
 	if len(l.rows) > 0 {
 		table = func() []string { return l.table.Lines(w, room, l.env.Theme) }
 	}
 	body := table()
-	if l.spec.Under != nil {
-		body = append(body, l.spec.Under(w, room-len(body))...)
+	if l.spec.BelowTable != nil {
+		body = append(body, l.spec.BelowTable(w, room-len(body))...)
 	}
 	lines = append(lines, widget.Fit(body, w, room)...)
 	if ph > 0 {
@@ -545,20 +542,20 @@ func (l *List[R]) Render(w, h int) []string {
 // nothing says why no row is listed.
 func (l *List[R]) nothing() []string {
 	switch {
-	case l.spec.Nothing != nil:
-		return l.spec.Nothing()
+	case l.spec.NoRows != nil:
+		return l.spec.NoRows()
 	case l.text != "":
-		return []string{"", " No " + l.spec.One + " matches /" + widget.Clean(l.text) + ".  esc clears the filter"}
+		return []string{"", " No " + l.spec.Singular + " matches /" + widget.Clean(l.text) + ".  esc clears the filter"}
 	case l.problems:
-		return []string{"", " " + l.env.Paint(theme.Good, "✓") + " No " + l.spec.One + " has a problem.  z shows all"}
+		return []string{"", " " + l.env.Paint(theme.Good, "✓") + " No " + l.spec.Singular + " has a problem.  z shows all"}
 	default:
-		return append([]string{""}, l.spec.Empty...)
+		return append([]string{""}, l.spec.EmptyText...)
 	}
 }
 
 // Gone says that the row under the cursor has left the data.
 func (l *List[R]) Gone() string {
-	return l.env.GoneNote(l.table, "the "+l.spec.One+" under the cursor")
+	return l.env.GoneNote(l.table, "the "+l.spec.Singular+" under the cursor")
 }
 
 var (

@@ -32,32 +32,32 @@ func pumps(t *testing.T, rows func() []pump, read ...bool) *list.List[pump] {
 	require.NoError(t, err)
 	env := &screen.Env{Theme: look, Data: screen.NewData(), Now: time.Unix(1_000_000, 0), Width: 80, Height: 24}
 	return list.New(env, list.Spec[pump]{
-		View: keymap.InQueues, Title: "Pumps", One: "pump", Many: "pumps", Feed: screen.FeedQueues,
-		Read: func() bool { return len(read) == 0 || read[0] }, Rows: rows,
+		View: keymap.InQueues, Title: "Pumps", Singular: "pump", Plural: "pumps", Feed: screen.FeedQueues,
+		Loaded: func() bool { return len(read) == 0 || read[0] }, Rows: rows,
 		Fields: []list.Field[pump]{
 			{
 				Column: widget.Column{Title: "PUMP", Width: 8, Grow: true}, Cell: list.Plain(named),
 				Term:  filter.Field{Name: "pump", Kind: filter.Text, Help: "its name"},
-				Texts: list.Text(named), Offer: true, Beside: func(p *pump) string { return "no." + p.name },
-				By: list.By[pump]{Digit: 2, Name: "name", Up: true, Compare: list.Least(named)},
+				Texts: list.TextOf(named), Complete: true, AlsoMatches: func(p *pump) string { return "no." + p.name },
+				Sort: list.Order[pump]{Key: 2, Name: "name", Ascending: true, Compare: list.Ascending(named)},
 			},
 			{
 				Column: widget.Column{Title: "HOURS", Width: 6, Right: true}, Cell: list.Number(hours),
 				Term:   filter.Field{Name: "hours", Kind: filter.Number, Help: "how long it ran"},
-				Number: list.Value(hours),
-				By:     list.By[pump]{Digit: 1, Name: "hours", Compare: list.Most(hours)},
+				Number: list.NumberOf(hours),
+				Sort:   list.Order[pump]{Key: 1, Name: "hours", Compare: list.Descending(hours)},
 			},
 			{
 				Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "when it was seen"},
-				Number: list.Since(func(p *pump) *time.Time { return p.seen }),
-				By: list.By[pump]{
-					Digit: 3, Name: "seen", Compare: list.Oldest(func(p *pump) *time.Time { return p.seen }),
+				Number: list.AgeOf(func(p *pump) *time.Time { return p.seen }),
+				Sort: list.Order[pump]{
+					Key: 3, Name: "seen", Compare: list.OldestFirst(func(p *pump) *time.Time { return p.seen }),
 				},
 			},
 		},
-		Any: func(p *pump) []string { return []string{p.name} }, Key: named,
-		Trouble: func(p *pump) bool { return p.ill },
-		Empty:   []string{" No pump runs."},
+		SearchTexts: func(p *pump) []string { return []string{p.name} }, Key: named,
+		IsProblem: func(p *pump) bool { return p.ill },
+		EmptyText: []string{" No pump runs."},
 	})
 }
 
@@ -69,7 +69,7 @@ func three() []pump {
 }
 
 func names(l *list.List[pump]) (names string) {
-	for _, p := range l.Listed() {
+	for _, p := range l.VisibleRows() {
 		names += p.name
 	}
 	return names

@@ -48,7 +48,7 @@ var fields = []list.Field[row]{
 		Term: filter.Field{
 			Name: "rule", Kind: filter.Text, Help: "its rule, or the name of a check; a star stands for anything",
 		},
-		Texts: list.Text(ruleOf), Offer: true,
+		Texts: list.TextOf(ruleOf), Complete: true,
 	},
 	{
 		Column: widget.Column{Title: "LEVEL", Width: 9},
@@ -60,17 +60,17 @@ var fields = []list.Field[row]{
 			Name: "level", Kind: filter.Word, Help: "how bad it is",
 			Values: []string{"critical", "warning", "info", "pending", "explained", "check"},
 		},
-		Texts: list.Text(func(r *row) string {
+		Texts: list.TextOf(func(r *row) string {
 			if r.check != nil {
 				return "check"
 			}
 			return r.class()
 		}),
-		By: list.By[row]{Digit: 1, Name: "level", Compare: list.Least((*row).rank)},
+		Sort: list.Order[row]{Key: 1, Name: "level", Compare: list.Ascending((*row).rank)},
 	},
 	{
 		Column: widget.Column{Title: "RULE", Width: 20, Middle: true}, Cell: list.Plain(ruleOf),
-		By: list.By[row]{Digit: 3, Name: "rule", Up: true, Compare: list.Least(ruleOf)},
+		Sort: list.Order[row]{Key: 3, Name: "rule", Ascending: true, Compare: list.Ascending(ruleOf)},
 	},
 	{
 		Column: widget.Column{Title: "DETAIL", Width: 34, Grow: true},
@@ -79,7 +79,7 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "SINCE", Width: 6, Right: true},
 		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.since(e)} },
-		By: list.By[row]{Digit: 2, Name: "since", Compare: func(e *screen.Env, x, y *row) int {
+		Sort: list.Order[row]{Key: 2, Name: "since", Compare: func(e *screen.Env, x, y *row) int {
 			return cmp.Compare(y.age(e), x.age(e))
 		}},
 	},
@@ -94,7 +94,7 @@ var fields = []list.Field[row]{
 			}
 			return widget.Cell{Text: widget.Unknown}
 		},
-		By: list.By[row]{Digit: 5, Name: "seen", Compare: list.Most((*row).times)},
+		Sort: list.Order[row]{Key: 5, Name: "seen", Compare: list.Descending((*row).times)},
 	},
 	{
 		Column: widget.Column{Title: "TARGET", Width: 24, Middle: true, Priority: 1},
@@ -106,8 +106,8 @@ var fields = []list.Field[row]{
 			}
 			return []string{r.target}
 		},
-		By: list.By[row]{
-			Digit: 4, Name: "target", Up: true, Compare: list.Least(func(r *row) string { return r.target }),
+		Sort: list.Order[row]{
+			Key: 4, Name: "target", Ascending: true, Compare: list.Ascending(func(r *row) string { return r.target }),
 		},
 	},
 	{
@@ -128,11 +128,11 @@ var fields = []list.Field[row]{
 			}
 			return []string{r.alert.Measure}
 		},
-		Offer: true,
+		Complete: true,
 	},
 	{
 		Term:  filter.Field{Name: "view", Kind: filter.Text, Help: "the view that it leads to"},
-		Texts: list.Text(func(r *row) string { return string(r.open().Open.View) }), Offer: true,
+		Texts: list.TextOf(func(r *row) string { return string(r.open().Open.View) }), Complete: true,
 	},
 	{
 		Term: filter.Field{
@@ -157,16 +157,16 @@ func ruleOf(r *row) string { return r.rule }
 func New(env *screen.Env) *Alerts {
 	v := &Alerts{env: env, past: newCleared(env)}
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InAlerts, Title: "Alerts", One: "alert", Many: "alerts",
-		Feed:  screen.FeedAlerts,
-		On:    []screen.Feed{screen.FeedChecks, screen.FeedOverview, screen.FeedBroker},
-		Needs: v.needs, Behind: v.behind,
-		Read: func() bool { return env.Data.Alerts != nil }, Rows: v.rows, Fields: fields, Known: v.known,
-		Any:     func(r *row) []string { return []string{r.rule, r.text, r.target} },
-		Key:     func(r *row) string { return r.key },
-		Trouble: v.troubles,
-		After:   v.gatherCleared,
-		Thing:   thing,
+		View: keymap.InAlerts, Title: "Alerts", Singular: "alert", Plural: "alerts",
+		Feed:      screen.FeedAlerts,
+		RefreshOn: []screen.Feed{screen.FeedChecks, screen.FeedOverview, screen.FeedBroker},
+		MoreFeeds: v.needs, Stale: v.behind,
+		Loaded: func() bool { return env.Data.Alerts != nil }, Rows: v.rows, Fields: fields, Completions: v.known,
+		SearchTexts: func(r *row) []string { return []string{r.rule, r.text, r.target} },
+		Key:         func(r *row) string { return r.key },
+		IsProblem:   v.troubles,
+		RowsChanged: v.gatherCleared,
+		Export:      thing,
 	})
 	v.past.Focus(false)
 	return v
@@ -223,15 +223,15 @@ func (v *Alerts) Title() (left, right string) {
 	if v.env.Data.Alerts == nil {
 		return "Alerts", ""
 	}
-	parts := append([]string{v.Arranged()}, v.counts()...)
+	parts := append([]string{v.Arrangement()}, v.counts()...)
 	return "Alerts", strings.Join(parts, " · ") + v.env.Mark(screen.FeedAlerts)
 }
 
 // counts says how much there is of each level.
 func (v *Alerts) counts() []string {
 	by := map[string]int64{}
-	for i := range v.Listed() {
-		r := &v.Listed()[i]
+	for i := range v.VisibleRows() {
+		r := &v.VisibleRows()[i]
 		class := r.class()
 		if v.env.Quiet.MutedFor(r.key, v.env.Clock) > 0 {
 			class = "muted"
@@ -286,7 +286,7 @@ func (v *Alerts) Do(action keymap.Action) screen.Effect {
 	case keymap.NextPane, keymap.PrevPane:
 		v.focus(!v.onPast)
 	case keymap.Preview:
-		v.SetPreviewed(!v.Previewed())
+		v.ShowPreview(!v.PreviewShown())
 		v.focus(false)
 	case keymap.Acknowledge, keymap.Mute:
 		return v.quiet(action)

@@ -49,7 +49,7 @@ func (v *Alerts) draw(w, h int) ([]string, place) {
 // share says how many lines the blocks below the list may take of those that are
 // left. The list keeps the larger part of a small window.
 func (v *Alerts) share(w, rest int) (details, checks, past int) {
-	if !v.Previewed() {
+	if !v.PreviewShown() {
 		return 0, 0, 0
 	}
 	if rest >= 12 {

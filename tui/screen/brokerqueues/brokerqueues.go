@@ -59,16 +59,16 @@ var fields = []list.Field[row]{
 		Column: widget.Column{Title: "QUEUE", Width: 24, Grow: true, Middle: true},
 		Cell:   list.Plain(named),
 		Term:   filter.Field{Name: "queue", Kind: filter.Text, Help: "its name; a star stands for anything"},
-		Texts:  list.Text(named), Offer: true,
-		By: list.By[row]{Digit: 7, Name: "name", Up: true, Compare: list.Least(named)},
+		Texts:  list.TextOf(named), Complete: true,
+		Sort: list.Order[row]{Key: 7, Name: "name", Ascending: true, Compare: list.Ascending(named)},
 	},
 	{
 		Term: filter.Field{
 			Name: "state", Kind: filter.Word, Help: "how it is judged",
 			Values: []string{"problem", "warning", "uncounted", "active", "idle"},
 		},
-		Texts: list.Text(func(r *row) string { return states[r.state].word }),
-		By: list.By[row]{Digit: 1, Name: "problem", Compare: func(_ *screen.Env, a, b *row) int {
+		Texts: list.TextOf(func(r *row) string { return states[r.state].word }),
+		Sort: list.Order[row]{Key: 1, Name: "problem", Compare: func(_ *screen.Env, a, b *row) int {
 			return cmp.Or(cmp.Compare(states[a.state].rank, states[b.state].rank),
 				monitor.ComparePressing(&a.BrokerQueue, &b.BrokerQueue))
 		}},
@@ -77,7 +77,7 @@ var fields = []list.Field[row]{
 		Term: filter.Field{
 			Name: "worker", Kind: filter.Text, Values: []string{"none", "orphan"}, Help: "whose it is",
 		},
-		Texts: list.Text(owner), Offer: true,
+		Texts: list.TextOf(owner), Complete: true,
 	},
 	count("READY", 8, 0, "ready", "messages that wait", 2, func(r *row) int64 { return r.Ready }),
 	count("UNACK", 6, 0, "unacked", "messages that were given and not acknowledged", 3, func(r *row) int64 { return r.Unacked }),
@@ -88,7 +88,7 @@ var fields = []list.Field[row]{
 		Column: widget.Column{Title: "TYPE", Width: 7, Priority: 6},
 		Cell:   list.Dim(kind),
 		Term:   filter.Field{Name: "type", Kind: filter.Text, Help: "classic, quorum or stream"},
-		Texts:  list.Text(kind), Offer: true,
+		Texts:  list.TextOf(kind), Complete: true,
 	},
 	{
 		Column: widget.Column{Title: "TTL", Width: 4, Right: true, Priority: 4},
@@ -107,7 +107,7 @@ var fields = []list.Field[row]{
 		Term: filter.Field{
 			Name: "dlx", Kind: filter.Text, Values: []string{"none"}, Help: "where its dead letters go",
 		},
-		Texts: list.Text(func(r *row) string { return exchange(r.DeadLetterExchange, "none") }), Offer: true,
+		Texts: list.TextOf(func(r *row) string { return exchange(r.DeadLetterExchange, "none") }), Complete: true,
 	},
 	{
 		Column: widget.Column{Title: "MAX", Width: 6, Right: true, Priority: 7},
@@ -132,7 +132,7 @@ var fields = []list.Field[row]{
 			}
 			return []string{"none"}
 		},
-		Offer: true,
+		Complete: true,
 	},
 	{
 		Column: widget.Column{Title: "WORKER", Width: 14, Middle: true, Priority: 2},
@@ -149,7 +149,7 @@ var fields = []list.Field[row]{
 			return widget.Cell{Text: r.note, Role: e.Theme.Of(r.state).Role}
 		},
 		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
-		Texts: list.Text(func(r *row) string { return r.note }),
+		Texts: list.TextOf(func(r *row) string { return r.note }),
 	},
 }
 
@@ -162,7 +162,7 @@ func count(title string, width, priority int, term, help string, digit int, of f
 		},
 		Term:   filter.Field{Name: term, Kind: filter.Number, Help: help},
 		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(of(r)), !r.Uncounted },
-		By:     list.By[row]{Digit: digit, Name: term, Compare: list.Most(of)},
+		Sort:   list.Order[row]{Key: digit, Name: term, Compare: list.Descending(of)},
 	}
 }
 
@@ -187,7 +187,7 @@ func speed(title, term, help string, digit int, of func(*row) *float64) list.Fie
 			}
 			return *of(r), true
 		},
-		By: list.By[row]{Digit: digit, Name: term, Compare: list.Most(func(r *row) float64 {
+		Sort: list.Order[row]{Key: digit, Name: term, Compare: list.Descending(func(r *row) float64 {
 			if of(r) == nil {
 				return -1
 			}
@@ -251,20 +251,20 @@ func limit(e *screen.Env, r *row) string {
 func New(env *screen.Env) *Broker {
 	v := &Broker{env: env}
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InBroker, Title: "Broker", One: "queue", Many: "message broker",
-		Feed: screen.FeedBroker, On: []screen.Feed{screen.FeedChecks, screen.FeedWorkers},
-		Needs: func() []screen.Feed { return []screen.Feed{screen.FeedChecks, screen.FeedWorkers} },
-		Read:  func() bool { return env.Data.Broker != nil }, Rows: v.rows, Fields: fields,
-		Any: func(r *row) []string {
+		View: keymap.InBroker, Title: "Broker", Singular: "queue", Plural: "message broker",
+		Feed: screen.FeedBroker, RefreshOn: []screen.Feed{screen.FeedChecks, screen.FeedWorkers},
+		MoreFeeds: func() []screen.Feed { return []screen.Feed{screen.FeedChecks, screen.FeedWorkers} },
+		Loaded:    func() bool { return env.Data.Broker != nil }, Rows: v.rows, Fields: fields,
+		SearchTexts: func(r *row) []string {
 			return []string{r.BrokerQueue.Name, r.Type, r.Policy, r.OperatorPolicy, r.worker, r.note}
 		},
-		Key:     named,
-		Tie:     func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
-		Trouble: func(r *row) bool { return r.state == "failed" || r.state == "warning" },
-		Idle:    func(r *row) bool { return r.state == "idle" },
-		Head:    v.head, Foot: v.foot, Preview: v.preview, Nothing: v.nothing,
+		Key:       named,
+		TieBreak:  func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
+		IsProblem: func(r *row) bool { return r.state == "failed" || r.state == "warning" },
+		IsIdle:    func(r *row) bool { return r.state == "idle" },
+		Header:    v.head, Footer: v.foot, Preview: v.preview, NoRows: v.nothing,
 		Open: open, Relations: relations,
-		Thing: func(r *row) screen.Thing { return screen.BrokerQueueThing(r.BrokerQueue) },
+		Export: func(r *row) screen.Thing { return screen.BrokerQueueThing(r.BrokerQueue) },
 	})
 	return v
 }

@@ -96,7 +96,7 @@ func bytes(n *int64) string {
 
 // foot sums up the checks of the wiring, which the preview has in full.
 func (v *Broker) foot(w int) []string {
-	if v.Previews(w, v.env.Height) > 0 {
+	if v.PreviewLines(w, v.env.Height) > 0 {
 		return nil
 	}
 	return v.env.CheckSummary(w, "topology.")

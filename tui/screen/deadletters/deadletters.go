@@ -38,28 +38,28 @@ type DeadLetters struct {
 func New(env *screen.Env) *DeadLetters {
 	v := &DeadLetters{env: env, groups: widget.NewTable(groupColumns)}
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InDeadLetters, One: "dead letter", Many: "dead letters",
-		Feed: screen.FeedDeadLetters, Behind: v.behind,
-		Needs: func() []screen.Feed { return []screen.Feed{screen.FeedLedger, screen.FeedPast} },
-		Read:  func() bool { return env.Data.DeadLetters != nil }, Rows: func() []row { return v.all }, Fields: fields,
-		Any: func(r *row) []string {
+		View: keymap.InDeadLetters, Singular: "dead letter", Plural: "dead letters",
+		Feed: screen.FeedDeadLetters, Stale: v.behind,
+		MoreFeeds: func() []screen.Feed { return []screen.Feed{screen.FeedLedger, screen.FeedPast} },
+		Loaded:    func() bool { return env.Data.DeadLetters != nil }, Rows: func() []row { return v.all }, Fields: fields,
+		SearchTexts: func(r *row) []string {
 			return []string{
 				r.name(), r.Reason, r.ActionRef, r.Type, r.from(), r.StatusNow, r.Decision, r.problem, r.verdict.text,
 				strconv.FormatInt(r.execution(), 10), r.Queue,
 			}
 		},
-		Key:     (*row).key,
-		Name:    (*row).name,
-		Tie:     func(a, b *row) int { return cmp.Compare(a.at, b.at) },
-		Trouble: (*row).troubles,
-		Forget:  func() { v.restart(); v.gather() },
-		After: func() {
-			v.gathered = groupings[v.by].gather(v.Listed())
+		Key:       (*row).key,
+		Name:      (*row).name,
+		TieBreak:  func(a, b *row) int { return cmp.Compare(a.at, b.at) },
+		IsProblem: (*row).troubles,
+		Reset:     func() { v.restart(); v.gather() },
+		RowsChanged: func() {
+			v.gathered = groupings[v.by].gather(v.VisibleRows())
 			v.groups.SetRows(&groupRows{env, v.gathered, v.isMarked})
 		},
-		Acts:  func(*row) (act.Menu, bool) { return act.Menu{}, false },
-		Thing: func(r *row) screen.Thing { return r.thing() },
-		Beyond: func() string {
+		Actions: func(*row) (act.Menu, bool) { return act.Menu{}, false },
+		Export:  func(r *row) screen.Thing { return r.thing() },
+		Truncated: func() string {
 			if v.more() != "" {
 				return "the ledger holds more"
 			}
@@ -72,7 +72,7 @@ func New(env *screen.Env) *DeadLetters {
 
 // Title is the text of the title rule.
 func (v *DeadLetters) Title() (left, right string) {
-	right = v.Arranged()
+	right = v.Arrangement()
 	if v.Order() == (screen.Order{}) {
 		right = screen.ListTitle("waiting first", v.Problems(), v.Filter())
 	}
@@ -132,11 +132,11 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 	case keymap.Problems:
 		return v.List.Do(action)
 	case keymap.Preview:
-		v.SetPreviewed(!v.Previewed())
+		v.ShowPreview(!v.PreviewShown())
 		v.onGroups = false
 		return screen.Effect{Handled: true}
 	case keymap.NextPane, keymap.PrevPane:
-		v.onGroups = !v.onGroups && v.Previewed() && len(v.gathered) > 0
+		v.onGroups = !v.onGroups && v.PreviewShown() && len(v.gathered) > 0
 		return screen.Effect{Handled: true}
 	case keymap.Open:
 		return v.open()
@@ -202,8 +202,8 @@ func (v *DeadLetters) doGroups(action keymap.Action) screen.Effect {
 func (v *DeadLetters) open() screen.Effect {
 	if v.onGroups && v.groups.Cursor() >= 0 {
 		want := v.gathered[v.groups.Cursor()].keys[0]
-		for i := range v.Listed() {
-			if v.Listed()[i].key() == want {
+		for i := range v.VisibleRows() {
+			if v.VisibleRows()[i].key() == want {
 				v.Table().Move(i - v.Table().Cursor())
 			}
 		}

@@ -31,10 +31,10 @@ func (v *DeadLetters) Render(w, h int) []string {
 	}
 	var groups []string
 	chart := 0
-	if v.Previewed() {
+	if v.PreviewShown() {
 		groups = v.groupLines(w, h-len(lines)-len(under))
 	}
-	if v.Previewed() && h-len(lines)-len(under)-len(groups) > 14 {
+	if v.PreviewShown() && h-len(lines)-len(under)-len(groups) > 14 {
 		chart = 6
 	}
 	room := max(2, h-len(lines)-len(under)-len(groups)-chart)

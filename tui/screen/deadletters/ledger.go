@@ -59,7 +59,7 @@ func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) 
 		return f, v.below(), true
 	}
 	if at := v.Table().Offset(); v.Order() == (screen.Order{}) && at >= 0 && at < v.Len() {
-		r := v.Listed()[at]
+		r := v.VisibleRows()[at]
 		if _, further := v.older.letters[r.ID]; further {
 			f.Open, f.Decided = r.Open(), !r.Open()
 			return f, r.ID + 1, true

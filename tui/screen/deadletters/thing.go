@@ -68,7 +68,7 @@ func (v *DeadLetters) All() (screen.AllLetters, bool) {
 	if v.recent() == nil {
 		return screen.AllLetters{}, false
 	}
-	matches, problems := v.Frozen(), v.Problems()
+	matches, problems := v.Matcher(), v.Problems()
 	ask := screen.AllLetters{Filter: v.asked()}
 	ask.Waiting, ask.Decided = v.kinds()
 	ask.Row = func(l *monitor.LedgerEntry) (int64, any, bool) {

@@ -63,7 +63,7 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "CREATED", Width: 8, Priority: 3},
 		Cell:   list.Dim(func(r *row) string { return r.Created.UTC().Format("15:04:05") }),
-		By:     list.By[row]{Digit: 1, Name: "newest"},
+		Sort:   list.Order[row]{Key: 1, Name: "newest"},
 	},
 	{
 		Column: widget.Column{Title: "REASON", Width: 34, Priority: 4},
@@ -82,7 +82,7 @@ var fields = []list.Field[row]{
 			return strconv.FormatInt(*r.Parent, 10)
 		}),
 	},
-	{By: list.By[row]{Digit: 2, Name: "oldest"}}, // an index serves both, however many executions there are
+	{Sort: list.Order[row]{Key: 2, Name: "oldest"}}, // an index serves both, however many executions there are
 }
 
 func key(r *row) string { return strconv.FormatInt(r.ID, 10) }
@@ -92,10 +92,10 @@ func New(env *screen.Env) *Executions {
 	v := &Executions{env: env, glance: execution.NewGlance(env)}
 	v.pages = screen.NewPages(func(r *row) int64 { return v.turn(r.ID) })
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InExecutions, One: "execution", Many: "executions", Newest: true,
-		Feed: screen.FeedExecutions, Needs: v.needs, Behind: v.behind,
-		Read: func() bool { return env.Data.Executions != nil }, Rows: func() []row { return v.pages.Rows() },
-		Fields: fields, Key: key, Known: v.known,
+		View: keymap.InExecutions, Singular: "execution", Plural: "executions", FollowTop: true,
+		Feed: screen.FeedExecutions, MoreFeeds: v.needs, Stale: v.behind,
+		Loaded: func() bool { return env.Data.Executions != nil }, Rows: func() []row { return v.pages.Rows() },
+		Fields: fields, Key: key, Completions: v.known,
 		Database: &list.Database{
 			Schema: filter.Executions, Sorts: true,
 			Ask: func(q *filter.Query) (err error) {
@@ -106,17 +106,17 @@ func New(env *screen.Env) *Executions {
 				return err
 			},
 		},
-		Forget: func() { v.pages.Forget(); env.Data.Executions = nil },
-		Foot:   v.summary, Preview: v.preview, Nothing: v.nothing,
-		PreviewHeight: func(w, h int) int { return screen.PreviewHeight(w, h, v.Previewed()) * 2 / 3 },
+		Reset:  func() { v.pages.Forget(); env.Data.Executions = nil },
+		Footer: v.summary, Preview: v.preview, NoRows: v.nothing,
+		PreviewHeight: func(w, h int) int { return screen.PreviewHeight(w, h, v.PreviewShown()) * 2 / 3 },
 		Open:          func(r *row) screen.Effect { return screen.OpenExecution(r.ID) },
-		Moved:         v.moved,
-		Acts:          func(r *row) (act.Menu, bool) { return act.ForExecution(r), true },
-		Marked:        func(keys []string) act.Menu { return act.ForMarkedExecutions(screen.Targets(keys)) },
+		CursorMoved:   v.moved,
+		Actions:       func(r *row) (act.Menu, bool) { return act.ForExecution(r), true },
+		MarkedActions: func(keys []string) act.Menu { return act.ForMarkedExecutions(screen.Targets(keys)) },
 		Relations: func(r *row) (string, []screen.Relation) {
 			return "execution " + key(r), screen.ExecutionRelations(r, nil)
 		},
-		Thing: func(r *row) screen.Thing { return screen.ExecutionThing(r, *r) },
+		Export: func(r *row) screen.Thing { return screen.ExecutionThing(r, *r) },
 	})
 	return v
 }
@@ -162,7 +162,7 @@ func (v *Executions) matches() *screen.Matches {
 // Subject is the execution that is told of below the list; zero where there is none.
 func (v *Executions) Subject() int64 {
 	r := v.Current()
-	if r == nil || screen.PreviewHeight(v.env.Width, v.env.Height, v.Previewed()) == 0 {
+	if r == nil || screen.PreviewHeight(v.env.Width, v.env.Height, v.PreviewShown()) == 0 {
 		return 0
 	}
 	return r.ID
@@ -212,7 +212,7 @@ func trouble(f *monitor.ExecutionFilter) {
 // just above the first row on the screen, or below the last loaded row when the
 // operator has come near it.
 func (v *Executions) Cursor() int64 {
-	at, rows := v.Table().Cursor(), v.Listed()
+	at, rows := v.Table().Cursor(), v.VisibleRows()
 	if at <= 0 || len(rows) == 0 {
 		return 0
 	}
@@ -271,8 +271,8 @@ func (v *Executions) known(field string) []string {
 				known.Add(d.Queues.List[i].ActionRef)
 			}
 		}
-		for i := range v.Listed() {
-			known.Add(v.Listed()[i].ActionRef)
+		for i := range v.VisibleRows() {
+			known.Add(v.VisibleRows()[i].ActionRef)
 		}
 	case "worker":
 		if d.Workers != nil {
@@ -280,8 +280,8 @@ func (v *Executions) known(field string) []string {
 				known.Add(d.Workers.List[i].Name)
 			}
 		}
-		for i := range v.Listed() {
-			known.Add(v.Listed()[i].WorkerName)
+		for i := range v.VisibleRows() {
+			known.Add(v.VisibleRows()[i].WorkerName)
 		}
 	}
 	return known.List()

@@ -44,8 +44,8 @@ type Inquiries struct {
 var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "INQUIRY", Width: 8, Right: true}, Cell: list.Plain(key),
-		By: list.By[row]{
-			Digit: 1, Name: "waiting first", Compare: func(*screen.Env, *row, *row) int { return 0 }, // as they are read
+		Sort: list.Order[row]{
+			Key: 1, Name: "waiting first", Compare: func(*screen.Env, *row, *row) int { return 0 }, // as they are read
 		},
 	},
 	{
@@ -55,7 +55,7 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "AGE", Width: 7, Right: true},
 		Cell:   func(e *screen.Env, i *row) widget.Cell { return widget.Cell{Text: widget.Age(e.Since(i.Created))} },
-		By: list.By[row]{Digit: 3, Name: "age", Compare: func(_ *screen.Env, x, y *row) int {
+		Sort: list.Order[row]{Key: 3, Name: "age", Compare: func(_ *screen.Env, x, y *row) int {
 			return x.Created.Compare(y.Created)
 		}},
 	},
@@ -67,7 +67,7 @@ var fields = []list.Field[row]{
 			}
 			return e.Worry(widget.Age(i.TimeoutAt.Sub(e.Now)), late(i, e.Now))
 		},
-		By: list.By[row]{Digit: 2, Name: "time left", Compare: list.Least(func(i *row) time.Duration {
+		Sort: list.Order[row]{Key: 2, Name: "time left", Compare: list.Ascending(func(i *row) time.Duration {
 			if i.Left == nil {
 				return 1<<63 - 1 // never
 			}
@@ -81,7 +81,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "ASKED BY", Width: 20, Middle: true, Priority: 2}, Cell: list.Dim(asker),
-		By: list.By[row]{Digit: 4, Name: "asked by", Compare: list.Least(asker)},
+		Sort: list.Order[row]{Key: 4, Name: "asked by", Compare: list.Ascending(asker)},
 	},
 }
 
@@ -129,16 +129,16 @@ func New(env *screen.Env) *Inquiries {
 	v.open = screen.NewPages(func(i *row) int64 { return -i.ID })
 	v.over = screen.NewPages(func(i *row) int64 { return i.ID })
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InInquiries, Title: "Inquiries", One: "inquiry", Many: "inquiries",
-		Feed: screen.FeedInquiries, Needs: v.needs, Behind: v.behind,
-		Read:   func() bool { return env.Data.Inquiries != nil },
+		View: keymap.InInquiries, Title: "Inquiries", Singular: "inquiry", Plural: "inquiries",
+		Feed: screen.FeedInquiries, MoreFeeds: v.needs, Stale: v.behind,
+		Loaded: func() bool { return env.Data.Inquiries != nil },
 		Rows:   func() []row { return slices.Concat(v.open.Rows(), v.over.Rows()) },
-		Fields: fields, Key: key, Known: v.known, Database: v.database(), Forget: v.forget,
-		First: func(x, y *row) int { return cmp.Compare(ended(x), ended(y)) },
-		Moved: v.moved,
-		Acts:  func(*row) (act.Menu, bool) { return act.Menu{}, false },
-		Thing: func(i *row) screen.Thing { return thing(i, *i) },
-		Beyond: func() string {
+		Fields: fields, Key: key, Completions: v.known, Database: v.database(), Reset: v.forget,
+		GroupOrder:  func(x, y *row) int { return cmp.Compare(ended(x), ended(y)) },
+		CursorMoved: v.moved,
+		Actions:     func(*row) (act.Menu, bool) { return act.Menu{}, false },
+		Export:      func(i *row) screen.Thing { return thing(i, *i) },
+		Truncated: func() string {
 			if d := env.Data.Inquiries; d != nil && (d.Next != "" || d.Bounded) {
 				return "more questions may match than are read"
 			}
@@ -167,8 +167,8 @@ func (v *Inquiries) behind() screen.Feed {
 // known lists the values of a field that were read lately.
 func (v *Inquiries) known(field string) []string {
 	var known screen.Distinct
-	for i := range v.Listed() {
-		r := &v.Listed()[i]
+	for i := range v.VisibleRows() {
+		r := &v.VisibleRows()[i]
 		switch field {
 		case "action":
 			known.Add(r.WorkflowRef, r.ActionRef)

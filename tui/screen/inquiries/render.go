@@ -27,13 +27,13 @@ func (v *Inquiries) Render(w, h int) []string {
 		return append(v.empty(), foot...)
 	}
 	room := max(1, h-len(foot))
-	if v.Previewed() && w >= 120 && h >= 15 {
+	if v.PreviewShown() && w >= 120 && h >= 15 {
 		lw, rw := screen.Halves(w)
 		left := append(widget.Fit(v.Table().Lines(lw-1, room, e.Theme), lw-1, room), foot...)
 		return e.Beside(left, v.about(rw), w, h)
 	}
 	below := 0
-	if v.Previewed() && h >= 14 {
+	if v.PreviewShown() && h >= 14 {
 		below = min(h/2, 9)
 	}
 	lines := widget.Fit(v.Table().Lines(w, room-below, e.Theme), w, room-below)

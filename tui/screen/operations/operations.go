@@ -71,13 +71,13 @@ var fields = []list.Field[row]{
 		Term: filter.Field{
 			Name: "act", Kind: filter.Text, Help: "what was done, such as queue.pause; a star stands for anything",
 		},
-		Texts: func(_ *screen.Env, r *row) []string { return []string{r.says.kind, said(r.says.kind)} }, Offer: true,
+		Texts: func(_ *screen.Env, r *row) []string { return []string{r.says.kind, said(r.says.kind)} }, Complete: true,
 	},
 	{
 		Column: widget.Column{Title: "TARGET", Width: 18, Grow: true, Middle: true},
 		Cell:   list.Plain((*row).target),
 		Term:   filter.Field{Name: "target", Kind: filter.Text, Help: "what it was done to"},
-		Texts:  list.Text(func(r *row) string { return r.says.target }), Offer: true,
+		Texts:  list.TextOf(func(r *row) string { return r.says.target }), Complete: true,
 	},
 	{
 		Column: widget.Column{Title: "WHO", Width: 14, Priority: 2, Middle: true},
@@ -89,29 +89,29 @@ var fields = []list.Field[row]{
 			}
 			return []string{r.says.who}
 		},
-		Offer: true,
+		Complete: true,
 	},
 	{
 		Term: filter.Field{
 			Name: "outcome", Kind: filter.Text, Help: "how it ended",
 			Values: []string{"done", "partly", "failed", "interrupted", "running", "not run"},
 		},
-		Texts: list.Text((*row).state), Offer: true,
+		Texts: list.TextOf((*row).state), Complete: true,
 	},
 	{
 		Term:  filter.Field{Name: "reason", Kind: filter.Within, Help: "why, as was written"},
-		Texts: list.Text(func(r *row) string { return r.says.reason }),
+		Texts: list.TextOf(func(r *row) string { return r.says.reason }),
 	},
 	{
 		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "what went wrong"},
-		Texts: list.Text(func(r *row) string { return r.says.problem }),
+		Texts: list.TextOf(func(r *row) string { return r.says.problem }),
 	},
 	{Column: widget.Column{Title: "THROUGH", Width: 12, Priority: 4}, Cell: list.Dim((*row).through)},
 	{
 		Column: widget.Column{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
 		Cell:   list.Dim(func(r *row) string { return r.says.audit }),
 		Term:   filter.Field{Name: "audit", Kind: filter.ID, Help: "its number in the record"},
-		Texts:  list.Text(func(r *row) string { return r.says.audit }),
+		Texts:  list.TextOf(func(r *row) string { return r.says.audit }),
 	},
 	{
 		Column: widget.Column{Title: "REASON", Width: 24, Priority: 3},
@@ -130,14 +130,14 @@ const detailPage = 16
 func New(env *screen.Env) *Operations {
 	v := &Operations{env: env, acts: screen.NewPages(func(a *monitor.AuditEntry) int64 { return a.ID })}
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InLog, One: "act", Many: "acts of operators", Newest: true, Feed: screen.FeedAudit,
-		Read: func() bool { return true }, Rows: v.rows, Fields: fields, Fold: v.fold,
-		Any: func(r *row) []string {
+		View: keymap.InLog, Singular: "act", Plural: "acts of operators", FollowTop: true, Feed: screen.FeedAudit,
+		Loaded: func() bool { return true }, Rows: v.rows, Fields: fields, Collapse: v.fold,
+		SearchTexts: func(r *row) []string {
 			t := &r.says
 			return []string{t.kind, said(t.kind), t.target, t.who, t.reason, t.problem, r.state(), t.audit}
 		},
 		Key: func(r *row) string { return r.key },
-		Moved: func(action keymap.Action) screen.Effect {
+		CursorMoved: func(action keymap.Action) screen.Effect {
 			effect := screen.Effect{Handled: true}
 			v.further = action == keymap.Bottom
 			if v.nearEnd() {
@@ -145,8 +145,8 @@ func New(env *screen.Env) *Operations {
 			}
 			return effect
 		},
-		Thing: v.thing,
-		Beyond: func() string {
+		Export: v.thing,
+		Truncated: func() string {
 			if v.acts.Next() != 0 {
 				return "older acts are recorded; the newest are read"
 			}

@@ -44,7 +44,7 @@ func (r *row) texts() texts {
 // Row is what makes rows of acts that were not read, and whether the filter lets them through.
 // It touches nothing of the view.
 func (v *Operations) Row() func(a *monitor.AuditEntry) (id int64, value any, wanted bool) {
-	matches := v.Frozen()
+	matches := v.Matcher()
 	return func(a *monitor.AuditEntry) (int64, any, bool) {
 		r := row{at: a.At, audit: a}
 		r.says = r.texts()

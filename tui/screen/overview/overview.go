@@ -104,7 +104,7 @@ func (o *Overview) Changed(feed screen.Feed) {
 		for _, q := range d.Overview.Top {
 			o.top = append(o.top, queue{Queue: q, name: widget.Clean(screen.QueueName(&q))})
 		}
-		wait := list.Oldest(func(q *queue) *time.Time { return q.Oldest })
+		wait := list.OldestFirst(func(q *queue) *time.Time { return q.Oldest })
 		slices.SortStableFunc(o.top, func(a, b queue) int { return wait(o.env, &a, &b) })
 	}
 	if feed == screen.FeedBroker && d.Broker != nil {

@@ -50,8 +50,8 @@ var fields = []list.Field[row]{
 		Column: widget.Column{Title: "ACTION / GROUP", Width: 22, Grow: true, Middle: true},
 		Cell:   list.Plain(func(r *row) string { return r.name }),
 		Term:   filter.Field{Name: "action", Kind: filter.Text, Help: "its action; a star stands for anything"},
-		Texts:  list.Text(func(r *row) string { return r.ActionRef }), Offer: true,
-		By: list.By[row]{Digit: 5, Name: "name", Up: true, Compare: list.Least(named)},
+		Texts:  list.TextOf(func(r *row) string { return r.ActionRef }), Complete: true,
+		Sort: list.Order[row]{Key: 5, Name: "name", Ascending: true, Compare: list.Ascending(named)},
 	},
 	{
 		Term: filter.Field{Name: "group", Kind: filter.Text, Help: "a value of its group, such as tenant=acme"},
@@ -59,21 +59,21 @@ var fields = []list.Field[row]{
 			_, group, _ := strings.Cut(r.name, " ")
 			return append(strings.Split(group, ", "), r.Group)
 		},
-		Offer: true,
+		Complete: true,
 	},
 	{
 		Term: filter.Field{
 			Name: "state", Kind: filter.Word, Values: []string{"active", "idle", "warning", "paused"}, Help: "its state",
 		},
-		Texts: list.Text(func(r *row) string { return r.state }),
+		Texts: list.TextOf(func(r *row) string { return r.state }),
 	},
 	{
 		Column: widget.Column{Title: "QUEUED", Width: 8, Right: true, Watch: true},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
 			return widget.Cell{Text: e.Num(r.Queued), Role: depth(r)}
 		},
-		Term: filter.Field{Name: "queued", Kind: filter.Number, Help: "how many wait"}, Number: list.Value(queued),
-		By: list.By[row]{Digit: 2, Name: "queued", Compare: list.Most(queued)},
+		Term: filter.Field{Name: "queued", Kind: filter.Number, Help: "how many wait"}, Number: list.NumberOf(queued),
+		Sort: list.Order[row]{Key: 2, Name: "queued", Compare: list.Descending(queued)},
 	},
 	{
 		Column: widget.Column{Title: "RUN/MAX", Width: 8, Right: true, Watch: true},
@@ -81,8 +81,8 @@ var fields = []list.Field[row]{
 			return e.Worry(screen.Slots(r.Active, r.Limit), r.Full() && r.Queued > 0)
 		},
 		Term:   filter.Field{Name: "running", Kind: filter.Number, Help: "how many hold a slot"},
-		Number: list.Value(running),
-		By:     list.By[row]{Digit: 3, Name: "running", Compare: list.Most(running)},
+		Number: list.NumberOf(running),
+		Sort:   list.Order[row]{Key: 3, Name: "running", Compare: list.Descending(running)},
 	},
 	{
 		Term: filter.Field{Name: "limit", Kind: filter.Number, Help: "how many may at once"},
@@ -99,15 +99,15 @@ var fields = []list.Field[row]{
 			return widget.Cell{Text: e.AgeOf(r.Oldest), Role: e.AgeHeat(r.Oldest, monitor.HeadWaitLimit)}
 		},
 		Term:   filter.Field{Name: "head", Kind: filter.Age, Help: "how long its oldest waits"},
-		Number: list.Since(oldest),
-		By:     list.By[row]{Digit: 1, Name: "head", Compare: list.Oldest(oldest)},
+		Number: list.AgeOf(oldest),
+		Sort:   list.Order[row]{Key: 1, Name: "head", Compare: list.OldestFirst(oldest)},
 	},
 	{
 		Column: widget.Column{Title: "DONE", Width: 8, Right: true, Priority: 2},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
 			return widget.Cell{Text: e.PerMinute(screen.QueueDone(r.ID))}
 		},
-		By: list.By[row]{Digit: 4, Name: "done", Compare: list.Most(completed)},
+		Sort: list.Order[row]{Key: 4, Name: "done", Compare: list.Descending(completed)},
 	},
 	{
 		Column: widget.Column{Title: "Δ1m", Width: 6, Right: true, Priority: 3},
@@ -152,30 +152,30 @@ func oldest(r *row) *time.Time { return r.Oldest }
 func New(env *screen.Env) *Queues {
 	v := &Queues{env: env, below: queue.NewPreview(env)}
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InQueues, Title: "Queues  per action, FIFO", One: "queue", Many: "queues",
-		Feed: screen.FeedQueues, Needs: v.needs, Behind: v.behind,
-		Read: func() bool { return env.Data.Queues != nil }, Rows: v.rows, Fields: fields,
-		Any:     func(r *row) []string { return []string{r.Queue.Name(), r.name} },
-		Key:     func(r *row) string { return strconv.FormatInt(r.ID, 10) },
-		Name:    func(r *row) string { return r.name },
-		Tie:     func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
-		Trouble: func(r *row) bool { return r.Paused || r.Blocked != "" || r.late },
-		Idle:    func(r *row) bool { return r.state == "idle" },
-		Foot:    v.summary, Preview: v.preview,
-		Empty: []string{
+		View: keymap.InQueues, Title: "Queues  per action, FIFO", Singular: "queue", Plural: "queues",
+		Feed: screen.FeedQueues, MoreFeeds: v.needs, Stale: v.behind,
+		Loaded: func() bool { return env.Data.Queues != nil }, Rows: v.rows, Fields: fields,
+		SearchTexts: func(r *row) []string { return []string{r.Queue.Name(), r.name} },
+		Key:         func(r *row) string { return strconv.FormatInt(r.ID, 10) },
+		Name:        func(r *row) string { return r.name },
+		TieBreak:    func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
+		IsProblem:   func(r *row) bool { return r.Paused || r.Blocked != "" || r.late },
+		IsIdle:      func(r *row) bool { return r.state == "idle" },
+		Footer:      v.summary, Preview: v.preview,
+		EmptyText: []string{
 			" No queue exists yet. The first execution of an action makes one:",
 			"   attune-executor run core.echo -p message=hello",
 		},
-		Open: open, Marked: v.marked,
-		Acts: func(r *row) (act.Menu, bool) { return act.ForQueue(&r.Queue), true },
+		Open: open, MarkedActions: v.marked,
+		Actions: func(r *row) (act.Menu, bool) { return act.ForQueue(&r.Queue), true },
 		Relations: func(r *row) (string, []screen.Relation) {
 			return "queue " + r.name, append([]screen.Relation{{
 				Key: "q", Label: "queue", Help: "who holds its slots and who waits",
 				To: screen.OpenQueue(r.ID),
 			}}, screen.ActionRelations(r.ActionRef)...)
 		},
-		Thing: func(r *row) screen.Thing { return screen.QueueThing(&r.Queue, r.Queue) },
-		Beyond: func() string {
+		Export: func(r *row) screen.Thing { return screen.QueueThing(&r.Queue, r.Queue) },
+		Truncated: func() string {
 			if d := env.Data.Queues; d != nil && d.More {
 				return "there are more queues; the busiest are read"
 			}
@@ -303,7 +303,7 @@ func (v *Queues) needs() []screen.Feed {
 // where queues are not recorded one by one.
 func (v *Queues) Subject() int64 {
 	r := v.Current()
-	if r == nil || r.LimitFrom.Kind == "" || v.Previews(v.env.Width, v.env.Height) == 0 {
+	if r == nil || r.LimitFrom.Kind == "" || v.PreviewLines(v.env.Width, v.env.Height) == 0 {
 		return 0
 	}
 	return r.ID
@@ -321,7 +321,7 @@ func (v *Queues) behind() screen.Feed {
 func (v *Queues) Title() (left, right string) {
 	left, right = v.List.Title()
 	if d := v.env.Data.Queues; d != nil && d.More {
-		right = v.Arranged() + " · " + strconv.Itoa(v.Len()) + "+, busiest" + v.env.Mark(screen.FeedQueues)
+		right = v.Arrangement() + " · " + strconv.Itoa(v.Len()) + "+, busiest" + v.env.Mark(screen.FeedQueues)
 	}
 	return left, right
 }

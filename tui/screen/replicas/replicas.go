@@ -33,27 +33,27 @@ var fields = []list.Field[row]{
 			return widget.Cell{Text: look.Glyph + " " + r.Short(), Role: look.Role}
 		},
 		Term:  filter.Field{Name: "replica", Kind: filter.Text, Help: "its id; a star stands for anything"},
-		Texts: list.Text(func(r *row) string { return r.ID }), Offer: true,
-		By: list.By[row]{Digit: 1, Name: "problem", Compare: list.Most(func(r *row) int { return len(r.Problems) })},
+		Texts: list.TextOf(func(r *row) string { return r.ID }), Complete: true,
+		Sort: list.Order[row]{Key: 1, Name: "problem", Compare: list.Descending(func(r *row) int { return len(r.Problems) })},
 	},
 	{
 		Column: widget.Column{Title: "HOST", Width: 16, Grow: true, Middle: true}, Cell: list.Plain(host),
 		Term:  filter.Field{Name: "host", Kind: filter.Text, Help: "its host"},
-		Texts: list.Text(host), Offer: true,
-		By: list.By[row]{Digit: 2, Name: "host", Up: true, Compare: list.Least(host)},
+		Texts: list.TextOf(host), Complete: true,
+		Sort: list.Order[row]{Key: 2, Name: "host", Ascending: true, Compare: list.Ascending(host)},
 	},
 	{
 		Column: widget.Column{Title: "VERSION", Width: 10, Middle: true, Priority: 3}, Cell: list.Dim(version),
 		Term:  filter.Field{Name: "version", Kind: filter.Text, Help: "its version"},
-		Texts: list.Text(version), Offer: true,
+		Texts: list.TextOf(version), Complete: true,
 	},
 	{Column: widget.Column{Title: "BROKER", Width: 12, Watch: true, Priority: 1}, Cell: list.Plain(connection)},
 	{
 		Column: widget.Column{Title: "SEEN", Width: 7, Right: true},
 		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(widget.Age(e.Since(r.seen)), r.Late) },
 		Term:   filter.Field{Name: "seen", Kind: filter.Age, Help: "when it reported last"},
-		Number: list.Since(func(r *row) *time.Time { return &r.seen }),
-		By:     list.By[row]{Digit: 3, Name: "seen", Compare: list.Oldest(func(r *row) *time.Time { return &r.seen })},
+		Number: list.AgeOf(func(r *row) *time.Time { return &r.seen }),
+		Sort:   list.Order[row]{Key: 3, Name: "seen", Compare: list.OldestFirst(func(r *row) *time.Time { return &r.seen })},
 	},
 	{
 		Column: widget.Column{Title: "TICK", Width: 7, Right: true, Priority: 2},
@@ -71,7 +71,7 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "NOTE", Width: 30, Share: 60}, Cell: list.Dim(note),
 		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
-		Texts: list.Text(note),
+		Texts: list.TextOf(note),
 	},
 }
 
@@ -104,8 +104,8 @@ func New(env *screen.Env) *Replicas {
 		return env.Data.Overview.Replicas
 	}
 	return list.New(env, list.Spec[row]{
-		View: keymap.InReplicas, Title: "Replicas", One: "replica", Many: "replicas", Feed: screen.FeedOverview,
-		Read: func() bool { return known() != nil },
+		View: keymap.InReplicas, Title: "Replicas", Singular: "replica", Plural: "replicas", Feed: screen.FeedOverview,
+		Loaded: func() bool { return known() != nil },
 		Rows: func() []row {
 			all := known()
 			rows := make([]row, len(all.List))
@@ -118,14 +118,14 @@ func New(env *screen.Env) *Replicas {
 			}
 			return rows
 		},
-		Fields:  fields,
-		Any:     func(r *row) []string { return []string{r.ID, r.Host, r.Version, note(r)} },
-		Key:     func(r *row) string { return r.ID },
-		Name:    func(r *row) string { return r.Short() },
-		Tie:     func(a, b *row) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) },
-		Trouble: func(r *row) bool { return r.Problem() != "" },
-		Empty:   []string{" No replica of the engine runs, so nothing is admitted. Start one:", "   attune-executor serve"},
-		Thing: func(r *row) screen.Thing {
+		Fields:      fields,
+		SearchTexts: func(r *row) []string { return []string{r.ID, r.Host, r.Version, note(r)} },
+		Key:         func(r *row) string { return r.ID },
+		Name:        func(r *row) string { return r.Short() },
+		TieBreak:    func(a, b *row) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) },
+		IsProblem:   func(r *row) bool { return r.Problem() != "" },
+		EmptyText:   []string{" No replica of the engine runs, so nothing is admitted. Start one:", "   attune-executor serve"},
+		Export: func(r *row) screen.Thing {
 			return screen.Thing{
 				Name: "replica " + r.Short(), ID: r.ID, Value: r.Replica,
 				Table: "engine_replica", Where: "id = '" + r.ID + "'", Command: []string{"doctor"},

@@ -78,8 +78,8 @@ var fields = []list.Field[row]{
 		Column: widget.Column{Title: "WORKER", Width: 18, Grow: true, Middle: true},
 		Cell:   list.Plain(named),
 		Term:   filter.Field{Name: "worker", Kind: filter.Text, Help: "its name or id; a star stands for anything"},
-		Texts:  list.Text(named), Offer: true, Beside: func(r *row) string { return strconv.FormatInt(r.ID, 10) },
-		By: list.By[row]{Digit: 2, Name: "name", Up: true, Compare: list.Least(named)},
+		Texts:  list.TextOf(named), Complete: true, AlsoMatches: func(r *row) string { return strconv.FormatInt(r.ID, 10) },
+		Sort: list.Order[row]{Key: 2, Name: "name", Ascending: true, Compare: list.Ascending(named)},
 	},
 	{
 		Column: widget.Column{Title: "STATUS", Width: 9, Watch: true},
@@ -94,11 +94,11 @@ var fields = []list.Field[row]{
 			}
 			return []string{status(r)}
 		},
-		By: list.By[row]{Digit: 1, Name: "problem", Compare: list.Least(rank)},
+		Sort: list.Order[row]{Key: 1, Name: "problem", Compare: list.Ascending(rank)},
 	},
 	{
 		Column: widget.Column{Title: "SLOTS", Width: 7, Right: true, Watch: true}, Cell: slots,
-		By: list.By[row]{Digit: 3, Name: "slots", Compare: list.Most(assigned)},
+		Sort: list.Order[row]{Key: 3, Name: "slots", Compare: list.Descending(assigned)},
 	},
 	{
 		Column: widget.Column{Title: "HB", Width: 7, Right: true},
@@ -108,25 +108,25 @@ var fields = []list.Field[row]{
 			}
 			return widget.Cell{Text: e.AgeOf(r.Heartbeat), Role: e.AgeHeat(r.Heartbeat, e.Data.StaleAfter())}
 		},
-		By: list.By[row]{Digit: 4, Name: "heartbeat", Compare: list.Least(beat)},
+		Sort: list.Order[row]{Key: 4, Name: "heartbeat", Compare: list.Ascending(beat)},
 	},
 	{
 		Column: widget.Column{Title: "ROLE", Width: 7, Priority: 4},
 		Cell:   list.Plain(func(r *row) string { return r.Role }),
 		Term:   filter.Field{Name: "role", Kind: filter.Text, Help: "its role"},
-		Texts:  list.Text(func(r *row) string { return r.Role }), Offer: true,
+		Texts:  list.TextOf(func(r *row) string { return r.Role }), Complete: true,
 	},
 	{
 		Term:  filter.Field{Name: "host", Kind: filter.Text, Help: "its host"},
-		Texts: list.Text(func(r *row) string { return r.Host }), Offer: true,
+		Texts: list.TextOf(func(r *row) string { return r.Host }), Complete: true,
 	},
 	{
 		Term:  filter.Field{Name: "runtime", Kind: filter.Text, Help: "what it runs"},
-		Texts: func(_ *screen.Env, r *row) []string { return r.Runtimes }, Offer: true,
+		Texts: func(_ *screen.Env, r *row) []string { return r.Runtimes }, Complete: true,
 	},
 	{
 		Term:  filter.Field{Name: "version", Kind: filter.Text, Help: "its version"},
-		Texts: list.Text(func(r *row) string { return r.Version }), Offer: true,
+		Texts: list.TextOf(func(r *row) string { return r.Version }), Complete: true,
 	},
 	{
 		Term: filter.Field{Name: "slots", Kind: filter.Number, Help: "how many are taken"},
@@ -168,13 +168,13 @@ var fields = []list.Field[row]{
 	},
 	{
 		Term:   filter.Field{Name: "hb", Kind: filter.Age, Help: "how old its heartbeat is"},
-		Number: list.Since(heartbeat),
+		Number: list.AgeOf(heartbeat),
 	},
 	{
 		Column: widget.Column{Title: "NOTE", Width: 26, Share: 60, Priority: 7},
 		Cell:   func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.note, Role: theme.Dim} },
 		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
-		Texts:  list.Text(func(r *row) string { return r.note }),
+		Texts:  list.TextOf(func(r *row) string { return r.note }),
 	},
 }
 
@@ -281,31 +281,31 @@ func note(r *row) string {
 func New(env *screen.Env) *Workers {
 	v := &Workers{env: env, below: worker.NewPreview(env)}
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InWorkers, Title: "Workers", One: "worker", Many: "workers",
-		Feed: screen.FeedWorkers, On: []screen.Feed{screen.FeedBroker}, Needs: v.needs, Behind: v.behind,
-		Read: func() bool { return env.Data.Workers != nil }, Rows: v.rows, Fields: fields,
-		Any:     func(r *row) []string { return append([]string{r.Name, r.Host, r.Role}, r.Runtimes...) },
-		Key:     func(r *row) string { return strconv.FormatInt(r.ID, 10) },
-		Name:    named,
-		Tie:     func(a, b *row) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) },
-		Trouble: func(r *row) bool { return r.seen.Health != monitor.WorkerActive },
-		Idle:    func(r *row) bool { return r.seen.Health == monitor.WorkerInactive },
-		Under:   v.replicas, Preview: v.preview, PreviewHeight: v.previewHeight,
-		Empty: []string{" No worker has registered, so nothing runs. Start one:", "   attune-executor worker"},
-		Open:  func(r *row) screen.Effect { return screen.OpenWorker(r.ID) },
-		Acts: func(r *row) (act.Menu, bool) {
+		View: keymap.InWorkers, Title: "Workers", Singular: "worker", Plural: "workers",
+		Feed: screen.FeedWorkers, RefreshOn: []screen.Feed{screen.FeedBroker}, MoreFeeds: v.needs, Stale: v.behind,
+		Loaded: func() bool { return env.Data.Workers != nil }, Rows: v.rows, Fields: fields,
+		SearchTexts: func(r *row) []string { return append([]string{r.Name, r.Host, r.Role}, r.Runtimes...) },
+		Key:         func(r *row) string { return strconv.FormatInt(r.ID, 10) },
+		Name:        named,
+		TieBreak:    func(a, b *row) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) },
+		IsProblem:   func(r *row) bool { return r.seen.Health != monitor.WorkerActive },
+		IsIdle:      func(r *row) bool { return r.seen.Health == monitor.WorkerInactive },
+		BelowTable:  v.replicas, Preview: v.preview, PreviewHeight: v.previewHeight,
+		EmptyText: []string{" No worker has registered, so nothing runs. Start one:", "   attune-executor worker"},
+		Open:      func(r *row) screen.Effect { return screen.OpenWorker(r.ID) },
+		Actions: func(r *row) (act.Menu, bool) {
 			if r.orphan { // a queue that no worker owns
 				return act.Menu{}, false
 			}
 			return act.ForWorker(&r.Worker, env.Data.Workers.At, env.Data.StaleAfter()), true
 		},
-		Marked: v.marked,
+		MarkedActions: v.marked,
 		Relations: func(r *row) (string, []screen.Relation) {
 			return "worker " + r.Name, append([]screen.Relation{{
 				Key: "w", Label: "worker", Help: "its heartbeats, what it has, its queue", To: screen.OpenWorker(r.ID),
 			}}, screen.WorkerRelations(r.ID)...)
 		},
-		Thing: func(r *row) screen.Thing {
+		Export: func(r *row) screen.Thing {
 			s := subject(r)
 			return s.Thing(s.Worker)
 		},
@@ -372,7 +372,7 @@ func (v *Workers) needs() []screen.Feed {
 
 // Subject is the worker that is told of below the list; zero where there is none.
 func (v *Workers) Subject() int64 {
-	if r := v.Current(); v.Previewed() && r != nil && !r.orphan {
+	if r := v.Current(); v.PreviewShown() && r != nil && !r.orphan {
 		return r.ID
 	}
 	return 0
@@ -407,7 +407,7 @@ func (v *Workers) wide() bool { return v.env.Width >= 120 && v.env.Height >= 25 
 
 func (v *Workers) previewHeight(w, h int) int {
 	switch {
-	case !v.Previewed():
+	case !v.PreviewShown():
 		return 0
 	case v.wide() && w >= 120:
 		return h * 2 / 5

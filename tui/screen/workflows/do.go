@@ -21,7 +21,7 @@ func (v *Workflows) Do(action keymap.Action) screen.Effect {
 		v.turned()
 		return effect
 	case keymap.Preview:
-		v.SetPreviewed(!v.Previewed())
+		v.ShowPreview(!v.PreviewShown())
 		v.turnTo(inList)
 	case keymap.Why:
 		return v.explain()
@@ -112,7 +112,7 @@ func (v *Workflows) open() screen.Effect {
 		v.why = false
 		return effect
 	case v.focus == inList:
-		v.SetPreviewed(true)
+		v.ShowPreview(true)
 		v.focusOn(inTree)
 		return effect
 	}
@@ -153,7 +153,7 @@ func (v *Workflows) explain() screen.Effect {
 	if v.Subject() == 0 {
 		return screen.Effect{Handled: true, Note: "There is no workflow under the cursor."}
 	}
-	v.SetPreviewed(true) // what is not shown is not read
+	v.ShowPreview(true) // what is not shown is not read
 	v.why, v.reasons = !v.why, screen.Scroller{}
 	return screen.Effect{Handled: true}
 }

@@ -34,8 +34,8 @@ func (v *Workflows) forget() {
 // known lists the values of a field that were read lately.
 func (v *Workflows) known(field string) []string {
 	var known screen.Distinct
-	for i := range v.Listed() {
-		w := &v.Listed()[i]
+	for i := range v.VisibleRows() {
+		w := &v.VisibleRows()[i]
 		switch field {
 		case "action":
 			known.Add(w.ActionRef)
@@ -69,7 +69,7 @@ func (v *Workflows) Below() int64 {
 	case at <= 0 || !v.byID():
 		return 0
 	}
-	if first := &v.Listed()[min(v.Table().Offset(), v.Len()-1)]; over(first) == 1 {
+	if first := &v.VisibleRows()[min(v.Table().Offset(), v.Len()-1)]; over(first) == 1 {
 		return first.Execution + 1
 	}
 	return 0

@@ -12,7 +12,7 @@ import (
 )
 
 // wide reports whether the right pane is drawn.
-func (v *Workflows) wide() bool { return v.Previewed() && v.env.Width >= 120 && v.env.Height >= 20 }
+func (v *Workflows) wide() bool { return v.PreviewShown() && v.env.Width >= 120 && v.env.Height >= 20 }
 
 // place is how high the list is drawn, and on which line the header of the tree.
 type place struct{ list, tree int }

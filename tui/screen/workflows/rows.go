@@ -24,29 +24,29 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "WORKFLOW", Width: 18, Grow: true, Middle: true},
 		Cell:   list.Plain(func(w *row) string { return w.ActionRef }),
-		By:     list.By[row]{Digit: 4, Name: "name", Compare: list.Least(func(w *row) string { return w.ActionRef })},
+		Sort:   list.Order[row]{Key: 4, Name: "name", Compare: list.Ascending(func(w *row) string { return w.ActionRef })},
 	},
 	{
 		Column: widget.Column{Title: "STATUS", Width: 11},
 		Cell:   func(e *screen.Env, w *row) widget.Cell { return e.StateCell(state(w)) },
-		By:     list.By[row]{Digit: 1, Name: "running first", Compare: list.Least(over)},
+		Sort:   list.Order[row]{Key: 1, Name: "running first", Compare: list.Ascending(over)},
 	},
 	{
 		Column: widget.Column{Title: "TASKS", Width: 7, Right: true}, Cell: list.Plain(tasks),
-		By: list.By[row]{Digit: 5, Name: "tasks done", Compare: list.Most(share)},
+		Sort: list.Order[row]{Key: 5, Name: "tasks done", Compare: list.Descending(share)},
 	},
 	{Column: widget.Column{Title: "PROGRESS", Width: progressWidth, Priority: 1}, Cell: progress},
 	{
 		Column: widget.Column{Title: "FOR", Width: 7, Right: true},
 		Cell:   func(e *screen.Env, w *row) widget.Cell { return widget.Cell{Text: widget.Age(lasted(e, w))} },
-		By: list.By[row]{Digit: 3, Name: "for", Compare: func(e *screen.Env, x, y *row) int {
+		Sort: list.Order[row]{Key: 3, Name: "for", Compare: func(e *screen.Env, x, y *row) int {
 			return cmp.Compare(lasted(e, y), lasted(e, x))
 		}},
 	},
 	{
 		Column: widget.Column{Title: "NOW", Width: 20, Priority: 2},
 		Cell:   list.Dim(func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }),
-		By:     list.By[row]{Digit: 2, Name: "newest", Compare: list.Most(func(w *row) int64 { return w.Execution })},
+		Sort:   list.Order[row]{Key: 2, Name: "newest", Compare: list.Descending(func(w *row) int64 { return w.Execution })},
 	},
 	{
 		Column: widget.Column{Title: "ERROR", Width: 30, Priority: 3},

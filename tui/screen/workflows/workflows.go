@@ -71,15 +71,15 @@ func New(env *screen.Env) *Workflows {
 	v := &Workflows{env: env, limit: monitor.DefaultPage}
 	v.ended = screen.NewPages(func(w *row) int64 { return w.Execution })
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InWorkflows, One: "workflow", Many: "workflows", Feed: screen.FeedWorkflows,
-		Read:   func() bool { return env.Data.Workflows != nil },
+		View: keymap.InWorkflows, Singular: "workflow", Plural: "workflows", Feed: screen.FeedWorkflows,
+		Loaded: func() bool { return env.Data.Workflows != nil },
 		Rows:   func() []row { return slices.Concat(v.live, v.ended.Rows()) },
-		Fields: fields, Key: key, Known: v.known, Database: v.database(), Forget: v.forget,
-		Tie:    func(x, y *row) int { return cmp.Compare(y.Execution, x.Execution) },
-		Acts:   func(w *row) (act.Menu, bool) { return act.ForWorkflow(w), true },
-		Marked: func(keys []string) act.Menu { return act.ForMarkedWorkflows(screen.Targets(keys)) },
-		Thing:  func(w *row) screen.Thing { return thingOf(w, *w) },
-		Beyond: func() string {
+		Fields: fields, Key: key, Completions: v.known, Database: v.database(), Reset: v.forget,
+		TieBreak:      func(x, y *row) int { return cmp.Compare(y.Execution, x.Execution) },
+		Actions:       func(w *row) (act.Menu, bool) { return act.ForWorkflow(w), true },
+		MarkedActions: func(keys []string) act.Menu { return act.ForMarkedWorkflows(screen.Targets(keys)) },
+		Export:        func(w *row) screen.Thing { return thingOf(w, *w) },
+		Truncated: func() string {
 			if d := env.Data.Workflows; d != nil && (d.MoreOpen || v.ended.Next() != 0 || d.Bounded) {
 				return "more workflows may match than are read"
 			}
@@ -100,7 +100,7 @@ func (v *Workflows) Feeds() []screen.Feed {
 }
 
 // treed reports whether there is a tree beside the list.
-func (v *Workflows) treed() bool { return v.Previewed() || len(v.path) > 0 }
+func (v *Workflows) treed() bool { return v.PreviewShown() || len(v.path) > 0 }
 
 // Subject is the workflow in the tree, by its execution; 0 while there is none.
 func (v *Workflows) Subject() int64 {
