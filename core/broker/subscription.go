@@ -85,9 +85,9 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack
 			batch, size, again = nil, 0, 0
 		case reason, ok := <-s.closed:
 			if ok && reason != nil {
-				return s.bury(fmt.Errorf("channel lost: %w", reason))
+				return s.invalidate(fmt.Errorf("channel lost: %w", reason))
 			}
-			return s.bury(errors.New("channel closed"))
+			return s.invalidate(errors.New("channel closed"))
 		case <-giveBack:
 			s.closeChannel()
 			return errGivenBack
@@ -119,7 +119,7 @@ func (s *subscription) lost() error {
 		return errCancelled
 	case reason, ok := <-s.closed:
 		if ok && reason != nil {
-			return s.bury(fmt.Errorf("channel lost: %w", reason))
+			return s.invalidate(fmt.Errorf("channel lost: %w", reason))
 		}
 	default:
 	}
@@ -127,8 +127,8 @@ func (s *subscription) lost() error {
 	return errors.New("deliveries have ended")
 }
 
-// bury makes every batch of the subscription stale.
-func (s *subscription) bury(cause error) error {
+// invalidate makes every batch of the subscription stale.
+func (s *subscription) invalidate(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dead, s.open = true, nil
@@ -152,7 +152,7 @@ func (s *subscription) retire(unsent *Batch) error {
 		return struct{}{}, nil
 	}, nil)
 	if err != nil {
-		return s.bury(fmt.Errorf("cancel the consumer: %w", err))
+		return s.invalidate(fmt.Errorf("cancel the consumer: %w", err))
 	}
 	if unsent != nil {
 		for i := range unsent.Deliveries {
@@ -174,7 +174,7 @@ func (s *subscription) retire(unsent *Batch) error {
 // closeChannel makes the rest of the subscription stale and closes its channel, which returns
 // everything unsettled. If the channel does not close, its connection is severed.
 func (s *subscription) closeChannel() {
-	_ = s.bury(nil)
+	_ = s.invalidate(nil)
 	if s.conn.large != nil {
 		s.conn.large.clear()
 		defer s.conn.large.leave()()

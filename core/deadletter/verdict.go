@@ -114,7 +114,7 @@ const (
 const (
 	AdviseRequeue = "requeue"
 	AdviseDiscard = "discard" // what it asked for is over
-	AdviseExport  = "export"  // nobody can read it: keep a copy, then discard
+	AdviseExport  = "export"  // it cannot be read: keep a copy, then discard
 	AdviseWait    = "wait"    // the engine is about to decide
 	AdviseRetry   = "retry"   // repeat a later attempt instead
 	AdviseNothing = "nothing" // it is decided
@@ -139,8 +139,8 @@ type Facts struct {
 	Execution *Execution
 }
 
-// Judge judges a letter by what is known of it and of its execution now. It is
-// pure; what it allows is checked again, under locks, by whoever requeues.
+// Judge judges a dead letter by its facts and the present state of its execution. It does no I/O.
+// A requeue checks the verdict again, under locks.
 func Judge(f Facts) Verdict {
 	e := f.Entry
 	dispatch := isDispatch(e.RoutingKey)

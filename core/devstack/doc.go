@@ -5,7 +5,7 @@
 // uses the server binaries that the machine's packages installed, and nothing
 // else of theirs: no system configuration, no system data, no system service,
 // and no variable of the caller's environment reaches the servers. It works as
-// root (PostgreSQL, which refuses root, then runs as user postgres or nobody)
+// root (PostgreSQL, which refuses root, then runs as another user)
 // and as any other user.
 //
 // A stack has a password of its own, made with it and kept in its folder for its

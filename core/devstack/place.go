@@ -27,7 +27,7 @@ type account struct {
 }
 
 // postgresAccount chooses the user for PostgreSQL: the caller's own, or, as
-// root, the package's user or else nobody.
+// root, the package's user or else the unprivileged one.
 func postgresAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
