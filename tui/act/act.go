@@ -196,25 +196,7 @@ func AuditText(audits []int64) string {
 
 // Progress counts what an act under way has done. The side that acts writes it
 // while the other reads; its zero value is ready.
-type Progress struct {
-	done, total atomic.Int64
-	counts      atomic.Pointer[Counts]
-}
-
-// Counts are what became of those that an act on many has come to.
-type Counts struct {
-	// Done are confirmed, Changed were not any more what the plan saw, Failed could not
-	// be done.
-	Done, Changed, Failed int64
-	// Depths says how queues have changed by it, in a line; empty where none has.
-	Depths string
-}
-
-// Count says what became of those that were come to.
-func (p *Progress) Count(c Counts) { p.counts.Store(&c) }
-
-// Counts is what was counted last; nil where an act does not count so.
-func (p *Progress) Counts() *Counts { return p.counts.Load() }
+type Progress struct{ done, total atomic.Int64 }
 
 // Set says how much is done, of how much; a total of zero is unknown.
 func (p *Progress) Set(done, total int64) {

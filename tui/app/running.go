@@ -121,13 +121,11 @@ func (o *running) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// draw says how far the act has come: 18/27, how many a second, and what became of
-// them where the act says so.
+// draw says how far the act has come: 18/27, and how many a second.
 func (o *running) draw(m *Model, f *frame) {
 	op, e := o.op, m.env
 	ran := e.Clock.Sub(op.Ran)
 	done, total := op.Progress.Read()
-	counts := op.Progress.Counts()
 	first := m.turning() + " Running for " + widget.Age(ran)
 	switch {
 	case total > 0:
@@ -135,22 +133,11 @@ func (o *running) draw(m *Model, f *frame) {
 	case done > 0:
 		first += "   " + e.Num(done) + " done"
 	}
-	if counts != nil {
-		first += "   " + e.Num(counts.Failed) + " errors"
-	}
 	f.armed = true
 	f.box(m, keymap.InRunning, box{title: widget.Clean(op.Title), role: theme.Bad, lines: func(w, _ int) []string {
 		lines := []string{widget.Cut(first, w)}
 		if total > 0 {
 			lines = append(lines, widget.Bar(done, total, min(w, 60)))
-		}
-		if counts != nil {
-			g := &e.Theme.Glyphs
-			lines = append(lines, widget.Cut(g.Done+" "+e.Num(counts.Done)+" confirmed   "+g.Again+" "+e.Num(counts.Changed)+
-				" changed meanwhile   "+g.Failed+" "+e.Num(counts.Failed)+" failed", w))
-			if counts.Depths != "" {
-				lines = append(lines, widget.Cut(widget.Clean(counts.Depths), w))
-			}
 		}
 		if op.Remark != "" {
 			lines = append(lines, e.Paint(theme.Warn, "▲ stopping after the step under way"))
