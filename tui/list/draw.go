@@ -1,0 +1,85 @@
+package list
+
+import (
+	"strconv"
+
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Title is the text of the title rule.
+func (l *List[R]) Title() (left, right string) {
+	right = l.Arrangement()
+	if l.spec.Loaded() {
+		right += " · " + strconv.Itoa(len(l.rows)) + l.env.Mark(l.spec.Feed)
+	}
+	return l.spec.Title, right
+}
+
+// Arrangement says how the list is arranged: its order, and what is left out of it.
+func (l *List[R]) Arrangement() string {
+	order := "sort " + l.SortKey() + l.order.Arrow(!l.orders[l.order.Column].Ascending)
+	return screen.ListTitle(order, l.problems, l.text)
+}
+
+// PreviewLines is how many lines the preview takes.
+func (l *List[R]) PreviewLines(w, h int) int {
+	if l.spec.Preview == nil {
+		return 0
+	}
+	if l.spec.PreviewHeight != nil {
+		return l.spec.PreviewHeight(w, h)
+	}
+	return screen.PreviewHeight(w, h, !l.plain)
+}
+
+// Render draws the view.
+func (l *List[R]) Render(w, h int) []string {
+	if !l.spec.Loaded() {
+		return l.env.Missing(l.spec.Feed, "the "+l.spec.Plural, w)
+	}
+	var lines, foot []string
+	if l.spec.Header != nil {
+		lines = l.spec.Header(w)
+	} else if len(l.rows) == 0 {
+		return l.nothing()
+	}
+	if l.spec.Footer != nil {
+		foot = l.spec.Footer(w)
+	}
+	ph := l.PreviewLines(w, h)
+	room := max(2, h-len(lines)-ph-len(foot))
+	table := l.nothing
+	if len(l.rows) > 0 {
+		table = func() []string { return l.table.Lines(w, room, l.env.Theme) }
+	}
+	body := table()
+	if l.spec.BelowTable != nil {
+		body = append(body, l.spec.BelowTable(w, room-len(body))...)
+	}
+	lines = append(lines, widget.Fit(body, w, room)...)
+	if ph > 0 {
+		lines = append(lines, widget.Fit(l.spec.Preview(w, ph), w, ph)...)
+	}
+	return append(lines, foot...)
+}
+
+// nothing says why no row is listed.
+func (l *List[R]) nothing() []string {
+	switch {
+	case l.spec.NoRows != nil:
+		return l.spec.NoRows()
+	case l.text != "":
+		return []string{"", " No " + l.spec.Singular + " matches /" + widget.Clean(l.text) + ".  esc clears the filter"}
+	case l.problems:
+		return []string{"", " " + l.env.Paint(theme.Good, "✓") + " No " + l.spec.Singular + " has a problem.  z shows all"}
+	default:
+		return append([]string{""}, l.spec.EmptyText...)
+	}
+}
+
+// Gone says that the row under the cursor has left the data.
+func (l *List[R]) Gone() string {
+	return l.env.GoneNote(l.table, "the "+l.spec.Singular+" under the cursor")
+}
