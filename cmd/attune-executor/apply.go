@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/triage"
 )
 
 type applyOptions struct {
@@ -107,7 +108,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 	catalogue := catalog.New(c.store, &committed)
 	request := catalog.Request{
 		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, DryRun: options.dryRun, Prune: options.prune,
-		Strict: options.strict, Actor: operator(), Source: "attune-executor",
+		Strict: options.strict, Actor: triage.LocalActor(), Source: "attune-executor",
 	}
 	if options.prune && !options.dryRun {
 		if request.PruneOnly, err = c.confirmPrune(catalogue, request, options.yes); err != nil {

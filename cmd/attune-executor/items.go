@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/triage"
 )
 
 // itemKind is a kind of item with its list and its details; T is the item, D the details.
@@ -351,7 +352,7 @@ func newPolicyDeleteCommand(a *app) *cobra.Command {
 		Example: "  attune-executor policy delete core.limit\n  attune-executor policy delete core.limit --yes --reason 'the disk is replaced'",
 		Args:    oneArg("the ref of a policy, such as core.limit"),
 		RunE: a.connected(func(c *client, args []string) error {
-			order := catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: operator(), Source: "attune-executor"}
+			order := catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: triage.LocalActor(), Source: "attune-executor"}
 			return c.deletePolicy(order, flags)
 		}),
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"strconv"
 	"strings"
 
@@ -22,19 +21,6 @@ import (
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 )
-
-// operator is who acts, as audits name them.
-func operator() string {
-	name := "unknown"
-	if account, err := user.Current(); err == nil {
-		name = account.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return name
-	}
-	return name + "@" + host
-}
 
 // triageClient is a client that acts for an operator.
 type triageClient struct {
@@ -51,7 +37,7 @@ func (a *app) openTriage(cmd *cobra.Command, publishing bool) (*triageClient, er
 		return nil, err
 	}
 	cfg := triage.Config{
-		Actor: operator(), Source: "attune-executor",
+		Actor: triage.LocalActor(), Source: "attune-executor",
 		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
 	}
 	if !publishing {

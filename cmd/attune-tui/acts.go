@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/user"
 	"path/filepath"
 	"time"
 
@@ -50,7 +49,7 @@ func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*o
 		return nil, nil, fmt.Errorf("prepare acting: %w", err)
 	}
 	desk := triage.New(triage.Config{
-		Actor: actor(), Source: "attune-tui",
+		Actor: triage.LocalActor(), Source: "attune-tui",
 		HeartbeatStaleAfter: cfg.Executor.StaleAfter(), WithoutStats: !cfg.Executor.Queue.EnableMetrics,
 	}, st, nil).WithKeyring(keys)
 	withBroker := func(ctx context.Context) (*triage.Triage, func(), error) {
@@ -127,17 +126,4 @@ func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 		return nil, errBrokerAway
 	}
 	return link, nil
-}
-
-// actor is who acts, as audits name them.
-func actor() string {
-	name := "unknown"
-	if account, err := user.Current(); err == nil {
-		name = account.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return name
-	}
-	return name + "@" + host
 }
