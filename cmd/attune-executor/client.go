@@ -137,8 +137,8 @@ func openStore(ctx context.Context, cfg *config.Config, want store.Config, logge
 	return st, nil
 }
 
-// unreachable says which database does not answer, or lets nobody in, and what
-// to do. The reason is one: drivers list every attempt on every address.
+// unreachable is the error for a database that does not answer or refuses the login: which one it
+// is, and what to do. It keeps one reason, since drivers list every attempt on every address.
 func unreachable(cfg *config.Config, err error) error {
 	source := cfg.Source("database.url")
 	what, advice := "does not answer", "start it, or correct database.url ("+source+")"

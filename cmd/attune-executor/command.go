@@ -117,7 +117,7 @@ var (
 		hint: "`attune-executor workflow list` shows the newest",
 	}
 	aDeadLetter   = kind{what: "a dead letter", hint: "`attune-executor dlq list` shows the newest"}
-	anInquiry     = kind{what: "an inquiry", hint: "`attune-executor inquiry list --all` shows those that there are"}
+	anInquiry     = kind{what: "an inquiry", hint: "`attune-executor inquiry list --all` lists all inquiries"}
 	aQueue        = kind{what: "a queue", hint: "`attune-executor queue list` shows them"}
 	anEvent       = kind{what: "an event", hint: "`attune-executor event list` shows the newest"}
 	anEnforcement = kind{what: "an enforcement", hint: "`attune-executor enforcement list` shows the newest"}

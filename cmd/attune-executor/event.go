@@ -372,7 +372,7 @@ func newEnforcementCommand(a *app) *cobra.Command {
 		}, enforcementsPage)
 	flags := list.Flags()
 	flags.StringVar(&filter.Rule, "rule", "", "only those of this rule")
-	flags.StringVar(&filter.Status, "status", "", "only those that are created, processed or disabled")
+	flags.StringVar(&filter.Status, "status", "", "only enforcements with this status: created, processed or disabled")
 	flags.Int64Var(&filter.Event, "event", 0, "only those of this event")
 	pageFlags(flags, &filter.Limit, &cursor)
 	words(list, "status", monitor.EnforcementStatuses...)

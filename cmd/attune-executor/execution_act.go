@@ -36,9 +36,9 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel ID... | cancel --param NAME=VALUE...",
 		Short: "Stop executions, whether they wait or run",
-		Long: "Stop executions. Who waits, and what was handed over and cannot be started any more, is cancelled at once; of what\n" +
-			"runs the worker is asked to stop it, and how it ends is written by the worker. Of one that has failed the repetition\n" +
-			"is stopped. What was asked to stop is not repeated, however it ends.\n\n" +
+		Long: "Stop executions. Waiting executions, and dispatched ones that cannot start any more, are cancelled at once. For a\n" +
+			"running execution the worker is asked to stop it, and the worker writes how it ended. For a failed execution the\n" +
+			"pending repetition is stopped. An execution that was asked to stop is not repeated, however it ends.\n\n" +
 			"Without ids the flags choose: all executions that have not ended and match, at most 10000 at once, of the newest 50000.\n" +
 			"You are asked first; --dry-run shows how many there are of which action and status.",
 		Example: "  attune-executor execution cancel 42 --reason 'wrong host' --wait --timeout 30s\n" +
@@ -280,9 +280,9 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID... | retry --param NAME=VALUE...",
 		Short: "Repeat executions that have ended, each as a new execution that is due at once",
-		Long: "Repeat executions that have ended, however they did and however often they were repeated before. Each repetition is\n" +
-			"a new execution with the same parameters; what has ended stays as it is and can be repeated once: repeat the newest\n" +
-			"attempt instead. With several ids, what can be repeated is, and the exit code says that something was refused.\n\n" +
+		Long: "Repeat executions that have ended, whatever their status and however often they were repeated before. Each\n" +
+			"repetition is a new execution with the same parameters; the old one stays as it is and can be repeated once: repeat\n" +
+			"the newest attempt instead. With several ids, all possible ones are repeated; the exit code reports refusals.\n\n" +
 			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned unless --status says\n" +
 			"otherwise, at most 10000 at once, of the newest 50000. You are asked first; --dry-run shows which there are.",
 		Example: "  attune-executor execution retry 42 --reason 'the disk is free again'\n" +

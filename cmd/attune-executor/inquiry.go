@@ -219,10 +219,11 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "respond ID",
 		Short: "Answer an inquiry, at most once and in time",
-		Long: "Answer an inquiry. What follows is written with the answer: the execution that only asked ends, and the workflow goes\n" +
-			"on. Refused is what comes too late, was answered or cancelled before, does not fit what is asked for, or is for somebody\n" +
-			"else: one that is assigned is answered with --as LOGIN, which the audit keeps beside who did it. Without --answer or -p\n" +
-			"it asks, at a terminal, for what the inquiry wants to know; what is secret is not shown while it is typed.",
+		Long: "Answer an inquiry. The consequences are written with the answer: an execution that only asked ends, and the workflow\n" +
+			"continues. An answer is refused if it is too late, if the inquiry was answered or cancelled before, if it does not\n" +
+			"fit the schema, or if the inquiry is assigned to another login. Answer an assigned inquiry with --as LOGIN, which the\n" +
+			"audit keeps beside your account. Without --answer or -p the command asks for each field, at a terminal; it does not\n" +
+			"show secret fields while you type.",
 		Example: "  attune-executor inquiry respond 7\n  attune-executor inquiry respond 7 -p approved=true -p note='after lunch'\n" +
 			"  attune-executor inquiry respond 7 --answer '{\"approved\": false}' --as ada\n  attune-executor inquiry respond 7 --answer @answer.json",
 		Args: oneArg("the id of an inquiry"),
@@ -247,7 +248,7 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 }
 
 func answerText(p *triage.AnswerPlan, verb string) string {
-	what := fmt.Sprintf("whoever waits for execution %d of %s goes on", p.Execution, p.ActionRef)
+	what := fmt.Sprintf("clients that wait for execution %d of %s continue", p.Execution, p.ActionRef)
 	if p.Completes {
 		what = fmt.Sprintf("execution %d of %s completes", p.Execution, p.ActionRef)
 	}
@@ -294,7 +295,7 @@ func (t *triageClient) responseOf(id int64, o *respondOptions) (json.RawMessage,
 	if len(o.params) > 0 {
 		return pairsAnswer(o.params, detail.ResponseSchema)
 	}
-	if !detail.Open() { // nobody shall type in vain; the act says why
+	if !detail.Open() { // do not ask for an answer that will be refused; the answer says why
 		return json.RawMessage(`null`), nil
 	}
 	p := &prompter{in: bufio.NewReader(in), out: t.stderr}
