@@ -30,7 +30,12 @@ func Fill(ctx context.Context, st *store.Store, size Size) error {
 	if size.Queued < 0 || 2*size.Queued+400 > size.Executions {
 		return fmt.Errorf("%d executions are too few for %d that wait", size.Executions, size.Queued)
 	}
-	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
+	conn, err := st.Pool().Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to fill the database: %w", err)
+	}
+	defer conn.Release()
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT set_config('bench.executions', $1, true), set_config('bench.queued', $2, true)`,
 			strconv.Itoa(size.Executions), strconv.Itoa(size.Queued)); err != nil {
 			return fmt.Errorf("say the size: %w", err)
@@ -43,8 +48,13 @@ func Fill(ctx context.Context, st *store.Store, size Size) error {
 	if err != nil {
 		return err
 	}
-	if _, err := st.Pool().Exec(ctx, "VACUUM ANALYZE"); err != nil {
+	if _, err := conn.Exec(ctx, "VACUUM ANALYZE"); err != nil {
 		return fmt.Errorf("analyse the tables: %w", err)
+	}
+	// A session may report its counters up to ten seconds late, into whatever is
+	// measured then.
+	if _, err := conn.Exec(ctx, "SELECT pg_stat_force_next_flush()"); err != nil {
+		return fmt.Errorf("have the session report: %w", err)
 	}
 	return nil
 }
