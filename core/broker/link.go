@@ -49,10 +49,13 @@ func (l *link) run(ctx context.Context) {
 		l.broker.metrics.connect(l.purpose, err)
 		if err == nil {
 			begun = time.Now()
+			// The listeners come before the first publish: the client drops a notice without one.
+			closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+			blocked := conn.NotifyBlocked(make(chan amqp.Blocking, watchBuffer))
 			l.turn(conn, nil)
 			first()
 			l.broker.logger.InfoContext(ctx, "Connected to the message broker", "connection", l.purpose)
-			err = l.watch(ctx, conn)
+			err = l.watch(ctx, conn, closed, blocked)
 		}
 		l.turn(nil, err)
 		first()
@@ -70,9 +73,7 @@ func (l *link) run(ctx context.Context) {
 }
 
 // watch follows a connection to its end and returns the cause.
-func (l *link) watch(ctx context.Context, conn *connection) error {
-	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
-	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, watchBuffer))
+func (l *link) watch(ctx context.Context, conn *connection, closed <-chan *amqp.Error, blocked <-chan amqp.Blocking) error {
 	for {
 		select {
 		case <-ctx.Done():
