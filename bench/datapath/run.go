@@ -113,22 +113,23 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	if rate > 0 {
 		w.wire.time()
 	}
-	walBefore, err := w.server.wal(ctx)
-	if err != nil {
-		return r, err
-	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	locks, err := w.watchLocks(ctx)
 	if err != nil {
 		return r, err
 	}
-	before := w.server.burned()
 	begun := time.Now()
 	if w.scenario.Crowd > 0 {
 		if _, err := w.query.Pool().Exec(ctx, crowdSQL, w.scenario.Crowd); err != nil {
 			return r, fmt.Errorf("make a crowd of workers: %w", err)
 		}
+	}
+	// The insertion of the crowd counts as time, and as no execution's WAL or CPU.
+	before := w.server.burned()
+	walBefore, err := w.server.wal(ctx)
+	if err != nil {
+		return r, err
 	}
 	if err := w.send(ctx, w.scenario.warmUp(), n, rate); err != nil {
 		return r, err
