@@ -73,7 +73,8 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&o.database, "database", "",
 		"with --short: `URL` of a PostgreSQL to measure on, in databases of its own, instead of a private one")
 	flags.BoolVar(&o.path.Quick, "quick", false, "less of everything, within a minute; the figures are rough")
-	flags.IntVar(&o.path.Rounds, "rounds", 0, "rounds of every scenario of the data path (default 3, or 1 with --quick)")
+	flags.IntVar(&o.path.Rounds, "rounds", 0,
+		"rounds of every scenario of the data path (default 3, or 1 with --quick)")
 	flags.Func("scenario", "measure only scenarios of the data path whose `names` begin so; can be given again",
 		func(name string) error {
 			o.path.Scenarios = append(o.path.Scenarios, name)

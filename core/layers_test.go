@@ -35,8 +35,9 @@ var layers = map[string]int{
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"retention": 40, "recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
-	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
-	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
+	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
+	"handback": 50,
+	"engine":   55, "api": 55, "worker": 55, "gauge": 55,
 	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
 	"installation": 60,
 }
@@ -82,7 +83,8 @@ var whyLayer = map[int]string{
 
 // dashboard is all that tui may import of core.
 var dashboard = []string{
-	"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "attune", "config", "terminal", "nearest", "yamldoc",
+	"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "attune", "config", "terminal", "nearest",
+	"yamldoc",
 }
 
 // edges are the third-party modules that only some folders may import.
@@ -305,7 +307,8 @@ func judgeCore(folder, target string) string {
 		if slices.Contains(dashboard, target) {
 			return ""
 		}
-		return "the dashboard reads through monitor, explain and alerting and acts through triage (allowed: " + strings.Join(dashboard, ", ") + ")"
+		return "the dashboard reads through monitor, explain and alerting and acts through triage (allowed: " +
+			strings.Join(dashboard, ", ") + ")"
 	case within(folder, "cmd"), within(folder, "bench"):
 		return ""
 	case within(folder, "migrations"):

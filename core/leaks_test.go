@@ -18,7 +18,8 @@ func TestGoroutinesAreLookedAfter(t *testing.T) {
 	t.Parallel()
 	starts, tested, checked := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, file := range sources(t) {
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", file.file), nil, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", file.file), nil,
+			parser.SkipObjectResolution)
 		require.NoError(t, err)
 		tested[file.folder] = tested[file.folder] || file.test
 		ast.Inspect(parsed, func(n ast.Node) bool {

@@ -19,19 +19,22 @@ var forbidden = []struct {
 	instead string
 }{
 	{regexp.MustCompile(`(?i)\bwhoever\b`), "name the agent: the operator, any replica"},
-	{regexp.MustCompile(`(?i)\b(somebody|nobody)\b`), "name the agent, or use the passive: no consumer, another operator"},
+	{regexp.MustCompile(`(?i)\b(somebody|nobody)\b`),
+		"name the agent, or use the passive: no consumer, another operator"},
 	{regexp.MustCompile(`(?i)\bthose (that|which|who)\b`), "repeat the noun: the executions that …"},
 	{regexp.MustCompile(`(?i)\bwhat has ended\b`), "completed executions"},
 	{regexp.MustCompile(`(?i)\bwho waits\b`), "waiting executions"},
 	{regexp.MustCompile(`(?i)\blook(s|ed)? after\b`), "processes, handles"},
 	{regexp.MustCompile(`(?i)\btold of\b`), "described, reported, shown"},
-	{regexp.MustCompile(`(?i)\b(errand|haul|crew|bury|furnish(es|ed)?)\b`), "the field's noun: client, export, workers, discard, build"},
+	{regexp.MustCompile(`(?i)\b(errand|haul|crew|bury|furnish(es|ed)?)\b`),
+		"the field's noun: client, export, workers, discard, build"},
 }
 
 // unworded are folders whose comments still have some of these words.
 var unworded = []string{
 	"core/monitor", "core/explain", "core/alerting", "core/triage", "core/inquiry", "core/pack", "core/workflow",
-	"core/config", "core/phrase", "core/schema", "core/yamldoc", "core/nearest", "core/store/internal", "core/store/queries",
+	"core/config", "core/phrase", "core/schema", "core/yamldoc", "core/nearest", "core/store/internal",
+	"core/store/queries",
 }
 
 // A comment with such a word needs a second reading.
@@ -62,7 +65,8 @@ func TestCommentsNameTheAgent(t *testing.T) {
 		if entry.IsDir() && slices.Contains(unworded, folder) {
 			return filepath.SkipDir
 		}
-		if !strings.HasPrefix(folder, "core/") || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if !strings.HasPrefix(folder, "core/") || !strings.HasSuffix(path, ".go") ||
+			strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
 		read(path, func(line string) string {

@@ -178,7 +178,8 @@ func (s *session) compareLabels(ctx context.Context) ([]string, error) {
 		case !ok:
 			differences = append(differences, fmt.Sprintf("type %s is missing", want.name))
 		case got != want.labels:
-			differences = append(differences, fmt.Sprintf("type %s has labels (%s), expected (%s)", want.name, got, want.labels))
+			differences = append(differences,
+				fmt.Sprintf("type %s has labels (%s), expected (%s)", want.name, got, want.labels))
 		}
 	}
 	return differences, nil
@@ -204,7 +205,8 @@ func (s *session) compareColumns(ctx context.Context) (Lack, error) {
 	for _, table := range expectedTables {
 		if !tables[table.name] {
 			made, known := laterTables[table.name]
-			lack.Differences = append(lack.Differences, fmt.Sprintf("table %s is missing", table.name)+since(made.since))
+			lack.Differences = append(lack.Differences,
+				fmt.Sprintf("table %s is missing", table.name)+since(made.since))
 			lack.Remedies = append(lack.Remedies, made.create)
 			beyond = beyond || !known
 			continue
@@ -215,8 +217,10 @@ func (s *session) compareColumns(ctx context.Context) (Lack, error) {
 			switch got, ok := actual[full]; {
 			case !ok:
 				added, known := later[full]
-				lack.Differences = append(lack.Differences, fmt.Sprintf("column %s is missing", full)+since(added.since))
-				lack.Remedies = append(lack.Remedies, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s", table.name, name, added.definition))
+				lack.Differences = append(lack.Differences,
+					fmt.Sprintf("column %s is missing", full)+since(added.since))
+				lack.Remedies = append(lack.Remedies,
+					fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s", table.name, name, added.definition))
 				beyond = beyond || !known
 			case !acceptable(got, types):
 				lack.Differences = append(lack.Differences, fmt.Sprintf("column %s has type %s, expected %s", full, got,

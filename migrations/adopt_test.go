@@ -116,7 +116,8 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 
 	// Its own history is not doubled.
 	exec(t, conn, "UPDATE execution SET started_at = now() WHERE id = 2")
-	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM execution_history WHERE entity_id = 2 AND operation = 'UPDATE'"))
+	require.EqualValues(t, 1,
+		one[int64](t, conn, "SELECT count(*) FROM execution_history WHERE entity_id = 2 AND operation = 'UPDATE'"))
 
 	// The same spelling finds what ended and what lives, by index.
 	exec(t, conn, "UPDATE execution SET status = 'completed' WHERE id = 1")
@@ -125,7 +126,8 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 	require.EqualValues(t, 3, one[int64](t, conn, "SELECT count(*) FROM execution e WHERE e.finished_status IS NULL"))
 	exec(t, conn, "SET enable_seqscan = off")
 	exec(t, conn, "SET enable_bitmapscan = off")
-	require.Contains(t, plan(t, conn, "EXPLAIN SELECT e.id FROM execution e WHERE e.finished_status IS NULL AND e.id > 2 ORDER BY e.id"),
+	require.Contains(t, plan(t, conn,
+		"EXPLAIN SELECT e.id FROM execution e WHERE e.finished_status IS NULL AND e.id > 2 ORDER BY e.id"),
 		"attune_execution_live")
 	require.Contains(t, plan(t, conn, `EXPLAIN SELECT e.id FROM execution e
 		WHERE e.finished_status = 'completed' AND e.finished_status IS NOT NULL ORDER BY e.id DESC LIMIT 5`), "attune_execution_finished")
@@ -135,12 +137,14 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 // back as it was: what it had not, it has not afterwards.
 func TestInstallationsWithoutAMigrationAreAdoptedAndHandedBack(t *testing.T) {
 	t.Parallel()
-	optional := []installation.Migration{installation.Audit, installation.History, installation.Supervisor, installation.WorkQueues}
+	optional := []installation.Migration{installation.Audit, installation.History, installation.Supervisor,
+		installation.WorkQueues}
 	for _, part := range testkit.Some(t, optional, 2) {
 		t.Run(string(part), func(t *testing.T) {
 			t.Parallel()
 			ctx := testkit.Context(t)
-			opts, conn := foreign(t, installation.Shape{Date: installation.Newest.Date, Without: []installation.Migration{part}})
+			opts, conn := foreign(t,
+				installation.Shape{Date: installation.Newest.Date, Without: []installation.Migration{part}})
 			before := shape(t, conn)
 			up, err := migrations.Up(ctx, opts)
 			require.NoError(t, err)
@@ -175,8 +179,10 @@ func TestOlderInstallationsAreRefusedWithWhatToRunFirst(t *testing.T) {
 			require.True(t, ok, "%v", err)
 			require.Equal(t, planned.Lack, refused.Lack)
 			require.Equal(t, before, shape(t, conn))
-			require.Contains(t, refused.Differences, "column rule.permission_set_refs is missing; installations have it since 2026-05-29")
-			require.Contains(t, refused.Differences, "table execution_secret_value is missing; installations have it since 2026-05-29")
+			require.Contains(t, refused.Differences,
+				"column rule.permission_set_refs is missing; installations have it since 2026-05-29")
+			require.Contains(t, refused.Differences,
+				"table execution_secret_value is missing; installations have it since 2026-05-29")
 
 			if old.Date < "2026-04-21" { // queues of its own kind, and a role of workers that later ones do not know
 				require.Empty(t, refused.Remedies)
@@ -245,7 +251,8 @@ func TestAnAdoptionThatFailsLeavesTheSchemaAsItWas(t *testing.T) {
 	_, err := migrations.Up(ctx, opts)
 	require.ErrorContains(t, err, "cannot change return type")
 	require.Equal(t, before, shape(t, conn))
-	require.EqualValues(t, 4, one[int64](t, conn, "SELECT count(*) FROM execution_admission_entry"), one[string](t, conn, entries))
+	require.EqualValues(t, 4, one[int64](t, conn, "SELECT count(*) FROM execution_admission_entry"),
+		one[string](t, conn, entries))
 
 	exec(t, conn, "DROP FUNCTION attune_depth(bigint, integer)")
 	up, err := migrations.Up(ctx, opts)

@@ -82,7 +82,8 @@ var additiveWhy = map[int64]struct {
 	27: {SafeOnline, "makes a table"},
 	28: {SafeOnline, "makes tables"},
 	29: {SafeOnline, "makes a function"},
-	30: {SafeBrief, "makes partitions ahead of natively partitioned tables; locks their default partition while it is scanned"},
+	30: {SafeBrief,
+		"makes partitions ahead of natively partitioned tables; locks their default partition while it is scanned"},
 	31: {SafeOnline, "adds the core pack to a schema of our own"},
 	32: {SafeOnline, "builds indexes on execution without blocking writers"},
 	33: {SafeOnline, "builds indexes on execution without blocking writers"},
@@ -98,7 +99,8 @@ var additiveWhy = map[int64]struct {
 	43: {SafeBrief, "replaces a trigger of execution"},
 	44: {SafeOnline, "makes a function"},
 	45: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and a trigger to execution"},
-	46: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and dead_letter and a trigger to worker"},
+	46: {SafeBrief,
+		"makes three tables, and adds columns without rewriting to worker and dead_letter and a trigger to worker"},
 	47: {SafeBrief, "makes three tables, and adds columns without rewriting to each of the workflow tables"},
 	48: {SafeOnline, "makes two tables, adds a column without rewriting and builds an index without blocking writers; in a schema that lacks them, two more indexes under a brief lock"},
 	49: {SafeBrief, "makes a table, and adds columns without rewriting, two indexes and a trigger to inquiry"},
@@ -110,7 +112,8 @@ var additiveWhy = map[int64]struct {
 	56: {SafeOnline, "makes a function"},
 	57: {SafeOnline, "makes a function"},
 	58: {SafeBrief, "adds a column without rewriting to enforcement"},
-	59: {SafeOnline, "adds a column to a small table, and builds an index on workflow_execution without blocking writers"},
+	59: {SafeOnline,
+		"adds a column to a small table, and builds an index on workflow_execution without blocking writers"},
 	60: {SafeBrief, "replaces the tables of work queues, which nothing of ours fills, and copies audit_event"},
 	61: {SafeOnline, "a function"},
 	67: {SafeBrief, "adds a column without rewriting to outbox, and a table"},
@@ -204,7 +207,8 @@ func (s *session) state(ctx context.Context) (State, bool, error) {
 }
 
 func (s *session) appliedVersions(ctx context.Context) (map[int64]time.Time, error) {
-	rows, err := s.conn.QueryContext(ctx, "SELECT version_id, max(tstamp) FROM "+VersionTable+" WHERE version_id > 0 GROUP BY version_id")
+	rows, err := s.conn.QueryContext(ctx,
+		"SELECT version_id, max(tstamp) FROM "+VersionTable+" WHERE version_id > 0 GROUP BY version_id")
 	if err != nil {
 		return nil, fmt.Errorf("read applied versions: %w", err)
 	}
@@ -237,7 +241,8 @@ func filesFor(origin Origin) []FileState {
 		if err != nil || skip[name] {
 			continue
 		}
-		file := FileState{Version: version, Name: baseName(name), Safety: SafeEmpty, Why: "makes tables of a new schema"}
+		file := FileState{Version: version, Name: baseName(name), Safety: SafeEmpty,
+			Why: "makes tables of a new schema"}
 		if known, ok := additiveWhy[version]; ok {
 			file.Safety, file.Why = known.safety, known.why
 		}

@@ -24,19 +24,22 @@ func migrated(t *testing.T) *pgx.Conn {
 
 func insertExecution(t *testing.T, conn *pgx.Conn) int64 {
 	t.Helper()
-	return one[int64](t, conn, "INSERT INTO execution (action, action_ref) SELECT id, ref FROM action WHERE ref = 'core.noop' RETURNING id")
+	return one[int64](t, conn,
+		"INSERT INTO execution (action, action_ref) SELECT id, ref FROM action WHERE ref = 'core.noop' RETURNING id")
 }
 
 func insertWorker(t *testing.T, conn *pgx.Conn, name string) int64 {
 	t.Helper()
-	return one[int64](t, conn, "INSERT INTO worker (name, worker_type, worker_role) VALUES ($1, 'local', 'action') RETURNING id", name)
+	return one[int64](t, conn,
+		"INSERT INTO worker (name, worker_type, worker_role) VALUES ($1, 'local', 'action') RETURNING id", name)
 }
 
 // Invariant S8 rests on one list of final statuses; SQL and Go must agree.
 func TestTerminalStatusesInSQLAreThoseOfTheVocabulary(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)
-	labels := one[string](t, conn, "SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s")
+	labels := one[string](t, conn,
+		"SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s")
 	require.Equal(t, join(attune.Statuses), labels)
 	final := one[string](t, conn, "SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s WHERE attune_terminal(s)")
 	require.Equal(t, join(attune.TerminalStatuses), final)
@@ -80,14 +83,17 @@ func TestUpdatedStrictlyIncreasesWithinOneTransaction(t *testing.T) {
 	exec(t, conn, "BEGIN")
 	last := one[time.Time](t, conn, "SELECT updated FROM execution WHERE id = $1", id)
 	for range 3 {
-		next := one[time.Time](t, conn, "UPDATE execution SET attempt = attempt + 1 WHERE id = $1 RETURNING updated", id)
+		next := one[time.Time](t, conn, "UPDATE execution SET attempt = attempt + 1 WHERE id = $1 RETURNING updated",
+			id)
 		require.True(t, next.After(last), "%s after %s", next, last)
 		last = next
 	}
 	exec(t, conn, "COMMIT")
 	// Not even a clock that was ahead stands still.
 	exec(t, conn, "UPDATE execution SET updated = now() + interval '1 hour' WHERE id = $1", id)
-	require.True(t, one[bool](t, conn, "WITH u AS (UPDATE execution SET attempt = 9 WHERE id = $1 RETURNING updated) SELECT updated > $2 FROM u", id, last))
+	require.True(t,
+		one[bool](t, conn,
+			"WITH u AS (UPDATE execution SET attempt = 9 WHERE id = $1 RETURNING updated) SELECT updated > $2 FROM u", id, last))
 }
 
 // Every move of the transition table that does not end the execution must stay
@@ -108,7 +114,8 @@ func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
 	}
 	require.Positive(t, updates)
 	exec(t, conn, "SELECT pg_stat_force_next_flush()")
-	require.Equal(t, updates, one[int64](t, conn, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'execution'"))
+	require.Equal(t, updates,
+		one[int64](t, conn, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'execution'"))
 	require.Zero(t, one[int64](t, conn, counters), "updates that had to touch an index")
 
 	// The counter can tell: the end of an execution does touch the indexes.
@@ -136,12 +143,15 @@ func TestLateWriteIsKeptOutAndRecorded(t *testing.T) {
 	conn := migrated(t)
 	first, second := insertWorker(t, conn, "first"), insertWorker(t, conn, "second")
 	id := insertExecution(t, conn)
-	exec(t, conn, `UPDATE execution SET status = 'failed', result = '{"by": "engine"}', worker = $2 WHERE id = $1`, id, first)
+	exec(t, conn, `UPDATE execution SET status = 'failed', result = '{"by": "engine"}', worker = $2 WHERE id = $1`, id,
+		first)
 	ended := one[time.Time](t, conn, "SELECT finished_at FROM execution WHERE id = $1", id)
 
-	require.EqualValues(t, 1, exec(t, conn, "UPDATE execution SET status = 'running', started_at = now(), worker = $2 WHERE id = $1", id, second),
+	require.EqualValues(t, 1, exec(t, conn,
+		"UPDATE execution SET status = 'running', started_at = now(), worker = $2 WHERE id = $1", id, second),
 		"the foreign writer sees its row")
-	require.EqualValues(t, 1, exec(t, conn, `UPDATE execution SET status = 'completed', result = '{"by": "worker"}' WHERE id = $1`, id))
+	require.EqualValues(t, 1,
+		exec(t, conn, `UPDATE execution SET status = 'completed', result = '{"by": "worker"}' WHERE id = $1`, id))
 
 	kept := one[bool](t, conn, `SELECT status = 'failed' AND result = '{"by": "engine"}' AND worker = $2 AND started_at IS NULL
 		AND finished_status = 'failed' AND finished_at = $3 FROM execution WHERE id = $1`, id, first, ended)
@@ -164,9 +174,11 @@ func TestJSONNullIsNoWorkflowTask(t *testing.T) {
 	for _, task := range []any{nil, "null", `{"workflow_execution": 5, "task_name": "a"}`} {
 		exec(t, conn, "INSERT INTO execution (action_ref, workflow_task) VALUES ('core.noop', $1::text::jsonb)", task)
 	}
-	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM execution WHERE jsonb_typeof(workflow_task) = 'object'"))
+	require.EqualValues(t, 1,
+		one[int64](t, conn, "SELECT count(*) FROM execution WHERE jsonb_typeof(workflow_task) = 'object'"))
 	exec(t, conn, "ANALYZE execution")
-	require.EqualValues(t, 1, one[int64](t, conn, "SELECT reltuples::bigint FROM pg_class WHERE relname = 'attune_execution_workflow'"))
+	require.EqualValues(t, 1,
+		one[int64](t, conn, "SELECT reltuples::bigint FROM pg_class WHERE relname = 'attune_execution_workflow'"))
 	exec(t, conn, "SET enable_seqscan = off")
 	require.Contains(t, plan(t, conn, explain), "attune_execution_workflow")
 }
@@ -199,7 +211,8 @@ func TestHistoryIsAppendedPerStatementAndOnlyForChanges(t *testing.T) {
 	worker := insertWorker(t, conn, "w")
 	exec(t, conn, "UPDATE worker SET last_heartbeat = now() WHERE id = $1", worker)
 	exec(t, conn, "UPDATE worker SET status = 'inactive' WHERE id = $1", worker)
-	require.Equal(t, "INSERT UPDATE", one[string](t, conn, "SELECT string_agg(operation, ' ' ORDER BY time, operation) FROM worker_history"))
+	require.Equal(t, "INSERT UPDATE",
+		one[string](t, conn, "SELECT string_agg(operation, ' ' ORDER BY time, operation) FROM worker_history"))
 	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM worker_load WHERE worker = $1", worker))
 }
 
@@ -209,7 +222,8 @@ func TestHistoryIsWhatItWas(t *testing.T) {
 	conn := migrated(t)
 	source, err := os.ReadFile("sql/0026_history_triggers.sql")
 	require.NoError(t, err)
-	formerly := regexp.MustCompile(`(?s)CREATE OR REPLACE FUNCTION attune_execution_history_update.*?\$\$;`).FindString(string(source))
+	formerly := regexp.MustCompile(`(?s)CREATE OR REPLACE FUNCTION attune_execution_history_update.*?\$\$;`).FindString(
+		string(source))
 	require.NotEmpty(t, formerly)
 	worker := insertWorker(t, conn, "w")
 	exec(t, conn, "INSERT INTO identity (login) VALUES ('someone')")
@@ -263,8 +277,10 @@ func TestHistoryIsWhatItWas(t *testing.T) {
 func TestBodiesOfTheOutboxAreCompressedCheaply(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)
-	has := one[bool](t, conn, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))")
-	require.Equal(t, has, one[bool](t, conn, "SELECT attcompression = 'l' FROM pg_attribute WHERE attrelid = 'outbox'::regclass AND attname = 'bodies'"))
+	has := one[bool](t, conn,
+		"SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))")
+	require.Equal(t, has, one[bool](t, conn,
+		"SELECT attcompression = 'l' FROM pg_attribute WHERE attrelid = 'outbox'::regclass AND attname = 'bodies'"))
 }
 
 func TestHistoryDoesNotNeedTheWritersSearchPath(t *testing.T) {
@@ -275,7 +291,8 @@ func TestHistoryDoesNotNeedTheWritersSearchPath(t *testing.T) {
 	exec(t, conn, "UPDATE attune.execution SET status = 'cancelled' WHERE id = $1", id)
 	exec(t, conn, "UPDATE attune.execution SET status = 'running' WHERE id = $1", id)
 	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM attune.late_write WHERE execution = $1", id))
-	require.EqualValues(t, 2, one[int64](t, conn, "SELECT count(*) FROM attune.execution_history WHERE entity_id = $1", id))
+	require.EqualValues(t, 2,
+		one[int64](t, conn, "SELECT count(*) FROM attune.execution_history WHERE entity_id = $1", id))
 }
 
 // ATTUNE's idempotency constraints (invariant S10): the second of each pair is
@@ -317,9 +334,11 @@ func TestPartitionsAheadTakeTheirRowsAlong(t *testing.T) {
 	exec(t, conn, "INSERT INTO event (trigger_ref, created) VALUES ('core.t', now()), ('core.t', now() + interval '9 days'), ('core.t', now() + interval '30 days')")
 	require.EqualValues(t, 2, one[int64](t, conn, "SELECT count(*) FROM event_default"))
 	require.Equal(t, 3, one[int](t, conn, "SELECT attune_partitions_ahead('event', 1, 10)"))
-	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM event_default"), "only what is still further ahead")
+	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM event_default"),
+		"only what is still further ahead")
 	require.EqualValues(t, 3, one[int64](t, conn, "SELECT count(*) FROM event"))
-	require.Zero(t, one[int](t, conn, "SELECT attune_partitions_ahead('execution', 1, 7)"), "a plain table is left alone")
+	require.Zero(t, one[int](t, conn, "SELECT attune_partitions_ahead('execution', 1, 7)"),
+		"a plain table is left alone")
 }
 
 func TestExpectationTakesItsTransactionBack(t *testing.T) {

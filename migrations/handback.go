@@ -9,7 +9,8 @@ import (
 // ErrHalfWay refuses to remove the files of an adopted schema that is not at the
 // newest version and has not been handed back: what waits and runs in it could
 // not be told to the other executor.
-var ErrHalfWay = errors.New("the schema is not at the newest version: run attune-executor migrate up first, then migrate down")
+var ErrHalfWay = errors.New(
+	"the schema is not at the newest version: run attune-executor migrate up first, then migrate down")
 
 // handedBack is the comment on the table of the origin while the hand-back is
 // done and the removal is not.
@@ -39,7 +40,8 @@ func (s *session) handBack(ctx context.Context) error {
 }
 
 func (s *session) isHandedBack(ctx context.Context) (done bool, err error) {
-	err = s.conn.QueryRowContext(ctx, `SELECT coalesce(obj_description('attune_schema_origin'::regclass, 'pg_class'), '') = $1`,
+	err = s.conn.QueryRowContext(ctx,
+		`SELECT coalesce(obj_description('attune_schema_origin'::regclass, 'pg_class'), '') = $1`,
 		handedBack).Scan(&done)
 	if err != nil {
 		return false, fmt.Errorf("look whether the schema was handed back: %w", err)

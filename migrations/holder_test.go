@@ -61,14 +61,17 @@ func TestSlotsMoveToTheirTableUnderLoadAndBack(t *testing.T) {
 			held := slots(t, conn, "SELECT execution, state_id FROM execution_holder")
 			// The replicas have changed each slot an equal number of times, or once more: those
 			// of an odd number of attempts are held.
-			require.EqualValues(t, len(held), one[int64](t, conn, "SELECT count(*) FROM execution WHERE attempt % 2 = 1"))
+			require.EqualValues(t, len(held),
+				one[int64](t, conn, "SELECT count(*) FROM execution WHERE attempt % 2 = 1"))
 			require.NotEmpty(t, held)
 
 			updated := one[string](t, conn, "SELECT md5(string_agg(updated::text, '' ORDER BY id)) FROM execution")
 			_, err = migrations.Down(ctx, opts, beforeHolders)
 			require.NoError(t, err)
-			require.Equal(t, held, slots(t, conn, "SELECT id, admission_state_id FROM execution WHERE admission_state_id IS NOT NULL"))
-			require.Equal(t, updated, one[string](t, conn, "SELECT md5(string_agg(updated::text, '' ORDER BY id)) FROM execution"),
+			require.Equal(t, held,
+				slots(t, conn, "SELECT id, admission_state_id FROM execution WHERE admission_state_id IS NOT NULL"))
+			require.Equal(t, updated,
+				one[string](t, conn, "SELECT md5(string_agg(updated::text, '' ORDER BY id)) FROM execution"),
 				"updated is the fence of dispatches on their way")
 			_, err = migrations.Up(ctx, opts)
 			require.NoError(t, err)
@@ -98,7 +101,8 @@ func TestDeletedRowsLeaveNoHolder(t *testing.T) {
 	const grant = "INSERT INTO execution_holder (execution, state_id, worker, attempt, granted_at) VALUES ($1, 7, $2, 1, now())"
 	held, released, waits := insertExecution(t, conn), insertExecution(t, conn), insertExecution(t, conn)
 	exec(t, conn, grant, held, worker)
-	exec(t, conn, "UPDATE execution SET status = 'completed', admitted_at = now() WHERE id = ANY ($1)", []int64{held, released})
+	exec(t, conn, "UPDATE execution SET status = 'completed', admitted_at = now() WHERE id = ANY ($1)",
+		[]int64{held, released})
 	exec(t, conn, "DELETE FROM execution WHERE id = ANY ($1)", []int64{held, released})
 	const note = "SELECT string_agg(concat_ws(' ', execution, state_id, worker), ', ' ORDER BY id) FROM lost_holder"
 	require.Equal(t, fmt.Sprintf("%d 7 %d", held, worker), one[string](t, conn, note))
@@ -115,7 +119,8 @@ func TestDeletedRowsLeaveNoHolder(t *testing.T) {
 		deleted <- err
 	}()
 	testkit.Eventually(t, func() bool {
-		return one[int64](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") > 0
+		return one[int64](t, conn,
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") > 0
 	}, testkit.TestTimeout)
 	exec(t, replica, grant, waits, worker)
 	exec(t, replica, "COMMIT")

@@ -44,7 +44,8 @@ func (i Ignored) String() string {
 	if i.More > 0 {
 		line += fmt.Sprintf(" and %d more", i.More)
 	}
-	return line + "; executor.retry.honour_action_max_retries and executor.honour_action_timeout_seconds decide about them"
+	return line +
+		"; executor.retry.honour_action_max_retries and executor.honour_action_timeout_seconds decide about them"
 }
 
 func (s *session) ignored(ctx context.Context) (Ignored, error) {

@@ -51,7 +51,8 @@ func (s *session) retryOnLock(
 			return steps, fmt.Errorf("%w: gave up after %s and %d tries: %s: end that transaction, or try again later",
 				err, time.Since(begin).Round(time.Second), attempt, holder)
 		}
-		s.opts.Logger.Warn("A migration waits for a lock and is tried again", append(holder.attributes(), "attempt", attempt)...)
+		s.opts.Logger.Warn("A migration waits for a lock and is tried again",
+			append(holder.attributes(), "attempt", attempt)...)
 		if err := pause(ctx, wait); err != nil {
 			return steps, err
 		}
@@ -85,7 +86,8 @@ func (h *lockHolder) attributes() []any {
 	if h == nil {
 		return nil
 	}
-	return []any{"relation", h.relation, "held_by_pid", h.pid, "since", h.since.UTC().Format(time.RFC3339), "application", h.application}
+	return []any{"relation", h.relation, "held_by_pid", h.pid, "since", h.since.UTC().Format(time.RFC3339),
+		"application", h.application}
 }
 
 // holder is the oldest transaction with a lock on a table of the schema; nil if
@@ -100,7 +102,8 @@ func (s *session) holder(ctx context.Context) *lockHolder {
 		WHERE l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		  AND n.nspname = $1 AND a.application_name <> $2 AND a.xact_start < now() - make_interval(secs => $3::float8)
 		ORDER BY a.xact_start, (c.relname = 'execution') DESC, c.relname LIMIT 1`,
-		s.opts.Schema, applicationName, s.opts.LockTimeout.Seconds()).Scan(&h.relation, &h.application, &h.pid, &h.since)
+		s.opts.Schema, applicationName, s.opts.LockTimeout.Seconds()).Scan(&h.relation, &h.application, &h.pid,
+		&h.since)
 	if err != nil {
 		return nil
 	}

@@ -105,7 +105,8 @@ func TestWritersGoOnWhileAMigrationWaits(t *testing.T) {
 
 // busyTables are written all the time while an installation runs.
 var busyTables = []string{
-	"enforcement", "event", "execution", "execution_admission_entry", "execution_admission_state", "inquiry", "queue_stats", "worker",
+	"enforcement", "event", "execution", "execution_admission_entry", "execution_admission_state", "inquiry",
+	"queue_stats", "worker",
 	"workflow_execution", "workflow_task_dispatch",
 }
 
@@ -272,7 +273,8 @@ func TestStallsOfWritersAtTwoMillionExecutions(t *testing.T) {
 		for table, log := range writers {
 			longest, all := log.take()
 			t.Logf("%s: the longest stall of %s is %s; above 100 ms: %v", direction.name, table, longest, all)
-			require.Less(t, longest, busy+200*time.Millisecond, "%s stalls writers of %s; the machine itself stalled by %s", direction.name, table, busy)
+			require.Less(t, longest, busy+200*time.Millisecond,
+				"%s stalls writers of %s; the machine itself stalled by %s", direction.name, table, busy)
 		}
 	}
 	stopWriters()
@@ -365,5 +367,6 @@ func TestAnInterruptedIndexBuildIsBuiltAgain(t *testing.T) {
 	exec(t, conn, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'attune_execution_action'::regclass")
 	_, err = migrations.Up(ctx, opts)
 	require.NoError(t, err)
-	require.True(t, one[bool](t, conn, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'attune_execution_action'::regclass"))
+	require.True(t,
+		one[bool](t, conn, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'attune_execution_action'::regclass"))
 }

@@ -86,7 +86,8 @@ func Up(ctx context.Context, opts Options) (Result, error) {
 		if err := s.durable(ctx); err != nil {
 			return err
 		}
-		if result.Version, err = provider.GetDBVersion(ctx); err != nil || origin != OriginAdopted || len(result.Applied) == 0 {
+		if result.Version, err = provider.GetDBVersion(ctx); err != nil || origin != OriginAdopted ||
+			len(result.Applied) == 0 {
 			return err
 		}
 		return s.markHandedBack(ctx, "NULL")
@@ -179,7 +180,8 @@ func (s *session) recordInterrupted(ctx context.Context, provider *goose.Provide
 		if !bytes.Contains(text, []byte(inParts)) {
 			return nil
 		}
-		_, err = s.conn.ExecContext(ctx, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES ($1, true)", source.Version)
+		_, err = s.conn.ExecContext(ctx, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES ($1, true)",
+			source.Version)
 		if err != nil {
 			return fmt.Errorf("record migration %d to remove what it has left: %w", source.Version, err)
 		}

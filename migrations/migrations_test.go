@@ -128,7 +128,8 @@ func TestSchemaNameIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 	for _, name := range []string{"a-b", `x"; DROP SCHEMA public; --`, "a b", "ä"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: "postgres://nowhere.invalid/x", Schema: name})
+			_, err := migrations.Up(testkit.Context(t),
+				migrations.Options{URL: "postgres://nowhere.invalid/x", Schema: name})
 			require.ErrorIs(t, err, migrations.ErrSchemaName)
 		})
 	}

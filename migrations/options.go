@@ -97,7 +97,8 @@ func (o Options) connConfig() (*pgx.ConnConfig, error) {
 	cfg.RuntimeParams["search_path"] = SearchPath(o.Schema)
 	cfg.RuntimeParams["application_name"] = applicationName
 	cfg.RuntimeParams["lock_timeout"] = strconv.FormatInt(o.LockTimeout.Milliseconds(), 10)
-	cfg.RuntimeParams["attune.wait_timeout"] = strconv.FormatInt(o.WaitTimeout.Milliseconds(), 10) // of building indexes, which blocks no writer
+	// of building indexes, which blocks no writer
+	cfg.RuntimeParams["attune.wait_timeout"] = strconv.FormatInt(o.WaitTimeout.Milliseconds(), 10)
 	cfg.RuntimeParams["client_min_messages"] = "warning"
 	return cfg, nil
 }

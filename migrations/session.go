@@ -93,14 +93,16 @@ func (s *session) createSchema(ctx context.Context) error {
 	// Looked up first, because CREATE SCHEMA needs a right that the owner of an
 	// existing schema may lack.
 	var exists bool
-	err := s.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", s.opts.Schema).Scan(&exists)
+	err := s.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)",
+		s.opts.Schema).Scan(&exists)
 	if err != nil {
 		return fmt.Errorf("look for schema %s: %w", s.opts.Schema, err)
 	}
 	if exists {
 		return nil
 	}
-	if _, err := s.conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{s.opts.Schema}.Sanitize()); err != nil {
+	if _, err := s.conn.ExecContext(ctx,
+		"CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{s.opts.Schema}.Sanitize()); err != nil {
 		return fmt.Errorf("create schema %s: %w", s.opts.Schema, err)
 	}
 	return nil

@@ -83,7 +83,8 @@ func TestSchemaWithoutWorkQueuesIsAdoptedWithoutAsking(t *testing.T) {
 		},
 		"no tables": func(t *testing.T) (migrations.Options, *pgx.Conn) {
 			t.Helper()
-			return foreign(t, installation.Shape{Date: installation.Newest.Date, Without: []installation.Migration{installation.WorkQueues}})
+			return foreign(t, installation.Shape{Date: installation.Newest.Date,
+				Without: []installation.Migration{installation.WorkQueues}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +111,8 @@ func TestActionsWhoseColumnsThePublishedExecutorIgnoresAreNamed(t *testing.T) {
 	require.Len(t, planned.Ignored.Actions, 20)
 	require.EqualValues(t, 4, planned.Ignored.More)
 	line := planned.Ignored.String()
-	require.Contains(t, line, "core.a10 (max_retries 10), core.a12 (max_retries 12, timeout_seconds 60), core.a13 (timeout_seconds 60), ")
+	require.Contains(t, line,
+		"core.a10 (max_retries 10), core.a12 (max_retries 12, timeout_seconds 60), core.a13 (timeout_seconds 60), ")
 	require.Contains(t, line, " and 4 more; executor.retry.honour_action_max_retries and executor.honour_action_timeout_seconds decide about them")
 	up, err := migrations.Up(ctx, opts)
 	require.NoError(t, err)

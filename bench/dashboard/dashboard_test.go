@@ -102,7 +102,8 @@ func TestAnInstallationIsFilledOnlyWithWhatFits(t *testing.T) {
 	require.ErrorContains(t, Fill(t.Context(), st, Size{Executions: 1_000, Queued: 500}), "too few")
 	require.NoError(t, Fill(t.Context(), st, Size{Executions: 1_000, Queued: 100}))
 	require.Equal(t, 1_000, testkit.Count(t, st, `select count(*) from execution`))
-	require.Equal(t, 100, testkit.Count(t, st, `select count(*) from execution_admission_entry where status = 'queued'`))
+	require.Equal(t, 100,
+		testkit.Count(t, st, `select count(*) from execution_admission_entry where status = 'queued'`))
 	require.Zero(t, testkit.Count(t, st, `select count(*) from execution_admission_entry q join execution_admission_state s on s.id = q.state_id
 		where q.status = 'queued' and s.queued_count = 0`))
 }
@@ -111,7 +112,8 @@ func TestAReportSaysWhatItWasMeasuredOn(t *testing.T) {
 	t.Parallel()
 	r := Report{
 		Size: Full, Rounds: 20, PostgreSQL: "15.18", CPUs: 2, Poll: 31.5, Budget: 50,
-		Polls: []Cost{{Name: "overview", Milliseconds: 12.25, Worst: 14, Statements: 18, Rows: 9000}}, Looks: []Cost{{Name: "letters"}},
+		Polls: []Cost{{Name: "overview", Milliseconds: 12.25, Worst: 14, Statements: 18, Rows: 9000}},
+		Looks: []Cost{{Name: "letters"}},
 	}
 	var out strings.Builder
 	r.Print(&out)

@@ -36,7 +36,8 @@ func Fill(ctx context.Context, st *store.Store, size Size) error {
 	}
 	defer conn.Release()
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('bench.executions', $1, true), set_config('bench.queued', $2, true)`,
+		if _, err := tx.Exec(ctx,
+			`SELECT set_config('bench.executions', $1, true), set_config('bench.queued', $2, true)`,
 			strconv.Itoa(size.Executions), strconv.Itoa(size.Queued)); err != nil {
 			return fmt.Errorf("say the size: %w", err)
 		}

@@ -64,7 +64,9 @@ type Report struct {
 func Prepare(ctx context.Context, databaseURL string) error {
 	return session(ctx, databaseURL, func(conn *pgx.Conn) error {
 		var there bool
-		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')").Scan(&there); err != nil {
+		if err := conn.QueryRow(ctx,
+			"SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')").Scan(
+			&there); err != nil {
 			return fmt.Errorf("look for pg_stat_statements: %w", err)
 		}
 		if !there {
@@ -84,7 +86,8 @@ func Run(ctx context.Context, o Options, databaseURL string, logger *slog.Logger
 		o.Progress = func(string, ...any) {}
 	}
 	report := Report{Size: o.Size, Rounds: o.Rounds, Budget: Budget.Seconds() * 1000, CPUs: runtime.NumCPU()}
-	if _, err := migrations.Up(ctx, migrations.Options{URL: databaseURL, Schema: migrations.DefaultSchema, Logger: logger}); err != nil {
+	if _, err := migrations.Up(ctx,
+		migrations.Options{URL: databaseURL, Schema: migrations.DefaultSchema, Logger: logger}); err != nil {
 		return report, fmt.Errorf("migrate the database: %w", err)
 	}
 	err := session(ctx, databaseURL, func(conn *pgx.Conn) error {
@@ -110,7 +113,8 @@ func Run(ctx context.Context, o Options, databaseURL string, logger *slog.Logger
 }
 
 // measure reads everything in a session of its own.
-func (r *Report) measure(ctx context.Context, o Options, looker *store.Store, databaseURL string, logger *slog.Logger) error {
+func (r *Report) measure(ctx context.Context, o Options, looker *store.Store, databaseURL string,
+	logger *slog.Logger) error {
 	st, err := open(ctx, databaseURL, true, logger)
 	if err != nil {
 		return err
@@ -175,7 +179,8 @@ func (c *Cost) read(ctx context.Context, looker *store.Store, reading Reading) e
 
 // open opens a store. One that reads has a single session, as Spend wants it.
 func open(ctx context.Context, databaseURL string, reads bool, logger *slog.Logger) (*store.Store, error) {
-	cfg := store.Config{URL: databaseURL, Schema: migrations.DefaultSchema, MaxConnections: 2, ApplicationName: "attune-bench"}
+	cfg := store.Config{URL: databaseURL, Schema: migrations.DefaultSchema, MaxConnections: 2,
+		ApplicationName: "attune-bench"}
 	if reads {
 		cfg.MaxConnections, cfg.ReadOnly = 1, true
 	}

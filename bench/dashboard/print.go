@@ -12,7 +12,8 @@ func (r *Report) Print(out io.Writer) {
 	table := func(title string, costs []Cost) {
 		_, _ = fmt.Fprintf(out, "%-32s %10s %10s %11s %10s\n", title, "ms", "worst ms", "statements", "rows")
 		for _, c := range costs {
-			_, _ = fmt.Fprintf(out, "%-32s %10.2f %10.2f %11.1f %10d\n", c.Name, c.Milliseconds, c.Worst, c.Statements, c.Rows)
+			_, _ = fmt.Fprintf(out, "%-32s %10.2f %10.2f %11.1f %10d\n", c.Name, c.Milliseconds, c.Worst, c.Statements,
+				c.Rows)
 		}
 	}
 	table("polled by views", r.Polls)

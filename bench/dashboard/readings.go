@@ -25,7 +25,8 @@ const Busiest = 1001
 func Polls(m *alerting.Reader) []Reading {
 	return []Reading{
 		reading("overview", func(ctx context.Context) (*alerting.Overview, error) { return m.Overview(ctx) }),
-		reading("queues", func(ctx context.Context) (*monitor.Queues, error) { return m.Queues(ctx, monitor.QueueFilter{}) }),
+		reading("queues",
+			func(ctx context.Context) (*monitor.Queues, error) { return m.Queues(ctx, monitor.QueueFilter{}) }),
 		reading("queue", func(ctx context.Context) (*explain.QueueDetail, error) {
 			return m.QueueDetail(ctx, explain.QueueRef{ID: Busiest})
 		}),
@@ -55,11 +56,13 @@ func Looks(m *alerting.Reader, size Size) []Reading {
 	last := int64(size.Executions)
 	running := last - 2*int64(size.Queued) - 7
 	list := func(name string, cursor int64, filter monitor.ExecutionFilter) Reading {
-		return reading(name, func(ctx context.Context) (*monitor.Executions, error) { return m.Executions(ctx, filter, cursor) })
+		return reading(name,
+			func(ctx context.Context) (*monitor.Executions, error) { return m.Executions(ctx, filter, cursor) })
 	}
 	failed := monitor.ExecutionFilter{Statuses: []attune.Status{attune.StatusFailed, attune.StatusTimeout}}
 	one := func(name string, id int64) Reading {
-		return reading(name, func(ctx context.Context) (*monitor.ExecutionDetail, error) { return m.Execution(ctx, id) })
+		return reading(name,
+			func(ctx context.Context) (*monitor.ExecutionDetail, error) { return m.Execution(ctx, id) })
 	}
 	return []Reading{
 		one("execution that waits", last-last%2),
@@ -73,26 +76,34 @@ func Looks(m *alerting.Reader, size Size) []Reading {
 		list("executions, of an action", 0, monitor.ExecutionFilter{Action: "bench.action_1007"}),
 		list("executions, by an expression", 0, monitor.ExecutionFilter{Match: []string{"^nothing"}, MinTries: 1}),
 		list("executions, by a reason", 0, monitor.ExecutionFilter{Reasons: []string{"nothing"}}),
-		list("executions, by a parameter", 0, monitor.ExecutionFilter{Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}}, WithParams: true}),
+		list("executions, by a parameter", 0,
+			monitor.ExecutionFilter{Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}},
+				WithParams: true}),
 		list("executions that wait, by a parameter", 0, monitor.ExecutionFilter{
-			Statuses: []attune.Status{attune.StatusRequested}, Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}},
+			Statuses: []attune.Status{attune.StatusRequested},
+			Params:   []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}},
 		}),
 		reading("executions, chosen by a parameter", func(ctx context.Context) (*monitor.Chosen, error) {
-			return m.Choose(ctx, monitor.ExecutionFilter{Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}}}, 1_000)
+			return m.Choose(ctx,
+				monitor.ExecutionFilter{Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}}},
+				1_000)
 		}),
 		list("executions, of no action", 0, monitor.ExecutionFilter{Action: "nothing.like.this"}),
 		reading("letters", func(ctx context.Context) (*monitor.LedgerPage, error) {
 			return m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
 		}),
 		reading("the last hour", m.Past),
-		reading("the last hour of a queue", func(ctx context.Context) (*monitor.QueuesPast, error) { return m.QueuesPast(ctx, Busiest) }),
-		reading("the last hour of queues", func(ctx context.Context) (*monitor.QueuesPast, error) { return m.QueuesPast(ctx, 0) }),
+		reading("the last hour of a queue",
+			func(ctx context.Context) (*monitor.QueuesPast, error) { return m.QueuesPast(ctx, Busiest) }),
+		reading("the last hour of queues",
+			func(ctx context.Context) (*monitor.QueuesPast, error) { return m.QueuesPast(ctx, 0) }),
 		reading("the last hour of workers", m.WorkersPast),
 		reading("end of the line of a queue", func(ctx context.Context) (*monitor.Line, error) {
 			return m.QueueLine(ctx, monitor.LineAsk{Queue: Busiest, End: true})
 		}),
 		reading("checks", m.Checks),
-		reading("letters, statistics", func(ctx context.Context) (*monitor.LedgerStats, error) { return m.LedgerStats(ctx, time.Hour) }),
+		reading("letters, statistics",
+			func(ctx context.Context) (*monitor.LedgerStats, error) { return m.LedgerStats(ctx, time.Hour) }),
 		reading("workflow", func(ctx context.Context) (*monitor.WorkflowDetail, error) {
 			return m.WorkflowTree(ctx, monitor.WorkflowAsk{Execution: running - running%50 + 1 - 50})
 		}),

@@ -44,7 +44,8 @@ func (r *Report) before(ctx context.Context, options Options, round int) error {
 	}
 	for i := range r.Scenarios {
 		o := &r.Scenarios[i]
-		same := slices.IndexFunc(theirs.DataPath.Scenarios, func(t Outcome) bool { return t.Scenario.Name == o.Scenario.Name && len(t.Rounds) > 0 })
+		same := slices.IndexFunc(theirs.DataPath.Scenarios,
+			func(t Outcome) bool { return t.Scenario.Name == o.Scenario.Name && len(t.Rounds) > 0 })
 		if same < 0 {
 			continue
 		}

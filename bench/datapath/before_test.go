@@ -24,7 +24,8 @@ func TestARoundIsComparedWithTheProgramOfBefore(t *testing.T) {
 	program := filepath.Join(dir, "before")
 	// Written by another process: a test that forks meanwhile would keep it open for writing.
 	text := "#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho \"$@\" >asked\ncat answer\n"
-	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", `printf '%s' "$1" >"$2" && chmod 700 "$2"`, "sh", text, program).Run())
+	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", `printf '%s' "$1" >"$2" && chmod 700 "$2"`, "sh",
+		text, program).Run())
 
 	report := Report{Scenarios: []Outcome{
 		{Scenario: Scenario{Name: hot}, Rounds: []Result{{PerSecond: 1000, GoMicros: 50, PGMicros: 50}}},

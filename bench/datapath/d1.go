@@ -226,7 +226,8 @@ func (d *d1) handOver(ctx context.Context, tx pgx.Tx, id int64) error {
 	if err != nil {
 		return fmt.Errorf("encode a dispatch: %w", err)
 	}
-	if _, err := tx.Exec(ctx, d1AppendSQL, envelope.MessageID, message.ExchangeExecutions, key, envelope.MessageType, body); err != nil {
+	if _, err := tx.Exec(ctx, d1AppendSQL, envelope.MessageID, message.ExchangeExecutions, key, envelope.MessageType,
+		body); err != nil {
 		return fmt.Errorf("append to the outbox: %w", err)
 	}
 	return nil

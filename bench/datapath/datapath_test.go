@@ -60,22 +60,27 @@ func TestASmallMeasurement(t *testing.T) {
 			require.Greater(t, r.OfIdeal, 0.0)
 			require.LessOrEqual(t, r.OfIdeal, 1.0)
 		}},
-		"paced": {small(DesignEngine, func(s *Scenario) { s.Executions, s.Limit, s.Pace = 40, 0, 0.2 }), func(t *testing.T, r Result) {
-			t.Helper()
-			require.Positive(t, r.WaitP50)
-			require.GreaterOrEqual(t, r.Seconds, 39.0/200)
-		}},
+		"paced": {small(DesignEngine, func(s *Scenario) { s.Executions, s.Limit, s.Pace = 40, 0, 0.2 }),
+			func(t *testing.T, r Result) {
+				t.Helper()
+				require.Positive(t, r.WaitP50)
+				require.GreaterOrEqual(t, r.Seconds, 39.0/200)
+			}},
 		"abused": {small(DesignEngine, func(s *Scenario) {
 			s.Replicas, s.Schedulers, s.Duplicates, s.Aborts = 3, 3, 0.2, 0.5
 		}), func(t *testing.T, r Result) {
 			t.Helper()
 			require.Positive(t, r.Failed, "rounds were aborted")
 		}},
-		"under a pack's limit": {small(DesignEngine, func(s *Scenario) { s.PackLimit = 3 }), func(t *testing.T, r Result) {
-			t.Helper()
-			require.Positive(t, r.Queued)
-		}},
-		"far away": {small(DesignEngine, func(s *Scenario) { s.Executions, s.Schedulers, s.Delay = 60, 3, 2*time.Millisecond }), func(t *testing.T, r Result) {
+		"under a pack's limit": {small(DesignEngine, func(s *Scenario) { s.PackLimit = 3 }),
+			func(t *testing.T, r Result) {
+				t.Helper()
+				require.Positive(t, r.Queued)
+			}},
+		"far away": {small(DesignEngine, func(s *Scenario) {
+			s.Executions, s.Schedulers, s.Delay = 60, 3,
+				2*time.Millisecond
+		}), func(t *testing.T, r Result) {
 			t.Helper()
 			require.Greater(t, r.RoundP50, 4.0, "a round trip at least")
 		}},
@@ -144,9 +149,11 @@ func TestWaitsForLocksAreSeen(t *testing.T) {
 func TestASmallGrowth(t *testing.T) {
 	t.Parallel()
 	s := testServer(t)
-	results, err := s.grow(testkit.Context(t), GrowthPlan{Levels: []int{150, 300}, Samples: 2, SamplesD1: 1}, func(string, ...any) {})
+	results, err := s.grow(testkit.Context(t), GrowthPlan{Levels: []int{150, 300}, Samples: 2, SamplesD1: 1},
+		func(string, ...any) {})
 	require.NoError(t, err)
-	require.Len(t, results, 2*(2*2+2), "both levels: the engine with both operations and batches, D1 with both operations")
+	require.Len(t, results, 2*(2*2+2),
+		"both levels: the engine with both operations and batches, D1 with both operations")
 	for _, g := range results {
 		require.Positive(t, g.P50)
 		require.LessOrEqual(t, g.P50, g.P99)
@@ -158,7 +165,8 @@ func TestFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	s := testServer(t)
 	ctx := testkit.Context(t)
-	w, err := s.build(ctx, Scenario{Design: DesignEngine, Keys: 2, Limit: 2, Replicas: 1, Workers: 1, Batch: 10, Aborts: 1e-9})
+	w, err := s.build(ctx,
+		Scenario{Design: DesignEngine, Keys: 2, Limit: 2, Replicas: 1, Workers: 1, Batch: 10, Aborts: 1e-9})
 	require.NoError(t, err)
 	defer w.close()
 	pool := w.query.Pool()
@@ -184,7 +192,8 @@ func TestFaultsAreFound(t *testing.T) {
 	w.running.started(1)
 	faults, err := w.check(ctx, pool, 3)
 	require.ErrorIs(t, err, ErrFaulty)
-	require.Equal(t, Faults{AboveLimit: 1, Lost: 1, Double: 2}, faults, "one is missing, and two were never handed over")
+	require.Equal(t, Faults{AboveLimit: 1, Lost: 1, Double: 2}, faults,
+		"one is missing, and two were never handed over")
 }
 
 func TestReport(t *testing.T) {
@@ -209,7 +218,8 @@ func TestReport(t *testing.T) {
 			report.Growth = append(report.Growth,
 				Growth{Design: DesignEngine, Waiting: waiting, Operation: operation, Batch: 1, P50: 1, P99: 2},
 				Growth{Design: DesignEngine, Waiting: waiting, Operation: operation, Batch: 100, P50: 10, P99: 20},
-				Growth{Design: DesignD1, Waiting: waiting, Operation: operation, Batch: 1, P50: float64(waiting) / 1000, P99: float64(waiting)})
+				Growth{Design: DesignD1, Waiting: waiting, Operation: operation, Batch: 1, P50: float64(waiting) / 1000,
+					P99: float64(waiting)})
 		}
 	}
 	report.conclude()
@@ -219,7 +229,8 @@ func TestReport(t *testing.T) {
 		require.NotEmpty(t, g.Measured)
 	}
 	require.Equal(t, map[string]bool{
-		"A1": false, "A2": false, "A3": false, "–": true, "A8": false, "A9": true, "A10": true, "A12": true, "far": false,
+		"A1": false, "A2": false, "A3": false, "–": true, "A8": false, "A9": true, "A10": true, "A12": true,
+		"far": false,
 	}, met, "8 × D1 is not 12, nothing was compared with a program of before, and three distant replicas do no more than one")
 	first, ok := report.find(noLimit)
 	require.True(t, ok)

@@ -47,8 +47,9 @@ func (r *Report) referenceGoal(number, name string, bar float64) (Goal, bool) {
 	o, ok := r.find(name)
 	return Goal{
 		Number: number, What: o.Scenario.What, Bar: fmt.Sprintf("≥ %g × D1", bar),
-		Measured: fmt.Sprintf("%.1f × D1 (%.0f/s, %.2f × F1·16)%s", o.Median.D1, o.Median.PerSecond, o.Median.Floor16, r.withoutHistory(name)),
-		Met:      o.Median.D1 >= bar,
+		Measured: fmt.Sprintf("%.1f × D1 (%.0f/s, %.2f × F1·16)%s", o.Median.D1, o.Median.PerSecond, o.Median.Floor16,
+			r.withoutHistory(name)),
+		Met: o.Median.D1 >= bar,
 	}, ok && o.Median.D1 > 0
 }
 
@@ -65,9 +66,11 @@ func (r *Report) withoutHistory(name string) string {
 func (r *Report) cpuGoal(name string, bar float64) (Goal, bool) {
 	o, ok := r.find(name)
 	return Goal{
-		Number: "A4", What: o.Scenario.What + ": CPU an execution against the program of before", Bar: fmt.Sprintf("≤ %g ×", bar),
-		Measured: fmt.Sprintf("%.2f × (%.0f µs; throughput %.2f ×)", o.Median.BeforeCPU, o.Median.GoMicros+o.Median.PGMicros, o.Median.Before),
-		Met:      o.Median.BeforeCPU <= bar,
+		Number: "A4", What: o.Scenario.What + ": CPU an execution against the program of before",
+		Bar: fmt.Sprintf("≤ %g ×", bar),
+		Measured: fmt.Sprintf("%.2f × (%.0f µs; throughput %.2f ×)", o.Median.BeforeCPU,
+			o.Median.GoMicros+o.Median.PGMicros, o.Median.Before),
+		Met: o.Median.BeforeCPU <= bar,
 	}, ok && o.Median.BeforeCPU > 0
 }
 
@@ -89,9 +92,11 @@ func (r *Report) crowdGoal() (Goal, bool) {
 	}
 	wal := single.Median.WALBytes / calm.Median.WALBytes
 	return Goal{
-		Number: "A9", What: "1,000 live workers, from the moment they appear, against 1", Bar: "throughput ≥ 0.9 ×, WAL of a single execution ≤ 1.2 ×",
-		Measured: fmt.Sprintf("throughput %.2f ×, slowest round in a hundred %.0f ms; WAL %.2f ×", flood.Median.OfAlone, flood.Median.RoundP99, wal),
-		Met:      flood.Median.OfAlone >= 0.9 && wal <= 1.2,
+		Number: "A9", What: "1,000 live workers, from the moment they appear, against 1",
+		Bar: "throughput ≥ 0.9 ×, WAL of a single execution ≤ 1.2 ×",
+		Measured: fmt.Sprintf("throughput %.2f ×, slowest round in a hundred %.0f ms; WAL %.2f ×", flood.Median.OfAlone,
+			flood.Median.RoundP99, wal),
+		Met: flood.Median.OfAlone >= 0.9 && wal <= 1.2,
 	}, true
 }
 
@@ -128,7 +133,8 @@ func (r *Report) growthGoal() (Goal, bool) {
 		}
 	}
 	return Goal{
-		Number: "A10", What: fmt.Sprintf("%s waiting against %s: admit, complete and promote, ×1 and ×100", thousands(most), thousands(fewest)),
+		Number: "A10", What: fmt.Sprintf("%s waiting against %s: admit, complete and promote, ×1 and ×100",
+			thousands(most), thousands(fewest)),
 		Bar: "p50 ≤ 1.2 ×, p99 ≤ 1.5 ×", Measured: fmt.Sprintf("worst p50 %.2f ×, worst p99 %.2f ×", p50, p99),
 		Met: p50 <= 1.2 && p99 <= 1.5,
 	}, true
@@ -138,8 +144,9 @@ func (r *Report) replicasGoal() (Goal, bool) {
 	o, ok := r.find(keys100 + threeOf)
 	return Goal{
 		Number: "A8", What: o.Scenario.What + ": share of a batch's time that it waits for row locks", Bar: "≤ 10 %",
-		Measured: fmt.Sprintf("%.0f %% (throughput %.2f of one replica on the same processors)", 100*o.Median.LockWaits, o.Median.OfAlone),
-		Met:      o.Median.LockWaits <= 0.1,
+		Measured: fmt.Sprintf("%.0f %% (throughput %.2f of one replica on the same processors)", 100*o.Median.LockWaits,
+			o.Median.OfAlone),
+		Met: o.Median.LockWaits <= 0.1,
 	}, ok && o.Median.OfAlone > 0
 }
 
@@ -156,7 +163,8 @@ func (r *Report) faultsGoal() (Goal, bool) {
 	}
 	return Goal{
 		Number: "A12", What: "three replicas, 20 % of messages twice, 3 % of rounds aborted, queues held by others: above limit, out of order, lost, double, left over, deadlocks",
-		Bar: "all 0", Measured: fmt.Sprintf("all 0 in %s executions and %s aborted rounds (a run with any fails)", thousands(total), thousands(aborted)),
+		Bar: "all 0", Measured: fmt.Sprintf("all 0 in %s executions and %s aborted rounds (a run with any fails)",
+			thousands(total), thousands(aborted)),
 		Met: true,
 	}, total > 0
 }

@@ -86,7 +86,8 @@ func (b *basin) drain() (rows, held []int64) {
 
 // grow measures the growth: the levels side by side, operation by operation,
 // so that what else the machine does strikes all of them alike.
-func (s *server) grow(ctx context.Context, plan GrowthPlan, progress func(string, ...any)) (results []Growth, err error) {
+func (s *server) grow(ctx context.Context, plan GrowthPlan,
+	progress func(string, ...any)) (results []Growth, err error) {
 	var ponds []*pond
 	defer func() {
 		for _, p := range ponds {
@@ -135,7 +136,8 @@ func (s *server) grow(ctx context.Context, plan GrowthPlan, progress func(string
 	return results, nil
 }
 
-func measureAll(ctx context.Context, ponds []*pond, samples, batch int, sample func(*pond, context.Context, int, bool) error) error {
+func measureAll(ctx context.Context, ponds []*pond, samples, batch int,
+	sample func(*pond, context.Context, int, bool) error) error {
 	warm := min(5, samples)
 	for i := range warm + samples {
 		for _, p := range ponds {
@@ -154,12 +156,14 @@ func (s *server) dig(ctx context.Context, waiting int) (*pond, error) {
 		return nil, err
 	}
 	p := &pond{world: w, waiting: waiting, relay: &basin{}, took: map[string]map[int][]time.Duration{}}
-	hot, err := w.open(ctx, store.Config{MaxConnections: roundConnections, ApplicationName: applicationRounds, HotPath: true})
+	hot, err := w.open(ctx,
+		store.Config{MaxConnections: roundConnections, ApplicationName: applicationRounds, HotPath: true})
 	if err != nil {
 		return p, err
 	}
 	p.pool = w.query.Pool()
-	p.rounds = scheduler.New(scheduler.Config{MaxQueued: maxQueued}, scheduler.Deps{Store: hot, Relay: p.relay, Logger: w.logger})
+	p.rounds = scheduler.New(scheduler.Config{MaxQueued: maxQueued},
+		scheduler.Deps{Store: hot, Relay: p.relay, Logger: w.logger})
 	if err := p.pool.QueryRow(ctx, growthActionSQL).Scan(&p.action); err != nil {
 		return p, fmt.Errorf("read the action: %w", err)
 	}
@@ -184,7 +188,8 @@ func (p *pond) fill(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // its work is committed
-	for _, sql := range []string{growthQuietSQL, growthExecutionsSQL, growthEntriesSQL, growthStateSQL, growthStatsSQL, growthVacuumSQL} {
+	for _, sql := range []string{growthQuietSQL, growthExecutionsSQL, growthEntriesSQL, growthStateSQL, growthStatsSQL,
+		growthVacuumSQL} {
 		args := []any{}
 		if sql == growthExecutionsSQL {
 			args = []any{p.waiting, p.action}

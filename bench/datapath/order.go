@@ -20,7 +20,8 @@ func (w *world) observe(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("prepare to observe the order: %w", err)
 	}
 	database := pgx.Identifier{conn.Config().Database}.Sanitize()
-	if _, err := conn.Exec(ctx, fmt.Sprintf("ALTER DATABASE %s SET bench.aborts = '%g'", database, w.scenario.Aborts)); err != nil {
+	if _, err := conn.Exec(ctx,
+		fmt.Sprintf("ALTER DATABASE %s SET bench.aborts = '%g'", database, w.scenario.Aborts)); err != nil {
 		return fmt.Errorf("set the share of aborted rounds: %w", err)
 	}
 	w.parts = append(w.parts, w.inspect, w.intrude)

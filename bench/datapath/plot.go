@@ -78,7 +78,8 @@ func (r *Report) keysPanel() panel {
 	c := curveOf{name: "engine, one replica"}
 	for _, o := range r.Scenarios {
 		s := o.Scenario
-		if s.Design == DesignEngine && s.Limit == 5 && s.Replicas == 1 && s.Hold == 0 && s.Aborts == 0 && len(o.Rounds) > 0 {
+		if s.Design == DesignEngine && s.Limit == 5 && s.Replicas == 1 && s.Hold == 0 && s.Aborts == 0 &&
+			len(o.Rounds) > 0 {
 			c.points = append(c.points, [2]float64{float64(s.Keys), o.Median.PerSecond})
 		}
 	}
@@ -129,20 +130,25 @@ func (p panel) draw(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, `<text x="%d" y="20" font-size="13" font-weight="bold">%s</text>`+"\n", marginLeft, p.title)
 	for v := low[0]; v <= high[0]*1.01; v *= 10 {
-		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%.1f" stroke="#e3e3e3"/>`, x(v), marginTop, x(v), marginTop+plotHeight)
-		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n", x(v), marginTop+plotHeight+14, thousands(int(v)))
+		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%.1f" stroke="#e3e3e3"/>`, x(v), marginTop, x(v),
+			marginTop+plotHeight)
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n", x(v), marginTop+plotHeight+14,
+			thousands(int(v)))
 	}
 	for _, v := range p.ticks(low[1], high[1]) {
-		fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#e3e3e3"/>`, marginLeft, y(v), marginLeft+plotWidth, y(v))
+		fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#e3e3e3"/>`, marginLeft, y(v),
+			marginLeft+plotWidth, y(v))
 		fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", marginLeft-6, y(v)+4, number(v))
 	}
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, marginLeft+plotWidth/2, marginTop+plotHeight+30, p.x)
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, marginLeft+plotWidth/2,
+		marginTop+plotHeight+30, p.x)
 	fmt.Fprintf(b, `<text x="%d" y="%d">%s</text>`+"\n", 8, marginTop-4, p.y)
 	for i, c := range p.curves {
 		c.draw(b, colours[i%len(colours)], x, y)
 		// The legend, in two columns.
 		left, top := marginLeft+(i%2)*195, marginTop+plotHeight+46+float64(i/2)*14
-		fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" stroke-width="2"%s/>`, left, top-4, left+18, top-4, colours[i%len(colours)], c.dash())
+		fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" stroke-width="2"%s/>`, left, top-4,
+			left+18, top-4, colours[i%len(colours)], c.dash())
 		fmt.Fprintf(b, `<text x="%d" y="%.1f">%s</text>`+"\n", left+23, top, c.name)
 	}
 }
@@ -160,7 +166,8 @@ func (c curveOf) draw(b *strings.Builder, colour string, x, y func(float64) floa
 		path = append(path, fmt.Sprintf("%.1f,%.1f", x(point[0]), y(point[1])))
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, x(point[0]), y(point[1]), colour)
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s/>`+"\n", strings.Join(path, " "), colour, c.dash())
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s/>`+"\n", strings.Join(path, " "),
+		colour, c.dash())
 }
 
 func (p panel) ticks(low, high float64) (ticks []float64) {

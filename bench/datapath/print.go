@@ -18,7 +18,8 @@ func (r *Report) Print(out io.Writer) {
 	for _, o := range r.Scenarios {
 		m := o.Median
 		p("%-46s %8.0f %6.2f %6.2f %6s %5.0f%% %7.3f %6.0f %7.2f %4.0f+%-4.0f %4.1f/%-5.1f %3d/%-3d %5.2f%s\n",
-			cut(o.Scenario.What, 46), m.PerSecond, m.Floor1, m.Floor16, orDash(m.D1), 100*m.Queued, m.Commits, m.WALBytes, m.HotRatio,
+			cut(o.Scenario.What, 46), m.PerSecond, m.Floor1, m.Floor16, orDash(m.D1), 100*m.Queued, m.Commits,
+			m.WALBytes, m.HotRatio,
 			m.GoMicros, m.PGMicros, m.RoundP50, m.RoundP99, m.BatchP50, m.BatchP99, m.Foreign, remark(m))
 	}
 	if len(r.Growth) > 0 {

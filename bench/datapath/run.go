@@ -188,7 +188,8 @@ func (w *world) watchLocks(ctx context.Context) (done func() (float64, error), e
 		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it only read
 		for {
 			var waiting int
-			if err := conn.QueryRow(ctx, lockWaitsSQL, measured.Database, applicationRounds).Scan(&waiting); err != nil {
+			if err := conn.QueryRow(ctx, lockWaitsSQL, measured.Database,
+				applicationRounds).Scan(&waiting); err != nil {
 				failed <- over(ctx, err)
 				return
 			}

@@ -57,7 +57,8 @@ func (r *Report) Save(dir string) error {
 		return fmt.Errorf("make the folder of the report: %w", err)
 	}
 	for name, content := range map[string][]byte{FileReport: append(raw, '\n'), FilePlot: plot.Bytes()} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil { //nolint:gosec // for everybody to read
+		if err := os.WriteFile(filepath.Join(dir, name), content,
+			0o644); err != nil { //nolint:gosec // for everybody to read
 			return fmt.Errorf("write the report: %w", err)
 		}
 	}

@@ -19,18 +19,19 @@ const (
 
 // Scenario is one measurement of a flood or of a steady pace.
 type Scenario struct {
-	Name       string        `json:"name"`
-	What       string        `json:"what"`
-	Design     Design        `json:"design"`
-	Executions int           `json:"executions"`
-	Keys       int           `json:"keys"`
-	Limit      int           `json:"limit"`                // of each key; 0: none
-	PackLimit  int           `json:"pack_limit,omitempty"` // of all keys together
-	Rate       int           `json:"rate,omitempty"`       // starts a second of all keys together
-	Replicas   int           `json:"replicas"`
-	Schedulers int           `json:"schedulers,omitempty"` // of a replica; 0: as many as the engine has
-	Workers    int           `json:"workers"`
-	Crowd      int           `json:"crowd,omitempty"`      // live workers without work that appear when the measurement begins
+	Name       string `json:"name"`
+	What       string `json:"what"`
+	Design     Design `json:"design"`
+	Executions int    `json:"executions"`
+	Keys       int    `json:"keys"`
+	Limit      int    `json:"limit"`                // of each key; 0: none
+	PackLimit  int    `json:"pack_limit,omitempty"` // of all keys together
+	Rate       int    `json:"rate,omitempty"`       // starts a second of all keys together
+	Replicas   int    `json:"replicas"`
+	Schedulers int    `json:"schedulers,omitempty"` // of a replica; 0: as many as the engine has
+	Workers    int    `json:"workers"`
+	// live workers without work that appear when the measurement begins
+	Crowd      int           `json:"crowd,omitempty"`
 	Batch      int           `json:"batch"`                // requests a round; twice as many completions
 	Hold       time.Duration `json:"hold_ns,omitempty"`    // how long a worker keeps a job
 	Duplicates float64       `json:"duplicates,omitempty"` // share of messages delivered twice

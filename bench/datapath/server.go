@@ -34,8 +34,10 @@ func openServer(ctx context.Context, databaseURL string, logger *slog.Logger) (*
 	if err != nil {
 		return nil, fmt.Errorf("connect to the server: %w", err)
 	}
-	s := &server{url: databaseURL, admin: admin, logger: logger, template: fmt.Sprintf("attune_datapath_%08x", rand.Uint32())} //nolint:gosec // a name
-	if err := s.execute(ctx, "DROP DATABASE IF EXISTS "+s.template+" WITH (FORCE)", "CREATE DATABASE "+s.template+" TEMPLATE template0"); err != nil {
+	s := &server{url: databaseURL, admin: admin, logger: logger,
+		template: fmt.Sprintf("attune_datapath_%08x", rand.Uint32())} //nolint:gosec // a name
+	if err := s.execute(ctx, "DROP DATABASE IF EXISTS "+s.template+" WITH (FORCE)",
+		"CREATE DATABASE "+s.template+" TEMPLATE template0"); err != nil {
 		s.close(ctx)
 		return nil, err
 	}
@@ -87,7 +89,8 @@ func (s *server) fresh(ctx context.Context) (at string, drop func(), err error) 
 	if at, err = s.urlOf(name); err != nil {
 		return "", nil, err
 	}
-	if err := s.execute(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name+" TEMPLATE "+s.template); err != nil {
+	if err := s.execute(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)",
+		"CREATE DATABASE "+name+" TEMPLATE "+s.template); err != nil {
 		return "", nil, err
 	}
 	return at, func() {
@@ -127,7 +130,8 @@ func (s *server) countLast(ctx context.Context, at string) (c counters, err erro
 
 // count reads the counters as they are.
 func (s *server) count(ctx context.Context, conn *pgx.Conn) (c counters, err error) {
-	err = conn.QueryRow(ctx, countersSQL, schema).Scan(&c.commits, &c.deadlocks, &c.updates, &c.hot, &c.queueUpdates, &c.queueHot)
+	err = conn.QueryRow(ctx, countersSQL, schema).Scan(&c.commits, &c.deadlocks, &c.updates, &c.hot, &c.queueUpdates,
+		&c.queueHot)
 	if err != nil {
 		return c, fmt.Errorf("read the counters: %w", err)
 	}

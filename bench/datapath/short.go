@@ -228,7 +228,8 @@ func verdictOf(list []Comparison) error {
 
 // PrintShort writes the comparisons as a table.
 func PrintShort(out io.Writer, list []Comparison) {
-	_, _ = fmt.Fprintln(out, "SCENARIO\tENGINE/S\tD1/S\tRATIO\tRECORDED\tAT LEAST\tLAPS\tCPU µs\tD1 CPU µs\tRATIO\tOTHERS")
+	_, _ = fmt.Fprintln(out,
+		"SCENARIO\tENGINE/S\tD1/S\tRATIO\tRECORDED\tAT LEAST\tLAPS\tCPU µs\tD1 CPU µs\tRATIO\tOTHERS")
 	for _, c := range list {
 		_, _ = fmt.Fprintf(out, "%s\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t%.0f\t%.0f\t%.1f\t%.1f\n",
 			c.What, c.Engine, c.D1, c.Ratio, c.Recorded, c.Least, c.Laps, c.EngineCPU, c.D1CPU, c.RatioCPU, c.Foreign)

@@ -43,7 +43,8 @@ type wire struct {
 
 func newWire(workers []int64, duplicates float64) *wire {
 	w := &wire{
-		requested: spread.NewBox[note](), completed: spread.NewBox[note](), workers: make(map[int64]*spread.Box[job], len(workers)),
+		requested: spread.NewBox[note](), completed: spread.NewBox[note](),
+		workers:    make(map[int64]*spread.Box[job], len(workers)),
 		duplicates: duplicates, dispatched: make(map[int64]struct{}),
 	}
 	for _, id := range workers {
@@ -67,7 +68,8 @@ func (w *wire) Publish(_ context.Context, messages []broker.Message) []broker.Ou
 				outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: fmt.Errorf("read a dispatch: %w", err)}
 				continue
 			}
-			jobs[worker] = append(jobs[worker], job{execution: sent.Payload.ExecutionID, attempt: sent.Payload.Attempt, actionRef: sent.Payload.ActionRef})
+			jobs[worker] = append(jobs[worker], job{execution: sent.Payload.ExecutionID, attempt: sent.Payload.Attempt,
+				actionRef: sent.Payload.ActionRef})
 		case m.RoutingKey == message.KeyExecutionRequested:
 			sent, err := message.Decode[message.ExecutionRequested](m.Body)
 			if err != nil {

@@ -55,7 +55,8 @@ type world struct {
 
 // build makes the database and everything on it, not yet running.
 func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err error) {
-	w = &world{scenario: scenario, server: s, logger: s.logger, tally: newTally(), running: newRunning(scenario.Limit, scenario.PackLimit)}
+	w = &world{scenario: scenario, server: s, logger: s.logger, tally: newTally(),
+		running: newRunning(scenario.Limit, scenario.PackLimit)}
 	if w.url, w.drop, err = s.fresh(ctx); err != nil {
 		return nil, err
 	}
@@ -82,7 +83,8 @@ func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err er
 	if err != nil {
 		return w, err
 	}
-	rows, err := w.open(ctx, store.Config{MaxConnections: workerConnections, ApplicationName: "datapath workers", HotPath: true})
+	rows, err := w.open(ctx,
+		store.Config{MaxConnections: workerConnections, ApplicationName: "datapath workers", HotPath: true})
 	if err != nil {
 		return w, err
 	}
@@ -109,7 +111,8 @@ func (w *world) seed(ctx context.Context) (ids []int64, incarnation uuid.UUID, e
 			return nil, incarnation, fmt.Errorf("leave history out: %w", err)
 		}
 	}
-	if _, err := conn.Exec(ctx, seedSQL, w.scenario.Limit, w.scenario.Keys, w.scenario.PackLimit, w.scenario.Rate, w.scenario.burst()); err != nil {
+	if _, err := conn.Exec(ctx, seedSQL, w.scenario.Limit, w.scenario.Keys, w.scenario.PackLimit, w.scenario.Rate,
+		w.scenario.burst()); err != nil {
 		return nil, incarnation, fmt.Errorf("make the actions: %w", err)
 	}
 	if w.scenario.Aborts > 0 {
@@ -173,7 +176,8 @@ func (w *world) addReplicas(ctx context.Context) error {
 			}
 			w.ways, at = append(w.ways, way), address
 		}
-		hot, err := w.open(ctx, store.Config{URL: at, MaxConnections: rounds, ApplicationName: applicationRounds, HotPath: true})
+		hot, err := w.open(ctx,
+			store.Config{URL: at, MaxConnections: rounds, ApplicationName: applicationRounds, HotPath: true})
 		if err != nil {
 			return err
 		}
@@ -183,7 +187,8 @@ func (w *world) addReplicas(ctx context.Context) error {
 		}
 		r := newReplica(w, schedulers)
 		recheck := func() { r.alarm.Reset(10 * time.Millisecond) }
-		r.rounds = scheduler.New(scheduler.Config{MaxQueued: maxQueued, Recheck: recheck}, scheduler.Deps{Store: hot, Relay: w.relay(rest), Logger: w.logger})
+		r.rounds = scheduler.New(scheduler.Config{MaxQueued: maxQueued, Recheck: recheck},
+			scheduler.Deps{Store: hot, Relay: w.relay(rest), Logger: w.logger})
 		w.parts = append(w.parts, r.run)
 	}
 	return nil

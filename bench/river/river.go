@@ -102,7 +102,8 @@ func PerSecond(ctx context.Context, databaseURL string, jobs int, logger *slog.L
 	}
 	took := time.Since(begun)
 	var completed int
-	if err := pool.QueryRow(ctx, "SELECT count(*) FROM river_job WHERE state = 'completed'").Scan(&completed); err != nil {
+	if err := pool.QueryRow(ctx,
+		"SELECT count(*) FROM river_job WHERE state = 'completed'").Scan(&completed); err != nil {
 		return 0, fmt.Errorf("count the jobs: %w", err)
 	}
 	if completed != warmUp+jobs {

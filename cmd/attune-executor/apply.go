@@ -45,7 +45,8 @@ func newApplyCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	options.add(flags, "show what would change and write nothing", "do not ask before deleting")
-	flags.BoolVar(&options.prune, "prune", false, "delete rules, triggers, actions, workflows and policies that the folder of a pack no longer has")
+	flags.BoolVar(&options.prune, "prune", false,
+		"delete rules, triggers, actions, workflows and policies that the folder of a pack no longer has")
 	flags.BoolVar(&options.strict, "strict", false, "refuse warnings like mistakes: write nothing, exit code 2")
 	return cmd
 }
@@ -107,7 +108,8 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 	var committed committedMessages
 	catalogue := catalog.New(c.store, &committed)
 	request := catalog.Request{
-		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, DryRun: options.dryRun, Prune: options.prune,
+		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, DryRun: options.dryRun,
+		Prune:  options.prune,
 		Strict: options.strict, Actor: triage.LocalActor(), Source: "attune-executor",
 	}
 	if options.prune && !options.dryRun {
@@ -159,13 +161,15 @@ func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyO
 		return refusedErrorf("%w: nothing was applied; wait for them, or cancel them", busy)
 	}
 	if store.ClassOf(err) == store.ClassUnknown {
-		return failedErrorf("%w: whether it was applied is unknown, apply again: what is there already does not change", err)
+		return failedErrorf("%w: whether it was applied is unknown, apply again: what is there already does not change",
+			err)
 	}
 	return err
 }
 
 // refuseFiles reports every mistake, as data too if that was asked for.
-func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options applyOptions, mistakes []pack.Mistake) error {
+func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options applyOptions,
+	mistakes []pack.Mistake) error {
 	out := newApplied(files, options)
 	for _, warning := range files.Warnings {
 		out.Warnings = append(out.Warnings, warning.String())
@@ -183,7 +187,8 @@ func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options apply
 
 func newApplied(files catalog.Files, options applyOptions) applied {
 	return applied{
-		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Mistakes: []fileMistake{}, Warnings: []string{},
+		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Mistakes: []fileMistake{},
+		Warnings:   []string{},
 		NotApplied: append([]string{}, files.Skipped...),
 	}
 }

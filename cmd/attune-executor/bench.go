@@ -47,7 +47,8 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.IntVar(&o.one.Concurrency, "concurrency", 50, "executions a worker runs at once")
 	flags.Float64Var(&o.one.Rate, "rate", 0, "requests a second; 0 sends all at once")
 	flags.StringVar(&o.one.Profile, "profile", "custom", "measure only this standard profile, or a name for the report")
-	flags.BoolVar(&o.quick, "quick", false, "a tenth of the executions of every standard profile; the figures are rough")
+	flags.BoolVar(&o.quick, "quick", false,
+		"a tenth of the executions of every standard profile; the figures are rough")
 	flags.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile of engines and workers to this file")
 	flags.StringVar(&o.dir, "dir", filepath.Join(".attune", "bench"), "folder of the servers")
 	return cmd
@@ -143,7 +144,8 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions, profiles []bench.Config)
 	}
 	defer func() { err = errors.Join(err, stack.Reset(context.WithoutCancel(ctx))) }()
 	servers := bench.Servers{
-		DatabaseURL: stack.DatabaseURL(), Schema: "attune", AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
+		DatabaseURL: stack.DatabaseURL(), Schema: "attune", AMQPURL: stack.AMQPURL(),
+		ManagementURL: stack.ManagementURL(),
 	}
 	var all benchReport
 	for _, p := range profiles {

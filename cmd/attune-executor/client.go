@@ -114,7 +114,8 @@ func (c *client) show(value any, text func(w *page)) error { return c.write(c.cm
 // monitor makes the read side for people.
 func (c *client) monitor() *alerting.Reader {
 	return alerting.NewReader(monitor.New(monitor.Config{
-		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
+		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(),
+		QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
 		SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
 	}, monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
@@ -149,7 +150,8 @@ func unreachable(cfg *config.Config, err error) error {
 		err = answer
 		switch {
 		case state == "53300":
-			what, advice = "has no connection left", "raise its max_connections, or lower database.max_connections of the programs that use it"
+			what, advice = "has no connection left",
+				"raise its max_connections, or lower database.max_connections of the programs that use it"
 		case !strings.HasPrefix(state, "57"): // 57: it starts or stops
 			what, advice = "refused the connection", "correct database.url ("+source+")"
 		}
@@ -158,7 +160,8 @@ func unreachable(cfg *config.Config, err error) error {
 	} else if name, ok := errors.AsType[*net.DNSError](err); ok {
 		err = name
 	}
-	return &exitError{exitUnreachable, fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice)}
+	return &exitError{exitUnreachable,
+		fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice)}
 }
 
 // brokerConfig is how client and worker reach the broker.

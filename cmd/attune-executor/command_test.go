@@ -55,7 +55,8 @@ func TestARefusalOfTheDatabaseComesWithAdvice(t *testing.T) {
 		"28P01": "refused the connection (FATAL: no (SQLSTATE 28P01)): correct database.url",
 		"57P03": "does not answer (FATAL: no (SQLSTATE 57P03)): ",
 	} {
-		err := unreachable(cfg, fmt.Errorf("connect: %w", &pgconn.PgError{Severity: "FATAL", Code: state, Message: "no"}))
+		err := unreachable(cfg,
+			fmt.Errorf("connect: %w", &pgconn.PgError{Severity: "FATAL", Code: state, Message: "no"}))
 		require.ErrorContains(t, err, says)
 	}
 }
@@ -102,7 +103,8 @@ func TestAddPairs(t *testing.T) {
 func TestAParameterFileThatIsTooLargeIsNamedSo(t *testing.T) {
 	t.Parallel()
 	_, err := readParams(&runOptions{paramsFile: "-"}, strings.NewReader("a: "+strings.Repeat("x", 16<<20)))
-	require.EqualError(t, err, "- is larger than 16777216 bytes (16 MiB), the most that is read: pass large data by reference")
+	require.EqualError(t, err,
+		"- is larger than 16777216 bytes (16 MiB), the most that is read: pass large data by reference")
 }
 
 func TestReadParams(t *testing.T) {

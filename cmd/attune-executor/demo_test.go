@@ -21,7 +21,8 @@ import (
 // folder of its own.
 func TestDemoScript(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "run the demo on servers of its own; scripts have what it refuses, and core/demo has its parts")
+	testkit.NeedsSlow(t,
+		"run the demo on servers of its own; scripts have what it refuses, and core/demo has its parts")
 	dir := stackDir(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

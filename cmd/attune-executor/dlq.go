@@ -34,7 +34,8 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 
 // letterFlags adds the filters that list, discard-all and export share.
 func letterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
-	flags.StringVar(&f.Reason, "reason", "", "only what died for this reason: expired, rejected, maxlen, delivery_limit, poison, unknown")
+	flags.StringVar(&f.Reason, "reason", "",
+		"only what died for this reason: expired, rejected, maxlen, delivery_limit, poison, unknown")
 	flags.StringVar(&f.Action, "action", "", "only about actions whose ref matches; * stands for anything")
 	flags.StringVar(&f.Worker, "worker", "", "only what was on its way to this worker, by id or name")
 	flags.StringVar(&f.Type, "type", "", "only messages of this type, such as ExecutionRequested")
@@ -47,7 +48,8 @@ func letterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 func decisionFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.BoolVar(&f.Open, "open", false, "only what waits for a person")
 	flags.BoolVar(&f.Decided, "decided", false, "only what was decided")
-	flags.StringSliceVar(&f.Decisions, "decision", nil, "only these decisions: "+strings.Join(monitor.LetterDecisions, ", "))
+	flags.StringSliceVar(&f.Decisions, "decision", nil,
+		"only these decisions: "+strings.Join(monitor.LetterDecisions, ", "))
 }
 
 func newDLQListCommand(a *app) *cobra.Command {

@@ -74,9 +74,11 @@ func (a *app) requeueLetters(cmd *cobra.Command, args []string, reason string, y
 		line: func(r *triage.RequeueReceipt) string {
 			if r.Repeated != nil {
 				return fmt.Sprintf("dead letter %d: execution %d repeats execution %d of %s, attempt %d (audit %d)",
-					r.Letter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt, r.Audit)
+					r.Letter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt,
+					r.Audit)
 			}
-			return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.Letter, r.Exchange, r.RoutingKey, r.Audit)
+			return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.Letter, r.Exchange,
+				r.RoutingKey, r.Audit)
 		},
 		sent: func(r *triage.RequeueReceipt) triage.Sent { return r.Sent },
 	})
@@ -127,9 +129,12 @@ func letterProblem(id int64, err error) error {
 	case errors.Is(err, triage.ErrNoLetter):
 		return aDeadLetter.missing(id)
 	case isAlready:
-		return refusedErrorf("dead letter %d: %w: `attune-executor execution retry %d` repeats that one once it has ended", id, err, already.By)
+		return refusedErrorf(
+			"dead letter %d: %w: `attune-executor execution retry %d` repeats that one once it has ended", id, err,
+			already.By)
 	case errors.Is(err, triage.ErrNotEnded):
-		return refusedErrorf("dead letter %d: %w, so there is nothing to repeat: `attune-executor dlq show %d` says more", id, err, id)
+		return refusedErrorf(
+			"dead letter %d: %w, so there is nothing to repeat: `attune-executor dlq show %d` says more", id, err, id)
 	case errors.Is(err, triage.ErrNoExecution):
 		return refusedErrorf("dead letter %d: its execution does not exist any more: discard it", id)
 	case errors.Is(err, triage.ErrUseless):
@@ -160,8 +165,9 @@ func newDLQDiscardAllCommand(a *app) *cobra.Command {
 				return usageErrorf("%w", err)
 			}
 			return a.discardAllLetters(cmd, triage.DiscardOrder{
-				Reason: filter.Reason, Action: filter.Action, Worker: filter.Worker, Type: filter.Type, Execution: filter.Execution,
-				MaxAge: filter.MaxAge, MinAge: filter.MinAge, Note: note,
+				Reason: filter.Reason, Action: filter.Action, Worker: filter.Worker, Type: filter.Type,
+				Execution: filter.Execution,
+				MaxAge:    filter.MaxAge, MinAge: filter.MinAge, Note: note,
 			}, plan)
 		},
 	}
@@ -191,7 +197,8 @@ func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, f
 	printErr := t.show(receipt, func(w *page) { discardPage(w, receipt, plan) })
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "dead letter"))
+		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left,
+			count(receipt.Planned, "dead letter"))
 	case err != nil:
 		return letterProblem(0, err)
 	}
@@ -240,7 +247,8 @@ func discardPage(w *page, r *triage.DiscardManyReceipt, plan *triage.DiscardPlan
 		w.rowf("no dead letter that waits matches (audit %d)", r.Audit)
 		return
 	}
-	line := fmt.Sprintf("discard: %d planned, %d discarded, %d already decided", r.Planned, r.Discarded, r.AlreadyDecided)
+	line := fmt.Sprintf("discard: %d planned, %d discarded, %d already decided", r.Planned, r.Discarded,
+		r.AlreadyDecided)
 	if r.Left > 0 {
 		line += fmt.Sprintf(", %d left", r.Left)
 	}
@@ -275,12 +283,15 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&order.Queue, "queue", message.QueueDeadLetter, "take from this queue, such as that of a worker that is gone")
+	flags.StringVar(&order.Queue, "queue", message.QueueDeadLetter,
+		"take from this queue, such as that of a worker that is gone")
 	flags.IntVar(&order.First, "first", 0, "take so many at most, 0 for all")
 	flags.Float64Var(&order.Rate, "rate", triage.TakeRate, "take so many in a second")
 	flags.StringVar(&order.Match.Reason, "reason", "", "name the rows that died for this reason")
-	flags.StringVar(&order.Match.Action, "action", "", "name the rows about actions whose ref matches; * stands for anything")
-	flags.StringVar(&order.Match.Worker, "worker", "", "name the rows that were on their way to the worker with this id")
+	flags.StringVar(&order.Match.Action, "action", "",
+		"name the rows about actions whose ref matches; * stands for anything")
+	flags.StringVar(&order.Match.Worker, "worker", "",
+		"name the rows that were on their way to the worker with this id")
 	flags.StringVar(&order.Match.Type, "type", "", "name the rows of this message type")
 	flags.Int64Var(&order.Match.Execution, "execution", 0, "name the rows about this execution")
 	flags.StringVar(&order.Note, "note", "", "why, for the audit")
@@ -312,9 +323,11 @@ func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, flags plan
 	printErr := t.show(receipt, func(w *page) { takePage(w, receipt, order.Match) })
 	switch {
 	case err != nil:
-		return failedErrorf("stopped with %d of %s left: %w: the same command goes on", receipt.Left, count(receipt.Planned, "message"), err)
+		return failedErrorf("stopped with %d of %s left: %w: the same command goes on", receipt.Left,
+			count(receipt.Planned, "message"), err)
 	case receipt.Stopped != "":
-		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "message"))
+		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left,
+			count(receipt.Planned, "message"))
 	}
 	return printErr
 }
@@ -359,7 +372,8 @@ func takePage(w *page, r *triage.TakeReceipt, match triage.LetterMatch) {
 	if r.After >= 0 {
 		after = fmt.Sprint(r.After)
 	}
-	lines := []string{fmt.Sprintf("planned %d: %d taken (%d new, %d known, %d probes), %d gone, %d left; %s %d -> %s (audit %d)",
+	lines := []string{fmt.Sprintf(
+		"planned %d: %d taken (%d new, %d known, %d probes), %d gone, %d left; %s %d -> %s (audit %d)",
 		r.Planned, r.Taken, r.New, r.Known, r.Probes, r.Absent, r.Left, r.Queue, r.Before, after, r.Audit)}
 	if match != (triage.LetterMatch{}) {
 		ids := strings.Trim(fmt.Sprint(r.Matched), "[]")

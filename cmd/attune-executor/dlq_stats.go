@@ -71,7 +71,8 @@ func (a *app) exportLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter,
 		if err != nil {
 			return fmt.Errorf("encode dead letter %d: %w", letter.ID, err)
 		}
-		_, err = io.WriteString(out, terminal.JSON(string(line))+"\n") // whole lines, so that an interrupted export ends with a whole one
+		// whole lines, so that an interrupted export ends with a whole one
+		_, err = io.WriteString(out, terminal.JSON(string(line))+"\n")
 		return err
 	})
 	switch {
@@ -184,7 +185,8 @@ func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.Le
 
 // parts writes counts by name, the largest first.
 func parts(counts map[string]int64, without string) string {
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(counts),
+		func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
 	var out []string
 	for _, name := range names {
 		if name != without {

@@ -25,11 +25,15 @@ func TestATableOfLettersFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("very.long-name", 9)
 	for name, entry := range map[string]monitor.LedgerEntry{
-		"short":  {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo", WorkerName: "w1"},
-		"long":   {ID: 123_456_789, What: "completed", Reason: "delivery_limit", Decision: "discarded", ActionRef: long, WorkerName: long, Execution: new(int64(987_654_321))},
-		"worker": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo", WorkerName: long},
+		"short": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo",
+			WorkerName: "w1"},
+		"long": {ID: 123_456_789, What: "completed", Reason: "delivery_limit", Decision: "discarded", ActionRef: long,
+			WorkerName: long, Execution: new(int64(987_654_321))},
+		"worker": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo",
+			WorkerName: long},
 		"action": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: long, WorkerName: "w1"},
-		"foul":   {ID: 7, What: "dispatch", Reason: "expired\x1b[2J", Decision: "failed", ActionRef: "\u202eevil\u009b2J", WorkerName: "a\nb\tc"},
+		"foul": {ID: 7, What: "dispatch", Reason: "expired\x1b[2J", Decision: "failed",
+			ActionRef: "\u202eevil\u009b2J", WorkerName: "a\nb\tc"},
 	} {
 		list := &lettersView{LedgerPage: &monitor.LedgerPage{List: []monitor.LedgerEntry{entry}}}
 		var out bytes.Buffer
@@ -87,12 +91,15 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 		answer  string
 		refused string
 	}{
-		"few": {50, true, "y\n", ""}, "upper": {50, true, "Y\n", ""}, "no": {50, true, "n\n", "not y"}, "silence": {50, true, "", "not y"},
-		"many": {51, true, "51\n", ""}, "a mere yes": {51, true, "y\n", "not 51"}, "another number": {51, true, "50\n", "not 51"},
-		"nobody": {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
+		"few": {50, true, "y\n", ""}, "upper": {50, true, "Y\n", ""}, "no": {50, true, "n\n", "not y"},
+		"silence": {50, true, "", "not y"},
+		"many":    {51, true, "51\n", ""}, "a mere yes": {51, true, "y\n", "not 51"},
+		"another number": {51, true, "50\n", "not 51"},
+		"nobody":         {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
 	} {
 		var out bytes.Buffer
-		plan := &triage.DiscardPlan{Letters: c.letters, Groups: []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.letters}}}
+		plan := &triage.DiscardPlan{Letters: c.letters,
+			Groups: []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.letters}}}
 		err := discardQuestion(plan).confirm(strings.NewReader(c.answer), &out, c.person)
 		require.NotContains(t, out.String(), "\x1b")
 		if c.refused == "" {
@@ -124,29 +131,37 @@ func TestMessagesAreTakenByCommand(t *testing.T) {
 	amqp, database := testkit.VHost(t), testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	vhost := url.PathEscape(testkit.VHostName(t, amqp))
-	testkit.Manage(t, http.MethodPut, "/api/queues/"+vhost+"/"+monitor.DeadLetterQueue, map[string]any{"durable": true}, nil)
+	testkit.Manage(t, http.MethodPut, "/api/queues/"+vhost+"/"+monitor.DeadLetterQueue, map[string]any{"durable": true},
+		nil)
 	for i := range 3 {
 		testkit.Manage(t, http.MethodPost, "/api/exchanges/"+vhost+"/amq.default/publish", map[string]any{
 			"routing_key": monitor.DeadLetterQueue, "payload": "/xtb", "payload_encoding": "base64",
-			"properties": map[string]any{"type": "EventCreated", "message_id": fmt.Sprint("m-", i), "headers": map[string]any{
-				"x-death": []any{map[string]any{"queue": "attune.events\x1b[2J", "reason": []string{"expired", "rejected", "rejected"}[i]}},
-			}},
+			"properties": map[string]any{"type": "EventCreated", "message_id": fmt.Sprint("m-", i),
+				"headers": map[string]any{
+					"x-death": []any{map[string]any{"queue": "attune.events\x1b[2J",
+						"reason": []string{"expired", "rejected", "rejected"}[i]}},
+				}},
 		}, nil)
 	}
 	environ := []string{
-		"ATTUNE__MESSAGE_QUEUE__URL=" + amqp, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t), "ATTUNE__DATABASE__URL=" + database,
+		"ATTUNE__MESSAGE_QUEUE__URL=" + amqp, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t),
+		"ATTUNE__DATABASE__URL=" + database,
 	}
 	run := func(want int, args ...string) string {
 		var stdout, stderr bytes.Buffer
-		code := execute(t.Context(), append([]string{"dlq", "take"}, args...), environ, strings.NewReader(""), &stdout, &stderr)
+		code := execute(t.Context(), append([]string{"dlq", "take"}, args...), environ, strings.NewReader(""), &stdout,
+			&stderr)
 		require.Equal(t, want, code, stderr.String())
 		return stdout.String() + stderr.String()
 	}
 	var text string
-	testkit.Eventually(t, func() bool { text = run(0, "--dry-run"); return strings.HasPrefix(text, "3 messages ready") }, 20*time.Second)
+	testkit.Eventually(t,
+		func() bool { text = run(0, "--dry-run"); return strings.HasPrefix(text, "3 messages ready") }, 20*time.Second)
 	require.Contains(t, text, "the first 3 would be taken")
 	require.Contains(t, run(exitRefused), "3 messages would be taken from attune.dlx.queue: --yes does it")
-	require.Regexp(t, `^planned 1: 1 taken \(1 new, 0 known, 0 probes\), 0 gone, 0 left; attune.dlx.queue 3 -> 2 \(audit 1\)\n`, run(0, "--first", "1", "--yes"))
+	require.Regexp(t,
+		`^planned 1: 1 taken \(1 new, 0 known, 0 probes\), 0 gone, 0 left; attune.dlx.queue 3 -> 2 \(audit 1\)\n`,
+		run(0, "--first", "1", "--yes"))
 	var receipt triage.TakeReceipt
 	require.NoError(t, json.Unmarshal([]byte(run(0, "--reason", "rejected", "--yes", "-o", "json")), &receipt))
 	require.Equal(t, []int{2, 2, 2, 0}, []int{receipt.Planned, receipt.New, receipt.Matching, receipt.After})

@@ -26,8 +26,10 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, options) },
 	}
-	cmd.Flags().BoolVar(&options.NoProbe, "no-probe", false, "publish nothing: read the routes of dead letters from the management API")
-	cmd.Flags().DurationVar(&options.Timeout, "timeout", 0, "how long one check may take at most (default 10s, some longer)")
+	cmd.Flags().BoolVar(&options.NoProbe, "no-probe", false,
+		"publish nothing: read the routes of dead letters from the management API")
+	cmd.Flags().DurationVar(&options.Timeout, "timeout", 0,
+		"how long one check may take at most (default 10s, some longer)")
 	return cmd
 }
 
@@ -45,7 +47,8 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	}
 	quiet := slog.New(slog.DiscardHandler) // a server that is away is a line of the report
 	st, err := store.Open(ctx, store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema, ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorPatience),
+		URL: cfg.Database.URL, Schema: cfg.Database.Schema,
+		ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorPatience),
 		MaxConnections: 6, ApplicationName: cmd.CommandPath(), ReadOnly: true,
 	}, quiet)
 	if err != nil {
@@ -109,4 +112,5 @@ func (a *app) printReport(cmd *cobra.Command, report *checkup.Report) error {
 	return &exitError{code, fmt.Errorf("not all is well: %s", strings.Join(parts, "; "))}
 }
 
-var marks = map[checkup.Status]string{checkup.Passed: "✓", checkup.Failed: "✗", checkup.Unchecked: "?", checkup.Skipped: "-"}
+var marks = map[checkup.Status]string{checkup.Passed: "✓", checkup.Failed: "✗", checkup.Unchecked: "?",
+	checkup.Skipped: "-"}

@@ -147,8 +147,10 @@ func newEmitCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.emit(cmd, args[0], options) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.payload, "payload", "", "the payload as JSON; @FILE reads it from a file, @- from standard input")
-	flags.StringVar(&options.payloadFile, "payload-file", "", "a YAML or JSON file with the payload, - for the standard input")
+	flags.StringVar(&options.payload, "payload", "",
+		"the payload as JSON; @FILE reads it from a file, @- from standard input")
+	flags.StringVar(&options.payloadFile, "payload-file", "",
+		"a YAML or JSON file with the payload, - for the standard input")
 	flags.StringVar(&options.rule, "rule", "", "the only rule that it may fire")
 	flags.BoolVar(&options.wait, "wait", false, "wait until what it fires has ended")
 	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
@@ -247,14 +249,16 @@ func emittingExecution() int64 {
 }
 
 func emitted(done submit.Emitted, detail *monitor.EventDetail) emitResult {
-	return emitResult{ID: done.ID, Trigger: done.TriggerRef, Matches: len(firing(detail)), Note: detail.Note, Rules: detail.Rules}
+	return emitResult{ID: done.ID, Trigger: done.TriggerRef, Matches: len(firing(detail)), Note: detail.Note,
+		Rules: detail.Rules}
 }
 
 // firing are the rules that an event fires or has fired.
 func firing(detail *monitor.EventDetail) []monitor.RuleVerdict {
 	var list []monitor.RuleVerdict
 	for _, one := range detail.Rules {
-		if slices.Contains([]string{monitor.VerdictFired, monitor.VerdictDisabled, monitor.VerdictWaiting}, one.Verdict) {
+		if slices.Contains([]string{monitor.VerdictFired, monitor.VerdictDisabled, monitor.VerdictWaiting},
+			one.Verdict) {
 			list = append(list, one)
 		}
 	}
@@ -329,7 +333,9 @@ func (a *app) awaitEvent(cmd *cobra.Command, c *client, done submit.Emitted, tim
 			return err
 		}
 		if ctx.Err() != nil || !supervise.Sleep(ctx, 100*time.Millisecond) {
-			return failedErrorf("what event %d fires has not ended yet: it goes on, look with `attune-executor event show %d`", done.ID, done.ID)
+			return failedErrorf(
+				"what event %d fires has not ended yet: it goes on, look with `attune-executor event show %d`", done.ID,
+				done.ID)
 		}
 	}
 }
@@ -354,7 +360,8 @@ func failures(detail *monitor.EventDetail) error {
 		case one.Verdict == monitor.VerdictDisabled:
 			return failedErrorf("rule %s could not be carried out: %s", one.RuleRef, one.Why)
 		case one.Verdict == monitor.VerdictFired && one.Enforcement.ExecutionStatus != string(attune.StatusCompleted):
-			return failedErrorf("rule %s: %s: look with `attune-executor execution show %d`", one.RuleRef, one.Why, one.Enforcement.Execution)
+			return failedErrorf("rule %s: %s: look with `attune-executor execution show %d`", one.RuleRef, one.Why,
+				one.Enforcement.Execution)
 		}
 	}
 	return nil

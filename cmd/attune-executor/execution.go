@@ -163,7 +163,8 @@ func executionPage(w *page, v executionView) {
 }
 
 func waitingText(waiting *monitor.Waiting, now time.Time) string {
-	text := fmt.Sprintf("in queue %s for %s, %d ahead, %d running", waiting.Queue, short(now.Sub(waiting.Since)), waiting.Ahead.Value, waiting.Active)
+	text := fmt.Sprintf("in queue %s for %s, %d ahead, %d running", waiting.Queue, short(now.Sub(waiting.Since)),
+		waiting.Ahead.Value, waiting.Active)
 	if waiting.Limit != nil {
 		text += fmt.Sprintf(" of %d", *waiting.Limit)
 	}

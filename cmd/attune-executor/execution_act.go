@@ -29,7 +29,8 @@ type cancelOptions struct {
 }
 
 // stoppable are the statuses of executions that can be cancelled and were not.
-var stoppable = []attune.Status{attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled, attune.StatusRunning}
+var stoppable = []attune.Status{attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled,
+	attune.StatusRunning}
 
 func newExecutionCancelCommand(a *app) *cobra.Command {
 	options := &cancelOptions{}
@@ -198,7 +199,10 @@ func (t *triageClient) awaitStops(
 			return ends, failedErrorf("execution %d has not ended within %s: it was asked to stop, look with `attune-executor execution show %d`",
 				r.Acting(), timeout, r.Acting())
 		case errors.Is(err, context.Canceled):
-			return ends, failedErrorf("interrupted: execution %d was asked to stop, look with `attune-executor execution show %d`", r.Acting(), r.Acting())
+			return ends,
+				failedErrorf(
+					"interrupted: execution %d was asked to stop, look with `attune-executor execution show %d`",
+					r.Acting(), r.Acting())
 		case err != nil:
 			return ends, err
 		}
@@ -244,7 +248,8 @@ func countsText(c triage.CancelCounts) string {
 		n    int
 		text string
 	}{
-		{c.Cancelled, "cancelled"}, {c.Asked, "asked to stop"}, {c.Ended, "had ended"}, {c.Missing, "not found"}, {c.Moving, "kept changing"},
+		{c.Cancelled, "cancelled"}, {c.Asked, "asked to stop"}, {c.Ended, "had ended"}, {c.Missing, "not found"},
+		{c.Moving, "kept changing"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))
@@ -347,7 +352,8 @@ func retryProblem(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
 	case isAlready:
-		return refusedErrorf("%w: `attune-executor execution retry %d` repeats that one once it has ended", err, already.By)
+		return refusedErrorf("%w: `attune-executor execution retry %d` repeats that one once it has ended", err,
+			already.By)
 	case errors.Is(err, triage.ErrNotEnded):
 		return refusedErrorf("%w: wait for its end, or end it with `attune-executor execution cancel %d`", err, id)
 	case errors.Is(err, triage.ErrNoExecution):
@@ -382,13 +388,15 @@ func (s *selection) flags(cmd *cobra.Command) {
 
 // paramFlags adds the flags that choose executions of one action.
 func (s *selection) paramFlags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&s.params, "param", "p", nil, "only with this parameter, as name=value; * in the value stands for anything")
+	cmd.Flags().StringArrayVarP(&s.params, "param", "p", nil,
+		"only with this parameter, as name=value; * in the value stands for anything")
 	cmd.Flags().StringVar(&s.ids, "id", "", "only these ids, such as 1468..1767")
 }
 
 // given reports whether any of the flags was used.
 func (s *selection) given() bool {
-	return len(s.statuses) > 0 || len(s.params) > 0 || s.ids != "" || s.filter.Action+s.filter.Worker != "" || s.filter.MaxAge != 0
+	return len(s.statuses) > 0 || len(s.params) > 0 || s.ids != "" || s.filter.Action+s.filter.Worker != "" ||
+		s.filter.MaxAge != 0
 }
 
 // read makes the filter of the flags, of these statuses unless --status names some.
@@ -427,7 +435,8 @@ func (s *selection) read(statuses ...attune.Status) (monitor.ExecutionFilter, er
 func (s *selection) someExecutions(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && !s.given():
-		return fmt.Errorf("%s needs the id of an execution, or several, or what chooses them, such as --param tenant=t7", cmd.Name())
+		return fmt.Errorf(
+			"%s needs the id of an execution, or several, or what chooses them, such as --param tenant=t7", cmd.Name())
 	case len(args) > 0 && s.given():
 		return fmt.Errorf("%s takes ids or flags that choose executions, not both", cmd.Name())
 	}
@@ -440,7 +449,9 @@ func cutText(chosen *monitor.Chosen) string {
 	case chosen.More:
 		return fmt.Sprintf("the newest %d were taken, and more match: the same again goes on", len(chosen.IDs))
 	case chosen.Bounded:
-		return fmt.Sprintf("the newest %d were looked at; older ones are not among them: narrow it with --status, --since or --id", chosen.Looked)
+		return fmt.Sprintf(
+			"the newest %d were looked at; older ones are not among them: narrow it with --status, --since or --id",
+			chosen.Looked)
 	}
 	return ""
 }
@@ -462,7 +473,8 @@ func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error)
 		return nil, err
 	}
 	for _, e := range page.List {
-		at := slices.IndexFunc(groups, func(g chosenGroup) bool { return g.Action == e.ActionRef && g.Status == e.Status })
+		at := slices.IndexFunc(groups,
+			func(g chosenGroup) bool { return g.Action == e.ActionRef && g.Status == e.Status })
 		if at < 0 {
 			at = len(groups)
 			groups = append(groups, chosenGroup{Action: e.ActionRef, Status: e.Status, First: e.ID})

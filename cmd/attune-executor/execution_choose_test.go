@@ -30,7 +30,9 @@ func crowd(t *testing.T) *crowded {
 	testkit.Exec(t, c.store, `insert into execution_admission_entry (state_id, execution_id, status, queue_order)
 		select $1, e.id, 'queued', e.id from execution e order by e.id`, state.ID)
 	testkit.Exec(t, c.store, `update execution_admission_state set next_queue_order = 2000`)
-	testkit.Exec(t, c.store, `insert into queue_stats (action_id, queue_length, active_count, max_concurrent) values ($1, 1000, 0, 1)`, action.ID)
+	testkit.Exec(t, c.store,
+		`insert into queue_stats (action_id, queue_length, active_count, max_concurrent) values ($1, 1000, 0, 1)`,
+		action.ID)
 	return c
 }
 
@@ -43,7 +45,8 @@ func (c *crowded) run(args ...string) (code int, stdout, stderr string) {
 }
 
 func (c *crowded) cancelled(tenant string) int {
-	return testkit.Count(c.t, c.store, `select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = $1`, tenant)
+	return testkit.Count(c.t, c.store,
+		`select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = $1`, tenant)
 }
 
 // TestExecutionsOfOneCustomerAreCancelled chooses 300 of 1,000 executions that wait, by
@@ -64,12 +67,14 @@ func TestExecutionsOfOneCustomerAreCancelled(t *testing.T) {
 	require.Contains(t, errs, "300 executions to cancel: --yes does it, --dry-run shows which")
 	require.Zero(t, c.cancelled("t7"))
 
-	code, out, errs = c.run("execution", "cancel", "--action", "shop.bill", "--status", "requested", "-p", "tenant=t7", "--reason", "gone", "--yes")
+	code, out, errs = c.run("execution", "cancel", "--action", "shop.bill", "--status", "requested", "-p", "tenant=t7",
+		"--reason", "gone", "--yes")
 	require.Zero(t, code, errs)
 	require.Regexp(t, `^300 cancelled \(audit \d+\)\n$`, out)
 	require.Equal(t, 300, c.cancelled("t7"))
 	require.Equal(t, 300, testkit.Count(t, c.store, `select count(*) from execution where status = 'cancelled'`))
-	require.Equal(t, 700, testkit.Count(t, c.store, `select count(*) from execution_admission_entry where status = 'queued'`))
+	require.Equal(t, 700,
+		testkit.Count(t, c.store, `select count(*) from execution_admission_entry where status = 'queued'`))
 	require.Equal(t, 700, testkit.Count(t, c.store, `select queued_count from execution_admission_state`))
 
 	code, out, errs = c.run("execution", "cancel", "-p", "tenant=t7", "--yes")
@@ -92,7 +97,8 @@ func TestWaitingExecutionsOfOneCustomerAreCleared(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "150 planned, 150 cancelled, 0 already gone")
 	require.Equal(t, 150, c.cancelled("t7"))
-	require.Equal(t, 850, testkit.Count(t, c.store, `select count(*) from execution_admission_entry where status = 'queued'`))
+	require.Equal(t, 850,
+		testkit.Count(t, c.store, `select count(*) from execution_admission_entry where status = 'queued'`))
 	testkit.Invariants(t, c.store)
 }
 

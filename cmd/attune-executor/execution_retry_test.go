@@ -24,7 +24,8 @@ func TestRetryProblemsHaveTheirExitCodes(t *testing.T) {
 		code int
 		want string
 	}{
-		"NotEnded": {fmt.Errorf("repeat execution 7: %w: it is running", triage.ErrNotEnded), exitRefused, "execution cancel 7"},
+		"NotEnded": {fmt.Errorf("repeat execution 7: %w: it is running", triage.ErrNotEnded), exitRefused,
+			"execution cancel 7"},
 		"Already":  {&triage.AlreadyRetriedError{ID: 7, By: 9}, exitRefused, "execution retry 9"},
 		"Unknown":  {triage.ErrNoExecution, exitFailed, "there is no execution 7"},
 		"Canceled": {context.Canceled, exitFailed, "interrupted before execution 7"},
@@ -42,7 +43,8 @@ func TestRetryProblemsHaveTheirExitCodes(t *testing.T) {
 
 func TestTheWorstOfSeveralProblemsDecides(t *testing.T) {
 	t.Parallel()
-	refused, failed, away := refusedErrorf("no"), failedErrorf("broken"), &exitError{exitUnreachable, errors.New("away")}
+	refused, failed, away := refusedErrorf("no"), failedErrorf("broken"), &exitError{exitUnreachable,
+		errors.New("away")}
 	for name, c := range map[string]struct {
 		problems []error
 		code     int
@@ -74,16 +76,19 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 	due := now.Add(90 * time.Second)
 	first := monitor.Attempt{ID: 1, Number: 1, Status: "failed", RepeatedBy: &two, Created: now.Add(-time.Minute)}
 	second := monitor.Attempt{
-		ID: 2, Number: 2, Status: "requested", Repeats: &one, Reason: "manual_retry", RequestedBy: "ann", Due: &due, Created: now,
+		ID: 2, Number: 2, Status: "requested", Repeats: &one, Reason: "manual_retry", RequestedBy: "ann", Due: &due,
+		Created: now,
 	}
 	for name, c := range map[string]struct {
 		history history
 		want    [][2]string
 	}{
-		"Alone":       {history{self: monitor.Attempt{ID: 1, Number: 1}}, nil},
-		"First":       {history{self: first}, [][2]string{{"repeated by", "2"}}},
-		"Expected":    {history{expected: true}, [][2]string{{"repeated by", "none yet: an engine repeats it once it has heard of its end"}}},
-		"NotRepeated": {history{NotRepeated: "it was cancelled"}, [][2]string{{"repeated by", "none: it was cancelled"}}},
+		"Alone": {history{self: monitor.Attempt{ID: 1, Number: 1}}, nil},
+		"First": {history{self: first}, [][2]string{{"repeated by", "2"}}},
+		"Expected": {history{expected: true},
+			[][2]string{{"repeated by", "none yet: an engine repeats it once it has heard of its end"}}},
+		"NotRepeated": {history{NotRepeated: "it was cancelled"},
+			[][2]string{{"repeated by", "none: it was cancelled"}}},
 		"Second": {history{self: second}, [][2]string{
 			{"attempt", "2"}, {"repeats", "1 (manual_retry) by ann"}, {"due", "2026-11-21T12:01:30Z, in 1m30s"},
 		}},
@@ -107,7 +112,8 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 func TestRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, retrypolicy.Config{
-		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3, ActionRetries: retrypolicy.ByOrigin,
+		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3,
+		ActionRetries: retrypolicy.ByOrigin,
 	}, retryPolicy(config.Default()))
 	for _, status := range attune.Statuses {
 		verdict := retryPolicy(config.Default()).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)

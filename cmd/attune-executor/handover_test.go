@@ -15,13 +15,16 @@ import (
 func TestTheDashboardHandsOverCommandsThatExist(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		act.FieldLimit: "2", act.FieldOlderThan: "10m", act.FieldReason: "expired", act.FieldAction: "core.*", act.FieldWorker: "7", act.FieldAs: "ada",
+		act.FieldLimit: "2", act.FieldOlderThan: "10m", act.FieldReason: "expired", act.FieldAction: "core.*",
+		act.FieldWorker: "7", act.FieldAs: "ada",
 	}
 	target := act.Target{ID: 42, Action: "core.echo", Group: `{"tenant":"acme"}`}
 	seen := 0
 	for _, kind := range []act.Kind{
-		act.CancelExecution, act.CancelTree, act.RetryExecution, act.PauseQueue, act.ResumeQueue, act.LimitQueue, act.ResetQueue, act.ClearQueue,
-		act.RepairQueue, act.CordonWorker, act.UncordonWorker, act.DrainWorker, act.ForgetWorker, act.RequeueLetter, act.DiscardLetter, act.DiscardAllLetters,
+		act.CancelExecution, act.CancelTree, act.RetryExecution, act.PauseQueue, act.ResumeQueue, act.LimitQueue,
+		act.ResetQueue, act.ClearQueue,
+		act.RepairQueue, act.CordonWorker, act.UncordonWorker, act.DrainWorker, act.ForgetWorker, act.RequeueLetter,
+		act.DiscardLetter, act.DiscardAllLetters,
 		act.PauseWorkflow, act.ResumeWorkflow, act.CancelWorkflow, act.RetryWorkflow, act.RetryTask, act.AnswerInquiry,
 	} {
 		for _, targets := range [][]act.Target{nil, {target, target}} {
@@ -36,8 +39,10 @@ func TestTheDashboardHandsOverCommandsThatExist(t *testing.T) {
 	for _, thing := range []screen.Thing{
 		screen.ExecutionThing(&monitor.Execution{ID: 42}, nil), screen.LetterThing(12, nil),
 		screen.QueueThing(&monitor.Queue{ActionRef: "core.echo", Group: `{"tenant":"acme"}`}, nil),
-		screen.Numbered("event", 1, "event", "event", nil), screen.Numbered("enforcement", 1, "enforcement", "enforcement", nil),
-		screen.Numbered("inquiry", 1, "inquiry", "inquiry", nil), screen.Numbered("workflow", 1, "workflow", "workflow_execution", nil),
+		screen.Numbered("event", 1, "event", "event", nil),
+		screen.Numbered("enforcement", 1, "enforcement", "enforcement", nil),
+		screen.Numbered("inquiry", 1, "inquiry", "inquiry", nil),
+		screen.Numbered("workflow", 1, "workflow", "workflow_execution", nil),
 	} {
 		requireCommand(t, thing.Command)
 	}

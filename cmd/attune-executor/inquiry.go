@@ -52,7 +52,8 @@ func newInquiryListCommand(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if refused {
-				if all || cursor != "" || len(filter.Statuses) > 0 || filter.Execution != 0 || filter.AssignedTo+filter.Action != "" {
+				if all || cursor != "" || len(filter.Statuses) > 0 || filter.Execution != 0 ||
+					filter.AssignedTo+filter.Action != "" {
 					return usageErrorf("--refused goes with no other filter")
 				}
 				return a.connected((*client).listRefused)(cmd, args)
@@ -75,7 +76,8 @@ func newInquiryListCommand(a *app) *cobra.Command {
 	flags.BoolVar(&refused, "refused", false, "the newest questions that could not be asked, and why")
 	flags.Int64Var(&filter.Execution, "execution", 0, "only what this execution asks, or the tasks of this workflow")
 	flags.StringVar(&filter.AssignedTo, "assigned-to", "", "only what is for this identity, by login or id")
-	flags.StringVar(&filter.Action, "action", "", "only what is asked by actions, or in workflows, whose ref matches; * stands for anything")
+	flags.StringVar(&filter.Action, "action", "",
+		"only what is asked by actions, or in workflows, whose ref matches; * stands for anything")
 	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
 	flags.StringVar(&cursor, "cursor", "", "go on where a list ended that gave this cursor")
 	return cmd
@@ -240,7 +242,8 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.answer, "answer", "", "the response as JSON; @FILE reads it from a file, @- from standard input")
-	flags.StringArrayVarP(&o.params, "param", "p", nil, "one key=value of the response; key:=value is JSON; may be repeated")
+	flags.StringArrayVarP(&o.params, "param", "p", nil,
+		"one key=value of the response; key:=value is JSON; may be repeated")
 	flags.StringVar(&o.as, "as", "", "the login of the identity in whose name it is answered")
 	flags.StringVar(&o.note, "note", "", "why, for those who look at what was done")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what it would do and do nothing")

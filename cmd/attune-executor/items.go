@@ -55,7 +55,8 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Comman
 		Use:     kind.name,
 		Aliases: []string{kind.plural},
 		Short:   cmp.Or(kind.short, "Look at "+kind.plural),
-		Example: fmt.Sprintf("  attune-executor %s list\n  attune-executor %s show %s", kind.name, kind.name, kind.example),
+		Example: fmt.Sprintf("  attune-executor %s list\n  attune-executor %s show %s", kind.name, kind.name,
+			kind.example),
 	}, append([]*cobra.Command{list, showingRef(a, &cobra.Command{
 		Use:     "show REF",
 		Short:   "Show everything about one " + kind.name,
@@ -311,7 +312,8 @@ func policyPage(w *page, p *monitor.PolicyDetail) {
 	if p.AdaptiveMin > 0 {
 		adaptive := fmt.Sprintf("from %d to %d", p.AdaptiveMin, p.Threshold)
 		if p.AdaptiveLatencyMS > 0 {
-			adaptive += fmt.Sprintf(", runs above %s count as bad", short(time.Duration(p.AdaptiveLatencyMS)*time.Millisecond))
+			adaptive += fmt.Sprintf(", runs above %s count as bad",
+				short(time.Duration(p.AdaptiveLatencyMS)*time.Millisecond))
 		}
 		w.row("adaptive", adaptive)
 	}
@@ -352,7 +354,8 @@ func newPolicyDeleteCommand(a *app) *cobra.Command {
 		Example: "  attune-executor policy delete core.limit\n  attune-executor policy delete core.limit --yes --reason 'the disk is replaced'",
 		Args:    oneArg("the ref of a policy, such as core.limit"),
 		RunE: a.connected(func(c *client, args []string) error {
-			order := catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: triage.LocalActor(), Source: "attune-executor"}
+			order := catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: triage.LocalActor(),
+				Source: "attune-executor"}
 			return c.deletePolicy(order, flags)
 		}),
 	}

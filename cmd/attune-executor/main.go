@@ -173,7 +173,8 @@ func newRootCommand(a *app) *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configPath, "config", "", "configuration file (default $ATTUNE_CONFIG)")
-	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default info for serve and worker, else warn)")
+	flags.StringVar(&a.logLevel, "log-level", "",
+		"debug, info, warn or error (default info for serve and worker, else warn)")
 	flags.StringVar(&a.logFormat, "log-format", "auto", "auto, json or text")
 	flags.StringVarP(&a.output, "output", "o", "table", "table, json or yaml")
 	words(root, "output", "table", "json", "yaml")
@@ -181,9 +182,11 @@ func newRootCommand(a *app) *cobra.Command {
 	words(root, "log-level", "debug", "info", "warn", "error")
 	root.AddCommand(
 		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
-		newRunCommand(a), newExecutionCommand(a), newWorkflowCommand(a), newQueueCommand(a), newDeadLettersCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
+		newRunCommand(a), newExecutionCommand(a), newWorkflowCommand(a), newQueueCommand(a), newDeadLettersCommand(a),
+		newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
 		newApplyCommand(a), newEmitCommand(a), newEventCommand(a), newEnforcementCommand(a), newRuleCommand(a),
-		newPackCommand(a), newActionCommand(a), newTriggerCommand(a), newPolicyCommand(a), newInquiryCommand(a), newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newAlertsCommand(a),
+		newPackCommand(a), newActionCommand(a), newTriggerCommand(a), newPolicyCommand(a), newInquiryCommand(a),
+		newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newAlertsCommand(a),
 	)
 	return root
 }

@@ -89,7 +89,8 @@ func (a *app) migrating(
 		if err != nil || wait < 0 {
 			return usageErrorf("--wait must not be negative")
 		}
-		opts := migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait, Logger: logger}
+		opts := migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait,
+			Logger: logger}
 		return run(cmd, opts, cfg)
 	}
 }
@@ -151,7 +152,8 @@ func (a *app) migrated(
 		return migrationError(cfg, err)
 	}
 	for _, step := range result.Applied {
-		out.Changed = append(out.Changed, migrationState{Version: step.Version, Name: step.Name, Applied: verb == "applied"})
+		out.Changed = append(out.Changed,
+			migrationState{Version: step.Version, Name: step.Name, Applied: verb == "applied"})
 	}
 	return a.write(cmd, out, func(w *page) {
 		if back != nil && back.Result != nil {
@@ -233,7 +235,8 @@ func (a *app) migrateCheck(cmd *cobra.Command, opts migrations.Options, cfg *con
 		return err
 	}
 	if len(out.Differences) > 0 {
-		return refusedErrorf("schema %s cannot be adopted: %d differences\n%s", out.Schema, len(out.Differences), plan.Advice())
+		return refusedErrorf("schema %s cannot be adopted: %d differences\n%s", out.Schema, len(out.Differences),
+			plan.Advice())
 	}
 	if len(out.WorkQueues) > 0 && !accept {
 		return refusedErrorf("schema %s has work queues: %s", out.Schema, acceptWorkQueues)
@@ -273,7 +276,8 @@ func withoutQueues(cmd *cobra.Command, accept *bool) *cobra.Command {
 const workQueuesWait = "this engine does not dispatch work queues: their items stay as they are, and wait for an engine that does"
 
 // acceptWorkQueues says how to adopt a schema with work queues nevertheless.
-const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues + " to adopt the schema all the same"
+const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues +
+	" to adopt the schema all the same"
 
 // adoptionLines say what an installation has that goes differently after adoption.
 func adoptionLines(w *page, queues []migrations.WorkQueue, ignored migrations.Ignored) {
@@ -391,7 +395,8 @@ func (a *app) survey(cmd *cobra.Command, cfg *config.Config, st *store.Store, la
 	return back, a.write(cmd, back, func(w *page) { printSurvey(w, survey) })
 }
 
-func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Config, st *store.Store, back *handBackReport) error {
+func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Config, st *store.Store,
+	back *handBackReport) error {
 	wire := brokerConfig(cfg, cmd.CommandPath())
 	wire.NoDeadLetters, wire.ConnectTimeout = true, handBackPatience
 	link := broker.New(wire, slog.New(slog.DiscardHandler), nil) // a broker that is away is one line of the error
@@ -528,7 +533,8 @@ func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
 		Out: cmd.ErrOrStderr(), Logger: logger,
 	})
 	out := rehearsed{
-		AdoptedSeconds: report.Adopted.Seconds(), HandedBackSeconds: report.HandedBack.Seconds(), Outcomes: report.Outcomes,
+		AdoptedSeconds: report.Adopted.Seconds(), HandedBackSeconds: report.HandedBack.Seconds(),
+		Outcomes: report.Outcomes,
 	}
 	failed := len(report.Failed())
 	printed := a.write(cmd, out, func(w *page) {

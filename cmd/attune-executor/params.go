@@ -93,8 +93,9 @@ func readFile(what, name string, stdin io.Reader, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, usageErrorf("read %s: %w", name, err)
 	case int64(len(raw)) > most:
-		return nil, usageErrorf("%s is larger than %d bytes (%d MiB), the most that is read: pass large data by reference",
-			name, most, most>>20)
+		return nil,
+			usageErrorf("%s is larger than %d bytes (%d MiB), the most that is read: pass large data by reference",
+				name, most, most>>20)
 	}
 	return raw, nil
 }

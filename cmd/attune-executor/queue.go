@@ -48,7 +48,8 @@ func newQueueListCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&filter.Text, "action", "", "only queues whose action or group contains this text")
 	flags.BoolVar(&filter.Paused, "paused", false, "only queues that are paused")
-	flags.BoolVar(&filter.Blocked, "blocked", false, "only queues that have room but wait for something wider, such as a worker")
+	flags.BoolVar(&filter.Blocked, "blocked", false,
+		"only queues that have room but wait for something wider, such as a worker")
 	flags.BoolVar(&filter.All, "all", false, "also idle queues of groups that no policy makes any more")
 	flags.IntVar(&filter.Limit, "limit", 50, "how many to list")
 	return cmd
@@ -168,7 +169,8 @@ func queueError(err error, ref explain.QueueRef) error {
 	if ref.ID != 0 {
 		return aQueue.missing(ref.ID)
 	}
-	return failedErrorf("%s has no queue for the group %s: `attune-executor queue list --action %s` shows those it has", ref.Action, ref.Group, ref.Action)
+	return failedErrorf("%s has no queue for the group %s: `attune-executor queue list --action %s` shows those it has",
+		ref.Action, ref.Group, ref.Action)
 }
 
 func queuePage(w *page, d *explain.QueueDetail) {
@@ -188,7 +190,8 @@ func queuePage(w *page, d *explain.QueueDetail) {
 
 // groupFlag adds --group.
 func groupFlag(cmd *cobra.Command, group *string) {
-	cmd.Flags().StringVar(group, "group", "", `only the queue of this group, such as '{"tenant":"a"}'; default all queues of the action`)
+	cmd.Flags().StringVar(group, "group", "",
+		`only the queue of this group, such as '{"tenant":"a"}'; default all queues of the action`)
 }
 
 func newQueuePauseCommand(a *app) *cobra.Command {
@@ -266,7 +269,8 @@ func parseLimit(text string) (int, error) {
 	limit, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange) && limit > 0, err == nil && limit > maxLimit:
-		return 0, usageErrorf("%q is not a limit: it is at most %d; without a policy, --reset lets any number run", text, maxLimit)
+		return 0, usageErrorf("%q is not a limit: it is at most %d; without a policy, --reset lets any number run",
+			text, maxLimit)
 	case err != nil || limit < 1:
 		return 0, usageErrorf("%q is not a limit: it is a number of at least 1", text)
 	}
@@ -358,7 +362,8 @@ func queueReceiptPage(w *page, receipt *triage.WordReceipt) {
 	if hidden := receipt.Changed + receipt.Already - len(receipt.Queues); hidden > 0 {
 		w.rowf("and %d more", hidden)
 	}
-	line := fmt.Sprintf("%s %s: %d changed, %d so already", receipt.Act, receipt.Action, receipt.Changed, receipt.Already)
+	line := fmt.Sprintf("%s %s: %d changed, %d so already", receipt.Act, receipt.Action, receipt.Changed,
+		receipt.Already)
 	if receipt.ReasonChanged > 0 {
 		line += ", reason changed"
 	}
@@ -393,9 +398,11 @@ func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
 	case printErr != nil:
 		return printErr
 	case dryRun && len(receipt.Remains) > 0:
-		return failedErrorf("%s: `attune-executor queue repair` puts right what differs", count(len(receipt.Remains), "difference"))
+		return failedErrorf("%s: `attune-executor queue repair` puts right what differs",
+			count(len(receipt.Remains), "difference"))
 	case len(receipt.Remains) > 0:
-		return failedErrorf("repaired, but for %s: run it again, and look at the log of the engine if it stays", count(len(receipt.Remains), "difference"))
+		return failedErrorf("repaired, but for %s: run it again, and look at the log of the engine if it stays",
+			count(len(receipt.Remains), "difference"))
 	}
 	return nil
 }
@@ -475,7 +482,8 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 	printErr := t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) { clearPage(w, receipt) })
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "execution"))
+		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left,
+			count(receipt.Planned, "execution"))
 	case err != nil:
 		return t.actionError(ctx, ref, err)
 	}
@@ -524,7 +532,8 @@ func clearPage(w *page, r *triage.ClearReceipt) {
 		w.rowf("nothing waits in %s (audit %d)", r.Target, r.Audit)
 		return
 	}
-	line := fmt.Sprintf("clear %s: %d planned, %d cancelled, %d already gone", r.Target, r.Planned, r.Cancelled, r.AlreadyGone)
+	line := fmt.Sprintf("clear %s: %d planned, %d cancelled, %d already gone", r.Target, r.Planned, r.Cancelled,
+		r.AlreadyGone)
 	if r.Left > 0 {
 		line += fmt.Sprintf(", %d left", r.Left)
 	}

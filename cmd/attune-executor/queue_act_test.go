@@ -35,7 +35,8 @@ func TestClearAsksForTheActionsName(t *testing.T) {
 	require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
 	require.Empty(t, out.String())
 	plan.Waiting = 1
-	require.ErrorContains(t, clearQuestion(plan).confirm(nil, &out, false), "1 execution waits in the queues of core.echo")
+	require.ErrorContains(t, clearQuestion(plan).confirm(nil, &out, false),
+		"1 execution waits in the queues of core.echo")
 	require.False(t, interactive(strings.NewReader("")))
 }
 
@@ -55,13 +56,15 @@ func TestQueueActsWithoutABroker(t *testing.T) {
 		environ := []string{
 			"ATTUNE__DATABASE__URL=" + database, "ATTUNE__MESSAGE_QUEUE__URL=amqp://guest:guest@127.0.0.1:1/%2f",
 		}
-		code = execute(testkit.Context(t), append([]string{"queue"}, args...), environ, strings.NewReader(""), &out, &errs)
+		code = execute(testkit.Context(t), append([]string{"queue"}, args...), environ, strings.NewReader(""), &out,
+			&errs)
 		return code, out.String(), errs.String()
 	}
 	code, stdout, stderr := run("resume", "pk.alone")
 	require.Equal(t, exitDone, code, stderr)
 	require.Contains(t, stdout, "resume pk.alone: 1 changed, 0 so already, 1 queue has room now (audit 1)")
-	require.Contains(t, stderr, "does not answer: what follows from this is stored and will be published by a running engine")
+	require.Contains(t, stderr,
+		"does not answer: what follows from this is stored and will be published by a running engine")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`))
 
 	// repair exits with 0 only if nothing is wrong any more.

@@ -51,8 +51,10 @@ func newRunCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&options.params, "param", "p", nil, "a parameter, key=value or key:=json; may be repeated")
-	flags.StringVar(&options.paramsFile, "params-file", "", "a YAML or JSON file with parameters, - for the standard input")
-	flags.StringVar(&options.priority, "priority", "normal", "the lane it waits in if it has to wait: high, normal or low")
+	flags.StringVar(&options.paramsFile, "params-file", "",
+		"a YAML or JSON file with parameters, - for the standard input")
+	flags.StringVar(&options.priority, "priority", "normal",
+		"the lane it waits in if it has to wait: high, normal or low")
 	words(cmd, "priority", "high", "normal", "low")
 	flags.BoolVar(&options.wait, "wait", false, "wait for the end and print the result")
 	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
@@ -139,7 +141,8 @@ func (a *app) tellHowToAnswer(ctx context.Context, c *client, execution int64) {
 	for {
 		page, err := c.monitor().Inquiries(waiting, monitor.InquiryFilter{Execution: execution, Limit: 1}, "")
 		if err == nil && len(page.List) > 0 {
-			a.notef("inquiry %d waits for the answer: `attune-executor inquiry respond %d`", page.List[0].ID, page.List[0].ID)
+			a.notef("inquiry %d waits for the answer: `attune-executor inquiry respond %d`", page.List[0].ID,
+				page.List[0].ID)
 			return
 		}
 		if row, err := c.store.GetExecution(waiting, execution); err == nil && row.Status.Terminal() {
@@ -176,7 +179,8 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 		var kept []string
 		for _, worker := range workers.List {
 			switch worker.Health(workers.At, workers.StaleAfter) {
-			case monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerDegraded, // the engine waits for those that get nothing now too
+			// the engine waits for those that get nothing now too
+			case monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerDegraded,
 				monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerDeaf:
 				return nil
 			case monitor.WorkerCordoned:
@@ -184,9 +188,11 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 			}
 		}
 		if !told && len(kept) > 0 {
-			a.notef("no worker may be given work, %s cordoned: waiting up to %s for another", strings.Join(kept, ", "), short(patience))
+			a.notef("no worker may be given work, %s cordoned: waiting up to %s for another", strings.Join(kept, ", "),
+				short(patience))
 		} else if !told {
-			a.notef("no worker is alive: waiting up to %s for one, start it with `attune-executor worker`", short(patience))
+			a.notef("no worker is alive: waiting up to %s for one, start it with `attune-executor worker`",
+				short(patience))
 		}
 		if !supervise.Sleep(waiting, 100*time.Millisecond) {
 			return ctx.Err()
@@ -281,7 +287,8 @@ func (c *client) awaitEnd(
 	defer cancel()
 	end, attempts, err := c.followEnd(ctx, c, submitter, done.ID)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return failedErrorf("execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",
+		return failedErrorf(
+			"execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",
 			end.ID, timeout, end.ID)
 	}
 	if errors.Is(err, context.Canceled) && c.cmd.Context().Err() == nil {
@@ -357,7 +364,8 @@ const repeatPatience = 10 * time.Second
 // followEnd waits for the end of an execution and of whatever repeats it, and
 // returns the last one with the number of attempts. With an error, the
 // execution that was being waited for is returned.
-func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submitter, id int64) (end store.Execution, attempts int, err error) {
+func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submitter,
+	id int64) (end store.Execution, attempts int, err error) {
 	for attempts = 1; ; attempts++ {
 		end, err = submitter.Wait(ctx, id)
 		if err != nil {
@@ -370,7 +378,8 @@ func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submit
 		if err != nil || next == nil {
 			return end, attempts, err
 		}
-		a.notef("attempt %d %s%s, repeated as execution %d%s", attempts, end.Status, because(end.Result), next.ID, pauseText(*next))
+		a.notef("attempt %d %s%s, repeated as execution %d%s", attempts, end.Status, because(end.Result), next.ID,
+			pauseText(*next))
 		id = next.ID
 	}
 }

@@ -93,7 +93,8 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 		}
 		amqp, err := url.Parse(ts.Getenv("ATTUNE__MESSAGE_QUEUE__URL"))
 		ts.Check(err)
-		target := ts.Getenv("MANAGEMENT") + "/api/" + args[0] + "/" + strings.TrimPrefix(amqp.EscapedPath(), "/") + "/" + args[1]
+		target := ts.Getenv("MANAGEMENT") + "/api/" + args[0] + "/" + strings.TrimPrefix(amqp.EscapedPath(), "/") +
+			"/" + args[1]
 		request, err := http.NewRequestWithContext(context.Background(), http.MethodDelete, target, http.NoBody)
 		ts.Check(err)
 		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
@@ -166,7 +167,8 @@ func databaseFor(t *testing.T, script string) string {
 	text, err := os.ReadFile(script)
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "[!long]") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") &&
+			!strings.HasPrefix(line, "[!long]") {
 			if line == "exec attune-executor migrate up" {
 				return testkit.OwnDatabase(t)
 			}
@@ -198,7 +200,8 @@ func TestServerScripts(t *testing.T) {
 			database := databaseFor(t, file)
 			amqp := testkit.VHost(t)
 			testscript.Run(t, testscript.Params{
-				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands, Condition: condition,
+				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands,
+				Condition: condition,
 				Setup: func(env *testscript.Env) error {
 					setProgram(t, env)
 					env.Setenv("ATTUNE__DATABASE__URL", database)

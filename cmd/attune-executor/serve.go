@@ -47,7 +47,8 @@ func (a *app) serve(cmd *cobra.Command, beside bool) error {
 		return err
 	}
 	logger = withNames(logger, cfg)
-	replica, err := engine.New(cmd.Context(), cfg, engine.Deps{Logger: logger, Version: readBuildInfo().Version, Beside: beside})
+	replica, err := engine.New(cmd.Context(), cfg,
+		engine.Deps{Logger: logger, Version: readBuildInfo().Version, Beside: beside})
 	if err != nil {
 		return usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
 	}

@@ -148,8 +148,10 @@ func printStack(cmd *cobra.Command, stack *devstack.Stack) error {
 			return err
 		}
 	}
-	return printLine(cmd, "folder      %s\nPostgreSQL  %s\n            %s\nRabbitMQ    %s\n            %s\nmanagement  %s",
-		status.Dir, serverLine(status.Postgres), status.DatabaseURL, serverLine(status.Broker), status.AMQPURL, status.ManagementURL)
+	return printLine(cmd,
+		"folder      %s\nPostgreSQL  %s\n            %s\nRabbitMQ    %s\n            %s\nmanagement  %s",
+		status.Dir, serverLine(status.Postgres), status.DatabaseURL, serverLine(status.Broker), status.AMQPURL,
+		status.ManagementURL)
 }
 
 func serverLine(server devstack.ServerStatus) string {

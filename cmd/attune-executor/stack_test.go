@@ -69,9 +69,11 @@ func TestStackCommands(t *testing.T) {
 
 	out, err = runStack(t, "env", "--dir", dir)
 	require.NoError(t, err)
-	require.Regexp(t, `(?m)^export ATTUNE__DATABASE__URL='postgres://attune:\w{20,}@127\.0\.0\.1:\d+/attune\?sslmode=disable'$`, out)
+	require.Regexp(t,
+		`(?m)^export ATTUNE__DATABASE__URL='postgres://attune:\w{20,}@127\.0\.0\.1:\d+/attune\?sslmode=disable'$`, out)
 	require.Regexp(t, `(?m)^export ATTUNE__MESSAGE_QUEUE__URL='amqp://attune:\w{20,}@127\.0\.0\.1:\d+/%2f'$`, out)
-	require.Regexp(t, `(?m)^export ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL='http://attune:\w{20,}@127\.0\.0\.1:\d+'$`, out)
+	require.Regexp(t, `(?m)^export ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL='http://attune:\w{20,}@127\.0\.0\.1:\d+'$`,
+		out)
 
 	_, err = runStack(t, "status", "--dir", dir)
 	require.NoError(t, err)

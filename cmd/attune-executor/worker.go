@@ -63,9 +63,12 @@ func newWorkerCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the worker's name (default worker.name, else worker-HOSTNAME)")
-	cmd.Flags().IntVar(&concurrency, "concurrency", 0, "how many executions run at once (default worker.max_concurrent_tasks)")
-	cmd.Flags().StringVar(&packs, "packs", "", "the folder that holds the packs (default worker.packs_dir, else packs_base_dir)")
-	cmd.Flags().StringVar(&metrics, "metrics", "", "serve /healthz, /readyz and /metrics on this address; nowhere if empty")
+	cmd.Flags().IntVar(&concurrency, "concurrency", 0,
+		"how many executions run at once (default worker.max_concurrent_tasks)")
+	cmd.Flags().StringVar(&packs, "packs", "",
+		"the folder that holds the packs (default worker.packs_dir, else packs_base_dir)")
+	cmd.Flags().StringVar(&metrics, "metrics", "",
+		"serve /healthz, /readyz and /metrics on this address; nowhere if empty")
 	return cmd
 }
 
@@ -88,7 +91,8 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	}
 	defer st.Close()
 	registry := telemetry.NewRegistry()
-	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger, broker.NewMetrics(registry))
+	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger,
+		broker.NewMetrics(registry))
 	var server *api.Server
 	own, err := setup.Config(cfg, readBuildInfo().Version)
 	if err != nil {
@@ -103,7 +107,8 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	limitMemory(own)
 	own.Tokens = token.New([]byte(cfg.Security.JWTSecret))
 	own.HealthURL = func() string { return setup.HealthURL(server.Addr(), cfg.Worker.Host) }
-	w, err := worker.New(own, worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
+	w, err := worker.New(own,
+		worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
 	if err != nil {
 		return usageErrorf("configure the worker: %w", err)
 	}
@@ -123,7 +128,8 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 				if err := group.Start(ctx); err != nil {
 					return err
 				}
-				logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID(), "http", server.Addr())
+				logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID(), "http",
+					server.Addr())
 				return nil
 			},
 			Stop: func(ctx context.Context) error {

@@ -40,7 +40,8 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 		}
 		change(p)
 		return viewWorker(monitor.Worker{
-			ID: 7, Name: "worker-node-02", Status: "active", Heartbeat: &beat, Assigned: number(12), Capacity: number(10),
+			ID: 7, Name: "worker-node-02", Status: "active", Heartbeat: &beat, Assigned: number(12),
+			Capacity: number(10),
 			Runtimes: []string{"python", "shell"}, Probe: p,
 		}, &monitor.Workers{Reading: monitor.Reading{At: at}, StaleAfter: time.Minute})
 	}
@@ -48,12 +49,14 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	require.Equal(t, monitor.WorkerUnhealthy, v.Health)
 	require.Equal(t, "12 failures in a row", v.note(at))
 	require.Equal(t, "7", v.queue())
-	line := strings.Join([]string{"7", v.Name, string(v.Health), v.age(), v.load(), v.queue(), strings.Join(v.Runtimes, ","), v.note(at)}, "  ")
+	line := strings.Join([]string{"7", v.Name, string(v.Health), v.age(), v.load(), v.queue(),
+		strings.Join(v.Runtimes, ","), v.note(at)}, "  ")
 	require.LessOrEqual(t, len(line), 80)
 	var text page
 	workerPage(&text, v)
 	for _, want := range []string{
-		`verdict\s+fresh since 2026-03-01T09:57:00Z`, `state\s+unhealthy: 12 failures in a row`, `queue\s+7 waiting, 1 consumer, told in 1.3ms`,
+		`verdict\s+fresh since 2026-03-01T09:57:00Z`, `state\s+unhealthy: 12 failures in a row`,
+		`queue\s+7 waiting, 1 consumer, told in 1.3ms`,
 		`unstarted\s+since 2026-03-01T09:57:00Z`, `endpoint\s+answers in 1.3ms`, `clock\s+1h0m0s behind the database's`,
 	} {
 		require.Regexp(t, want, text.String())

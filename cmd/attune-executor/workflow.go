@@ -248,7 +248,8 @@ func workflowTasks(w *page, d *monitor.WorkflowDetail) {
 
 // taskStatus is where a task is, with the statuses of its only child while it runs.
 func taskStatus(task *monitor.WorkflowTask) string {
-	if task.Status == "running" && len(task.Children) == 1 && task.Children[0].Index == nil && task.Children[0].Status != "running" {
+	if task.Status == "running" && len(task.Children) == 1 && task.Children[0].Index == nil &&
+		task.Children[0].Status != "running" {
 		return task.Says + ", " + task.Children[0].Status
 	}
 	return task.Says
@@ -452,7 +453,8 @@ func fates(d *monitor.WorkflowDetail, plan *triage.CancelPlan) []taskFate {
 	list := make([]taskFate, 0, len(d.List))
 	for i := range d.List {
 		task := &d.List[i]
-		list = append(list, taskFate{Task: task.Name, Status: cmp.Or(task.Says, task.Status), Would: fateOf(task, outcomes)})
+		list = append(list,
+			taskFate{Task: task.Name, Status: cmp.Or(task.Says, task.Status), Would: fateOf(task, outcomes)})
 	}
 	return list
 }

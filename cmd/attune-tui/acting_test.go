@@ -64,17 +64,20 @@ func openDefault(t *testing.T, environ []string, args ...string) *terminal {
 	if err != nil {
 		t.Skip("there is no tmux to make a terminal with")
 	}
-	folder, err := os.MkdirTemp("", "tmux-*") // not t.TempDir: with a test's name in it a socket's path becomes too long
+	// not t.TempDir: with a test's name in it a socket's path becomes too long
+	folder, err := os.MkdirTemp("", "tmux-*")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	x := &terminal{t: t, tmux: tmux, socket: filepath.Join(folder, "tmux")}
 	t.Cleanup(func() {
 		if t.Failed() {
-			last := exec.Command(tmux, "-S", x.socket, "capture-pane", "-p") //nolint:noctx // The test's context has ended by then.
-			screen, _ := last.CombinedOutput()                               // It may be gone.
+			last := exec.Command(tmux, "-S", x.socket, "capture-pane",
+				"-p") //nolint:noctx // The test's context has ended by then.
+			screen, _ := last.CombinedOutput() // It may be gone.
 			t.Logf("the last screen:\n%s", screen)
 		}
-		stop := exec.Command(tmux, "-S", x.socket, "kill-server") //nolint:noctx // The test's context has ended by then.
+		stop := exec.Command(tmux, "-S", x.socket,
+			"kill-server") //nolint:noctx // The test's context has ended by then.
 		stop.Env = []string{"PATH=" + os.Getenv("PATH")}
 		_ = stop.Run() // It is gone already when the program has ended.
 	})
@@ -118,7 +121,8 @@ func (x *terminal) shows(text string) {
 // hides waits until a text is no longer on the screen.
 func (x *terminal) hides(text string) {
 	x.t.Helper()
-	testkit.Eventually(x.t, func() bool { return !strings.Contains(x.call("capture-pane", "-p"), text) }, 60*time.Second, text)
+	testkit.Eventually(x.t, func() bool { return !strings.Contains(x.call("capture-pane", "-p"), text) },
+		60*time.Second, text)
 }
 
 func TestAWorkerIsCordonedByKeys(t *testing.T) {
@@ -185,7 +189,8 @@ func TestAQuestionIsAnsweredByKeys(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
-	execution := testkit.Execution(t, st, testkit.Action(t, st, "demo.ask"), func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })
+	execution := testkit.Execution(t, st, testkit.Action(t, st, "demo.ask"),
+		func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })
 	testkit.Exec(t, st, `insert into inquiry (execution, prompt, response_schema)
 		values ($1, 'Shall it be deployed?', '{"ok": {"type": "boolean", "required": true}, "token": {"type": "string", "secret": true}}')`, execution.ID)
 	x := openTerminal(t, url, "--view", "inquiries")
@@ -202,7 +207,8 @@ func TestAQuestionIsAnsweredByKeys(t *testing.T) {
 	x.press("y")
 	x.shows("is answered")
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, execution.ID))
-	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from inquiry where status = 'responded' and response = '{"ok": true}'`))
+	require.Equal(t, 1,
+		testkit.Count(t, st, `select count(*) from inquiry where status = 'responded' and response = '{"ok": true}'`))
 	x.shows("responded")
 }
 

@@ -79,7 +79,8 @@ func stateFolder(name string) string {
 func meaningOf(err error, ran bool) error {
 	switch class := store.ClassOf(err); {
 	case class == store.ClassUnknown && ran:
-		return fmt.Errorf("whether it was done is unknown, L shows what is recorded and the same again is safe: %w", err)
+		return fmt.Errorf("whether it was done is unknown, L shows what is recorded and the same again is safe: %w",
+			err)
 	case class == store.ClassUnreachable && ran:
 		return fmt.Errorf("the database does not answer, nothing more was done: %w", err)
 	case class == store.ClassUnreachable, class == store.ClassUnknown:
@@ -104,7 +105,8 @@ func (e *awayError) Error() string { return e.text }
 func (e *awayError) Unwrap() error { return e.err }
 
 // errBrokerAway says that an act needs the broker.
-var errBrokerAway = errors.New("the broker does not answer, and it has the queues: nothing was done; try again when it is back")
+var errBrokerAway = errors.New(
+	"the broker does not answer, and it has the queues: nothing was done; try again when it is back")
 
 // openLink connects to the broker for one act.
 func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {

@@ -38,12 +38,14 @@ func TestTheProgramKeepsItsBudgets(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	address := testkit.Database(t)
-	testkit.Worker(t, testkit.OpenStore(t, address), "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	testkit.Worker(t, testkit.OpenStore(t, address), "worker-a",
+		func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	database, through1 := through(t, address)
 	broker, through2 := through(t, testkit.ManagementURL(t))
 	database.mend()
 	broker.mend()
-	up := []string{"ATTUNE__DATABASE__URL=" + through1, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t), "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + through2}
+	up := []string{"ATTUNE__DATABASE__URL=" + through1, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + through2}
 
 	var down, first, full []time.Duration
 	for range 3 {
@@ -65,7 +67,8 @@ func TestTheProgramKeepsItsBudgets(t *testing.T) {
 		keys = append(keys, p.press("p", "FROZEN"), p.press("p", "poll 2s"))
 	}
 	resident := p.resident()
-	t.Logf("first frame %s, with both servers down %s, with what they say %s; a key %s; idle %.2f %% of a core; %.1f MB",
+	t.Logf(
+		"first frame %s, with both servers down %s, with what they say %s; a key %s; idle %.2f %% of a core; %.1f MB",
 		fastest(first), fastest(down), fastest(full), fastest(keys), 100*idle, float64(resident)/(1<<20))
 	require.Less(t, fastest(first), borne*frameBudget)
 	require.Less(t, fastest(down), borne*downBudget)
@@ -109,8 +112,10 @@ func launch(t *testing.T, program string, environ []string, args ...string) *pro
 	screen, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)
 	p := &process{t: t, hands: hands, begun: time.Now()}
-	p.cmd = exec.Command(program, args...)                                                             //nolint:noctx // It is killed at the end.
-	p.cmd.Env = append([]string{"HOME=/nonexistent", "TERM=xterm-256color", "NO_COLOR=1"}, environ...) // so that texts are drawn in one piece
+	p.cmd = exec.Command(program,
+		args...) //nolint:noctx // It is killed at the end.
+	// so that texts are drawn in one piece
+	p.cmd.Env = append([]string{"HOME=/nonexistent", "TERM=xterm-256color", "NO_COLOR=1"}, environ...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = screen, screen, screen
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, p.cmd.Start())

@@ -22,15 +22,18 @@ import (
 // cursor, and for rows that are marked.
 func menusOfOne() []act.Menu {
 	return []act.Menu{
-		act.ForExecution(&monitor.Execution{}), act.ForTask(&monitor.WorkflowTask{}, &monitor.WorkflowChild{}), act.ForQueue(&monitor.Queue{}),
-		act.ForWorker(&monitor.Worker{}, time.Time{}, 0), act.ForWorkflow(&monitor.Workflow{}), act.ForInquiry(&monitor.InquiryDetail{}, &inquiry.AnswerForm{}),
+		act.ForExecution(&monitor.Execution{}), act.ForTask(&monitor.WorkflowTask{}, &monitor.WorkflowChild{}),
+		act.ForQueue(&monitor.Queue{}),
+		act.ForWorker(&monitor.Worker{}, time.Time{}, 0), act.ForWorkflow(&monitor.Workflow{}),
+		act.ForInquiry(&monitor.InquiryDetail{}, &inquiry.AnswerForm{}),
 		act.ForLetter(&monitor.LedgerEntry{}, 0),
 	}
 }
 
 func menusOfMany() []act.Menu {
 	return []act.Menu{
-		act.ForMarkedExecutions(nil), act.ForMarkedQueues(nil), act.ForMarkedWorkers(nil), act.ForMarkedWorkflows(nil), act.ForMarkedLetters(nil),
+		act.ForMarkedExecutions(nil), act.ForMarkedQueues(nil), act.ForMarkedWorkers(nil), act.ForMarkedWorkflows(nil),
+		act.ForMarkedLetters(nil),
 		act.ForMarkedInquiries(nil, act.ForInquiry(&monitor.InquiryDetail{}, &inquiry.AnswerForm{})),
 	}
 }
@@ -123,7 +126,8 @@ func TestEveryActHasARunByKeys(t *testing.T) {
 	names, actions := constants(t, "../../tui/act/*.go", "Kind"), constants(t, "../../tui/keymap/*.go", "Action")
 	one, many, keys := asked(t, "plans"), asked(t, "plansMarked"), asked(t, "asks")
 	byKey := map[string]string{ // an act with a key of its own may have no other run
-		"Requeue": "RequeueLetter", "Discard": "DiscardLetter", "Purge": "DiscardAllLetters", "MoveTo": "SendLetters", "Undo": "UndoLetters",
+		"Requeue": "RequeueLetter", "Discard": "DiscardLetter", "Purge": "DiscardAllLetters", "MoveTo": "SendLetters",
+		"Undo": "UndoLetters",
 		"Take": "TakeLetters",
 	}
 	for _, action := range keys {

@@ -26,7 +26,8 @@ func TestExecutionsOfOneCustomerAreCancelledByKeys(t *testing.T) {
 	x.call("send-keys", "-l", "status:requested param.tenant:t7")
 	x.press("Enter")
 	x.shows("200 of 300 loaded")
-	x.press("c", "j", "j", "j", "Space", "j", "j", "j", "j", "Space", "Escape") // without the worker and the reason there is room
+	// without the worker and the reason there is room
+	x.press("c", "j", "j", "j", "Space", "j", "j", "j", "j", "Space", "Escape")
 	x.shows("n=1000 tenant=t7")
 	x.press("/")
 	x.call("send-keys", "-l", " id:1..200")
@@ -37,7 +38,8 @@ func TestExecutionsOfOneCustomerAreCancelledByKeys(t *testing.T) {
 	x.plansMarked(act.CancelExecution, "Cancel 60 executions")
 	x.types("cancel 60", "Cancel 60 executions")
 	require.Equal(t, 60, testkit.Count(t, st, `select count(*) from execution where status = 'cancelled'`))
-	require.Equal(t, 60, testkit.Count(t, st, `select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = 't7' and id <= 200`))
+	require.Equal(t, 60, testkit.Count(t, st,
+		`select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = 't7' and id <= 200`))
 	x.press("/", "C-u")
 	x.call("send-keys", "-l", "status:requested param.tenant:t7")
 	x.press("Enter")
@@ -46,6 +48,7 @@ func TestExecutionsOfOneCustomerAreCancelledByKeys(t *testing.T) {
 	x.shows("240 marked")
 	x.plansMarked(act.CancelExecution, "Cancel 240 executions")
 	x.types("cancel 240", "Cancel 240 executions")
-	require.Equal(t, 300, testkit.Count(t, st, `select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = 't7'`))
+	require.Equal(t, 300, testkit.Count(t, st,
+		`select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = 't7'`))
 	require.Equal(t, 700, testkit.Count(t, st, `select count(*) from execution where status = 'requested'`))
 }

@@ -29,8 +29,10 @@ func contexts(file *settings.Settings, output string) ([]byte, error) {
 	entries := make([]contextEntry, len(file.Contexts))
 	for i, c := range file.Contexts {
 		entries[i] = contextEntry{
-			Name: c.Name, Default: c.Name == file.DefaultContext, ReadOnly: c.ReadOnly, Protected: c.Protected, Colour: c.Colour,
-			Schema: c.Schema, Database: c.Database.Show(), Broker: c.Broker.Show(), Management: c.Management.Show(), At: c.At,
+			Name: c.Name, Default: c.Name == file.DefaultContext, ReadOnly: c.ReadOnly, Protected: c.Protected,
+			Colour: c.Colour,
+			Schema: c.Schema, Database: c.Database.Show(), Broker: c.Broker.Show(), Management: c.Management.Show(),
+			At: c.At,
 		}
 	}
 	if output == "json" {

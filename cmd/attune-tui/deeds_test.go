@@ -78,7 +78,8 @@ func (i *house) leadExecutions(x *terminal) {
 	x.plans(act.CancelExecution, "Cancel execution "+name)
 	x.shows("worker worker-a is asked to stop it")
 	x.runs("Cancel execution " + name)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait, "it ends as its worker says")
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait,
+		"it ends as its worker says")
 	require.EqualValues(t, 1, i.asked.Load(), "the worker was asked, once, and about this one")
 	x.plans(act.RetryExecution, "Retry execution "+name)
 	x.runs("Retry execution " + name)
@@ -98,7 +99,9 @@ func (i *house) end() string {
 	i.ends <- struct{}{}
 	var status string
 	testkit.Eventually(i.t, func() bool {
-		return i.store.Pool().QueryRow(i.t.Context(), `select status::text from execution where original_execution is not null and finished_at is not null`).Scan(&status) == nil
+		return i.store.Pool().QueryRow(i.t.Context(),
+			`select status::text from execution where original_execution is not null and finished_at is not null`).Scan(
+			&status) == nil
 	}, wait, "the repetition ends")
 	return status
 }

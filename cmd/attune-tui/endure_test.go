@@ -31,7 +31,8 @@ func TestAQueueIsPausedWhileTheWindowChanges(t *testing.T) {
 	x.press("y")
 	x.shows("✓ Pause demo.sleep")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution_admission_state where paused`))
-	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where action = 'queue.pause' and source = 'attune-tui'`))
+	require.Equal(t, 1, testkit.Count(t, st,
+		`select count(*) from operator_audit where action = 'queue.pause' and source = 'attune-tui'`))
 }
 
 // TestAKilledDashboardLeavesNothingBehind: not the act that was asked about, no

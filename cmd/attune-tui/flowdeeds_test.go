@@ -37,7 +37,8 @@ func TestAWorkflowIsLedByKeys(t *testing.T) {
 	x.plans(act.CancelWorkflow, "Cancel "+name)
 	x.runs("Cancel " + name)
 	i.ends <- struct{}{}
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait, "it ends")
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait,
+		"it ends")
 	x.plans(act.RetryWorkflow, "Begin "+name+" anew")
 	x.runs("Begin " + name + " anew")
 	i.becomes(1, `select count(*) from execution where original_execution = $1 and retry_reason = 'manual_retry'`, id)
@@ -54,7 +55,8 @@ func TestLettersOfTheLedgerAreLedByKeys(t *testing.T) {
 	i := install(t)
 	action := testkit.Action(t, i.store, "demo.hold")
 	for range 4 {
-		failed := testkit.Execution(t, i.store, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &i.worker.ID })
+		failed := testkit.Execution(t, i.store, action,
+			func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &i.worker.ID })
 		testkit.Exec(t, i.store, `insert into dead_letter (message_id, message_type, exchange, routing_key, queue, reason, execution, worker, attempt, body)
 			values (gen_random_uuid()::text, 'ExecutionScheduled', 'attune.executions', 'execution.dispatch.worker.1', 'worker.1.executions', 'expired', $1, $2, 1, '{}')`,
 			failed.ID, i.worker.ID)

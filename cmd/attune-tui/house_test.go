@@ -39,23 +39,27 @@ func install(t *testing.T) *house {
 	t.Helper()
 	database := testkit.Database(t)
 	i := &house{
-		t: t, database: database, amqp: testkit.VHost(t), management: testkit.ManagementURL(t), store: testkit.OpenStore(t, database),
-		ends: make(chan struct{}, 100),
+		t: t, database: database, amqp: testkit.VHost(t), management: testkit.ManagementURL(t),
+		store: testkit.OpenStore(t, database),
+		ends:  make(chan struct{}, 100),
 	}
 	cfg := config.Default()
-	cfg.Database.URL, cfg.Database.Schema, cfg.Database.MaxConnections = database, testkit.Schema, testkit.EngineConnections
+	cfg.Database.URL, cfg.Database.Schema, cfg.Database.MaxConnections = database, testkit.Schema,
+		testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = i.amqp, i.management
 	cfg.Executor.HTTP.Listen = ""
 	e, err := engine.New(testkit.Context(t), cfg, engine.Deps{Logger: testkit.Logger(t), Version: "test"})
 	require.NoError(t, err)
 	require.NoError(t, e.Start(testkit.Context(t)))
 	t.Cleanup(func() { require.NoError(t, e.Stop(context.Background())) })
-	wire := broker.New(broker.Config{URL: i.amqp, ManagementURL: i.management, ConnectionName: "test"}, testkit.Logger(t), nil)
+	wire := broker.New(broker.Config{URL: i.amqp, ManagementURL: i.management, ConnectionName: "test"},
+		testkit.Logger(t), nil)
 	require.NoError(t, wire.Start(testkit.Context(t)))
 	t.Cleanup(wire.Stop)
 	// It sends what the test asks for, and nothing beside the engine: two relays that look
 	// for the same messages send some of them twice, and this worker begins each of them.
-	i.relay = outbox.New(outbox.Config{SweepInterval: time.Hour, SweepAge: time.Hour}, i.store, wire.Publisher(), testkit.Logger(t), nil)
+	i.relay = outbox.New(outbox.Config{SweepInterval: time.Hour, SweepAge: time.Hour}, i.store, wire.Publisher(),
+		testkit.Logger(t), nil)
 	require.NoError(t, i.relay.Start(testkit.Context(t)))
 	t.Cleanup(i.relay.Stop)
 	i.worker = testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
@@ -93,7 +97,8 @@ func (i *house) request(ref string, n int) []int64 {
 // flow makes a workflow of two tasks, one after the other.
 func (i *house) flow(ref string) {
 	i.t.Helper()
-	parsed, mistakes, _ := workflow.Parse(ref, []byte(`{version: "1", tasks: [{name: pay, action: shop.pay, next: [{do: [ship]}]}, {name: ship, action: shop.ship}]}`))
+	parsed, mistakes, _ := workflow.Parse(ref,
+		[]byte(`{version: "1", tasks: [{name: pay, action: shop.pay, next: [{do: [ship]}]}, {name: ship, action: shop.ship}]}`))
 	require.Empty(i.t, mistakes)
 	definition, err := parsed.JSON()
 	require.NoError(i.t, err)
@@ -121,14 +126,16 @@ func (i *house) began(n int) {
 func (i *house) audited(action string) {
 	i.t.Helper()
 	require.Equal(i.t, 1, testkit.Count(i.t, i.store,
-		`select count(*) from operator_audit where action = $1 and source = 'attune-tui' and outcome = 'done'`, action), action)
+		`select count(*) from operator_audit where action = $1 and source = 'attune-tui' and outcome = 'done'`, action),
+		action)
 }
 
 // open shows the installation in a terminal.
 func (i *house) open(args ...string) *terminal {
 	i.t.Helper()
 	return openDefault(i.t, []string{
-		"HOME=/nonexistent", "XDG_STATE_HOME=" + i.t.TempDir(), "ATTUNE__DATABASE__URL=" + i.database, "ATTUNE__MESSAGE_QUEUE__URL=" + i.amqp,
+		"HOME=/nonexistent", "XDG_STATE_HOME=" + i.t.TempDir(), "ATTUNE__DATABASE__URL=" + i.database,
+		"ATTUNE__MESSAGE_QUEUE__URL=" + i.amqp,
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + i.management,
 	}, append(args, "--refresh", "500ms")...)
 }

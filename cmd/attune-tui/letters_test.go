@@ -47,7 +47,8 @@ func (u *unhandled) letters(n int) {
 	u.t.Helper()
 	for i := range n {
 		e := testkit.Execution(u.t, u.store, u.action)
-		testkit.Exec(u.t, u.store, `update execution set status = 'failed', result = '{"error": "Worker queue TTL expired"}' where id = $1`, e.ID)
+		testkit.Exec(u.t, u.store,
+			`update execution set status = 'failed', result = '{"error": "Worker queue TTL expired"}' where id = $1`, e.ID)
 		u.publish(fmt.Sprintf("m%d", i), e.ID)
 	}
 	u.holds(n)
@@ -55,16 +56,19 @@ func (u *unhandled) letters(n int) {
 
 func (u *unhandled) publish(id string, execution int64) {
 	u.t.Helper()
-	body, err := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: execution, WorkerID: 7, ActionRef: "demo.sleep", Attempt: 1},
+	body, err := message.New(message.TypeExecutionRequested,
+		message.Dispatch{ExecutionID: execution, WorkerID: 7, ActionRef: "demo.sleep", Attempt: 1},
 		time.Now(), "test").Encode()
 	require.NoError(u.t, err)
-	require.NoError(u.t, u.channel.PublishWithContext(u.t.Context(), "", message.QueueDeadLetter, true, false, amqp.Publishing{
-		MessageId: id, Type: message.TypeExecutionRequested, Body: body, DeliveryMode: amqp.Persistent,
-		Headers: amqp.Table{"x-death": []any{amqp.Table{
-			"count": int64(1), "reason": "expired", "queue": message.WorkerExecutionsQueue(7), "exchange": message.ExchangeExecutions,
-			"time": time.Now(), "routing-keys": []any{message.DispatchKey(7)},
-		}}},
-	}))
+	require.NoError(u.t,
+		u.channel.PublishWithContext(u.t.Context(), "", message.QueueDeadLetter, true, false, amqp.Publishing{
+			MessageId: id, Type: message.TypeExecutionRequested, Body: body, DeliveryMode: amqp.Persistent,
+			Headers: amqp.Table{"x-death": []any{amqp.Table{
+				"count": int64(1), "reason": "expired", "queue": message.WorkerExecutionsQueue(7),
+				"exchange": message.ExchangeExecutions,
+				"time":     time.Now(), "routing-keys": []any{message.DispatchKey(7)},
+			}}},
+		}))
 }
 
 // depth is how many messages are ready in a queue.
@@ -78,7 +82,8 @@ func (u *unhandled) depth(queue string) int {
 // holds waits until the dead-letter queue has as many messages.
 func (u *unhandled) holds(n int) {
 	u.t.Helper()
-	testkit.Eventually(u.t, func() bool { return u.depth(message.QueueDeadLetter) == n }, wait, "the dead-letter queue holds %d messages", n)
+	testkit.Eventually(u.t, func() bool { return u.depth(message.QueueDeadLetter) == n }, wait,
+		"the dead-letter queue holds %d messages", n)
 }
 
 func (u *unhandled) count(query string) int {
@@ -151,7 +156,8 @@ func TestLettersAreTakenAndActedUponByKeys(t *testing.T) {
 	x.runs("Send 2 dead letters")
 	require.Equal(t, 3, u.count(`select count(*) from dead_letter where decision = 'put_back'`))
 	require.Equal(t, 3, u.count(`select count(*) from dead_letter where decision = 'sent'`))
-	require.Equal(t, 6, u.count(`select count(*) from outbox cross join unnest(routing_keys) key where key in ('parked', 'attune.dlx.queue')`),
+	require.Equal(t, 6,
+		u.count(`select count(*) from outbox cross join unnest(routing_keys) key where key in ('parked', 'attune.dlx.queue')`),
 		"the messages are left to a running engine")
 	require.Equal(t, 7, u.count(`select count(*) from operator_audit where action in ('dead_letter.take', 'dead_letter.send', 'dead_letter.return') and outcome = 'done'`))
 	require.Zero(t, u.count(waiting))
@@ -164,7 +170,8 @@ func TestTheBrokerPurgesByKey(t *testing.T) {
 	u := withoutHandler(t)
 	const many = triage.PurgeOffered + 1
 	for range many {
-		require.NoError(t, u.channel.PublishWithContext(t.Context(), "", message.QueueDeadLetter, false, false, amqp.Publishing{}))
+		require.NoError(t,
+			u.channel.PublishWithContext(t.Context(), "", message.QueueDeadLetter, false, false, amqp.Publishing{}))
 	}
 	u.holds(many)
 	x := u.open()

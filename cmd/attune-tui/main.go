@@ -148,16 +148,19 @@ func open(ctx context.Context, cfg *config.Config) (*alerting.Reader, func(), er
 		st.Close()
 	}
 	return alerting.NewReader(monitor.New(monitor.Config{
-		HeartbeatEvery: cfg.Executor.HeartbeatInterval, StaleAfter: cfg.Executor.StaleAfter(), QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
+		HeartbeatEvery: cfg.Executor.HeartbeatInterval, StaleAfter: cfg.Executor.StaleAfter(),
+		QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout,
-		SilentReplicas: cfg.Retention.SilentReplicas, ActionRetries: retrypolicy.ActionRetries(cfg.Executor.Retry.HonourActionMaxRetries),
+		SilentReplicas: cfg.Retention.SilentReplicas,
+		ActionRetries:  retrypolicy.ActionRetries(cfg.Executor.Retry.HonourActionMaxRetries),
 	}, deps), cfg.Alerts, nil), closeAll, nil
 }
 
 func storeConfig(cfg *config.Config) store.Config {
 	return store.Config{
 		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: poolSize, ConnectTimeout: connectTimeout,
-		ApplicationName: cfg.Named("attune-tui"), IdleTimeout: cfg.Database.IdleTimeout, ReadOnly: true, StatementTimeout: statementTimeout,
+		ApplicationName: cfg.Named("attune-tui"), IdleTimeout: cfg.Database.IdleTimeout, ReadOnly: true,
+		StatementTimeout: statementTimeout,
 	}
 }
 
@@ -198,7 +201,8 @@ func follow(ctx context.Context, to *app.Installation, opts options, stdout io.W
 	if every == 0 {
 		every = app.DefaultRefresh
 	}
-	return plain.Run(ctx, to.Source, plain.Config{Context: to.Name, Every: every, Timeout: plainTimeout, JSON: opts.output == "json"}, stdout)
+	return plain.Run(ctx, to.Source,
+		plain.Config{Context: to.Name, Every: every, Timeout: plainTimeout, JSON: opts.output == "json"}, stdout)
 }
 
 // snapshot prints one frame, or the data behind it.

@@ -111,12 +111,14 @@ func TestAMuteTerminalDoesNotDelayTheStart(t *testing.T) {
 	}
 	require.NoError(t, err, string(out))
 	require.Contains(t, string(out), "attune-tui")
-	require.NotContains(t, string(out), "\x1b", "the program asked the terminal something, and waits up to five seconds for the answer")
+	require.NotContains(t, string(out), "\x1b",
+		"the program asked the terminal something, and waits up to five seconds for the answer")
 }
 
 func TestVirtualHostOfAnAddress(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{"amqp://h": "/", "amqp://h/": "/", "amqp://h/%2f": "/", "amqp://h/attune": "attune", "amqp://h/%2Fattune": "/attune"} {
+	for address, want := range map[string]string{"amqp://h": "/", "amqp://h/": "/", "amqp://h/%2f": "/",
+		"amqp://h/attune": "attune", "amqp://h/%2Fattune": "/attune"} {
 		require.Equal(t, want, vhostOf(address), address)
 	}
 }

@@ -56,7 +56,8 @@ func TestManReadsThePage(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no groff to read the page with")
 	}
-	out, err := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-z", filepath.Join("..", "..", "docs", "man", "attune-tui.1")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-z",
+		filepath.Join("..", "..", "docs", "man", "attune-tui.1")).CombinedOutput()
 	require.NoError(t, err)
 	require.Empty(t, string(out))
 }

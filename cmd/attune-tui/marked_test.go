@@ -42,13 +42,18 @@ func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 		bulks []bulk
 	}{
 		"queues": {threeQueues, "demo.c", []bulk{
-			{kind: act.PauseQueue, title: "Pause 2 queues", effect: `select count(*) from execution_admission_state where paused`, want: 2},
-			{kind: act.ResumeQueue, title: "Resume 2 queues", effect: `select count(*) from execution_admission_state where paused`},
+			{kind: act.PauseQueue, title: "Pause 2 queues",
+				effect: `select count(*) from execution_admission_state where paused`, want: 2},
+			{kind: act.ResumeQueue, title: "Resume 2 queues",
+				effect: `select count(*) from execution_admission_state where paused`},
 		}},
 		"workers": {threeWorkers, "worker-c", []bulk{
-			{kind: act.CordonWorker, title: "Cordon 2 workers", effect: `select count(*) from worker where cordoned`, want: 2},
-			{kind: act.UncordonWorker, title: "Uncordon 2 workers", effect: `select count(*) from worker where cordoned`},
-			{kind: act.DrainWorker, title: "Drain 2 workers", effect: `select count(*) from worker where draining`, want: 2},
+			{kind: act.CordonWorker, title: "Cordon 2 workers", effect: `select count(*) from worker where cordoned`,
+				want: 2},
+			{kind: act.UncordonWorker, title: "Uncordon 2 workers",
+				effect: `select count(*) from worker where cordoned`},
+			{kind: act.DrainWorker, title: "Drain 2 workers", effect: `select count(*) from worker where draining`,
+				want: 2},
 		}},
 		"inquiries": {threeQuestions, "Shall it be deployed?", []bulk{
 			{
@@ -56,13 +61,17 @@ func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 				fills: func(x *terminal) {
 					x.press("y", "Enter")
 				},
-				effect: `select count(*) from inquiry where status = 'responded' and response = '{"ok": true}'`, want: 2,
+				effect: `select count(*) from inquiry where status = 'responded' and response = '{"ok": true}'`,
+				want:   2,
 			},
 		}},
 		"dlq": {threeLetters, "waiting for a person 3", []bulk{
-			{kind: act.DiscardLetter, title: "Discard 2 dead letters", effect: `select count(*) from dead_letter where decision = 'discarded'`, want: 2},
-			{kind: act.UndoLetters, title: "Reopen 2 dead letters", effect: `select count(*) from dead_letter where decision is not null`},
-			{kind: act.RequeueLetter, title: "Requeue 2 dead letters", effect: `select count(*) from execution where original_execution is not null`, want: 2},
+			{kind: act.DiscardLetter, title: "Discard 2 dead letters",
+				effect: `select count(*) from dead_letter where decision = 'discarded'`, want: 2},
+			{kind: act.UndoLetters, title: "Reopen 2 dead letters",
+				effect: `select count(*) from dead_letter where decision is not null`},
+			{kind: act.RequeueLetter, title: "Requeue 2 dead letters",
+				effect: `select count(*) from execution where original_execution is not null`, want: 2},
 		}},
 	} {
 		t.Run(view, func(t *testing.T) {
@@ -120,7 +129,8 @@ func threeLetters(t *testing.T, st *store.Store) {
 	worker := testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	action := testkit.Action(t, st, "demo.sleep")
 	for range 3 {
-		failed := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &worker.ID })
+		failed := testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &worker.ID })
 		testkit.Exec(t, st, `insert into dead_letter (message_id, message_type, exchange, routing_key, queue, reason, execution, worker, attempt, body)
 			values (gen_random_uuid()::text, 'ExecutionScheduled', 'attune.executions', 'execution.dispatch.worker.1', 'worker.1.executions', 'expired', $1, $2, 1, '{}')`,
 			failed.ID, worker.ID)
@@ -149,7 +159,8 @@ func TestMarkedExecutionsReachTheWorker(t *testing.T) {
 	x.plansMarked(act.RetryExecution, "Retry 2 executions")
 	x.runs("Retry 2 executions")
 	i.began(5)
-	require.Equal(t, 2, testkit.Count(t, i.store, `select count(distinct original_execution) from execution where retry_reason = 'manual_retry'`))
+	require.Equal(t, 2, testkit.Count(t, i.store,
+		`select count(distinct original_execution) from execution where retry_reason = 'manual_retry'`))
 	for range 3 {
 		i.ends <- struct{}{}
 	}
@@ -241,9 +252,11 @@ func TestCountersThatAreWrongAreRepairedByKeys(t *testing.T) {
 func TestAWorkerThatIsGoneIsForgottenByKeys(t *testing.T) {
 	t.Parallel()
 	i := install(t)
-	gone := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{AMQPURL: i.amqp, DatabaseURL: i.database, Name: "worker-b"})
+	gone := testkit.StartFakeWorker(t,
+		testkit.FakeWorkerConfig{AMQPURL: i.amqp, DatabaseURL: i.database, Name: "worker-b"})
 	require.NoError(t, gone.Stop(t.Context()))
-	testkit.Exec(t, i.store, `update worker set status = 'inactive', last_heartbeat = now() - interval '1 day' where name = 'worker-b'`)
+	testkit.Exec(t, i.store,
+		`update worker set status = 'inactive', last_heartbeat = now() - interval '1 day' where name = 'worker-b'`)
 	require.True(t, i.declared(gone.ID))
 	x := i.open("--view", "workers")
 	x.shows("worker-b")

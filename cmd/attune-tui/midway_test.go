@@ -95,7 +95,8 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 	require.Equal(t, manyFailed, n[0]+left)
 	require.Positive(t, left)
 	require.Equal(t, n[0], testkit.Count(t, st, repetitions))
-	require.Equal(t, n[0], testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
+	require.Equal(t, n[0], testkit.Count(t, st,
+		`select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
 	x.press("Escape")
 	x.shows(fmt.Sprintf("%d marked", left))
 	again := "Retry " + strconv.Itoa(left) + " execution"
@@ -103,7 +104,8 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 	x.runs(again)
 	require.Equal(t, manyFailed, testkit.Count(t, st, repeated))
 	require.Equal(t, manyFailed, testkit.Count(t, st, repetitions))
-	require.Zero(t, testkit.Count(t, st, `select count(*) from execution where original_execution = $1`, late.ID), "it came after the marks")
+	require.Zero(t, testkit.Count(t, st, `select count(*) from execution where original_execution = $1`, late.ID),
+		"it came after the marks")
 }
 
 // TestTwoDashboardsRepeatTheSameExecutions: each is repeated once, by one of the two,
@@ -128,7 +130,8 @@ func TestTwoDashboardsRepeatTheSameExecutions(t *testing.T) {
 	require.Equal(t, manyFailed, done)
 	require.Equal(t, manyFailed, testkit.Count(t, st, repeated))
 	require.Equal(t, manyFailed, testkit.Count(t, st, repetitions))
-	require.Equal(t, manyFailed, testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
+	require.Equal(t, manyFailed, testkit.Count(t, st,
+		`select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
 }
 
 // TestADashboardIsKilledInTheMiddleOfARun: what was done is recorded, nothing goes on
@@ -153,7 +156,8 @@ func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
 	done := testkit.Count(t, st, repetitions)
 	require.Positive(t, done)
 	require.Less(t, done, manyFailed)
-	require.Equal(t, done, testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
+	require.Equal(t, done, testkit.Count(t, st,
+		`select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
 	require.Equal(t, "alternate screen 1, cursor 0, mouse 1", x.state(), "nobody is left who could put it right")
 	x.press("C-j") // to the shell, since Enter is not a line's end in such a terminal
 	x.call("send-keys", "-l", `reset; printf 'it is %s\n' well`)
@@ -174,7 +178,8 @@ func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
 
 // state is what the program has made of the terminal.
 func (x *terminal) state() string {
-	return strings.TrimSpace(x.call("display-message", "-p", "alternate screen #{alternate_on}, cursor #{cursor_flag}, mouse #{mouse_any_flag}"))
+	return strings.TrimSpace(x.call("display-message", "-p",
+		"alternate screen #{alternate_on}, cursor #{cursor_flag}, mouse #{mouse_any_flag}"))
 }
 
 // becomes waits until the terminal is in a state.

@@ -63,7 +63,8 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.noMouse, "no-mouse", false, strings.TrimPrefix(settings.Help("mouse"), "false: "))
 	set.BoolVar(&o.readOnly, "read-only", false, "refuse every act")
 	set.BoolVar(&o.plain, "plain", false, "draw nothing: print a line for every change, for screen readers and logs")
-	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit: also execution, queue, worker, letter, xray, log, help")
+	set.StringVar(&o.snapshot, "snapshot", "",
+		"print one frame of a `VIEW` and exit: also execution, queue, worker, letter, xray, log, help")
 	set.StringVar(&o.id, "id", "", "which one `--snapshot` shows: a number, of queues and workers also a name")
 	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot, --plain and --contexts print: text or json")
 	set.IntVar(&o.width, "width", 140, "width of the printed frame")
@@ -161,7 +162,8 @@ func darkBackground(value string) bool {
 func drawsDots(environ []string) bool {
 	locale := strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
 	term := lookup(environ, "TERM")
-	return term != "" && term != "linux" && term != "dumb" && (strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8"))
+	return term != "" && term != "linux" && term != "dumb" &&
+		(strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8"))
 }
 
 func lookup(environ []string, name string) string {

@@ -117,7 +117,8 @@ func TestRealServersAreKilledAndStartedAgain(t *testing.T) {
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	testkit.Worker(t, st, "worker-b", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	x := openTerminalIn(t, []string{
-		"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + stack.DatabaseURL(), "ATTUNE__MESSAGE_QUEUE__URL=" + stack.AMQPURL(),
+		"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + stack.DatabaseURL(),
+		"ATTUNE__MESSAGE_QUEUE__URL=" + stack.AMQPURL(),
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + stack.ManagementURL(),
 	}, "--view", "workers")
 	x.shows("worker-a")

@@ -35,8 +35,10 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 	for _, x := range two {
 		x.reports("Limit to ")
 	}
-	require.Equal(t, 2, testkit.Count(t, st, `select count(*) from operator_audit where action = 'queue.limit' and outcome = 'done'`))
-	require.Equal(t, testkit.Count(t, st, `select (request ->> 'limit')::int from operator_audit where action = 'queue.limit' order by id desc limit 1`),
+	require.Equal(t, 2,
+		testkit.Count(t, st, `select count(*) from operator_audit where action = 'queue.limit' and outcome = 'done'`))
+	require.Equal(t, testkit.Count(t, st,
+		`select (request ->> 'limit')::int from operator_audit where action = 'queue.limit' order by id desc limit 1`),
 		testkit.Count(t, st, `select max_concurrent from execution_admission_state`), "the later word holds")
 
 	for _, x := range two {
@@ -53,7 +55,8 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, changed, "one of them has paused it, and the other is told so")
-	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where action = 'queue.pause' and outcome = 'done'`))
+	require.Equal(t, 1,
+		testkit.Count(t, st, `select count(*) from operator_audit where action = 'queue.pause' and outcome = 'done'`))
 }
 
 // TestTwoDashboardsTakeOneQueue has both take the same messages at the same moment: each
@@ -83,7 +86,8 @@ func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	done := 0
 	for _, x := range two {
 		// The second one may come while the first holds the queue, or after it.
-		if x.either("of 40 taken", "is in use by ") && strings.Contains(x.call("capture-pane", "-p"), "40 of 40 taken") {
+		if x.either("of 40 taken", "is in use by ") &&
+			strings.Contains(x.call("capture-pane", "-p"), "40 of 40 taken") {
 			done++
 		}
 	}

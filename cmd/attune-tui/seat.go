@@ -60,9 +60,11 @@ func (s *seat) first(ctx context.Context) (*installation, error) {
 		if cfg, err = config.Load(s.opts.config, append(slices.Clone(s.environ), stack...)); err != nil {
 			return nil, err
 		}
-		return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the private stack in " + devstack.DirDefault}, nil
+		return &installation{name: contextName(cfg.Database.URL), cfg: cfg,
+			from: "the private stack in " + devstack.DirDefault}, nil
 	}
-	return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the defaults, as nothing names servers", unnamed: true}, nil
+	return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the defaults, as nothing names servers",
+		unnamed: true}, nil
 }
 
 // namedBy says where the configuration names servers; nothing when it does not.
@@ -119,7 +121,8 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 		Origin: app.Origin{
 			Database: config.MaskURL(i.cfg.Database.URL), Broker: config.MaskURL(i.cfg.MessageQueue.ManagementURL),
 			NamedBy: i.from, Unnamed: i.unnamed, Settings: s.file.Path,
-			Schema: i.cfg.Database.Schema, Queues: queuePages(i.cfg.MessageQueue.ManagementURL, vhostOf(i.cfg.MessageQueue.URL)),
+			Schema: i.cfg.Database.Schema,
+			Queues: queuePages(i.cfg.MessageQueue.ManagementURL, vhostOf(i.cfg.MessageQueue.URL)),
 		},
 	}
 	switch {

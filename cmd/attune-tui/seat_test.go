@@ -65,10 +65,14 @@ func TestWhichInstallationIsShownFirst(t *testing.T) {
 		args                 []string
 		name, database, from string
 	}{
-		{[]string{file, fromEnvironment}, []string{"--context", "prod-eu"}, "prod-eu", "postgresql://u:secret@db.prod/attune", "--context, "},
-		{[]string{file, staging, fromEnvironment}, nil, "db.env", "postgresql://db.env/attune", "environment ATTUNE__DATABASE__URL"},
-		{[]string{file, staging}, []string{"--config", config}, "db.file", "postgresql://db.file/attune", config + ":2"},
-		{[]string{file, staging, "ATTUNE_CONFIG=" + config}, nil, "db.file", "postgresql://db.file/attune", config + ":2"},
+		{[]string{file, fromEnvironment}, []string{"--context", "prod-eu"}, "prod-eu",
+			"postgresql://u:secret@db.prod/attune", "--context, "},
+		{[]string{file, staging, fromEnvironment}, nil, "db.env", "postgresql://db.env/attune",
+			"environment ATTUNE__DATABASE__URL"},
+		{[]string{file, staging}, []string{"--config", config}, "db.file", "postgresql://db.file/attune",
+			config + ":2"},
+		{[]string{file, staging, "ATTUNE_CONFIG=" + config}, nil, "db.file", "postgresql://db.file/attune",
+			config + ":2"},
 		{[]string{file, staging}, nil, "staging", "postgresql://db.staging/attune", "default_context of "},
 		{nil, nil, "localhost", "", "the defaults"},
 	} {
@@ -86,7 +90,8 @@ func TestTheServersOfAContextAreItsOwnOnly(t *testing.T) {
 	t.Parallel()
 	environ := []string{
 		settingsFile(t, threeContexts), "ATTUNE__MESSAGE_QUEUE__URL=amqp://other", "ATTUNE__DATABASE__SCHEMA=other",
-		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=http://other", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=77", "STAGING_DB=postgresql://h/d",
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=http://other", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=77",
+		"STAGING_DB=postgresql://h/d",
 	}
 	s := seated(t, environ)
 	i, err := s.named("staging", "--context")
@@ -99,7 +104,8 @@ func TestTheServersOfAContextAreItsOwnOnly(t *testing.T) {
 	require.ErrorIs(t, err, errNoBroker)
 	i, err = s.named("prod-eu", "--context")
 	require.NoError(t, err)
-	require.Equal(t, "https://u:secret@mq.prod:15671", i.cfg.MessageQueue.ManagementURL, "it follows from the broker's address")
+	require.Equal(t, "https://u:secret@mq.prod:15671", i.cfg.MessageQueue.ManagementURL,
+		"it follows from the broker's address")
 	require.Equal(t, "attune_eu", i.cfg.Database.Schema)
 }
 
@@ -145,7 +151,8 @@ func TestContextsAreListedWithoutTheirSecrets(t *testing.T) {
 	code, out, err := call(t, environ, "--contexts")
 	require.Zero(t, code, err)
 	require.NotContains(t, out, "secret")
-	for _, want := range []string{"prod-eu  RO protected", "postgresql://u:***@db.prod/attune", "staging  RW default", "${STAGING_DB}", "file:nowhere"} {
+	for _, want := range []string{"prod-eu  RO protected", "postgresql://u:***@db.prod/attune", "staging  RW default",
+		"${STAGING_DB}", "file:nowhere"} {
 		require.Contains(t, out, want)
 	}
 	code, out, err = call(t, environ, "--contexts", "-o", "json")
@@ -174,8 +181,10 @@ func TestAContextIsShownByItsName(t *testing.T) {
 	testkit.Worker(t, testkit.OpenStore(t, url), "worker-b")
 	secret := filepath.Join(t.TempDir(), "db")
 	require.NoError(t, os.WriteFile(secret, []byte(url+"\n"), 0o600))
-	file := settingsFile(t, "contexts:\n  prod-eu:\n    database_url: file:"+secret+"\n    read_only: true\n    protected: true\n")
-	code, out, err := call(t, append([]string{file}, nobody...), "--context", "prod-eu", "--snapshot", "workers", "--width", "100")
+	file := settingsFile(t,
+		"contexts:\n  prod-eu:\n    database_url: file:"+secret+"\n    read_only: true\n    protected: true\n")
+	code, out, err := call(t, append([]string{file}, nobody...), "--context", "prod-eu", "--snapshot", "workers",
+		"--width", "100")
 	require.Zero(t, code, err)
 	require.Contains(t, out, "ATTUNE prod-eu! RO  PG ●")
 	require.Contains(t, out, "worker-b")
@@ -191,7 +200,8 @@ func TestKeysAndBookmarksOfTheOperatorWork(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	testkit.Worker(t, testkit.OpenStore(t, url), "worker-c")
-	file := settingsFile(t, "keys:\n  help: f1\n  pause: [f5]\nbookmarks:\n  mine: {view: workers, filter: worker-c, key: m}\n")
+	file := settingsFile(t,
+		"keys:\n  help: f1\n  pause: [f5]\nbookmarks:\n  mine: {view: workers, filter: worker-c, key: m}\n")
 	x := openTerminalIn(t, []string{file, "ATTUNE__DATABASE__URL=" + url, nobody[1]})
 	x.shows("ATTUNE")
 	x.press("'", "m")

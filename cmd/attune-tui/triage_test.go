@@ -61,7 +61,8 @@ func TestTheTutorialOfTriageByKeys(t *testing.T) {
 	testkit.Action(t, st, "ops.fax")
 	testkit.Exec(t, st, seedIncident)
 	state := t.TempDir()
-	x := openTerminalIn(t, []string{"HOME=/nonexistent", "XDG_STATE_HOME=" + state, "ATTUNE__DATABASE__URL=" + database, nobody[1]})
+	x := openTerminalIn(t,
+		[]string{"HOME=/nonexistent", "XDG_STATE_HOME=" + state, "ATTUNE__DATABASE__URL=" + database, nobody[1]})
 	x.shows(" RW ")
 	for _, step := range steps {
 		x.press(map[string]string{"esc": "Escape"}[step[1]] + strings.TrimPrefix(step[1], "esc"))
@@ -82,10 +83,13 @@ func TestTheTutorialOfTriageByKeys(t *testing.T) {
 		return testkit.Count(t, st, "select count(*) from dead_letter where "+where)
 	}
 	require.Equal(t, 15, decided("decision = 'requeued' and queue = 'mirror.events'"))
-	require.Equal(t, 15, decided("decision = 'requeued' and execution in (select id from execution where action_ref = 'ops.print')"))
-	require.Equal(t, 15, decided("decision = 'discarded' and execution in (select id from execution where action_ref = 'ops.fax')"))
+	require.Equal(t, 15,
+		decided("decision = 'requeued' and execution in (select id from execution where action_ref = 'ops.print')"))
+	require.Equal(t, 15,
+		decided("decision = 'discarded' and execution in (select id from execution where action_ref = 'ops.fax')"))
 	require.Equal(t, 15, decided("decision = 'discarded' and queue = 'attune.execution.requests.queue'"))
-	require.Equal(t, 15, testkit.Count(t, st, "select count(*) from execution where action_ref = 'ops.print' and retry_count = 1"))
+	require.Equal(t, 15,
+		testkit.Count(t, st, "select count(*) from execution where action_ref = 'ops.print' and retry_count = 1"))
 }
 
 // matches waits until a line of a page is on the screen. … stands for anything.
@@ -100,5 +104,6 @@ func (x *terminal) matches(line string) {
 		parts = append(parts, strings.Join(words, `\s+`))
 	}
 	pattern := regexp.MustCompile(strings.Join(parts, `[^\n]*`))
-	testkit.Eventually(x.t, func() bool { return pattern.MatchString(x.call("capture-pane", "-p")) }, 10*time.Second, "the screen shows %s", line)
+	testkit.Eventually(x.t, func() bool { return pattern.MatchString(x.call("capture-pane", "-p")) }, 10*time.Second,
+		"the screen shows %s", line)
 }

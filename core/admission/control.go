@@ -151,7 +151,8 @@ func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, er
 func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]store.ControlLockQueuesRow, error) {
 	groups := target.groups()
 	rows, err := tx.ControlLockQueues(ctx, target.ActionID, groups)
-	found := slices.ContainsFunc(rows, func(row store.ControlLockQueuesRow) bool { return row.GroupKey == target.Group })
+	found := slices.ContainsFunc(rows,
+		func(row store.ControlLockQueuesRow) bool { return row.GroupKey == target.Group })
 	if err == nil && !found && word.makes() {
 		if target.Group != "" {
 			if err := target.Fits(); err != nil {
@@ -179,11 +180,13 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 // judge computes what a Word changes in one queue.
 func judge(target Target, row store.ControlLockQueuesRow, word Word) QueueWord {
 	before := QueueState{
-		Paused: row.Paused, PausedBy: textOf(row.PausedBy), PausedAt: row.PausedAt, PauseReason: textOf(row.PauseReason),
-		Limit: limitOf(row.MaxConcurrent, row.Unlimited), Override: intOf(row.LimitOverride),
+		Paused: row.Paused, PausedBy: textOf(row.PausedBy), PausedAt: row.PausedAt,
+		PauseReason: textOf(row.PauseReason),
+		Limit:       limitOf(row.MaxConcurrent, row.Unlimited), Override: intOf(row.LimitOverride),
 	}
 	q := QueueWord{
-		ID: row.ID, Group: row.GroupKey, Active: int(row.ActiveCount), Waiting: int(row.QueuedCount), Before: before, After: before,
+		ID: row.ID, Group: row.GroupKey, Active: int(row.ActiveCount), Waiting: int(row.QueuedCount), Before: before,
+		After: before,
 	}
 	switch word.Act {
 	case ActPause:

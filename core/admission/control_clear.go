@@ -48,7 +48,8 @@ type Clearing struct {
 // PlanClearing counts the executions that have waited in the target's queues for olderThan or
 // longer, in one snapshot. A missing queue counts as empty. If only is not nil, the plan excludes
 // all other executions.
-func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration, only []int64) (*Clearing, error) {
+func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration,
+	only []int64) (*Clearing, error) {
 	queues, err := tx.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
@@ -70,7 +71,8 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 	}
 	for _, row := range rows {
 		c.Lines = append(c.Lines, Line{
-			ID: row.ID, Group: row.GroupKey, Paused: row.Paused, Waiting: int(row.Waiting), Oldest: row.Oldest, ticket: row.Ticket,
+			ID: row.ID, Group: row.GroupKey, Paused: row.Paused, Waiting: int(row.Waiting), Oldest: row.Oldest,
+			ticket: row.Ticket,
 		})
 		c.Waiting += int(row.Waiting)
 	}

@@ -127,7 +127,8 @@ func queueDrifts(row store.RepairQueuesRow) []Drift {
 
 func loadDrift(row store.RepairLoadsRow) Drift {
 	return Drift{
-		Kind: DriftWorker, ID: row.Worker, Name: row.Name, Counter: "assigned", Stored: int64(row.Assigned), Counted: int64(row.Held),
+		Kind: DriftWorker, ID: row.Worker, Name: row.Name, Counter: "assigned", Stored: int64(row.Assigned),
+		Counted: int64(row.Held),
 	}
 }
 
@@ -186,7 +187,8 @@ func (f *Findings) findDeleted(ctx context.Context, tx *store.Tx, terms RepairTe
 		if row.StateID != 0 {
 			note = "was deleted while it held a slot"
 		}
-		f.Drifts = append(f.Drifts, Drift{Kind: DriftDeleted, ID: row.Execution, Name: "note " + strconv.FormatInt(row.ID, 10), Note: note})
+		f.Drifts = append(f.Drifts,
+			Drift{Kind: DriftDeleted, ID: row.Execution, Name: "note " + strconv.FormatInt(row.ID, 10), Note: note})
 		f.fix.notes = append(f.fix.notes, row.ID)
 		f.fix.queues = appendKnown(f.fix.queues, row.StateID, row.WaitedIn)
 		f.fix.workers = appendKnown(f.fix.workers, row.Worker)

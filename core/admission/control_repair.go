@@ -35,7 +35,8 @@ func (c *Corrected) Heads(ctx context.Context, queries *store.Queries) ([]Head, 
 
 // Correct locks the next page of the findings, counts again under the locks and corrects the
 // counters. more is false when nothing was left.
-func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int, terms RepairTerms) (done *Corrected, more bool, err error) {
+func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int,
+	terms RepairTerms) (done *Corrected, more bool, err error) {
 	part, more := f.fix.page(page)
 	if !more {
 		return nil, false, nil
@@ -131,7 +132,8 @@ func (c *correction) correctQueues(ctx context.Context, tx *store.Tx, done *Corr
 	var arg store.RepairSetQueuesParams
 	for _, row := range rows {
 		arg.Ids, arg.Active = append(arg.Ids, row.ID), append(arg.Active, row.Active)
-		arg.Queued, arg.High, arg.Low = append(arg.Queued, row.Queued), append(arg.High, row.High), append(arg.Low, row.Low)
+		arg.Queued, arg.High, arg.Low = append(arg.Queued, row.Queued), append(arg.High, row.High), append(arg.Low,
+			row.Low)
 		arg.Head, arg.FirstHigh = append(arg.Head, row.Head), append(arg.FirstHigh, row.FirstHigh)
 		arg.FirstLow, arg.NextOrder = append(arg.FirstLow, row.FirstLow), append(arg.NextOrder, row.NextOrder)
 		done.Drifts = append(done.Drifts, queueDrifts(row)...)
@@ -183,7 +185,8 @@ func (c *correction) correctStats(ctx context.Context, tx *store.Tx, done *Corre
 
 // Release releases, through a ledger, what the next page of ended executions hold, and removes them
 // from their queues. The caller sends the pipeline. more is false when none was left.
-func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int, terms RepairTerms) (p *store.Pipeline, done *Corrected, more bool, err error) {
+func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int,
+	terms RepairTerms) (p *store.Pipeline, done *Corrected, more bool, err error) {
 	begin := min(page*maxReleased, len(f.ended))
 	rows := f.ended[begin:min(begin+maxReleased, len(f.ended))]
 	if len(rows) == 0 {
@@ -205,7 +208,8 @@ func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int, terms Re
 			touched[row.Waits] = true
 		}
 		if released || withdrawn {
-			done.Drifts = append(done.Drifts, Drift{Kind: DriftEnded, ID: row.ID, Name: row.ActionRef, Note: row.Status + ", given back"})
+			done.Drifts = append(done.Drifts,
+				Drift{Kind: DriftEnded, ID: row.ID, Name: row.ActionRef, Note: row.Status + ", given back"})
 		}
 	}
 	if ledger.Unplanned() {

@@ -129,7 +129,8 @@ func (t Target) Fits() error {
 	case len(wanted) == 0:
 		return targetErrorf(ErrNoQueue, "there is no queue %s: no policy groups the executions of %s", t, t.ActionRef)
 	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
-		return targetErrorf(ErrGroup, "%s is not a group of %s: its policy groups by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
+		return targetErrorf(ErrGroup, "%s is not a group of %s: its policy groups by %s", t.Group, t.ActionRef,
+			strings.Join(wanted, ", "))
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 	ctx := testkit.Context(t)
 	var raw []byte
 	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
-		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE hot AS " + sql} {
+		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
+			"PREPARE hot AS " + sql} {
 			if _, err := tx.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return fmt.Errorf("%s: %w", setup, err)
 			}
@@ -97,15 +98,21 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "TakeScopeSlots", store.TakeScopeSlots, []any{none, none}},
 		{rounds, "DeleteAdmissionEntries", store.DeleteAdmissionEntries, []any{none}},
 		{rounds, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none, []int16{}}},
-		{rounds, "UpdateAdmissionStates", store.UpdateAdmissionStates, []any{none, noInts, noInts, none, none, none, none}},
-		{rounds, "UpdateAdmissionLanes", store.UpdateAdmissionLanes, []any{none, noInts, noInts, none, none, none, []int16{}}},
-		{rounds, "UpdateAdmissionLimits", store.UpdateAdmissionLimits, []any{none, noInts, []bool{}, noInts, noInts, []float64{}, noTimes}},
-		{rounds, "UpdateAdmissionScopes", store.UpdateAdmissionScopes, []any{none, noInts, noInts, noTimes, noTimes, noInts, none, noTexts, noInts, noInts}},
+		{rounds, "UpdateAdmissionStates", store.UpdateAdmissionStates,
+			[]any{none, noInts, noInts, none, none, none, none}},
+		{rounds, "UpdateAdmissionLanes", store.UpdateAdmissionLanes,
+			[]any{none, noInts, noInts, none, none, none, []int16{}}},
+		{rounds, "UpdateAdmissionLimits", store.UpdateAdmissionLimits,
+			[]any{none, noInts, []bool{}, noInts, noInts, []float64{}, noTimes}},
+		{rounds, "UpdateAdmissionScopes", store.UpdateAdmissionScopes,
+			[]any{none, noInts, noInts, noTimes, noTimes, noInts, none, noTexts, noInts, noInts}},
 		{rounds, "ChangeWorkerLoads", store.ChangeWorkerLoads, []any{0, 90.0, none, noInts, []bool{}, noInts}},
 		{rounds, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, noTexts, none, noTimes, noTimes}},
 		{rounds, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none, none}},
-		{rounds, "UpdateQuietStates", store.UpdateQuietStates, []any{none, noInts, noInts, noInts, none, none, none, none, noInts, none, none, none, none}},
-		{rounds, "ChangeOpenStates", store.ChangeOpenStates, []any{none, noInts, none, none, none, noInts, noInts, none, none}},
+		{rounds, "UpdateQuietStates", store.UpdateQuietStates,
+			[]any{none, noInts, noInts, noInts, none, none, none, none, noInts, none, none, none, none}},
+		{rounds, "ChangeOpenStates", store.ChangeOpenStates,
+			[]any{none, noInts, none, none, none, noInts, noInts, none, none}},
 		{rounds, "FindAdmissionScopes", store.FindAdmissionScopes, []any{noTexts, noTexts}},
 		{rounds, "RepeatExecutions", store.RepeatExecutions, []any{none, noTexts, []float64{}, nil}},
 		{rounds, "StartRetries", store.StartRetries, []any{none}},
@@ -149,12 +156,14 @@ func grow(t *testing.T, st *store.Store) {
 	action := testkit.Action(t, st, "pk.long")
 	testkit.Worker(t, st, "w1")
 	for _, table := range []string{"execution", "execution_admission_entry", "execution_retry", "workflow_execution"} {
-		testkit.Exec(t, st, `ALTER TABLE `+table+` DISABLE TRIGGER ALL`) // history and keys would take longer than the test
+		// history and keys would take longer than the test
+		testkit.Exec(t, st, `ALTER TABLE `+table+` DISABLE TRIGGER ALL`)
 	}
 	testkit.Exec(t, st, `
 		INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, active_count, queued_count, next_queue_order)
 		SELECT $1, 'g' || n, 5, 5, CASE n WHEN 1 THEN 200000 ELSE 0 END, 200001 FROM generate_series(1, 5000) n`, action.ID)
-	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 200000)`, action.ID, action.Ref)
+	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 200000)`,
+		action.ID, action.Ref)
 	testkit.Exec(t, st, `INSERT INTO execution_retry (failed, execution, reason, due, waiting) SELECT id, id + 200000, 'x', now(), false FROM execution WHERE id % 4 = 0`)
 	testkit.Exec(t, st, `INSERT INTO workflow_execution (execution, workflow_def, task_graph) SELECT id, 1, '{}' FROM execution WHERE id % 10 = 0`)
 	testkit.Exec(t, st, `

@@ -253,7 +253,8 @@ type Entry struct {
 func (l *Ledger) Entries() []Entry {
 	list := make([]Entry, len(l.enqueued))
 	for i, e := range l.enqueued {
-		list[i] = Entry{Execution: e.execution, Queue: e.queue, Action: l.queues[e.queue].actionID, Position: e.position}
+		list[i] = Entry{Execution: e.execution, Queue: e.queue, Action: l.queues[e.queue].actionID,
+			Position: e.position}
 	}
 	return list
 }

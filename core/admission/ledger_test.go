@@ -56,7 +56,8 @@ func (w *world) lock(t require.TestingT, headsRead int) *Ledger {
 		l.queues[id] = q
 	}
 	for id, s := range w.scopes {
-		sc := &scope{id: id, kind: policy.WidePack, rule: &policy.Wide{Kind: policy.WidePack, Method: policy.MethodEnqueue}}
+		sc := &scope{id: id, kind: policy.WidePack,
+			rule: &policy.Wide{Kind: policy.WidePack, Method: policy.MethodEnqueue}}
 		sc.max, sc.active = s.max, s.active
 		sc.before = sc.scopeColumns
 		l.scopes[id] = sc
@@ -98,8 +99,10 @@ func (w *world) store(t require.TestingT, l *Ledger) {
 	for _, e := range l.enqueued {
 		w.nextTicket++
 		s := w.queues[e.queue]
-		s.entries[e.lane] = append(s.entries[e.lane], Waiter{ExecutionID: e.execution, order: e.order, ticket: w.nextTicket})
-		sort.Slice(s.entries[e.lane], func(i, j int) bool { return s.entries[e.lane][i].order < s.entries[e.lane][j].order })
+		s.entries[e.lane] = append(s.entries[e.lane],
+			Waiter{ExecutionID: e.execution, order: e.order, ticket: w.nextTicket})
+		sort.Slice(s.entries[e.lane],
+			func(i, j int) bool { return s.entries[e.lane][i].order < s.entries[e.lane][j].order })
 		fact := w.executions[e.execution]
 		fact.Waits, fact.lane = &e.queue, e.lane
 	}
@@ -343,7 +346,8 @@ func requireFilled(t *rapid.T, w *world, l *Ledger, room int) {
 		require.NotNil(t, q.blocked)
 		if q.blocked.scope != 0 {
 			s := l.scopes[q.blocked.scope]
-			require.True(t, s.awaited || s.active+s.reserved >= s.max, "queue %d waits for a shared limit that has room", id)
+			require.True(t, s.awaited || s.active+s.reserved >= s.max,
+				"queue %d waits for a shared limit that has room", id)
 			require.True(t, !s.awaited || len(again) > 0, "who was not read is looked at in another batch")
 			require.Contains(t, w.queues[id].needs, q.blocked.scope)
 			continue
@@ -369,7 +373,8 @@ func waitingQueue(id int64, limit int, tickets ...int64) *queue {
 	q.limits.max = limit
 	for i, ticket := range tickets {
 		q.heads[laneNormal] = append(q.heads[laneNormal], Waiter{
-			ExecutionID: id*1000 + int64(i), ActionID: id, Status: attune.StatusRequested, order: int64(i + 1), ticket: ticket,
+			ExecutionID: id*1000 + int64(i), ActionID: id, Status: attune.StatusRequested, order: int64(i + 1),
+			ticket: ticket,
 		})
 		q.queued[laneNormal]++
 	}
@@ -407,7 +412,8 @@ func TestPromoteServesHeadsByTicket(t *testing.T) {
 }
 
 func shared(kind policy.WideKind, limit int, change ...func(*scope)) *scope {
-	s := &scope{id: 5, kind: kind, rule: &policy.Wide{Kind: kind, Max: limit, PolicyRef: "p.shared", Method: policy.MethodEnqueue}}
+	s := &scope{id: 5, kind: kind,
+		rule: &policy.Wide{Kind: kind, Max: limit, PolicyRef: "p.shared", Method: policy.MethodEnqueue}}
 	s.max = limit
 	for _, c := range change {
 		c(s)
@@ -426,7 +432,8 @@ func TestS4SharedLimitsServeByTicketAndKeepWhatAnEarlierWaiterCouldUse(t *testin
 	t.Parallel()
 	l := &Ledger{
 		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.WidePack, 3)},
-		queues: map[int64]*queue{1: waitingQueue(1, 9, 10, 40), 2: waitingQueue(2, 9, 20, 30), 3: waitingQueue(3, 9, 15)},
+		queues: map[int64]*queue{1: waitingQueue(1, 9, 10, 40), 2: waitingQueue(2, 9, 20, 30),
+			3: waitingQueue(3, 9, 15)},
 	}
 	l.Promote(Gate{Scopes: needs(5), Place: func(w Waiter) Answer {
 		if w.ActionID == 3 {
@@ -452,11 +459,13 @@ func TestS23LowerLanesHaveTheirTurn(t *testing.T) {
 	t.Parallel()
 	q := waitingQueue(1, 1000)
 	for i := range 40 {
-		q.heads[laneHigh] = append(q.heads[laneHigh], Waiter{ExecutionID: int64(100 + i), Status: attune.StatusRequested, order: int64(i + 1), ticket: int64(1000 + i)})
+		q.heads[laneHigh] = append(q.heads[laneHigh], Waiter{ExecutionID: int64(100 + i),
+			Status: attune.StatusRequested, order: int64(i + 1), ticket: int64(1000 + i)})
 	}
 	q.heads[laneNormal] = []Waiter{{ExecutionID: 1, Status: attune.StatusRequested, order: 60, ticket: 2}}
 	q.heads[laneLow] = []Waiter{
-		{ExecutionID: 2, Status: attune.StatusRequested, order: 50, ticket: 1}, {ExecutionID: 3, Status: attune.StatusRequested, order: 70, ticket: 3},
+		{ExecutionID: 2, Status: attune.StatusRequested, order: 50, ticket: 1},
+		{ExecutionID: 3, Status: attune.StatusRequested, order: 70, ticket: 3},
 	}
 	q.queued = [laneCount]int{40, 1, 2}
 	l := &Ledger{facts: map[int64]Fact{}, queues: map[int64]*queue{1: q}}
@@ -475,7 +484,8 @@ func TestS22RatesAndQuotasSayWhenToTryAgain(t *testing.T) {
 		want  int
 		after time.Duration
 	}{
-		"rate": {shared(policy.WideRate, 6, func(s *scope) { s.rule.Window, s.rule.Burst = time.Minute, 2 }), 2, 10 * time.Second},
+		"rate": {shared(policy.WideRate, 6, func(s *scope) { s.rule.Window, s.rule.Burst = time.Minute, 2 }), 2,
+			10 * time.Second},
 		"quota": {shared(policy.WideQuota, 3, func(s *scope) {
 			s.rule.Window, s.period, s.used = time.Minute, clock.Truncate(time.Minute), 1
 		}), 2, 30 * time.Second},
@@ -522,7 +532,8 @@ func TestAdmitRefusals(t *testing.T) {
 	// So does the method cancel of a limit that queues share.
 	closed := &Ledger{
 		queues: map[int64]*queue{1: waitingQueue(1, 3)},
-		scopes: map[int64]*scope{5: shared(policy.WideGlobal, 2, func(s *scope) { s.active, s.rule.Method = 2, policy.MethodCancel })},
+		scopes: map[int64]*scope{5: shared(policy.WideGlobal, 2,
+			func(s *scope) { s.active, s.rule.Method = 2, policy.MethodCancel })},
 	}
 	result, why := closed.Admit(newcomer, Terms{Queue: 1, MayWait: true}, Gate{Scopes: needs(5), Place: always})
 	require.Equal(t, Refused, result)

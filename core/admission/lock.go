@@ -197,7 +197,8 @@ func (l *Ledger) readQueue(wanted map[int64]int, row store.LockFreeAdmissionStat
 			},
 		},
 	}
-	q.queued = [laneCount]int{int(row.QueuedHigh), int(row.QueuedCount - row.QueuedHigh - row.QueuedLow), int(row.QueuedLow)}
+	q.queued = [laneCount]int{int(row.QueuedHigh), int(row.QueuedCount - row.QueuedHigh - row.QueuedLow),
+		int(row.QueuedLow)}
 	q.head = [laneCount]int64{row.HeadHigh, row.HeadOrder, row.HeadLow}
 	q.before = q.columns
 	l.queues[row.ID] = q
@@ -282,8 +283,10 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 		lane := laneStored(row.Lane)
 		q.heads[lane] = append(q.heads[lane], Waiter{
 			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
-			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created, Attempt: row.Attempt,
-			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
+			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created,
+			Attempt:  row.Attempt,
+			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
+			Avoid: row.Avoid,
 			order: row.QueueOrder, ticket: row.Ticket,
 		})
 	}

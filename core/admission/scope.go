@@ -61,7 +61,8 @@ func (s *scope) closed(clock time.Time) *obstacle {
 		if s.quota().Left(clock, s.period, s.used) > 0 {
 			return nil
 		}
-		return s.keeps(fmt.Sprintf("the quota of policy %s, %s in %s, is used up", s.rule.PolicyRef, starts(s.max), s.rule.Window),
+		return s.keeps(fmt.Sprintf("the quota of policy %s, %s in %s, is used up", s.rule.PolicyRef, starts(s.max),
+			s.rule.Window),
 			s.quota().Reset(clock))
 	}
 	return nil

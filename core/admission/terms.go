@@ -31,7 +31,8 @@ func (l *Ledger) SetTerms(queueID int64, terms QueueTerms) {
 		q.hard, q.adaptive = Unlimited, nil
 	}
 	now := limits{
-		max: q.hard, unlimited: unlimited, maxQueued: terms.MaxQueued, timeout: terms.Timeout, adapted: q.limits.adapted,
+		max: q.hard, unlimited: unlimited, maxQueued: terms.MaxQueued, timeout: terms.Timeout,
+		adapted: q.limits.adapted,
 	}
 	if q.adaptive == nil {
 		now.adapted = policy.Adapted{}

@@ -63,10 +63,12 @@ func (l *Ledger) Write(p *store.Pipeline) {
 	switch {
 	case quiet:
 		c := columnsOf(touched)
-		p.Exec(store.UpdateQuietStates, stats.actions, stats.queued, stats.active, stats.maxima, stats.enqueued, stats.completed, stats.grouped,
+		p.Exec(store.UpdateQuietStates, stats.actions, stats.queued, stats.active, stats.maxima, stats.enqueued,
+			stats.completed, stats.grouped,
 			c.ids, c.active, c.headOrders, c.nextOrders, c.enqueued, c.completed)
 	case stats != nil:
-		p.Exec(store.ApplyQueueStats, stats.actions, stats.queued, stats.active, stats.maxima, stats.enqueued, stats.completed, stats.states, stats.grouped)
+		p.Exec(store.ApplyQueueStats, stats.actions, stats.queued, stats.active, stats.maxima, stats.enqueued,
+			stats.completed, stats.states, stats.grouped)
 	}
 }
 
@@ -89,7 +91,8 @@ func (l *Ledger) anyBlocked() bool {
 // batch: a granted one waited, a released one has ended.
 func (l *Ledger) writeHolders(p *store.Pipeline) {
 	if n := len(l.released); n > 0 {
-		released := slices.SortedFunc(slices.Values(l.released), func(a, b release) int { return cmp.Compare(a.execution, b.execution) })
+		released := slices.SortedFunc(slices.Values(l.released),
+			func(a, b release) int { return cmp.Compare(a.execution, b.execution) })
 		ids, states := make([]int64, n), make([]int64, n)
 		for i, r := range released {
 			ids[i], states[i] = r.execution, r.queue
@@ -97,11 +100,13 @@ func (l *Ledger) writeHolders(p *store.Pipeline) {
 		p.Exec(store.ReleaseSlots, ids, states)
 	}
 	if n := len(l.granted); n > 0 {
-		granted := slices.SortedFunc(slices.Values(l.granted), func(a, b Granted) int { return cmp.Compare(a.ExecutionID, b.ExecutionID) })
+		granted := slices.SortedFunc(slices.Values(l.granted),
+			func(a, b Granted) int { return cmp.Compare(a.ExecutionID, b.ExecutionID) })
 		ids, states, workers, actions := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 		attempts := make([]int32, n)
 		for i, g := range granted {
-			ids[i], states[i], workers[i], attempts[i], actions[i] = g.ExecutionID, g.Queue, g.Worker, g.Attempt+1, g.ActionID
+			ids[i], states[i], workers[i], attempts[i], actions[i] = g.ExecutionID, g.Queue, g.Worker, g.Attempt+1,
+				g.ActionID
 		}
 		p.Exec(store.GrantSlots, ids, l.Clock, states, workers, attempts, actions)
 	}
@@ -251,7 +256,8 @@ func (l *Ledger) writeScopes(p *store.Pipeline) {
 	}
 	sort.Slice(changed, func(i, j int) bool { return changed[i].id < changed[j].id })
 	ids, policies, refs := make([]int64, n), make([]int64, n), make([]string, n)
-	active, maxima, used, windows, bursts := make([]int32, n), make([]int32, n), make([]int32, n), make([]int32, n), make([]int32, n)
+	active, maxima, used, windows, bursts := make([]int32, n), make([]int32, n), make([]int32, n), make([]int32,
+		n), make([]int32, n)
 	due, periods := make([]*time.Time, n), make([]*time.Time, n)
 	for i, s := range changed {
 		ids[i], active[i], maxima[i], used[i] = s.id, int32(s.active), int32(s.max), int32(s.used)
@@ -336,7 +342,8 @@ func wakers(kept []*queue) map[int64]*queue {
 			continue
 		}
 		best := first[q.blocked.scope]
-		if best == nil || best.blocked.ticket == 0 || (q.blocked.ticket != 0 && q.blocked.ticket < best.blocked.ticket) {
+		if best == nil || best.blocked.ticket == 0 ||
+			(q.blocked.ticket != 0 && q.blocked.ticket < best.blocked.ticket) {
 			first[q.blocked.scope] = q
 		}
 	}
@@ -385,7 +392,8 @@ func (l *Ledger) statsOf(touched []*queue) *statColumns {
 	}
 	for i, id := range actions {
 		d := deltas[id]
-		c.queued[i], c.active[i], c.maxima[i], c.enqueued[i], c.completed[i] = d.queued, d.active, d.max, d.enqueued, d.completed
+		c.queued[i], c.active[i], c.maxima[i], c.enqueued[i], c.completed[i] = d.queued, d.active, d.max, d.enqueued,
+			d.completed
 		if d.grouped {
 			c.grouped = append(c.grouped, id)
 		}

@@ -44,7 +44,8 @@ func TestAChainRunsToItsEnd(t *testing.T) {
 	result := w.completes(id)
 	require.Equal(t, map[string]any{"sum": 42.0, "succeeded": true}, result)
 	require.Equal(t, []string{"a/0/0", "b/0/0"}, w.ran)
-	require.JSONEq(t, `{"all": 42, "text": "n is 41"}`, w.text(`SELECT config FROM execution WHERE parent = $1 ORDER BY id DESC LIMIT 1`, id))
+	require.JSONEq(t, `{"all": 42, "text": "n is 41"}`,
+		w.text(`SELECT config FROM execution WHERE parent = $1 ORDER BY id DESC LIMIT 1`, id))
 	require.Equal(t, `{a,b}`, w.text(`SELECT completed_tasks FROM workflow_execution WHERE execution = $1`, id))
 	require.Equal(t, 1, w.told(id), "its end is announced, once")
 }
@@ -99,7 +100,8 @@ func TestAListRunsThroughItsWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		items any
 		n     int
-	}{"empty": {[]int{}, 0}, "one": {[]int{5}, 1}, "ten": {[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 10}, "no list": {map[string]int{"a": 1}, 1}} {
+	}{"empty": {[]int{}, 0}, "one": {[]int{5}, 1}, "ten": {[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 10},
+		"no list": {map[string]int{"a": 1}, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
@@ -125,8 +127,10 @@ func TestAListRunsThroughItsWindow(t *testing.T) {
 				}
 				require.Equal(t, map[string]any{"index": float64(i)}, value)
 			}
-			require.Equal(t, failed, testkit.Count(t, w.store, `SELECT (config ->> 'failed')::int FROM execution WHERE action_ref = 'pk.after'`))
-			require.Equal(t, c.n, testkit.Count(t, w.store, `SELECT (config ->> 'n')::int FROM execution WHERE action_ref = 'pk.after'`))
+			require.Equal(t, failed, testkit.Count(t, w.store,
+				`SELECT (config ->> 'failed')::int FROM execution WHERE action_ref = 'pk.after'`))
+			require.Equal(t, c.n,
+				testkit.Count(t, w.store, `SELECT (config ->> 'n')::int FROM execution WHERE action_ref = 'pk.after'`))
 		})
 	}
 }

@@ -26,15 +26,18 @@ tasks:
 	w.run()
 	first := w.ids(`SELECT id FROM execution WHERE action_ref = 'core.ask'`)[0]
 	testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'timeout', settled = true`)
-	testkit.Exec(t, w.store, `UPDATE execution SET status = 'timeout', result = '{"error": "no answer"}' WHERE id = $1`, first)
+	testkit.Exec(t, w.store, `UPDATE execution SET status = 'timeout', result = '{"error": "no answer"}' WHERE id = $1`,
+		first)
 	w.run()
 	again := w.ids(`SELECT execution FROM inquiry WHERE status = 'pending' AND prompt = 'Well?'`)
 	require.Len(t, again, 1)
 	require.NotEqual(t, first, again[0])
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, again[0]))
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE EXISTS (SELECT FROM execution_holder h WHERE h.execution = execution.id) OR worker IS NOT NULL`))
-	testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'responded', response = '"yes"', settled = true WHERE status = 'pending'`)
-	testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed', result = '{"response": "yes"}' WHERE id = $1`, again[0])
+	testkit.Exec(t, w.store,
+		`UPDATE inquiry SET status = 'responded', response = '"yes"', settled = true WHERE status = 'pending'`)
+	testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed', result = '{"response": "yes"}' WHERE id = $1`,
+		again[0])
 	w.completes(id)
 	require.JSONEq(t, `{"said": "yes"}`, w.text(`SELECT config FROM execution WHERE action_ref = 'pk.go'`))
 }
@@ -91,7 +94,8 @@ version: "1"
 tasks: [{name: a, action: pk.a, input: {token: "{{ 'tok' + 'en-1' }}", other: 1}}]
 `
 	w := setup(t)
-	testkit.Exec(t, w.store, `UPDATE action SET param_schema = '{"token": {"type": "string", "secret": true}}' WHERE ref = 'pk.a'`)
+	testkit.Exec(t, w.store,
+		`UPDATE action SET param_schema = '{"token": {"type": "string", "secret": true}}' WHERE ref = 'pk.a'`)
 	action := w.define("pk.one", definition)
 	refused := w.request(action, nil)
 	w.run()
@@ -102,7 +106,8 @@ tasks: [{name: a, action: pk.a, input: {token: "{{ 'tok' + 'en-1' }}", other: 1}
 	id := w.request(action, nil)
 	w.completes(id)
 	child := w.ids(`SELECT id FROM execution WHERE parent = $1`, id)[0]
-	require.JSONEq(t, `{"token": {"$attune_secret": true, "redacted": true}, "other": 1}`, w.text(`SELECT config FROM execution WHERE id = $1`, child))
+	require.JSONEq(t, `{"token": {"$attune_secret": true, "redacted": true}, "other": 1}`,
+		w.text(`SELECT config FROM execution WHERE id = $1`, child))
 	rows, err := store.SecretsOf(testkit.Context(t), w.store.Queries, "execution_config", child)
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
@@ -117,14 +122,16 @@ func TestAMarkerWrittenByHandOpensNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	keys := w.keys(strings.Repeat("k", 32))
-	other := testkit.Execution(t, w.store, testkit.Action(t, w.store, "pk.other"), func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }).ID
+	other := testkit.Execution(t, w.store, testkit.Action(t, w.store, "pk.other"),
+		func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }).ID
 	sealed, err := keys.Seal("of somebody else")
 	require.NoError(t, err)
 	testkit.Exec(t, w.store, `INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, encrypted_value)
 		VALUES ('execution_config', $1, '/p', 'parameter_schema', $2)`, other, sealed)
 	raw, err := json.Marshal(map[string]any{"version": "1", "tasks": []any{map[string]any{
 		"name": "a", "action": "pk.a",
-		"input": map[string]any{"x": map[string]any{"$attune_secret": true, "redacted": true, "from": "execution_config:1:/p"}},
+		"input": map[string]any{"x": map[string]any{"$attune_secret": true, "redacted": true,
+			"from": "execution_config:1:/p"}},
 	}}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, other)

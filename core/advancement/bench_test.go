@@ -62,7 +62,8 @@ func BenchmarkChain(b *testing.B) {
 func BenchmarkList(b *testing.B) {
 	const n = 1000
 	w := bench(b)
-	action := w.define("pk.list", strings.Replace(strings.Replace(list, "concurrency: 3", "concurrency: 10", 1), "{{ parameters.list }}", "{{ range(1000) }}", 1))
+	action := w.define("pk.list", strings.Replace(strings.Replace(list, "concurrency: 3", "concurrency: 10", 1),
+		"{{ parameters.list }}", "{{ range(1000) }}", 1))
 	w.crowded(50_000)
 	w.does = func(_ string, index, _ int) end { return end{attune.StatusCompleted, map[string]any{"index": index}} }
 	var first, last time.Duration
@@ -95,8 +96,9 @@ func BenchmarkList(b *testing.B) {
 func bench(b *testing.B) *world {
 	b.Helper()
 	w := &world{
-		t: b, store: testkit.Store(b, func(c *store.Config) { c.HotPath = true }), relay: &relay{}, sources: advancement.NewSources(),
-		does: func(string, int, int) end { return end{attune.StatusCompleted, map[string]any{"n": 1}} },
+		t: b, store: testkit.Store(b, func(c *store.Config) { c.HotPath = true }), relay: &relay{},
+		sources: advancement.NewSources(),
+		does:    func(string, int, int) end { return end{attune.StatusCompleted, map[string]any{"n": 1}} },
 	}
 	w.begin()
 	testkit.Exec(b, w.store, `UPDATE worker SET heartbeat_seen = now() + interval '1 hour'`)

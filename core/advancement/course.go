@@ -166,7 +166,8 @@ func (c *course) giveUp(why string) {
 	}
 	c.plan = &workflow.Plan{
 		State: state, Stop: stop, Log: []string{"the workflow cannot go on: " + why},
-		End: &workflow.End{Status: attune.StatusFailed, Error: why, Result: map[string]any{"error": why, "succeeded": false}},
+		End: &workflow.End{Status: attune.StatusFailed, Error: why,
+			Result: map[string]any{"error": why, "succeeded": false}},
 	}
 }
 

@@ -55,7 +55,8 @@ func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry WHERE waiting AND due BETWEEN now() + interval '55 s' AND now() + interval '60 s'`))
 	w.take([]int64{first.ID}, nil)
 	w.order(advancement.Order{Workflow: w.workflowOf(id), Children: []int64{first.ID}})
-	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE retry_count = 1`), "a duplicate makes no second repetition")
+	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE retry_count = 1`),
+		"a duplicate makes no second repetition")
 	require.Equal(t, "1", w.text(`SELECT workflow_task ->> 'retry_count' FROM execution WHERE retry_count = 1`))
 
 	w.completes(id)
@@ -145,8 +146,10 @@ func TestAQuestionLeadsOnWhenItIsAnswered(t *testing.T) {
 		AND timeout_at BETWEEN now() + interval '59 min' AND now() + interval '61 min'`, ask))
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_holder`))
 
-	testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'responded', response = '{"yes": true}', responded_at = now(), settled = true`)
-	testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed', result = '{"response": {"yes": true}}' WHERE id = $1`, ask)
+	testkit.Exec(t, w.store,
+		`UPDATE inquiry SET status = 'responded', response = '{"yes": true}', responded_at = now(), settled = true`)
+	testkit.Exec(t, w.store,
+		`UPDATE execution SET status = 'completed', result = '{"response": {"yes": true}}' WHERE id = $1`, ask)
 	w.completes(id)
 	require.Equal(t, []string{"go/0/0"}, w.ran)
 	require.JSONEq(t, `{"said": true}`, w.text(`SELECT config FROM execution WHERE action_ref = 'pk.go'`))
@@ -159,7 +162,8 @@ func TestAResultThatAsksHoldsTheWorkflowUp(t *testing.T) {
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "a" {
-			return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1, "__inquiry": map[string]any{"prompt": "Really?"}}}}
+			return end{attune.StatusCompleted,
+				map[string]any{"data": map[string]any{"value": 1, "__inquiry": map[string]any{"prompt": "Really?"}}}}
 		}
 		return end{status: attune.StatusCompleted}
 	}
@@ -171,10 +175,13 @@ tasks:
 `), nil)
 	w.run()
 	require.Equal(t, []string{"a/0/0"}, w.ran)
-	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM inquiry WHERE status = 'pending' AND prompt = 'Really?'`))
+	require.Equal(t, 1,
+		testkit.Count(t, w.store, `SELECT count(*) FROM inquiry WHERE status = 'pending' AND prompt = 'Really?'`))
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_holder`))
-	testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'responded', response = '"yes"', responded_at = now(), settled = true`)
-	w.order(advancement.Order{Workflow: w.workflowOf(id), Children: w.ids(`SELECT id FROM execution WHERE action_ref = 'pk.a'`)})
+	testkit.Exec(t, w.store,
+		`UPDATE inquiry SET status = 'responded', response = '"yes"', responded_at = now(), settled = true`)
+	w.order(advancement.Order{Workflow: w.workflowOf(id),
+		Children: w.ids(`SELECT id FROM execution WHERE action_ref = 'pk.a'`)})
 	w.completes(id)
 	require.JSONEq(t, `{"said": "yes"}`, w.text(`SELECT config FROM execution WHERE action_ref = 'pk.b'`))
 }
@@ -220,7 +227,8 @@ tasks:
 	}
 	pause(true, id)
 	pause(true, inner[1])
-	require.ElementsMatch(t, []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[1])}, w.due(), "the sweep tells all of them")
+	require.ElementsMatch(t, []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[1])}, w.due(),
+		"the sweep tells all of them")
 	w.run()
 	require.Equal(t, []string{"a/0/0", "a/0/0"}, w.ran, "what ran comes to its end, and the third begins nothing")
 	require.Equal(t, 3, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution w JOIN execution e ON e.id = w.execution
@@ -266,7 +274,8 @@ func TestRepetitionsWaitForTheirWorkflowToBeResumed(t *testing.T) {
 // nothing new is started (upstream 42, 51).
 func TestACancelledWorkflowStops(t *testing.T) {
 	t.Parallel()
-	for policy, running := range map[string]attune.Status{"allow_finish": attune.StatusRunning, "cancel_running": attune.StatusCanceling} {
+	for policy, running := range map[string]attune.Status{"allow_finish": attune.StatusRunning,
+		"cancel_running": attune.StatusCanceling} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
@@ -281,10 +290,12 @@ tasks:
 			w.take(nil, []int64{id})
 			children := w.handed()
 			require.Len(t, children, 2)
-			testkit.Exec(t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, children[0].ID)
+			testkit.Exec(t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`,
+				children[0].ID)
 			tree, err := w.store.CancelChildren(testkit.Context(t), []int64{id}, true, 10)
 			require.NoError(t, err)
-			require.Equal(t, running != attune.StatusRunning, slices.Contains(tree, children[0].ID), "what is cancelled with the workflow")
+			require.Equal(t, running != attune.StatusRunning, slices.Contains(tree, children[0].ID),
+				"what is cancelled with the workflow")
 			all, err := w.store.CancelChildren(testkit.Context(t), []int64{id}, false, 10)
 			require.NoError(t, err)
 			require.Contains(t, all, children[0].ID, "what an operator cancels with the whole tree")
@@ -294,7 +305,8 @@ tasks:
 			require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "the sweep finds it")
 			w.look(id)
 			w.poll()
-			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id), "one of its children has not ended")
+			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id),
+				"one of its children has not ended")
 			require.Empty(t, w.due(), "it waits for its children")
 			require.Equal(t, "cancelled", w.text(`SELECT status FROM workflow_execution`), "as published")
 			require.Equal(t, running, testkit.StatusOf(t, w.store, children[0].ID))
@@ -309,7 +321,8 @@ tasks:
 			status, result := w.outcome(id)
 			require.Equal(t, attune.StatusCancelled, status)
 			require.Equal(t, map[string]any{"error": "Workflow cancelled", "succeeded": false}, result)
-			require.Equal(t, "{}", w.text(`SELECT current_tasks FROM workflow_execution`), "nothing is shown as running any more")
+			require.Equal(t, "{}", w.text(`SELECT current_tasks FROM workflow_execution`),
+				"nothing is shown as running any more")
 			require.Equal(t, "cancelled", w.text(`SELECT status FROM workflow_execution`))
 			w.sound()
 		})
@@ -349,7 +362,8 @@ func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
 	require.Equal(t, attune.StatusTimeout, status)
 	require.Equal(t, "the workflow has run for longer than it may: 1m0s", result["error"])
 	w.poll()
-	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, child.ID), "what was not begun is not begun any more")
+	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, child.ID),
+		"what was not begun is not begun any more")
 }
 
 // A definition that cannot be run ends its execution with the reason.
@@ -373,7 +387,8 @@ func TestATaskWhoseActionDoesNotExist(t *testing.T) {
 	w.run()
 	status, _ := w.outcome(id)
 	require.Equal(t, attune.StatusFailed, status)
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, w.store, w.ids(`SELECT id FROM execution WHERE parent = $1`, id)[0]))
+	require.Equal(t, attune.StatusFailed,
+		testkit.StatusOf(t, w.store, w.ids(`SELECT id FROM execution WHERE parent = $1`, id)[0]))
 	w.sound()
 }
 
@@ -485,7 +500,8 @@ output_map: {out: "{{ kept }}"}
 		}
 	}
 	require.Equal(t, map[string]any{"/whole": "hunter2", "/part": "Bearer hunter2!", "/kept": "hunter2"}, values)
-	require.JSONEq(t, `{"kept": {"$attune_secret": true, "redacted": true}}`, w.text(`SELECT config FROM execution WHERE action_ref = 'pk.b'`))
+	require.JSONEq(t, `{"kept": {"$attune_secret": true, "redacted": true}}`,
+		w.text(`SELECT config FROM execution WHERE action_ref = 'pk.b'`))
 	_, result := w.outcome(id)
 	require.Equal(t, map[string]any{"$attune_secret": true, "redacted": true}, result["out"])
 }

@@ -101,7 +101,8 @@ func (f *form) load(t *testing.T) *pack.Item {
 	switch f.Kind {
 	case "graph":
 		source.Path = "actions/workflows/form.workflow.yaml"
-		sources = append(sources, pack.Source{Kind: pack.KindAction, Root: "pk", Path: "actions/form.yaml", Content: []byte(f.Action)})
+		sources = append(sources,
+			pack.Source{Kind: pack.KindAction, Root: "pk", Path: "actions/form.yaml", Content: []byte(f.Action)})
 	case "action":
 		kind, source.Kind, source.Path = pack.KindAction, pack.KindAction, "actions/form.yaml"
 	case "rule":
@@ -208,7 +209,8 @@ func (f *form) run(t *testing.T, item *pack.Item) {
 	require.NoError(t, err)
 	w := setup(t)
 	for _, task := range definition.All() {
-		if task.Action != "" && testkit.Count(t, w.store, `SELECT count(*) FROM action WHERE ref = $1`, task.Action) == 0 {
+		if task.Action != "" &&
+			testkit.Count(t, w.store, `SELECT count(*) FROM action WHERE ref = $1`, task.Action) == 0 {
 			testkit.Action(t, w.store, task.Action)
 		}
 	}
@@ -230,7 +232,8 @@ func (f *form) run(t *testing.T, item *pack.Item) {
 		asked := w.ids(`SELECT e.id FROM execution e JOIN inquiry i ON i.execution = e.id
 			WHERE i.status = 'pending' AND e.workflow_task ->> 'task_name' = $1`, task)
 		require.Len(t, asked, 1, "the question of %s", task)
-		testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'responded', response = $2, settled = true WHERE execution = $1`,
+		testkit.Exec(t, w.store,
+			`UPDATE inquiry SET status = 'responded', response = $2, settled = true WHERE execution = $1`,
 			asked[0], response)
 		testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed', result = jsonb_build_object('response', $2::jsonb)
 			WHERE id = $1`, asked[0], response)

@@ -102,5 +102,6 @@ func TestARepetitionLooksAtItsOwnItem(t *testing.T) {
 		return end{attune.StatusFailed, map[string]any{"code": index}}
 	}
 	w.completes(w.request(w.define("pk.picky", picky), nil))
-	require.Equal(t, "3", w.text(`SELECT string_agg(workflow_task ->> 'task_index', ',') FROM execution WHERE retry_count = 1`))
+	require.Equal(t, "3",
+		w.text(`SELECT string_agg(workflow_task ->> 'task_index', ',') FROM execution WHERE retry_count = 1`))
 }

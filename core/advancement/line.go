@@ -45,7 +45,8 @@ type trouble struct {
 }
 
 func newLine() *line {
-	return &line{wake: make(chan struct{}, 1), wakeTroubled: make(chan struct{}, 1), orders: map[key]*Order{}, trouble: map[key]*trouble{}}
+	return &line{wake: make(chan struct{}, 1), wakeTroubled: make(chan struct{}, 1), orders: map[key]*Order{},
+		trouble: map[key]*trouble{}}
 }
 
 // add appends an order, or merges it into the one for the same workflow.

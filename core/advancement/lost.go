@@ -18,7 +18,8 @@ func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 	var looked []*course
 	var ids []int64
 	for _, c := range s.courses {
-		if c.before != nil && c.source != nil && c.broken == "" && len(c.happened) == 1 && c.happened[0].Kind == workflow.Looked {
+		if c.before != nil && c.source != nil && c.broken == "" && len(c.happened) == 1 &&
+			c.happened[0].Kind == workflow.Looked {
 			looked, ids = append(looked, c), append(ids, c.id)
 		}
 	}
@@ -48,7 +49,8 @@ func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 func (c *course) lose(ctx context.Context, plan *scheduler.Plan, open map[string]int) error {
 	missing := map[string]int{}
 	for name, st := range c.before.Tasks {
-		if task := c.source.definition.Task(name); st.Status == workflow.TaskRunning && task != nil && task.Kind != workflow.KindParallel {
+		if task := c.source.definition.Task(name); st.Status == workflow.TaskRunning && task != nil &&
+			task.Kind != workflow.KindParallel {
 			missing[name] = st.Open - open[name]
 			if st.Found { // children that are not due count too: the search covers all
 				missing[name] = st.Open
@@ -71,7 +73,8 @@ func (c *course) lose(ctx context.Context, plan *scheduler.Plan, open map[string
 			if !slices.Contains(there, int32(index)) {
 				missing[name]--
 				lost = append(lost, workflow.Happening{
-					Kind: workflow.ChildEnded, Task: name, Index: index, Status: attune.StatusAbandoned, Retries: maxRetries,
+					Kind: workflow.ChildEnded, Task: name, Index: index, Status: attune.StatusAbandoned,
+					Retries: maxRetries,
 				})
 			}
 		}

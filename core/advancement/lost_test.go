@@ -36,13 +36,15 @@ func TestAWorkflowGoesOnWithoutChildrenThatWereDeleted(t *testing.T) {
 	w.take(nil, []int64{id})
 	w.look(id)
 	require.Empty(t, w.log(id)[3:], "nothing is missing yet")
-	testkit.Exec(t, w.store, `DELETE FROM execution WHERE action_ref IN ('pk.one', 'core.ask') OR workflow_task ->> 'task_index' = '1'`)
+	testkit.Exec(t, w.store,
+		`DELETE FROM execution WHERE action_ref IN ('pk.one', 'core.ask') OR workflow_task ->> 'task_index' = '1'`)
 	w.look(id)
 	w.run()
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusCompleted, status, "%v", result)
 	require.EqualValues(t, 1, result["failed"])
-	require.Equal(t, 4, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE action_ref = 'pk.each' AND status = 'completed'`))
+	require.Equal(t, 4, testkit.Count(t, w.store,
+		`SELECT count(*) FROM execution WHERE action_ref = 'pk.each' AND status = 'completed'`))
 	require.Equal(t, 3, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE action_ref IN ('pk.mend', 'pk.after', 'pk.unasked') AND status = 'completed'`))
 	require.Equal(t, 5+3, len(w.ran)+1, "the deleted ones never ran, and none of them is repeated")
 }

@@ -39,8 +39,9 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 		switch {
 		case row.Status == statusRequested:
 			c.made = append(c.made, admission.Head{
-				ExecutionID: row.Execution, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent, Enforcement: row.Enforcement,
-				Config: row.Config,
+				ExecutionID: row.Execution, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent,
+				Enforcement: row.Enforcement,
+				Config:      row.Config,
 			})
 		case row.Status.Terminal():
 			again.Children = append(again.Children, row.Execution)
@@ -56,7 +57,8 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 // requestMade requests the children of another engine when they are due.
 func (c *course) requestMade(batch *scheduler.Batch) {
 	for _, head := range c.made {
-		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil { // database rows always encode
+		// database rows always encode
+		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil {
 			batch.Send(m)
 		}
 	}
@@ -66,6 +68,7 @@ func (c *course) requestMade(batch *scheduler.Batch) {
 func dueOf(ended []store.ReadEndedTasksRow, state *workflow.State) []store.ReadEndedTasksRow {
 	return slices.DeleteFunc(ended, func(row store.ReadEndedTasksRow) bool {
 		st := state.Tasks[row.TaskName]
-		return st != nil && st.Found && st.Status == workflow.TaskRunning && state.Status == attune.StatusRunning && int(row.TaskIndex) >= st.Next
+		return st != nil && st.Found && st.Status == workflow.TaskRunning && state.Status == attune.StatusRunning &&
+			int(row.TaskIndex) >= st.Next
 	})
 }

@@ -39,7 +39,8 @@ func (w *world) existingList(statuses []attune.Status, made int) (id int64, chil
 				}
 			}
 			e.WorkflowTask = map[string]any{
-				"workflow_execution": w.workflowOf(id), "task_name": "each", "task_index": index, "task_batch": nil, "retry_count": 0,
+				"workflow_execution": w.workflowOf(id), "task_name": "each", "task_index": index, "task_batch": nil,
+				"retry_count": 0,
 			}
 		}).ID
 		testkit.Exec(w.t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id) VALUES ($1, 'each', $2, $3)`,
@@ -82,7 +83,8 @@ func (w *world) requested(id int64) bool {
 	w.relay.mu.Lock()
 	defer w.relay.mu.Unlock()
 	for _, m := range w.relay.messages {
-		if m.RoutingKey == "execution.requested" && strings.Contains(string(m.Body), fmt.Sprintf(`"execution_id":%d,`, id)) {
+		if m.RoutingKey == "execution.requested" &&
+			strings.Contains(string(m.Body), fmt.Sprintf(`"execution_id":%d,`, id)) {
 			return true
 		}
 	}
@@ -120,7 +122,8 @@ func TestAListWhoseChildrenAreAllThereGoesOn(t *testing.T) {
 			status, result := w.outcome(id)
 			require.Equal(t, attune.StatusCompleted, status, "%v %v", result, w.log(id))
 			require.Len(t, w.ran, c.ran+1, "each once, and what follows: %v", w.ran)
-			require.Equal(t, children, w.ids(`SELECT id FROM execution WHERE parent = $1 AND action_ref = 'pk.each' ORDER BY id`, id))
+			require.Equal(t, children,
+				w.ids(`SELECT id FROM execution WHERE parent = $1 AND action_ref = 'pk.each' ORDER BY id`, id))
 			w.sound()
 		})
 	}
@@ -163,7 +166,8 @@ func TestACancelledWorkflowOfAnotherEngineEndsWithItsLastChild(t *testing.T) {
 func (w *world) lost() []int64 {
 	w.t.Helper()
 	w.age()
-	row, err := w.store.FindLostRequests(testkit.Context(w.t), store.FindLostRequestsParams{OlderThan: 60, ClaimAge: 60, WindowSize: 1000})
+	row, err := w.store.FindLostRequests(testkit.Context(w.t),
+		store.FindLostRequestsParams{OlderThan: 60, ClaimAge: 60, WindowSize: 1000})
 	require.NoError(w.t, err)
 	var early []int64
 	for _, id := range row.Ids {

@@ -19,17 +19,22 @@ type Metrics struct {
 // NewMetrics registers the metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		rounds:   prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_rounds_total", Help: "Rounds that led workflows on."}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_round_failures_total", Help: "Rounds of workflows that failed and were tried again."}),
+		rounds: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_rounds_total",
+			Help: "Rounds that led workflows on."}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_round_failures_total",
+			Help: "Rounds of workflows that failed and were tried again."}),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_workflow_round_seconds", Help: "How long a round took that led workflows on.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+			Name: "attune_workflow_round_seconds", Help: "How long a round took that led workflows on.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
-		begun: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflows_started_total", Help: "Workflows that were started."}),
+		begun: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflows_started_total",
+			Help: "Workflows that were started."}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_workflows_ended_total", Help: "Workflows that have ended, by how.",
 		}, []string{"status"}),
 		tasks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_workflow_tasks_total", Help: "Children of workflows that were made, repeated, or whose end was dealt with.",
+			Name: "attune_workflow_tasks_total",
+			Help: "Children of workflows that were made, repeated, or whose end was dealt with.",
 		}, []string{"what"}),
 	}
 	for _, status := range []string{"completed", "failed", "cancelled", "timeout"} {

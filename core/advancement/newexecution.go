@@ -77,7 +77,8 @@ type task struct {
 // child builds the execution of a task.
 func (c *course) child(start workflow.Start, id int64) *scheduler.NewExecution {
 	about := task{
-		Workflow: c.id, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch, MaxRetries: start.MaxRetries,
+		Workflow: c.id, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch,
+		MaxRetries: start.MaxRetries,
 	}
 	if start.Timeout > 0 {
 		about.Timeout = &start.Timeout
@@ -165,7 +166,8 @@ func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *course) err
 	for _, ended := range c.ended {
 		key := workflow.Child{Task: ended.TaskName, Index: int(ended.TaskIndex)}
 		if r, repeated := again[key]; repeated {
-			c.repeats = append(c.repeats, repeat{execution: ended.Execution, reason: retrypolicy.Reason(r.Reason), delay: r.Delay})
+			c.repeats = append(c.repeats,
+				repeat{execution: ended.Execution, reason: retrypolicy.Reason(r.Reason), delay: r.Delay})
 			delete(again, key)
 			continue
 		}
@@ -210,7 +212,8 @@ func (c *course) held(ctx context.Context, q *store.Queries, again map[workflow.
 		if !wanted || row.Execution == nil {
 			continue
 		}
-		c.repeats = append(c.repeats, repeat{execution: *row.Execution, reason: retrypolicy.Reason(r.Reason), delay: r.Delay})
+		c.repeats = append(c.repeats,
+			repeat{execution: *row.Execution, reason: retrypolicy.Reason(r.Reason), delay: r.Delay})
 		c.reopen = append(c.reopen, row.ID)
 	}
 	return nil

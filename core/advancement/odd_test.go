@@ -44,7 +44,8 @@ func TestARowWithoutItsChildIsTakenOver(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	id := w.existing(w.define("pk.one", single), nil, nil)
-	testkit.Exec(t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name) VALUES ($1, 'a')`, w.workflowOf(id))
+	testkit.Exec(t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name) VALUES ($1, 'a')`,
+		w.workflowOf(id))
 	w.look(id)
 	w.completes(id)
 	require.Equal(t, []string{"a/0/0"}, w.ran)
@@ -101,7 +102,8 @@ func TestAHopelessWorkflowHoldsNobodyUp(t *testing.T) {
 	action := w.define("pk.one", single)
 	bad := w.request(action, nil)
 	w.take(nil, []int64{bad})
-	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE workflow_execution ADD CHECK (execution <> %d OR version = 1)`, bad))
+	testkit.Exec(t, w.store,
+		fmt.Sprintf(`ALTER TABLE workflow_execution ADD CHECK (execution <> %d OR version = 1)`, bad))
 	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
@@ -113,7 +115,8 @@ func TestAHopelessWorkflowHoldsNobodyUp(t *testing.T) {
 	for range 5 {
 		good := w.request(action, nil)
 		runner.Begin(good)
-		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, good) == attune.StatusRunning }, 10*time.Second)
+		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, good) == attune.StatusRunning },
+			10*time.Second)
 	}
 	testkit.Eventually(t, func() bool { return runner.Stuck() == 1 }, 30*time.Second, "it is left alone in the end")
 }
@@ -128,5 +131,6 @@ func TestAWorkflowThatCallsItselfEnds(t *testing.T) {
 	status, _ := w.outcome(id)
 	require.Equal(t, attune.StatusFailed, status)
 	require.Equal(t, 17, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution`))
-	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE result ->> 'message' LIKE '%does a workflow call itself?'`))
+	require.Equal(t, 1, testkit.Count(t, w.store,
+		`SELECT count(*) FROM execution WHERE result ->> 'message' LIKE '%does a workflow call itself?'`))
 }

@@ -41,7 +41,8 @@ func (w *world) endAll() int {
 		ids[i], steps[i] = child.ID, completionOf(child.ID)
 	}
 	testkit.Exec(w.t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = ANY($1)`, ids)
-	testkit.Exec(w.t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "x"}' WHERE id = ANY($1)`, ids)
+	testkit.Exec(w.t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "x"}' WHERE id = ANY($1)`,
+		ids)
 	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
 	require.NoError(w.t, err)
 	w.lead(result)
@@ -57,7 +58,8 @@ version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(2100) }}", concurrency: 2050, input: {x: "{{ item }}"}}]
 `), nil)
 	require.Equal(t, []int{1000, 1000, 50}, w.inRounds(id, advancement.Order{Start: id}))
-	require.Equal(t, 2050, testkit.Count(t, w.store, `SELECT count(DISTINCT config ->> 'x') FROM execution WHERE parent = $1`, id))
+	require.Equal(t, 2050,
+		testkit.Count(t, w.store, `SELECT count(DISTINCT config ->> 'x') FROM execution WHERE parent = $1`, id))
 	testkit.Invariants(t, w.store)
 }
 
@@ -76,7 +78,8 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(40) }}", concurrency
 
 	var orders []advancement.Order
 	for range 3 { // together they are too large
-		orders = append(orders, advancement.Order{Start: w.request(action, map[string]any{"text": strings.Repeat("0123456789", 1<<20/10)})})
+		orders = append(orders,
+			advancement.Order{Start: w.request(action, map[string]any{"text": strings.Repeat("0123456789", 1<<20/10)})})
 	}
 	first := advancement.NewStep(w.cfg, w.sources, orders)
 	_, err := w.rounds.Run(testkit.Context(t), first)

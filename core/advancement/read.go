@@ -52,8 +52,10 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 			action = *ran.Action
 		}
 		if row.Depth > maxDepth {
-			s.unfit = append(s.unfit, unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: fmt.Sprintf(
-				"it is nested in %d other workflows, and %d is the most: does a workflow call itself?", row.Depth, maxDepth)})
+			s.unfit = append(s.unfit,
+				unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: fmt.Sprintf(
+					"it is nested in %d other workflows, and %d is the most: does a workflow call itself?", row.Depth,
+					maxDepth)})
 			continue
 		}
 		source, err := s.sources.take(ctx, plan.Queries(), s.cfg.Now(), row.Definition, row.ParamSchema)
@@ -64,7 +66,8 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 			err = errors.New(why)
 		}
 		if err != nil {
-			s.unfit = append(s.unfit, unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: err.Error()})
+			s.unfit = append(s.unfit,
+				unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: err.Error()})
 			continue
 		}
 		c := &course{
@@ -108,18 +111,21 @@ func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 			}
 			continue
 		}
-		c := &course{id: row.ID, execution: row.Execution, version: row.Version, ended: ended[row.ID], broken: stuck[row.ID]}
+		c := &course{id: row.ID, execution: row.Execution, version: row.Version, ended: ended[row.ID],
+			broken: stuck[row.ID]}
 		if err := s.readCourse(ctx, plan, c, row); err != nil {
 			return err
 		}
-		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open}
+		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
+			Open: row.Open}
 		s.courses = append(s.courses, c)
 	}
 	s.inOrder()
 	return s.readLost(ctx, plan)
 }
 
-func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids, reported []int64) (map[int64][]store.ReadEndedTasksRow, error) {
+func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids,
+	reported []int64) (map[int64][]store.ReadEndedTasksRow, error) {
 	rows, err := plan.Queries().ReadEndedTasks(ctx, store.ReadEndedTasksParams{
 		Workflows: ids, Reported: reported, UnreportedAfter: s.cfg.UnreportedAfter.Seconds(), Most: maxEnded,
 	})
@@ -142,7 +148,8 @@ func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids, reporte
 
 // readLate processes children that ended after their workflow: they are counted, so that users see
 // how they ended, and trigger nothing.
-func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.ReadWorkflowsRow, ended []store.ReadEndedTasksRow) error {
+func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.ReadWorkflowsRow,
+	ended []store.ReadEndedTasksRow) error {
 	if len(ended) == 0 {
 		return nil
 	}
@@ -157,7 +164,8 @@ func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.Rea
 		c.closed, c.settle = true, settledBy(ended)
 	} else {
 		c.listenTo(ended)
-		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open}
+		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
+			Open: row.Open}
 	}
 	s.courses = append(s.courses, c)
 	return nil
@@ -234,7 +242,8 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 func (c *course) listenTo(ended []store.ReadEndedTasksRow) {
 	for _, one := range ended {
 		c.happened = append(c.happened, workflow.Happening{
-			Kind: workflow.ChildEnded, Task: one.TaskName, Index: int(one.TaskIndex), Status: statusOf(one), Retries: int(one.RetryCount),
+			Kind: workflow.ChildEnded, Task: one.TaskName, Index: int(one.TaskIndex), Status: statusOf(one),
+			Retries: int(one.RetryCount),
 		})
 	}
 }

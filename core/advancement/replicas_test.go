@@ -48,7 +48,8 @@ func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
 	crowd.tell(parents, nil)
 	deadline := time.Now().Add(60 * time.Second)
 	ended := map[int64]bool{}
-	for testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NULL AND status = 'completed'`) < len(parents) {
+	for testkit.Count(t, w.store,
+		`SELECT count(*) FROM execution WHERE parent IS NULL AND status = 'completed'`) < len(parents) {
 		require.True(t, time.Now().Before(deadline), "the workflows come to an end")
 		var told []int64
 		for _, child := range w.handed() {
@@ -56,9 +57,15 @@ func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
 				WHERE action_ref = 'pk.each' AND status IN ('scheduled', 'running') GROUP BY parent) x`)
 			require.LessOrEqual(t, running, 4)
 			if child.Task == "left" && child.Retries < 2 {
-				w.does = func(string, int, int) end { return end{attune.StatusFailed, map[string]any{"error": "again"}} }
+				w.does = func(string, int,
+					int) end {
+					return end{attune.StatusFailed, map[string]any{"error": "again"}}
+				}
 			} else {
-				w.does = func(string, int, int) end { return end{attune.StatusCompleted, map[string]any{"i": child.Index}} }
+				w.does = func(string, int,
+					int) end {
+					return end{attune.StatusCompleted, map[string]any{"i": child.Index}}
+				}
 			}
 			w.finish(child)
 		}
@@ -77,7 +84,8 @@ func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
 		require.Equal(t, map[string]any{"count": 4.0, "succeeded": true}, result)
 		require.Equal(t, 1, w.told(id), "its end is announced, once")
 	}
-	require.Equal(t, len(parents)*(1+3+1+12+1), testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
+	require.Equal(t, len(parents)*(1+3+1+12+1),
+		testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
 	w.sound()
 }
 
@@ -172,7 +180,8 @@ func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *
 			seen[m] = true
 		}
 		for try := 0; ; try++ {
-			result, err := rounds.Run(ctx, scheduler.NewCompletionStep(scheduler.CompletionConfig{}, ended), scheduler.FillStep{}, scheduler.NewRequestStep(requested))
+			result, err := rounds.Run(ctx, scheduler.NewCompletionStep(scheduler.CompletionConfig{}, ended),
+				scheduler.FillStep{}, scheduler.NewRequestStep(requested))
 			if err == nil {
 				runner.Begin(result.Starts...)
 				runner.Advance(result.Tasks...)
@@ -209,7 +218,8 @@ func TestALostOrderIsMadeUpFor(t *testing.T) {
 	w.cfg.UnreportedAfter = time.Millisecond
 
 	found := make(chan []int64, 100)
-	sweep := advancement.NewSweep(w.cfg, 10*time.Millisecond, w.store, func(ids ...int64) { found <- ids }, nil, testkit.Logger(t), nil)
+	sweep := advancement.NewSweep(w.cfg, 10*time.Millisecond, w.store, func(ids ...int64) { found <- ids }, nil,
+		testkit.Logger(t), nil)
 	require.NoError(t, sweep.Start(testkit.Context(t)))
 	t.Cleanup(sweep.Stop)
 	require.Equal(t, []int64{w.workflowOf(id)}, <-found)
@@ -227,7 +237,8 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	}
 	bad, good := w.request(action, map[string]any{"n": 666}), w.request(action, map[string]any{"n": 1})
 	w.take(nil, []int64{bad, good})
-	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE execution ADD CHECK (NOT (action_ref = 'pk.b' AND parent = %d))`, bad))
+	testkit.Exec(t, w.store,
+		fmt.Sprintf(`ALTER TABLE execution ADD CHECK (NOT (action_ref = 'pk.b' AND parent = %d))`, bad))
 	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
@@ -239,7 +250,8 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 		runner.Advance(result.Tasks...)
 	}
 	testkit.Eventually(t, func() bool { return len(w.handed()) == 1 }, 20*time.Second, "the good one goes on")
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, bad) == attune.StatusFailed }, 60*time.Second, "the bad one ends")
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, bad) == attune.StatusFailed },
+		60*time.Second, "the bad one ends")
 	_, result := w.outcome(bad)
 	require.Contains(t, result["error"], "execution_check")
 	runner.Stop() // the row is committed before the message is handed to the relay

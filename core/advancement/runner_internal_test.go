@@ -104,7 +104,8 @@ func (d *defective) Run(_ context.Context, steps ...scheduler.Step) (scheduler.R
 func TestADefectEndsOneWorkflow(t *testing.T) {
 	t.Parallel()
 	rounds := &defective{ended: make(chan Order, 1)}
-	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Suspect }, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Suspect },
+		func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Look(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
@@ -174,7 +175,8 @@ func (p *poisonous) did(workflows ...int64) bool {
 func TestAWorkflowThatTakesTooLongFailsAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	rounds := &poisonous{blocks: make(chan struct{}), begun: make(chan struct{}, 1), done: map[int64]bool{}}
-	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Slow }, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Slow },
+		func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Look(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()

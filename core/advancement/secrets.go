@@ -68,13 +68,15 @@ func (s *Step) hide(
 }
 
 // pass copies the secrets that a value has from elsewhere in the workflow to the entity.
-func (s *Step) pass(ctx context.Context, q *store.Queries, c *course, found []secret.Traced, entity string, id int64) error {
+func (s *Step) pass(ctx context.Context, q *store.Queries, c *course, found []secret.Traced, entity string,
+	id int64) error {
 	sources := secret.Sources(found)
 	own, err := c.own(ctx, q, sources)
 	if err != nil {
 		return err
 	}
-	if err := secret.Check(found, func(source secret.Source) bool { return slices.Contains(own, source.ID) }); err != nil {
+	if err := secret.Check(found,
+		func(source secret.Source) bool { return slices.Contains(own, source.ID) }); err != nil {
 		return err
 	}
 	rows, err := store.ReadSecrets(ctx, q, sources)

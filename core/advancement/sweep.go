@@ -27,7 +27,8 @@ const page = 500
 // NewSweep makes the sweep. It calls look with the workflows it finds. It calls report with ended
 // executions that were not fully processed: their inquiry was never opened.
 func NewSweep(
-	cfg Config, interval time.Duration, st *store.Store, look func(...int64), report func(context.Context, []int64) error,
+	cfg Config, interval time.Duration, st *store.Store, look func(...int64),
+	report func(context.Context, []int64) error,
 	logger *slog.Logger, metrics *supervise.Metrics,
 ) *Sweep {
 	s := &Sweep{cfg: cfg.withDefaults(), store: st, look: look, report: report, logger: logger}

@@ -89,7 +89,8 @@ func (c *course) cancelled(whole *workflow.Plan) []workflow.Happening {
 		existing, there := c.inherited[child]
 		if !there {
 			heard = append(heard, workflow.Happening{
-				Kind: workflow.ChildEnded, Task: child.Task, Index: child.Index, Status: attune.StatusCancelled, Retries: maxRetries,
+				Kind: workflow.ChildEnded, Task: child.Task, Index: child.Index, Status: attune.StatusCancelled,
+				Retries: maxRetries,
 			})
 		}
 		return !there || existing.Status == statusRequested // it is stopped, not requested
@@ -113,7 +114,8 @@ func (c *course) taken(whole *workflow.Plan) {
 		return there
 	})
 	for child := range c.inherited {
-		if st := whole.State.Tasks[child.Task]; st != nil && !st.Found && st.Status == workflow.TaskRunning && child.Index >= st.Next {
+		if st := whole.State.Tasks[child.Task]; st != nil && !st.Found && st.Status == workflow.TaskRunning &&
+			child.Index >= st.Next {
 			found := *st
 			found.Found = true
 			whole.State.Tasks[child.Task] = &found
@@ -123,7 +125,8 @@ func (c *course) taken(whole *workflow.Plan) {
 		st := whole.State.Tasks[list.Task]
 		return st == nil || st.Next >= st.Total || st.Status.Ended()
 	})
-	whole.Log = append([]string{"taken over from another engine, with " + counted(len(c.inherited)) + " that it had"}, whole.Log...)
+	whole.Log = append([]string{"taken over from another engine, with " + counted(len(c.inherited)) + " that it had"},
+		whole.Log...)
 	c.plan = whole
 }
 

@@ -14,7 +14,8 @@ import (
 // children as executions that name their task, one row for each.
 func (w *world) existing(action testkit.ActionRow, params any, children map[string]attune.Status) int64 {
 	w.t.Helper()
-	id := testkit.Execution(w.t, w.store, action, func(e *testkit.ExecutionRow) { e.Status, e.Config = attune.StatusRunning, params }).ID
+	id := testkit.Execution(w.t, w.store, action,
+		func(e *testkit.ExecutionRow) { e.Status, e.Config = attune.StatusRunning, params }).ID
 	testkit.Exec(w.t, w.store, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, variables)
 		SELECT $1, a.workflow_def, '{}', 'running', '{"sum": 99}' FROM action a WHERE a.id = $2`, id, action.ID)
 	for task, status := range children {
@@ -22,9 +23,11 @@ func (w *world) existing(action testkit.ActionRow, params any, children map[stri
 		child := testkit.Execution(w.t, w.store, of, func(e *testkit.ExecutionRow) {
 			e.Parent, e.Status, e.Worker = &id, status, &w.worker
 			e.Result = map[string]any{"data": map[string]any{"value": 41}}
-			e.WorkflowTask = map[string]any{"workflow_execution": w.workflowOf(id), "task_name": task, "task_index": nil, "retry_count": 0}
+			e.WorkflowTask = map[string]any{"workflow_execution": w.workflowOf(id), "task_name": task,
+				"task_index": nil, "retry_count": 0}
 		}).ID
-		testkit.Exec(w.t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id) VALUES ($1, $2, $3)`,
+		testkit.Exec(w.t, w.store,
+			`INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id) VALUES ($1, $2, $3)`,
 			w.workflowOf(id), task, child)
 	}
 	return id
@@ -38,11 +41,13 @@ func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 		children map[string]attune.Status
 		ran      []string
 	}{
-		"before its first child":  {nil, []string{"a/0/0", "b/0/0"}},
-		"while the first runs":    {map[string]attune.Status{"a": attune.StatusScheduled}, []string{"a/0/0", "b/0/0"}},
-		"after the first":         {map[string]attune.Status{"a": attune.StatusCompleted}, []string{"b/0/0"}},
-		"while the second runs":   {map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusScheduled}, []string{"b/0/0"}},
-		"when all but it is done": {map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusCompleted}, nil},
+		"before its first child": {nil, []string{"a/0/0", "b/0/0"}},
+		"while the first runs":   {map[string]attune.Status{"a": attune.StatusScheduled}, []string{"a/0/0", "b/0/0"}},
+		"after the first":        {map[string]attune.Status{"a": attune.StatusCompleted}, []string{"b/0/0"}},
+		"while the second runs": {map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusScheduled},
+			[]string{"b/0/0"}},
+		"when all but it is done": {map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusCompleted},
+			nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

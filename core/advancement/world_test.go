@@ -60,8 +60,9 @@ type world struct {
 func setup(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{}, sources: advancement.NewSources(),
-		does: func(string, int, int) end { return end{status: attune.StatusCompleted} },
+		t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{},
+		sources: advancement.NewSources(),
+		does:    func(string, int, int) end { return end{status: attune.StatusCompleted} },
 	}
 	w.begin()
 	return w
@@ -81,7 +82,8 @@ func (w *world) begin() {
 }
 
 func (w *world) replica() *scheduler.Scheduler {
-	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: w.store, Relay: w.relay, Logger: testkit.Logger(w.t)})
+	return scheduler.New(scheduler.Config{},
+		scheduler.Deps{Store: w.store, Relay: w.relay, Logger: testkit.Logger(w.t)})
 }
 
 // define makes the action of a workflow, and those of its tasks that are missing.
@@ -90,7 +92,8 @@ func (w *world) define(ref, definition string) testkit.ActionRow {
 	parsed, mistakes, _ := workflow.Parse(ref, []byte(definition))
 	require.Empty(w.t, mistakes)
 	for _, task := range parsed.All() {
-		if task.Action != "" && testkit.Count(w.t, w.store, `SELECT count(*) FROM action WHERE ref = $1`, task.Action) == 0 {
+		if task.Action != "" &&
+			testkit.Count(w.t, w.store, `SELECT count(*) FROM action WHERE ref = $1`, task.Action) == 0 {
 			testkit.Action(w.t, w.store, task.Action)
 		}
 	}
@@ -150,7 +153,8 @@ func (w *world) finish(child row) {
 	raw, err := json.Marshal(ends.result)
 	require.NoError(w.t, err)
 	testkit.Exec(w.t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, child.ID)
-	testkit.Exec(w.t, w.store, `UPDATE execution SET status = $2, result = $3 WHERE id = $1`, child.ID, ends.status, raw)
+	testkit.Exec(w.t, w.store, `UPDATE execution SET status = $2, result = $3 WHERE id = $1`, child.ID, ends.status,
+		raw)
 	w.ran = append(w.ran, fmt.Sprintf("%s/%d/%d", child.Task, child.Index, child.Retries))
 }
 
@@ -168,7 +172,8 @@ func (w *world) ids(sql string, args ...any) []int64 {
 func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
 	steps := []scheduler.Step{
-		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}},
+			reports(ended)),
 		scheduler.FillStep{},
 		scheduler.NewRequestStep(requested),
 	}
@@ -218,7 +223,8 @@ func (w *world) run() {
 		requested := w.ids(`SELECT e.id FROM execution e WHERE e.status = 'requested'
 			AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id)
 			AND NOT EXISTS (SELECT FROM execution_retry r WHERE r.execution = e.id AND r.waiting AND r.due > now() + interval '1 hour')`)
-		testkit.Exec(w.t, w.store, `UPDATE execution_retry SET due = now() WHERE waiting AND execution = ANY($1)`, requested)
+		testkit.Exec(w.t, w.store, `UPDATE execution_retry SET due = now() WHERE waiting AND execution = ANY($1)`,
+			requested)
 		handed := w.handed()
 		for _, child := range handed {
 			w.finish(child)
@@ -243,7 +249,8 @@ func (w *world) outcome(id int64) (attune.Status, map[string]any) {
 	w.t.Helper()
 	var status attune.Status
 	var raw []byte
-	require.NoError(w.t, w.store.Pool().QueryRow(testkit.Context(w.t), `SELECT status, result FROM execution WHERE id = $1`, id).Scan(&status, &raw))
+	require.NoError(w.t, w.store.Pool().QueryRow(testkit.Context(w.t),
+		`SELECT status, result FROM execution WHERE id = $1`, id).Scan(&status, &raw))
 	result := map[string]any{}
 	if raw != nil {
 		require.NoError(w.t, json.Unmarshal(raw, &result))
@@ -300,7 +307,8 @@ func (w *world) keys(key string) secret.Keyring {
 func (w *world) text(sql string, args ...any) string {
 	w.t.Helper()
 	var value string
-	require.NoError(w.t, w.store.Pool().QueryRow(testkit.Context(w.t), `SELECT x::text FROM (`+sql+`) y (x)`, args...).Scan(&value))
+	require.NoError(w.t,
+		w.store.Pool().QueryRow(testkit.Context(w.t), `SELECT x::text FROM (`+sql+`) y (x)`, args...).Scan(&value))
 	return value
 }
 
@@ -310,7 +318,8 @@ func (w *world) told(id int64) int {
 	defer w.relay.mu.Unlock()
 	n := 0
 	for _, m := range w.relay.messages {
-		if m.RoutingKey == "execution.completed" && strings.Contains(string(m.Body), fmt.Sprintf(`"execution_id":%d,`, id)) {
+		if m.RoutingKey == "execution.completed" &&
+			strings.Contains(string(m.Body), fmt.Sprintf(`"execution_id":%d,`, id)) {
 			n++
 		}
 	}

@@ -86,7 +86,8 @@ func (c *course) beginning() begun {
 		graph = json.RawMessage("{}")
 	}
 	return begun{
-		ID: c.id, Execution: c.execution, Definition: c.begun.definition, Source: c.source.id, Graph: graph, Timeout: c.begun.timeout,
+		ID: c.id, Execution: c.execution, Definition: c.begun.definition, Source: c.source.id, Graph: graph,
+		Timeout: c.begun.timeout,
 	}
 }
 
@@ -95,7 +96,8 @@ func (c *course) beginning() begun {
 func (c *course) state() advanced {
 	state := c.plan.State
 	row := advanced{
-		ID: c.id, Version: c.version, Variables: text(state.Variables), Status: string(state.Status), Open: !state.Status.Terminal(), WasOpen: c.late == "",
+		ID: c.id, Version: c.version, Variables: text(state.Variables), Status: string(state.Status),
+		Open: !state.Status.Terminal(), WasOpen: c.late == "",
 		Log: list(c.plan.Log),
 	}
 	if c.late != "" {
@@ -132,7 +134,8 @@ func list(names []string) []string {
 // enters reports whether the execution of the workflow must still become running: another engine
 // created the workflow and did not continue.
 func (c *course) enters() bool {
-	return c.plan != nil && c.begun == nil && (c.parent.status == statusRequested || c.parent.status == attune.StatusScheduling)
+	return c.plan != nil && c.begun == nil &&
+		(c.parent.status == statusRequested || c.parent.status == attune.StatusScheduling)
 }
 
 // adopt stores the definition of another engine's workflow.
@@ -168,7 +171,8 @@ func (c *course) follow(batch *scheduler.Batch) {
 		batch.Also(store.KeepWorkflowItems, c.id, kept.Task, text(kept.Items))
 	}
 	if v := c.secrets; len(v.JsonPaths) > 0 {
-		batch.Also(store.InsertSecretValues, v.EntityTypes, v.EntityIds, v.JsonPaths, v.SourceKinds, v.SourceRefs, v.EncryptedValues, v.KeyHashes)
+		batch.Also(store.InsertSecretValues, v.EntityTypes, v.EntityIds, v.JsonPaths, v.SourceKinds, v.SourceRefs,
+			v.EncryptedValues, v.KeyHashes)
 	}
 	if !c.opening.Empty() {
 		for _, statement := range c.opening.Statements() {
@@ -190,7 +194,8 @@ func (s *Step) endParents(batch *scheduler.Batch) {
 	var statuses, results []string
 	for _, c := range s.courses {
 		if c.ends() {
-			ids, statuses, results = append(ids, c.execution), append(statuses, string(c.plan.End.Status)), append(results, string(c.result))
+			ids, statuses, results = append(ids, c.execution), append(statuses,
+				string(c.plan.End.Status)), append(results, string(c.result))
 		}
 	}
 	if len(ids) > 0 {

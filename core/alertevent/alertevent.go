@@ -72,14 +72,16 @@ func Emit(ctx context.Context, tx *store.Tx, relay outbox.Publishing, alerts []A
 	messages := make([]outbox.Message, len(made))
 	for i, row := range made {
 		envelope := message.New(message.TypeEventCreated, message.EventCreated{
-			EventID: row.ID, TriggerID: &triggers[0].ID, TriggerRef: Trigger, SensorRef: new(Source), Payload: json.RawMessage(rows.Payloads[i]),
+			EventID: row.ID, TriggerID: &triggers[0].ID, TriggerRef: Trigger, SensorRef: new(Source),
+			Payload: json.RawMessage(rows.Payloads[i]),
 		}, row.Created, messageSource)
 		body, err := envelope.Encode()
 		if err != nil {
 			return fmt.Errorf("encode the message of event %d: %w", row.ID, err)
 		}
 		messages[i] = outbox.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated, Type: message.TypeEventCreated, Body: body,
+			ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated,
+			Type: message.TypeEventCreated, Body: body,
 		}
 	}
 	if _, err := outbox.Hand(ctx, tx, relay, messages); err != nil {

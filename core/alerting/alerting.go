@@ -58,7 +58,8 @@ func New(cfg Config, deps Deps) *Loop {
 	if cfg.Interval <= 0 {
 		cfg.Interval = Interval
 	}
-	l := &Loop{rules: cfg.Rules, store: deps.Store, view: deps.View, logger: deps.Logger, metrics: newMetrics(cfg.Rules)}
+	l := &Loop{rules: cfg.Rules, store: deps.Store, view: deps.View, logger: deps.Logger,
+		metrics: newMetrics(cfg.Rules)}
 	if deps.Registry != nil {
 		deps.Registry.MustRegister(l.metrics)
 	}

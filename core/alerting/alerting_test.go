@@ -106,7 +106,8 @@ func setup(t *testing.T, rules alerting.Rules) *bundle {
 func setupOn(t *testing.T, st *store.Store, rules alerting.Rules) *bundle {
 	t.Helper()
 	b := &bundle{t: t, store: st, probe: &fakeProbe{}, log: &bytes.Buffer{}}
-	b.view = &edited{Reader: alerting.NewReader(monitor.New(monitor.Config{MaxQueued: 10_000}, monitor.Deps{Store: b.store}), rules, b.probe)}
+	b.view = &edited{Reader: alerting.NewReader(monitor.New(monitor.Config{MaxQueued: 10_000},
+		monitor.Deps{Store: b.store}), rules, b.probe)}
 	b.loop = b.another(rules)
 	return b
 }
@@ -156,7 +157,8 @@ func (b *bundle) exec(sql string, args ...any) {
 // false again, on a database.
 func TestEveryRuleFiresAndClears(t *testing.T) {
 	t.Parallel()
-	require.ElementsMatch(t, slices.Collect(maps.Keys(config.Default().Alerts)), slices.Collect(maps.Keys(cases)), "each rule has its case")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(config.Default().Alerts)), slices.Collect(maps.Keys(cases)),
+		"each rule has its case")
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,7 +176,8 @@ func TestEveryRuleFiresAndClears(t *testing.T) {
 			}
 			require.Equal(t, "firing", b.state(name, c.target))
 			require.Contains(t, b.log.String(), `msg="Alert fires" rule=`+name+" ")
-			text := testkitText(t, b.store, `select summary || ' / ' || hint from alert where rule = $1 and cleared is null`, name)
+			text := testkitText(t, b.store,
+				`select summary || ' / ' || hint from alert where rule = $1 and cleared is null`, name)
 			require.NotContains(t, text, "{", "every placeholder is filled")
 			c.undo(b)
 			b.tick()
@@ -189,7 +192,8 @@ func TestQuietInstallationsRaiseNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
 	testkit.Worker(t, b.store, "w1")
-	testkit.Worker(t, b.store, "stopped", func(r *testkit.WorkerRow) { r.Status, r.HeartbeatAge = "inactive", time.Hour })
+	testkit.Worker(t, b.store, "stopped",
+		func(r *testkit.WorkerRow) { r.Status, r.HeartbeatAge = "inactive", time.Hour })
 	b.replica(0, "{}", "{}")
 	b.tick()
 	b.tick()
@@ -209,7 +213,8 @@ func TestWhatIsUnknownNeitherFiresNorClears(t *testing.T) {
 	b.tick()
 	b.tick()
 	require.Equal(t, "firing", b.state("dlq_depth_warning", ""), "nobody knows that it has ended")
-	require.Equal(t, seen, testkitText(t, b.store, `select seen::text from alert where rule = 'dlq_depth_warning'`), "it was not evaluated since")
+	require.Equal(t, seen, testkitText(t, b.store, `select seen::text from alert where rule = 'dlq_depth_warning'`),
+		"it was not evaluated since")
 	require.Equal(t, "firing", b.state("unmeasured", "dead_letter_depth"))
 	require.Empty(t, b.state("dlq_depth_critical", ""))
 
@@ -228,7 +233,8 @@ func TestThreeReplicasRaiseOneAlert(t *testing.T) {
 	b.letters(11)
 	b.log = nil // the loops would write to it at once
 	quiet := func() *alerting.Loop {
-		return alerting.New(alerting.Config{Rules: rules}, alerting.Deps{Store: b.store, View: b.view, Logger: telemetry.Discard()})
+		return alerting.New(alerting.Config{Rules: rules},
+			alerting.Deps{Store: b.store, View: b.view, Logger: telemetry.Discard()})
 	}
 	loops := []*alerting.Loop{quiet(), quiet(), quiet()}
 	var all sync.WaitGroup
@@ -253,7 +259,9 @@ func TestThreeReplicasRaiseOneAlert(t *testing.T) {
 // TestAConditionThatDoesNotLastLeavesNothing: for is the only hysteresis.
 func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
 	t.Parallel()
-	b := setup(t, alerting.Rules{"slow": {Enabled: true, Measure: "dead_letter_depth", Above: 1, For: time.Hour, Severity: "warning"}})
+	b := setup(t,
+		alerting.Rules{"slow": {Enabled: true, Measure: "dead_letter_depth", Above: 1, For: time.Hour,
+			Severity: "warning"}})
 	b.letters(2)
 	b.tick()
 	b.tick()
@@ -277,7 +285,8 @@ func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
 func TestRulesOfUsers(t *testing.T) {
 	t.Parallel()
 	rules := alerting.Rules{"mail_wait": {
-		Enabled: true, Measure: "queue_length", Above: 5, Severity: "critical", Target: "demo.mail", Summary: "mail: {target} has {value} of {limit}",
+		Enabled: true, Measure: "queue_length", Above: 5, Severity: "critical", Target: "demo.mail",
+		Summary: "mail: {target} has {value} of {limit}",
 	}}
 	b := setup(t, rules)
 	for _, ref := range []string{"demo.mail", "demo.mailer"} {
@@ -295,7 +304,8 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
 	b.letters(11)
-	b.replica(0, `{"alerts": "2026-01-01T00:00:00Z"}`, `{"clock": "2026-01-01T00:00:03Z", "loops": {"alerts": {"patience_ns": 60000000000}}}`)
+	b.replica(0, `{"alerts": "2026-01-01T00:00:00Z"}`,
+		`{"clock": "2026-01-01T00:00:03Z", "loops": {"alerts": {"patience_ns": 60000000000}}}`)
 	b.tick()
 	b.tick()
 	a, err := b.view.Alerts(t.Context())
@@ -316,7 +326,8 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	for _, rule := range a.Rules {
 		states[rule.Name] = rule.State
 	}
-	require.Equal(t, map[string]bool{"no_active_workers": false, "dlq_depth_warning": false, "dlq_waiting": true}, behind)
+	require.Equal(t, map[string]bool{"no_active_workers": false, "dlq_depth_warning": false, "dlq_waiting": true},
+		behind)
 	require.Equal(t, "firing", states["dlq_waiting"])
 	require.Equal(t, "quiet", states["dlq_buildup"])
 
@@ -326,7 +337,8 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	for _, f := range alerting.Attention(o, nil, nil) {
 		texts = append(texts, string(f.Level)+" "+f.Text)
 	}
-	require.Equal(t, []string{"critical 0 workers take work", "warning 11 dead letters wait"}, texts, "the dashboard shows the alerts")
+	require.Equal(t, []string{"critical 0 workers take work", "warning 11 dead letters wait"}, texts,
+		"the dashboard shows the alerts")
 
 	b.noLetters()
 	b.tick()
@@ -357,7 +369,8 @@ func TestAlertsCountHowOftenTheyFired(t *testing.T) {
 	b.exec(`insert into alert (rule, target, severity, summary, value, since, fired) values
 		('worker_heartbeat', 'w1', 'warning', 's', 1, now(), now()), ('worker_heartbeat', 'w3', 'warning', 's', 1, now(), null),
 		('worker_suspect', 'w4', 'warning', 's', 1, now() - interval '3 days', now() - interval '3 days')`)
-	b.replica(0, `{"alerts": "2026-01-01T00:00:00Z"}`, `{"clock": "2026-01-01T00:00:03Z", "loops": {"alerts": {"patience_ns": 60000000000}}}`)
+	b.replica(0, `{"alerts": "2026-01-01T00:00:00Z"}`,
+		`{"clock": "2026-01-01T00:00:03Z", "loops": {"alerts": {"patience_ns": 60000000000}}}`)
 	a, err := b.view.Alerts(t.Context())
 	require.NoError(t, err)
 	times := map[string]int64{}
@@ -390,7 +403,8 @@ func TestMetricsShowWhatIsWatched(t *testing.T) {
 	b.tick()
 	require.InDelta(t, 3, value(t, registry, "attune_dead_letter_queue_depth", ""), 0)
 	require.InDelta(t, 0, value(t, registry, "attune_scheduled_overdue", ""), 0)
-	require.InDelta(t, 1, value(t, registry, "attune_execution_timeouts_total", "scheduled_timeout"), 0, "once, and not what went on elsewhere")
+	require.InDelta(t, 1, value(t, registry, "attune_execution_timeouts_total", "scheduled_timeout"), 0,
+		"once, and not what went on elsewhere")
 	require.InDelta(t, 0, value(t, registry, "attune_execution_timeouts_total", "action_timeout"), 0)
 	require.InDelta(t, 1, value(t, registry, "attune_alerts_firing", "dlq_waiting"), 0)
 	require.InDelta(t, 0, value(t, registry, "attune_alerts_firing", "dlq_buildup"), 0)

@@ -174,7 +174,8 @@ func (m *Reader) aside(ctx context.Context, tx *store.Tx, s monitor.Shape, at ti
 }
 
 // readAlerts reads the open alerts; nil where the schema has none.
-func (m *Reader) readAlerts(ctx context.Context, tx *store.Tx, s monitor.Shape, now time.Time, bound int64) (*Alerts, error) {
+func (m *Reader) readAlerts(ctx context.Context, tx *store.Tx, s monitor.Shape, now time.Time,
+	bound int64) (*Alerts, error) {
 	if !s.Shared {
 		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
 	}
@@ -412,7 +413,8 @@ func (a *Alerts) verdicts() []Condition {
 		v := Condition{
 			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary,
 			Hint: one.Hint,
-			view: one.View, filter: one.Filter, since: &one.Since, subject: "rule " + one.Rule, // until the rule is known
+			// until the rule is known
+			view: one.View, filter: one.Filter, since: &one.Since, subject: "rule " + one.Rule,
 		}
 		if of, ok := a.ruleOf.measure(one.Rule); ok {
 			v.subject = of.Subject()

@@ -86,7 +86,8 @@ func unwellWorkers(told []Finding, o *Overview, b *monitor.Broker) []Finding {
 	for i := range list {
 		w := &list[i]
 		v := w.Judge(o.At, cmp.Or(o.StaleAfter, monitor.DefaultStaleAfter), queues[w.ID])
-		if slices.Contains(unwell, v.Health) && !slices.ContainsFunc(told, func(f Finding) bool { return f.Target == viewWorkers && f.About == w.Name }) {
+		if slices.Contains(unwell, v.Health) &&
+			!slices.ContainsFunc(told, func(f Finding) bool { return f.Target == viewWorkers && f.About == w.Name }) {
 			names[v.Health], why[v.Health] = append(names[v.Health], w.Name), v.Why
 		}
 	}
@@ -108,7 +109,8 @@ func unwellWorkers(told []Finding, o *Overview, b *monitor.Broker) []Finding {
 }
 
 // unwell are the states of workers that are shown in red.
-var unwell = []monitor.WorkerHealth{monitor.WorkerStale, monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy}
+var unwell = []monitor.WorkerHealth{monitor.WorkerStale, monitor.WorkerDeaf, monitor.WorkerSuspect,
+	monitor.WorkerUnhealthy}
 
 // viewWorkers is the view of the workers.
 const viewWorkers = "workers"
@@ -142,7 +144,8 @@ func FoldBroker(found []Finding, cause int) []Finding {
 	for i, f := range found {
 		switch {
 		case i == cause:
-		case f.Rule == "no_active_workers", lost(f), f.Rule == "unmeasured" && slices.Contains(config.MeasuresFrom(config.FromBroker), f.About):
+		case f.Rule == "no_active_workers", lost(f), f.Rule == "unmeasured" &&
+			slices.Contains(config.MeasuresFrom(config.FromBroker), f.About):
 			f.Cause = found[cause].Text
 			if f.Rule == "no_active_workers" {
 				f.Hint = hintCutOff
@@ -231,7 +234,8 @@ func (m *Measures) instantWorkers(o *Overview) {
 		if w.Status == "inactive" || w.Status == "error" {
 			continue
 		}
-		one := worker{name: w.Name, active: true, kept: w.Cordoned || w.Draining, suspectWhy: w.SuspectReason, never: w.Heartbeat == nil}
+		one := worker{name: w.Name, active: true, kept: w.Cordoned || w.Draining, suspectWhy: w.SuspectReason,
+			never: w.Heartbeat == nil}
 		begin := w.Created
 		if w.Heartbeat != nil {
 			begin = *w.Heartbeat

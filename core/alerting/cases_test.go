@@ -12,7 +12,8 @@ import (
 // letters puts dead letters into the ledger that wait for a person.
 func (b *bundle) letters(n int) {
 	b.t.Helper()
-	b.exec(`insert into dead_letter (fingerprint, reason) select 'f' || g, 'expired' from generate_series(1, $1::int) g`, n)
+	b.exec(
+		`insert into dead_letter (fingerprint, reason) select 'f' || g, 'expired' from generate_series(1, $1::int) g`, n)
 }
 
 func (b *bundle) noLetters() { b.t.Helper(); b.exec(`delete from dead_letter`) }
@@ -30,7 +31,8 @@ const short = "0194fdc2" // how the replica is called
 func (b *bundle) probed(ready int, health string) {
 	b.t.Helper()
 	w := testkit.Worker(b.t, b.store, "w1")
-	b.exec(`insert into worker_probe (worker, verdict, health, ready) values ($1, 'fresh', $2, $3)`, w.ID, health, ready)
+	b.exec(`insert into worker_probe (worker, verdict, health, ready) values ($1, 'fresh', $2, $3)`, w.ID, health,
+		ready)
 }
 
 func (b *bundle) execution(status attune.Status, age time.Duration) {
@@ -82,10 +84,12 @@ var cases = map[string]alertCase{
 		make: func(b *bundle) {
 			action := testkit.Action(b.t, b.store, "demo.sleep")
 			for range 12 {
-				testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusFailed })
+				testkit.Execution(b.t, b.store, action,
+					func(r *testkit.ExecutionRow) { r.Status = attune.StatusFailed })
 			}
 			for range 11 {
-				testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
+				testkit.Execution(b.t, b.store, action,
+					func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
 			}
 		},
 		undo: func(b *bundle) {
@@ -115,7 +119,8 @@ var cases = map[string]alertCase{
 	"work_queue_waits": {
 		target: "jobs.import",
 		make: func(b *bundle) {
-			b.exec(`insert into work_queue (ref, label, dispatch_action_ref) values ('jobs.import', 'Import', 'jobs.run')`)
+			b.exec(
+				`insert into work_queue (ref, label, dispatch_action_ref) values ('jobs.import', 'Import', 'jobs.run')`)
 			b.exec(`insert into work_queue_item (queue, queue_ref, payload, enqueue_source) select id, ref, '{}', 'api' from work_queue`)
 		},
 		undo: func(b *bundle) { b.exec(`update work_queue_item set status = 'completed'`) },
@@ -302,9 +307,10 @@ var cases = map[string]alertCase{
 	"leaked_slot": {
 		make: func(b *bundle) {
 			q := b.queue(func(r *testkit.StateRow) { r.Active = 1 })
-			testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"}, func(r *testkit.ExecutionRow) {
-				r.Status, r.AdmissionState = attune.StatusCompleted, &q.ID
-			})
+			testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"},
+				func(r *testkit.ExecutionRow) {
+					r.Status, r.AdmissionState = attune.StatusCompleted, &q.ID
+				})
 			b.exec(`update execution set finished_at = now() - interval '2 minutes'`)
 		},
 		undo: func(b *bundle) { b.exec(`delete from execution_holder`) },
@@ -335,7 +341,8 @@ var cases = map[string]alertCase{
 	"loop_late": {
 		target: short + "/recovery",
 		make: func(b *bundle) {
-			b.replica(0, `{"recovery": "2026-01-01T00:00:00Z"}`, `{"clock": "2026-01-01T00:02:00Z", "loops": {"recovery": {"patience_ns": 60000000000}}}`)
+			b.replica(0, `{"recovery": "2026-01-01T00:00:00Z"}`,
+				`{"clock": "2026-01-01T00:02:00Z", "loops": {"recovery": {"patience_ns": 60000000000}}}`)
 		},
 		undo: func(b *bundle) { b.exec(`update engine_replica set loops = '{"recovery": "2026-01-01T00:01:59Z"}'`) },
 	},

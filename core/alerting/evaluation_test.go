@@ -70,10 +70,13 @@ func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
 	ctx := testkit.Context(t)
 	b.replicaRow(t, "new", "connected", 0, nil, monitor.ReplicaDetails{})
 	dlq := func(started time.Duration) monitor.Check {
-		testkit.Exec(t, b.Store, "update engine_replica set started = now() - make_interval(secs => $1), last_seen = now()", started.Seconds())
+		testkit.Exec(t, b.Store,
+			"update engine_replica set started = now() - make_interval(secs => $1), last_seen = now()",
+			started.Seconds())
 		checks, err := b.Checks(ctx)
 		require.NoError(t, err)
-		return checks.List[slices.IndexFunc(checks.List, func(c monitor.Check) bool { return c.Name == monitor.CheckDeadLetterQueue })]
+		return checks.List[slices.IndexFunc(checks.List,
+			func(c monitor.Check) bool { return c.Name == monitor.CheckDeadLetterQueue })]
 	}
 	require.Equal(t, monitor.CheckUnknown, dlq(time.Second).Status)
 	a, err := b.Alerts(ctx)
@@ -113,7 +116,8 @@ func TestWhatTheDashboardJudgesIsWhatTheAlertsSay(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, a.Judged)
 	a.Open = append(a.Open, Alert{
-		Rule: "leaked_slot", Severity: LevelCritical, State: AlertFiring, Summary: "what an overview does not measure", Since: a.At, View: "overview",
+		Rule: "leaked_slot", Severity: LevelCritical, State: AlertFiring, Summary: "what an overview does not measure",
+		Since: a.At, View: "overview",
 	})
 	o, err := b.Overview(testkit.Context(t))
 	require.NoError(t, err)
@@ -161,9 +165,11 @@ func TestTheAlertsAndTheOverviewTellTheSame(t *testing.T) {
 		values ($1, 'fresh', true, 0, now(), '{"valid_seconds": 60}')`, deaf.ID)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	for range 2 {
-		testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning), func(r *testkit.ExecutionRow) { r.Worker = &deaf.ID })
+		testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning),
+			func(r *testkit.ExecutionRow) { r.Worker = &deaf.ID })
 	}
-	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver,
+		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store, `update execution set status = 'failed', result = '{}' where id = $1`, w.Execution)
 	testkit.Exec(t, b.Store, `update workflow_execution set status = 'failed', open = false where id = $1`, w.ID)
 

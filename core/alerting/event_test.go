@@ -32,11 +32,13 @@ func TestAlertsFireTheRulesOfTheInstallation(t *testing.T) {
 		Summary   string `json:"summary"`
 		Component string `json:"component_type"`
 	}
-	raw := testkitText(t, b.store, `SELECT payload::text FROM event WHERE payload ->> 'failure_type' = 'dlq_routes_lost'`)
+	raw := testkitText(t, b.store,
+		`SELECT payload::text FROM event WHERE payload ->> 'failure_type' = 'dlq_routes_lost'`)
 	require.NoError(t, json.Unmarshal([]byte(raw), &payload))
 	require.Equal(t, "critical", payload.Severity)
 	require.Equal(t, "executor", payload.Component)
 	require.NotEmpty(t, payload.Summary)
 	require.Equal(t, testkit.Count(t, b.store, `SELECT count(*) FROM event`),
-		testkit.Count(t, b.store, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox WHERE 'event.created' = ANY (routing_keys)`), "each is told of")
+		testkit.Count(t, b.store,
+			`SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox WHERE 'event.created' = ANY (routing_keys)`), "each is told of")
 }

@@ -29,7 +29,8 @@ type queueStates interface {
 // executions. listed are the consumers as the management API shows them, nil
 // without it; then, and for those that it does not show yet, consumers beyond
 // the number of replicas that run are others.
-func OtherExecutors(ctx context.Context, queues queueStates, listed []broker.QueueConsumer, replicas int) ([]string, error) {
+func OtherExecutors(ctx context.Context, queues queueStates, listed []broker.QueueConsumer,
+	replicas int) ([]string, error) {
 	var others []string
 	for _, queue := range []string{message.QueueExecutionRequests, message.QueueExecutionCompleted} {
 		state, err := queues.QueueState(ctx, queue)
@@ -54,7 +55,8 @@ func OtherExecutors(ctx context.Context, queues queueStates, listed []broker.Que
 	}
 	for _, c := range listed {
 		hot := c.Queue == message.QueueExecutionRequests || c.Queue == message.QueueExecutionCompleted
-		if !hot && c.Peer != "" && strings.HasPrefix(c.Tag, executorTag) && !strings.HasPrefix(c.Connection, OwnConnection) {
+		if !hot && c.Peer != "" && strings.HasPrefix(c.Tag, executorTag) &&
+			!strings.HasPrefix(c.Connection, OwnConnection) {
 			others = append(others, consumerText(c))
 		}
 	}

@@ -48,7 +48,8 @@ func TestQueuesGrow(t *testing.T) {
 	}
 	limit := int64(2)
 	require.Nil(t, grown(0, monitor.Queue{ActionRef: "a.b", Queued: 10}, monitor.Queue{ActionRef: "a.c", Queued: 5}))
-	found := grown(5*time.Minute, monitor.Queue{ActionRef: "a.b", Queued: 1511, Active: 1, Limit: &limit}, monitor.Queue{ActionRef: "a.c", Queued: 900, Paused: true},
+	found := grown(5*time.Minute, monitor.Queue{ActionRef: "a.b", Queued: 1511, Active: 1, Limit: &limit},
+		monitor.Queue{ActionRef: "a.c", Queued: 900, Paused: true},
 		monitor.Queue{ActionRef: "a.d", Queued: 3})
 	require.Equal(t, []Sample{
 		{Target: "a.b", Value: 1501, Detail: "1511 wait, 10 did; 1 of 2 slots used"},
@@ -59,7 +60,8 @@ func TestQueuesGrow(t *testing.T) {
 		cut[i] = monitor.Queue{ActionRef: fmt.Sprintf("cut.a%d", i), Queued: 1000}
 	}
 	grown(20*time.Minute, cut...)
-	require.Empty(t, grown(25*time.Minute, monitor.Queue{ActionRef: "a.new", Queued: 1001}), "it may have waited there, uncounted")
+	require.Empty(t, grown(25*time.Minute, monitor.Queue{ActionRef: "a.new", Queued: 1001}),
+		"it may have waited there, uncounted")
 }
 
 // TestWithoutADatabaseEverythingIsUnknown: and nothing is zero.
@@ -138,7 +140,8 @@ func TestABrokerThatHangsHoldsNothingUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, time.Since(begin), 4*probePatience)
 	require.True(t, all.Known("heartbeat_age"))
-	for _, name := range []string{"dead_letter_depth", "worker_queue_depth", "topology_problems", "dead_letter_routes_lost"} {
+	for _, name := range []string{"dead_letter_depth", "worker_queue_depth", "topology_problems",
+		"dead_letter_routes_lost"} {
 		require.Contains(t, all.Unknown, name)
 	}
 	require.NotContains(t, all.Unknown, "broker_alarms", "nobody asked for it")
@@ -180,7 +183,8 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		args []any
 	}{
 		"AlertLive": {store.AlertLive, []any{bound, 300.0}}, "AlertLeaks": {store.AlertLeaks, nil},
-		"AlertEnds": {store.AlertEnds, []any{bound}}, "AlertActionEnds": {store.AlertActionEnds, []any{bound, 10}}, "AlertRetries": {store.AlertRetries, []any{bound}},
+		"AlertEnds": {store.AlertEnds, []any{bound}}, "AlertActionEnds": {store.AlertActionEnds, []any{bound, 10}},
+		"AlertRetries": {store.AlertRetries, []any{bound}},
 		"AlertLetters": {store.AlertLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
 		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},
 	} {

@@ -43,7 +43,8 @@ func watching(cfg monitor.Config, deps monitor.Deps) *Reader {
 func setup(t *testing.T, broker monitor.BrokerReader) *testBundle {
 	t.Helper()
 	st := testkit.Store(t)
-	return &testBundle{Reader: watching(monitor.Config{}, monitor.Deps{Store: st, Broker: broker}), Fixture: &monitortest.Fixture{Store: st}}
+	return &testBundle{Reader: watching(monitor.Config{}, monitor.Deps{Store: st, Broker: broker}),
+		Fixture: &monitortest.Fixture{Store: st}}
 }
 
 func TestOverviewCountsWhatIsThere(t *testing.T) {
@@ -105,12 +106,14 @@ func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
 	require.WithinDuration(t, *w.SuspectSince, *found[0].Since, time.Millisecond)
 	found[0].Since = nil
 	require.Equal(t, []Finding{{
-		Level: LevelWarning, Target: "workers", Filter: "mute", Text: "mute suspect, no new work", Hint: "its queue is gone", Rule: "worker_suspect",
+		Level: LevelWarning, Target: "workers", Filter: "mute", Text: "mute suspect, no new work",
+		Hint: "its queue is gone", Rule: "worker_suspect",
 		About: "mute",
 	}}, found)
 
 	action := testkit.Action(t, b.Store, "demo.sleep")
-	running := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &mute.ID })
+	running := testkit.Execution(t, b.Store, action,
+		func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &mute.ID })
 	why, err := b.Why(t.Context(), running.ID)
 	require.NoError(t, err)
 	require.Contains(t, why.Summary, "The worker is suspect.")
@@ -118,10 +121,14 @@ func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
 
 func TestWithoutADatabaseTheBrokersHalfRemains(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
+	st, err := store.Open(t.Context(),
+		store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
-	m := watching(monitor.Config{}, monitor.Deps{Store: st, Broker: fakeBroker{broker: &monitor.Broker{Queues: []monitor.BrokerQueue{{Name: monitor.DeadLetterQueue, Ready: 3}}}}})
+	m := watching(monitor.Config{},
+		monitor.Deps{Store: st,
+			Broker: fakeBroker{broker: &monitor.Broker{Queues: []monitor.BrokerQueue{{Name: monitor.DeadLetterQueue,
+				Ready: 3}}}}})
 	o, err := m.Overview(t.Context())
 	require.Error(t, err)
 	require.Equal(t, store.ClassUnreachable, store.ClassOf(err))
@@ -140,7 +147,8 @@ func TestAPublishedSchemaIsReadAsItIs(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "worker-1")
 	e := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed))
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning), func(r *testkit.ExecutionRow) { r.Worker = &worker.ID })
+	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning),
+		func(r *testkit.ExecutionRow) { r.Worker = &worker.ID })
 	// Take away everything that Attune itself does not have.
 	testkit.Exec(t, b.Store, `drop table worker_load, admission_blocked, dead_letter, execution_history cascade`)
 	testkit.Exec(t, b.Store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade, drop column attempt cascade`)

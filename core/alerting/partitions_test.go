@@ -18,7 +18,8 @@ func TestPartitionsAreMissedByTheirBounds(t *testing.T) {
 		want float64
 		says string
 	}{
-		"by another name": {`do $$ begin execute format('alter table event_p%s rename to events_of_tomorrow', ` + tomorrow + `); end $$`, 0, ""},
+		"by another name": {`do $$ begin execute format('alter table event_p%s rename to events_of_tomorrow', ` +
+			tomorrow + `); end $$`, 0, ""},
 		"the name of another day": {`do $$ declare child text := 'event_p' || ` + tomorrow + `; day timestamptz := date_trunc('day', now(), 'UTC'); begin
 			execute format('drop table %I', child);
 			execute format('create table %I partition of event for values from (%L) to (%L)', child, day + interval '90 days', day + interval '91 days');

@@ -16,11 +16,13 @@ func TestAttentionPutsTheWorstFirst(t *testing.T) {
 	growth := int64(3)
 	o := &Overview{
 		Reading: monitor.Reading{At: now}, StaleAfter: time.Minute, Queues: monitor.QueueTotals{Queued: 5},
-		Top:        []monitor.Queue{{ActionRef: "a.b", Queued: 5, Oldest: &long}, {ActionRef: "c.d", Queued: 5, Oldest: &long, Paused: true}},
+		Top: []monitor.Queue{{ActionRef: "a.b", Queued: 5, Oldest: &long},
+			{ActionRef: "c.d", Queued: 5, Oldest: &long, Paused: true}},
 		WorkerList: []monitor.Worker{{Name: "w", Status: "active", Heartbeat: &long}},
 		Live:       monitor.Live{Stuck: monitor.Count{Value: 2}, StuckAfter: 10 * time.Minute},
 	}
-	b := &monitor.Broker{Alarms: []string{"memory"}, Queues: []monitor.BrokerQueue{{Name: monitor.DeadLetterQueue, Ready: 9}}}
+	b := &monitor.Broker{Alarms: []string{"memory"},
+		Queues: []monitor.BrokerQueue{{Name: monitor.DeadLetterQueue, Ready: 9}}}
 	found := Attention(o, b, &growth)
 	var rules []string
 	for _, f := range found {
@@ -28,7 +30,8 @@ func TestAttentionPutsTheWorstFirst(t *testing.T) {
 		require.NotContains(t, f.Text+f.Hint, "{", "every placeholder is filled")
 	}
 	require.Equal(t, []string{
-		"critical broker_alarm", "critical dlq_growth", "critical no_active_workers", "critical queue_head_wait_critical", "warning worker_heartbeat",
+		"critical broker_alarm", "critical dlq_growth", "critical no_active_workers",
+		"critical queue_head_wait_critical", "warning worker_heartbeat",
 		"info dlq_waiting", "info exec_stuck", "info queue_paused",
 	}, rules)
 	require.Empty(t, Attention(nil, nil, nil), "nothing read is nothing found")
@@ -39,7 +42,8 @@ func TestAPauseThatIsForgottenSaysWhoseItIs(t *testing.T) {
 	now := time.Now()
 	paused, oldest := now.Add(-2*time.Hour), now.Add(-5*time.Hour)
 	o := &Overview{Reading: monitor.Reading{At: now}, Workers: monitor.WorkerTotals{Active: 1}, Top: []monitor.Queue{
-		{ActionRef: "a.b", Queued: 300, Oldest: &oldest, Paused: true, PausedBy: "alice", PausedAt: &paused, PauseReason: "new disk"},
+		{ActionRef: "a.b", Queued: 300, Oldest: &oldest, Paused: true, PausedBy: "alice", PausedAt: &paused,
+			PauseReason: "new disk"},
 	}}
 	found := Attention(o, nil, nil)
 	require.Len(t, found, 1, "the remark that it is paused is behind it")

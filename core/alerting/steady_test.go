@@ -26,11 +26,13 @@ func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 	b.view.edit = func(m *alerting.Measures) {
 		m.Samples["queue_length"] = nil
 		for i := range targets {
-			m.Samples["queue_length"] = append(m.Samples["queue_length"], alerting.Sample{Target: fmt.Sprintf("q%d", i), Value: value(i, round)})
+			m.Samples["queue_length"] = append(m.Samples["queue_length"],
+				alerting.Sample{Target: fmt.Sprintf("q%d", i), Value: value(i, round)})
 		}
 	}
 	ids := func() string {
-		return testkitText(t, b.store, `select coalesce(string_agg(id::text, ',' order by id), '') from alert where cleared is null`)
+		return testkitText(t, b.store,
+			`select coalesce(string_agg(id::text, ',' order by id), '') from alert where cleared is null`)
 	}
 	b.tick()
 	first := ids()
@@ -40,7 +42,8 @@ func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 		require.Equal(t, first, ids())
 	}
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from alert where cleared is not null`))
-	require.Equal(t, alerting.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert where seen > since`), "all have their newest values")
+	require.Equal(t, alerting.VerdictsPerRule,
+		testkit.Count(t, b.store, `select count(*) from alert where seen > since`), "all have their newest values")
 
 	var ended string
 	all := b.view.edit
@@ -57,7 +60,8 @@ func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 	b.tick()
 	require.Equal(t, "cleared", b.state("deep", ended))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from alert where cleared is not null`))
-	require.Equal(t, alerting.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert where cleared is null`))
+	require.Equal(t, alerting.VerdictsPerRule,
+		testkit.Count(t, b.store, `select count(*) from alert where cleared is null`))
 }
 
 // TestMeasuringHoldsNoTransaction: one connection is enough, also for what is read
@@ -70,14 +74,16 @@ func TestMeasuringHoldsNoTransaction(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	rules := shortened()
-	view := &edited{Reader: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), rules, &fakeProbe{})}
+	view := &edited{Reader: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), rules,
+		&fakeProbe{})}
 	view.edit = func(*alerting.Measures) {
 		n := 0
 		require.NoError(t, st.Pool().QueryRow(ctx, `select count(*) from pg_locks where locktype = 'advisory' and database =
 			(select oid from pg_database where datname = current_database())`).Scan(&n))
 		require.Zero(t, n, "nobody waits for what is being measured")
 	}
-	loop := alerting.New(alerting.Config{Rules: rules}, alerting.Deps{Store: st, View: view, Logger: telemetry.Discard()})
+	loop := alerting.New(alerting.Config{Rules: rules},
+		alerting.Deps{Store: st, View: view, Logger: telemetry.Discard()})
 	require.NoError(t, loop.Tick(ctx))
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from alert where rule = 'no_active_workers'`))
 }

@@ -19,9 +19,11 @@ func TestABoardHasOpenWorkflowsFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var ids []int64
-	for i, s := range []attune.Status{attune.StatusRunning, attune.StatusFailed, attune.StatusRunning, attune.StatusCompleted} {
+	for i, s := range []attune.Status{attune.StatusRunning, attune.StatusFailed, attune.StatusRunning,
+		attune.StatusCompleted} {
 		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 2, Tasks: map[string]*workflow.TaskState{}}
-		w := b.AddWorkflow(t, "shop.w"+strconv.Itoa(i), monitortest.Deliver, state, monitortest.Status(s), monitortest.Aged(time.Duration(10-i)*time.Minute))
+		w := b.AddWorkflow(t, "shop.w"+strconv.Itoa(i), monitortest.Deliver, state, monitortest.Status(s),
+			monitortest.Aged(time.Duration(10-i)*time.Minute))
 		if s.Terminal() {
 			testkit.Exec(t, b.Store, `update workflow_execution set open = false where id = $1`, w.ID)
 		}
@@ -41,10 +43,12 @@ func TestABoardHasOpenWorkflowsFirst(t *testing.T) {
 	require.Equal(t, []int64{ids[2], ids[0], ids[3], ids[1]}, board(monitor.WorkflowFilter{}))
 	require.Equal(t, []int64{ids[2], ids[3]}, board(monitor.WorkflowFilter{Limit: 1}))
 	require.Equal(t, []int64{ids[2]}, board(monitor.WorkflowFilter{Paused: true}))
-	require.Equal(t, []int64{ids[2], ids[0], ids[1]}, board(monitor.WorkflowFilter{Statuses: []string{"running", "failed"}, Action: "*shop*"}))
+	require.Equal(t, []int64{ids[2], ids[0], ids[1]},
+		board(monitor.WorkflowFilter{Statuses: []string{"running", "failed"}, Action: "*shop*"}))
 	require.Equal(t, []int64{ids[2], ids[1]}, board(monitor.WorkflowFilter{Trouble: true}))
 	require.Empty(t, board(monitor.WorkflowFilter{Action: "other.*"}))
-	_, err := b.WorkflowBoard(t.Context(), monitor.WorkflowFilter{Or: []monitor.WorkflowFilter{{Statuses: []string{"done"}}}}, 0)
+	_, err := b.WorkflowBoard(t.Context(),
+		monitor.WorkflowFilter{Or: []monitor.WorkflowFilter{{Statuses: []string{"done"}}}}, 0)
 	require.ErrorIs(t, err, monitor.ErrFilter)
 	for _, id := range []int64{ids[3], ids[1]} { // the ended ones are read page by page, the open ones with each
 		x, err := b.WorkflowBoard(t.Context(), monitor.WorkflowFilter{}, id)
@@ -64,7 +68,8 @@ func TestABoardHasOpenWorkflowsFirst(t *testing.T) {
 func TestQuestionsAndWorkflowsNeedAttention(t *testing.T) {
 	t.Parallel()
 	o := &Overview{Reading: monitor.Reading{At: time.Now()}, Flows: &monitor.Flows{
-		Inquiries: monitor.Count{Value: 3}, Oldest: 2 * time.Hour, Paused: monitor.Count{Value: 1}, Failed: monitor.Count{Value: 500, AtLeast: true}, Window: monitor.RecentWindow,
+		Inquiries: monitor.Count{Value: 3}, Oldest: 2 * time.Hour, Paused: monitor.Count{Value: 1},
+		Failed: monitor.Count{Value: 500, AtLeast: true}, Window: monitor.RecentWindow,
 	}}
 	texts := func() (list []string) {
 		for _, f := range Attention(o, nil, nil) {

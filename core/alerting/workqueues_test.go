@@ -17,7 +17,8 @@ import (
 
 func TestItemsOfWorkQueuesAreCountedWithTheirAge(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) string{"own": testkit.Database, "adopted": testkit.AdoptedDatabase} {
+	for name, database := range map[string]func(testing.TB) string{"own": testkit.Database,
+		"adopted": testkit.AdoptedDatabase} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			st := testkit.OpenStore(t, database(t))
@@ -49,8 +50,9 @@ func TestItemsOfWorkQueuesAreCountedWithTheirAge(t *testing.T) {
 			for _, f := range found {
 				texts = append(texts, f.Text+", "+f.Hint)
 			}
-			require.Contains(t, strings.Join(texts, "\n"), "6 items of work queue jobs.import wait, for an engine that dispatches them: "+
-				"5 items wait, 1 is leased, the oldest for 2d")
+			require.Contains(t, strings.Join(texts, "\n"),
+				"6 items of work queue jobs.import wait, for an engine that dispatches them: "+
+					"5 items wait, 1 is leased, the oldest for 2d")
 
 			// The execution that a work queue dispatched says so, and no other.
 			const lease = "Work queue jobs.import dispatched it with 1 item. This engine does not settle them: they stay leased when it ends."
@@ -83,7 +85,8 @@ func TestManyItemsOfWorkQueuesAreCountedUpToABoundThroughAnIndex(t *testing.T) {
 	require.Equal(t, "at least 10002 items wait in 2 work queues, the oldest for 2d", read.Words())
 	require.NoError(t, st.ReadTx(testkit.Context(t), "work queues", func(ctx context.Context, tx *store.Tx) error {
 		scans := func() (n int64) {
-			require.NoError(t, tx.QueryRow(ctx, `select seq_scan from pg_stat_xact_user_tables where relname = 'work_queue_item'`).Scan(&n))
+			require.NoError(t, tx.QueryRow(ctx,
+				`select seq_scan from pg_stat_xact_user_tables where relname = 'work_queue_item'`).Scan(&n))
 			return n
 		}
 		before := scans()
@@ -112,7 +115,8 @@ func TestWithoutTablesOrAdoptionNoWorkQueueIsReported(t *testing.T) {
 	// Another executor dispatches what waits where this engine has not adopted the schema.
 	foreign := testkit.OpenStore(t, testkit.Installation(t, installation.Newest))
 	workItems(t, foreign, 7, 3)
-	read, err = alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: foreign}), nil, nil).WorkQueues(testkit.Context(t))
+	read, err = alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: foreign}), nil,
+		nil).WorkQueues(testkit.Context(t))
 	require.NoError(t, err)
 	require.Empty(t, read.List)
 }

@@ -138,7 +138,8 @@ func readRaw(r *http.Request, most int64) ([]byte, error) {
 	if err := bounds.JSON("", raw); err != nil {
 		return nil, &statusError{http.StatusUnprocessableEntity, "the body: " + err.Error()}
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(raw) > 0 && (err != nil || kind != "application/json") {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(raw) > 0 &&
+		(err != nil || kind != "application/json") {
 		return nil, &statusError{http.StatusUnsupportedMediaType, "a body must be application/json"}
 	}
 	return raw, nil

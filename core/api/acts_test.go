@@ -29,7 +29,8 @@ func acting(st *store.Store) http.Handler {
 }
 
 // post sends an act; change may alter the request.
-func post(t *testing.T, handler http.Handler, path, body string, change ...func(*http.Request)) (code int, kind string, answer map[string]any) {
+func post(t *testing.T, handler http.Handler, path, body string,
+	change ...func(*http.Request)) (code int, kind string, answer map[string]any) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:8080"
@@ -62,7 +63,8 @@ func TestEveryActAnswersAsDescribed(t *testing.T) {
 			}
 		}).ID
 	}
-	waits, runs, completed, failed := at(attune.StatusRequested), at(attune.StatusRunning), at(attune.StatusCompleted), at(attune.StatusFailed)
+	waits, runs, completed, failed := at(attune.StatusRequested), at(attune.StatusRunning), at(attune.StatusCompleted),
+		at(attune.StatusFailed)
 	child := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &runs }).ID
 	for _, c := range []struct {
 		act    string
@@ -109,9 +111,10 @@ func TestEveryActAnswersAsDescribed(t *testing.T) {
 			require.Contains(t, cmp.Or(answer["detail"], answer["error"]), c.detail)
 		}
 	}
-	code, _, answer := post(t, handler, fmt.Sprintf("/api/v1/executions/%d/cancel", runs), "reason=x", func(r *http.Request) {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	})
+	code, _, answer := post(t, handler, fmt.Sprintf("/api/v1/executions/%d/cancel", runs), "reason=x",
+		func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		})
 	require.Equal(t, http.StatusUnsupportedMediaType, code)
 	s.check(t, "415", answer, s.Components.Responses["PublishedError"].Content["application/json"].Schema)
 
@@ -163,7 +166,8 @@ func TestActsNeedTheScopeOperate(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	server := api.New("0.0.0.0:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Acts: triage.New(triage.Config{}, st, nil), Published: publishedOver(st),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow,
+		Acts: triage.New(triage.Config{}, st, nil), Published: publishedOver(st),
 		TokensFile: tokenFile(t, "ann read "+hash("s3cret")+"\nbot operate "+hash("other")+"\n"),
 	})
 	require.NoError(t, server.Start(t.Context()))
@@ -190,7 +194,8 @@ func TestActsNeedTheScopeOperate(t *testing.T) {
 
 func TestActsWithoutTheDatabaseSaySo(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
+	st, err := store.Open(t.Context(),
+		store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	for _, act := range []string{"cancel", "retry"} {

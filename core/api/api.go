@@ -138,7 +138,8 @@ func (s *Server) listen(ctx context.Context) error {
 		err = ErrAddressTaken // the port's number is all that the system's error adds
 	}
 	if err != nil {
-		return fmt.Errorf("listen for HTTP on %s (%s): %w", s.address, cmp.Or(s.deps.Setting, "executor.http.listen"), err)
+		return fmt.Errorf("listen for HTTP on %s (%s): %w", s.address, cmp.Or(s.deps.Setting, "executor.http.listen"),
+			err)
 	}
 	s.listener = listener
 	s.server = &http.Server{

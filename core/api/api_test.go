@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 func start(t *testing.T, ready func(context.Context) []api.Check) (*api.Server, func(path string) (int, string)) {
 	t.Helper()
-	server := api.New("127.0.0.1:0", api.Deps{Ready: ready, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard()})
+	server := api.New("127.0.0.1:0",
+		api.Deps{Ready: ready, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard()})
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -57,7 +58,8 @@ func TestReadinessFollowsItsChecksAndLivenessDoesNot(t *testing.T) {
 func TestLivenessTellsWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	server := api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), About: func() map[string]any { return map[string]any{"worker_id": 7} },
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),
+		About: func() map[string]any { return map[string]any{"worker_id": 7} },
 	})
 	w := httptest.NewRecorder()
 	server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", http.NoBody))
@@ -68,13 +70,16 @@ func TestLivenessTellsWhatItIsGiven(t *testing.T) {
 // be read, and a parameter that does not exist is named.
 func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	t.Parallel()
-	server := api.New("127.0.0.1:0", api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}})
+	server := api.New("127.0.0.1:0",
+		api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}})
 	answer := func(method, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, http.NoBody))
+		server.Handler().ServeHTTP(w,
+			httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, http.NoBody))
 		return w
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/v1/queues", "/api/v1/queues/7", "/api/v1/executions/7/why", "/api/v1/openapi.yaml"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/v1/queues", "/api/v1/queues/7",
+		"/api/v1/executions/7/why", "/api/v1/openapi.yaml"} {
 		w := answer(http.MethodPost, path)
 		require.Equal(t, http.StatusMethodNotAllowed, w.Code, path)
 		require.Equal(t, "GET, HEAD", w.Header().Get("Allow"), path)
@@ -82,7 +87,8 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, answer(http.MethodPost, "/api/v1/nothing").Code)
 	w := answer(http.MethodGet, "/api/v1/queues?acton=x&paused=true&b=1")
 	require.Equal(t, http.StatusBadRequest, w.Code)
-	require.Contains(t, w.Body.String(), `there is no query parameter \"acton\", \"b\"; there are action, paused, blocked, all, limit`)
+	require.Contains(t, w.Body.String(),
+		`there is no query parameter \"acton\", \"b\"; there are action, paused, blocked, all, limit`)
 	require.Equal(t, http.StatusBadRequest, answer(http.MethodGet, "/api/v1/queues/7?x=1").Code)
 }
 
@@ -98,7 +104,8 @@ func TestStartFailsOnATakenAddress(t *testing.T) {
 func TestAnyPortTakesAFreeOneWhenTheWantedIsTaken(t *testing.T) {
 	t.Parallel()
 	first, _ := start(t, func(context.Context) []api.Check { return nil })
-	second := api.New(first.Addr(), api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), AnyPort: true})
+	second := api.New(first.Addr(),
+		api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), AnyPort: true})
 	require.NoError(t, second.Start(t.Context()))
 	t.Cleanup(second.Stop)
 	require.NotEmpty(t, second.Addr())

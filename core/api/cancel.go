@@ -65,7 +65,8 @@ func (s *Server) permitCancel(r *http.Request, by *caller, id int64) error {
 		return fmt.Errorf("read what execution %d is below: %w", id, err)
 	}
 	if !within {
-		return &statusError{http.StatusForbidden, "an execution token may cancel only its own execution and those below it"}
+		return &statusError{http.StatusForbidden,
+			"an execution token may cancel only its own execution and those below it"}
 	}
 	return nil
 }
@@ -87,7 +88,8 @@ func (c *caller) actor() string {
 func (s *Server) cancelled(r *http.Request, id int64, receipt *triage.CancelReceipt, err error) (any, error) {
 	switch {
 	case err != nil && receipt.Acted() > 0:
-		s.deps.Logger.WarnContext(r.Context(), "A cancellation was interrupted", "execution_id", id, "done", receipt.Acted(), "error", err)
+		s.deps.Logger.WarnContext(r.Context(), "A cancellation was interrupted", "execution_id", id, "done",
+			receipt.Acted(), "error", err)
 		return nil, &statusError{
 			http.StatusServiceUnavailable,
 			fmt.Sprintf("interrupted after %d executions; the same request goes on", receipt.Acted()),

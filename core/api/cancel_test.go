@@ -43,8 +43,10 @@ func TestCancelAnswersAsPublished(t *testing.T) {
 		{id: at(attune.StatusScheduling), code: 200, status: "cancelled"},
 		{id: running, code: 200, status: "canceling"},
 		{id: running, code: 200, status: "canceling"},
-		{id: at(attune.StatusCompleted), code: 409, answer: "CONFLICT Execution %d is in status 'completed' and cannot be cancelled"},
-		{id: at(attune.StatusAbandoned), code: 409, answer: "CONFLICT Execution %d is in status 'abandoned' and cannot be cancelled"},
+		{id: at(attune.StatusCompleted), code: 409,
+			answer: "CONFLICT Execution %d is in status 'completed' and cannot be cancelled"},
+		{id: at(attune.StatusAbandoned), code: 409,
+			answer: "CONFLICT Execution %d is in status 'abandoned' and cannot be cancelled"},
 		{id: 999_999, code: 404, answer: "NOT_FOUND Execution with ID %d not found"},
 	} {
 		code, answer := call(t, handler, http.MethodPost, fmt.Sprintf("/api/v1/executions/%d/cancel", c.id), "", "")
@@ -72,7 +74,8 @@ func TestPublishedTokensCancel(t *testing.T) {
 	deps.Signer = token.New([]byte(secret))
 	handler := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
-		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), Acts: triage.New(triage.Config{}, st, nil),
+		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
+		Acts: triage.New(triage.Config{}, st, nil),
 	}).Handler()
 	testkit.Exec(t, st, `insert into identity (id, login) values (7, 'ann')`)
 	action := testkit.Action(t, st, "demo.sleep")
@@ -89,8 +92,10 @@ func TestPublishedTokensCancel(t *testing.T) {
 		answer map[string]any
 		actor  string
 	}{
-		{"", other, 401, map[string]any{"error": map[string]any{"code": 401.0, "message": "Missing authentication token"}}, ""},
-		{"nonsense", other, 401, map[string]any{"error": map[string]any{"code": 401.0, "message": "Invalid authentication token"}}, ""},
+		{"", other, 401,
+			map[string]any{"error": map[string]any{"code": 401.0, "message": "Missing authentication token"}}, ""},
+		{"nonsense", other, 401,
+			map[string]any{"error": map[string]any{"code": 401.0, "message": "Invalid authentication token"}}, ""},
 		{published(t, token.Worker, "1"), other, 403, nil, ""},
 		{published(t, token.Sensor, "1"), other, 403, nil, ""},
 		{own, other, 403, map[string]any{
@@ -101,7 +106,8 @@ func TestPublishedTokensCancel(t *testing.T) {
 		{published(t, token.Access, "7"), other, 200, nil, "x (identity 7)"},
 		{published(t, token.Access, "7"), 999_999, 404, nil, ""},
 	} {
-		code, answer := call(t, handler, http.MethodPost, fmt.Sprintf("/api/v1/executions/%d/cancel", c.id), c.bearer, "")
+		code, answer := call(t, handler, http.MethodPost, fmt.Sprintf("/api/v1/executions/%d/cancel", c.id), c.bearer,
+			"")
 		require.Equal(t, c.code, code, answer)
 		if c.answer != nil {
 			require.Equal(t, c.answer, answer)

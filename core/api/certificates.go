@@ -27,7 +27,8 @@ func loadCertificates(cert, key string, logger *slog.Logger) (*certificates, err
 	c := &certificates{cert: cert, key: key, logger: logger, stamp: stampOfBoth(cert, key)}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate (executor.http.tls_cert_file, executor.http.tls_key_file): %w", err)
+		return nil, fmt.Errorf("read the certificate (executor.http.tls_cert_file, executor.http.tls_key_file): %w",
+			err)
 	}
 	c.current = &pair
 	return c, nil
@@ -58,7 +59,8 @@ func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	ctx := hello.Context()
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
-		c.logger.WarnContext(ctx, "Certificate cannot be read and the old one stays in force", "file", c.cert, "error", err)
+		c.logger.WarnContext(ctx, "Certificate cannot be read and the old one stays in force", "file", c.cert, "error",
+			err)
 		return c.current, nil
 	}
 	c.logger.InfoContext(ctx, "Certificate read again", "file", c.cert)

@@ -16,7 +16,8 @@ const maxLetters = 500
 
 // letterParameters are the filters of the list of dead letters.
 var letterParameters = []string{
-	"open", "decided", "decision", "reason", "action", "worker", "type", "execution", "since", "older_than", "limit", "cursor",
+	"open", "decided", "decision", "reason", "action", "worker", "type", "execution", "since", "older_than", "limit",
+	"cursor",
 }
 
 // letters answers a page of dead letters.
@@ -30,7 +31,8 @@ func (s *Server) letters(r *http.Request) (any, error) {
 
 func letterFilter(r *http.Request) (f monitor.DeadLetterFilter, cursor int64, err error) {
 	query := r.URL.Query()
-	f.Reason, f.Action, f.Worker, f.Type = query.Get("reason"), query.Get("action"), query.Get("worker"), query.Get("type")
+	f.Reason, f.Action, f.Worker, f.Type = query.Get("reason"), query.Get("action"), query.Get("worker"),
+		query.Get("type")
 	if words := query.Get("decision"); words != "" {
 		f.Decisions = strings.Split(words, ",")
 	}

@@ -63,9 +63,11 @@ func TestLettersAreFilteredAndPaged(t *testing.T) {
 		return code, ids, page.Data.Next
 	}
 	for query, want := range map[string][]int64{
-		"": {failed, event}, "?open=true": {event}, "?decided=true": {failed}, "?decision=failed,stale": {failed}, "?reason=expired": {failed, event},
-		"?reason=rejected": {}, "?type=EventCreated": {event}, "?execution=5": {failed}, "?action=core.*": {}, "?worker=nobody": {},
-		"?since=1h": {failed, event}, "?older_than=1h": {},
+		"": {failed, event}, "?open=true": {event}, "?decided=true": {failed}, "?decision=failed,stale": {failed},
+		"?reason=expired":  {failed, event},
+		"?reason=rejected": {}, "?type=EventCreated": {event}, "?execution=5": {failed}, "?action=core.*": {},
+		"?worker=nobody": {},
+		"?since=1h":      {failed, event}, "?older_than=1h": {},
 	} {
 		code, ids, _ := list(query)
 		require.Equal(t, http.StatusOK, code, query)
@@ -76,7 +78,8 @@ func TestLettersAreFilteredAndPaged(t *testing.T) {
 	_, ids, _ = list(fmt.Sprintf("?limit=1&cursor=%d", next))
 	require.Equal(t, []int64{event}, ids)
 	for _, bad := range []string{
-		"?open=perhaps", "?decided=1x", "?open=true&decided=true", "?decision=retired", "?since=yesterday", "?older_than=-1h", "?limit=0", "?limit=501",
+		"?open=perhaps", "?decided=1x", "?open=true&decided=true", "?decision=retired", "?since=yesterday",
+		"?older_than=-1h", "?limit=0", "?limit=501",
 		"?cursor=x", "?execution=-1", "?deciison=failed",
 	} {
 		code, _, _ := list(bad)
@@ -98,7 +101,8 @@ func TestLettersAreDecidedAsDescribed(t *testing.T) {
 	failed, again := letterOf(t, st, at(attune.StatusFailed), "failed"), at(attune.StatusFailed)
 	first, second := letterOf(t, st, again, ""), letterOf(t, st, again, "")
 	completed := letterOf(t, st, at(attune.StatusCompleted), "stale")
-	event, other, running := letterOf(t, st, 0, ""), letterOf(t, st, 0, ""), letterOf(t, st, at(attune.StatusRunning), "")
+	event, other, running := letterOf(t, st, 0, ""), letterOf(t, st, 0, ""), letterOf(t, st, at(attune.StatusRunning),
+		"")
 	for _, c := range []struct {
 		act    string
 		id     any
@@ -147,7 +151,8 @@ func TestDecidingNeedsTheScopeOperate(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	server := api.New("0.0.0.0:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Acts: triage.New(triage.Config{}, st, nil),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow,
+		Acts: triage.New(triage.Config{}, st, nil),
 		View: noView{}, TokensFile: tokenFile(t, "ann read "+hash("s3cret")+"\nbot operate "+hash("other")+"\n"),
 	})
 	require.NoError(t, server.Start(t.Context()))
@@ -162,7 +167,8 @@ func TestDecidingNeedsTheScopeOperate(t *testing.T) {
 	}
 	for _, act := range []string{"requeue", "discard"} {
 		for secret, want := range map[string]int{"": 401, "wrong": 401, "s3cret": 403} {
-			code, _, _ := post(t, server.Handler(), fmt.Sprintf("/api/v1/dead-letters/%d/%s", id, act), "", with(secret))
+			code, _, _ := post(t, server.Handler(), fmt.Sprintf("/api/v1/dead-letters/%d/%s", id, act), "",
+				with(secret))
 			require.Equal(t, want, code, "%s with %q", act, secret)
 		}
 	}
@@ -175,8 +181,9 @@ func TestDecidingNeedsTheScopeOperate(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from dead_letter where decided_by = 'token bot'`))
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where actor = 'token bot' and action = 'dead_letter.discard' and target_id = $1`, id))
-	code, _, _ = post(t, server.Handler(), fmt.Sprintf("/api/v1/dead-letters/%d/requeue", id), "", with("other"), func(r *http.Request) {
-		r.Header.Set("Origin", "https://evil.example")
-	})
+	code, _, _ = post(t, server.Handler(), fmt.Sprintf("/api/v1/dead-letters/%d/requeue", id), "", with("other"),
+		func(r *http.Request) {
+			r.Header.Set("Origin", "https://evil.example")
+		})
 	require.Equal(t, http.StatusForbidden, code)
 }

@@ -68,7 +68,8 @@ func (s *Server) emit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, emitProblem(err)
 	}
-	return emittedEvent{ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled, Created: done.Created.UTC().Format("2006-01-02T15:04:05.999999Z")}, nil
+	return emittedEvent{ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled,
+		Created: done.Created.UTC().Format("2006-01-02T15:04:05.999999Z")}, nil
 }
 
 // emitProblem returns the status of an invalid event.
@@ -108,7 +109,8 @@ func (s *Server) events(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.deps.View.Events(r.Context(), monitor.EventFilter{Trigger: r.URL.Query().Get("trigger"), Limit: limit}, cursor)
+	return s.deps.View.Events(r.Context(), monitor.EventFilter{Trigger: r.URL.Query().Get("trigger"), Limit: limit},
+		cursor)
 }
 
 // event answers one event, with what came of it for every rule.

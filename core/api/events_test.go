@@ -33,7 +33,8 @@ func eventOf(t *testing.T, st *store.Store) int64 {
 	testkit.Exec(t, st, `insert into enforcement (rule, rule_ref, trigger_ref, event, payload, config, status, error, resolved_at)
 		select id, ref, trigger_ref, $1, '{}', '{"a":[1,null]}', 'disabled', 'e', now() from rule where ref = 'demo.rule'`, event)
 	enforcement := int64(testkit.Count(t, st, `select id from enforcement`))
-	testkit.Exec(t, st, `insert into execution (action_ref, enforcement, status) values ('demo.sleep', $1, 'completed')`, enforcement)
+	testkit.Exec(t, st,
+		`insert into execution (action_ref, enforcement, status) values ('demo.sleep', $1, 'completed')`, enforcement)
 	return event
 }
 
@@ -42,14 +43,16 @@ func TestEventsAreEmitted(t *testing.T) {
 	st := testkit.Store(t)
 	eventOf(t, st)
 	server := api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), Ready: readyNow,
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),
+		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), Ready: readyNow,
 	})
 	server.Emits(submit.New(st, nil))
 	handler := server.Handler()
 	post := func(body string) (int, map[string]any) {
 		t.Helper()
 		w := httptest.NewRecorder()
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/api/v1/events", strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/api/v1/events",
+			strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		handler.ServeHTTP(w, r)
 		var answer map[string]any
@@ -73,10 +76,14 @@ func TestEventsAreEmitted(t *testing.T) {
 		`{"trigger_ref":"demo.dor"}`:   {http.StatusNotFound, "there is no trigger demo.dor; the nearest is demo.door"},
 		`{"trigger_ref":"demo.door"}`:  {http.StatusUnprocessableEntity, "the payload does not fit demo.door: state "},
 		`{"trigger_ref":"x","more":1}`: {http.StatusBadRequest, "more"},
-		`{"trigger_ref":"demo.door","payload":{"state":"x"},"rule_ref":"demo.none"}`:          {http.StatusConflict, "there is no rule demo.none"},
-		`{"trigger_ref":"demo.door","payload":"` + strings.Repeat("x", 1<<20) + `"}`:          {http.StatusRequestEntityTooLarge, "1048576 are allowed"},
-		`{"trigger_ref":"demo.door","payload":"` + strings.Repeat("x", 1<<20+64<<10) + `"}`:   {http.StatusRequestEntityTooLarge, "the body exceeds"},
-		`{"trigger_ref":"demo.door","payload":{"state":"open"}} {"trigger_ref":"demo.other"}`: {http.StatusBadRequest, ""},
+		`{"trigger_ref":"demo.door","payload":{"state":"x"},"rule_ref":"demo.none"}`: {http.StatusConflict,
+			"there is no rule demo.none"},
+		`{"trigger_ref":"demo.door","payload":"` + strings.Repeat("x", 1<<20) +
+			`"}`: {http.StatusRequestEntityTooLarge, "1048576 are allowed"},
+		`{"trigger_ref":"demo.door","payload":"` + strings.Repeat("x", 1<<20+64<<10) +
+			`"}`: {http.StatusRequestEntityTooLarge, "the body exceeds"},
+		`{"trigger_ref":"demo.door","payload":{"state":"open"}} {"trigger_ref":"demo.other"}`: {http.StatusBadRequest,
+			""},
 	} {
 		code, answer := post(body)
 		require.Equal(t, want.code, code, fmt.Sprint(answer))

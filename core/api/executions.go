@@ -111,10 +111,12 @@ func (s *Server) executionOf(r *http.Request, id int64) (map[string]any, error) 
 	}
 	return map[string]any{"data": executionBody{
 		ID: row.ID, Action: row.Action, ActionRef: row.ActionRef, Config: row.Config, Parent: row.Parent,
-		Enforcement: row.Enforcement, Executor: row.Executor, Worker: row.Worker, Status: row.Status, Result: row.Result,
+		Enforcement: row.Enforcement, Executor: row.Executor, Worker: row.Worker, Status: row.Status,
+		Result:  row.Result,
 		Created: row.Created.UTC(), Updated: row.Updated.UTC(), PermissionSetRefs: row.PermissionSetRefs,
 		ArtifactRetentionPolicy: row.ArtifactRetentionPolicy, ArtifactRetentionLimit: row.ArtifactRetentionLimit,
-		WorkerSelector: row.WorkerSelector, WorkerTolerations: row.WorkerTolerations, WorkerAffinity: row.WorkerAffinity,
+		WorkerSelector: row.WorkerSelector, WorkerTolerations: row.WorkerTolerations,
+		WorkerAffinity:    row.WorkerAffinity,
 		OriginalExecution: row.OriginalExecution, StartedAt: inUTC(row.StartedAt), WorkflowTask: row.WorkflowTask,
 	}}, nil
 }
@@ -135,7 +137,8 @@ func (s *Server) listExecutions(r *http.Request, _ *caller) (int, any, error) {
 
 // listBy answers a page of the executions that match a filter, whose value is in the path. As
 // published, its pages are larger than those of other lists, and counted.
-func (s *Server) listBy(filter string, value func(r *http.Request) string) func(*http.Request, *caller) (int, any, error) {
+func (s *Server) listBy(filter string,
+	value func(r *http.Request) string) func(*http.Request, *caller) (int, any, error) {
 	return func(r *http.Request, _ *caller) (int, any, error) {
 		given := r.URL.Query()
 		return s.list(r, url.Values{
@@ -181,7 +184,8 @@ func (s *Server) executionStats(r *http.Request, _ *caller) (int, any, error) {
 		return 0, nil, fmt.Errorf("count executions by status: %w", err)
 	}
 	counts := map[string]int64{
-		"total": 0, "completed": 0, "failed": 0, "running": 0, "pending": 0, "cancelled": 0, "timeout": 0, "abandoned": 0,
+		"total": 0, "completed": 0, "failed": 0, "running": 0, "pending": 0, "cancelled": 0, "timeout": 0,
+		"abandoned": 0,
 	}
 	for _, row := range rows {
 		group := string(row.Status)
@@ -226,7 +230,8 @@ func readExecutionFilter(query url.Values) (*executionFilter, error) {
 		}
 		f.Status = string(status)
 	}
-	f.Action, f.Rule, f.Trigger = likeRef(query.Get("action_ref")), likeRef(query.Get("rule_ref")), likeRef(query.Get("trigger_ref"))
+	f.Action, f.Rule, f.Trigger = likeRef(query.Get("action_ref")), likeRef(query.Get("rule_ref")),
+		likeRef(query.Get("trigger_ref"))
 	if pack := query.Get("pack_name"); pack != "" {
 		f.Pack = likeRef(pack + ".*")
 	}
@@ -235,7 +240,8 @@ func readExecutionFilter(query url.Values) (*executionFilter, error) {
 	}
 	f.page, f.perPage = 1, pageSize
 	for name, into := range map[string]*int64{
-		"executor": &f.Executor, "enforcement": &f.Enforcement, "parent": &f.Parent, "page": &f.page, "per_page": &f.perPage,
+		"executor": &f.Executor, "enforcement": &f.Enforcement, "parent": &f.Parent, "page": &f.page,
+		"per_page": &f.perPage,
 	} {
 		text := query.Get(name)
 		if text == "" {

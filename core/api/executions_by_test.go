@@ -25,7 +25,8 @@ func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {
 		ids                      []int64
 		size, items, pages, page float64
 	}{
-		"/api/v1/executions/status/failed":                                  {[]int64{f.all[6], f.all[5], f.all[2]}, 50, 3, 1, 1},
+		"/api/v1/executions/status/failed": {[]int64{f.all[6], f.all[5], f.all[2]}, 50,
+			3, 1, 1},
 		"/api/v1/executions/status/failed?page_size=2&page=2":               {[]int64{f.all[2]}, 2, 3, 2, 2},
 		"/api/v1/executions/status/timeout":                                 {[]int64{}, 50, 0, 0, 1},
 		"/api/v1/executions/status/running?page_size=500":                   {[]int64{f.all[0]}, 100, 1, 1, 1},
@@ -58,7 +59,8 @@ func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {
 	code, answer := call(t, handler, http.MethodGet, "/api/v1/executions/stats", bearer, "")
 	require.Equal(t, http.StatusOK, code, "%v", answer)
 	require.Equal(t, map[string]any{"data": map[string]any{
-		"total": 7.0, "completed": 2.0, "failed": 3.0, "running": 1.0, "pending": 1.0, "cancelled": 0.0, "timeout": 0.0, "abandoned": 0.0,
+		"total": 7.0, "completed": 2.0, "failed": 3.0, "running": 1.0, "pending": 1.0, "cancelled": 0.0, "timeout": 0.0,
+		"abandoned": 0.0,
 	}}, answer)
 }
 

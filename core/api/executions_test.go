@@ -95,11 +95,15 @@ var curlLines = []struct {
 			"-d '{\n\"action_ref\": \"core.echo\",\n\"parameters\": {\"message\": \"test\"}\n}'",
 		code: http.StatusCreated, jq: ".data.status", want: "requested",
 	},
-	{line: `curl http://localhost:8080/api/v1/executions/{id}`, code: http.StatusOK, jq: ".data.status", want: "failed"},
-	{line: `curl http://localhost:8080/api/v1/executions/{id}`, code: http.StatusOK, jq: ".data.result.error", want: "Worker queue TTL expired"},
-	{line: `curl http://localhost:8080/api/v1/executions?status=failed`, code: http.StatusOK, jq: ".pagination.page_size", want: 20.0},
+	{line: `curl http://localhost:8080/api/v1/executions/{id}`, code: http.StatusOK, jq: ".data.status",
+		want: "failed"},
+	{line: `curl http://localhost:8080/api/v1/executions/{id}`, code: http.StatusOK, jq: ".data.result.error",
+		want: "Worker queue TTL expired"},
+	{line: `curl http://localhost:8080/api/v1/executions?status=failed`, code: http.StatusOK,
+		jq: ".pagination.page_size", want: 20.0},
 	{line: `curl http://localhost:8080/api/v1/actions/core.http.get/queue-stats`, code: http.StatusNotFound},
-	{line: `curl http://localhost:8080/api/v1/actions/core.echo/queue-stats`, code: http.StatusOK, jq: ".data.queue_length", want: 3.0},
+	{line: `curl http://localhost:8080/api/v1/actions/core.echo/queue-stats`, code: http.StatusOK,
+		jq: ".data.queue_length", want: 3.0},
 }
 
 // curl reads a command line as a shell does, and makes its request.
@@ -157,7 +161,8 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			st := testkit.OwnStore(t)
-			testkit.Exec(t, st, `insert into queue_stats (action_id, queue_length) select id, 3 from action where ref = 'core.echo'`)
+			testkit.Exec(t, st,
+				`insert into queue_stats (action_id, queue_length) select id, 3 from action where ref = 'core.echo'`)
 			testkit.Exec(t, st, `insert into identity (login) values ('ann')`)
 			deps := publishedOver(st)
 			deps.Signer = token.New([]byte(secret))
@@ -168,7 +173,8 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 			require.NoError(t, server.Start(t.Context()))
 			t.Cleanup(server.Stop)
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			bearer := published(t, token.Access, fmt.Sprint(testkit.Count(t, st, `select id from identity where login = 'ann'`)))
+			bearer := published(t, token.Access,
+				fmt.Sprint(testkit.Count(t, st, `select id from identity where login = 'ann'`)))
 			id := ""
 			for _, c := range curlLines {
 				r := curl(t, c.line, strings.NewReplacer("localhost:8080", server.Addr(), "$TOKEN", bearer, "{id}", id))
@@ -191,7 +197,8 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 					require.Equal(t, c.want, jq(t, answer, c.jq), c.line)
 				}
 			}
-			require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution where config = '{"message": "test"}' and action_ref = 'core.echo'`))
+			require.Equal(t, 1, testkit.Count(t, st,
+				`select count(*) from execution where config = '{"message": "test"}' and action_ref = 'core.echo'`))
 			require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`), "the engine hears of it")
 		})
 	}
@@ -364,7 +371,8 @@ func TestExecutionsHaveThePublishedMembers(t *testing.T) {
 	target := fmt.Sprintf("/api/v1/executions/%d", id)
 	_, answer := call(t, handler, http.MethodGet, target, bearer, "")
 	require.Equal(t, []string{
-		"action", "action_ref", "config", "created", "enforcement", "executor", "id", "parent", "result", "status", "updated", "worker",
+		"action", "action_ref", "config", "created", "enforcement", "executor", "id", "parent", "result", "status",
+		"updated", "worker",
 	}, members(answer["data"]))
 	require.Equal(t, "2026-06-01T10:00:00.5Z", jq(t, answer, ".data.created"))
 	require.Nil(t, jq(t, answer, ".data.config"))
@@ -379,8 +387,10 @@ func TestExecutionsHaveThePublishedMembers(t *testing.T) {
 		workflow_task = '{"task_name":"x"}', config = '{"n":12345678901234567890}', env_vars = '{"A":"b"}' where id = $1`, id)
 	_, answer = call(t, handler, http.MethodGet, target, bearer, "")
 	require.Equal(t, []string{
-		"action", "action_ref", "artifact_retention_limit", "artifact_retention_policy", "config", "created", "enforcement", "executor", "id",
-		"original_execution", "parent", "permission_set_refs", "result", "started_at", "status", "updated", "worker", "worker_affinity",
+		"action", "action_ref", "artifact_retention_limit", "artifact_retention_policy", "config", "created",
+		"enforcement", "executor", "id",
+		"original_execution", "parent", "permission_set_refs", "result", "started_at", "status", "updated", "worker",
+		"worker_affinity",
 		"worker_selector", "worker_tolerations", "workflow_task",
 	}, members(answer["data"]))
 	_, answer = call(t, handler, http.MethodGet, "/api/v1/executions", bearer, "")
@@ -414,14 +424,20 @@ func TestRequestsAreCheckedAndStored(t *testing.T) {
 		"ActionOfAnother": {`{"action_ref":7}`, 422, "UNPROCESSABLE_ENTITY the body is not what this path takes"},
 		"UnknownAction":   {`{"action_ref":"demo.none"}`, 404, "NOT_FOUND Action 'demo.none' not found"},
 		"NoObject":        {`{"action_ref":"demo.login","parameters":[1]}`, 400, "BAD_REQUEST"},
-		"Missing":         {`{"action_ref":"demo.login","parameters":{}}`, 422, "VALIDATION_ERROR the parameters do not fit demo.login: user"},
-		"WrongType":       {`{"action_ref":"demo.login","parameters":{"user":7}}`, 422, "VALIDATION_ERROR"},
-		"SecretNoKey":     {`{"action_ref":"demo.login","parameters":{"user":"a","password":"p"}}`, 500, "INTERNAL_SERVER_ERROR"},
-		"Selector":        {`{"action_ref":"demo.login","parameters":{"user":"a"},"worker_selector":7}`, 400, "BAD_REQUEST"},
-		"Retention":       {`{"action_ref":"demo.login","artifact_retention_limit":0}`, 400, "BAD_REQUEST artifact_retention_limit"},
-		"RetentionPolicy": {`{"action_ref":"demo.login","artifact_retention_policy":"weeks"}`, 422, "UNPROCESSABLE_ENTITY"},
-		"Beyond":          {`{"action_ref":"demo.login","parameters":{"user":"a"},"permission_set_refs":["core.admin"]}`, 403, "FORBIDDEN"},
-		"TooLong":         {`{"action_ref":"` + strings.Repeat("x", 3<<20) + `"}`, 413, "REQUEST_ENTITY_TOO_LARGE"},
+		"Missing": {`{"action_ref":"demo.login","parameters":{}}`, 422,
+			"VALIDATION_ERROR the parameters do not fit demo.login: user"},
+		"WrongType": {`{"action_ref":"demo.login","parameters":{"user":7}}`, 422, "VALIDATION_ERROR"},
+		"SecretNoKey": {`{"action_ref":"demo.login","parameters":{"user":"a","password":"p"}}`, 500,
+			"INTERNAL_SERVER_ERROR"},
+		"Selector": {`{"action_ref":"demo.login","parameters":{"user":"a"},"worker_selector":7}`, 400,
+			"BAD_REQUEST"},
+		"Retention": {`{"action_ref":"demo.login","artifact_retention_limit":0}`, 400,
+			"BAD_REQUEST artifact_retention_limit"},
+		"RetentionPolicy": {`{"action_ref":"demo.login","artifact_retention_policy":"weeks"}`, 422,
+			"UNPROCESSABLE_ENTITY"},
+		"Beyond": {`{"action_ref":"demo.login","parameters":{"user":"a"},"permission_set_refs":["core.admin"]}`, 403,
+			"FORBIDDEN"},
+		"TooLong": {`{"action_ref":"` + strings.Repeat("x", 3<<20) + `"}`, 413, "REQUEST_ENTITY_TOO_LARGE"},
 	} {
 		for _, path := range []string{"/api/v1/executions", "/api/v1/executions/execute"} {
 			code, answer := call(t, handler, http.MethodPost, path, "", c.body)
@@ -431,7 +447,8 @@ func TestRequestsAreCheckedAndStored(t *testing.T) {
 	}
 	require.Zero(t, testkit.Count(t, st, `select count(*) from execution`))
 
-	code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute", "", `{"action_ref":"core.noop","parameters":{},"x":1}`)
+	code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute", "",
+		`{"action_ref":"core.noop","parameters":{},"x":1}`)
 	require.Equal(t, http.StatusCreated, code)
 	require.Nil(t, jq(t, answer, ".data.config"), "{} is none")
 	require.Equal(t, "versions", jq(t, answer, ".data.artifact_retention_policy"))
@@ -446,7 +463,8 @@ func TestRequestsAreCheckedAndStored(t *testing.T) {
 	id, _ := jq(t, answer, ".data.id").(float64)
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution where id = $1 and env_vars = '{"A":"b"}' and executor is null
 		and worker_tolerations is null`, int64(id)))
-	_, answer = call(t, handler, http.MethodPost, "/api/v1/executions", "", `{"action_ref":"demo.login","parameters":{"user":"a"}}`)
+	_, answer = call(t, handler, http.MethodPost, "/api/v1/executions", "",
+		`{"action_ref":"demo.login","parameters":{"user":"a"}}`)
 	require.Equal(t, []any{"standard", "core.reader"}, jq(t, answer, ".data.permission_set_refs"))
 	require.Equal(t, 3, testkit.Count(t, st, `select count(*) from outbox`))
 }
@@ -477,11 +495,13 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 	ended := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }).ID
 	signer := token.New([]byte(jwtSecret))
 	ofExecution := func(id int64) string {
-		text, err := signer.Sign(token.ExecutionClaims{ExecutionID: id, ActionRef: "demo.a", PermissionSetRefs: []string{"standard"}})
+		text, err := signer.Sign(token.ExecutionClaims{ExecutionID: id, ActionRef: "demo.a",
+			PermissionSetRefs: []string{"standard"}})
 		require.NoError(t, err)
 		return text
 	}
-	expired, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"sub": "7", "iat": 1, "exp": 2}).SignedString([]byte(jwtSecret))
+	expired, err := jwt.NewWithClaims(jwt.SigningMethodHS256,
+		jwt.MapClaims{"sub": "7", "iat": 1, "exp": 2}).SignedString([]byte(jwtSecret))
 	require.NoError(t, err)
 	deps := publishedOver(st)
 	deps.Signer = signer
@@ -497,16 +517,19 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 		read, request int
 		why           string // of a 401
 	}{
-		"None":           {"", 401, 401, "Missing authentication token"},
-		"Nonsense":       {"x", 401, 401, "Invalid authentication token"},
-		"Expired":        {expired, 401, 401, "Authentication token has expired"},
-		"OwnRead":        {"reads", 200, 403, ""},
-		"OwnSubmit":      {"submits", 403, 201, ""},
-		"Access":         {published(t, token.Access, "7"), 200, 201, ""},
-		"Frozen":         {published(t, token.Access, "8"), 401, 401, "The identity of this token does not exist or is frozen"},
-		"Gone":           {published(t, token.Access, "9"), 401, 401, "The identity of this token does not exist or is frozen"},
-		"NoIdentity":     {published(t, token.Access, "ann"), 401, 401, "Invalid authentication token"},
-		"Refresh":        {published(t, token.Refresh, "7"), 401, 401, "A refresh token does not authenticate requests"},
+		"None":      {"", 401, 401, "Missing authentication token"},
+		"Nonsense":  {"x", 401, 401, "Invalid authentication token"},
+		"Expired":   {expired, 401, 401, "Authentication token has expired"},
+		"OwnRead":   {"reads", 200, 403, ""},
+		"OwnSubmit": {"submits", 403, 201, ""},
+		"Access":    {published(t, token.Access, "7"), 200, 201, ""},
+		"Frozen": {published(t, token.Access, "8"), 401, 401,
+			"The identity of this token does not exist or is frozen"},
+		"Gone": {published(t, token.Access, "9"), 401, 401,
+			"The identity of this token does not exist or is frozen"},
+		"NoIdentity": {published(t, token.Access, "ann"), 401, 401, "Invalid authentication token"},
+		"Refresh": {published(t, token.Refresh, "7"), 401, 401,
+			"A refresh token does not authenticate requests"},
 		"Sensor":         {published(t, token.Sensor, "1"), 200, 403, ""},
 		"Worker":         {published(t, token.Worker, "1"), 200, 403, ""},
 		"Execution":      {ofExecution(running), 200, 201, ""},
@@ -532,8 +555,10 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 2, testkit.Count(t, st, `select count(*) from execution where executor = 7`), "requests of ann act for ann")
-	require.Equal(t, 2, testkit.Count(t, st, `select count(*) from execution where parent = $1`, running), "requests of an execution are below it")
+	require.Equal(t, 2, testkit.Count(t, st, `select count(*) from execution where executor = 7`),
+		"requests of ann act for ann")
+	require.Equal(t, 2, testkit.Count(t, st, `select count(*) from execution where parent = $1`, running),
+		"requests of an execution are below it")
 }
 
 // Queue statistics are a published route, the other routes of ours take our tokens only.
@@ -546,7 +571,8 @@ func TestPublishedTokensReadQueueStatistics(t *testing.T) {
 	deps.Signer = token.New([]byte(jwtSecret))
 	server := api.New("0.0.0.0:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
-		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), TokensFile: tokenFile(t, "eve read "+hash("reads")+"\n"),
+		View:       alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
+		TokensFile: tokenFile(t, "eve read "+hash("reads")+"\n"),
 	})
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
@@ -575,7 +601,8 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 		testkit.Action(t, st, ref)
 	}
 	testkit.Exec(t, st, `update action set default_execution_permission_set_refs = '{core.admin}' where ref = 'demo.b'`)
-	own := testkit.ActionRow{ID: int64(testkit.Count(t, st, `select id from action where ref = 'demo.a'`)), Ref: "demo.a"}
+	own := testkit.ActionRow{ID: int64(testkit.Count(t, st, `select id from action where ref = 'demo.a'`)),
+		Ref: "demo.a"}
 	id := testkit.Execution(t, st, own, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
 	testkit.Exec(t, st, `update execution set executor = 7 where id = $1`, id)
 	bearer := func(workflow string, sets ...string) string {
@@ -597,9 +624,10 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 		"NotItsFlow":       {bearer("", "standard"), `{"action_ref":"ops.flow"}`, 403},
 		"MoreByDefault":    {bearer("", "standard"), `{"action_ref":"demo.b"}`, 403},
 		"FewerThanDefault": {bearer("", "standard"), `{"action_ref":"demo.b","permission_set_refs":["standard"]}`, 201},
-		"MoreByRequest":    {bearer("", "standard"), `{"action_ref":"demo.a","permission_set_refs":["core.admin"]}`, 403},
-		"AsMany":           {bearer("", "standard", "core.admin"), `{"action_ref":"demo.b"}`, 201},
-		"Unknown":          {bearer("", "standard"), `{"action_ref":"demo.none"}`, 404},
+		"MoreByRequest": {bearer("", "standard"), `{"action_ref":"demo.a","permission_set_refs":["core.admin"]}`,
+			403},
+		"AsMany":  {bearer("", "standard", "core.admin"), `{"action_ref":"demo.b"}`, 201},
+		"Unknown": {bearer("", "standard"), `{"action_ref":"demo.none"}`, 404},
 	} {
 		code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute", c.bearer, c.body)
 		require.Equal(t, c.code, code, "%s: %v", name, answer)
@@ -633,7 +661,8 @@ func TestAccessTokensPermitWhatTheirIdentityMay(t *testing.T) {
 	for _, ref := range []string{"demo.a", "else.a"} {
 		testkit.Action(t, st, ref)
 	}
-	testkit.Exec(t, st, `update action set default_execution_permission_set_refs = '{standard,test.reader}' where ref = 'else.a'`)
+	testkit.Exec(t, st,
+		`update action set default_execution_permission_set_refs = '{standard,test.reader}' where ref = 'else.a'`)
 	for name, c := range map[string]struct {
 		identity, body string
 		code           int
@@ -650,7 +679,8 @@ func TestAccessTokensPermitWhatTheirIdentityMay(t *testing.T) {
 		"NothingAtAll":     {"110", `{"action_ref":"demo.a"}`, 403},
 		"UnreadableGrants": {"111", `{"action_ref":"demo.a"}`, 403},
 	} {
-		code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute", published(t, token.Access, c.identity), c.body)
+		code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute",
+			published(t, token.Access, c.identity), c.body)
 		require.Equal(t, c.code, code, "%s: %v", name, answer)
 		if code == http.StatusCreated {
 			require.Equal(t, c.identity, fmt.Sprint(jq(t, answer, ".data.executor")), name)
@@ -660,7 +690,8 @@ func TestAccessTokensPermitWhatTheirIdentityMay(t *testing.T) {
 
 func TestPublishedRoutesWithoutTheDatabaseSaySo(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
+	st, err := store.Open(t.Context(),
+		store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	for _, path := range []string{"/api/v1/executions", "/api/v1/executions/1"} {

@@ -40,7 +40,8 @@ func (s *Server) thisMachine(next http.Handler) http.Handler {
 	})
 }
 
-var errOtherName = errors.New("without tokens, requests are only taken under the name of this machine, such as 127.0.0.1")
+var errOtherName = errors.New(
+	"without tokens, requests are only taken under the name of this machine, such as 127.0.0.1")
 
 // invalidValue reports whether the database has refused a value of the request: class 22,
 // such as a text that it cannot store or a number out of range.

@@ -38,13 +38,16 @@ import (
 func TestWithoutTokensOtherNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	server := api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}, Ready: failing, Published: publishedOver(&store.Store{}),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}, Ready: failing,
+		Published: publishedOver(&store.Store{}),
 	})
 	handler := server.Handler()
 	for path, codes := range map[string][2]int{
 		"/api/v1/queues": {http.StatusOK, http.StatusForbidden}, "/metrics": {http.StatusOK, http.StatusForbidden},
-		"/api/v1/executions/x": {http.StatusBadRequest, http.StatusForbidden}, "/nowhere": {http.StatusNotFound, http.StatusForbidden},
-		"/healthz": {http.StatusOK, http.StatusOK}, "/readyz": {http.StatusServiceUnavailable, http.StatusServiceUnavailable},
+		"/api/v1/executions/x": {http.StatusBadRequest, http.StatusForbidden},
+		"/nowhere":             {http.StatusNotFound, http.StatusForbidden},
+		"/healthz":             {http.StatusOK, http.StatusOK},
+		"/readyz":              {http.StatusServiceUnavailable, http.StatusServiceUnavailable},
 	} {
 		for i, host := range []string{"localhost:8080", "evil.example"} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -79,7 +82,8 @@ func TestFailingRequestsDoNotFillTheLog(t *testing.T) {
 		fail := func(n int) {
 			for range n {
 				w := httptest.NewRecorder()
-				handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/api/v1/queues", http.NoBody))
+				handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+					"http://127.0.0.1/api/v1/queues", http.NoBody))
 				require.Equal(t, http.StatusInternalServerError, w.Code)
 			}
 		}
@@ -106,7 +110,8 @@ func certificate(t *testing.T, certFile, keyFile string, number int64) {
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	// Each is replaced in one step, as tools that renew certificates do.
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: raw}} {
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der},
+		keyFile: {Type: "PRIVATE KEY", Bytes: raw}} {
 		require.NoError(t, os.WriteFile(file+".new", pem.EncodeToMemory(block), 0o600))
 		require.NoError(t, os.Rename(file+".new", file))
 	}
@@ -127,7 +132,8 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 
 	served := func() int64 {
 		t.Helper()
-		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", server.Addr())
+		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp",
+			server.Addr())
 		require.NoError(t, err)
 		defer func() { require.NoError(t, conn.Close()) }()
 		secured, ok := conn.(*tls.Conn)
@@ -146,7 +152,8 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	for address, want := range map[string]int{"https://" + server.Addr(): http.StatusOK, "http://" + server.Addr(): http.StatusBadRequest} {
+	for address, want := range map[string]int{"https://" + server.Addr(): http.StatusOK,
+		"http://" + server.Addr(): http.StatusBadRequest} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/healthz", nil)
 		require.NoError(t, err)
 		response, err := client.Do(request)
@@ -164,7 +171,8 @@ func everything(t testing.TB) http.Handler {
 	testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep"))
 	testkit.Exec(t, st, `insert into trigger (ref, label) values ('demo.door', 'x')`)
 	server := api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),
+		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 		Acts: triage.New(triage.Config{}, st, nil), Published: publishedOver(st),
 		Ready: func(context.Context) []api.Check { return nil },
 	})
@@ -173,10 +181,14 @@ func everything(t testing.TB) http.Handler {
 }
 
 var fuzzedPaths = []string{
-	"/api/v1/executions", "/api/v1/executions/1", "/api/v1/executions/1/cancel", "/api/v1/executions/1/retry", "/api/v1/executions/1/why",
-	"/api/v1/events", "/api/v1/events/1", "/api/v1/enforcements", "/api/v1/rules", "/api/v1/rules/demo.rule", "/api/v1/dead-letters",
-	"/api/v1/dead-letters/1/requeue", "/api/v1/dead-letters/1/discard", "/api/v1/queues", "/api/v1/queues/1", "/api/v1/workflows",
-	"/api/v1/workflows/1/pause", "/api/v1/inquiries", "/api/v1/inquiries/1/respond", "/api/v1/workers/1", "/api/v1/workers/1/cordon",
+	"/api/v1/executions", "/api/v1/executions/1", "/api/v1/executions/1/cancel", "/api/v1/executions/1/retry",
+	"/api/v1/executions/1/why",
+	"/api/v1/events", "/api/v1/events/1", "/api/v1/enforcements", "/api/v1/rules", "/api/v1/rules/demo.rule",
+	"/api/v1/dead-letters",
+	"/api/v1/dead-letters/1/requeue", "/api/v1/dead-letters/1/discard", "/api/v1/queues", "/api/v1/queues/1",
+	"/api/v1/workflows",
+	"/api/v1/workflows/1/pause", "/api/v1/inquiries", "/api/v1/inquiries/1/respond", "/api/v1/workers/1",
+	"/api/v1/workers/1/cordon",
 	"/api/v1/actions/demo.sleep/queue-stats", "/api/v1/executions/status/running", "/api/v1/executions/execute",
 	"/api/v1/enforcements/1/executions", "/api/v1/replicas", "/api/v1/alerts", "/healthz", "/readyz", "/metrics", "/",
 }
@@ -184,12 +196,18 @@ var fuzzedPaths = []string{
 // FuzzAPI sends any text in paths, queries and bodies: no answer is a failure of the server.
 func FuzzAPI(f *testing.F) {
 	for n, text := range []string{
-		"\x00", "\xff\xfe", `{"reason":"\u0000"}`, `{"reason":"\ud800","trigger_ref":"demo.door","payload":{"a":"\ud800"}}`,
-		`{"trigger_ref":"demo.door","payload":1e999999999}`, `{"trigger_ref":"demo.door","payload":{"a":"\u0000"}}`, `{"trigger_ref":"\u0000"}`,
-		`{"trigger_ref":"demo.door","payload":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, `{"reason":"` + "\xc3\x28" + `"}`,
-		`{"action_ref":"demo.sleep","parameters":{"n":-1e99999}}`, `{"action_ref":"demo.sleep","env_vars":{"A":"\u0000"}}`, `{"reason":1}`, `[`, `null`,
-		`{"action_ref":"demo.sleep","worker_selector":{"a":"\udfff"}}`, `{"response":{"a":"\ud800\u0000"}}`, `99999999999999999999`, `{"execution_id":1e40}`,
-		`limit=99999999999999999999`, `cursor=-1`, `action=%00`, `action=%ff`, `status=%ed%a0%80`, `since=1e999999999h`, `q=%zz`,
+		"\x00", "\xff\xfe", `{"reason":"\u0000"}`,
+		`{"reason":"\ud800","trigger_ref":"demo.door","payload":{"a":"\ud800"}}`,
+		`{"trigger_ref":"demo.door","payload":1e999999999}`, `{"trigger_ref":"demo.door","payload":{"a":"\u0000"}}`,
+		`{"trigger_ref":"\u0000"}`,
+		`{"trigger_ref":"demo.door","payload":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`,
+		`{"reason":"` + "\xc3\x28" + `"}`,
+		`{"action_ref":"demo.sleep","parameters":{"n":-1e99999}}`,
+		`{"action_ref":"demo.sleep","env_vars":{"A":"\u0000"}}`, `{"reason":1}`, `[`, `null`,
+		`{"action_ref":"demo.sleep","worker_selector":{"a":"\udfff"}}`, `{"response":{"a":"\ud800\u0000"}}`,
+		`99999999999999999999`, `{"execution_id":1e40}`,
+		`limit=99999999999999999999`, `cursor=-1`, `action=%00`, `action=%ff`, `status=%ed%a0%80`, `since=1e999999999h`,
+		`q=%zz`,
 	} {
 		for _, path := range []int{0, 2, 5, 18, n} { // those with bodies, and each of the others once
 			f.Add(uint8(path%len(fuzzedPaths)), text, text)
@@ -201,15 +219,18 @@ func FuzzAPI(f *testing.F) {
 		for _, one := range []struct{ method, path, query, body string }{
 			{http.MethodPost, base, "", text},
 			{http.MethodGet, base, text, ""},
-			{http.MethodGet, base + "/" + more, "action=" + url.QueryEscape(text) + "&trigger=" + url.QueryEscape(text), ""},
+			{http.MethodGet, base + "/" + more, "action=" + url.QueryEscape(text) + "&trigger=" + url.QueryEscape(text),
+				""},
 			{http.MethodGet, base, "rule=" + url.QueryEscape(text), ""},
 		} {
-			r := httptest.NewRequestWithContext(t.Context(), one.method, "http://127.0.0.1/", strings.NewReader(one.body))
+			r := httptest.NewRequestWithContext(t.Context(), one.method, "http://127.0.0.1/",
+				strings.NewReader(one.body))
 			r.URL = &url.URL{Scheme: "http", Host: r.Host, Path: one.path, RawQuery: one.query}
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)
-			require.NotEqual(t, http.StatusInternalServerError, w.Code, "%s %q?%q %q: %s", one.method, one.path, one.query, one.body, w.Body)
+			require.NotEqual(t, http.StatusInternalServerError, w.Code, "%s %q?%q %q: %s", one.method, one.path,
+				one.query, one.body, w.Body)
 		}
 	})
 }

@@ -65,7 +65,8 @@ func (s *Server) respond(r *http.Request, operator *triage.Triage, id int64) (an
 	if len(body.Response) == 0 {
 		return nil, requestError("the body has no response")
 	}
-	receipt, err := operator.Answer(r.Context(), triage.AnswerOrder{Inquiry: id, Response: body.Response, As: body.As, Note: body.Reason})
+	receipt, err := operator.Answer(r.Context(),
+		triage.AnswerOrder{Inquiry: id, Response: body.Response, As: body.As, Note: body.Reason})
 	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
 	switch {
 	case errors.Is(err, triage.ErrNoInquiry):

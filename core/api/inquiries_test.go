@@ -44,7 +44,8 @@ func TestInquiriesAreListedAsDescribed(t *testing.T) {
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
 	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
-	open, mine, answered := inquiryOf(t, st, "pending", 0), inquiryOf(t, st, "pending", ada), inquiryOf(t, st, "responded", 0)
+	open, mine, answered := inquiryOf(t, st, "pending", 0), inquiryOf(t, st, "pending", ada), inquiryOf(t, st,
+		"responded", 0)
 	testkit.Exec(t, st, `INSERT INTO inquiry_fault (execution, reason) SELECT min(id), 'malformed' FROM execution`)
 	list := func(query string) (int, []int64, string) {
 		code, kind, body := ask(t, handler, "/api/v1/inquiries"+query)
@@ -67,8 +68,9 @@ func TestInquiriesAreListedAsDescribed(t *testing.T) {
 		return code, ids, page.Data.Next
 	}
 	for query, want := range map[string][]int64{
-		"": {open, mine, answered}, "?status=pending": {open, mine}, "?status=responded,timeout": {answered}, "?assigned_to=ada": {mine},
-		"?action=pk.*": {open, mine, answered}, "?action=core.*": {}, "?execution=1": {open},
+		"": {open, mine, answered}, "?status=pending": {open, mine}, "?status=responded,timeout": {answered},
+		"?assigned_to=ada": {mine},
+		"?action=pk.*":     {open, mine, answered}, "?action=core.*": {}, "?execution=1": {open},
 	} {
 		code, ids, _ := list(query)
 		require.Equal(t, http.StatusOK, code, query)
@@ -78,7 +80,8 @@ func TestInquiriesAreListedAsDescribed(t *testing.T) {
 	require.Equal(t, []int64{open, mine}, ids)
 	_, ids, _ = list("?limit=2&cursor=" + next)
 	require.Equal(t, []int64{answered}, ids)
-	for _, bad := range []string{"?status=open", "?limit=0", "?limit=501", "?cursor=7", "?execution=x", "?staus=pending"} {
+	for _, bad := range []string{"?status=open", "?limit=0", "?limit=501", "?cursor=7", "?execution=x",
+		"?staus=pending"} {
 		code, _, _ := list(bad)
 		require.Equal(t, http.StatusBadRequest, code, bad)
 	}
@@ -97,7 +100,8 @@ func TestInquiriesAreAnsweredAsDescribed(t *testing.T) {
 	st := testkit.Store(t)
 	handler := acting(st)
 	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
-	open, mine, cancelled := inquiryOf(t, st, "pending", 0), inquiryOf(t, st, "pending", ada), inquiryOf(t, st, "cancelled", 0)
+	open, mine, cancelled := inquiryOf(t, st, "pending", 0), inquiryOf(t, st, "pending", ada), inquiryOf(t, st,
+		"cancelled", 0)
 	late := inquiryOf(t, st, "pending", 0)
 	testkit.Exec(t, st, `UPDATE inquiry SET timeout_at = now() - interval '1 second' WHERE id = $1`, late)
 	for _, c := range []struct {
@@ -128,6 +132,7 @@ func TestInquiriesAreAnsweredAsDescribed(t *testing.T) {
 			require.Contains(t, answer["detail"], c.detail)
 		}
 	}
-	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM operator_audit WHERE action = 'inquiry.respond' AND target_type = 'inquiry'`))
+	require.Equal(t, 2, testkit.Count(t, st,
+		`SELECT count(*) FROM operator_audit WHERE action = 'inquiry.respond' AND target_type = 'inquiry'`))
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'completed'`))
 }

@@ -150,11 +150,13 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 	testkit.Policy(t, st, action, 2)
 	pack := testkit.Policy(t, st, action, 1, testkit.OfPack(action))
 	testkit.Policy(t, st, action, 9, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
-	quota := testkit.Policy(t, st, action, 9, testkit.Global, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "quota", new(int32(60)) })
+	quota := testkit.Policy(t, st, action, 9, testkit.Global,
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "quota", new(int32(60)) })
 	state := testkit.State(t, st, action, 2, func(r *testkit.StateRow) { r.Active, r.Queued = 1, 1 })
 	group := `{"tenant":"acme"}`
 	testkit.State(t, st, action, 2, func(r *testkit.StateRow) { r.GroupKey = &group })
-	testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.Status, r.Age = attune.StatusCompleted, time.Minute })
+	testkit.Execution(t, st, action,
+		func(r *testkit.ExecutionRow) { r.Status, r.Age = attune.StatusCompleted, time.Minute })
 	testkit.Exec(t, st, `update execution set admitted_at = created`)
 	holder := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) {
 		r.Status, r.Worker, r.AdmissionState = attune.StatusRunning, &worker.ID, &state.ID
@@ -165,7 +167,9 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 		values ('pack', $1::text, 1, 1, $2, $3)`, fmt.Sprint(action.PackID), pack.ID, pack.Ref)
 	testkit.Exec(t, st, `insert into admission_scope (kind, scope_key, max_concurrent, used, policy, policy_ref, window_seconds, period_start)
 		values ('quota', $1::text, 9, 9, $2, $3, 60, now())`, fmt.Sprint(quota.ID), quota.ID, quota.Ref)
-	testkit.Exec(t, st, `insert into execution_slot (execution, scope_id) select $1, id from admission_scope where kind = 'pack'`, holder.ID)
+	testkit.Exec(t, st,
+		`insert into execution_slot (execution, scope_id) select $1, id from admission_scope where kind = 'pack'`,
+		holder.ID)
 	testkit.Exec(t, st, `insert into admission_blocked (state_id, ticket, reason, scope_id, until)
 		select $1, 1, 'the pack is full', id, now() + interval '1 minute' from admission_scope where kind = 'pack'`, state.ID)
 	testkit.Exec(t, st, `update execution_admission_state set paused = true, paused_by = 'alice', paused_at = now(), pause_reason = 'r', resumed_at = now(),
@@ -197,7 +201,8 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 func handlerOver(t *testing.T, st *store.Store) http.Handler {
 	t.Helper()
 	return api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),
+		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
 		Acts: triage.New(triage.Config{}, st, nil), Ready: readyNow, Published: publishedOver(st),
 	}).Handler()
 }
@@ -241,7 +246,8 @@ func TestEveryPathAnswersAsDescribed(t *testing.T) {
 		}
 		require.NotEmpty(t, op.Summary, path)
 		require.Equal(t, http.StatusOK, hold(path, op, fill(path, ids[path])), path)
-		if strings.Contains(path, "{") && path != "/api/v1/enforcements/{id}/executions" { // a list, which is empty then
+		// a list, which is empty then
+		if strings.Contains(path, "{") && path != "/api/v1/enforcements/{id}/executions" {
 			require.Equal(t, http.StatusNotFound, hold(path, op, fill(path, "999999")), path)
 		}
 		if strings.Contains(path, "{id}") {
@@ -249,7 +255,8 @@ func TestEveryPathAnswersAsDescribed(t *testing.T) {
 		}
 	}
 	queues := s.Paths["/api/v1/queues"]["get"]
-	require.Equal(t, http.StatusOK, hold("queues", queues, "/api/v1/queues?action=sleep&paused=true&blocked=true&limit=1"))
+	require.Equal(t, http.StatusOK,
+		hold("queues", queues, "/api/v1/queues?action=sleep&paused=true&blocked=true&limit=1"))
 	for _, bad := range []string{"limit=0", "limit=x", "limit=1001", "paused=perhaps"} {
 		require.Equal(t, http.StatusBadRequest, hold("queues", queues, "/api/v1/queues?"+bad), bad)
 	}
@@ -279,10 +286,12 @@ func TestTheNearestActionIsNamed(t *testing.T) {
 
 func TestWithoutTheDatabaseItSaysSo(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
+	st, err := store.Open(t.Context(),
+		store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
-	for _, path := range []string{"/api/v1/executions/1/why", "/api/v1/queues", "/api/v1/queues/1", "/api/v1/actions/a.b/queue-stats", "/api/v1/replicas"} {
+	for _, path := range []string{"/api/v1/executions/1/why", "/api/v1/queues", "/api/v1/queues/1",
+		"/api/v1/actions/a.b/queue-stats", "/api/v1/replicas"} {
 		code, kind, body := ask(t, handlerOver(t, st), path)
 		require.Equal(t, http.StatusServiceUnavailable, code, path)
 		require.Equal(t, "application/problem+json", kind, path)

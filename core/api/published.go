@@ -43,10 +43,12 @@ func (s *Server) publishes(mux *http.ServeMux) {
 		mux.Handle("GET "+path, s.published(ScopeRead, handle))
 	}
 	for _, status := range attune.Statuses { // a pattern would collide with those of one execution
-		read("/api/v1/executions/status/"+string(status), s.listBy("status", func(*http.Request) string { return string(status) }))
+		read("/api/v1/executions/status/"+string(status),
+			s.listBy("status", func(*http.Request) string { return string(status) }))
 	}
 	read("/api/v1/executions/stats", s.executionStats)
-	read("/api/v1/enforcements/{id}/executions", s.listBy("enforcement", func(r *http.Request) string { return r.PathValue("id") }))
+	read("/api/v1/enforcements/{id}/executions",
+		s.listBy("enforcement", func(r *http.Request) string { return r.PathValue("id") }))
 	if s.deps.Acts != nil {
 		mux.Handle("POST /api/v1/executions/{id}/cancel", s.published(ScopeOperate, s.cancel))
 		mux.Handle("/api/v1/executions/{id}/cancel", s.guarded(ScopeOperate, http.HandlerFunc(s.onlyPost)))
@@ -73,7 +75,8 @@ type caller struct {
 }
 
 // published answers a route in the published format, if the token permits it.
-func (s *Server) published(scope Scope, handle func(r *http.Request, by *caller) (code int, body any, err error)) http.Handler {
+func (s *Server) published(scope Scope,
+	handle func(r *http.Request, by *caller) (code int, body any, err error)) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
@@ -121,7 +124,8 @@ func (s *Server) identify(r *http.Request, scope Scope) (*caller, error) {
 	if s.tokens != nil && !cookie {
 		if own, ok := s.tokens.find(r.Context(), text); ok {
 			if !slices.Contains(own.scopes, scope) {
-				return nil, &statusError{http.StatusForbidden, "token " + own.name + " does not have the scope " + string(scope)}
+				return nil, &statusError{http.StatusForbidden,
+					"token " + own.name + " does not have the scope " + string(scope)}
 			}
 			return &caller{name: own.name}, nil
 		}
@@ -204,7 +208,8 @@ func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (
 func (s *Server) orPublished(next http.Handler) http.Handler {
 	own := s.guarded(ScopeRead, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.deps.Published.Signer.Verify(cmp.Or(bearer(r), loginCookie(r))); err == nil && s.deps.Published.Store != nil {
+		if _, err := s.deps.Published.Signer.Verify(cmp.Or(bearer(r), loginCookie(r))); err == nil &&
+			s.deps.Published.Store != nil {
 			if _, err = s.identify(r, ScopeRead); err == nil {
 				next.ServeHTTP(w, r)
 				return

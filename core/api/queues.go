@@ -165,17 +165,20 @@ func (s *Server) judge(r *http.Request, err error) (code int, detail string) {
 		return http.StatusUnprocessableEntity, invalid.Error()
 	}
 	if invalidValue(err) {
-		s.deps.Logger.DebugContext(r.Context(), "A request holds a value that the database refuses", "path", r.URL.Path, "error", err)
+		s.deps.Logger.DebugContext(r.Context(), "A request holds a value that the database refuses", "path", r.URL.Path,
+			"error", err)
 		return http.StatusUnprocessableEntity, "the request holds a text or a number that cannot be stored"
 	}
-	code, detail, level := http.StatusInternalServerError, "the request failed; the log of the replica says why", slog.LevelError
+	code, detail, level := http.StatusInternalServerError, "the request failed; the log of the replica says why",
+		slog.LevelError
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassRetryable, store.ClassUnknown:
 		code, detail, level = http.StatusServiceUnavailable, "the database does not answer", slog.LevelWarn
 	default:
 	}
 	if skipped, ok := s.failures.next(time.Now()); ok {
-		s.deps.Logger.Log(r.Context(), level, "A request could not be answered", "path", r.URL.Path, "skipped", skipped, "error", err)
+		s.deps.Logger.Log(r.Context(), level, "A request could not be answered", "path", r.URL.Path, "skipped", skipped,
+			"error", err)
 	}
 	return code, detail
 }

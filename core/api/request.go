@@ -41,7 +41,8 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	options := &submit.Options{
 		Executor: by.executor, PermissionSetRefs: body.PermissionSetRefs, EnvVars: body.EnvVars,
 		ArtifactRetentionPolicy: body.ArtifactRetentionPolicy,
-		WorkerSelector:          said(body.WorkerSelector), WorkerTolerations: said(body.WorkerTolerations), WorkerAffinity: said(body.WorkerAffinity),
+		WorkerSelector:          said(body.WorkerSelector), WorkerTolerations: said(body.WorkerTolerations),
+		WorkerAffinity: said(body.WorkerAffinity),
 	}
 	if body.ArtifactRetentionLimit != nil {
 		options.ArtifactRetentionLimit = *body.ArtifactRetentionLimit
@@ -80,7 +81,8 @@ func readRequest(r *http.Request) (*requestBody, error) {
 	body := &requestBody{}
 	if err := json.Unmarshal(raw, body); err != nil {
 		if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
-			return nil, &statusError{http.StatusUnprocessableEntity, "the body is not what this path takes: " + err.Error()}
+			return nil, &statusError{http.StatusUnprocessableEntity,
+				"the body is not what this path takes: " + err.Error()}
 		}
 		return nil, requestError("the body is not a JSON object")
 	}
@@ -94,7 +96,8 @@ func readRequest(r *http.Request) (*requestBody, error) {
 	case limit != nil && *limit <= 0:
 		return nil, requestError("artifact_retention_limit must be greater than zero")
 	}
-	if _, err := (placement.Need{}).Override(body.WorkerSelector, body.WorkerTolerations, body.WorkerAffinity); err != nil {
+	if _, err := (placement.Need{}).Override(body.WorkerSelector, body.WorkerTolerations,
+		body.WorkerAffinity); err != nil {
 		return nil, requestError(err.Error())
 	}
 	return body, nil
@@ -158,7 +161,8 @@ func within(wanted, allowed []string) error {
 // if it has standard access, with no more permission sets than its own.
 func permitExecution(own *token.ExecutionMetadata, action grantedAction, wanted []string) error {
 	standard := slices.Contains(own.PermissionSetRefs, standardAccess) &&
-		(slices.Contains(own.StandardAccessActionRefs, action.ref) || slices.Contains(own.StandardAccessPackRefs, action.pack))
+		(slices.Contains(own.StandardAccessActionRefs, action.ref) ||
+			slices.Contains(own.StandardAccessPackRefs, action.pack))
 	if !standard {
 		return &statusError{
 			http.StatusForbidden, "an execution token may request only actions of its own pack, and only with the permission set standard",
@@ -169,7 +173,8 @@ func permitExecution(own *token.ExecutionMetadata, action grantedAction, wanted 
 
 // permitIdentity checks the permission sets of an identity. A schema without them has no
 // permissions: there the identity may request everything, as our own tokens may.
-func (s *Server) permitIdentity(r *http.Request, identity int64, action grantedAction, wanted, defaults []string) error {
+func (s *Server) permitIdentity(r *http.Request, identity int64, action grantedAction, wanted,
+	defaults []string) error {
 	st, ctx := s.deps.Published.Store, r.Context()
 	known, err := st.HasPermissionSets(ctx)
 	if err != nil {

@@ -103,7 +103,8 @@ func readTokens(path string) ([]ownToken, error) {
 func parseToken(line string) (ownToken, error) {
 	fields := strings.Fields(line)
 	if len(fields) != 3 {
-		return ownToken{}, fmt.Errorf("a line has three fields, the name, the scopes and the SHA-256, not %d", len(fields))
+		return ownToken{}, fmt.Errorf("a line has three fields, the name, the scopes and the SHA-256, not %d",
+			len(fields))
 	}
 	one := ownToken{name: fields[0]}
 	for word := range strings.SplitSeq(fields[1], ",") {
@@ -152,7 +153,8 @@ func (t *Tokens) current(ctx context.Context) []ownToken {
 	}
 	if err != nil {
 		if t.stamp != "" { // once, not with every request
-			t.logger.ErrorContext(ctx, "The tokens could not be read again, those read last stay in force", "file", t.path, "error", err)
+			t.logger.ErrorContext(ctx, "The tokens could not be read again, those read last stay in force", "file",
+				t.path, "error", err)
 		}
 		t.stamp = ""
 		return t.list

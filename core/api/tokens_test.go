@@ -27,8 +27,10 @@ func failing(context.Context) []api.Check {
 
 func TestBeyondLoopbackReadinessKeepsItsDetails(t *testing.T) {
 	t.Parallel()
-	for address, told := range map[string]bool{"0.0.0.0:0": false, "127.0.0.1:0": true, "localhost:0": true, "[::]:0": false} {
-		handler := api.New(address, api.Deps{Ready: failing, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard()}).Handler()
+	for address, told := range map[string]bool{"0.0.0.0:0": false, "127.0.0.1:0": true, "localhost:0": true,
+		"[::]:0": false} {
+		handler := api.New(address,
+			api.Deps{Ready: failing, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard()}).Handler()
 		code, _, body := ask(t, handler, "/readyz")
 		require.Equal(t, http.StatusServiceUnavailable, code)
 		require.Contains(t, string(body), `"database"`)
@@ -54,7 +56,8 @@ func (noView) Scopes(context.Context, string) (*monitor.Scopes, error) { return 
 func listening(t *testing.T, address, tokens string) func(path, secret string) int {
 	t.Helper()
 	server := api.New(address, api.Deps{
-		Ready: readyNow, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard(), View: noView{}, TokensFile: tokens,
+		Ready: readyNow, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard(), View: noView{},
+		TokensFile: tokens,
 	})
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
@@ -95,7 +98,8 @@ func TestBeyondLoopbackEverythingButHealthNeedsAToken(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, get("/api/v1/nothing", ""), "not even what does not exist is told")
 	require.Equal(t, http.StatusNotFound, get("/api/v1/nothing", "s3cret"))
 
-	require.Equal(t, http.StatusUnauthorized, listening(t, "0.0.0.0:0", "")("/api/v1/queues", "s3cret"), "without tokens nobody may")
+	require.Equal(t, http.StatusUnauthorized, listening(t, "0.0.0.0:0", "")("/api/v1/queues", "s3cret"),
+		"without tokens nobody may")
 }
 
 func TestOnLoopbackTokensAreAskedForOnceTheyExist(t *testing.T) {
@@ -114,7 +118,8 @@ func TestTokensAreReadAgainWhenTheirFileChanges(t *testing.T) {
 	get := listening(t, "127.0.0.1:0", file)
 	require.Equal(t, http.StatusOK, get("/api/v1/queues", "old"))
 	require.NoError(t, os.WriteFile(file, []byte("ann read "+hash("newer-one")+"\n"), 0o600))
-	require.Eventually(t, func() bool { return get("/api/v1/queues", "newer-one") == http.StatusOK }, 10*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return get("/api/v1/queues", "newer-one") == http.StatusOK }, 10*time.Second,
+		100*time.Millisecond)
 	require.Equal(t, http.StatusUnauthorized, get("/api/v1/queues", "old"))
 
 	require.NoError(t, os.WriteFile(file, []byte("ann everything\n"), 0o600))
@@ -137,6 +142,7 @@ func TestAWrongFileOfTokensIsRefusedAtStart(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "s3cret", "it may be a token in the wrong place")
 	}
-	server := api.New("127.0.0.1:0", api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), TokensFile: "/nowhere/tokens"})
+	server := api.New("127.0.0.1:0",
+		api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), TokensFile: "/nowhere/tokens"})
 	require.ErrorContains(t, server.Start(t.Context()), "executor.http.tokens_file")
 }

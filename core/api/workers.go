@@ -34,7 +34,8 @@ func (s *Server) actOnWorker(act triage.WorkerAct) func(*http.Request, *triage.T
 			return nil, conflictf("%s", refused.Error())
 		case errors.Is(err, triage.ErrNoBroker), errors.Is(err, broker.ErrNotConnected):
 			s.deps.Logger.WarnContext(r.Context(), "A worker could not be forgotten", "worker_id", id, "error", err)
-			return nil, &statusError{http.StatusServiceUnavailable, "the broker does not answer, and it has the queues of the worker"}
+			return nil, &statusError{http.StatusServiceUnavailable,
+				"the broker does not answer, and it has the queues of the worker"}
 		}
 		return nil, ofWorker(err, id)
 	}

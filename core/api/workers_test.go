@@ -46,8 +46,10 @@ func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
 
 	action := testkit.Action(t, st, "demo.sleep")
 	works := testkit.Worker(t, st, "w-1").ID
-	gone := testkit.Worker(t, st, fmt.Sprint(works), func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID // named like the other's id
-	running := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &works, attune.StatusRunning })
+	// named like the other's id
+	gone := testkit.Worker(t, st, fmt.Sprint(works), func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID
+	running := testkit.Execution(t, st, action,
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &works, attune.StatusRunning })
 	testkit.Hold(t, st, running.ID, 1)
 	require.NoError(t, link.DeclareWorker(testkit.Context(t), gone, 0))
 	for _, c := range []struct {
@@ -89,21 +91,24 @@ func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
 		require.Contains(t, described.Content, kind, url)
 		s.check(t, path, answer, described.Content[kind].Schema)
 	}
-	require.Equal(t, 7, testkit.Count(t, st, `SELECT count(*) FROM operator_audit WHERE target_type = 'worker' AND actor = 'http without a token'`))
+	require.Equal(t, 7, testkit.Count(t, st,
+		`SELECT count(*) FROM operator_audit WHERE target_type = 'worker' AND actor = 'http without a token'`))
 	state, err := link.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(gone))
 	require.NoError(t, err)
 	require.False(t, state.Exists)
 
 	get := func(path string) (int, map[string]any) {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody))
+		handler.ServeHTTP(w,
+			httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody))
 		var answer map[string]any
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body.String())
 		return w.Code, answer
 	}
 	code, answer := get(fmt.Sprintf("/api/v1/workers/%d", works))
 	require.Equal(t, http.StatusOK, code)
-	s.check(t, "worker", answer, s.Paths["/api/v1/workers/{id}"]["get"].Responses["200"].Content["application/json"].Schema)
+	s.check(t, "worker", answer,
+		s.Paths["/api/v1/workers/{id}"]["get"].Responses["200"].Content["application/json"].Schema)
 	require.InDelta(t, 1, data(t, answer)["running"], 0)
 	code, _ = get("/api/v1/workers/999999")
 	require.Equal(t, http.StatusNotFound, code)

@@ -34,10 +34,12 @@ func workflowOf(t *testing.T, st *store.Store) int64 {
 				"last": {"name": "last", "task_type": "action", "action": "a.b", "input": {}, "join": 1, "transitions": [], "inbound_tasks": ["each"]}}}'
 		FROM d RETURNING id`, parent)
 	child := testkit.Execution(t, st, testkit.ActionRow{Ref: "a.b"}, func(e *testkit.ExecutionRow) {
-		e.Action, e.Status, e.Parent, e.WorkflowTask = nil, attune.StatusRunning, &parent, map[string]any{"workflow_execution": workflow, "task_name": "each"}
+		e.Action, e.Status, e.Parent, e.WorkflowTask = nil, attune.StatusRunning, &parent,
+			map[string]any{"workflow_execution": workflow, "task_name": "each"}
 	}).ID
 	testkit.Exec(t, st, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id) VALUES ($1, 'each', 0, $2)`, workflow, child)
-	testkit.Exec(t, st, `INSERT INTO workflow_log (workflow_execution, version, lines) VALUES ($1, 1, '{begins}')`, workflow)
+	testkit.Exec(t, st, `INSERT INTO workflow_log (workflow_execution, version, lines) VALUES ($1, 1, '{begins}')`,
+		workflow)
 	return parent
 }
 
@@ -45,7 +47,8 @@ func workflowOf(t *testing.T, st *store.Store) int64 {
 func actOn(t *testing.T, s *spec, handler http.Handler, path, id, body string) (code int, answer map[string]any) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+fill(path, id), strings.NewReader(body))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+fill(path, id),
+		strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	handler.ServeHTTP(w, r)
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
@@ -86,7 +89,8 @@ func TestWorkflowsAreListedAndActedOnAsDescribed(t *testing.T) {
 	require.Equal(t, "starts nothing more; what runs goes on to its end", data(t, answer)["says"])
 	for query, want := range map[string][]int64{
 		"": {second, first}, "?limit=1": {second}, fmt.Sprintf("?cursor=%d", second): {first}, "?paused=true": {first},
-		"?status=failed,completed": {}, "?status=running": {second, first}, "?action=shop.*": {second, first}, "?action=core.*": {},
+		"?status=failed,completed": {}, "?status=running": {second, first}, "?action=shop.*": {second, first},
+		"?action=core.*": {},
 	} {
 		code, ids := list(query)
 		require.Equal(t, http.StatusOK, code, query)

@@ -69,7 +69,8 @@ func Profiles() []Config {
 			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, 10 at a time", 1_000, 1, 10, List
 		}),
 		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, all at once", 1_000, 1, 1_000, List
+			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, all at once", 1_000, 1, 1_000,
+				List
 		}),
 		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Workflow = "workflow, chain", 100, 1, Chain }),
 	}
@@ -132,7 +133,8 @@ func Run(ctx context.Context, cfg Config, servers Servers, logger *slog.Logger) 
 		return report, fmt.Errorf("open the database: %w", err)
 	}
 	defer st.Close()
-	if _, err := migrations.Up(ctx, migrations.Options{URL: servers.DatabaseURL, Schema: servers.Schema, Logger: logger}); err != nil {
+	if _, err := migrations.Up(ctx,
+		migrations.Options{URL: servers.DatabaseURL, Schema: servers.Schema, Logger: logger}); err != nil {
 		return report, fmt.Errorf("migrate the database: %w", err)
 	}
 	m := &measurement{cfg: cfg, servers: servers, store: st, logger: logger}
@@ -203,7 +205,8 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 	}
 	stops = append(stops, func() error { rows.Close(); return nil })
 	for i := range m.cfg.Workers {
-		b := broker.New(broker.Config{URL: m.servers.AMQPURL, ConnectionName: fmt.Sprintf("bench worker %d", i)}, m.logger, nil)
+		b := broker.New(broker.Config{URL: m.servers.AMQPURL, ConnectionName: fmt.Sprintf("bench worker %d", i)},
+			m.logger, nil)
 		if err := b.Start(ctx); err != nil {
 			return stop, fmt.Errorf("connect a worker: %w", err)
 		}
@@ -225,7 +228,8 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 // openForWorkers opens the database as the worker command does.
 func (m *measurement) openForWorkers(ctx context.Context) (*store.Store, error) {
 	rows, err := store.Open(ctx, store.Config{
-		URL: m.servers.DatabaseURL, Schema: m.servers.Schema, MaxConnections: 8, ApplicationName: "attune-bench workers", HotPath: true,
+		URL: m.servers.DatabaseURL, Schema: m.servers.Schema, MaxConnections: 8,
+		ApplicationName: "attune-bench workers", HotPath: true,
 	}, m.logger)
 	if err != nil {
 		return nil, fmt.Errorf("open the database for the workers: %w", err)
@@ -265,7 +269,8 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Config: m.cfg, Published: published(m.cfg), Seconds: took.Seconds(), Measured: time.Now().UTC(), Machine: m.machine(ctx)}
+	report := Report{Config: m.cfg, Published: published(m.cfg), Seconds: took.Seconds(), Measured: time.Now().UTC(),
+		Machine: m.machine(ctx)}
 	if err := m.latencies(ctx, &report); err != nil {
 		return Report{}, err
 	}

@@ -21,9 +21,10 @@ func TestRunMeasuresWhatItRan(t *testing.T) {
 	for name, cfg := range map[string]bench.Config{
 		"WithoutALimit": {Executions: 60, Actions: 3, Replicas: 1, Workers: 2, Concurrency: 10},
 		"WithALimit":    {Executions: 60, Actions: 3, Limit: 2, Replicas: 2, Workers: 1, Concurrency: 10},
-		"AList":         {Executions: 30, Actions: 1, Limit: 5, Replicas: 2, Workers: 1, Concurrency: 10, Workflow: bench.List},
-		"AChain":        {Executions: 10, Actions: 1, Replicas: 1, Workers: 1, Concurrency: 10, Workflow: bench.Chain},
-		"AtAPace":       {Executions: 60, Actions: 1, Replicas: 1, Workers: 1, Concurrency: 10, Rate: 100},
+		"AList": {Executions: 30, Actions: 1, Limit: 5, Replicas: 2, Workers: 1, Concurrency: 10,
+			Workflow: bench.List},
+		"AChain":  {Executions: 10, Actions: 1, Replicas: 1, Workers: 1, Concurrency: 10, Workflow: bench.Chain},
+		"AtAPace": {Executions: 60, Actions: 1, Replicas: 1, Workers: 1, Concurrency: 10, Rate: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -31,7 +32,8 @@ func TestRunMeasuresWhatItRan(t *testing.T) {
 			cfg.Profile = name
 			begun := time.Now()
 			report, err := bench.Run(testkit.Context(t), cfg, bench.Servers{
-				DatabaseURL: database, Schema: testkit.Schema, AMQPURL: testkit.VHost(t), ManagementURL: testkit.ManagementURL(t),
+				DatabaseURL: database, Schema: testkit.Schema, AMQPURL: testkit.VHost(t),
+				ManagementURL: testkit.ManagementURL(t),
 			}, telemetry.Discard())
 			require.NoError(t, err)
 

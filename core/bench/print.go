@@ -17,7 +17,8 @@ func published(c Config) float64 {
 // Print writes reports as a table.
 func Print(out io.Writer, reports []Report) {
 	ms := func(seconds float64) string { return fmt.Sprintf("%.1f", seconds*1000) }
-	_, _ = fmt.Fprintf(out, "%-30s %8s %8s %10s | %-24s | %-24s | %7s %7s %5s %7s\n", "profile", "executed", "per s", "published",
+	_, _ = fmt.Fprintf(out, "%-30s %8s %8s %10s | %-24s | %-24s | %7s %7s %5s %7s\n", "profile", "executed", "per s",
+		"published",
 		"requested→running ms", "completed→next ms", "commits", "WAL B", "HOT", "CPU ms")
 	for _, r := range reports {
 		next := "-"
@@ -30,14 +31,20 @@ func Print(out io.Writer, reports []Report) {
 		if r.Published > 0 {
 			known = fmt.Sprintf("%.0f", r.Published)
 		}
-		_, _ = fmt.Fprintf(out, "%-30s %8d %8.0f %10s | %-24s | %-24s | %7.3f %7.0f %5.2f %7.1f\n", r.Config.Profile, r.Completed, r.PerSecond, known,
-			fmt.Sprintf("p50 %s p99 %s", ms(r.StartP50), ms(r.StartP99)), next, r.CommitsPerExecution, r.WALBytesPerExecution, r.HotRatio, 1000*r.CPU)
+		_, _ = fmt.Fprintf(out, "%-30s %8d %8.0f %10s | %-24s | %-24s | %7.3f %7.0f %5.2f %7.1f\n", r.Config.Profile,
+			r.Completed, r.PerSecond, known,
+			fmt.Sprintf("p50 %s p99 %s", ms(r.StartP50), ms(r.StartP99)), next, r.CommitsPerExecution,
+			r.WALBytesPerExecution, r.HotRatio, 1000*r.CPU)
 	}
 	if len(reports) > 0 {
 		r := reports[0]
-		_, _ = fmt.Fprintln(out, "task, late: of a workflow, how long one took among the first fifth and among the last")
-		_, _ = fmt.Fprintln(out, "published: what the documents of the existing executor give for such a limit, on another machine")
-		_, _ = fmt.Fprintf(out, "%d CPUs, %s, PostgreSQL %s; %d engine, %d workers × %d; engine, workers and servers share the machine\n",
-			r.Machine.CPUs, r.Machine.GoVersion, r.Machine.PostgreSQL, r.Config.Replicas, r.Config.Workers, r.Config.Concurrency)
+		_, _ = fmt.Fprintln(out,
+			"task, late: of a workflow, how long one took among the first fifth and among the last")
+		_, _ = fmt.Fprintln(out,
+			"published: what the documents of the existing executor give for such a limit, on another machine")
+		_, _ = fmt.Fprintf(out,
+			"%d CPUs, %s, PostgreSQL %s; %d engine, %d workers × %d; engine, workers and servers share the machine\n",
+			r.Machine.CPUs, r.Machine.GoVersion, r.Machine.PostgreSQL, r.Config.Replicas, r.Config.Workers,
+			r.Config.Concurrency)
 	}
 }

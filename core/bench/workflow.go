@@ -29,8 +29,9 @@ func (c Config) definition() (*workflow.Definition, error) {
 	var tasks []task
 	if c.Workflow == List {
 		tasks = []task{{
-			"name": "each", "action": noop, "with_items": fmt.Sprintf("{{ range(%d) }}", c.Executions), "concurrency": max(c.Limit, 1),
-			"input": map[string]any{"item": "{{ item }}"},
+			"name": "each", "action": noop, "with_items": fmt.Sprintf("{{ range(%d) }}", c.Executions),
+			"concurrency": max(c.Limit, 1),
+			"input":       map[string]any{"item": "{{ item }}"},
 		}}
 	}
 	for i := range c.Executions {

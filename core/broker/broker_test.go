@@ -269,7 +269,8 @@ func TestBrokerThatIsAway(t *testing.T) {
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
 
-	b := broker.New(broker.Config{URL: "amqp://guest:secret@" + address + "/", ConnectTimeout: 50 * time.Millisecond}, nil, nil)
+	b := broker.New(broker.Config{URL: "amqp://guest:secret@" + address + "/", ConnectTimeout: 50 * time.Millisecond},
+		nil, nil)
 	require.NoError(t, b.Start(testkit.Context(t)), "an absent broker does not fail the start")
 	defer b.Stop()
 	require.Equal(t, broker.StateConnecting, b.State())

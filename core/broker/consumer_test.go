@@ -38,7 +38,8 @@ func TestBatchesAreNatural(t *testing.T) {
 	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 50, MaxBatch: 20})
 
 	// Alone, a message goes through at once.
-	b.publishAll(broker.Message{ID: "alone", CorrelationID: "c", RoutingKey: "q", Type: "T", Body: []byte("{}"), Headers: broker.Table{"h": "v"}})
+	b.publishAll(broker.Message{ID: "alone", CorrelationID: "c", RoutingKey: "q", Type: "T", Body: []byte("{}"),
+		Headers: broker.Table{"h": "v"}})
 	batch := b.next(consumer)
 	require.Len(t, batch.Deliveries, 1)
 	delivery := batch.Deliveries[0]
@@ -244,16 +245,17 @@ func TestGiveBackReturnsEverythingInOrder(t *testing.T) {
 			open := make(chan struct{})
 			close(open)
 			gate <- open
-			consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 8, MaxBatch: 3, Await: func(ctx context.Context) bool {
-				may := <-gate
-				gate <- may
-				select {
-				case <-may:
-					return true
-				case <-ctx.Done():
-					return false
-				}
-			}})
+			consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 8, MaxBatch: 3,
+				Await: func(ctx context.Context) bool {
+					may := <-gate
+					gate <- may
+					select {
+					case <-may:
+						return true
+					case <-ctx.Done():
+						return false
+					}
+				}})
 			held := b.next(consumer)
 			detached := held.Deliveries[0].Detach()
 			b.unacked(2, 1)

@@ -20,7 +20,8 @@ func (b *Broker) DeleteQueueIfIdle(ctx context.Context, name string) (deleted bo
 
 // DeleteQueueIfUnused deletes a queue without consumers, with its ready messages, and returns their
 // number. They are not dead-lettered.
-func (b *Broker) DeleteQueueIfUnused(ctx context.Context, name string) (deleted bool, discarded int, reason string, err error) {
+func (b *Broker) DeleteQueueIfUnused(ctx context.Context,
+	name string) (deleted bool, discarded int, reason string, err error) {
 	discarded, reason, err = b.deleteQueue(ctx, name, false)
 	return reason == "" && err == nil, discarded, reason, err
 }
@@ -48,7 +49,8 @@ func (b *Broker) deleteQueue(ctx context.Context, name string, ifEmpty bool) (me
 	case !errors.As(err, &refused):
 	case refused.Code == amqp.NotFound:
 		return 0, "", nil
-	case refused.Code == amqp.PreconditionFailed, refused.Code == amqp.NotImplemented, refused.Code == amqp.ResourceLocked:
+	case refused.Code == amqp.PreconditionFailed, refused.Code == amqp.NotImplemented,
+		refused.Code == amqp.ResourceLocked:
 		return 0, refused.Reason, nil
 	}
 	return 0, "", fmt.Errorf("delete queue %s: %w", name, err)

@@ -16,7 +16,8 @@ import (
 func (b *rig) fill(queue string, n int) {
 	b.t.Helper()
 	for i := range n {
-		require.NoError(b.t, b.plain.Publish("", queue, false, false, amqp.Publishing{MessageId: fmt.Sprint(i), DeliveryMode: amqp.Persistent}))
+		require.NoError(b.t, b.plain.Publish("", queue, false, false,
+			amqp.Publishing{MessageId: fmt.Sprint(i), DeliveryMode: amqp.Persistent}))
 	}
 	b.becomesReady(queue, n)
 }
@@ -53,7 +54,8 @@ func TestADrainTakesInOrderUpToItsBound(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	for _, c := range []struct{ there, bound, prefetch, want int }{
-		{100, 100, 7, 100}, {100, 41, 20, 41}, {100, 3, 20, 3}, {100, 20, 20, 20}, {100, 21, 20, 21}, {5, 50, 20, 5}, {30, 30, 1, 30},
+		{100, 100, 7, 100}, {100, 41, 20, 41}, {100, 3, 20, 3}, {100, 20, 20, 20}, {100, 21, 20, 21}, {5, 50, 20, 5},
+		{30, 30, 1, 30},
 	} {
 		name := fmt.Sprintf("q-%d-%d-%d", c.there, c.bound, c.prefetch)
 		b.queue(name, amqp.Table{"x-queue-type": "quorum"})

@@ -149,7 +149,8 @@ func copied(headers Table) Table {
 		kept[HeaderDropped] = dropped
 	}
 	budget := maxHeaderBytes
-	for _, name := range slices.SortedFunc(maps.Keys(kept), func(a, b string) int { return sizeOf(kept[a]) - sizeOf(kept[b]) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(kept),
+		func(a, b string) int { return sizeOf(kept[a]) - sizeOf(kept[b]) }) {
 		size := len(name) + sizeOf(kept[name])
 		if budget -= size; budget < 0 {
 			kept[name] = fmt.Sprintf("cut: %d bytes", size)

@@ -59,7 +59,8 @@ func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
 	list := make([]any, 9000)
 	for name, headers := range map[string]amqp.Table{
 		"long": {testkit.ForgedLong: int64(-7), "in": []any{amqp.Table{testkit.ForgedLong: int64(8)}}},
-		"deep": nested(40), "wide": wide, "list": {"list": list}, "big": {"big": strings.Repeat("x", 131_000-8), "x": "y"}, "plain": {"a": "b"},
+		"deep": nested(40), "wide": wide, "list": {"list": list},
+		"big": {"big": strings.Repeat("x", 131_000-8), "x": "y"}, "plain": {"a": "b"},
 	} {
 		sent(t, forger, "", "q", amqp.Publishing{MessageId: name, Type: "T", Headers: headers, Body: []byte(name)})
 	}
@@ -74,7 +75,8 @@ func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
 		}
 		require.NoError(t, batch.Ack())
 	}
-	require.Equal(t, broker.Table{testkit.ForgedLong: int64(-7), "in": []any{amqp.Table{testkit.ForgedLong: int64(8)}}}, got["long"])
+	require.Equal(t, broker.Table{testkit.ForgedLong: int64(-7), "in": []any{amqp.Table{testkit.ForgedLong: int64(8)}}},
+		got["long"])
 	require.Equal(t, broker.Table{"a": "b"}, got["plain"])
 	for _, name := range []string{"deep", "wide", "list"} {
 		require.NotEmpty(t, got[name][broker.HeaderUnreadable], name)
@@ -98,7 +100,8 @@ func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
 		{"x-death": "forged", "x-first-death-queue": int16(3), "x-delivery-count": []byte{1}},
 		{"x-death": []any{amqp.Table{"queue": queue, "reason": "expired", "count": int64(3)}}, "kept": "yes"},
 		{"CC": []any{message.KeyExecutionCompleted}},
-		{"decimal": amqp.Decimal{Scale: 3, Value: 7}, "time": time.Unix(1, 0), "void": nil, "u": uint16(7), "i": uint32(8)},
+		{"decimal": amqp.Decimal{Scale: 3, Value: 7}, "time": time.Unix(1, 0), "void": nil, "u": uint16(7),
+			"i": uint32(8)},
 		{"big": strings.Repeat("x", 130_000)},
 		nested(30),
 		nil,
@@ -109,7 +112,8 @@ func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
 			id = fmt.Sprintf("m%02d", i)
 		}
 		require.NoError(t, b.plain.Publish(message.ExchangeExecutions, key, false, false, amqp.Publishing{
-			MessageId: id, Type: "T", Headers: headers, Body: []byte(fmt.Sprint(i)), DeliveryMode: amqp.Persistent, Expiration: "600000",
+			MessageId: id, Type: "T", Headers: headers, Body: []byte(fmt.Sprint(i)), DeliveryMode: amqp.Persistent,
+			Expiration: "600000",
 		}))
 	}
 	consumer := b.consume(broker.ConsumerConfig{Queue: queue, Prefetch: 50})
@@ -130,7 +134,8 @@ func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
 			got[string(d.Body)] = d
 			ids[d.MessageID] = true
 			require.Equal(t, []any{"not readable", "3", queue, key}, []any{
-				d.Headers[broker.HeaderReason], d.Headers[broker.HeaderAttempts], d.Headers[broker.HeaderQueue], d.RoutingKey,
+				d.Headers[broker.HeaderReason], d.Headers[broker.HeaderAttempts], d.Headers[broker.HeaderQueue],
+				d.RoutingKey,
 			})
 		}
 		require.NoError(t, batch.Ack())
@@ -183,13 +188,15 @@ func TestABrokerBehindTLS(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "authority.pem")
 	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {

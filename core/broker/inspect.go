@@ -204,9 +204,10 @@ func (m *Management) PutPolicy(ctx context.Context, p Policy) error {
 
 // QueueBindings lists the routes into a queue, without the implicit one of its own name.
 func (m *Management) QueueBindings(ctx context.Context, name string) ([]Binding, error) {
-	found, err := through(ctx, m, "list bindings of queue "+name, func(c *rabbithole.Client) ([]rabbithole.BindingInfo, error) {
-		return c.ListQueueBindings(m.vhost, name)
-	})
+	found, err := through(ctx, m, "list bindings of queue "+name,
+		func(c *rabbithole.Client) ([]rabbithole.BindingInfo, error) {
+			return c.ListQueueBindings(m.vhost, name)
+		})
 	if err != nil {
 		return nil, err
 	}

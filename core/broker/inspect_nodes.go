@@ -47,8 +47,9 @@ func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
 	nodes := make([]Node, 0, len(found))
 	for _, n := range found {
 		nodes = append(nodes, Node{
-			Name: n.Name, Running: n.Running, MemoryUsed: whole(n.MemoryUsed), MemoryLimit: whole(n.MemoryLimit), MemoryAlarm: n.MemoryAlarm,
-			DiskFree: whole(n.DiskFree), DiskLimit: whole(n.DiskLimit), DiskAlarm: n.DiskAlarm,
+			Name: n.Name, Running: n.Running, MemoryUsed: whole(n.MemoryUsed), MemoryLimit: whole(n.MemoryLimit),
+			MemoryAlarm: n.MemoryAlarm,
+			DiskFree:    whole(n.DiskFree), DiskLimit: whole(n.DiskLimit), DiskAlarm: n.DiskAlarm,
 			Files: whole(n.Files), FilesLimit: whole(n.FilesLimit), Uptime: millis(whole(n.Uptime)),
 		})
 	}
@@ -109,7 +110,8 @@ func (m *Management) Lengths(ctx context.Context, queue string) ([]LengthSample,
 			} `json:"samples"`
 		} `json:"messages_ready_details"`
 	}
-	path := "queues/" + url.PathEscape(m.vhost) + "/" + url.PathEscape(queue) + "?lengths_age=3600&lengths_incr=60&columns=messages_ready_details.samples"
+	path := "queues/" + url.PathEscape(m.vhost) + "/" + url.PathEscape(queue) +
+		"?lengths_age=3600&lengths_incr=60&columns=messages_ready_details.samples"
 	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
 		return nil, fmt.Errorf("read the lengths of queue %s: %w", queue, err)
 	}

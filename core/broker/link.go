@@ -73,7 +73,8 @@ func (l *link) run(ctx context.Context) {
 }
 
 // watch follows a connection to its end and returns the cause.
-func (l *link) watch(ctx context.Context, conn *connection, closed <-chan *amqp.Error, blocked <-chan amqp.Blocking) error {
+func (l *link) watch(ctx context.Context, conn *connection, closed <-chan *amqp.Error,
+	blocked <-chan amqp.Blocking) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,7 +106,8 @@ func (l *link) block(ctx context.Context, conn *connection, b amqp.Blocking) {
 	l.mu.Unlock()
 	l.broker.metrics.block(l.purpose, b.Active)
 	if b.Active {
-		l.broker.logger.WarnContext(ctx, "Message broker blocks publishers", "connection", l.purpose, "reason", b.Reason)
+		l.broker.logger.WarnContext(ctx, "Message broker blocks publishers", "connection", l.purpose, "reason",
+			b.Reason)
 	} else {
 		l.broker.logger.InfoContext(ctx, "Message broker accepts messages again", "connection", l.purpose)
 	}

@@ -94,7 +94,8 @@ func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
 }
 
 // through runs one rabbit-hole call with a deadline.
-func through[T any](ctx context.Context, m *Management, what string, call func(*rabbithole.Client) (T, error)) (T, error) {
+func through[T any](ctx context.Context, m *Management, what string,
+	call func(*rabbithole.Client) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	var none T
@@ -114,7 +115,8 @@ func typed(err error) error {
 	var answer rabbithole.ErrorResponse
 	switch {
 	case errors.As(err, &answer):
-		return &ManagementError{StatusCode: answer.StatusCode, Reason: strings.TrimSpace(answer.Message + " " + answer.Reason)}
+		return &ManagementError{StatusCode: answer.StatusCode,
+			Reason: strings.TrimSpace(answer.Message + " " + answer.Reason)}
 	case strings.Contains(err.Error(), "API responded with a 401"):
 		return &ManagementError{StatusCode: http.StatusUnauthorized, Reason: "credentials were refused"}
 	default:
@@ -130,7 +132,8 @@ func (m *Management) do(ctx context.Context, method, path string, header http.He
 	return m.send(ctx, method, path, header, http.NoBody, into)
 }
 
-func (m *Management) send(ctx context.Context, method, path string, header http.Header, question io.Reader, into any) error {
+func (m *Management) send(ctx context.Context, method, path string, header http.Header, question io.Reader,
+	into any) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, question)

@@ -40,7 +40,8 @@ func TestManagementReadsTheBroker(t *testing.T) {
 		queue, err := b.management.Queue(b.ctx, message.QueueEvents)
 		require.NoError(t, err)
 		require.Equal(t, "attune.dlx", queue.Arguments["x-dead-letter-exchange"])
-		return queue.Ready != nil && *queue.Ready == 1 && queue.Consumers != nil && *queue.Consumers == 0 && queue.Unacked != nil
+		return queue.Ready != nil && *queue.Ready == 1 && queue.Consumers != nil && *queue.Consumers == 0 &&
+			queue.Unacked != nil
 	}, patience)
 	queues, err := b.management.Queues(b.ctx)
 	require.NoError(t, err)
@@ -58,7 +59,8 @@ func answering(t *testing.T, status int, body string) *broker.Management {
 		_, _ = w.Write([]byte(body)) // the test sees what is missing
 	}))
 	t.Cleanup(server.Close)
-	management, err := broker.NewManagement(strings.Replace(server.URL, "://", "://user:secret@", 1)+"/api/", "/", time.Second)
+	management, err := broker.NewManagement(strings.Replace(server.URL, "://", "://user:secret@", 1)+"/api/", "/",
+		time.Second)
 	require.NoError(t, err)
 	t.Cleanup(management.Close)
 	return management
@@ -67,7 +69,8 @@ func answering(t *testing.T, status int, body string) *broker.Management {
 // A queue that the broker has not counted yet is not an empty queue.
 func TestAbsentNumbersAreNotZero(t *testing.T) {
 	t.Parallel()
-	management := answering(t, http.StatusOK, `[{"name":"new","vhost":"/"},{"name":"old","consumers":0,"messages_ready":2,"messages_unacknowledged":0}]`)
+	management := answering(t, http.StatusOK,
+		`[{"name":"new","vhost":"/"},{"name":"old","consumers":0,"messages_ready":2,"messages_unacknowledged":0}]`)
 	queues, err := management.Queues(testkit.Context(t))
 	require.NoError(t, err)
 	require.Nil(t, queues[0].Consumers)

@@ -24,7 +24,8 @@ type Metrics struct {
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		connected: gauge("attune_broker_connected", "1 while the connection is up.", "connection"),
-		blocked:   gauge("attune_broker_blocked", "1 while the broker accepts no messages on the connection.", "connection"),
+		blocked: gauge("attune_broker_blocked", "1 while the broker accepts no messages on the connection.",
+			"connection"),
 		connects:  counter("attune_broker_connects_total", "Attempts to connect, by outcome.", "connection", "outcome"),
 		published: counter("attune_broker_published_total", "Messages given to the publisher, by outcome.", "outcome"),
 		confirm: prometheus.NewHistogram(prometheus.HistogramOpts{

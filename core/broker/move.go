@@ -36,7 +36,8 @@ func (m *mover) send(ctx context.Context, taken []amqp.Delivery) (err error) {
 	}
 	confirms := make([]*amqp.DeferredConfirmation, len(taken))
 	for i := range taken {
-		confirms[i], err = m.target.PublishWithDeferredConfirmWithContext(ctx, m.exchange, taken[i].RoutingKey, true, false, again(&taken[i]))
+		confirms[i], err = m.target.PublishWithDeferredConfirmWithContext(ctx, m.exchange, taken[i].RoutingKey, true,
+			false, again(&taken[i]))
 		if err != nil {
 			return err
 		}
@@ -61,8 +62,9 @@ func (m *mover) send(ctx context.Context, taken []amqp.Delivery) (err error) {
 // again is a delivery as it was published.
 func again(d *amqp.Delivery) amqp.Publishing {
 	return amqp.Publishing{
-		Headers: d.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode,
-		Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration,
+		Headers: d.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
+		DeliveryMode: d.DeliveryMode,
+		Priority:     d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration,
 		MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body,
 	}
 }

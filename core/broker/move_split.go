@@ -72,13 +72,16 @@ func (m *mover) splitNext(ctx context.Context) (more, split bool, err error) {
 		copies := make([]amqp.Delivery, len(page))
 		for i, part := range deliveryParts(&next.one, page) {
 			copies[i] = next.one
-			copies[i].MessageId, copies[i].Type, copies[i].Body, copies[i].RoutingKey = part.MessageID, part.Type, part.Body, part.RoutingKey
+			copies[i].MessageId, copies[i].Type, copies[i].Body, copies[i].RoutingKey = part.MessageID, part.Type,
+				part.Body, part.RoutingKey
 		}
-		if _, err := ask(ctx, m.to, func() (struct{}, error) { return struct{}{}, m.send(ctx, copies) }, nil); err != nil {
+		if _, err := ask(ctx, m.to, func() (struct{}, error) { return struct{}{}, m.send(ctx, copies) },
+			nil); err != nil {
 			return true, false, err
 		}
 	}
-	_, err = ask(ctx, m.from, func() (struct{}, error) { return struct{}{}, m.source.Ack(next.one.DeliveryTag, false) }, nil)
+	_, err = ask(ctx, m.from, func() (struct{}, error) { return struct{}{}, m.source.Ack(next.one.DeliveryTag, false) },
+		nil)
 	return true, err == nil, err
 }
 

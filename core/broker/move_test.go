@@ -42,14 +42,16 @@ func TestAWorkerQueueIsDeclaredWithAnotherTTLOnceItIsDeleted(t *testing.T) {
 	info, err := b.management.Queue(b.ctx, queue)
 	require.NoError(t, err)
 	require.EqualValues(t, 120_000, info.Arguments["x-message-ttl"])
-	require.NoError(t, b.plain.Publish(message.ExchangeExecutions, message.DispatchKey(7), false, false, amqp.Publishing{Body: []byte("{}")}))
+	require.NoError(t, b.plain.Publish(message.ExchangeExecutions, message.DispatchKey(7), false, false,
+		amqp.Publishing{Body: []byte("{}")}))
 	b.becomesReady(queue, 1)
 }
 
 func TestPoliciesComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	policy := broker.Policy{Name: "p", Pattern: `^q\.`, ApplyTo: "queues", Priority: 1, Definition: map[string]any{"message-ttl": 1000}}
+	policy := broker.Policy{Name: "p", Pattern: `^q\.`, ApplyTo: "queues", Priority: 1,
+		Definition: map[string]any{"message-ttl": 1000}}
 	require.NoError(t, b.management.PutPolicy(b.ctx, policy))
 	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"))
 	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"), "what is gone already needs no deleting")

@@ -168,7 +168,8 @@ func (o *outlet) resolve(m *Message, acked bool) Outcome {
 		} else {
 			o.returned[key] = n - 1
 		}
-		return Outcome{Status: Returned, Err: fmt.Errorf("%w: exchange %q, routing key %q", ErrReturned, m.Exchange, m.RoutingKey)}
+		return Outcome{Status: Returned,
+			Err: fmt.Errorf("%w: exchange %q, routing key %q", ErrReturned, m.Exchange, m.RoutingKey)}
 	}
 	switch {
 	case acked:
@@ -176,7 +177,8 @@ func (o *outlet) resolve(m *Message, acked bool) Outcome {
 	case o.channel.IsClosed():
 		return o.lostLocked(m)
 	default:
-		return Outcome{Status: Nacked, Err: fmt.Errorf("%w: exchange %q, routing key %q", ErrNacked, m.Exchange, m.RoutingKey)}
+		return Outcome{Status: Nacked,
+			Err: fmt.Errorf("%w: exchange %q, routing key %q", ErrNacked, m.Exchange, m.RoutingKey)}
 	}
 }
 

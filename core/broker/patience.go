@@ -23,7 +23,8 @@ func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
 		if err != nil || request.Method != http.MethodGet || response.StatusCode != http.StatusInternalServerError {
 			break
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerLimit)) // so that the connection can be used again
+		// so that the connection can be used again
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerLimit))
 		_ = response.Body.Close()
 		if !supervise.Sleep(request.Context(), pause) {
 			return nil, request.Context().Err()

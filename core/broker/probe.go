@@ -83,13 +83,15 @@ func (b *Broker) ProbeDeath(ctx context.Context) error {
 func probeDeath(ctx context.Context, channel *amqp.Channel) error {
 	key := TypeProbe + "." + uuid.NewString()
 	from, to := key+".dies", key+".arrives"
-	if err := channel.ExchangeDeclarePassive(message.ExchangeDeadLetter, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
+	if err := channel.ExchangeDeclarePassive(message.ExchangeDeadLetter, amqp.ExchangeDirect, true, false, false, false,
+		nil); err != nil {
 		return err
 	}
 	if _, err := channel.QueueDeclare(to, false, true, true, false, nil); err != nil {
 		return err
 	}
-	defer func() { _, _ = channel.QueueDelete(to, false, false, false) }() // exclusive: the connection deletes it at the latest
+	// exclusive: the connection deletes it at the latest
+	defer func() { _, _ = channel.QueueDelete(to, false, false, false) }()
 	if err := channel.QueueBind(to, key, message.ExchangeDeadLetter, false, nil); err != nil {
 		return err
 	}
@@ -100,7 +102,8 @@ func probeDeath(ctx context.Context, channel *amqp.Channel) error {
 	}
 	defer func() { _, _ = channel.QueueDelete(from, false, false, false) }() // as above
 	for range 2 {
-		if err := channel.PublishWithContext(ctx, "", from, false, false, amqp.Publishing{Type: TypeProbe}); err != nil {
+		if err := channel.PublishWithContext(ctx, "", from, false, false,
+			amqp.Publishing{Type: TypeProbe}); err != nil {
 			return err
 		}
 	}
@@ -132,7 +135,8 @@ func awaitDeaths(ctx context.Context, channel *amqp.Channel, queue string) error
 				reasons[death.Reason] = true
 			}
 		case time.Since(begin) > deathPatience:
-			return fmt.Errorf("%w: %d of 2 messages arrived (%v)", ErrDeathLost, arrived, slices.Sorted(maps.Keys(reasons)))
+			return fmt.Errorf("%w: %d of 2 messages arrived (%v)", ErrDeathLost, arrived,
+				slices.Sorted(maps.Keys(reasons)))
 		case !supervise.Sleep(ctx, deathTTL/10):
 			return context.Cause(ctx)
 		}

@@ -41,7 +41,8 @@ func (m *Message) check() error {
 		{"type", m.Type},
 	} {
 		if len(field.value) > shortMax {
-			return fmt.Errorf("%w: its %s has %d bytes, more than %d", ErrInvalid, field.name, len(field.value), shortMax)
+			return fmt.Errorf("%w: its %s has %d bytes, more than %d", ErrInvalid, field.name, len(field.value),
+				shortMax)
 		}
 	}
 	if m.ID == "" {

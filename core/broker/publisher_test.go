@@ -19,7 +19,8 @@ func TestPublishSetsTheProperties(t *testing.T) {
 	b.queue("q", nil)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	b.publishAll(
-		broker.Message{ID: "a", CorrelationID: "c", RoutingKey: "q", Type: "T", Body: []byte("{}"), Timestamp: at, Headers: broker.Table{"x": "y"}},
+		broker.Message{ID: "a", CorrelationID: "c", RoutingKey: "q", Type: "T", Body: []byte("{}"), Timestamp: at,
+			Headers: broker.Table{"x": "y"}},
 		broker.Message{ID: "b", RoutingKey: "q"},
 	)
 	first, ok, err := b.plain.Get("q", true)
@@ -147,7 +148,8 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 	url := testkit.VHost(t)
 	proxy := newProxy(t, url)
 	b := broker.New(broker.Config{
-		URL: proxy.url, ConfirmTimeout: 200 * time.Millisecond, MinBackoff: 5 * time.Millisecond, CloseTimeout: 100 * time.Millisecond,
+		URL: proxy.url, ConfirmTimeout: 200 * time.Millisecond, MinBackoff: 5 * time.Millisecond,
+		CloseTimeout: 100 * time.Millisecond,
 	}, testkit.Logger(t), nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
 	t.Cleanup(b.Stop)

@@ -26,7 +26,8 @@ func (b *Broker) BindQueues(ctx context.Context, bindings []Binding) error {
 func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
 	return b.rewire(ctx, func(d *declarer) {
 		for _, one := range bindings {
-			d.step(fmt.Sprintf("no binding of queue %s to exchange %s with key %q", one.Queue, one.Source, one.RoutingKey),
+			d.step(fmt.Sprintf("no binding of queue %s to exchange %s with key %q", one.Queue, one.Source,
+				one.RoutingKey),
 				func(ch *amqp.Channel) error { return ch.QueueUnbind(one.Queue, one.RoutingKey, one.Source, nil) })
 		}
 	})

@@ -43,7 +43,10 @@ func TestASplitDeliveryIsSettledWithItsLastPart(t *testing.T) {
 		settle func(t *testing.T, batch *broker.Batch, parts []*broker.Delivery)
 		stays  bool
 	}{
-		"with the batch": {func(t *testing.T, batch *broker.Batch, _ []*broker.Delivery) { require.NoError(t, batch.Ack()) }, false},
+		"with the batch": {func(t *testing.T, batch *broker.Batch,
+			_ []*broker.Delivery) {
+			require.NoError(t, batch.Ack())
+		}, false},
 		"one is put off": {func(t *testing.T, batch *broker.Batch, parts []*broker.Delivery) {
 			parts[1].Detach()
 			require.NoError(t, batch.Ack())

@@ -323,7 +323,8 @@ func (s *subscription) oldestLocked(bound uint64) uint64 {
 func (s *subscription) detach(b *Batch, position int) *Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	alone := &Batch{subscription: s, first: b.tags[position], tags: []uint64{b.tags[position]}, settled: []bool{b.settled[position]}, detached: true}
+	alone := &Batch{subscription: s, first: b.tags[position], tags: []uint64{b.tags[position]},
+		settled: []bool{b.settled[position]}, detached: true}
 	one := b.Deliveries[position]
 	one.batch, one.position = alone, 0
 	alone.Deliveries = []Delivery{one}
@@ -344,7 +345,8 @@ func (s *subscription) detach(b *Batch, position int) *Delivery {
 // requeue settles one delivery.
 func (s *subscription) requeue(b *Batch, position int) error {
 	s.mu.Lock()
-	err := s.settleLocked(b, position, "requeued", func() error { return s.channel.Nack(b.tags[position], false, true) })
+	err := s.settleLocked(b, position, "requeued",
+		func() error { return s.channel.Nack(b.tags[position], false, true) })
 	s.unlockAndLeave()
 	return err
 }

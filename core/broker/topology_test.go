@@ -21,7 +21,8 @@ func (b *rig) dieBothWays(worker int64) {
 	b.publishAll(
 		broker.Message{ID: "expired", Exchange: message.ExchangeExecutions, RoutingKey: message.DispatchKey(worker)},
 		broker.Message{ID: "cancel", Exchange: message.ExchangeExecutions, RoutingKey: message.CancelKey(worker)},
-		broker.Message{ID: "completed", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted},
+		broker.Message{ID: "completed", Exchange: message.ExchangeExecutions,
+			RoutingKey: message.KeyExecutionCompleted},
 	)
 	for _, queue := range []string{message.WorkerCancelQueue(worker), message.QueueExecutionCompleted} {
 		d, ok, err := b.plain.Get(queue, false)
@@ -144,7 +145,8 @@ func TestProbeFindsLostRoutes(t *testing.T) {
 	allRouted()
 	b.becomesReady(message.QueueDeadLetter, 0) // a probe is no letter for a person
 
-	b.publishAll(broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: keys[0], Type: "letter"})
+	b.publishAll(broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: keys[0],
+		Type: "letter"})
 	allRouted()
 	first, ok, err := b.plain.Get(message.QueueDeadLetter, false)
 	require.NoError(t, err)
@@ -227,7 +229,8 @@ func TestForeignPolicyIsKept(t *testing.T) {
 	t.Parallel()
 	b := newRig(t, withManagement(t))
 	require.NoError(t, b.management.PutPolicy(b.ctx, broker.Policy{
-		Name: "theirs", Pattern: "^attune", ApplyTo: "all", Priority: 5, Definition: map[string]any{"alternate-exchange": "theirs"},
+		Name: "theirs", Pattern: "^attune", ApplyTo: "all", Priority: 5,
+		Definition: map[string]any{"alternate-exchange": "theirs"},
 	}))
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	policies, err := b.management.Policies(b.ctx)
@@ -267,7 +270,8 @@ func TestDeclarationsAreThoseOfTheOthers(t *testing.T) {
 		b.queue(name, arguments)
 	}
 	for name, kind := range map[string]string{
-		"attune.events": "topic", "attune.executions": "topic", "attune.notifications": "fanout", "attune.dlx": "direct",
+		"attune.events": "topic", "attune.executions": "topic", "attune.notifications": "fanout",
+		"attune.dlx": "direct",
 	} {
 		require.NoError(t, b.plain.ExchangeDeclare(name, kind, true, false, false, false, nil))
 	}

@@ -18,7 +18,8 @@ func TestReachesFollowsTheKey(t *testing.T) {
 	t.Parallel()
 	w := &broker.Wiring{
 		Exchanges: map[string]broker.ExchangeInfo{
-			"direct": {Name: "direct", Kind: "direct"}, "topic": {Name: "topic", Kind: "topic"}, "fanout": {Name: "fanout", Kind: "fanout"},
+			"direct": {Name: "direct", Kind: "direct"}, "topic": {Name: "topic", Kind: "topic"},
+			"fanout":  {Name: "fanout", Kind: "fanout"},
 			"headers": {Name: "headers", Kind: "headers"}, "empty": {Name: "empty", Kind: "fanout"},
 			"caught":   {Name: "caught", Kind: "direct", Arguments: map[string]any{"alternate-exchange": "fanout"}},
 			"governed": {Name: "governed", Kind: "direct", Policy: "p"}, "loop": {Name: "loop", Kind: "fanout"},
@@ -74,9 +75,11 @@ func TestWiringAndSettingsOfARealBroker(t *testing.T) {
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	require.NoError(t, b.DeclareWorker(b.ctx, 7, time.Minute))
 	require.NoError(t, b.management.PutPolicy(b.ctx, broker.Policy{
-		Name: "short", Pattern: "^worker", ApplyTo: "queues", Definition: map[string]any{"message-ttl": 30_000, "max-length": 100, "overflow": "reject-publish"},
+		Name: "short", Pattern: "^worker", ApplyTo: "queues",
+		Definition: map[string]any{"message-ttl": 30_000, "max-length": 100, "overflow": "reject-publish"},
 	}))
-	b.queue("plain", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q", "x-expires": int32(60_000)})
+	b.queue("plain",
+		amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q", "x-expires": int32(60_000)})
 	testkit.Eventually(t, func() bool {
 		queue, err := b.management.Queue(b.ctx, message.WorkerExecutionsQueue(7))
 		require.NoError(t, err)
@@ -129,9 +132,11 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 		{"name":"127.0.0.1:2 -> 2","state":"blocking","client_properties":[]},{"name":"fine","state":"running"}]`)
 	blocked, err = full.Blocked(b.ctx)
 	require.NoError(t, err)
-	require.Equal(t, []broker.BlockedConnection{{Client: "attune-worker", State: "blocked"}, {Client: "127.0.0.1:2 -> 2", State: "blocking"}}, blocked)
+	require.Equal(t, []broker.BlockedConnection{{Client: "attune-worker", State: "blocked"},
+		{Client: "127.0.0.1:2 -> 2", State: "blocking"}}, blocked)
 
-	odd := answering(t, http.StatusOK, `[{"name":"n","running":true,"disk_free":"disk_free_monitoring_disabled","mem_used":7}]`)
+	odd := answering(t, http.StatusOK,
+		`[{"name":"n","running":true,"disk_free":"disk_free_monitoring_disabled","mem_used":7}]`)
 	nodes, err = odd.Nodes(b.ctx)
 	require.NoError(t, err)
 	require.Nil(t, nodes[0].DiskFree, "a number that is not watched is unknown")
@@ -143,8 +148,9 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 func TestAKeyLeadsToQueues(t *testing.T) {
 	t.Parallel()
 	w := &broker.Wiring{
-		Exchanges: map[string]broker.ExchangeInfo{"t": {Name: "t", Kind: "topic"}, "d": {Name: "d", Kind: "direct"}, "loop": {Name: "loop", Kind: "fanout"}},
-		Queues:    []broker.QueueInfo{{Name: "q"}},
+		Exchanges: map[string]broker.ExchangeInfo{"t": {Name: "t", Kind: "topic"}, "d": {Name: "d", Kind: "direct"},
+			"loop": {Name: "loop", Kind: "fanout"}},
+		Queues: []broker.QueueInfo{{Name: "q"}},
 		Routes: []broker.Route{
 			{Source: "t", Key: "a.*", Destination: "one"},
 			{Source: "t", Key: "#", Destination: "one"},
@@ -167,9 +173,11 @@ func TestAKeyLeadsToQueues(t *testing.T) {
 func TestTheDeliveryLimitThatHolds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ argument, policy, want any }{
-		{nil, nil, nil}, {20.0, nil, 20}, {nil, 5.0, 5}, {20.0, 5.0, 5}, {5.0, 20.0, 5}, {-1.0, 5.0, 5}, {5.0, -1.0, 5}, {-1.0, nil, -1}, {-1.0, -1.0, -1},
+		{nil, nil, nil}, {20.0, nil, 20}, {nil, 5.0, 5}, {20.0, 5.0, 5}, {5.0, 20.0, 5}, {-1.0, 5.0, 5}, {5.0, -1.0, 5},
+		{-1.0, nil, -1}, {-1.0, -1.0, -1},
 	} {
-		q := broker.QueueInfo{Arguments: map[string]any{"x-delivery-limit": c.argument}, InForce: broker.Definition{"delivery-limit": c.policy}}
+		q := broker.QueueInfo{Arguments: map[string]any{"x-delivery-limit": c.argument},
+			InForce: broker.Definition{"delivery-limit": c.policy}}
 		got := q.Settings().DeliveryLimit
 		if c.want == nil {
 			require.Nil(t, got, c)

@@ -75,16 +75,21 @@ func TestWhatBecomesOfEveryStatus(t *testing.T) {
 		{"running without a worker", b.at(t, attune.StatusRunning, nil), attune.StatusCancelled, nil},
 		{"canceling", b.at(t, attune.StatusCanceling, &b.plain, age(time.Hour)), attune.StatusCanceling, &b.plain},
 		{"canceling without a worker", b.at(t, attune.StatusCanceling, nil), attune.StatusCancelled, nil},
-		{"canceling, not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain)), attune.StatusCanceling, &b.plain},
-		{"canceling, long not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain, age(time.Minute))), attune.StatusCancelled, &b.plain},
-		{"canceling, never to be started", unstarted(b.at(t, attune.StatusCanceling, &b.fenced)), attune.StatusCancelled, &b.fenced},
+		{"canceling, not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain)), attune.StatusCanceling,
+			&b.plain},
+		{"canceling, long not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain, age(time.Minute))),
+			attune.StatusCancelled, &b.plain},
+		{"canceling, never to be started", unstarted(b.at(t, attune.StatusCanceling, &b.fenced)),
+			attune.StatusCancelled, &b.fenced},
 	} {
 		was := testkit.StatusOf(t, b.store, c.id)
 		result, sent := b.one(t, c.id)
 		require.Equal(t, c.want, result.Status, c.name)
 		require.Equal(t, was, result.Was, c.name)
 		require.Equal(t, c.want, testkit.StatusOf(t, b.store, c.id), c.name)
-		require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, c.id), c.name)
+		require.Equal(t, 1,
+			b.count(t,
+				`SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, c.id), c.name)
 		if c.want == attune.StatusCancelled {
 			require.Equal(t, cancellation.Cancelled, result.Outcome, c.name)
 			b.requireEnd(t, c.id, sent[0])
@@ -157,7 +162,8 @@ func TestWhatHangsOnACancelledExecutionEndsWithIt(t *testing.T) {
 		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1, id, '{}', 'running' FROM def`, id, b.action.ID)
 	b.one(t, id)
 	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM inquiry WHERE execution = $1 AND status = 'cancelled'`, id))
-	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM workflow_execution WHERE execution = $1 AND status = 'cancelled'`, id))
+	require.Equal(t, 1,
+		b.count(t, `SELECT count(*) FROM workflow_execution WHERE execution = $1 AND status = 'cancelled'`, id))
 }
 
 // A worker that sends no heartbeats is not asked; the search for orphans decides.
@@ -177,11 +183,13 @@ func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
 	b := setup(t)
 	id := b.at(t, attune.StatusRunning, &b.plain)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)
-	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor IS NULL`, id), "the trigger notes it")
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor IS NULL`, id),
+		"the trigger notes it")
 	b.one(t, id)
 	_, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "bob"}, id)
 	require.NoError(t, err)
-	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, id))
+	require.Equal(t, 1, b.count(t,
+		`SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, id))
 }
 
 // Preview says what Apply does, and does nothing.
@@ -191,7 +199,8 @@ func TestPreviewSaysWhatApplyDoes(t *testing.T) {
 	failed := b.at(t, attune.StatusFailed, &b.plain)
 	b.retryOf(t, failed, attune.StatusRequested, true)
 	ids := []int64{
-		b.at(t, attune.StatusRequested, nil), b.at(t, attune.StatusRunning, &b.plain), b.at(t, attune.StatusCompleted, &b.plain), failed, 999_999,
+		b.at(t, attune.StatusRequested, nil), b.at(t, attune.StatusRunning, &b.plain),
+		b.at(t, attune.StatusCompleted, &b.plain), failed, 999_999,
 	}
 	order := cancellation.Order{Actor: "ann"}
 	preview, err := cancellation.Preview(testkit.Context(t), b.store.Queries, order, ids)
@@ -267,7 +276,8 @@ func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
 			done <- page
 		}()
 		testkit.Eventually(t, func() bool {
-			return b.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+			return b.count(t,
+				`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
 		}, testkit.TestTimeout)
 		require.NoError(t, c.change(holder, c.id), name)
 		require.NoError(t, holder.Commit(t.Context()))

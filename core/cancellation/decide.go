@@ -39,11 +39,14 @@ type Rule struct {
 
 // Rules is the decision table; the first matching row decides. Terminal statuses have no row.
 var Rules = []Rule{
-	{attune.StatusRequested, nil, StepEnd, false, "it waits, and is taken out of its line; a repetition whose time has not come stands in none"},
+	{attune.StatusRequested, nil, StepEnd, false,
+		"it waits, and is taken out of its line; a repetition whose time has not come stands in none"},
 	{attune.StatusScheduling, nil, StepEnd, false, "its start is not finished, and the guard of the start fails"},
 	{attune.StatusScheduled, noWorker, StepEnd, false, "nobody has it"},
-	{attune.StatusScheduled, fenced, StepEnd, true, "its worker starts nothing whose row is not scheduled for it; the message spares it a look"},
-	{attune.StatusScheduled, nil, StepAsk, true, "its worker may be starting it; such workers look for canceling before they start"},
+	{attune.StatusScheduled, fenced, StepEnd, true,
+		"its worker starts nothing whose row is not scheduled for it; the message spares it a look"},
+	{attune.StatusScheduled, nil, StepAsk, true,
+		"its worker may be starting it; such workers look for canceling before they start"},
 	{attune.StatusRunning, tends, StepAsk, false, "a workflow: it ends with the last of its children"},
 	{attune.StatusRunning, noWorker, StepEnd, false, "a parent or a question: no process runs it"},
 	{attune.StatusRunning, nil, StepAsk, true, "its worker stops the process and writes the end"},

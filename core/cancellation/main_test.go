@@ -62,7 +62,8 @@ func setup(t *testing.T) *bundle {
 }
 
 // at makes an execution that is in a status at a worker.
-func (b *bundle) at(t *testing.T, status attune.Status, worker *testkit.WorkerRow, options ...func(*testkit.ExecutionRow)) int64 {
+func (b *bundle) at(t *testing.T, status attune.Status, worker *testkit.WorkerRow,
+	options ...func(*testkit.ExecutionRow)) int64 {
 	t.Helper()
 	options = append([]func(*testkit.ExecutionRow){func(e *testkit.ExecutionRow) {
 		e.Status = status
@@ -83,7 +84,8 @@ func (b *bundle) retryOf(t *testing.T, failed int64, status attune.Status, waiti
 }
 
 // apply runs one transaction and puts its messages into the outbox.
-func (b *bundle) apply(ctx context.Context, order cancellation.Order, ids ...int64) (page *cancellation.Page, err error) {
+func (b *bundle) apply(ctx context.Context, order cancellation.Order,
+	ids ...int64) (page *cancellation.Page, err error) {
 	err = b.store.Tx(ctx, "cancel", func(ctx context.Context, tx *store.Tx) (err error) {
 		if page, err = cancellation.Apply(ctx, tx, order, ids); err != nil || len(page.Messages) == 0 {
 			return err
@@ -116,7 +118,8 @@ func (b *bundle) requireEnd(t *testing.T, id int64, m outbox.Message) {
 	require.Equal(t, "cancelled", sent.Payload.Status)
 	var result string
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
-		`SELECT result::text FROM execution WHERE id = $1 AND status = 'cancelled' AND finished_at = $2`, id, sent.Payload.CompletedAt).Scan(&result))
+		`SELECT result::text FROM execution WHERE id = $1 AND status = 'cancelled' AND finished_at = $2`, id,
+		sent.Payload.CompletedAt).Scan(&result))
 	require.JSONEq(t, result, string(sent.Payload.Result))
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(sent.Payload.Result, &fields))

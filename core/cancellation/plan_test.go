@@ -37,7 +37,8 @@ func TestStatementsFindRowsByKey(t *testing.T) {
 				for _, table := range []string{"execution ", "execution_retry "} {
 					require.NotContains(t, plan, "Seq Scan on "+table, "%s, %s", state, mode)
 				}
-				require.NotContains(t, plan, "Index Cond: (id > ", "children are not looked for along the primary key: %s, %s", state, mode)
+				require.NotContains(t, plan, "Index Cond: (id > ",
+					"children are not looked for along the primary key: %s, %s", state, mode)
 			}
 		}
 	}
@@ -50,7 +51,8 @@ func (b *bundle) plan(t *testing.T, mode, sql, args string) string {
 	t.Helper()
 	var lines []string
 	err := pgx.BeginFunc(t.Context(), b.store.Pool(), func(tx pgx.Tx) error {
-		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode, "PREPARE it AS " + sql} {
+		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode,
+			"PREPARE it AS " + sql} {
 			if _, err := tx.Exec(t.Context(), setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return err
 			}

@@ -34,7 +34,8 @@ func (c Config) withDefaults() Config {
 	for _, field := range []struct {
 		value   *time.Duration
 		meaning time.Duration
-	}{{&c.Interval, 5 * time.Second}, {&c.Grace, GraceDefault}, {&c.StaleAfter, 90 * time.Second}, {&c.Keep, time.Minute}, {&c.KeepFailed, 7 * 24 * time.Hour}} {
+	}{{&c.Interval, 5 * time.Second}, {&c.Grace, GraceDefault}, {&c.StaleAfter, 90 * time.Second},
+		{&c.Keep, time.Minute}, {&c.KeepFailed, 7 * 24 * time.Hour}} {
 		if *field.value <= 0 {
 			*field.value = field.meaning
 		}
@@ -125,7 +126,8 @@ func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 // work processes the rows of a page.
 func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsRow) error {
 	order := Order{
-		Source: "attune-executor", Grace: p.cfg.Grace, StaleAfter: p.cfg.StaleAfter, WithoutStats: p.cfg.WithoutStats, noted: true,
+		Source: "attune-executor", Grace: p.cfg.Grace, StaleAfter: p.cfg.StaleAfter, WithoutStats: p.cfg.WithoutStats,
+		noted: true,
 	}
 	var live, strayed, old []int64
 	asked := make(map[int64]float64, len(rows))
@@ -170,7 +172,8 @@ func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsR
 
 // due are the live executions that need an action now: they can end at once, or their next message
 // is due.
-func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, live []int64, asked map[int64]float64) ([]int64, error) {
+func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, live []int64,
+	asked map[int64]float64) ([]int64, error) {
 	if len(live) == 0 {
 		return nil, nil
 	}
@@ -182,7 +185,8 @@ func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, liv
 	for _, row := range rows {
 		before, known := p.told[row.ID]
 		switch rule := Decide(factsOf(row), p.cfg.Grace); {
-		case rule.Step == StepAgain && !row.Gone && askAgain(before, asked[row.ID]), rule.Step == StepEnd, rule.Step == StepAsk:
+		case rule.Step == StepAgain && !row.Gone && askAgain(before, asked[row.ID]), rule.Step == StepEnd,
+			rule.Step == StepAsk:
 			due = append(due, row.ID)
 		case known:
 			p.seen[row.ID] = before

@@ -27,7 +27,8 @@ func (b *bundle) poll(t *testing.T, change ...func(*cancellation.Config)) *relay
 }
 
 // asked makes an execution that shall stop since a while.
-func (b *bundle) asked(t *testing.T, since time.Duration, status attune.Status, worker *testkit.WorkerRow, started bool) int64 {
+func (b *bundle) asked(t *testing.T, since time.Duration, status attune.Status, worker *testkit.WorkerRow,
+	started bool) int64 {
 	t.Helper()
 	id := b.at(t, status, worker, func(e *testkit.ExecutionRow) { e.Age = since })
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, at, actor, reason)
@@ -59,9 +60,11 @@ func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 	require.Equal(t, []int64{late}, first)
 	// Some looks later nothing more has been sent; when its next moment comes, it is.
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '30 seconds' WHERE execution = $1`, late)
-	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
+		testkit.TestTimeout)
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '10 seconds' WHERE execution = $1`, young)
-	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
+		testkit.TestTimeout)
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, young))
 }
 
@@ -74,11 +77,14 @@ func TestWhatNobodyRunsIsEnded(t *testing.T) {
 	unstarted := b.asked(t, 2*time.Minute, attune.StatusCanceling, &b.plain, false)
 	alone := b.asked(t, time.Second, attune.StatusCanceling, nil, true)
 	first, second := b.poll(t), b.poll(t)
-	testkit.Eventually(t, func() bool { return b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`) == 2 }, testkit.TestTimeout)
+	testkit.Eventually(t,
+		func() bool { return b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`) == 2 },
+		testkit.TestTimeout)
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, waits))
 	ends := append(first.take(message.TypeExecutionCompleted), second.take(message.TypeExecutionCompleted)...)
 	testkit.Eventually(t, func() bool {
-		ends = append(append(ends, first.take(message.TypeExecutionCompleted)...), second.take(message.TypeExecutionCompleted)...)
+		ends = append(append(ends, first.take(message.TypeExecutionCompleted)...),
+			second.take(message.TypeExecutionCompleted)...)
 		return len(ends) == 2
 	}, testkit.TestTimeout)
 	for _, m := range ends {
@@ -99,8 +105,10 @@ func TestWhatWasWrittenBackToRunningIsStoppedAgain(t *testing.T) {
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, id))
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, id)
 	sent := b.poll(t)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCanceling }, testkit.TestTimeout)
-	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCanceling },
+		testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
+		testkit.TestTimeout)
 }
 
 // The notes of what has ended are forgotten after a while, later of what would be
@@ -131,7 +139,9 @@ func TestThePollReadsAllPages(t *testing.T) {
 	}
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution) SELECT id FROM execution ON CONFLICT DO NOTHING`)
 	b.poll(t)
-	testkit.Eventually(t, func() bool { return b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`) == n }, testkit.TestTimeout)
+	testkit.Eventually(t,
+		func() bool { return b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`) == n },
+		testkit.TestTimeout)
 	require.Equal(t, n, b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "one end each")
 }
 
@@ -142,10 +152,13 @@ func TestARepetitionAgainstTheNoteIsStopped(t *testing.T) {
 	b := setup(t)
 	strayed := b.asked(t, time.Minute, attune.StatusFailed, &b.plain, true)
 	byHand := b.asked(t, time.Minute, attune.StatusFailed, &b.plain, true)
-	first, second := b.retryOf(t, strayed, attune.StatusRequested, true), b.retryOf(t, byHand, attune.StatusRequested, false)
+	first, second := b.retryOf(t, strayed, attune.StatusRequested, true), b.retryOf(t, byHand, attune.StatusRequested,
+		false)
 	testkit.Exec(t, b.store, `UPDATE execution_retry SET requested_by = 'bob' WHERE failed = $1`, byHand)
 	sent := b.poll(t)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == attune.StatusCancelled }, testkit.TestTimeout)
-	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCompleted)) == 1 }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == attune.StatusCancelled },
+		testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCompleted)) == 1 },
+		testkit.TestTimeout)
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, second))
 }

@@ -111,7 +111,8 @@ func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
 	if len(parents) == 0 {
 		parents = w.all
 		if w.looks++; w.looks > maxLooks {
-			return false, errors.New("children are created faster than they are cancelled: cancel the execution that creates them")
+			return false, errors.New(
+				"children are created faster than they are cancelled: cancel the execution that creates them")
 		}
 	}
 	before := len(w.pending)

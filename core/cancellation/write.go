@@ -88,7 +88,8 @@ func (p *page) writeAsked(pipe *store.Pipeline) {
 func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 	for _, d := range p.ended {
 		m, err := admission.CompletedMessage(admission.EndedWaiter{
-			ExecutionID: d.ID, ActionID: d.Action, ActionRef: d.ActionRef, Status: attune.StatusCancelled, Result: d.result,
+			ExecutionID: d.ID, ActionID: d.Action, ActionRef: d.ActionRef, Status: attune.StatusCancelled,
+			Result: d.result,
 		}, p.At, p.order.Source)
 		if err != nil {
 			return err

@@ -139,6 +139,7 @@ func encode[P any](envelope message.Envelope[P], key string) (outbox.Message, er
 		return outbox.Message{}, fmt.Errorf("encode a message of type %s: %w", envelope.MessageType, err)
 	}
 	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: key, Type: envelope.MessageType, Body: body,
+		ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: key, Type: envelope.MessageType,
+		Body: body,
 	}, nil
 }

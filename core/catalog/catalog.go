@@ -169,7 +169,8 @@ func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]
 	if err != nil {
 		return nil, err
 	}
-	mistakes := slices.Concat(request.Mistakes, found, pack.Check(request.Policies, f.with(request.Set, w.known().Doomed[pack.KindAction])))
+	mistakes := slices.Concat(request.Mistakes, found,
+		pack.Check(request.Policies, f.with(request.Set, w.known().Doomed[pack.KindAction])))
 	if request.Strict {
 		mistakes = append(mistakes, warnings...)
 	}
@@ -183,7 +184,8 @@ func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]
 func lock(ctx context.Context, tx *store.Tx, request Request) error {
 	needs := pack.NeedsOf(request.Policies)
 	refs := request.Set.Refs()
-	packs, actions := slices.Concat(needs.Packs, refs[pack.KindPack]), slices.Concat(needs.Actions, refs[pack.KindAction])
+	packs, actions := slices.Concat(needs.Packs, refs[pack.KindPack]), slices.Concat(needs.Actions,
+		refs[pack.KindAction])
 	pipeline := tx.Pipeline()
 	pipeline.Exec(store.LockCatalog)
 	pipeline.Exec(store.LockPolicyPacks, packs, actions)

@@ -109,9 +109,11 @@ window: 24h
 	require.Zero(t, result.Nudged)
 	require.Equal(t, map[string]any{
 		"ref": "deploy.limit", "name": "Rollouts", "description": "At most five.", "tags": []any{"a", "b"},
-		"action": float64(b.rollout.ID), "action_ref": "deploy.rollout", "pack": float64(b.rollout.PackID), "pack_ref": "deploy",
-		"kind": "concurrency", "threshold": 5.0, "method": "cancel", "parameters": []any{"region"},
-		"window_seconds": nil, "burst": nil, "max_queue_length": 100.0, "queue_timeout_seconds": 90.0, "retry_place": "front",
+		"action": float64(b.rollout.ID), "action_ref": "deploy.rollout", "pack": float64(b.rollout.PackID),
+		"pack_ref": "deploy",
+		"kind":     "concurrency", "threshold": 5.0, "method": "cancel", "parameters": []any{"region"},
+		"window_seconds": nil, "burst": nil, "max_queue_length": 100.0, "queue_timeout_seconds": 90.0,
+		"retry_place":  "front",
 		"adaptive_min": 2.0, "adaptive_latency_ms": 2000.0,
 	}, b.row(t, "deploy.limit"))
 	require.Equal(t, map[string]any{
@@ -206,14 +208,16 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"Database": {"ref: deploy.good\nthreshold: 1\n---\nref: deploy.bad\nthreshold: 1\naction: deploy.rolout\n", []string{
-			"limits.yaml:6:1: there is no action deploy.rolout; the nearest is deploy.rollout",
-		}},
-		"Both": {"ref: deploy.good\nthreshold: 0\npack: deplyo\n---\nref: x.y\nthreshold: 1\nparameters: [zone]\n", []string{
-			"limits.yaml:2:12: threshold is 0; it must be at least 1",
-			"limits.yaml:3:1: there is no pack deplyo; the nearest is deploy",
-			"limits.yaml:7:1: the path zone is no parameter of any action",
-		}},
+		"Database": {"ref: deploy.good\nthreshold: 1\n---\nref: deploy.bad\nthreshold: 1\naction: deploy.rolout\n",
+			[]string{
+				"limits.yaml:6:1: there is no action deploy.rolout; the nearest is deploy.rollout",
+			}},
+		"Both": {"ref: deploy.good\nthreshold: 0\npack: deplyo\n---\nref: x.y\nthreshold: 1\nparameters: [zone]\n",
+			[]string{
+				"limits.yaml:2:12: threshold is 0; it must be at least 1",
+				"limits.yaml:3:1: there is no pack deplyo; the nearest is deploy",
+				"limits.yaml:7:1: the path zone is no parameter of any action",
+			}},
 		"Path": {"ref: x.y\nthreshold: 1\naction: deploy.rollout\nparameters: [regoin]\n", []string{
 			"limits.yaml:4:1: the path regoin is no parameter of the action deploy.rollout; the nearest is region",
 		}},
@@ -272,7 +276,8 @@ func TestConcurrentApplies(t *testing.T) {
 			if i%2 == 1 {
 				first, second = second, first
 			}
-			content := fmt.Sprintf("ref: %s\nthreshold: %d\naction: deploy.rollout\n---\nref: %s\nthreshold: %d\npack: deploy\n",
+			content := fmt.Sprintf(
+				"ref: %s\nthreshold: %d\naction: deploy.rollout\n---\nref: %s\nthreshold: %d\npack: deploy\n",
 				first, i+1, second, i+1)
 			_, errs[i] = catalog.New(b.store, nil).Apply(t.Context(), request(content))
 		})
@@ -292,7 +297,8 @@ func TestConcurrentApplies(t *testing.T) {
 				where a.target = $1 and f->>'key' = 'threshold') c
 			where before is distinct from old and before is not null`, ref), "each change begins where the one before ended")
 	}
-	require.Equal(t, 1, testkit.Count(t, b.store, "select count(distinct threshold) from policy"), "the last application wins for both")
+	require.Equal(t, 1, testkit.Count(t, b.store, "select count(distinct threshold) from policy"),
+		"the last application wins for both")
 }
 
 // TestApplyWaitsForAnother: the second comparison is made after the first
@@ -304,7 +310,8 @@ func TestApplyWaitsForAnother(t *testing.T) {
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(), store.LockCatalog)
 	require.NoError(t, err)
-	_, err = held.Exec(t.Context(), "insert into policy (ref, name, method, threshold) values ('a.one', 'a.one', 'enqueue', 4)")
+	_, err = held.Exec(t.Context(),
+		"insert into policy (ref, name, method, threshold) values ('a.one', 'a.one', 'enqueue', 4)")
 	require.NoError(t, err)
 
 	type answer struct {
@@ -367,7 +374,8 @@ func (b *bundle) queue(t *testing.T, action testkit.ActionRow, group string, lan
 	})
 	ids := make([]int64, len(lanes))
 	for i, lane := range lanes {
-		ids[i] = testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) { row.Config = map[string]int{"i": i} }).ID
+		ids[i] = testkit.Execution(t, b.store, action,
+			func(row *testkit.ExecutionRow) { row.Config = map[string]int{"i": i} }).ID
 		testkit.Exec(t, b.store, `insert into execution_admission_entry (state_id, execution_id, status, queue_order, lane)
 			values ($1, $2, 'queued', $3, $4)`, state.ID, ids[i], i+1, lane)
 	}
@@ -387,7 +395,8 @@ func (b *bundle) nudged(t *testing.T) []int64 {
 		require.NotEmpty(t, envelope.Payload.ActionRef)
 		ids = append(ids, envelope.Payload.ExecutionID)
 	}
-	require.Equal(t, len(ids), testkit.Count(t, b.store, "select coalesce(sum(cardinality(message_ids)), 0) from outbox"))
+	require.Equal(t, len(ids),
+		testkit.Count(t, b.store, "select coalesce(sum(cardinality(message_ids)), 0) from outbox"))
 	b.relay.messages = nil
 	testkit.Exec(t, b.store, "delete from outbox")
 	return ids
@@ -472,12 +481,15 @@ func TestApplyNamesPoliciesWithoutEffect(t *testing.T) {
 	strict.Strict = true
 	_, err := b.catalog.Apply(t.Context(), strict)
 	require.ErrorContains(t, err, "p.old has no effect: p.new is a newer concurrency policy of the same scope")
-	require.Equal(t, []string{"", ""}, superseded("ref: p.old\nthreshold: 4\naction: deploy.rollout\n---\nref: p.new\nthreshold: 3\n", true),
+	require.Equal(t, []string{"", ""},
+		superseded("ref: p.old\nthreshold: 4\naction: deploy.rollout\n---\nref: p.new\nthreshold: 3\n", true),
 		"the newer one gets another scope")
 	require.Equal(t, []string{"p.two", ""},
-		superseded("ref: p.one\nthreshold: 4\naction: deploy.rollout\n---\nref: p.two\nthreshold: 3\naction: deploy.rollout\n", false))
+		superseded(
+			"ref: p.one\nthreshold: 4\naction: deploy.rollout\n---\nref: p.two\nthreshold: 3\naction: deploy.rollout\n", false))
 	require.Equal(t, []string{"", ""},
-		superseded("ref: r.one\nkind: rate\nwindow: 5\nthreshold: 4\n---\nref: r.two\nkind: rate\nwindow: 7\nthreshold: 3\n", false),
+		superseded(
+			"ref: r.one\nkind: rate\nwindow: 5\nthreshold: 4\n---\nref: r.two\nkind: rate\nwindow: 7\nthreshold: 3\n", false),
 		"rates stack")
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from (
 		select ref from policy where action is not null order by created desc, id desc limit 1) newest where ref = 'p.two'`),

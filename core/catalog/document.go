@@ -23,7 +23,8 @@ var shownAs = map[string]string{
 
 // inWords is the column that shows in words what an id refers to.
 var inWords = map[string]string{
-	"pack": "pack_ref", "action": "action_ref", "trigger": "trigger_ref", "runtime": "runtime_ref", "workflow_def": "workflow_ref",
+	"pack": "pack_ref", "action": "action_ref", "trigger": "trigger_ref", "runtime": "runtime_ref",
+	"workflow_def": "workflow_ref",
 }
 
 // otherSecrets marks a value that looks unchanged.
@@ -50,7 +51,8 @@ func documentDifference(was, wanted map[string]any, hidden veils) []FieldChange 
 		if !known {
 			name = column
 		}
-		change := FieldChange{Key: name, Old: shown(column, hidden[column].hide(before)), New: shown(column, hidden[column].hide(after))}
+		change := FieldChange{Key: name, Old: shown(column, hidden[column].hide(before)),
+			New: shown(column, hidden[column].hide(after))}
 		if hidden[column] != nil && change.Old == change.New {
 			change.New += otherSecrets
 		}

@@ -43,7 +43,8 @@ func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mi
 		}
 		what := fmt.Sprintf("there is no file actions/%s in the pack", oneLine(entry))
 		named := slices.Contains(interpreters, placement.NormalizeRuntime(item.Runtime))
-		if named && slices.Contains(scripts, strings.ToLower(filepath.Ext(entry))) && !strings.ContainsAny(entry, " \t\n;|&$") {
+		if named && slices.Contains(scripts, strings.ToLower(filepath.Ext(entry))) &&
+			!strings.ContainsAny(entry, " \t\n;|&$") {
 			mistakes = append(mistakes, pack.Mistake{Place: item.At("entry_point"), Text: what})
 			continue
 		}

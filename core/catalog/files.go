@@ -65,7 +65,8 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 		}
 		source := one.source(text)
 		if empty := one.named && source.Kind == pack.KindPolicy && holdsNothing(source); empty {
-			files.Mistakes = append(files.Mistakes, pack.Mistake{Place: pack.Place{File: one.name}, Text: "it holds no policy"})
+			files.Mistakes = append(files.Mistakes,
+				pack.Mistake{Place: pack.Place{File: one.name}, Text: "it holds no policy"})
 			continue
 		}
 		sources = append(sources, source)
@@ -126,12 +127,14 @@ func (f *finder) complete(sources []pack.Source) ([]pack.Source, error) {
 		}
 		if source.Kind == pack.KindWorkflow && strings.HasPrefix(source.Path, "actions/workflows/") {
 			for _, name := range namedBy(source.Root, source.Path) {
-				if err := add(name, pack.Source{Kind: pack.KindAction, Root: source.Root, Path: within(source.Root, name)}); err != nil {
+				if err := add(name, pack.Source{Kind: pack.KindAction, Root: source.Root,
+					Path: within(source.Root, name)}); err != nil {
 					return nil, err
 				}
 			}
 		}
-		if err := add(packFile(source.Root), pack.Source{Kind: pack.KindPack, Root: source.Root, Path: "pack.yaml", Context: true}); err != nil {
+		if err := add(packFile(source.Root),
+			pack.Source{Kind: pack.KindPack, Root: source.Root, Path: "pack.yaml", Context: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -181,7 +184,8 @@ func once(names []string) []string {
 	for i, name := range names {
 		files[i] = file{name, absolute(name)}
 	}
-	slices.SortFunc(files, func(a, b file) int { return cmp.Or(cmp.Compare(a.absolute, b.absolute), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(files,
+		func(a, b file) int { return cmp.Or(cmp.Compare(a.absolute, b.absolute), cmp.Compare(a.name, b.name)) })
 	files = slices.CompactFunc(files, func(a, b file) bool { return a.absolute == b.absolute })
 	kept := make([]string, len(files))
 	for i, file := range files {

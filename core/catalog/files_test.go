@@ -74,7 +74,8 @@ func TestReadFolders(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
 	policies, skipped := inside(t, root, files)
-	require.Equal(t, []string{"deploy/policies/limit.yaml", "deploy/policies/prod/quota.yaml", "limits.yaml", "more/deep/limits.yml"}, policies)
+	require.Equal(t, []string{"deploy/policies/limit.yaml", "deploy/policies/prod/quota.yaml", "limits.yaml",
+		"more/deep/limits.yml"}, policies)
 	require.Equal(t, []string{"deploy/config.yaml", "deploy/lib/data.yaml", "deploy/sensors/timer.yaml"}, skipped)
 	require.Equal(t, []string{"pack deploy", "action deploy.echo", "action deploy.rollout"}, items(files))
 	require.Equal(t, []string{"deploy"}, files.Set.Whole)
@@ -88,7 +89,8 @@ func TestReadFolders(t *testing.T) {
 func TestReadNamesTheSameFileOnce(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "a.yaml", "notes.txt")
-	files, err := catalog.Read([]string{root, filepath.Join(root, "a.yaml"), root + "/./a.yaml", filepath.Join(root, "notes.txt")}, nil)
+	files, err := catalog.Read([]string{root, filepath.Join(root, "a.yaml"), root + "/./a.yaml",
+		filepath.Join(root, "notes.txt")}, nil)
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
 	require.Len(t, files.Policies, 2, "a file that is named counts, whatever it is called")
@@ -103,7 +105,8 @@ func TestReadReportsDuplicatesAcrossFiles(t *testing.T) {
 	files, err := catalog.Read([]string{root}, nil)
 	require.NoError(t, err)
 	require.Len(t, files.Mistakes, 1)
-	require.Equal(t, root+"/b.yaml:2:1: the policy p.a-yaml is given twice, also at "+root+"/a.yaml:1:1", files.Mistakes[0].String())
+	require.Equal(t, root+"/b.yaml:2:1: the policy p.a-yaml is given twice, also at "+root+"/a.yaml:1:1",
+		files.Mistakes[0].String())
 }
 
 // One file of a pack is read by itself; the pack it lies in is only looked at.
@@ -152,7 +155,8 @@ func TestReadTellsOfMissingEntryPoints(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(root, "actions", "other.sh")))
 	files, err := catalog.Read([]string{root}, nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{root + "/actions/missing.yaml:2:1: there is no file actions/missing.sh in the pack"}, texts(files.Mistakes))
+	require.Equal(t, []string{root + "/actions/missing.yaml:2:1: there is no file actions/missing.sh in the pack"},
+		texts(files.Mistakes))
 	require.Equal(t, []string{
 		root + "/actions/code.yaml:2:1: there is no file actions/run missing.sh in the pack: workers run the entry point as shell code",
 		root + "/actions/other.yaml:2:1: there is no file actions/other.sh in the pack: only a worker that has a function for shop.other runs it",
@@ -237,7 +241,8 @@ func TestPackWhoseActionsHaveNoRef(t *testing.T) {
 			"  second:\n    action: shop.echo\n",
 	}
 	for _, name := range []string{"echo", "a", "b", "c", "d", "e", "f", "g"} {
-		files["actions/"+name+".yaml"] = "name: " + name + "\nenabled: true\nrunner_type: python\nentry_point: actions/" + name + ".py\nparameters: {}\n"
+		files["actions/"+name+".yaml"] = "name: " + name +
+			"\nenabled: true\nrunner_type: python\nentry_point: actions/" + name + ".py\nparameters: {}\n"
 	}
 	root := folder(t, files)
 	read, err := catalog.Read([]string{root}, nil)
@@ -254,7 +259,8 @@ func TestPackWhoseActionsHaveNoRef(t *testing.T) {
 	request := order(t, root)
 	request.Prune = true
 	result := b.must(t, request)
-	require.Equal(t, []string{"new pack shop", "new action shop.hello", "new trigger shop.came", "new rule shop.greet"}, happened(result))
+	require.Equal(t, []string{"new pack shop", "new action shop.hello", "new trigger shop.came", "new rule shop.greet"},
+		happened(result))
 	require.Contains(t, strings.Join(texts(result.Warnings), "\n"), "nothing of the pack shop is pruned")
 	require.Contains(t, strings.Join(texts(result.Warnings), "\n"), "hello.yml:3:14: there is no runtime fortran")
 	require.Nil(t, b.doc(t, "action", "shop.hello")["runtime"])

@@ -123,7 +123,8 @@ func (f *finder) judge(name string) (one found, ok bool) {
 // describesOther reports whether a file lies in a folder with a kind that is not applied.
 func describesOther(name, within string) bool {
 	first, _, _ := strings.Cut(within, "/")
-	return slices.Contains(otherFolders, first) || slices.Contains(otherFolders, filepath.Base(filepath.Dir(absolute(name))))
+	return slices.Contains(otherFolders, first) ||
+		slices.Contains(otherFolders, filepath.Base(filepath.Dir(absolute(name))))
 }
 
 // ofPack is the kind of a pack's file.

@@ -34,7 +34,8 @@ func field(t *testing.T, result catalog.Result, ref, key string) catalog.FieldCh
 // audited counts rows of the audit in which a text stands.
 func (b *bundle) audited(t *testing.T, text string) int {
 	t.Helper()
-	return testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit WHERE request::text LIKE '%' || $1 || '%'`, text)
+	return testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit WHERE request::text LIKE '%' || $1 || '%'`,
+		text)
 }
 
 // What the schema of a pack's configuration marks is stored, and neither shown nor
@@ -60,7 +61,8 @@ func TestUnreadableSchemasHideEverything(t *testing.T) {
 	const rule = "rules/on_order.yaml"
 	b.must(t, order(t, folder(t, shop, rule, fmt.Sprintf(charge, "hush"))))
 	deep := strings.Repeat(`{"items":`, 70) + `{}` + strings.Repeat(`}`, 70)
-	testkit.Exec(t, b.store, `UPDATE action SET param_schema = $1 WHERE ref = 'shop.charge'`, `{"type":"array","items":`+deep+`}`)
+	testkit.Exec(t, b.store, `UPDATE action SET param_schema = $1 WHERE ref = 'shop.charge'`,
+		`{"type":"array","items":`+deep+`}`)
 	result := b.must(t, order(t, folder(t, shop, rule, fmt.Sprintf(charge, "other"))))
 	require.Equal(t, catalog.FieldChange{Key: "action_params", Old: marker, New: marker + " (with other secrets)"},
 		field(t, result, "shop.on_order", "action_params"))
@@ -75,7 +77,8 @@ func TestSecretsOfRulesAreNotShown(t *testing.T) {
 	const rule = "rules/on_order.yaml"
 	result := b.must(t, order(t, folder(t, shop, rule, fmt.Sprintf(charge, "hush-one"))))
 	hidden := `{"amount":2,"card":` + marker + `}`
-	require.Equal(t, catalog.FieldChange{Key: "action_params", New: hidden}, field(t, result, "shop.on_order", "action_params"))
+	require.Equal(t, catalog.FieldChange{Key: "action_params", New: hidden},
+		field(t, result, "shop.on_order", "action_params"))
 
 	result = b.must(t, order(t, folder(t, shop, rule, fmt.Sprintf(charge, "hush-two"))))
 	require.Equal(t, catalog.FieldChange{Key: "action_params", Old: hidden, New: hidden + " (with other secrets)"},
@@ -83,12 +86,15 @@ func TestSecretsOfRulesAreNotShown(t *testing.T) {
 
 	result = b.must(t, order(t, folder(t, shop, rule, fmt.Sprintf(charge, "'{{ event.payload.card }}'"))))
 	template := `{"amount":2,"card":"{{ event.payload.card }}"}`
-	require.Equal(t, catalog.FieldChange{Key: "action_params", Old: hidden, New: template}, field(t, result, "shop.on_order", "action_params"))
+	require.Equal(t, catalog.FieldChange{Key: "action_params", Old: hidden, New: template},
+		field(t, result, "shop.on_order", "action_params"))
 
 	b.must(t, order(t, folder(t, shop, rule, fmt.Sprintf(charge, "'hush-three {{ event.payload.card }}'"))))
 	// The file of the rule alone, which names an action of another pack.
-	other := folder(t, map[string]string{"on_order.yaml": "ref: shop.on_order\npack: shop\ntrigger: shop.ordered\naction: deploy.rollout\naction_params: {region: eu}\n"})
+	other := folder(t,
+		map[string]string{"on_order.yaml": "ref: shop.on_order\npack: shop\ntrigger: shop.ordered\naction: deploy.rollout\naction_params: {region: eu}\n"})
 	result = b.must(t, order(t, other+"/on_order.yaml"))
-	require.Equal(t, catalog.FieldChange{Key: "action_params", Old: hidden, New: `{"region":"eu"}`}, field(t, result, "shop.on_order", "action_params"))
+	require.Equal(t, catalog.FieldChange{Key: "action_params", Old: hidden, New: `{"region":"eu"}`},
+		field(t, result, "shop.on_order", "action_params"))
 	require.Zero(t, b.audited(t, "hush"))
 }

@@ -180,8 +180,9 @@ func audit(ctx context.Context, tx *store.Tx, request Request, change Change, id
 		return fmt.Errorf("encode the audit of the %s %s: %w", change.Kind, change.Ref, err)
 	}
 	_, err = tx.InsertAudit(ctx, store.InsertAuditParams{
-		Actor: request.Actor, Source: request.Source, Action: string(change.Kind) + ".apply", TargetType: string(change.Kind),
-		TargetID: &id, Target: change.Ref, Request: details, Outcome: "done",
+		Actor: request.Actor, Source: request.Source, Action: string(change.Kind) + ".apply",
+		TargetType: string(change.Kind),
+		TargetID:   &id, Target: change.Ref, Request: details, Outcome: "done",
 	})
 	if err != nil {
 		return fmt.Errorf("audit the %s %s: %w", change.Kind, change.Ref, err)

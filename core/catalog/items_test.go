@@ -73,7 +73,8 @@ func order(t *testing.T, paths ...string) catalog.Request {
 	t.Helper()
 	files, err := catalog.Read(paths, nil)
 	require.NoError(t, err)
-	return catalog.Request{Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Actor: "ada", Source: "test"}
+	return catalog.Request{Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Actor: "ada",
+		Source: "test"}
 }
 
 // must applies what is in order.
@@ -125,7 +126,8 @@ func TestApplyPack(t *testing.T) {
 	root := folder(t, shop)
 	result := b.must(t, order(t, root))
 	require.Equal(t, []string{
-		"new pack shop", "new runtime core.python", "new workflow shop.order", "new action shop.charge", "new action shop.order",
+		"new pack shop", "new runtime core.python", "new workflow shop.order", "new action shop.charge",
+		"new action shop.order",
 		"new trigger shop.ordered", "new rule shop.on_order", "new policy shop.limit",
 	}, happened(result))
 
@@ -145,7 +147,8 @@ func TestApplyPack(t *testing.T) {
 	require.Equal(t, b.doc(t, "trigger", "shop.ordered")["id"], rule["trigger"])
 	require.Equal(t, true, rule["enabled"])
 	require.Equal(t, charge["id"], b.doc(t, "policy", "shop.limit")["action"])
-	require.Equal(t, 8, testkit.Count(t, b.store, "select count(*) from operator_audit where actor = 'ada' and outcome = 'done'"))
+	require.Equal(t, 8,
+		testkit.Count(t, b.store, "select count(*) from operator_audit where actor = 'ada' and outcome = 'done'"))
 
 	require.Equal(t, []string{message.TypePackRegistered, message.TypeRuleCreated}, b.types())
 	registered, err := message.Decode[message.PackRegistered](b.relay.messages[0].Body)
@@ -203,7 +206,8 @@ func TestWhatPeopleSetStays(t *testing.T) {
 
 	b.relay.messages = nil
 	enabled := shop["rules/on_order.yaml"] + "enabled: true\n"
-	require.Equal(t, []string{"changed rule shop.on_order"}, happened(b.must(t, order(t, folder(t, shop, "rules/on_order.yaml", enabled)))))
+	require.Equal(t, []string{"changed rule shop.on_order"},
+		happened(b.must(t, order(t, folder(t, shop, "rules/on_order.yaml", enabled)))))
 	require.Equal(t, []string{message.TypePackRegistered, message.TypeRuleEnabled}, b.types())
 	b.relay.messages = nil
 	b.must(t, order(t, folder(t, shop, "rules/on_order.yaml", strings.Replace(enabled, "true", "false", 1))))
@@ -220,12 +224,20 @@ func TestAnErrorInTheLastFileKeepsAllBack(t *testing.T) {
 		change []string
 		want   string
 	}{
-		"File":     {[]string{"triggers/zz.yaml", "ref: [\n"}, "triggers/zz.yaml:1: this is not YAML: did not find expected node content"},
-		"Action":   {[]string{"rules/zz.yaml", "ref: zz\ntrigger: ordered\naction: ordr\n"}, "rules/zz.yaml:3:1: there is no action shop.ordr; the nearest is shop.order"},
-		"Trigger":  {[]string{"rules/zz.yaml", "ref: zz\ntrigger: orderd\naction: order\n"}, "rules/zz.yaml:2:1: there is no trigger shop.orderd; the nearest is shop.ordered"},
-		"Task":     {[]string{"actions/workflows/order.workflow.yaml", "version: 1.0.0\ntasks:\n  - name: a\n    action: shop.chrge\n"}, "actions/workflows/order.workflow.yaml:3:11: there is no action shop.chrge; the nearest is shop.charge"},
-		"Policy":   {[]string{"policies/zz.yaml", "ref: shop.zz\naction: shop.charge\nthreshold: 1\nparameters: [amont]\n"}, "policies/zz.yaml:4:1: the path amont is no parameter of the action shop.charge; the nearest is amount"},
-		"Workflow": {[]string{"actions/order.yaml", "ref: shop.order\nworkflow_file: workflows/none.workflow.yaml\n"}, "actions/order.yaml:2:1: there is no file actions/workflows/none.workflow.yaml in the pack"},
+		"File": {[]string{"triggers/zz.yaml", "ref: [\n"},
+			"triggers/zz.yaml:1: this is not YAML: did not find expected node content"},
+		"Action": {[]string{"rules/zz.yaml", "ref: zz\ntrigger: ordered\naction: ordr\n"},
+			"rules/zz.yaml:3:1: there is no action shop.ordr; the nearest is shop.order"},
+		"Trigger": {[]string{"rules/zz.yaml", "ref: zz\ntrigger: orderd\naction: order\n"},
+			"rules/zz.yaml:2:1: there is no trigger shop.orderd; the nearest is shop.ordered"},
+		"Task": {[]string{"actions/workflows/order.workflow.yaml",
+			"version: 1.0.0\ntasks:\n  - name: a\n    action: shop.chrge\n"},
+			"actions/workflows/order.workflow.yaml:3:11: there is no action shop.chrge; the nearest is shop.charge"},
+		"Policy": {[]string{"policies/zz.yaml",
+			"ref: shop.zz\naction: shop.charge\nthreshold: 1\nparameters: [amont]\n"},
+			"policies/zz.yaml:4:1: the path amont is no parameter of the action shop.charge; the nearest is amount"},
+		"Workflow": {[]string{"actions/order.yaml", "ref: shop.order\nworkflow_file: workflows/none.workflow.yaml\n"},
+			"actions/order.yaml:2:1: there is no file actions/workflows/none.workflow.yaml in the pack"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,7 +315,8 @@ func TestPacksThatAnotherLoaderWrote(t *testing.T) {
 		         "output_map": null, "tags": []}'
 		from pack where ref = 'shop'`)
 	result := b.must(t, order(t, folder(t, shop)))
-	require.Equal(t, []string{"new action shop.order", "new rule shop.on_order", "new policy shop.limit"}, happened(result))
+	require.Equal(t, []string{"new action shop.order", "new rule shop.on_order", "new policy shop.limit"},
+		happened(result))
 }
 
 // TestOthersThingsAreNotTaken: what people made by hand, and what belongs to other
@@ -327,7 +340,8 @@ func TestPrune(t *testing.T) {
 	b.must(t, order(t, folder(t, shop)))
 	testkit.Exec(t, b.store, `insert into rule (ref, pack, pack_ref, label, action_ref, trigger_ref, enabled, is_adhoc)
 		select 'shop.mine', id, ref, 'By hand', 'x.y', 'x.z', true, true from pack where ref = 'shop'`)
-	less := folder(t, shop, "rules/on_order.yaml", "", "actions/order.yaml", "", "actions/workflows/order.workflow.yaml", "")
+	less := folder(t, shop, "rules/on_order.yaml", "", "actions/order.yaml", "",
+		"actions/workflows/order.workflow.yaml", "")
 	require.Empty(t, happened(b.must(t, order(t, less))))
 	request := order(t, less)
 	request.Prune = true
@@ -362,6 +376,7 @@ func TestRefsOfDeletedThingsAreMended(t *testing.T) {
 	b.must(t, order(t, root))
 	testkit.Exec(t, b.store, "delete from action where ref = 'shop.order'")
 	require.Nil(t, b.doc(t, "rule", "shop.on_order")["action"])
-	require.Equal(t, []string{"new action shop.order", "changed rule shop.on_order"}, happened(b.must(t, order(t, root))))
+	require.Equal(t, []string{"new action shop.order", "changed rule shop.on_order"},
+		happened(b.must(t, order(t, root))))
 	require.Equal(t, b.doc(t, "action", "shop.order")["id"], b.doc(t, "rule", "shop.on_order")["action"])
 }

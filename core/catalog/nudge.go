@@ -50,8 +50,9 @@ func (c *Catalog) nudge(ctx context.Context, tx *store.Tx, s scopes) (int, error
 		return 0, nil
 	}
 	heads, err := tx.FindWaitingHeads(ctx, store.FindWaitingHeadsParams{
-		Actions: slices.Sorted(maps.Keys(s.actions)), Packs: slices.Sorted(maps.Keys(s.packs)), Everything: s.everything,
-		Page: maxNudges,
+		Actions: slices.Sorted(maps.Keys(s.actions)), Packs: slices.Sorted(maps.Keys(s.packs)),
+		Everything: s.everything,
+		Page:       maxNudges,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("find who waits under the policies: %w", err)

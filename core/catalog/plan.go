@@ -45,7 +45,8 @@ func planOf(ctx context.Context, q *store.Queries, policies []pack.Policy) (*pla
 
 func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) {
 	was, exists := current[policy.Ref]
-	change := Change{Kind: pack.KindPolicy, Ref: policy.Ref, How: Added, Place: policy.Place, Folder: policy.Folder, Fields: difference(state{}, wanted)}
+	change := Change{Kind: pack.KindPolicy, Ref: policy.Ref, How: Added, Place: policy.Place, Folder: policy.Folder,
+		Fields: difference(state{}, wanted)}
 	if exists {
 		wanted.ID, wanted.Created = was.ID, was.Created
 		change.How, change.Fields = Changed, difference(was, wanted)
@@ -53,8 +54,10 @@ func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) 
 			change.How = Unchanged
 		}
 	}
-	if spaced := policy.Kind == limit.KindRate && policy.Threshold > 1 && policy.Burst <= 1; spaced && change.How != Unchanged {
-		change.Pace = (time.Duration(policy.WindowSeconds) * time.Second / time.Duration(policy.Threshold)).Round(time.Millisecond)
+	if spaced := policy.Kind == limit.KindRate && policy.Threshold > 1 && policy.Burst <= 1; spaced &&
+		change.How != Unchanged {
+		change.Pace = (time.Duration(policy.WindowSeconds) * time.Second / time.Duration(policy.Threshold)).Round(
+			time.Millisecond)
 	}
 	p.changes, p.wanted = append(p.changes, change), append(p.wanted, wanted)
 	if !change.limits() {
@@ -83,10 +86,12 @@ func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*fac
 	if err != nil {
 		return nil, fmt.Errorf("look up the packs of policies: %w", err)
 	}
-	f := &facts{actions: make(map[string]store.CatalogActionsRow, len(actions)), packs: make(map[string]int64, len(packs))}
+	f := &facts{actions: make(map[string]store.CatalogActionsRow, len(actions)),
+		packs: make(map[string]int64, len(packs))}
 	for _, row := range actions {
 		f.actions[row.Ref] = row
-		f.known.Actions = append(f.known.Actions, pack.Action{Ref: row.Ref, Pack: row.PackRef, ParamSchema: row.ParamSchema})
+		f.known.Actions = append(f.known.Actions,
+			pack.Action{Ref: row.Ref, Pack: row.PackRef, ParamSchema: row.ParamSchema})
 	}
 	for _, row := range packs {
 		f.packs[row.Ref] = row.ID
@@ -140,7 +145,8 @@ func (f *facts) hints(ctx context.Context, q *store.Queries, needs pack.Needs) (
 // wanted is the intended row of a policy. A policy of an action has the action's pack.
 func (f *facts) wanted(p *pack.Policy) state {
 	row := store.CatalogPoliciesRow{
-		Ref: p.Ref, Name: p.Name, Description: p.Description, Tags: p.Tags, Kind: string(p.Kind), Threshold: p.Threshold,
+		Ref: p.Ref, Name: p.Name, Description: p.Description, Tags: p.Tags, Kind: string(p.Kind),
+		Threshold:     p.Threshold,
 		WindowSeconds: p.WindowSeconds, Burst: p.Burst, Method: string(p.Method), Parameters: p.Parameters,
 		MaxQueueLength: p.MaxQueueLength, QueueTimeoutSeconds: p.QueueTimeoutSeconds, RetryPlace: string(p.RetryPlace),
 		AdaptiveMin: p.AdaptiveMin, AdaptiveLatencyMs: p.AdaptiveLatencyMS,

@@ -65,11 +65,13 @@ func notPruned(request Request) []pack.Mistake {
 		}
 		said[item.Pack] = true
 		warnings = append(warnings, pack.Mistake{
-			Place: item.Place, Text: fmt.Sprintf("nothing of the pack %s is pruned: its folder was not read as a whole", item.Pack),
+			Place: item.Place,
+			Text:  fmt.Sprintf("nothing of the pack %s is pruned: its folder was not read as a whole", item.Pack),
 		})
 	}
 	if len(set.Items) == 0 && len(request.Policies) > 0 {
-		warnings = append(warnings, pack.Mistake{Place: request.Policies[0].Place, Text: "nothing is pruned for policies"})
+		warnings = append(warnings,
+			pack.Mistake{Place: request.Policies[0].Place, Text: "nothing is pruned for policies"})
 	}
 	return warnings
 }

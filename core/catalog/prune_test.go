@@ -23,7 +23,8 @@ func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
 		SELECT 'deploy.w' || i, $1, 'deploy', 'x', '1.0.0', '{}' FROM generate_series(1, 200) i`, b.rollout.PackID)
 	testkit.Exec(t, b.store, `INSERT INTO execution (action_ref, status, workflow_def)
 		SELECT 'deploy.x', 'completed', d.id FROM generate_series(1, 20) i, workflow_definition d`)
-	testkit.Exec(t, b.store, `INSERT INTO execution (action_ref, status) SELECT 'deploy.x', 'completed' FROM generate_series(1, 4000) i`)
+	testkit.Exec(t, b.store,
+		`INSERT INTO execution (action_ref, status) SELECT 'deploy.x', 'completed' FROM generate_series(1, 4000) i`)
 	testkit.Exec(t, b.store, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, open)
 		SELECT e.id, e.workflow_def, '{}', 'completed', false FROM execution e WHERE e.workflow_def IS NOT NULL`)
 	testkit.Exec(t, b.store, `UPDATE workflow_execution SET status = 'running', open = true WHERE id = (SELECT max(id) FROM workflow_execution)`)
@@ -39,7 +40,8 @@ func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
 			return err
 		}
 		rows, err := tx.PrunableRows(ctx, store.PrunableRowsParams{
-			Packs: []string{"deploy"}, Rules: []string{}, Triggers: []string{}, Actions: []string{b.rollout.Ref}, Workflows: []string{},
+			Packs: []string{"deploy"}, Rules: []string{}, Triggers: []string{}, Actions: []string{b.rollout.Ref},
+			Workflows: []string{},
 		})
 		if err != nil {
 			return err
@@ -75,9 +77,12 @@ func TestPruneWantsTheFolder(t *testing.T) {
 		paths []string
 		want  string
 	}{
-		{[]string{"pack.yaml"}, "pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
-		{[]string{"actions/charge.yaml"}, "actions/charge.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
-		{[]string{"pack.yaml", "rules"}, "pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
+		{[]string{"pack.yaml"},
+			"pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
+		{[]string{"actions/charge.yaml"},
+			"actions/charge.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
+		{[]string{"pack.yaml", "rules"},
+			"pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
 		{[]string{"policies/limit.yaml"}, "policies/limit.yaml:1:1: nothing is pruned for policies"},
 	} {
 		paths := make([]string, len(tc.paths))
@@ -105,7 +110,8 @@ func TestPruneSparesWhatIsNamed(t *testing.T) {
 	b.must(t, order(t, folder(t, shop)))
 	root := folder(t, shop, "actions/charge.yaml", "", "actions/order.yaml", "ref: shop.order\nentry_point: order.sh\n",
 		"actions/workflows/order.workflow.yaml", "", "triggers/ordered.yaml", "",
-		"workflows/again.workflow.yaml", "ref: shop.again\nversion: 1.0.0\ntasks:\n  - name: charge\n    action: shop.charge\n",
+		"workflows/again.workflow.yaml",
+		"ref: shop.again\nversion: 1.0.0\ntasks:\n  - name: charge\n    action: shop.charge\n",
 		"rules/on_charge.yaml", "ref: on_charge\ntrigger: ordered\naction: charge\n",
 		"rules/near.yaml", "ref: near\ntrigger: ordered\naction: chargee\n")
 	want := []string{
@@ -131,7 +137,8 @@ func TestPruneSparesWhatIsNamed(t *testing.T) {
 
 	require.NoError(t, os.Remove(filepath.Join(root, "rules", "near.yaml")))
 	require.Zero(t, b.must(t, order(t, root)).Count(catalog.Deleted))
-	require.Equal(t, b.doc(t, "action", "shop.charge")["id"], b.doc(t, "rule", "shop.on_charge")["action"], "without pruning it is still there")
+	require.Equal(t, b.doc(t, "action", "shop.charge")["id"], b.doc(t, "rule", "shop.on_charge")["action"],
+		"without pruning it is still there")
 }
 
 // TestPruneDeletesThePoliciesOfTheFolder: what came from elsewhere stays in force and is
@@ -155,17 +162,20 @@ func TestPruneDeletesThePoliciesOfTheFolder(t *testing.T) {
 	require.Equal(t, want, happened(b.must(t, request)))
 	require.Equal(t, 5, b.policies(t))
 	request.DryRun, request.PruneOnly = false, []catalog.Name{}
-	require.Equal(t, []string{"all.wide", "ops.charge", "shop.limit", "shop.night"}, b.must(t, request).Kept, "only what was agreed to")
+	require.Equal(t, []string{"all.wide", "ops.charge", "shop.limit", "shop.night"}, b.must(t, request).Kept,
+		"only what was agreed to")
 	request.PruneOnly = nil
 	result = b.must(t, request)
 	require.Equal(t, want, happened(result))
 	require.Equal(t, []string{"ops.charge", "shop.night"}, result.Kept)
 	require.Equal(t, 3, b.policies(t))
-	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from operator_audit where action = 'policy.apply' and request->>'change' = 'deleted'`))
+	require.Equal(t, 2, testkit.Count(t, b.store,
+		`select count(*) from operator_audit where action = 'policy.apply' and request->>'change' = 'deleted'`))
 
 	// The policy of an action goes with it, and not in silence.
-	request = order(t, folder(t, shop, "actions/charge.yaml", "", "policies/limit.yaml", "", "actions/workflows/order.workflow.yaml",
-		"version: 1.0.0\ntasks:\n  - name: say\n    action: core.noop\n"))
+	request = order(t,
+		folder(t, shop, "actions/charge.yaml", "", "policies/limit.yaml", "", "actions/workflows/order.workflow.yaml",
+			"version: 1.0.0\ntasks:\n  - name: say\n    action: core.noop\n"))
 	request.Prune = true
 	result = b.must(t, request)
 	require.Contains(t, happened(result), "deleted policy ops.charge")
@@ -184,7 +194,8 @@ func TestDeletePolicy(t *testing.T) {
 	require.Zero(t, b.policies(t))
 	var actor, action, reason, request string
 	require.NoError(t, b.store.Pool().QueryRow(t.Context(),
-		"select actor, action, reason, request::text from operator_audit where id = $1", receipt.Audit).Scan(&actor, &action, &reason, &request))
+		"select actor, action, reason, request::text from operator_audit where id = $1", receipt.Audit).Scan(&actor,
+		&action, &reason, &request))
 	require.Equal(t, []string{"ada", "policy.delete", "the move is over"}, []string{actor, action, reason})
 	require.Contains(t, request, `{"key": "threshold", "new": "", "old": "5"}`)
 	_, err = b.catalog.DeletePolicy(t.Context(), gone)

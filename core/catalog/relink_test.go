@@ -43,7 +43,8 @@ func TestRulesAreLinkedAgain(t *testing.T) {
 		}
 		if tc.table == "trigger" {
 			require.Equal(t, []string{
-				message.TypePackRegistered, message.TypePackRegistered, message.TypeRuleEnabled, message.TypeRuleEnabled,
+				message.TypePackRegistered, message.TypePackRegistered, message.TypeRuleEnabled,
+				message.TypeRuleEnabled,
 			}, b.types(), "sensors begin again")
 		}
 

@@ -64,7 +64,8 @@ func (p *plan) supersede(ctx context.Context, q *store.Queries) error {
 	if of.empty() {
 		return nil
 	}
-	rows, err := q.CatalogRivals(ctx, slices.Sorted(maps.Keys(of.actions)), slices.Sorted(maps.Keys(of.packs)), of.everything)
+	rows, err := q.CatalogRivals(ctx, slices.Sorted(maps.Keys(of.actions)), slices.Sorted(maps.Keys(of.packs)),
+		of.everything)
 	if err != nil {
 		return fmt.Errorf("read the policies beside those applied: %w", err)
 	}

@@ -32,7 +32,8 @@ type world struct {
 // known is the world as package pack needs it.
 func (w *world) known() pack.World {
 	known := pack.World{
-		Has: map[pack.Kind]map[string]pack.Found{}, Runtimes: w.runtimes, Hints: w.hints, Doomed: map[pack.Kind]map[string]bool{},
+		Has: map[pack.Kind]map[string]pack.Found{}, Runtimes: w.runtimes, Hints: w.hints,
+		Doomed: map[pack.Kind]map[string]bool{},
 	}
 	for _, one := range w.doomed {
 		kind := pack.Kind(one.Kind)

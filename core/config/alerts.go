@@ -231,7 +231,8 @@ func (m Measure) Format(value float64) string {
 }
 
 // defaultAlerts are the built-in rules. The first four are published, by name
-// and threshold, of which no_active_workers leaves a worker time to start; the bands of dead letters and queues are published too.
+// and threshold, of which no_active_workers leaves a worker time to start; the bands of dead
+// letters and queues are published too.
 func defaultAlerts() map[string]*AlertRule {
 	rule := func(severity, measure string, above float64, held time.Duration) *AlertRule {
 		return &AlertRule{Enabled: true, Measure: measure, Above: above, For: held, Severity: severity}
@@ -317,11 +318,13 @@ func (s setting) checkMeasure() error {
 func (l *loader) followAlerts() {
 	c := l.cfg
 	// An absolute bound is off by default; a configuration that sets one means it.
-	if rule := c.Alerts["queue_length"]; rule != nil && c.sources["alerts.queue_length.enabled"] == "" && c.sources["alerts.queue_length.above"] != "" {
+	if rule := c.Alerts["queue_length"]; rule != nil && c.sources["alerts.queue_length.enabled"] == "" &&
+		c.sources["alerts.queue_length.above"] != "" {
 		rule.Enabled = true
 		c.sources["alerts.queue_length.enabled"] = "derived from alerts.queue_length.above"
 	}
-	if rule := c.Alerts["worker_heartbeat"]; rule != nil && c.sources["alerts.worker_heartbeat.above"] == "" && rule.Measure == "heartbeat_age" {
+	if rule := c.Alerts["worker_heartbeat"]; rule != nil && c.sources["alerts.worker_heartbeat.above"] == "" &&
+		rule.Measure == "heartbeat_age" {
 		if limit := c.Executor.StaleAfter().Seconds(); limit != rule.Above {
 			rule.Above = limit
 			c.sources["alerts.worker_heartbeat.above"] = "derived from executor.heartbeat_interval"

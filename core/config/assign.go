@@ -87,7 +87,8 @@ func (l *loader) assignSecretFiles() error {
 				continue
 			}
 			if direct.rank == at.rank {
-				return fmt.Errorf("%s: %s and %s (%s) are both given: keep one of them", at.source, key, target, direct.source)
+				return fmt.Errorf("%s: %s and %s (%s) are both given: keep one of them", at.source, key, target,
+					direct.source)
 			}
 		}
 		if !filepath.IsAbs(path) && at.rank == rankFile {
@@ -117,7 +118,8 @@ func (l *loader) notePublic(key, path string) {
 		return
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
-		l.cfg.Warnings = append(l.cfg.Warnings, fmt.Sprintf("%s: every user of this machine can read %s: chmod o-rwx %s", key, path, path))
+		l.cfg.Warnings = append(l.cfg.Warnings,
+			fmt.Sprintf("%s: every user of this machine can read %s: chmod o-rwx %s", key, path, path))
 	}
 }
 
@@ -144,11 +146,13 @@ func (l *loader) finish() error {
 	c := l.cfg
 	if len(l.foreign) > 0 {
 		slices.Sort(l.foreign)
-		c.Warnings = append(c.Warnings, "ignored, as they belong to other Attune services: "+strings.Join(l.foreign, ", "))
+		c.Warnings = append(c.Warnings,
+			"ignored, as they belong to other Attune services: "+strings.Join(l.foreign, ", "))
 	}
 	l.notePublic("executor.http.tokens_file", c.Executor.HTTP.TokensFile)
 	l.notePublic("executor.http.tls_key_file", c.Executor.HTTP.TLSKeyFile)
-	if letters := &c.MessageQueue.RabbitMQ.DeadLetter; letters.Exchange != "" && letters.Exchange != deadLetterExchange {
+	if letters := &c.MessageQueue.RabbitMQ.DeadLetter; letters.Exchange != "" &&
+		letters.Exchange != deadLetterExchange {
 		const key = "message_queue.rabbitmq.dead_letter.exchange"
 		c.Warnings = append(c.Warnings, fmt.Sprintf(
 			"%s: %s has no effect: the exchange is %s, with which all participants declare their queues",
@@ -249,7 +253,8 @@ func listenProblem(http HTTP) string {
 	ip, err := netip.ParseAddr(host)
 	loopback := host == "localhost" || (err == nil && ip.IsLoopback())
 	if !loopback && http.TokensFile == "" {
-		return fmt.Sprintf("%q is reachable from other machines: set executor.http.tokens_file, or listen on 127.0.0.1", http.Listen)
+		return fmt.Sprintf("%q is reachable from other machines: set executor.http.tokens_file, or listen on 127.0.0.1",
+			http.Listen)
 	}
 	return ""
 }

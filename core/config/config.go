@@ -434,9 +434,11 @@ func Default() *Config {
 			MaxEventAge:                  24 * time.Hour,
 			RuleDepth:                    32,
 			ShutdownTimeout:              30 * time.Second,
-			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back", EnableMetrics: true},
+			Queue: Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back",
+				EnableMetrics: true},
 			Retry: Retry{
-				Enabled: true, HonourActionMaxRetries: "origin", BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, MaxUnstarted: 3,
+				Enabled: true, HonourActionMaxRetries: "origin", BaseDelay: time.Second, Multiplier: 2,
+				MaxDelay: 5 * time.Minute, Jitter: 0.2, MaxUnstarted: 3,
 			},
 			HTTP: HTTP{Listen: "127.0.0.1:8080"},
 		},
@@ -452,7 +454,8 @@ func Default() *Config {
 			MaxStderrBytes:     10 << 20,
 		},
 		Retention: Retention{
-			History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour, GroupQueues: 720 * time.Hour,
+			History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour,
+			GroupQueues:    720 * time.Hour,
 			SilentReplicas: 15 * time.Minute, Executions: 2160 * time.Hour, OperatorAudit: 2160 * time.Hour,
 		},
 		Alerts:  defaultAlerts(),

@@ -119,7 +119,8 @@ alerts:
 	require.Equal(t, true, cfg.Worker.Capabilities["attempt_fence"])
 	require.InDelta(t, 50, cfg.Alerts["queue_length"].Above, 0)
 	require.Equal(t, "queue_length", cfg.Alerts["queue_length"].Measure, "what is not named keeps its default")
-	require.Equal(t, &config.AlertRule{Enabled: true, Measure: "head_wait", Above: 30, Severity: "warning", Target: "mail.send"},
+	require.Equal(t,
+		&config.AlertRule{Enabled: true, Measure: "head_wait", Above: 30, Severity: "warning", Target: "mail.send"},
 		cfg.Alerts["mail_wait"])
 	require.Equal(t, path+":4", entry(t, cfg, "database.schema").Source)
 	require.Equal(t, "derived from message_queue.url", entry(t, cfg, "message_queue.management_url").Source)
@@ -127,7 +128,8 @@ alerts:
 
 func TestEnvironmentOverridesTheFile(t *testing.T) {
 	t.Parallel()
-	path := write(t, "executor: { queue: { max_queue_length: 7 }, no_workers: fail }\nworker: { labels: { zone: a } }\n")
+	path := write(t,
+		"executor: { queue: { max_queue_length: 7 }, no_workers: fail }\nworker: { labels: { zone: a } }\n")
 	cfg, err := config.Load("", []string{
 		"ATTUNE_CONFIG=" + path,
 		"ATTUNE__EXECUTOR__QUEUE__MAX_QUEUE_LENGTH=5000",
@@ -291,7 +293,8 @@ func TestRefusals(t *testing.T) {
 	t.Run("MissingFile", func(t *testing.T) {
 		t.Parallel()
 		_, err := config.Load("nowhere.yaml", nil)
-		require.EqualError(t, err, "the configuration file nowhere.yaml does not exist: correct --config or ATTUNE_CONFIG")
+		require.EqualError(t, err,
+			"the configuration file nowhere.yaml does not exist: correct --config or ATTUNE_CONFIG")
 	})
 }
 
@@ -337,8 +340,10 @@ func TestEveryPublishedKeyIsAccepted(t *testing.T) {
 		inert = append(inert, key)
 	}
 	require.Subset(t, inert, []string{
-		"worker.service_name", "worker.cleanup_interval", "worker.work_dir", "worker.python", "worker.nodejs", "worker.shell",
-		"worker.execution_log_retention_policy", "worker.execution_log_retention_limit", "worker.runtime_id", "worker.stream_logs",
+		"worker.service_name", "worker.cleanup_interval", "worker.work_dir", "worker.python", "worker.nodejs",
+		"worker.shell",
+		"worker.execution_log_retention_policy", "worker.execution_log_retention_limit", "worker.runtime_id",
+		"worker.stream_logs",
 		"message_queue.exchange", "message_queue.rabbitmq.host", "message_queue.rabbitmq.queues",
 	})
 	require.Equal(t, "ignored, as they belong to other Attune services: agent, artifacts, log, maintenance, notifier, pack_registry, "+
@@ -353,7 +358,8 @@ func TestEveryPublishedKeyIsAccepted(t *testing.T) {
 func TestPublishedVariablesAreAccepted(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Load("", []string{
-		"ATTUNE__SECURITY__JWT_SECRET=signs", "ATTUNE__WORKER__SERVICE_NAME=x", "ATTUNE__WORKER__PYTHON__EXECUTABLE=python3",
+		"ATTUNE__SECURITY__JWT_SECRET=signs", "ATTUNE__WORKER__SERVICE_NAME=x",
+		"ATTUNE__WORKER__PYTHON__EXECUTABLE=python3",
 		"ATTUNE__SENSOR__POLL_INTERVAL=5", "ATTUNE__RUNTIME_ENVS_DIR=/x", "ATTUNE__AGENT__BINARY_DIR=/x",
 	})
 	require.NoError(t, err)
@@ -388,7 +394,8 @@ func TestActionRetriesAreExplained(t *testing.T) {
 	require.Contains(t, e.Note, "false on that of an existing installation")
 	cfg := load(t, "executor: { retry: { honour_action_max_retries: true } }\n")
 	require.Equal(t, config.Entry{Key: key, Value: "true", Source: cfg.Path + ":1"}, entry(t, cfg, key))
-	require.Equal(t, "false", load(t, "", "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=false").Executor.Retry.HonourActionMaxRetries)
+	require.Equal(t, "false",
+		load(t, "", "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=false").Executor.Retry.HonourActionMaxRetries)
 }
 
 func TestAlias(t *testing.T) {
@@ -405,7 +412,8 @@ func TestAlias(t *testing.T) {
 	cfg = load(t, "executor: { worker_queue_ttl: 60 }\n", "ATTUNE__MESSAGE_QUEUE__RABBITMQ__WORKER_QUEUE_TTL_MS=5000")
 	require.Equal(t, 5*time.Second, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, "the environment wins over the file")
 
-	cfg = load(t, "message_queue: { rabbitmq: { worker_queue_ttl_ms: 60000 } }\n", "ATTUNE__EXECUTOR__WORKER_QUEUE_TTL=5")
+	cfg = load(t, "message_queue: { rabbitmq: { worker_queue_ttl_ms: 60000 } }\n",
+		"ATTUNE__EXECUTOR__WORKER_QUEUE_TTL=5")
 	require.Equal(t, 5*time.Second, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL)
 }
 
@@ -414,11 +422,13 @@ func TestSecretFiles(t *testing.T) {
 
 	t.Run("BesideTheConfiguration", func(t *testing.T) {
 		t.Parallel()
-		path := write(t, "database: { url_file: db.url }\nsecurity: { encryption_key_file: key, jwt_secret_file: jwt }\n"+
-			"message_queue: { url: amqp://attune@mq, password_file: mq.password }\n")
+		path := write(t,
+			"database: { url_file: db.url }\nsecurity: { encryption_key_file: key, jwt_secret_file: jwt }\n"+
+				"message_queue: { url: amqp://attune@mq, password_file: mq.password }\n")
 		folder := filepath.Dir(path)
 		for name, content := range map[string]string{
-			"db.url": "postgresql://u:hunter2@db/attune\n", "key": strings.Repeat("k", 32) + "\n", "jwt": "signs\n", "mq.password": "p@ss/word\n",
+			"db.url": "postgresql://u:hunter2@db/attune\n", "key": strings.Repeat("k", 32) + "\n", "jwt": "signs\n",
+			"mq.password": "p@ss/word\n",
 		} {
 			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 		}
@@ -436,7 +446,8 @@ func TestSecretFiles(t *testing.T) {
 		t.Parallel()
 		path := write(t, "database: { url: postgresql://u@db/a, url_file: db.url }\n")
 		_, err := config.Load(path, nil)
-		require.EqualError(t, err, path+":1: database.url_file and database.url ("+path+":1) are both given: keep one of them")
+		require.EqualError(t, err,
+			path+":1: database.url_file and database.url ("+path+":1) are both given: keep one of them")
 	})
 
 	t.Run("Missing", func(t *testing.T) {
@@ -489,8 +500,9 @@ func TestMaskURL(t *testing.T) {
 
 func TestNamesAndNotes(t *testing.T) {
 	t.Parallel()
-	cfg := load(t, "environment: lab\nexecutor:\n  scheduled_timeout: 60\n  no_workers: wait\n  retry: { enabled: false }\n"+
-		"alerts:\n  topology: { severity: info }\n", "ATTUNE__RETENTION__EVENTS=48h")
+	cfg := load(t,
+		"environment: lab\nexecutor:\n  scheduled_timeout: 60\n  no_workers: wait\n  retry: { enabled: false }\n"+
+			"alerts:\n  topology: { severity: info }\n", "ATTUNE__RETENTION__EVENTS=48h")
 	require.Equal(t, "the published default is 5", entry(t, cfg, "database.min_connections").Note)
 	require.Equal(t, map[string]string{"environment": "lab"}, cfg.Names())
 	require.Equal(t, "attune-executor", cfg.Named("attune-executor"))

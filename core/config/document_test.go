@@ -90,7 +90,8 @@ func TestTheDocumentedFileLoads(t *testing.T) {
 	path := write(t, text)
 	secrets := filepath.Join(filepath.Dir(path), "secrets")
 	require.NoError(t, os.Mkdir(secrets, 0o700))
-	for name, secret := range map[string]string{"database": "d", "broker": "b", "encryption.key": strings.Repeat("k", 32)} {
+	for name, secret := range map[string]string{"database": "d", "broker": "b",
+		"encryption.key": strings.Repeat("k", 32)} {
 		require.NoError(t, os.WriteFile(filepath.Join(secrets, name), []byte(secret), 0o600))
 	}
 	cfg, err := config.Load(path, nil)

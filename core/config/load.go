@@ -303,7 +303,8 @@ func (l *loader) readEnvironment(overrides []override) error {
 
 // elsewhere are variables that look like keys and belong to others: existing workers read the
 // first two, and every action is given the others.
-var elsewhere = []string{"ATTUNE_WORKER_NAME", "ATTUNE_WORKER_RUNTIMES", "ATTUNE_ARTIFACTS_DIR", "ATTUNE_RUNTIME_ENVS_DIR", PathVariable}
+var elsewhere = []string{"ATTUNE_WORKER_NAME", "ATTUNE_WORKER_RUNTIMES", "ATTUNE_ARTIFACTS_DIR",
+	"ATTUNE_RUNTIME_ENVS_DIR", PathVariable}
 
 // noteVariables warns of variables that were meant to override a key and do not, for want of
 // an underscore.
@@ -328,8 +329,9 @@ func (l *loader) noteVariables(environ []string) {
 		default:
 			continue
 		}
-		l.cfg.Warnings = append(l.cfg.Warnings, fmt.Sprintf("environment %s is ignored: write %s%s, with two underscores", variable,
-			envPrefix, strings.ToUpper(strings.ReplaceAll(key, ".", "__"))))
+		l.cfg.Warnings = append(l.cfg.Warnings,
+			fmt.Sprintf("environment %s is ignored: write %s%s, with two underscores", variable,
+				envPrefix, strings.ToUpper(strings.ReplaceAll(key, ".", "__"))))
 	}
 }
 
@@ -340,7 +342,8 @@ func (l *loader) applyWorkerVariables(environ []string) {
 	if name := lookup(environ, "ATTUNE_WORKER_NAME"); name != "" && l.given["worker.name"].rank == 0 {
 		l.set("worker.name", name, "environment ATTUNE_WORKER_NAME")
 	}
-	if runtimes := lookup(environ, "ATTUNE_WORKER_RUNTIMES"); runtimes != "" && l.given["worker.runtimes"].rank < rankEnvironment {
+	if runtimes := lookup(environ, "ATTUNE_WORKER_RUNTIMES"); runtimes != "" &&
+		l.given["worker.runtimes"].rank < rankEnvironment {
 		l.set("worker.runtimes", runtimes, "environment ATTUNE_WORKER_RUNTIMES")
 	}
 }

@@ -185,7 +185,8 @@ func (s setting) check() error {
 		least, _ := time.ParseDuration(low)
 		most, _ := time.ParseDuration(high)
 		if value := time.Duration(s.value.Int()); value < least || value > most {
-			return fmt.Errorf("%s is out of range: allowed is %s to %s", showDuration(value), showDuration(least), showDuration(most))
+			return fmt.Errorf("%s is out of range: allowed is %s to %s", showDuration(value), showDuration(least),
+				showDuration(most))
 		}
 		return nil
 	}

@@ -15,7 +15,8 @@ func TestAnotherDeadLetterExchangeIsNamed(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, "message_queue: { rabbitmq: { dead_letter: { exchange: other.dlx } } }\n")
 	require.Len(t, cfg.Warnings, 1)
-	require.Contains(t, cfg.Warnings[0], "message_queue.rabbitmq.dead_letter.exchange has no effect: the exchange is attune.dlx")
+	require.Contains(t, cfg.Warnings[0],
+		"message_queue.rabbitmq.dead_letter.exchange has no effect: the exchange is attune.dlx")
 	require.Equal(t, "attune.dlx", cfg.MessageQueue.RabbitMQ.DeadLetter.Exchange)
 	require.Empty(t, load(t, "message_queue: { rabbitmq: { dead_letter: { exchange: attune.dlx } } }\n").Warnings)
 }
@@ -24,8 +25,10 @@ func TestAnotherDeadLetterExchangeIsNamed(t *testing.T) {
 func TestVariablesThatLookLikeKeysAreNamed(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Load("", []string{
-		"ATTUNE_EXECUTOR__NO_WORKERS=wait", "attune_database_url=x", "ATTUNE_EXECUTOR__QUEUE__MAX=1", "ATTUNE_DATABASE__PASSWORD_FILE=x",
-		"ATTUNE_WORKER_NAME=w", "ATTUNE_ARTIFACTS_DIR=/a", "ATTUNE_EXEC_ID=1", "ATTUNE_API_URL=x", "ATTUNE__EXECUTOR__NO_WORKERS=fail",
+		"ATTUNE_EXECUTOR__NO_WORKERS=wait", "attune_database_url=x", "ATTUNE_EXECUTOR__QUEUE__MAX=1",
+		"ATTUNE_DATABASE__PASSWORD_FILE=x",
+		"ATTUNE_WORKER_NAME=w", "ATTUNE_ARTIFACTS_DIR=/a", "ATTUNE_EXEC_ID=1", "ATTUNE_API_URL=x",
+		"ATTUNE__EXECUTOR__NO_WORKERS=fail",
 	})
 	require.NoError(t, err)
 	require.Equal(t, []string{
@@ -50,5 +53,7 @@ func TestASecretThatEverybodyCanReadIsNamed(t *testing.T) {
 	require.NoError(t, os.Chmod(key, 0o640))
 	require.Empty(t, warnings(), "a group may share it")
 	require.NoError(t, os.Chmod(key, 0o644))
-	require.Equal(t, []string{"security.encryption_key_file: every user of this machine can read " + key + ": chmod o-rwx " + key}, warnings())
+	require.Equal(t,
+		[]string{"security.encryption_key_file: every user of this machine can read " + key + ": chmod o-rwx " + key},
+		warnings())
 }

@@ -123,7 +123,8 @@ func main() {
 }
 `), 0o600))
 	program := filepath.Join(dir, "program")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", program, source).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o",
+		program, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	for plan, want := range map[string]struct {

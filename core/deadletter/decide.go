@@ -61,7 +61,8 @@ func (l *Letter) decide() verdict {
 		if l.seen.execution == nil {
 			return stale("no such execution")
 		}
-		return stale("execution %d is %s; whoever asked for its stop is asked for again by a loop", l.Execution, l.seen.execution.Status)
+		return stale("execution %d is %s; whoever asked for its stop is asked for again by a loop", l.Execution,
+			l.seen.execution.Status)
 	case kindStatus:
 		if l.seen.execution == nil {
 			return stale("no such execution")
@@ -131,7 +132,8 @@ func (l *Letter) decideReport() verdict {
 	case e == nil:
 		return person("%sno such execution", l.because())
 	case e.Status.Terminal():
-		return verdict{released: true, decision: Released, detail: fmt.Sprintf("execution %d has ended: %s", e.ID, e.Status)}
+		return verdict{released: true, decision: Released,
+			detail: fmt.Sprintf("execution %d has ended: %s", e.ID, e.Status)}
 	default:
 		return person("%sa report of its end came, but execution %d is %s", l.because(), e.ID, e.Status)
 	}

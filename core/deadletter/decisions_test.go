@@ -26,8 +26,9 @@ func as(status attune.Status) func(*testkit.ExecutionRow) {
 // poisoned is a message that the engine gave up on in the queue of requests.
 func poisoned(m broker.Message) broker.Message {
 	m.Headers = broker.Table{
-		broker.HeaderReason: "it cannot be", broker.HeaderQueue: message.QueueExecutionRequests, broker.HeaderExchange: message.ExchangeExecutions,
-		broker.HeaderDied: time.Now().UTC().Format(time.RFC3339Nano), broker.HeaderAttempts: "7",
+		broker.HeaderReason: "it cannot be", broker.HeaderQueue: message.QueueExecutionRequests,
+		broker.HeaderExchange: message.ExchangeExecutions,
+		broker.HeaderDied:     time.Now().UTC().Format(time.RFC3339Nano), broker.HeaderAttempts: "7",
 	}
 	return m
 }
@@ -40,17 +41,22 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 	d.open(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "w1")
-	running := testkit.Execution(t, d.store, action, as(attune.StatusRunning), func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
+	running := testkit.Execution(t, d.store, action, as(attune.StatusRunning),
+		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
 	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
 	requested := testkit.Execution(t, d.store, action)
-	again := testkit.Execution(t, d.store, action, as(attune.StatusScheduled), func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 2 })
-	elsewhere := testkit.Execution(t, d.store, action, as(attune.StatusScheduled), func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
+	again := testkit.Execution(t, d.store, action, as(attune.StatusScheduled),
+		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 2 })
+	elsewhere := testkit.Execution(t, d.store, action, as(attune.StatusScheduled),
+		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
 	const nobody = 987654
 	report := func(id int64) broker.Message {
-		return letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: id, Status: "completed"})
+		return letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
+			message.ExecutionCompleted{ExecutionID: id, Status: "completed"})
 	}
 	request := func(id int64) broker.Message {
-		return letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: id})
+		return letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
+			message.ExecutionRequested{ExecutionID: id})
 	}
 	raw := func(key, kind, body string) broker.Message {
 		return broker.Message{Exchange: message.ExchangeDeadLetter, RoutingKey: key, Type: kind, Body: []byte(body)}
@@ -61,20 +67,27 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		m    broker.Message
 		want want
 	}{
-		{"dispatch, running", expired(t, w.ID, message.Dispatch{ExecutionID: running.ID, Attempt: 1}), want{"stale", "moved on: running"}},
-		{"dispatch, ended", expired(t, w.ID, message.Dispatch{ExecutionID: done.ID, Attempt: 1}), want{"stale", "has ended: completed"}},
-		{"dispatch, older attempt", expired(t, w.ID, message.Dispatch{ExecutionID: again.ID, Attempt: 1}), want{"stale", "at attempt 2"}},
-		{"dispatch, other worker", expired(t, w.ID+1, message.Dispatch{ExecutionID: elsewhere.ID, Attempt: 1}), want{"stale", "was handed to worker"}},
+		{"dispatch, running", expired(t, w.ID, message.Dispatch{ExecutionID: running.ID, Attempt: 1}),
+			want{"stale", "moved on: running"}},
+		{"dispatch, ended", expired(t, w.ID, message.Dispatch{ExecutionID: done.ID, Attempt: 1}),
+			want{"stale", "has ended: completed"}},
+		{"dispatch, older attempt", expired(t, w.ID, message.Dispatch{ExecutionID: again.ID, Attempt: 1}),
+			want{"stale", "at attempt 2"}},
+		{"dispatch, other worker", expired(t, w.ID+1, message.Dispatch{ExecutionID: elsewhere.ID, Attempt: 1}),
+			want{"stale", "was handed to worker"}},
 		{
 			"dispatch, handed over again by an engine without attempts",
-			expired(t, w.ID, message.Dispatch{ExecutionID: elsewhere.ID, ScheduledAttemptUpdatedAt: time.Now().Add(-time.Hour)}),
+			expired(t, w.ID,
+				message.Dispatch{ExecutionID: elsewhere.ID, ScheduledAttemptUpdatedAt: time.Now().Add(-time.Hour)}),
 			want{"stale", "handed over again"},
 		},
-		{"dispatch, no row", expired(t, w.ID, message.Dispatch{ExecutionID: nobody, Attempt: 1}), want{"stale", "no such execution"}},
+		{"dispatch, no row", expired(t, w.ID, message.Dispatch{ExecutionID: nobody, Attempt: 1}),
+			want{"stale", "no such execution"}},
 		{
 			"dispatch, body names another worker",
 			func() broker.Message {
-				m := letter(t, message.DispatchKey(w.ID), message.TypeExecutionRequested, message.Dispatch{ExecutionID: elsewhere.ID, WorkerID: w.ID + 9, Attempt: 1})
+				m := letter(t, message.DispatchKey(w.ID), message.TypeExecutionRequested,
+					message.Dispatch{ExecutionID: elsewhere.ID, WorkerID: w.ID + 9, Attempt: 1})
 				return m
 			}(),
 			want{"", "names worker"},
@@ -86,31 +99,39 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		{"request, moved on", poisoned(request(running.ID)), want{"stale", "moved on"}},
 		{"request, no row", request(nobody), want{"", "no such execution"}},
 		{
-			"cancel", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{ExecutionID: running.ID, WorkerID: w.ID}),
+			"cancel", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
+				message.ExecutionCancelRequested{ExecutionID: running.ID, WorkerID: w.ID}),
 			want{"stale", "asked for again"},
 		},
 		{
-			"cancel, no row", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{ExecutionID: nobody, WorkerID: w.ID}),
+			"cancel, no row", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
+				message.ExecutionCancelRequested{ExecutionID: nobody, WorkerID: w.ID}),
 			want{"stale", "no such execution"},
 		},
 		{
-			"status", letter(t, message.KeyExecutionStatusChanged, message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{ExecutionID: running.ID}),
+			"status", letter(t, message.KeyExecutionStatusChanged, message.TypeExecutionStatusChanged,
+				message.ExecutionStatusChanged{ExecutionID: running.ID}),
 			want{"stale", "news only"},
 		},
-		{"event", letter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1}), want{"", "no part of this engine"}},
-		{"enforcement", letter(t, message.KeyEnforcementCreated, message.TypeEnforcementCreated, message.EnforcementCreated{EnforcementID: 1}), want{"", "no part"}},
+		{"event", letter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1}),
+			want{"", "no part of this engine"}},
+		{"enforcement", letter(t, message.KeyEnforcementCreated, message.TypeEnforcementCreated,
+			message.EnforcementCreated{EnforcementID: 1}), want{"", "no part"}},
 		{
-			"inquiry", letter(t, message.KeyInquiryResponded, message.TypeInquiryResponded, message.InquiryResponded{InquiryID: 1, ExecutionID: running.ID}),
+			"inquiry", letter(t, message.KeyInquiryResponded, message.TypeInquiryResponded,
+				message.InquiryResponded{InquiryID: 1, ExecutionID: running.ID}),
 			want{"", "no part"},
 		},
-		{"garbage", raw(message.KeyExecutionRequested, "ExecutionRequested", "\x00\xff{not JSON"), want{"", "not a JSON object"}},
+		{"garbage", raw(message.KeyExecutionRequested, "ExecutionRequested", "\x00\xff{not JSON"),
+			want{"", "not a JSON object"}},
 		{"nothing", raw(message.KeyExecutionCompleted, "", ""), want{"", "not a JSON object"}},
 		{"a type that does not fit its key", func() broker.Message {
 			m := request(requested.ID)
 			m.RoutingKey = message.KeyExecutionCompleted
 			return m
 		}(), want{"", "is unknown"}},
-		{"too deep", raw(message.KeyEventCreated, "EventCreated", strings.Repeat("[", 1000)), want{"", "nested too deeply"}},
+		{"too deep", raw(message.KeyEventCreated, "EventCreated", strings.Repeat("[", 1000)),
+			want{"", "nested too deeply"}},
 		{"a negative id", request(-1), want{"", "execution_id"}},
 	}
 	wanted := map[string]int{}
@@ -152,7 +173,8 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 	testkit.Eventually(t, func() bool { return counted() == nil }, 5*time.Second, "%v", counted())
 	require.Equal(t, []int64{done.ID}, <-d.ended)
 	require.Empty(t, d.ended)
-	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM execution_history WHERE operation = 'UPDATE'`), "S9: no execution was touched")
+	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM execution_history WHERE operation = 'UPDATE'`),
+		"S9: no execution was touched")
 	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM outbox`))
 }
 
@@ -164,19 +186,25 @@ func TestOddLettersAreKept(t *testing.T) {
 	d.open(t)
 	big := bytes.Repeat([]byte("x"), 5<<20)
 	odd := broker.Message{
-		ID: "odd\x00\xff", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Type: "a\x00b\xc3\x28", Body: []byte("\x00\x01\xff"),
+		ID: "odd\x00\xff", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Type: "a\x00b\xc3\x28", Body: []byte("\x00\x01\xff"),
 		Headers: broker.Table{
-			"nul": "a\x00b", "latin\xff": "caf\xe9", "bytes": []byte{0, 1, 2}, "long": strings.Repeat("é", 20_000), "time": time.Unix(1, 0),
-			"list": []any{int32(1), "two", broker.Table{"three": int64(3)}, []any{[]byte{0xff}}}, "none": nil, "real": 1.5,
-			"x-death": []any{broker.Table{"reason": "a\x00b", "count": "many", "time": "never", "queue": "\xff"}, "no table"},
+			"nul": "a\x00b", "latin\xff": "caf\xe9", "bytes": []byte{0, 1, 2}, "long": strings.Repeat("é", 20_000),
+			"time": time.Unix(1, 0),
+			"list": []any{int32(1), "two", broker.Table{"three": int64(3)}, []any{[]byte{0xff}}}, "none": nil,
+			"real": 1.5,
+			"x-death": []any{broker.Table{"reason": "a\x00b", "count": "many", "time": "never", "queue": "\xff"},
+				"no table"},
 		},
 	}
-	large := broker.Message{ID: "large", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: big}
+	large := broker.Message{ID: "large", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Body: big}
 	crowd := broker.Table{}
 	for i := range 1200 {
 		crowd[fmt.Sprintf("header-%04d", i)] = strings.Repeat("y", 40)
 	}
-	many := broker.Message{ID: "many", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Headers: crowd}
+	many := broker.Message{ID: "many", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Headers: crowd}
 	d.send(t, odd, large, many)
 
 	rows := d.settled(t, 3)
@@ -187,12 +215,16 @@ func TestOddLettersAreKept(t *testing.T) {
 	require.InDelta(t, 1.5, rows[0].Headers["real"], 0)
 	require.Len(t, rows[0].XDeath, 2)
 	var body []byte
-	require.NoError(t, d.store.Pool().QueryRow(testkit.Context(t), `SELECT body FROM dead_letter WHERE id = $1`, rows[0].ID).Scan(&body))
+	require.NoError(t, d.store.Pool().QueryRow(testkit.Context(t), `SELECT body FROM dead_letter WHERE id = $1`,
+		rows[0].ID).Scan(&body))
 	require.Equal(t, odd.Body, body)
-	require.Equal(t, 1<<20, testkit.Count(t, d.store, `SELECT length(body) FROM dead_letter WHERE message_id = 'large'`))
-	require.Equal(t, []any{float64(len(big)), true}, []any{at(t, rows[1].Evidence, "body", "bytes"), at(t, rows[1].Evidence, "body", "cut")})
+	require.Equal(t, 1<<20,
+		testkit.Count(t, d.store, `SELECT length(body) FROM dead_letter WHERE message_id = 'large'`))
+	require.Equal(t, []any{float64(len(big)), true},
+		[]any{at(t, rows[1].Evidence, "body", "bytes"), at(t, rows[1].Evidence, "body", "cut")})
 	require.Len(t, at(t, rows[1].Evidence, "body", "sha256"), 64)
-	require.Less(t, testkit.Count(t, d.store, `SELECT length(headers::text) FROM dead_letter WHERE message_id = 'many'`), 100_000)
+	require.Less(t,
+		testkit.Count(t, d.store, `SELECT length(headers::text) FROM dead_letter WHERE message_id = 'many'`), 100_000)
 	require.Empty(t, rows[0].Decision)
 }
 
@@ -202,11 +234,13 @@ func TestOddLettersAreKept(t *testing.T) {
 func TestALetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (message_id <> 'picky' OR headers IS NULL)`)
+	testkit.Exec(t, d.store,
+		`ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (message_id <> 'picky' OR headers IS NULL)`)
 	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT never CHECK (message_id <> 'never')`)
 	d.open(t)
 	m := func(id string) broker.Message {
-		return broker.Message{ID: id, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: []byte(`{}`), Headers: broker.Table{"a": "b"}}
+		return broker.Message{ID: id, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+			Body: []byte(`{}`), Headers: broker.Table{"a": "b"}}
 	}
 	d.send(t, m("good"), m("never"), m("picky"), m("fine"))
 	rows := d.settled(t, 3)
@@ -231,8 +265,10 @@ func TestProbesAreDropped(t *testing.T) {
 	for _, probe := range d.wire.ProbeDeadLetters(testkit.Context(t), message.DeadLetterKeys()) {
 		require.True(t, probe.Routed, "%s: %v", probe.Key, probe.Err)
 	}
-	d.send(t, broker.Message{Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Type: broker.TypeProbe, Body: []byte(`{}`)},
-		broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: []byte(`{}`)})
+	d.send(t, broker.Message{Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Type: broker.TypeProbe, Body: []byte(`{}`)},
+		broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+			Body: []byte(`{}`)})
 	require.Equal(t, "letter", d.settled(t, 1)[0].MessageID)
 }
 
@@ -246,7 +282,8 @@ func TestLettersWithoutARowAreCounted(t *testing.T) {
 	sent := 0
 	about := func(id int64) broker.Message {
 		sent++
-		m := letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: id})
+		m := letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
+			message.ExecutionRequested{ExecutionID: id})
 		m = poisoned(m)
 		m.ID, m.Headers[broker.HeaderReason] = fmt.Sprintf("ghost-%d", sent), deadletter.NoRow("execution", id).Error()
 		return m
@@ -268,15 +305,19 @@ func TestLettersWithoutARowAreCounted(t *testing.T) {
 	counted(25, 1)
 	ghost(2001)
 	counted(25, 2)
-	d.send(t, poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: 3000})))
+	d.send(t,
+		poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
+			message.ExecutionRequested{ExecutionID: 3000})))
 	counted(25, 2, 1)
-	require.Equal(t, 24, testkit.Count(t, d.store, `SELECT jsonb_array_length(evidence->'alike'->'executions') FROM dead_letter ORDER BY id LIMIT 1`))
+	require.Equal(t, 24, testkit.Count(t, d.store,
+		`SELECT jsonb_array_length(evidence->'alike'->'executions') FROM dead_letter ORDER BY id LIMIT 1`))
 
 	// What the engine writes by itself counts at the same row; a row that has come by then is left to the engine.
 	read := func(id int64) *deadletter.Letter {
 		m := about(id)
 		return deadletter.Read(&broker.Delivery{
-			MessageID: m.ID, Type: m.Type, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Headers: m.Headers, Body: m.Body,
+			MessageID: m.ID, Type: m.Type, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Headers: m.Headers,
+			Body: m.Body,
 		})
 	}
 	existing := read(testkit.Execution(t, d.store, testkit.Action(t, d.store, "demo.there")).ID)

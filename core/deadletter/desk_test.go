@@ -38,7 +38,8 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{store: testkit.Store(t), amqp: testkit.VHost(t), registry: prometheus.NewRegistry(), ended: make(chan []int64, 100)}
+	d := &desk{store: testkit.Store(t), amqp: testkit.VHost(t), registry: prometheus.NewRegistry(),
+		ended: make(chan []int64, 100)}
 	d.metrics, d.wire = deadletter.NewMetrics(d.registry), d.connect(t)
 	require.NoError(t, d.wire.DeclareExecutor(testkit.Context(t)))
 	return d
@@ -56,7 +57,8 @@ func (d *desk) connect(t *testing.T) *broker.Broker {
 func (d *desk) open(t *testing.T) *deadletter.Handler {
 	t.Helper()
 	ctx := testkit.Context(t)
-	consumer := d.connect(t).Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch})
+	consumer := d.connect(t).Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter,
+		Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch})
 	hot := testkit.OpenStore(t, d.store.Pool().Config().ConnString(), func(c *store.Config) { c.HotPath = true })
 	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: hot, Relay: nobody{}, Logger: testkit.Logger(t)})
 	var h *deadletter.Handler
@@ -98,7 +100,8 @@ func (d *desk) open(t *testing.T) *deadletter.Handler {
 // death is how a letter says that it died in a queue.
 func death(queue, reason, exchange, key string, at time.Time) broker.Table {
 	return broker.Table{"x-death": []any{broker.Table{
-		"count": int64(1), "reason": reason, "queue": queue, "exchange": exchange, "time": at, "routing-keys": []any{key},
+		"count": int64(1), "reason": reason, "queue": queue, "exchange": exchange, "time": at,
+		"routing-keys": []any{key},
 	}}, "x-first-death-queue": queue, "x-first-death-reason": reason, "x-first-death-exchange": exchange}
 }
 
@@ -107,7 +110,8 @@ func expired(t *testing.T, worker int64, payload message.Dispatch) broker.Messag
 	t.Helper()
 	payload.WorkerID = worker
 	m := letter(t, message.DispatchKey(worker), message.TypeExecutionRequested, payload)
-	m.Headers = death(message.WorkerExecutionsQueue(worker), "expired", message.ExchangeExecutions, m.RoutingKey, time.Now().Truncate(time.Second))
+	m.Headers = death(message.WorkerExecutionsQueue(worker), "expired", message.ExchangeExecutions, m.RoutingKey,
+		time.Now().Truncate(time.Second))
 	return m
 }
 
@@ -117,7 +121,8 @@ func letter[P any](t *testing.T, key, kind string, payload P) broker.Message {
 	envelope := message.New(kind, payload, time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
-	return broker.Message{ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: key, Type: kind, Body: body}
+	return broker.Message{ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: key, Type: kind,
+		Body: body}
 }
 
 func (d *desk) send(t *testing.T, letters ...broker.Message) {
@@ -186,7 +191,8 @@ func (d *desk) settled(t *testing.T, n int) []row {
 // scheduled is an execution that was handed to a worker and holds its slot.
 func (d *desk) scheduled(t *testing.T, action testkit.ActionRow, worker int64) testkit.ExecutionRow {
 	t.Helper()
-	state := testkit.Count(t, d.store, `SELECT coalesce(max(id), 0) FROM execution_admission_state WHERE action_id = $1`, action.ID)
+	state := testkit.Count(t, d.store,
+		`SELECT coalesce(max(id), 0) FROM execution_admission_state WHERE action_id = $1`, action.ID)
 	if state == 0 {
 		state = int(testkit.State(t, d.store, action, 100).ID)
 	}

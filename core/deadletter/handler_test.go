@@ -25,7 +25,8 @@ func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
 	action := testkit.Action(t, d.store, "pk.do")
 	old := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
 	other := testkit.Worker(t, d.store, "other", fenced)
-	testkit.Exec(t, d.store, `INSERT INTO worker_probe (worker, verdict, reason, consumers, ready) VALUES ($1, 'dead', 'no consumer', 0, 3)`, old.ID)
+	testkit.Exec(t, d.store,
+		`INSERT INTO worker_probe (worker, verdict, reason, consumers, ready) VALUES ($1, 'dead', 'no consumer', 0, 3)`, old.ID)
 	e := d.scheduled(t, action, old.ID)
 	d.open(t)
 	m := expired(t, old.ID, message.Dispatch{ExecutionID: e.ID, ActionRef: action.Ref, Attempt: 1})
@@ -36,9 +37,11 @@ func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
 	require.Equal(t, deadletter.HandledBy, got.By)
 	require.NotNil(t, got.At)
 	require.Equal(t, m.ID, got.MessageID)
-	require.Equal(t, []any{message.TypeExecutionRequested, message.ExchangeExecutions, m.RoutingKey, message.WorkerExecutionsQueue(old.ID), "expired"},
+	require.Equal(t, []any{message.TypeExecutionRequested, message.ExchangeExecutions, m.RoutingKey,
+		message.WorkerExecutionsQueue(old.ID), "expired"},
 		[]any{got.Type, got.Exchange, got.Key, got.Queue, got.Reason})
-	require.Equal(t, []any{e.ID, "scheduled", old.ID, int32(1), "pk.do"}, []any{got.Execution, got.Status, got.Worker, got.Attempt, got.ActionRef})
+	require.Equal(t, []any{e.ID, "scheduled", old.ID, int32(1), "pk.do"},
+		[]any{got.Execution, got.Status, got.Worker, got.Attempt, got.ActionRef})
 	require.Equal(t, "expired", at(t, got.XDeath, 0, "reason"))
 	require.Equal(t, "expired", got.Headers["x-first-death-reason"])
 	require.Equal(t, "scheduled", at(t, got.Evidence, "execution", "status"))
@@ -47,8 +50,10 @@ func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
 	require.NotNil(t, at(t, got.Evidence, "worker", "heartbeat_age_seconds"))
 	require.Equal(t, "dead", at(t, got.Evidence, "probe", "verdict"))
 	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'scheduled' AND worker = $2 AND attempt = 2 AND retry_count = 0`, e.ID, other.ID))
-	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM lost_work WHERE execution = $1 AND cause = 'dead_letter' AND outcome = 'moved'`, e.ID))
-	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM outbox WHERE $1 = ANY (routing_keys)`, message.DispatchKey(other.ID)))
+	require.Equal(t, 1, testkit.Count(t, d.store,
+		`SELECT count(*) FROM lost_work WHERE execution = $1 AND cause = 'dead_letter' AND outcome = 'moved'`, e.ID))
+	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM outbox WHERE $1 = ANY (routing_keys)`,
+		message.DispatchKey(other.ID)))
 	testkit.Invariants(t, d.store)
 }
 
@@ -73,7 +78,8 @@ func TestAnExpiredHandOverEndsWithThePublishedResult(t *testing.T) {
 		AND result->>'message' LIKE 'Worker did not process execution within configured TTL%'
 		AND (result->>'expired_at')::timestamptz > now() - interval '1 minute'
 		AND (result->>'worker_id')::bigint = $2 AND result->>'original_status' = 'scheduled'`, e.ID, w.ID))
-	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM outbox WHERE 'execution.completed' = ANY (routing_keys)`))
+	require.Equal(t, 1,
+		testkit.Count(t, d.store, `SELECT count(*) FROM outbox WHERE 'execution.completed' = ANY (routing_keys)`))
 }
 
 // S9: the worker starts the execution at the moment at which its letter is
@@ -125,7 +131,8 @@ func TestALetterThatComesAgainChangesNothing(t *testing.T) {
 	d := newDesk(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
-	testkit.Worker(t, d.store, "other", fenced, func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 100 })
+	testkit.Worker(t, d.store, "other", fenced,
+		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 100 })
 	const n = 20
 	var letters []broker.Message
 	for range n {
@@ -139,7 +146,8 @@ func TestALetterThatComesAgainChangesNothing(t *testing.T) {
 	for _, got := range d.settled(t, n) {
 		require.Equal(t, deadletter.Retried, got.Decision, got.Detail)
 	}
-	require.Equal(t, n, testkit.Count(t, d.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 2`))
+	require.Equal(t, n,
+		testkit.Count(t, d.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 2`))
 	require.Equal(t, n, testkit.Count(t, d.store, `SELECT count(*) FROM lost_work`))
 	testkit.Invariants(t, d.store)
 }
@@ -153,7 +161,8 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	w := testkit.Worker(t, d.store, "stranger")
 	e := d.scheduled(t, action, w.ID)
 	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
-	d.send(t, letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: done.ID, Status: "completed"}),
+	d.send(t, letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
+		message.ExecutionCompleted{ExecutionID: done.ID, Status: "completed"}),
 		expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
 
 	ctx := testkit.Context(t)
@@ -174,7 +183,8 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	// The second letter's batch is committed, and its connection is gone.
 	dying2 := d.connect(t)
 	consumer2 := dying2.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
-	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: d.store, Relay: nobody{}, Logger: testkit.Logger(t)})
+	rounds := scheduler.New(scheduler.Config{},
+		scheduler.Deps{Store: d.store, Relay: nobody{}, Logger: testkit.Logger(t)})
 	decided := make(chan struct{})
 	var h2 *deadletter.Handler
 	h2 = deadletter.NewHandler(deadletter.Deps{
@@ -212,7 +222,8 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 	gate := testkit.OpenStore(t, d.store.Pool().Config().ConnString())
 	d.open(t)
 	testkit.Exec(t, gate, `ALTER TABLE dead_letter RENAME TO away`)
-	d.send(t, broker.Message{ID: "m", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: []byte(`{}`)})
+	d.send(t, broker.Message{ID: "m", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Body: []byte(`{}`)})
 	testkit.Eventually(t, func() bool {
 		state, err := d.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 		return err == nil && state.Ready == 0

@@ -220,13 +220,17 @@ func (l *Letter) readBody() {
 		}
 	case toWorker:
 		l.worker = worker
-		err = decode(l, body, message.TypeExecutionCancelRequested, kindCancel, func(p message.ExecutionCancelRequested) { l.Execution = p.ExecutionID })
+		err = decode(l, body, message.TypeExecutionCancelRequested, kindCancel,
+			func(p message.ExecutionCancelRequested) { l.Execution = p.ExecutionID })
 	case l.key == message.KeyExecutionRequested:
-		err = decode(l, body, message.TypeExecutionRequested, kindRequested, func(p message.ExecutionRequested) { l.Execution = p.ExecutionID })
+		err = decode(l, body, message.TypeExecutionRequested, kindRequested,
+			func(p message.ExecutionRequested) { l.Execution = p.ExecutionID })
 	case l.key == message.KeyExecutionCompleted:
-		err = decode(l, body, message.TypeExecutionCompleted, kindCompleted, func(p message.ExecutionCompleted) { l.Execution = p.ExecutionID })
+		err = decode(l, body, message.TypeExecutionCompleted, kindCompleted,
+			func(p message.ExecutionCompleted) { l.Execution = p.ExecutionID })
 	case l.key == message.KeyExecutionStatusChanged:
-		err = decode(l, body, message.TypeExecutionStatusChanged, kindStatus, func(p message.ExecutionStatusChanged) { l.Execution = p.ExecutionID })
+		err = decode(l, body, message.TypeExecutionStatusChanged, kindStatus,
+			func(p message.ExecutionStatusChanged) { l.Execution = p.ExecutionID })
 	default:
 		err = l.readOther(body)
 	}

@@ -18,14 +18,16 @@ import (
 func dispatch(t *testing.T, execution, worker int64, attempt int32) []byte {
 	t.Helper()
 	body, err := message.New(message.TypeExecutionRequested, message.Dispatch{
-		ExecutionID: execution, WorkerID: worker, Attempt: attempt, ScheduledAttemptUpdatedAt: time.Unix(1_700_000_000, 123_456_000),
+		ExecutionID: execution, WorkerID: worker, Attempt: attempt,
+		ScheduledAttemptUpdatedAt: time.Unix(1_700_000_000, 123_456_000),
 	}, time.Now(), "test").Encode()
 	require.NoError(t, err)
 	return body
 }
 
 func died(reason, queue string, at time.Time, count int64, keys ...any) broker.Table {
-	return broker.Table{"x-death": []any{broker.Table{"reason": reason, "queue": queue, "exchange": "attune.executions", "time": at, "count": count, "routing-keys": keys}}}
+	return broker.Table{"x-death": []any{broker.Table{"reason": reason, "queue": queue, "exchange": "attune.executions",
+		"time": at, "count": count, "routing-keys": keys}}}
 }
 
 // A fingerprint names one dead-lettering of one message: the same however often
@@ -34,7 +36,8 @@ func TestAFingerprintIsOneDeathOfOneMessage(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0)
 	of := func(change func(*broker.Delivery)) string {
-		d := &broker.Delivery{MessageID: "m", Type: "x", RoutingKey: "event.created", Body: []byte("{}"), Headers: died("expired", "q", at, 1)}
+		d := &broker.Delivery{MessageID: "m", Type: "x", RoutingKey: "event.created", Body: []byte("{}"),
+			Headers: died("expired", "q", at, 1)}
 		if change != nil {
 			change(d)
 		}
@@ -71,22 +74,28 @@ func TestWhereALetterCameFrom(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	l := Read(&broker.Delivery{
 		RoutingKey: "#", Exchange: "attune.dlx", Type: message.TypeExecutionRequested,
-		Headers: died("expired", "worker.7.executions", at, 1, "execution.dispatch.worker.7"), Body: dispatch(t, 5, 7, 3),
+		Headers: died("expired", "worker.7.executions", at, 1, "execution.dispatch.worker.7"),
+		Body:    dispatch(t, 5, 7, 3),
 	})
-	require.Equal(t, []any{"execution.dispatch.worker.7", "attune.executions", "expired", "worker.7.executions", int64(5), int64(7), int32(3)},
+	require.Equal(t, []any{"execution.dispatch.worker.7", "attune.executions", "expired", "worker.7.executions",
+		int64(5), int64(7), int32(3)},
 		[]any{l.key, l.exchange, l.reason, l.queue, l.Execution, l.worker, l.attempt})
 	require.Equal(t, kindDispatch, l.kind)
 	require.Equal(t, at, l.died)
 
 	headers := died("expired", "q", at, 1)
-	headers[broker.HeaderReason], headers[broker.HeaderQueue], headers[broker.HeaderExchange] = "no such row", "attune.execution.requests.queue", "attune.executions"
+	headers[broker.HeaderReason], headers[broker.HeaderQueue], headers[broker.HeaderExchange] = "no such row",
+		"attune.execution.requests.queue", "attune.executions"
 	headers[broker.HeaderDied] = at.Add(time.Hour).Format(time.RFC3339Nano)
 	l = Read(&broker.Delivery{RoutingKey: "execution.requested", Exchange: "attune.dlx", Headers: headers})
-	require.Equal(t, []any{ReasonPoison, "attune.execution.requests.queue", "attune.executions", "no such row"}, []any{l.reason, l.queue, l.exchange, l.said})
+	require.Equal(t, []any{ReasonPoison, "attune.execution.requests.queue", "attune.executions", "no such row"},
+		[]any{l.reason, l.queue, l.exchange, l.said})
 	require.True(t, at.Add(time.Hour).Equal(l.died))
 
-	l = Read(&broker.Delivery{RoutingKey: "execution.requested", Exchange: "attune.dlx", Type: message.TypeExecutionRequested})
-	require.Equal(t, []any{ReasonUnknown, "attune.executions"}, []any{l.reason, l.exchange}, "it does not say, but there is one place for it")
+	l = Read(&broker.Delivery{RoutingKey: "execution.requested", Exchange: "attune.dlx",
+		Type: message.TypeExecutionRequested})
+	require.Equal(t, []any{ReasonUnknown, "attune.executions"}, []any{l.reason, l.exchange},
+		"it does not say, but there is one place for it")
 }
 
 // Only what is still scheduled at that worker, with that attempt, is decided by a
@@ -123,7 +132,8 @@ func TestWhatARoundIsAskedAbout(t *testing.T) {
 			require.Equal(t, Stale, v.decision, name)
 		}
 		l.failure = "the round failed"
-		require.Equal(t, c.round, l.decide().decision == "", "%s: what no round can decide waits, unless it is over", name)
+		require.Equal(t, c.round, l.decide().decision == "", "%s: what no round can decide waits, unless it is over",
+			name)
 	}
 }
 
@@ -146,13 +156,15 @@ func FuzzRead(f *testing.F) {
 	f.Add("#", "attune.other", "rejected", "", []byte(`[]`), int64(9))
 	f.Fuzz(func(t *testing.T, key, kind, reason, id string, body []byte, count int64) {
 		headers := broker.Table{
-			"x-death": []any{broker.Table{"reason": reason, "queue": kind, "count": count, "routing-keys": []any{key, kind}, "time": time.Unix(count, 0)}, count},
-			reason:    body, "nested": broker.Table{key: []any{id, count, body, broker.Table{kind: id}}},
+			"x-death": []any{broker.Table{"reason": reason, "queue": kind, "count": count,
+				"routing-keys": []any{key, kind}, "time": time.Unix(count, 0)}, count},
+			reason: body, "nested": broker.Table{key: []any{id, count, body, broker.Table{kind: id}}},
 		}
 		if count%3 == 0 {
 			headers[broker.HeaderReason], headers[broker.HeaderDied], headers[broker.HeaderQueue] = reason, id, kind
 		}
-		d := &broker.Delivery{RoutingKey: key, Type: kind, MessageID: id, Body: body, Headers: headers, Timestamp: time.Unix(count, 0)}
+		d := &broker.Delivery{RoutingKey: key, Type: kind, MessageID: id, Body: body, Headers: headers,
+			Timestamp: time.Unix(count, 0)}
 		l := Read(d)
 		require.Equal(t, l.fingerprint, Read(d).fingerprint)
 		for _, e := range []*execution{nil, {ID: l.Execution, Status: attune.StatusScheduled, Worker: 7, Attempt: 1}} {
@@ -164,7 +176,8 @@ func FuzzRead(f *testing.F) {
 			for i, value := range l.columns(v) {
 				switch value := value.(type) {
 				case *string:
-					require.True(t, value == nil || utf8.ValidString(*value) && !strings.ContainsRune(*value, 0), "argument %d", i)
+					require.True(t, value == nil || utf8.ValidString(*value) && !strings.ContainsRune(*value, 0),
+						"argument %d", i)
 				case []byte:
 					if i == 11 { // the body
 						continue
@@ -183,11 +196,13 @@ func TestPatienceIsCountedFromTheFirstSight(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	handed := now.Add(-4 * time.Minute)
-	for _, died := range []time.Time{{}, now.AddDate(-1, 0, 0), now.Add(-time.Hour), now, now.Add(time.Hour), now.AddDate(1, 0, 0)} {
+	for _, died := range []time.Time{{}, now.AddDate(-1, 0, 0), now.Add(-time.Hour), now, now.Add(time.Hour),
+		now.AddDate(1, 0, 0)} {
 		l := &Letter{delivery: &broker.Delivery{}, died: died}
 		require.Equal(t, 9*time.Minute, l.wait(now, handed), died)
 		require.Equal(t, 9*time.Minute, l.wait(now.Add(4*time.Minute), handed), "later looks change nothing")
-		require.Equal(t, patience, (&Letter{delivery: &broker.Delivery{Redelivered: true}, died: died}).wait(now, handed), "others may have seen it")
+		require.Equal(t, patience, (&Letter{delivery: &broker.Delivery{Redelivered: true}, died: died}).wait(now,
+			handed), "others may have seen it")
 	}
 	early := &Letter{delivery: &broker.Delivery{}}
 	require.Equal(t, patience, early.wait(now, now.Add(time.Second)), "handed over again meanwhile")

@@ -19,10 +19,12 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_dead_letters_total", Help: "Dead letters stored in the ledger, by how they died and what was decided.",
+			Name: "attune_dead_letters_total",
+			Help: "Dead letters stored in the ledger, by how they died and what was decided.",
 		}, []string{"reason", "decision"}),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_dead_letter_processing_seconds", Help: "Time from the death of a message to the decision about it.",
+			Name:    "attune_dead_letter_processing_seconds",
+			Help:    "Time from the death of a message to the decision about it.",
 			Buckets: []float64{0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800, 7200, 86400},
 		}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{

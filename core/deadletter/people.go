@@ -61,7 +61,8 @@ type DecidedError struct {
 
 // Error implements error.
 func (e *DecidedError) Error() string {
-	return fmt.Sprintf("dead letter %d is decided already: %s by %s at %s", e.ID, e.Decision, e.By, e.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("dead letter %d is decided already: %s by %s at %s", e.ID, e.Decision, e.By,
+		e.At.UTC().Format(time.RFC3339))
 }
 
 // Is reports whether the target is ErrDecided.
@@ -101,7 +102,8 @@ func Requeue(ctx context.Context, tx *store.Tx, id int64, by, note string) (Rese
 		return Resent{}, fmt.Errorf("%w: dead letter %d does not say where it was sent to", ErrNoMessage, row.ID)
 	}
 	trace := outbox.HeaderTrace(headerRequeuedFrom, fmt.Sprint(row.ID))
-	return publish(ctx, tx, row, outbox.Message{Exchange: row.Exchange, RoutingKey: row.RoutingKey, Trace: trace}, Requeued, by, note)
+	return publish(ctx, tx, row, outbox.Message{Exchange: row.Exchange, RoutingKey: row.RoutingKey, Trace: trace},
+		Requeued, by, note)
 }
 
 // Send decides to send the message of a waiting dead letter to another destination, in the caller's
@@ -148,7 +150,8 @@ func Return(ctx context.Context, tx *store.Tx, id int64, by, note string) (Resen
 		return Resent{}, err
 	}
 	was, err := json.Marshal(putBack{
-		Queue: row.Queue, Exchange: row.Exchange, Key: row.RoutingKey, Reason: row.Reason, Died: row.Died, Count: int64(row.Deaths), Said: row.Said,
+		Queue: row.Queue, Exchange: row.Exchange, Key: row.RoutingKey, Reason: row.Reason, Died: row.Died,
+		Count: int64(row.Deaths), Said: row.Said,
 	})
 	if err != nil {
 		return Resent{}, fmt.Errorf("say how dead letter %d died: %w", id, err)

@@ -42,7 +42,8 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 	d := newDesk(t)
 	h := d.open(t)
 	requested := testkit.Execution(t, d.store, testkit.Action(t, d.store, "pk.do"))
-	m := poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: requested.ID}))
+	m := poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
+		message.ExecutionRequested{ExecutionID: requested.ID}))
 	d.send(t, m)
 	id := d.settled(t, 1)[0].ID
 	h.Stop()
@@ -83,7 +84,8 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 		got, ok, err = channel.Get(message.QueueExecutionRequests, true)
 		return err == nil && ok
 	}, 10*time.Second)
-	require.Equal(t, []any{m.ID, message.ExchangeExecutions, m.RoutingKey, m.Type}, []any{got.MessageId, got.Exchange, got.RoutingKey, got.Type})
+	require.Equal(t, []any{m.ID, message.ExchangeExecutions, m.RoutingKey, m.Type},
+		[]any{got.MessageId, got.Exchange, got.RoutingKey, got.Type})
 	require.Equal(t, m.Body, got.Body)
 	require.Len(t, got.Headers, 1)
 	require.Contains(t, got.Headers, "x-attune-requeued-from")
@@ -126,7 +128,8 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
 	cut := letter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1})
 	cut.Body = append(cut.Body, make([]byte, 2<<20)...)
-	released := letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: done.ID})
+	released := letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
+		message.ExecutionCompleted{ExecutionID: done.ID})
 	nowhere := letter(t, message.KeyEventCreated, "strange", message.EventCreated{EventID: 1})
 	unread := letter(t, message.DispatchKey(5), message.TypeExecutionRequested, message.Dispatch{WorkerID: 5})
 	for i, m := range []broker.Message{cut, released, nowhere, unread} {
@@ -134,7 +137,8 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 		d.settled(t, i+1)
 	}
 	rows := d.rows(t)
-	for i, want := range []error{deadletter.ErrNoMessage, deadletter.ErrDecided, deadletter.ErrNoMessage, deadletter.ErrNoMessage} {
+	for i, want := range []error{deadletter.ErrNoMessage, deadletter.ErrDecided, deadletter.ErrNoMessage,
+		deadletter.ErrNoMessage} {
 		_, err := d.requeue(t, rows[i].ID)
 		require.ErrorIs(t, err, want, "%d", i)
 	}
@@ -146,10 +150,12 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 	require.ErrorIs(t, d.discard(t, rows[0].ID), deadletter.ErrDecided)
 	var purged []int64
 	require.NoError(t, d.store.Tx(testkit.Context(t), "purge", func(ctx context.Context, tx *store.Tx) (err error) {
-		purged, err = deadletter.DiscardMany(ctx, tx, []int64{rows[0].ID, rows[1].ID, rows[2].ID, rows[3].ID, 4711}, "ann", "")
+		purged, err = deadletter.DiscardMany(ctx, tx, []int64{rows[0].ID, rows[1].ID, rows[2].ID, rows[3].ID, 4711},
+			"ann", "")
 		return err
 	}))
 	require.ElementsMatch(t, []int64{rows[2].ID, rows[3].ID}, purged, "only what waited")
 	after := d.rows(t)
-	require.Equal(t, []string{"discarded", "released", "discarded", "discarded"}, []string{after[0].Decision, after[1].Decision, after[2].Decision, after[3].Decision})
+	require.Equal(t, []string{"discarded", "released", "discarded", "discarded"},
+		[]string{after[0].Decision, after[1].Decision, after[2].Decision, after[3].Decision})
 }

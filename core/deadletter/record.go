@@ -96,7 +96,8 @@ func (l *Letter) evidence() map[string]any {
 	}
 	if t := l.taking; t != nil {
 		known["taken"] = map[string]any{
-			"queue": t.Queue, "by": text(clean(t.By)), "at": time.Now().UTC(), "note": text(clean(bounded(t.Note))), "op": t.Op,
+			"queue": t.Queue, "by": text(clean(t.By)), "at": time.Now().UTC(), "note": text(clean(bounded(t.Note))),
+			"op": t.Op,
 		}
 	}
 	if e := l.seen.execution; e != nil && e.Status.Valid() {
@@ -116,7 +117,8 @@ func (l *Letter) evidence() map[string]any {
 		known["worker"] = about
 		if w.Probed != nil {
 			known["probe"] = map[string]any{
-				"verdict": w.Verdict, "reason": w.Reason, "health": w.Health, "consumers": w.Consumers, "ready": w.Ready, "at": w.Probed.UTC(),
+				"verdict": w.Verdict, "reason": w.Reason, "health": w.Health, "consumers": w.Consumers,
+				"ready": w.Ready, "at": w.Probed.UTC(),
 			}
 		}
 	}
@@ -131,8 +133,9 @@ func (l *Letter) properties() map[string]any {
 	d := l.delivery
 	about := map[string]any{"redelivered": d.Redelivered}
 	for name, value := range map[string]string{
-		"content_type": d.ContentType, "content_encoding": d.ContentEncoding, "app_id": d.AppID, "expiration": d.Expiration,
-		"came_as": d.RoutingKey, "came_by": d.Exchange, "given_up": l.said, "undecided": l.failure,
+		"content_type": d.ContentType, "content_encoding": d.ContentEncoding, "app_id": d.AppID,
+		"expiration": d.Expiration,
+		"came_as":    d.RoutingKey, "came_by": d.Exchange, "given_up": l.said, "undecided": l.failure,
 	} {
 		if value != "" {
 			about[name] = text(clean(value))

@@ -156,7 +156,8 @@ func (r *Routes) probe(ctx context.Context, now time.Time) error {
 		again, lost, unclear = r.look(ctx, lost)
 		routed, unknown = append(routed, again...), append(unknown, unclear...)
 		if len(again) > 0 {
-			r.logger.WarnContext(ctx, "Routes of dead letters were lost and have been made again", "lost", found, "made", again)
+			r.logger.WarnContext(ctx, "Routes of dead letters were lost and have been made again", "lost", found,
+				"made", again)
 		}
 	}
 	r.probeDeath(ctx, now)
@@ -204,7 +205,8 @@ func (r *Routes) repair(ctx context.Context, lost []string) {
 			continue
 		}
 		if err := r.wire.BindWorkerDeadLetters(ctx, id); err != nil {
-			r.logger.WarnContext(ctx, "Routes of dead letters of a worker could not be made again", "worker_id", id, "error", err)
+			r.logger.WarnContext(ctx, "Routes of dead letters of a worker could not be made again", "worker_id", id,
+				"error", err)
 			return
 		}
 		bound[id] = true
@@ -235,5 +237,6 @@ func (r *Routes) tell(ctx context.Context, lost []string) {
 		return
 	}
 	r.logger.ErrorContext(ctx, "Dead letters are lost on their way", "routes", lost,
-		"fix", "bind "+message.QueueDeadLetter+" to "+message.ExchangeDeadLetter+" with each of these routing keys; attune-executor doctor shows what differs")
+		"fix", "bind "+message.QueueDeadLetter+" to "+message.ExchangeDeadLetter+
+			" with each of these routing keys; attune-executor doctor shows what differs")
 }

@@ -77,10 +77,14 @@ func (w *wire) ProbeDeath(ctx context.Context) error {
 func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	testkit.Manage(t, http.MethodDelete, "/api/policies/"+testkit.VHostName(t, d.amqp)+"/"+broker.PolicyUnrouted, nil, nil) // only bindings carry them
+	// only bindings carry them
+	testkit.Manage(t, http.MethodDelete, "/api/policies/"+testkit.VHostName(t, d.amqp)+"/"+broker.PolicyUnrouted, nil,
+		nil)
 	active := testkit.Worker(t, d.store, "active")
-	testkit.Worker(t, d.store, "gone", func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = "inactive", 48*time.Hour })
-	testkit.Exec(t, d.store, `INSERT INTO dead_letter (fingerprint, decision) VALUES ('a', NULL), ('b', NULL), ('c', 'stale')`)
+	testkit.Worker(t, d.store, "gone",
+		func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = "inactive", 48*time.Hour })
+	testkit.Exec(t, d.store,
+		`INSERT INTO dead_letter (fingerprint, decision) VALUES ('a', NULL), ('b', NULL), ('c', 'stale')`)
 	for _, key := range message.DeadLetterKeys() {
 		require.True(t, d.wire.ProbeDeadLetters(testkit.Context(t), []string{key})[0].Routed)
 	}
@@ -88,7 +92,8 @@ func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 	metrics := deadletter.NewMetrics(reg)
 	w := &wire{Broker: d.wire}
 	w.set(true, nil)
-	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: 50 * time.Millisecond, ProbeEvery: 50 * time.Millisecond, DeathEvery: 100 * time.Millisecond},
+	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: 50 * time.Millisecond,
+		ProbeEvery: 50 * time.Millisecond, DeathEvery: 100 * time.Millisecond},
 		d.store, w, slog.New(slog.NewTextHandler(told, nil)), metrics, nil)
 	require.NoError(t, routes.Start(testkit.Context(t)))
 	t.Cleanup(routes.Stop)
@@ -114,7 +119,8 @@ func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 		attune_dead_letter_waiting 2
 	`), "attune_dead_letter_waiting"))
 	last := routes.LastTick()
-	testkit.Eventually(t, func() bool { return routes.LastTick().After(last.Add(300 * time.Millisecond)) }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return routes.LastTick().After(last.Add(300 * time.Millisecond)) },
+		10*time.Second)
 	require.Equal(t, 1, told.count("Dead letters are lost on their way"), "told once")
 	require.Equal(t, 1, told.count(message.DispatchKey(active.ID)+" ")+told.count(message.DispatchKey(active.ID)+"]"))
 
@@ -124,7 +130,8 @@ func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 	require.Positive(t, told.count("have been made again"))
 
 	w.set(false, broker.ErrDeathLost)
-	testkit.Eventually(t, func() bool { return state("lost") == 1 && told.count("expiry and rejection") > 0 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return state("lost") == 1 && told.count("expiry and rejection") > 0 },
+		10*time.Second)
 	w.set(false, errors.New("no rights"))
 	testkit.Eventually(t, func() bool { return state("lost") == 0 && state("unknown") == 1 }, 10*time.Second)
 }
@@ -149,7 +156,8 @@ func TestRoutesAreProbedAfterEveryReconnect(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	w := &watched{wire: wire{Broker: d.wire}, changes: make(chan broker.StateChange, 1), probes: make(chan int, 10)}
-	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: time.Hour, ProbeEvery: time.Hour}, d.store, w, testkit.Logger(t), nil, nil)
+	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: time.Hour, ProbeEvery: time.Hour}, d.store, w,
+		testkit.Logger(t), nil, nil)
 	require.NoError(t, routes.Start(testkit.Context(t)))
 	t.Cleanup(routes.Stop)
 	require.Equal(t, len(message.DeadLetterKeys()), <-w.probes)

@@ -149,7 +149,8 @@ func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
 	if l.seen.execution != nil {
 		*e = *l.seen.execution
 	}
-	e.ID, e.Status, e.Attempt, e.Updated, e.StartedAt, e.Holds = fact.ID, fact.Status, fact.Attempt, fact.Updated, fact.Started, fact.Holds != nil
+	e.ID, e.Status, e.Attempt, e.Updated, e.StartedAt, e.Holds = fact.ID, fact.Status, fact.Attempt, fact.Updated,
+		fact.Started, fact.Holds != nil
 	e.Worker = 0
 	if fact.Worker != nil {
 		e.Worker = *fact.Worker
@@ -169,8 +170,10 @@ func (l *Letter) moved(batch *scheduler.Batch) string {
 // result is the result of an execution that is ended because of its dead letter.
 func (l *Letter) result(batch *scheduler.Batch, actionRef string) map[string]any {
 	result := map[string]any{
-		"error":           "Worker queue TTL expired",
-		"message":         fmt.Sprintf("Worker did not process execution within configured TTL: it was handed to worker %d and never started", l.worker),
+		"error": "Worker queue TTL expired",
+		"message": fmt.Sprintf(
+			"Worker did not process execution within configured TTL: it was handed to worker %d and never started",
+			l.worker),
 		"failed_by":       retrypolicy.ByDeadLetters,
 		"original_status": "scheduled", "action_ref": actionRef,
 		"worker_id": l.worker, "failed_at": batch.Now(), "expired_at": batch.Now(),
@@ -180,12 +183,14 @@ func (l *Letter) result(batch *scheduler.Batch, actionRef string) map[string]any
 	}
 	if l.unreadable {
 		result["error"] = "Dispatch cannot be read"
-		result["message"] = fmt.Sprintf("the message that handed the execution to worker %d is too large, nested too deeply or damaged", l.worker)
+		result["message"] = fmt.Sprintf(
+			"the message that handed the execution to worker %d is too large, nested too deeply or damaged", l.worker)
 		return result
 	}
 	if l.reason != ReasonExpired {
 		result["error"] = "Worker unavailable: the execution was returned unprocessed"
-		result["message"] = fmt.Sprintf("worker %d, to which it was handed, did not take it (%s)", l.worker, clean(l.reason))
+		result["message"] = fmt.Sprintf("worker %d, to which it was handed, did not take it (%s)", l.worker,
+			clean(l.reason))
 		result["rejected_at"] = result["expired_at"]
 		delete(result, "expired_at")
 	}

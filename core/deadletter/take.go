@@ -39,7 +39,8 @@ func (t *Taken) Add(other Taken) {
 // others are written in transactions of their own, and that message in a reduced form. After an
 // error some may be written; taking them again finds their rows.
 func Take(
-	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t Taking, also func(context.Context, *store.Tx, Taken) error,
+	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t Taking,
+	also func(context.Context, *store.Tx, Taken) error,
 ) (Taken, error) {
 	letters, probes := make([]*Letter, 0, len(deliveries)), 0
 	for i := range deliveries {
@@ -56,7 +57,8 @@ func Take(
 }
 
 func take(
-	ctx context.Context, st *store.Store, letters []*Letter, probes int, also func(context.Context, *store.Tx, Taken) error,
+	ctx context.Context, st *store.Store, letters []*Letter, probes int,
+	also func(context.Context, *store.Tx, Taken) error,
 ) (Taken, error) {
 	var taken Taken
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -68,7 +70,8 @@ func take(
 			return err
 		}
 		for _, l := range written {
-			e := Entry{ID: l.row, Reason: l.reason, Type: l.typed(), WorkerID: idOrNil(l.worker), Execution: idOrNil(l.Execution), Decision: Waiting}
+			e := Entry{ID: l.row, Reason: l.reason, Type: l.typed(), WorkerID: idOrNil(l.worker),
+				Execution: idOrNil(l.Execution), Decision: Waiting}
 			if l.seen.execution != nil {
 				e.ActionRef = l.seen.execution.ActionRef
 			}

@@ -14,7 +14,8 @@ import (
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	dispatch := deadletter.Entry{
-		Decision: deadletter.Waiting, Type: message.TypeExecutionRequested, RoutingKey: message.DispatchKey(7), Execution: new(int64(5)), Attempt: new(int64(2)),
+		Decision: deadletter.Waiting, Type: message.TypeExecutionRequested, RoutingKey: message.DispatchKey(7),
+		Execution: new(int64(5)), Attempt: new(int64(2)),
 	}
 	as := func(e deadletter.Entry, change func(*deadletter.Entry)) *deadletter.Entry { change(&e); return &e }
 	sent := deadletter.Entry{Decision: deadletter.Waiting, Exchange: "attune.executions", Execution: new(int64(5))}
@@ -26,30 +27,44 @@ func TestVerdicts(t *testing.T) {
 		requeue, advice string
 		why             string
 	}{
-		"failed":    {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusFailed)}, deadletter.RequeueRepeats, deadletter.AdviseRequeue, "ended as failed"},
-		"completed": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusCompleted)}, deadletter.RequeueRepeats, deadletter.AdviseDiscard, "once more"},
-		"running":   {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusRunning)}, deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on"},
-		"scheduled": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusScheduled)}, deadletter.RequeueRefused, deadletter.AdviseWait, "still scheduled"},
+		"failed": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusFailed)}, deadletter.RequeueRepeats,
+			deadletter.AdviseRequeue, "ended as failed"},
+		"completed": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusCompleted)},
+			deadletter.RequeueRepeats, deadletter.AdviseDiscard, "once more"},
+		"running": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusRunning)},
+			deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on"},
+		"scheduled": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusScheduled)},
+			deadletter.RequeueRefused, deadletter.AdviseWait, "still scheduled"},
 		"elsewhere": {
-			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "scheduled", Attempt: 3}}, deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on",
+			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "scheduled",
+				Attempt: 3}}, deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on",
 		},
-		"gone": {deadletter.Facts{Entry: &dispatch}, deadletter.RequeueRefused, deadletter.AdviseDiscard, "does not exist"},
+		"gone": {deadletter.Facts{Entry: &dispatch}, deadletter.RequeueRefused, deadletter.AdviseDiscard,
+			"does not exist"},
 		"repeated": {
-			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed", RepeatedBy: 9}}, deadletter.RequeueRefused, deadletter.AdviseRetry, "by execution 9",
+			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed",
+				RepeatedBy: 9}}, deadletter.RequeueRefused, deadletter.AdviseRetry, "by execution 9",
 		},
 		"action gone": {
-			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed", ActionGone: true}}, deadletter.RequeueRepeats, deadletter.AdviseDiscard, "was deleted",
+			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed",
+				ActionGone: true}}, deadletter.RequeueRepeats, deadletter.AdviseDiscard, "was deleted",
 		},
 		"parent": {
-			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed", Parent: new(int64(1)), ParentStatus: "cancelled"}},
+			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed",
+				Parent: new(int64(1)), ParentStatus: "cancelled"}},
 			deadletter.RequeueRepeats, deadletter.AdviseDiscard, "nobody waits",
 		},
-		"nameless": {deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Execution = nil })}, deadletter.RequeueRefused, deadletter.AdviseExport, "names no execution"},
+		"nameless": {deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Execution = nil })},
+			deadletter.RequeueRefused, deadletter.AdviseExport, "names no execution"},
 		"handled": {
-			deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Decision = "failed" }), Execution: at(attune.StatusFailed)}, deadletter.RequeueRepeats, deadletter.AdviseRequeue, "",
+			deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Decision = "failed" }),
+				Execution: at(attune.StatusFailed)}, deadletter.RequeueRepeats, deadletter.AdviseRequeue, "",
 		},
 		"discarded": {
-			deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Decision, e.DecidedBy = "discarded", "ann" })}, deadletter.RequeueRefused, deadletter.AdviseNothing, "discarded by ann",
+			deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) {
+				e.Decision, e.DecidedBy = "discarded",
+					"ann"
+			})}, deadletter.RequeueRefused, deadletter.AdviseNothing, "discarded by ann",
 		},
 		"event": {
 			deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) {
@@ -81,10 +96,13 @@ func TestVerdicts(t *testing.T) {
 			deadletter.RequeueSends, deadletter.AdviseDiscard, "does not exist",
 		},
 		"unreadable": {
-			deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) { e.RoutingKey = "event.created" }), Unreadable: "not JSON"}, deadletter.RequeueSends, deadletter.AdviseExport, "dies again",
+			deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) { e.RoutingKey = "event.created" }),
+				Unreadable: "not JSON"}, deadletter.RequeueSends, deadletter.AdviseExport, "dies again",
 		},
-		"cut":       {deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) { e.RoutingKey = "event.created" }), Cut: true}, deadletter.RequeueRefused, deadletter.AdviseExport, "beginning"},
-		"placeless": {deadletter.Facts{Entry: &sent}, deadletter.RequeueRefused, deadletter.AdviseExport, "where it was sent to"},
+		"cut": {deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) { e.RoutingKey = "event.created" }),
+			Cut: true}, deadletter.RequeueRefused, deadletter.AdviseExport, "beginning"},
+		"placeless": {deadletter.Facts{Entry: &sent}, deadletter.RequeueRefused, deadletter.AdviseExport,
+			"where it was sent to"},
 	} {
 		v := deadletter.Judge(c.facts)
 		require.Equal(t, c.requeue, v.Requeue, name)

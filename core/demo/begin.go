@@ -20,7 +20,8 @@ const readyTimeout = 30 * time.Second
 func (d *Demo) startFleet(ctx context.Context, logs string) error {
 	var commands [][]string
 	for i := range d.cfg.Workers {
-		commands = append(commands, []string{workerName(i), "worker", "--name", workerName(i), "--concurrency", "10", "--packs", d.packsDir()})
+		commands = append(commands,
+			[]string{workerName(i), "worker", "--name", workerName(i), "--concurrency", "10", "--packs", d.packsDir()})
 	}
 	starting := fmt.Sprintf("starting %d workers, logs in %s", d.cfg.Workers, logs)
 	if err := d.startAll(ctx, starting, commands, d.cfg.Workers, 0); err != nil {
@@ -30,7 +31,8 @@ func (d *Demo) startFleet(ctx context.Context, logs string) error {
 	for i := range d.cfg.Replicas {
 		commands = append(commands, []string{replicaName(i), "serve"})
 	}
-	return d.startAll(ctx, fmt.Sprintf("starting %d engine replicas", d.cfg.Replicas), commands, d.cfg.Workers, d.cfg.Replicas)
+	return d.startAll(ctx, fmt.Sprintf("starting %d engine replicas", d.cfg.Replicas), commands, d.cfg.Workers,
+		d.cfg.Replicas)
 }
 
 // startAll starts processes, each by its name and arguments, and waits until so many
@@ -58,7 +60,8 @@ func (d *Demo) awaitReady(ctx context.Context, workers, replicas int) error {
 			return err
 		}
 		if !supervise.Sleep(ctx, 100*time.Millisecond) {
-			return fmt.Errorf("%d of %d workers and %d of %d replicas registered within %s; see the logs", w, workers, r, replicas, readyTimeout)
+			return fmt.Errorf("%d of %d workers and %d of %d replicas registered within %s; see the logs", w, workers,
+				r, replicas, readyTimeout)
 		}
 	}
 }

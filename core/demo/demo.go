@@ -99,10 +99,12 @@ type Demo struct {
 // caller calls Stop whatever happens after.
 func Start(ctx context.Context, cfg Config) (*Demo, error) {
 	d := &Demo{cfg: cfg}
-	err := d.patiently(ctx, "starting a private PostgreSQL and RabbitMQ in "+cfg.Dir, 10*time.Second, func() (err error) {
-		d.stack, err = devstack.Up(ctx, devstack.Config{Dir: cfg.Dir, Durable: true, Logger: cfg.Logger, StatsInterval: time.Second})
-		return err
-	})
+	err := d.patiently(ctx, "starting a private PostgreSQL and RabbitMQ in "+cfg.Dir, 10*time.Second,
+		func() (err error) {
+			d.stack, err = devstack.Up(ctx,
+				devstack.Config{Dir: cfg.Dir, Durable: true, Logger: cfg.Logger, StatsInterval: time.Second})
+			return err
+		})
 	if err != nil {
 		return nil, fmt.Errorf("start the servers: %w", err)
 	}
@@ -196,11 +198,13 @@ func workerName(i int) string  { return fmt.Sprintf("demo-worker-%d", i+1) }
 func invitation(here, binary, folder string) (line, where string) {
 	dashboard := filepath.Join(filepath.Dir(binary), "attune-tui")
 	for _, path := range []*string{&binary, &folder, &dashboard} {
-		if short, err := filepath.Rel(here, *path); err == nil && filepath.IsLocal(short) && strings.ContainsRune(short, '/') {
+		if short, err := filepath.Rel(here, *path); err == nil && filepath.IsLocal(short) &&
+			strings.ContainsRune(short, '/') {
 			*path, where = short, ", in this folder"
 		}
 	}
-	return fmt.Sprintf(`(eval "$(%s stack env --dir %s)"; %s)`, inShell(binary), inShell(folder), inShell(dashboard)), where
+	return fmt.Sprintf(`(eval "$(%s stack env --dir %s)"; %s)`, inShell(binary), inShell(folder),
+		inShell(dashboard)), where
 }
 
 // inShell quotes a path for a shell where it has to be.

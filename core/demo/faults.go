@@ -115,7 +115,8 @@ func (d *Demo) say(order triage.Order) func(context.Context) error {
 
 // resume ends the pause and raises the limit.
 func (d *Demo) resume(ctx context.Context) error {
-	return errors.Join(d.say(triage.Order{Act: triage.Limit, Limit: 6})(ctx), d.say(triage.Order{Act: triage.Resume})(ctx))
+	return errors.Join(d.say(triage.Order{Act: triage.Limit, Limit: 6})(ctx),
+		d.say(triage.Order{Act: triage.Resume})(ctx))
 }
 
 // cancel stops every execution of demo.sync that has not ended.

@@ -99,7 +99,8 @@ func (f *fleet) exited() error {
 		select {
 		case <-p.done:
 			if !p.expected {
-				return fmt.Errorf("%s ended by itself (%s); see %s", name, p.cmd.ProcessState, filepath.Join(f.logs, name+".log"))
+				return fmt.Errorf("%s ended by itself (%s); see %s", name, p.cmd.ProcessState,
+					filepath.Join(f.logs, name+".log"))
 			}
 		default:
 		}

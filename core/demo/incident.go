@@ -88,7 +88,8 @@ func (i *incident) size() int { return 15 - i.number%3 }
 
 // letters reads the dead letters of the incident.
 func (i *incident) letters(ctx context.Context) ([]letter, error) {
-	rows, err := i.demo.store.Pool().Query(ctx, incidentSQL, i.beforeLetter, i.target, mirrorQueue, i.broken, i.lastLetter)
+	rows, err := i.demo.store.Pool().Query(ctx, incidentSQL, i.beforeLetter, i.target, mirrorQueue, i.broken,
+		i.lastLetter)
 	if err != nil {
 		return nil, fmt.Errorf("read the dead letters of the incident: %w", err)
 	}
@@ -340,7 +341,8 @@ func together(done chan<- struct{}, parts ...func()) {
 // requested are the executions that the incident asked for.
 func (i *incident) requested() []int64 {
 	var ids []int64
-	for _, some := range [][]int64{i.prints, i.faxes, i.expired, i.elsewhere, i.invoices, i.strays, i.hangs, i.backups} {
+	for _, some := range [][]int64{i.prints, i.faxes, i.expired, i.elsewhere, i.invoices, i.strays, i.hangs,
+		i.backups} {
 		ids = append(ids, some...)
 	}
 	return ids

@@ -257,7 +257,8 @@ var countries = []string{"france", "japan", "spain", "norway", "iceland"}
 
 // request asks for what the annex is to run, for invoices, and scans parcels.
 func (i *incident) request(ctx context.Context) error {
-	for _, ask := range []func(context.Context) error{i.requestPrints, i.requestFaxes, i.requestInvoices, i.scanParcels} {
+	for _, ask := range []func(context.Context) error{i.requestPrints, i.requestFaxes, i.requestInvoices,
+		i.scanParcels} {
 		if err := ask(ctx); err != nil {
 			return err
 		}
@@ -293,7 +294,8 @@ func (i *incident) requestInvoices(ctx context.Context) (err error) {
 func (i *incident) scanParcels(ctx context.Context) error {
 	var events []submit.Event
 	for n := range i.size() {
-		events = append(events, submit.Event{TriggerRef: "ops.parcel_scanned", Payload: fmt.Appendf(nil, `{"parcel": %d}`, n)})
+		events = append(events,
+			submit.Event{TriggerRef: "ops.parcel_scanned", Payload: fmt.Appendf(nil, `{"parcel": %d}`, n)})
 	}
 	if _, err := submit.New(i.demo.store, i.demo.relay).EmitEvents(ctx, events); err != nil {
 		return fmt.Errorf("scan parcels: %w", err)
@@ -434,7 +436,8 @@ func (i *incident) deleteFax(ctx context.Context) error {
 			return fmt.Errorf("request the deleted action: %w", err)
 		}
 		i.strays = append(i.strays, id)
-		envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: id, ActionRef: "ops.fax"}, time.Now(), "sensor")
+		envelope := message.New(message.TypeExecutionRequested,
+			message.ExecutionRequested{ExecutionID: id, ActionRef: "ops.fax"}, time.Now(), "sensor")
 		body, err := envelope.Encode()
 		if err != nil {
 			return fmt.Errorf("encode a request: %w", err)
@@ -457,7 +460,8 @@ func (d *Demo) applyOps(ctx context.Context) error {
 		return fmt.Errorf("read the pack ops: %w", err)
 	}
 	_, err = catalog.New(d.store, nil).Apply(ctx, catalog.Request{
-		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Prune: true, Actor: "release", Source: "attune-demo",
+		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Prune: true, Actor: "release",
+		Source: "attune-demo",
 	})
 	if err != nil {
 		return fmt.Errorf("apply the pack ops: %w", err)

@@ -33,7 +33,8 @@ var triageCommands = []string{
 // triage types the commands, as a person does, in a folder of its own.
 func (i *incident) triage(ctx context.Context, news chan<- string) {
 	if n := i.demo.earlier.open; n > 0 {
-		tell(ctx, news, fmt.Sprintf("%d dead letters of earlier runs wait too: the commands decide the ones they match", n))
+		tell(ctx, news,
+			fmt.Sprintf("%d dead letters of earlier runs wait too: the commands decide the ones they match", n))
 	}
 	folder, err := os.MkdirTemp("", "attune-demo-")
 	if err != nil {
@@ -47,7 +48,8 @@ func (i *incident) triage(ctx context.Context, news chan<- string) {
 		said := strings.Split(strings.TrimSpace(out), "\n")
 		tell(ctx, news, said[len(said)-1])
 		if err != nil { // what earlier runs have left may be refused; what counts is how this incident ends
-			i.demo.logger.InfoContext(ctx, "A command of the triage was refused", "command", line, "error", err, "output", out)
+			i.demo.logger.InfoContext(ctx, "A command of the triage was refused", "command", line, "error", err,
+				"output", out)
 		}
 	}
 	err = i.patiently(ctx, func(ctx context.Context) error {
@@ -87,7 +89,8 @@ func (i *incident) undone(ctx context.Context) ([]string, error) {
 	for _, part := range []struct {
 		name       string
 		executions []int64
-	}{{"ops.print", i.prints}, {"ops.fax", slices.Concat(i.faxes, i.expired, i.elsewhere)}, {"ops.invoice", i.invoices}} {
+	}{{"ops.print", i.prints}, {"ops.fax", slices.Concat(i.faxes, i.expired, i.elsewhere)},
+		{"ops.invoice", i.invoices}} {
 		ends, err := i.lastOf(ctx, part.executions)
 		if err != nil {
 			return nil, err
@@ -99,7 +102,8 @@ func (i *incident) undone(ctx context.Context) ([]string, error) {
 			}
 		}
 		if len(not) > 0 {
-			left = append(left, fmt.Sprintf("%d executions of %s did not complete, such as %v: retry them", len(not), part.name, not[:min(len(not), 3)]))
+			left = append(left, fmt.Sprintf("%d executions of %s did not complete, such as %v: retry them", len(not),
+				part.name, not[:min(len(not), 3)]))
 		}
 	}
 	_, missed, err := i.mirrored(ctx)
@@ -122,7 +126,8 @@ var groupText = map[string]string{
 
 // mirrored counts the events of the incident, and the events that the mirror did not take.
 func (i *incident) mirrored(ctx context.Context) (all, missed int64, err error) {
-	err = i.demo.store.Pool().QueryRow(ctx, unmirroredSQL, i.beforeEvent, i.demo.mirror.events(), i.lastEvent).Scan(&all, &missed)
+	err = i.demo.store.Pool().QueryRow(ctx, unmirroredSQL, i.beforeEvent, i.demo.mirror.events(),
+		i.lastEvent).Scan(&all, &missed)
 	if err != nil {
 		return 0, 0, fmt.Errorf("compare events with the mirror: %w", err)
 	}
@@ -154,10 +159,12 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 		by[l.group][l.decision]++
 		total++
 	}
-	lines = append(lines, fmt.Sprintf("  %-21s %8d dead letters in %d groups; the engine decided %d others alone", i.name(), total, len(by), alone))
+	lines = append(lines, fmt.Sprintf("  %-21s %8d dead letters in %d groups; the engine decided %d others alone",
+		i.name(), total, len(by), alone))
 	for _, group := range groups {
 		n := by[group]
-		text := fmt.Sprintf("    %-33s %6d requeued, %d discarded, %d wait", groupName[group], n["requeued"], n["discarded"], n[""])
+		text := fmt.Sprintf("    %-33s %6d requeued, %d discarded, %d wait", groupName[group], n["requeued"],
+			n["discarded"], n[""])
 		lines = append(lines, text)
 	}
 	left, err := i.undone(ctx)
@@ -190,7 +197,8 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 			repeated++
 		}
 	}
-	lines = slices.Insert(lines, 1+len(groups), fmt.Sprintf("    %-33s %6d of %d invoices, repeated and completed", "failed by the release", repeated, len(invoices)))
+	lines = slices.Insert(lines, 1+len(groups), fmt.Sprintf("    %-33s %6d of %d invoices, repeated and completed",
+		"failed by the release", repeated, len(invoices)))
 	return lines, problems, nil
 }
 
@@ -240,7 +248,9 @@ func (d *Demo) incidentReport(ctx context.Context) (lines, problems []string, er
 	if err := d.store.Pool().QueryRow(ctx, earlierSQL, d.earlier.letter).Scan(&last, &open); err != nil {
 		return nil, nil, fmt.Errorf("read the dead letters of earlier runs: %w", err)
 	}
-	text := fmt.Sprintf("  earlier runs          %8d dead letters waited at the start: %d were decided in this run, %d wait", d.earlier.open, d.earlier.open-open, open)
+	text := fmt.Sprintf(
+		"  earlier runs          %8d dead letters waited at the start: %d were decided in this run, %d wait",
+		d.earlier.open, d.earlier.open-open, open)
 	return append(lines, text), problems, nil
 }
 
@@ -273,7 +283,8 @@ func misjudged(by map[string]map[string]int) (problems []string) {
 		}
 		for decision, n := range by[group] {
 			if decision != want {
-				problems = append(problems, fmt.Sprintf("%d dead letters of the group %s were decided as %q, not %s", n, group, decision, want))
+				problems = append(problems,
+					fmt.Sprintf("%d dead letters of the group %s were decided as %q, not %s", n, group, decision, want))
 			}
 		}
 		if by[group][want] == 0 {
@@ -285,6 +296,7 @@ func misjudged(by map[string]map[string]int) (problems []string) {
 
 // groupName names the groups in the report.
 var groupName = map[string]string{
-	groupMirror: "events that the mirror missed", groupPrint: "not begun, to another worker", groupFax: "repeated already, stale",
+	groupMirror: "events that the mirror missed", groupPrint: "not begun, to another worker",
+	groupFax:    "repeated already, stale",
 	groupBroken: "unreadable",
 }

@@ -14,22 +14,26 @@ import (
 // What is copied from the demo's first lines means the same folder to a shell.
 func TestPathsAreWordsOfAShell(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/opt/attune/bin/attune-tui", ".attune/demo", "/home/o'brien/my demo", `/a/$HOME/"b"/*`, "/ä/ö"} {
+	for _, path := range []string{"/opt/attune/bin/attune-tui", ".attune/demo", "/home/o'brien/my demo",
+		`/a/$HOME/"b"/*`, "/ä/ö"} {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+inShell(path)).Output()
 		require.NoError(t, err)
 		require.Equal(t, path, string(out))
 	}
-	require.Equal(t, "/opt/attune/bin/attune-tui", inShell("/opt/attune/bin/attune-tui"), "without quotes where none are needed")
+	require.Equal(t, "/opt/attune/bin/attune-tui", inShell("/opt/attune/bin/attune-tui"),
+		"without quotes where none are needed")
 }
 
 // The line fits a narrow terminal where the demo is below the working folder.
 func TestTheInvitationIsShort(t *testing.T) {
 	t.Parallel()
-	line, where := invitation("/home/ada/src/attune", "/home/ada/src/attune/bin/attune-executor", "/home/ada/src/attune/.attune/demo")
+	line, where := invitation("/home/ada/src/attune", "/home/ada/src/attune/bin/attune-executor",
+		"/home/ada/src/attune/.attune/demo")
 	require.Equal(t, `(eval "$(bin/attune-executor stack env --dir .attune/demo)"; bin/attune-tui)`, line)
 	require.Equal(t, ", in this folder", where)
 	line, where = invitation("/home/ada", "/opt/attune/bin/attune-executor", "/tmp/my demo")
-	require.Equal(t, `(eval "$(/opt/attune/bin/attune-executor stack env --dir '/tmp/my demo')"; /opt/attune/bin/attune-tui)`, line)
+	require.Equal(t,
+		`(eval "$(/opt/attune/bin/attune-executor stack env --dir '/tmp/my demo')"; /opt/attune/bin/attune-tui)`, line)
 	require.Empty(t, where)
 }
 

@@ -30,9 +30,10 @@ func (d *Demo) writePast(ctx context.Context) error {
 	var missing bool
 	err := d.store.Pool().QueryRow(ctx, newestSQL, pastSpan, pastGap).Scan(&since, &missing)
 	if err == nil && missing {
-		err = d.patiently(ctx, "filling the charts with a made-up last hour (the summary leaves it out)", 2*time.Second, func() error {
-			return d.makeUp(ctx, since)
-		})
+		err = d.patiently(ctx, "filling the charts with a made-up last hour (the summary leaves it out)", 2*time.Second,
+			func() error {
+				return d.makeUp(ctx, since)
+			})
 	}
 	if err != nil {
 		return fmt.Errorf("make up the demo's history: %w", err)

@@ -25,7 +25,8 @@ func fresh(t *testing.T) (*Demo, *bytes.Buffer) {
 	require.NoError(t, d.seed(t.Context()))
 	files, err := catalog.Read([]string{"packs"}, nil)
 	require.NoError(t, err)
-	_, err = catalog.New(d.store, nil).Apply(t.Context(), catalog.Request{Set: files.Set, Policies: files.Policies, Actor: "demo"})
+	_, err = catalog.New(d.store, nil).Apply(t.Context(),
+		catalog.Request{Set: files.Set, Policies: files.Policies, Actor: "demo"})
 	require.NoError(t, err)
 	return d, out
 }
@@ -141,7 +142,8 @@ func TestThePastIsWrittenWhereItIsMissing(t *testing.T) {
 	d, out := fresh(t)
 	old := testkit.Execution(t, d.store, testkit.Action(t, d.store, "demo.old"))
 	testkit.Exec(t, d.store, "update execution set status = 'completed' where id = $1", old.ID)
-	testkit.Exec(t, d.store, "update execution set created = now() - interval '30 minutes', finished_at = now() - interval '30 minutes'")
+	testkit.Exec(t, d.store,
+		"update execution set created = now() - interval '30 minutes', finished_at = now() - interval '30 minutes'")
 	require.NoError(t, d.writePast(t.Context()))
 	require.Regexp(t, `^filling the charts with a made-up last hour `, out.String())
 	require.Zero(t, testkit.Count(t, d.store, `select count(*) from execution e join execution o on o.id = $1

@@ -36,7 +36,8 @@ var practices = map[string]practice{
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			kept := false
-			err := i.demo.store.Pool().QueryRow(ctx, "SELECT cordoned OR draining FROM worker WHERE id = $1", i.annex.id).Scan(&kept)
+			err := i.demo.store.Pool().QueryRow(ctx, "SELECT cordoned OR draining FROM worker WHERE id = $1",
+				i.annex.id).Scan(&kept)
 			if err != nil {
 				return fmt.Errorf("read %s: %w", annexName, err)
 			}
@@ -81,7 +82,8 @@ var practices = map[string]practice{
 				return err
 			}
 			all, missed, err := i.mirrored(ctx)
-			v.put(missed == 0, fmt.Sprintf("the mirror has taken all %d events", all), fmt.Sprintf("the mirror did not take %d events", missed))
+			v.put(missed == 0, fmt.Sprintf("the mirror has taken all %d events", all),
+				fmt.Sprintf("the mirror did not take %d events", missed))
 			return err
 		},
 	},
@@ -100,7 +102,8 @@ var practices = map[string]practice{
 	},
 	"forgotten-pause": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {"incident: ops.invoice is paused", i.say(triage.Order{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
+			return []step{{"", i.prepare}, {"incident: ops.invoice is paused",
+				i.say(triage.Order{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			paused, _, err := i.overrides(ctx, invoiceQueue.Action)
@@ -114,12 +117,14 @@ var practices = map[string]practice{
 	"lowered-limit": {
 		steps: func(i *incident) []step {
 			return []step{{"", i.prepare}, {
-				"incident: the limit of demo.report is one", i.say(triage.Order{Act: triage.Limit, Limit: 1, Target: reports}),
+				"incident: the limit of demo.report is one",
+				i.say(triage.Order{Act: triage.Limit, Limit: 1, Target: reports}),
 			}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			_, limit, err := i.overrides(ctx, reports.Action)
-			v.put(limit != 1, "demo.report has another limit than one", "demo.report may still run one at a time: reset its limit")
+			v.put(limit != 1, "demo.report has another limit than one",
+				"demo.report may still run one at a time: reset its limit")
 			return err
 		},
 		end: func(ctx context.Context, i *incident) error {
@@ -168,7 +173,8 @@ var practices = map[string]practice{
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			left, err := i.demo.underWay(ctx, true)
-			v.put(len(left) == 0, "no order is paused", fmt.Sprintf("%d orders are still paused: resume them", len(left)))
+			v.put(len(left) == 0, "no order is paused",
+				fmt.Sprintf("%d orders are still paused: resume them", len(left)))
 			return errors.Join(err, i.ran(ctx, v, "shop.fulfil", i.orders))
 		},
 		end: func(ctx context.Context, i *incident) error { return i.demo.resumeOrders(ctx) },
@@ -266,7 +272,8 @@ func (i *incident) overrides(ctx context.Context, action string) (paused bool, l
 
 // requestBackups asks for one backup that hangs and ten that wait for its slot.
 func (i *incident) requestBackups(ctx context.Context) (err error) {
-	if i.hangs, err = i.ask(ctx, []submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"seconds": 3600}`)}}); err != nil {
+	if i.hangs, err = i.ask(ctx,
+		[]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"seconds": 3600}`)}}); err != nil {
 		return err
 	}
 	i.backups, err = i.ask(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup"}}, 10))
@@ -275,10 +282,13 @@ func (i *incident) requestBackups(ctx context.Context) (err error) {
 
 // requestFlood asks for 300 backups of a test host, and for five of another host behind them.
 func (i *incident) requestFlood(ctx context.Context) (err error) {
-	if i.hangs, err = i.ask(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"seconds": 20, "host": "test"}`)}}, 300)); err != nil {
+	if i.hangs, err = i.ask(ctx,
+		slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"seconds": 20, "host": "test"}`)}},
+			300)); err != nil {
 		return err
 	}
-	i.backups, err = i.ask(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"host": "db1"}`)}}, 5))
+	i.backups, err = i.ask(ctx,
+		slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"host": "db1"}`)}}, 5))
 	return err
 }
 

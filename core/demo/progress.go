@@ -51,5 +51,6 @@ func (d *Demo) left() {
 		}
 		return nil
 	})
-	d.sayf("%d MB of data and logs stay for the next demo; remove them with: rm -rf %s", (bytes+500_000)/1_000_000, inShell(dir))
+	d.sayf("%d MB of data and logs stay for the next demo; remove them with: rm -rf %s", (bytes+500_000)/1_000_000,
+		inShell(dir))
 }

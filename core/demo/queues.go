@@ -33,7 +33,8 @@ func (d *Demo) queues(ctx context.Context) (queues, error) {
 			for _, q := range list {
 				ready, unacked := number(q.Ready), number(q.Unacked)
 				if ready != "0" || unacked != "0" {
-					last.left = append(last.left, fmt.Sprintf("%s: %s ready, %s unacknowledged", q.Name, ready, unacked))
+					last.left = append(last.left,
+						fmt.Sprintf("%s: %s ready, %s unacknowledged", q.Name, ready, unacked))
 				}
 			}
 			if len(list) > 0 && len(last.left) == 0 {

@@ -50,7 +50,8 @@ func (d *Demo) watch(ctx context.Context, news <-chan string) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var before counts
-	d.sayf("%5s %10s %8s %8s %8s %10s %7s %7s", "time", "requested", "waiting", "handed", "running", "completed", "failed", "done/s")
+	d.sayf("%5s %10s %8s %8s %8s %10s %7s %7s", "time", "requested", "waiting", "handed", "running", "completed",
+		"failed", "done/s")
 	for {
 		select {
 		case <-ctx.Done():
@@ -101,7 +102,8 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 		return err
 	}
 	add("  repetitions           %8d (among the requested)", c.Repeated)
-	add("  lost                  %8d (each of the %d requested by the demo was looked up)", c.live()+int64(len(missing)), len(d.requested))
+	add("  lost                  %8d (each of the %d requested by the demo was looked up)",
+		c.live()+int64(len(missing)), len(d.requested))
 	told, wrong, err := d.incidentReport(ctx)
 	if err != nil {
 		return err
@@ -116,7 +118,8 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 		return err
 	}
 	add("  orders                %8d events, %d of them without consequence", orders.Events, orders.Unmet)
-	add("  workflows             %8d completed, %d failed or cancelled, %d without an end", orders.Completed, orders.Failed, orders.Live)
+	add("  workflows             %8d completed, %d failed or cancelled, %d without an end", orders.Completed,
+		orders.Failed, orders.Live)
 	add("  questions             %8d answered, %d open", orders.Answered, orders.Open)
 	if len(violations) == 0 {
 		add("  consistency           all %d checks pass", len(doctor.Checks()))

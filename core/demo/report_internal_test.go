@@ -21,7 +21,8 @@ import (
 func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 	t.Parallel()
 	out := &bytes.Buffer{}
-	d := &Demo{cfg: Config{Out: out, Duration: time.Minute}, store: testkit.Store(t), begun: time.Now(), trafficEnd: time.Now()}
+	d := &Demo{cfg: Config{Out: out, Duration: time.Minute}, store: testkit.Store(t), begun: time.Now(),
+		trafficEnd: time.Now()}
 	action := testkit.Action(t, d.store, "demo.any")
 	ended := func(ref string, status attune.Status, result string) int64 {
 		e := testkit.Execution(t, d.store, testkit.ActionRow{ID: action.ID, Ref: ref}, func(r *testkit.ExecutionRow) {
@@ -68,7 +69,8 @@ func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 
 	stray := ended("core.echo", attune.StatusFailed, `{"error": "no workers available"}`)
 	require.ErrorIs(t, summary(), ErrLost)
-	require.Contains(t, out.String(), "1 executions ended as nobody asked for, such as ["+strconv.FormatInt(stray, 10)+"]: core.echo failed: no workers available")
+	require.Contains(t, out.String(), "1 executions ended as nobody asked for, such as ["+strconv.FormatInt(stray, 10)+
+		"]: core.echo failed: no workers available")
 	testkit.Exec(t, d.store, `insert into lost_work (cause, outcome, execution, attempt, action_ref) values ('worker_gone', 'failed', $1, 1, 'core.echo')`, stray)
 	require.ErrorIs(t, summary(), ErrLost)
 	require.Contains(t, out.String(), "were lost with a killed worker, and none was killed")
@@ -103,14 +105,16 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	i := d.newIncident()
 	i.span, i.broken, i.prints = span{d.earlier.letter, openEnd, 0, openEnd}, []string{"sick-1"}, []int64{printed.ID}
 	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, message_id) values ('d', 'mirror.events', 'd'), ('e', 'x', 'sick-1'), ('f', 'x', 'alone')`)
-	require.Contains(t, said(), "incident                     2 dead letters in 2 groups; the engine decided 1 others alone\n")
+	require.Contains(t, said(),
+		"incident                     2 dead letters in 2 groups; the engine decided 1 others alone\n")
 	require.Contains(t, said(), "undone                1 dead letters wait: messages that no program can read")
 	require.Contains(t, said(), "2 dead letters waited at the start: 1 were decided in this run, 1 wait")
 	require.Contains(t, said(), "\nNEXT\n")
 	require.NotContains(t, said(), "all is decided")
 
 	testkit.Exec(t, st, "update dead_letter set decision = 'requeued' where fingerprint in ('d', 'e')")
-	require.Contains(t, said(), "    all is decided        no dead letter waits, every execution completed, and the mirror has every event\n")
+	require.Contains(t, said(),
+		"    all is decided        no dead letter waits, every execution completed, and the mirror has every event\n")
 	require.NotContains(t, said(), "undone")
 	require.NotContains(t, said(), "NEXT")
 
@@ -118,9 +122,11 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	next := d.newIncident()
 	next.span, next.cut = span{i.lastLetter, openEnd, 0, openEnd}, true
 	testkit.Exec(t, st, `insert into dead_letter (id, fingerprint, queue, message_id) overriding system value values (8, 'g', 'mirror.events', 'g')`)
-	require.Contains(t, said(), "incident 1                   2 dead letters in 2 groups; the engine decided 1 others alone\n")
+	require.Contains(t, said(),
+		"incident 1                   2 dead letters in 2 groups; the engine decided 1 others alone\n")
 	require.Contains(t, said(), "    all is decided        no dead letter waits")
-	require.Contains(t, said(), "incident 2                   1 dead letters in 1 groups; the engine decided 0 others alone\n")
+	require.Contains(t, said(),
+		"incident 2                   1 dead letters in 1 groups; the engine decided 0 others alone\n")
 	require.NotContains(t, said(), "NEXT")
 	d.incidents = d.incidents[:1]
 	i.cut = true
@@ -145,7 +151,8 @@ func TestWhatWasRepeatedAndCompletedIsNoFailure(t *testing.T) {
 			}
 		})
 		if first != 0 {
-			testkit.Exec(t, d.store, "update execution set original_execution = $2, retry_count = $3 where id = $1", e.ID, first, n)
+			testkit.Exec(t, d.store, "update execution set original_execution = $2, retry_count = $3 where id = $1",
+				e.ID, first, n)
 		}
 		return e.ID
 	}
@@ -162,12 +169,15 @@ func TestWhatWasRepeatedAndCompletedIsNoFailure(t *testing.T) {
 	left, err := i.undone(ctx)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
-	require.Contains(t, left[0], "1 executions of ops.invoice did not complete, such as ["+strconv.FormatInt(open, 10)+"]")
+	require.Contains(t, left[0],
+		"1 executions of ops.invoice did not complete, such as ["+strconv.FormatInt(open, 10)+"]")
 	c, err := d.count(ctx)
 	require.NoError(t, err)
 	require.NoError(t, d.summary(ctx, c, nil, queues{}), out.String())
 	require.Regexp(t, `\n +failed by the release +2 of 4 invoices, repeated and completed\n`, out.String())
-	require.Regexp(t, `\n +completed +3\n +failed attempts +5 \(another attempt of each completed\)\n +not completed +1\n`, out.String())
+	require.Regexp(t,
+		`\n +completed +3\n +failed attempts +5 \(another attempt of each completed\)\n +not completed +1\n`,
+		out.String())
 	require.Regexp(t, `\n +failed by a bad release +1\n`, out.String())
 }
 
@@ -179,14 +189,16 @@ func TestTheEndNamesWhatItWaitsFor(t *testing.T) {
 	for _, status := range []attune.Status{attune.StatusRunning, attune.StatusScheduled, attune.StatusCompleted} {
 		testkit.Execution(t, d.store, action, func(r *testkit.ExecutionRow) { r.Status = status })
 	}
-	require.Equal(t, "2 under way: 2 of shop.fulfil; given up after 1m30s without an end", d.underWayText(t.Context(), 2))
+	require.Equal(t, "2 under way: 2 of shop.fulfil; given up after 1m30s without an end",
+		d.underWayText(t.Context(), 2))
 }
 
 // TestTheLengthOfARunIsExplained: traffic that went on for the faults, and the end.
 func TestTheLengthOfARunIsExplained(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	d := &Demo{cfg: Config{Duration: 20 * time.Second}, begun: now.Add(-31 * time.Second), trafficEnd: now.Add(-4 * time.Second)}
+	d := &Demo{cfg: Config{Duration: 20 * time.Second}, begun: now.Add(-31 * time.Second),
+		trafficEnd: now.Add(-4 * time.Second)}
 	require.Equal(t, ", the last 7s until every fault had happened; the last execution ended 4s later", d.lengthText())
 	d.cfg.Duration = 0
 	require.Equal(t, "; the last execution ended 4s later", d.lengthText())

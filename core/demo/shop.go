@@ -182,7 +182,8 @@ func (d *Demo) answers(ctx, show context.Context) {
 		}
 		for _, id := range ids {
 			response := json.RawMessage(`{"approved": true}`)
-			if _, err := desk.Answer(ctx, triage.AnswerOrder{Inquiry: id, Response: response, Note: "the demo"}); err != nil {
+			if _, err := desk.Answer(ctx,
+				triage.AnswerOrder{Inquiry: id, Response: response, Note: "the demo"}); err != nil {
 				d.logger.WarnContext(ctx, "A question could not be answered", "inquiry", id, "error", err)
 			}
 		}

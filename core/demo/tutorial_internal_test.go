@@ -26,12 +26,14 @@ func TestTheTutorialShowsTheCommandsOfTheDemo(t *testing.T) {
 func TestAnIncidentThatIsDecidedOtherwiseIsTold(t *testing.T) {
 	t.Parallel()
 	right := map[string]map[string]int{
-		groupMirror: {"requeued": 15}, groupPrint: {"requeued": 15}, groupFax: {"discarded": 15}, groupBroken: {"discarded": 15},
+		groupMirror: {"requeued": 15}, groupPrint: {"requeued": 15}, groupFax: {"discarded": 15},
+		groupBroken: {"discarded": 15},
 	}
 	require.Empty(t, misjudged(right))
 	require.Len(t, misjudged(map[string]map[string]int{}), 4)
 	right[groupPrint] = map[string]int{"requeued": 14, "discarded": 1}
-	require.Equal(t, []string{`1 dead letters of the group print were decided as "discarded", not requeued`}, misjudged(right))
+	require.Equal(t, []string{`1 dead letters of the group print were decided as "discarded", not requeued`},
+		misjudged(right))
 }
 
 // Every incident that can be practised has a section that says what to press.

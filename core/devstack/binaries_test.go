@@ -61,7 +61,8 @@ func TestDebiansWrapperIsNotTheBroker(t *testing.T) {
 	fake(t, root, "rabbitmq-script-wrapper", "3")
 	onPath := filepath.Join(root, "sbin")
 	require.NoError(t, os.MkdirAll(onPath, 0o755))
-	require.NoError(t, os.Symlink(filepath.Join(root, "rabbitmq-script-wrapper"), filepath.Join(onPath, "rabbitmq-server")))
+	require.NoError(t,
+		os.Symlink(filepath.Join(root, "rabbitmq-script-wrapper"), filepath.Join(onPath, "rabbitmq-server")))
 	lib := filepath.Join(root, "lib")
 	fake(t, lib, "rabbitmq-server", "3")
 

@@ -367,7 +367,8 @@ func (s *Stack) Rabbitmqctl(ctx context.Context, args ...string) (string, error)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = s.brokerEnv(), s.brokerDir(), time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return string(out), fmt.Errorf("rabbitmqctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return string(out), fmt.Errorf("rabbitmqctl %s: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
 }

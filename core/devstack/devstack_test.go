@@ -272,7 +272,8 @@ func TestHostileSurroundings(t *testing.T) {
 	dir := tempDir(t, "a folder with blanks")
 	process := startHelper(t, helperOptions{
 		dir: dir, umask: "077", unset: []string{"HOME"},
-		env: []string{"RABBITMQ_NODENAME=other@host", "RABBITMQ_CONFIG_FILE=/nowhere", "ERL_FLAGS=-bogus", "PGPORT=1", "NOTIFY_SOCKET=/x"},
+		env: []string{"RABBITMQ_NODENAME=other@host", "RABBITMQ_CONFIG_FILE=/nowhere", "ERL_FLAGS=-bogus", "PGPORT=1",
+			"NOTIFY_SOCKET=/x"},
 	})
 	status := process.awaitReady(t)
 	require.NotEqual(t, dir, status.Dir)

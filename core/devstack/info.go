@@ -48,7 +48,8 @@ func (s *Stack) Moved() string { return s.place.moved }
 func (s *Stack) DatabaseURL() string { return s.databaseURL(DatabaseName) }
 
 func (s *Stack) databaseURL(name string) string {
-	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=disable", Username, s.password, s.snapshot().PostgresPort, name)
+	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=disable", Username, s.password,
+		s.snapshot().PostgresPort, name)
 }
 
 // AMQPURL is the broker's URL for its default virtual host.

@@ -43,7 +43,8 @@ func postgresAccount() (*account, error) {
 			return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
 		}
 	}
-	return nil, errors.New("PostgreSQL refuses to run as root and there is neither a user postgres nor nobody to run it as")
+	return nil,
+		errors.New("PostgreSQL refuses to run as root and there is neither a user postgres nor nobody to run it as")
 }
 
 // place is the folder a stack really uses.

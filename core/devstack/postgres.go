@@ -148,7 +148,8 @@ func (s *Stack) initDatabase(ctx context.Context) error {
 		defer func() { _ = os.Remove(file) }() // the folder is the server's own
 		login = []string{"-A", "scram-sha-256", "--pwfile=" + file}
 	}
-	args := append([]string{"-D", fresh, "-U", Username, "-E", "UTF8", "--locale=" + locale, "--no-sync", "--no-instructions"}, login...)
+	args := append([]string{"-D", fresh, "-U", Username, "-E", "UTF8", "--locale=" + locale, "--no-sync",
+		"--no-instructions"}, login...)
 	cmd := exec.CommandContext(ctx, s.bins.initdb, args...)
 	cmd.Env, cmd.Dir = s.cleanEnv(), "/"
 	cmd.SysProcAttr = processAttributes(child{as: s.as, onDeath: syscall.SIGKILL}, s.cfg.Detached)
@@ -291,7 +292,8 @@ func (s *Stack) awaitPortsFree(ctx context.Context, ports ...int) error {
 			continue
 		}
 		// Another process uses a port that stays busy; the next start takes another one.
-		_ = poll(bounded, 10*time.Millisecond, func() (bool, error) { return portFree(port) || bounded.Err() != nil, nil })
+		_ = poll(bounded, 10*time.Millisecond,
+			func() (bool, error) { return portFree(port) || bounded.Err() != nil, nil })
 	}
 	return ctx.Err()
 }

@@ -133,7 +133,8 @@ func (s *Stack) choosePorts() error {
 		return err
 	}
 	return s.update(func(st *state) {
-		st.PostgresPort, st.AMQPPort, st.ManagementPort, st.DistPort, st.EpmdPort = ports[0], ports[1], ports[2], ports[3], ports[4]
+		st.PostgresPort, st.AMQPPort, st.ManagementPort, st.DistPort, st.EpmdPort = ports[0], ports[1], ports[2],
+			ports[3], ports[4]
 	})
 }
 

@@ -76,7 +76,8 @@ var plants = map[string]func(t *testing.T, db database){
 			testkit.Execution(t, db, action(t, db)).ID)
 	},
 	"lost_holder": func(t *testing.T, db database) {
-		testkit.Exec(t, db, `insert into lost_holder (execution, state_id, at) values (1, 1, now() - interval '5 minutes')`)
+		testkit.Exec(t, db,
+			`insert into lost_holder (execution, state_id, at) values (1, 1, now() - interval '5 minutes')`)
 	},
 	"queue_stats": func(t *testing.T, db database) {
 		state := testkit.State(t, db, action(t, db), 5)
@@ -95,7 +96,8 @@ var plants = map[string]func(t *testing.T, db database){
 	},
 	"holder_execution": func(t *testing.T, db database) {
 		worker := testkit.Worker(t, db, "w")
-		testkit.Exec(t, db, `update execution_holder set attempt = attempt + 1 where execution = $1`, lying(t, db, worker))
+		testkit.Exec(t, db, `update execution_holder set attempt = attempt + 1 where execution = $1`,
+			lying(t, db, worker))
 	},
 	"holder_status": func(t *testing.T, db database) {
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
@@ -115,10 +117,12 @@ var plants = map[string]func(t *testing.T, db database){
 	"entry_holder": func(t *testing.T, db database) {
 		worker := testkit.Worker(t, db, "w")
 		testkit.Exec(t, db, `update worker_load set assigned = 1 where worker = $1`, worker.ID)
-		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active, s.Queued, s.Paused = 1, 1, true })
+		state := testkit.State(t, db, action(t, db), 5,
+			func(s *testkit.StateRow) { s.Active, s.Queued, s.Paused = 1, 1, true })
 		// A row that holds and waits is also of a status that must not wait, so
 		// two checks see it.
-		enqueue(t, db, state, testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(attune.StatusRunning)), 0)
+		enqueue(t, db, state,
+			testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(attune.StatusRunning)), 0)
 	},
 	"idle_slot": func(t *testing.T, db database) {
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued = 1 })
@@ -137,7 +141,8 @@ var plants = map[string]func(t *testing.T, db database){
 			`insert into enforcement (rule_ref, trigger_ref, payload) values ('demo.r', 'demo.t', '{}') returning id`).Scan(&id))
 		of := func(e *testkit.ExecutionRow) { e.Enforcement = &id }
 		testkit.Execution(t, db, action(t, db), of)
-		testkit.Execution(t, db, action(t, db), of, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"retry_of": 1} })
+		testkit.Execution(t, db, action(t, db), of,
+			func(e *testkit.ExecutionRow) { e.Config = map[string]any{"retry_of": 1} })
 	},
 	"live_attempts": func(t *testing.T, db database) {
 		first := testkit.Execution(t, db, action(t, db))
@@ -152,7 +157,8 @@ var plants = map[string]func(t *testing.T, db database){
 	},
 	"inquiry_overdue": func(t *testing.T, db database) {
 		asking := testkit.Execution(t, db, action(t, db), status(attune.StatusRunning))
-		testkit.Exec(t, db, `insert into inquiry (execution, prompt, timeout_at) values ($1, 'go on?', now() - interval '5 minutes')`, asking.ID)
+		testkit.Exec(t, db,
+			`insert into inquiry (execution, prompt, timeout_at) values ($1, 'go on?', now() - interval '5 minutes')`, asking.ID)
 	},
 	"inquiry_unsettled": func(t *testing.T, db database) {
 		asking := testkit.Execution(t, db, action(t, db), status(attune.StatusRunning))
@@ -173,7 +179,8 @@ var plants = map[string]func(t *testing.T, db database){
 	"repeated_once": func(t *testing.T, db database) {
 		a := action(t, db)
 		cancelled, next := testkit.Execution(t, db, a, status(attune.StatusCancelled)), testkit.Execution(t, db, a)
-		testkit.Exec(t, db, `INSERT INTO execution_retry (failed, execution, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`,
+		testkit.Exec(t, db,
+			`INSERT INTO execution_retry (failed, execution, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`,
 			cancelled.ID, next.ID)
 	},
 	"undecided_return": func(t *testing.T, db database) {
@@ -192,7 +199,9 @@ var plants = map[string]func(t *testing.T, db database){
 	"workflow_forgotten": func(t *testing.T, db database) {
 		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
 		child := testkit.Execution(t, db, action(t, db), status(attune.StatusCompleted), old)
-		testkit.Exec(t, db, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id) VALUES ($1, 'a', $2)`, w, child.ID)
+		testkit.Exec(t, db,
+			`INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id) VALUES ($1, 'a', $2)`, w,
+			child.ID)
 	},
 	"workflow_versions": func(t *testing.T, db database) {
 		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
@@ -203,7 +212,8 @@ var plants = map[string]func(t *testing.T, db database){
 		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
 		for range 2 {
 			testkit.Execution(t, db, action(t, db), func(e *testkit.ExecutionRow) {
-				e.Status, e.WorkflowTask = attune.StatusCompleted, map[string]any{"workflow_execution": w, "task_name": "a", "task_index": 3}
+				e.Status, e.WorkflowTask = attune.StatusCompleted, map[string]any{"workflow_execution": w,
+					"task_name": "a", "task_index": 3}
 			})
 		}
 	},
@@ -274,7 +284,8 @@ func enqueue(t *testing.T, db database, state testkit.StateRow, execution testki
 	t.Helper()
 	testkit.Exec(t, db, `insert into execution_admission_entry (state_id, execution_id, status, queue_order)
 		values ($1, $2, 'queued', $3)`, state.ID, execution.ID, order)
-	testkit.Exec(t, db, `update execution_admission_state set head_order = least(head_order, $2) where id = $1`, state.ID, order)
+	testkit.Exec(t, db, `update execution_admission_state set head_order = least(head_order, $2) where id = $1`,
+		state.ID, order)
 }
 
 func holding(state testkit.StateRow) func(*testkit.ExecutionRow) {

@@ -85,7 +85,8 @@ func (l *lane) putBack(ctx context.Context, stale []int64) {
 // repeated logs and announces repetitions.
 func (h *shared) repeated(ctx context.Context, result scheduler.Result) {
 	for _, row := range result.Repeated {
-		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution", row.OriginalExecution,
+		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution",
+			row.OriginalExecution,
 			"action_ref", row.ActionRef, "repetition", row.RetryCount)
 	}
 	if result.RetryIn > 0 && h.soon != nil {

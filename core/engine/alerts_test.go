@@ -24,7 +24,8 @@ func TestAReplicaEvaluatesTheAlerts(t *testing.T) {
 	e := b.engine(t, func(c *config.Config) {
 		c.Executor.HTTP.Listen = "127.0.0.1:0"
 		c.Alerts["no_active_workers"].For = 0
-		c.Alerts["forgotten_pause"] = &config.AlertRule{Enabled: true, Measure: "queue_paused", Above: 3, Severity: "warning", Target: "demo.sleep"}
+		c.Alerts["forgotten_pause"] = &config.AlertRule{Enabled: true, Measure: "queue_paused", Above: 3,
+			Severity: "warning", Target: "demo.sleep"}
 	})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(path string) string {
@@ -69,5 +70,6 @@ func TestAReplicaEvaluatesTheAlerts(t *testing.T) {
 
 	b.worker(t, "w1", 1)
 	testkit.Eventually(t, func() bool { found, _ := states(); return found["no_active_workers"] == "" }, 30*time.Second)
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from alert where rule = 'no_active_workers' and cleared is not null`))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`select count(*) from alert where rule = 'no_active_workers' and cleared is not null`))
 }

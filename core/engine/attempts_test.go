@@ -106,7 +106,8 @@ func TestActionsOfAnExistingInstallationRunOnce(t *testing.T) {
 				return testkit.Count(t, b.store, `select count(*) from execution where status = 'failed' and (id = $1 or original_execution = $1)
 					and not exists (select from execution_holder h where h.execution = execution.id)`, first) == c.runs
 			}, 20*time.Second, "attempts")
-			require.Equal(t, c.runs, testkit.Count(t, b.store, `select count(*) from execution where id = $1 or original_execution = $1`, first))
+			require.Equal(t, c.runs, testkit.Count(t, b.store,
+				`select count(*) from execution where id = $1 or original_execution = $1`, first))
 		})
 	}
 }
@@ -191,12 +192,14 @@ func TestARepetitionWaitsForItsTime(t *testing.T) {
 	b.request(t, "again.later", 1, `{"fails":true}`)
 	var retry int64
 	testkit.Eventually(t, func() bool {
-		return b.store.Pool().QueryRow(testkit.Context(t), `SELECT execution FROM execution_retry WHERE waiting`).Scan(&retry) == nil
+		return b.store.Pool().QueryRow(testkit.Context(t),
+			`SELECT execution FROM execution_retry WHERE waiting`).Scan(&retry) == nil
 	}, 10*time.Second)
 	wire := b.connect(t, "impatient")
 	wire.Publisher().Publish(testkit.Context(t), []broker.Message{requestMessage(t, retry, "impatient")})
 	others := b.request(t, "again.later", 3, `{}`)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, others[2]) == attune.StatusCompleted }, 10*time.Second,
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, others[2]) == attune.StatusCompleted },
+		10*time.Second,
 		"the slot is free for others")
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, retry))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`))
@@ -205,7 +208,8 @@ func TestARepetitionWaitsForItsTime(t *testing.T) {
 	failing.Store(false)
 	testkit.Exec(t, b.store, `UPDATE execution_retry SET due = now() + interval '1 second'`)
 	b.engine(t, slow, honourRetries)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, retry) == attune.StatusCompleted }, 15*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, retry) == attune.StatusCompleted },
+		15*time.Second)
 	b.settled(t, 10*time.Second)
 }
 
@@ -224,14 +228,18 @@ func TestWorkOfASilentWorkerMovesInPlaceWhenBothFence(t *testing.T) {
 	b.engine(t, quickWatch)
 	ids := b.request(t, "move.me", 3, `{}`)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND worker = $1`, silent.ID) == 3
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND worker = $1`,
+			silent.ID) == 3
 	}, 10*time.Second)
 	saviour := b.fake(t, fence)
 	b.silence(t, silent.ID)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1 AND attempt = 2`, saviour.ID) == 3
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1 AND attempt = 2`,
+			saviour.ID) == 3
 	}, 15*time.Second)
-	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY ($1)`, ids), "the same rows")
+	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY ($1)`, ids),
+		"the same rows")
 	b.settled(t, 10*time.Second)
 	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
 }
@@ -247,7 +255,8 @@ func TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced(t *testing.T
 	require.NoError(t, wire.DeclareWorker(testkit.Context(t), silent.ID, 5*time.Minute))
 	b.engine(t, quickWatch)
 	old := b.request(t, "move.me", 1, `{}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, old) == attune.StatusScheduled }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, old) == attune.StatusScheduled },
+		10*time.Second)
 	saviour := b.fake(t, nil)
 	b.silence(t, silent.ID)
 	testkit.Eventually(t, func() bool {
@@ -273,22 +282,28 @@ func TestAWorkerWithoutAQueueIsSuspectedAndItsWorkGoesElsewhere(t *testing.T) {
 	testkit.Action(t, b.store, "move.me")
 	saviour := b.fake(t, fence)
 	b.engine(t, quickRetries)
-	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM worker_probe`) == 1 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM worker_probe`) == 1 },
+		10*time.Second)
 	bare := testkit.Worker(t, b.store, "bare", func(w *testkit.WorkerRow) { // nobody has looked whether it has a queue
 		w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 10}
 	})
 	b.request(t, "move.me", 6, `{}`)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1`, saviour.ID) == 6
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1`,
+			saviour.ID) == 6
 	}, 15*time.Second, "all of them, at the worker that has a queue")
-	require.Positive(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt = 2`), "in the same rows")
+	require.Positive(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt = 2`),
+		"in the same rows")
 	require.Equal(t, 6, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1 AND suspect_since IS NOT NULL`, bare.ID))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1 AND suspect_since IS NOT NULL`, bare.ID))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM undelivered_dispatch`))
 	for _, id := range b.request(t, "move.me", 5, `{}`) {
-		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, 10*time.Second)
+		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
+			10*time.Second)
 	}
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1`, bare.ID), "a suspect is given nothing")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1`, bare.ID),
+		"a suspect is given nothing")
 
 	wire := b.connect(t, "bare worker comes back")
 	require.NoError(t, wire.DeclareWorker(ctx, bare.ID, 5*time.Minute))
@@ -296,7 +311,8 @@ func TestAWorkerWithoutAQueueIsSuspectedAndItsWorkGoesElsewhere(t *testing.T) {
 	require.NoError(t, back.Start(ctx))
 	t.Cleanup(back.Stop)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1 AND suspect_since IS NULL`, bare.ID) == 1
+		return testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1 AND suspect_since IS NULL`,
+			bare.ID) == 1
 	}, 15*time.Second, "it is acquitted")
 	b.settled(t, 10*time.Second)
 }
@@ -311,9 +327,11 @@ func TestAStaleClaimIsPutBack(t *testing.T) {
 	stale := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
 		e.Status, e.Age = attune.StatusScheduling, time.Minute
 	}).ID
-	young := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }).ID
+	young := testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }).ID
 	b.engine(t)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, stale) == attune.StatusCompleted }, 15*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, stale) == attune.StatusCompleted },
+		15*time.Second)
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, b.store, young))
 }
 
@@ -334,8 +352,10 @@ func TestWhatNobodyReportedIsAnnouncedAndLiesAreRecorded(t *testing.T) {
 	tap := b.tap(t, message.KeyExecutionCompleted)
 	b.engine(t)
 	id := b.request(t, "end.silent", 1, `{}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusRunning }, 10*time.Second)
-	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{"n":7}' WHERE id = $1 AND worker = $2`, id, worker.ID)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusRunning },
+		10*time.Second)
+	testkit.Exec(t, b.store,
+		`UPDATE execution SET status = 'completed', result = '{"n":7}' WHERE id = $1 AND worker = $2`, id, worker.ID)
 	heard, err := message.Decode[message.ExecutionCompleted]((<-tap).Body)
 	require.NoError(t, err)
 	require.Equal(t, id, heard.Payload.ExecutionID)
@@ -347,11 +367,13 @@ func TestWhatNobodyReportedIsAnnouncedAndLiesAreRecorded(t *testing.T) {
 	}, time.Now(), "liar").Encode()
 	require.NoError(t, err)
 	lie := broker.Message{
-		ID: "lie", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted, Type: message.TypeExecutionCompleted, Body: body,
+		ID: "lie", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted,
+		Type: message.TypeExecutionCompleted, Body: body,
 	}
 	wire.Publisher().Publish(ctx, []broker.Message{lie, lie, lie})
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM late_write WHERE execution = $1 AND refused_status = 'failed'`, id) == 1
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM late_write WHERE execution = $1 AND refused_status = 'failed'`, id) == 1
 	}, 10*time.Second)
 	b.settled(t, 10*time.Second)
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))

@@ -19,7 +19,8 @@ import (
 // batchWorker starts a worker of this program and returns its id.
 func (b *bundle) batchWorker(t *testing.T, name string, change ...func(*worker.Config)) int64 {
 	t.Helper()
-	cfg := worker.Config{Name: name, MaxConcurrent: 20, HeartbeatInterval: 500 * time.Millisecond, Actions: builtin.Actions()}
+	cfg := worker.Config{Name: name, MaxConcurrent: 20, HeartbeatInterval: 500 * time.Millisecond,
+		Actions: builtin.Actions()}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -53,7 +54,8 @@ func TestOnlyWorkersThatAnnounceItGetBatches(t *testing.T) {
 	b.request(t, "core.noop", 200, `{}`) // before there is an engine: batches are full
 	b.engine(t)
 	b.settled(t, 60*time.Second)
-	require.Equal(t, 200, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND attempt = 1`))
+	require.Equal(t, 200,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND attempt = 1`))
 	total := 0
 	for id, name := range names {
 		executions, batches := 0, 0
@@ -82,7 +84,8 @@ func TestOnlyWorkersThatAnnounceItGetBatches(t *testing.T) {
 		total += executions
 	}
 	require.Equal(t, 200, total)
-	require.Len(t, existing.Runs(), testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1`, existing.ID))
+	require.Len(t, existing.Runs(),
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1`, existing.ID))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
 }
 
@@ -95,7 +98,8 @@ func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
 	other := b.fake(t, fence).ID
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, other)
 	silent := b.deaf(t, "silent", 2*time.Second, func(w *testkit.WorkerRow) {
-		w.Capabilities["attempt_fence"], w.Capabilities["batch"], w.Capabilities["max_concurrent_executions"] = true, true, 200
+		w.Capabilities["attempt_fence"], w.Capabilities["batch"], w.Capabilities["max_concurrent_executions"] = true,
+			true, 200
 	})
 	dispatches := b.tap(t, message.DispatchKey(silent))
 	ids := b.request(t, "again.batch", 30, fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 1<<10)))
@@ -113,11 +117,13 @@ func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
 	}, 20*time.Second)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = id = $1`, silent)
 	b.settled(t, 60*time.Second)
-	require.Equal(t, 30, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND id = ANY($1)`, ids), "no repetition")
+	require.Equal(t, 30, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE status = 'completed' AND id = ANY($1)`, ids), "no repetition")
 	require.Equal(t, 30, testkit.Count(t, b.store, `SELECT count(DISTINCT execution) FROM dead_letter WHERE decision = 'retried' AND reason = 'expired'
 		AND message_type = 'ExecutionRequested' AND queue = $1 AND convert_from(body, 'UTF8')::jsonb->'payload'->>'execution_id' = execution::text`,
 		message.WorkerExecutionsQueue(silent)))
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE decision IS NULL OR message_type <> 'ExecutionRequested'`))
+	require.Zero(t, testkit.Count(t, b.store,
+		`SELECT count(*) FROM dead_letter WHERE decision IS NULL OR message_type <> 'ExecutionRequested'`))
 }
 
 // A batch of completions releases every slot, however often it comes. An element that
@@ -136,15 +142,19 @@ func TestABatchOfCompletionsIsSettledItemByItem(t *testing.T) {
 	testkit.Eventually(t, func() bool { return scheduled() == 200 }, 40*time.Second, "all are handed over")
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now()`)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{}'`)
-	elements := []json.RawMessage{[]byte(`{"execution_id":"no"}`), []byte(`{"execution_id":987654321,"status":"completed"}`)}
+	elements := []json.RawMessage{[]byte(`{"execution_id":"no"}`),
+		[]byte(`{"execution_id":987654321,"status":"completed"}`)}
 	for _, id := range ids {
-		elements = append(elements, fmt.Appendf(nil, `{"execution_id":%d,"status":"completed","result":%q}`, id, strings.Repeat("x", 1<<10)))
+		elements = append(elements,
+			fmt.Appendf(nil, `{"execution_id":%d,"status":"completed","result":%q}`, id, strings.Repeat("x", 1<<10)))
 	}
-	envelope := message.New(message.TypeExecutionBatchCompleted, message.Batch{Executions: elements}, time.Now(), "test")
+	envelope := message.New(message.TypeExecutionBatchCompleted, message.Batch{Executions: elements}, time.Now(),
+		"test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
 	wire := b.connect(t, "batches")
-	m := broker.Message{ID: envelope.MessageID, RoutingKey: message.QueueExecutionBatches, Type: envelope.MessageType, Body: body}
+	m := broker.Message{ID: envelope.MessageID, RoutingKey: message.QueueExecutionBatches, Type: envelope.MessageType,
+		Body: body}
 	for _, outcome := range wire.Publisher().Publish(testkit.Context(t), []broker.Message{m, m}) {
 		require.NoError(t, outcome.Err)
 	}

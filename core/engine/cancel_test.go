@@ -48,7 +48,8 @@ func (b *bundle) poll(t *testing.T, cfg cancellation.Config) {
 func (b *bundle) untilStatus(t *testing.T, status attune.Status, ids ...int64) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY($1) AND status::text = $2`, ids, string(status)) == len(ids)
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY($1) AND status::text = $2`, ids,
+			string(status)) == len(ids)
 	}, 20*time.Second, "executions %v become %s", ids, status)
 }
 
@@ -76,7 +77,8 @@ func TestWhatACancelFreesIsTakenAtOnce(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.engine(t)
-			action := testkit.Action(t, b.store, "pack.three", func(a *testkit.ActionRow) { a.Entrypoint = "core.sleep" })
+			action := testkit.Action(t, b.store, "pack.three",
+				func(a *testkit.ActionRow) { a.Entrypoint = "core.sleep" })
 			testkit.Policy(t, b.store, action, 3)
 			start(t, b)
 			long := b.request(t, "pack.three", 5, `{"seconds": 600}`)
@@ -93,7 +95,8 @@ func TestWhatACancelFreesIsTakenAtOnce(t *testing.T) {
 			require.Less(t, time.Since(begin), 10*time.Second, "by messages, not by a sweep")
 			b.settled(t, 20*time.Second)
 			require.Equal(t, 5, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'cancelled'`))
-			require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY($1) AND started_at IS NOT NULL`, long[3:]))
+			require.Zero(t, testkit.Count(t, b.store,
+				`SELECT count(*) FROM execution WHERE id = ANY($1) AND started_at IS NOT NULL`, long[3:]))
 		})
 	}
 }
@@ -168,7 +171,8 @@ func TestATreeEndsWhileItsChildrenAreBorn(t *testing.T) {
 	}
 	adopt(b.request(t, "core.sleep", 15, `{"seconds": 600}`))
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'running' AND worker IS NOT NULL`) > 5
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution WHERE status = 'running' AND worker IS NOT NULL`) > 5
 	}, 20*time.Second)
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -181,7 +185,8 @@ func TestATreeEndsWhileItsChildrenAreBorn(t *testing.T) {
 	group.Wait()
 	require.GreaterOrEqual(t, receipt.Acted(), 16)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution e WHERE parent = $1 AND e.finished_status IS NULL`, root) == 0
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution e WHERE parent = $1 AND e.finished_status IS NULL`, root) == 0
 	}, 20*time.Second)
 	orphans := testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE parent IS NULL AND id <> $1`, root)
 	require.LessOrEqual(t, orphans, 10, "born without a parent that is alive")
@@ -198,7 +203,8 @@ func TestAfterAnAcknowledgedCancelNoAttemptStarts(t *testing.T) {
 	b.worker(t, "w1", 10)
 	b.worker(t, "w2", 10)
 	b.poll(t, cancellation.Config{})
-	action := testkit.Action(t, b.store, "pack.fails", func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = "core.fail", 30 })
+	action := testkit.Action(t, b.store, "pack.fails",
+		func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = "core.fail", 30 })
 	testkit.Policy(t, b.store, action, 8)
 	ids := b.request(t, "pack.fails", 40, `{}`)
 	ctx := testkit.Context(t)
@@ -277,6 +283,7 @@ func TestCancelsAgainstAForeignWorkersStarts(t *testing.T) {
 		ran[run.Job.ExecutionID] = true
 	}
 	for i, id := range ids {
-		require.False(t, outcomes[i] == triage.CancelDone && ran[id], "S15: execution %d was acknowledged as cancelled and ran", id)
+		require.False(t, outcomes[i] == triage.CancelDone && ran[id],
+			"S15: execution %d was acknowledged as cancelled and ran", id)
 	}
 }

@@ -55,7 +55,8 @@ func TestADrainingWorkerHandsItsWorkBackWithAMillionWaiting(t *testing.T) {
 			return testkit.Count(t, b.store, `SELECT count(*) FROM execution_holder WHERE worker = $1`, id) == 0
 		}, testkit.TestTimeout)
 		took = append(took, time.Since(began))
-		require.Equal(t, workers*each, testkit.Count(t, b.store, `SELECT count(*) FROM execution_holder`), "slots are kept")
+		require.Equal(t, workers*each, testkit.Count(t, b.store, `SELECT count(*) FROM execution_holder`),
+			"slots are kept")
 		require.Equal(t, (i+1)*each,
 			testkit.Count(t, b.store, `SELECT count(*) FROM execution_holder WHERE worker = $1 AND attempt = 2`, other))
 	}

@@ -14,7 +14,8 @@ const maxEnforcements = 100
 // own, beside the lanes, which wait for each other in the database. It passes the rest of its work
 // to the lanes.
 func (e *Engine) newEnforcements() *inbox {
-	b := &inbox{queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement", most: maxEnforcements}
+	b := &inbox{queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement",
+		most: maxEnforcements}
 	measured := scheduler.NewEnforcementMetrics(e.registry)
 	b.read = func(body []byte) (int64, error) {
 		envelope, err := message.Decode[message.EnforcementCreated](body)
@@ -29,7 +30,8 @@ func (e *Engine) newEnforcements() *inbox {
 		outcome := step.Outcome()
 		measured.Observe(outcome)
 		for _, one := range outcome.Disabled {
-			e.logger.WarnContext(ctx, "Enforcement gets no execution", "enforcement_id", one.ID, "rule_ref", one.RuleRef, "reason", one.Reason)
+			e.logger.WarnContext(ctx, "Enforcement gets no execution", "enforcement_id", one.ID, "rule_ref",
+				one.RuleRef, "reason", one.Reason)
 		}
 		e.besides(ctx, result)
 		return outcome.Missing, nil

@@ -126,7 +126,8 @@ func (e *Engine) open(ctx context.Context) (err error) {
 	lanes := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
 	e.lanes = min(lanes, max(int(e.cfg.Database.MaxConnections)-batchConnections-restConnections, 1))
 	if e.lanes < lanes {
-		e.logger.WarnContext(ctx, "Fewer schedulers run than configured, since database.max_connections leaves no room for them",
+		e.logger.WarnContext(ctx,
+			"Fewer schedulers run than configured, since database.max_connections leaves no room for them",
 			"schedulers", e.lanes, "wanted", lanes, "max_connections", e.cfg.Database.MaxConnections,
 			"needed", lanes+batchConnections+restConnections)
 	}
@@ -136,7 +137,8 @@ func (e *Engine) open(ctx context.Context) (err error) {
 		return fmt.Errorf("open the database for batches: %w", err)
 	}
 	rest := base
-	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-rounds, restConnections), e.cfg.Named("attune-executor")
+	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-rounds,
+		restConnections), e.cfg.Named("attune-executor")
 	rest.MinConnections = e.cfg.Database.MinConnections
 	if e.query, err = store.Open(ctx, rest, e.logger); err != nil {
 		e.store.Close()
@@ -157,7 +159,8 @@ func (e *Engine) assemble(version string) {
 	e.sight = liveness.NewSight(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	e.loops["sight"] = e.sight.Loop
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
-	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take, Gate: e.gate}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
+	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take, Gate: e.gate}, e.query,
+		e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	rounds := scheduler.New(scheduler.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
@@ -171,8 +174,9 @@ func (e *Engine) assemble(version string) {
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
 	e.hot = e.newHotPath(rounds, prefetch)
 	e.sweep = recovery.New(recovery.Config{
-		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: scheduler.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
-		Undisturbed: e.gate.Undisturbed,
+		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: scheduler.ClaimAge,
+		WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+		Undisturbed:  e.gate.Undisturbed,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["recovery"], e.hot.reclaim = e.sweep.Loop, e.sweep.Reclaim
 	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)
@@ -185,7 +189,8 @@ func (e *Engine) assemble(version string) {
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
 		ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds,
-		FailLost:       e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.unsure, Recovering: e.sight.Recovering,
+		FailLost:       e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.unsure,
+		Recovering: e.sight.Recovering,
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
@@ -199,8 +204,9 @@ func (e *Engine) assemble(version string) {
 			Store: e.query, Requester: submit.New(e.query, e.relay).WithKeyring(e.keys),
 			Signer: token.New([]byte(e.cfg.Security.JWTSecret)),
 		},
-		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(), TokensFile: e.cfg.Executor.HTTP.TokensFile,
-		CertFile: e.cfg.Executor.HTTP.TLSCertFile, KeyFile: e.cfg.Executor.HTTP.TLSKeyFile,
+		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(),
+		TokensFile: e.cfg.Executor.HTTP.TokensFile,
+		CertFile:   e.cfg.Executor.HTTP.TLSCertFile, KeyFile: e.cfg.Executor.HTTP.TLSKeyFile,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // so that a second replica on one host starts
 	})
 
@@ -232,8 +238,10 @@ func (e *Engine) assemble(version string) {
 // newHotPath makes the lanes with their consumers.
 func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
 	atOnce := e.lanes + 1 // each lane has a batch in flight, and one collects
-	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions), maxCompletions)
-	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests), maxRequests)
+	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions),
+		maxCompletions)
+	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests),
+		maxRequests)
 	h := newHot(completed, requested, e.lanes, rounds, e.stepConfig(), e.logger, NewMetrics(e.registry))
 	h.batched = e.consume(message.QueueExecutionBatches, "executor.batches", atOnce*maxBatches, maxBatches)
 	h.gate = e.gate
@@ -243,9 +251,11 @@ func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
 // monitor makes the reader for HTTP and metrics, which uses this replica's connections.
 func (e *Engine) monitor(probe *prober) *alerting.Reader {
 	return alerting.NewReader(monitor.New(monitor.Config{
-		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, SilentReplicas: e.cfg.Retention.SilentReplicas,
-		ActionRetries: retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
+		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout,
+		MaxQueued:      e.cfg.Executor.Queue.MaxQueueLength,
+		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout,
+		SilentReplicas: e.cfg.Retention.SilentReplicas,
+		ActionRetries:  retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
 	}, monitor.Deps{Store: e.query}), e.cfg.Alerts, probe)
 }
 
@@ -257,8 +267,10 @@ func (e *Engine) stepConfig() stepConfig {
 		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
 		completion: scheduler.CompletionConfig{
 			Retry: retrypolicy.Config{
-				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier, MaxDelay: retry.MaxDelay,
-				Jitter: retry.Jitter, Unstarted: retry.MaxUnstarted, ActionRetries: retrypolicy.ActionRetries(retry.HonourActionMaxRetries),
+				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier,
+				MaxDelay: retry.MaxDelay,
+				Jitter:   retry.Jitter, Unstarted: retry.MaxUnstarted,
+				ActionRetries: retrypolicy.ActionRetries(retry.HonourActionMaxRetries),
 			},
 			Chance: rand.Float64,
 		},
@@ -268,7 +280,8 @@ func (e *Engine) stepConfig() stepConfig {
 // acts are the actions that clients may request over HTTP.
 func (e *Engine) acts() *triage.Triage {
 	return triage.New(triage.Config{
-		Source: "attune-executor http", HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+		Source: "attune-executor http", HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
+		WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.relay).With(e.broker).WithKeyring(e.keys)
 }
 

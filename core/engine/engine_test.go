@@ -135,7 +135,8 @@ func setupOn(t *testing.T, database string) *bundle {
 
 func (b *bundle) connect(t *testing.T, name string) *broker.Broker {
 	t.Helper()
-	wire := broker.New(broker.Config{URL: b.AMQP, ManagementURL: b.Management, ConnectionName: name}, testkit.Logger(t), nil)
+	wire := broker.New(broker.Config{URL: b.AMQP, ManagementURL: b.Management, ConnectionName: name}, testkit.Logger(t),
+		nil)
 	require.NoError(t, wire.Start(testkit.Context(t)))
 	t.Cleanup(wire.Stop)
 	return wire
@@ -158,7 +159,8 @@ func (b *bundle) engine(t *testing.T, change ...func(*config.Config)) *engine.En
 // worker starts a reference worker in this process.
 func (b *bundle) worker(t *testing.T, name string, concurrency int) {
 	t.Helper()
-	w, err := worker.New(worker.Config{Name: name, MaxConcurrent: concurrency, HeartbeatInterval: 500 * time.Millisecond, Actions: builtin.Actions()},
+	w, err := worker.New(worker.Config{Name: name, MaxConcurrent: concurrency,
+		HeartbeatInterval: 500 * time.Millisecond, Actions: builtin.Actions()},
 		worker.Deps{Store: b.store, Broker: b.connect(t, name), Logger: testkit.Logger(t)})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(testkit.Context(t)))
@@ -234,7 +236,8 @@ func TestAThirdPartyWorkerRunsAnExecutionToItsEnd(t *testing.T) {
 		require.Equal(t, 1, testkit.Count(t, b.store,
 			`SELECT count(*) FROM execution WHERE id = $1 AND status = 'completed' AND result->'echo'->>'message' = 'hi'`, id))
 	}
-	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT total_completed FROM queue_stats WHERE action_id = (SELECT id FROM action WHERE ref = 'core.echo')`))
+	require.Equal(t, 3, testkit.Count(t, b.store,
+		`SELECT total_completed FROM queue_stats WHERE action_id = (SELECT id FROM action WHERE ref = 'core.echo')`))
 }
 
 // F1: one of two replicas is killed in the middle of the load. Nothing is
@@ -262,7 +265,8 @@ func TestKillingOneOfTwoReplicasUnderLoadLosesNothing(t *testing.T) {
 
 	b.settled(t, 60*time.Second)
 	require.Equal(t, 2*each+50, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt <> 1`), "S2: handed over once each")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt <> 1`),
+		"S2: handed over once each")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM (
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
 	requireOrder(t, b, limited)
@@ -319,10 +323,12 @@ func TestWhatCannotBeReadIsDeadLetteredAndBlocksNothing(t *testing.T) {
 	wire := b.connect(t, "poison")
 	b.engine(t)
 	b.worker(t, "w1", 5)
-	for i, body := range []string{`not JSON`, `{"message_type":"ExecutionRequested","timestamp":"2026-01-01T00:00:00Z","payload":{}}`} {
+	for i, body := range []string{`not JSON`,
+		`{"message_type":"ExecutionRequested","timestamp":"2026-01-01T00:00:00Z","payload":{}}`} {
 		for _, key := range []string{message.KeyExecutionRequested, message.KeyExecutionCompleted} {
 			outcomes := wire.Publisher().Publish(testkit.Context(t), []broker.Message{{
-				ID: "poison-" + key + string(rune('a'+i)), Exchange: message.ExchangeExecutions, RoutingKey: key, Type: "x", Body: []byte(body),
+				ID: "poison-" + key + string(rune('a'+i)), Exchange: message.ExchangeExecutions, RoutingKey: key,
+				Type: "x", Body: []byte(body),
 			}})
 			require.Equal(t, broker.Confirmed, outcomes[0].Status, "%v", outcomes[0].Err)
 		}
@@ -337,11 +343,13 @@ func TestWhatCannotBeReadIsDeadLetteredAndBlocksNothing(t *testing.T) {
 // requestMessage asks for an execution by message alone.
 func requestMessage(t *testing.T, id int64, name string) broker.Message {
 	t.Helper()
-	body, err := message.New(message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: id, ActionRef: "core.echo"},
+	body, err := message.New(message.TypeExecutionRequested,
+		message.ExecutionRequested{ExecutionID: id, ActionRef: "core.echo"},
 		time.Now(), "test").Encode()
 	require.NoError(t, err)
 	return broker.Message{
-		ID: name, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested, Type: message.TypeExecutionRequested, Body: body,
+		ID: name, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
+		Type: message.TypeExecutionRequested, Body: body,
 	}
 }
 
@@ -357,7 +365,8 @@ func TestAMessageWithoutARowBecomesADeadLetter(t *testing.T) {
 	wire.Publisher().Publish(ctx, []broker.Message{requestMessage(t, 424242, "ghost")})
 	for range 20 {
 		id := b.request(t, "core.echo", 1, `{"message":"hello"}`)[0]
-		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested }, 10*time.Second)
+		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested },
+			10*time.Second)
 	}
 	letter := b.letter(t, "ghost")
 	require.Equal(t, message.KeyExecutionRequested, letter.Key)
@@ -366,7 +375,8 @@ func TestAMessageWithoutARowBecomesADeadLetter(t *testing.T) {
 	require.Empty(t, letter.Decision, "it waits for a person")
 	require.Contains(t, letter.Detail, "execution 424242 does not exist")
 	require.Equal(t, "7", letter.Headers["x-attune-attempts"])
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE evidence->'message'->>'redelivered' = 'true'`))
+	require.Zero(t, testkit.Count(t, b.store,
+		`SELECT count(*) FROM dead_letter WHERE evidence->'message'->>'redelivered' = 'true'`))
 }
 
 // MassTransit 1627: a message that is there before its row is served when the row
@@ -383,8 +393,10 @@ func TestAMessageBeforeItsRowIsServedWhenTheRowComes(t *testing.T) {
 		state, err := wire.QueueState(ctx, message.QueueExecutionRequests)
 		return err == nil && state.Ready == 0 && state.Consumers > 0
 	}, 10*time.Second)
-	testkit.Exec(t, b.store, `INSERT INTO execution (id, action, action_ref) SELECT $1, id, ref FROM action WHERE ref = 'core.echo'`, id)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested }, 10*time.Second)
+	testkit.Exec(t, b.store,
+		`INSERT INTO execution (id, action, action_ref) SELECT $1, id, ref FROM action WHERE ref = 'core.echo'`, id)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested },
+		10*time.Second)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
 }
 
@@ -405,16 +417,19 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 	}
 	testkit.Eventually(t, func() bool { code, _ := get("/readyz"); return code == http.StatusOK }, 20*time.Second)
 	_, body := get("/readyz")
-	for _, name := range []string{"database", "broker", message.QueueExecutionRequests, message.QueueExecutionCompleted, "loop recovery"} {
+	for _, name := range []string{"database", "broker", message.QueueExecutionRequests, message.QueueExecutionCompleted,
+		"loop recovery"} {
 		require.Contains(t, body, name)
 	}
 	_, metrics := get("/metrics")
-	for _, name := range []string{"attune_rounds_total", "attune_outbox_messages", "attune_loop_last_tick_timestamp_seconds"} {
+	for _, name := range []string{"attune_rounds_total", "attune_outbox_messages",
+		"attune_loop_last_tick_timestamp_seconds"} {
 		require.Contains(t, metrics, name)
 	}
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE id = $1`, e.ID()))
 	require.NoError(t, e.Stop(context.Background()))
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica`), "a stopped replica leaves the list")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica`),
+		"a stopped replica leaves the list")
 }
 
 func TestStartRefusesADatabaseThatWasNotMigrated(t *testing.T) {

@@ -16,7 +16,8 @@ const maxEvents = 200
 // the sweep for lost messages.
 func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	measured := eventing.NewMetrics(e.registry)
-	matcher := eventing.New(eventing.Config{Keys: e.keys, MaxDepth: e.cfg.Executor.RuleDepth}, e.query, e.relay, e.logger, measured)
+	matcher := eventing.New(eventing.Config{Keys: e.keys, MaxDepth: e.cfg.Executor.RuleDepth}, e.query, e.relay,
+		e.logger, measured)
 	events := e.newInbox(&inbox{
 		queue: message.QueueEvents, kind: message.TypeEventCreated, what: "event", most: maxEvents,
 		read: func(body []byte) (int64, error) {
@@ -29,7 +30,8 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 		},
 	})
 	enforcements := e.newEnforcements()
-	sweep := eventing.NewSweep(eventing.SweepConfig{Horizon: e.cfg.Executor.MaxEventAge}, e.query, events.Submit, enforcements.Submit, e.logger, measured, metrics)
+	sweep := eventing.NewSweep(eventing.SweepConfig{Horizon: e.cfg.Executor.MaxEventAge}, e.query, events.Submit,
+		enforcements.Submit, e.logger, measured, metrics)
 	e.http.Emits(submit.New(e.query, e.relay).WithKeyring(e.keys))
 	e.loops["events"] = sweep.Loop
 	e.services.Add("enforcement consumer", enforcements.consumer)

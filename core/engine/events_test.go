@@ -52,7 +52,8 @@ func (b *bundle) enforced(t *testing.T, n int, timeout time.Duration) {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM enforcement WHERE status = 'processed'`) == n
 	}, timeout, "%d enforcements are processed", n)
 	b.settled(t, timeout)
-	require.Equal(t, n, testkit.Count(t, b.store, `SELECT count(DISTINCT enforcement) FROM execution WHERE status = 'completed'`))
+	require.Equal(t, n,
+		testkit.Count(t, b.store, `SELECT count(DISTINCT enforcement) FROM execution WHERE status = 'completed'`))
 	require.Equal(t, n, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
 }
 
@@ -72,7 +73,8 @@ func created(t *testing.T, exchange, key, kind string, payload any) broker.Messa
 	t.Helper()
 	body, err := message.New(kind, payload, time.Now(), "test").Encode()
 	require.NoError(t, err)
-	return broker.Message{ID: fmt.Sprintf("%s-%d", kind, time.Now().UnixNano()), Exchange: exchange, RoutingKey: key, Type: kind, Body: body}
+	return broker.Message{ID: fmt.Sprintf("%s-%d", kind, time.Now().UnixNano()), Exchange: exchange, RoutingKey: key,
+		Type: kind, Body: body}
 }
 
 // S10, S13: two replicas get every message of events and enforcements twice more and
@@ -91,7 +93,8 @@ func TestEventsThatAreDeliveredAgainRunNothingTwice(t *testing.T) {
 		var messages []broker.Message
 		for i := range ids {
 			id := ids[len(ids)-1-i]
-			one := created(t, message.ExchangeEvents, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: id, TriggerRef: "demo.door"})
+			one := created(t, message.ExchangeEvents, message.KeyEventCreated, message.TypeEventCreated,
+				message.EventCreated{EventID: id, TriggerRef: "demo.door"})
 			messages = append(messages, one, one)
 		}
 		rows, err := b.store.CreatedEnforcements(testkit.Context(t), ids)
@@ -106,10 +109,12 @@ func TestEventsThatAreDeliveredAgainRunNothingTwice(t *testing.T) {
 		}
 	}
 	again()
-	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM enforcement`) > 0 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM enforcement`) > 0 },
+		10*time.Second)
 	again()
 	b.enforced(t, 2*events, 30*time.Second)
-	testkit.Exec(t, b.store, `UPDATE enforcement SET status = 'created' WHERE id % 3 = 0`) // as if one had died before it said so
+	// as if one had died before it said so
+	testkit.Exec(t, b.store, `UPDATE enforcement SET status = 'created' WHERE id % 3 = 0`)
 	again()
 	b.enforced(t, 2*events, 30*time.Second)
 }
@@ -125,9 +130,12 @@ func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 	b.engine(t)
 	b.worker(t, "w1", 5)
 	poison := []broker.Message{
-		{ID: "p1", Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated, Type: "x", Body: []byte(`not JSON`)},
-		{ID: "p2", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyEnforcementCreated, Type: "x", Body: []byte(`{"message_type":"EnforcementCreated","timestamp":"2026-01-01T00:00:00Z","payload":{}}`)},
-		created(t, message.ExchangeEvents, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1 << 40, TriggerRef: "demo.door"}),
+		{ID: "p1", Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated, Type: "x",
+			Body: []byte(`not JSON`)},
+		{ID: "p2", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyEnforcementCreated, Type: "x",
+			Body: []byte(`{"message_type":"EnforcementCreated","timestamp":"2026-01-01T00:00:00Z","payload":{}}`)},
+		created(t, message.ExchangeEvents, message.KeyEventCreated, message.TypeEventCreated,
+			message.EventCreated{EventID: 1 << 40, TriggerRef: "demo.door"}),
 		created(t, message.ExchangeExecutions, message.KeyEnforcementCreated, message.TypeEnforcementCreated,
 			message.EnforcementCreated{EnforcementID: 1 << 40, RuleRef: "demo.rule0", TriggerRef: "demo.door"}),
 	}
@@ -139,7 +147,8 @@ func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 	b.enforced(t, 5, 20*time.Second)
 	for id, reason := range map[string]string{
 		"p1": "message body is not a JSON object", "p2": "enforcement_id",
-		"ghost event": "event 1099511627776 does not exist", "ghost enforcement": "enforcement 1099511627776 does not exist",
+		"ghost event":       "event 1099511627776 does not exist",
+		"ghost enforcement": "enforcement 1099511627776 does not exist",
 	} {
 		letter := b.letter(t, id)
 		require.Equal(t, "poison", letter.Reason)
@@ -175,8 +184,10 @@ func TestTheEnforcementOfADeletedRuleIsDisabled(t *testing.T) {
 	wire := b.connect(t, "deleted")
 	b.engine(t)
 	b.worker(t, "w1", 5)
-	wire.Publisher().Publish(testkit.Context(t), []broker.Message{created(t, message.ExchangeExecutions, message.KeyEnforcementCreated,
-		message.TypeEnforcementCreated, message.EnforcementCreated{EnforcementID: id, RuleRef: "demo.rule1", TriggerRef: "demo.door"})})
+	wire.Publisher().Publish(testkit.Context(t),
+		[]broker.Message{created(t, message.ExchangeExecutions, message.KeyEnforcementCreated,
+			message.TypeEnforcementCreated,
+			message.EnforcementCreated{EnforcementID: id, RuleRef: "demo.rule1", TriggerRef: "demo.door"})})
 	b.emit(t, 1)
 	b.enforced(t, 1, 20*time.Second)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM enforcement WHERE id = $1 AND status = 'disabled' AND error LIKE '%does not exist any more'`, id))
@@ -199,8 +210,10 @@ func TestTenThousandEventsAtOnceAreMatchedInBatches(t *testing.T) {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM event_matched`) == events &&
 			testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed'`) == 2
 	}, 60*time.Second, "all are matched, the one that fires runs, and so does what was requested beside them")
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'completed'`, other))
-	require.GreaterOrEqual(t, testkit.Count(t, b.store, `SELECT count(DISTINCT at) FROM event_matched`), events/200, "in bounded batches")
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'completed'`, other))
+	require.GreaterOrEqual(t, testkit.Count(t, b.store, `SELECT count(DISTINCT at) FROM event_matched`), events/200,
+		"in bounded batches")
 }
 
 // What an action marks as secret reaches it, from the event as well as from the
@@ -221,16 +234,17 @@ func TestSecretsOfARuleReachTheActionAlone(t *testing.T) {
 	keys, err := secret.NewKeyring(key)
 	require.NoError(t, err)
 	given := make(chan string, 1)
-	w, err := worker.New(worker.Config{Name: "w1", MaxConcurrent: 1, HeartbeatInterval: 500 * time.Millisecond, Keyring: keys, Actions: worker.Actions{
-		"demo.knock": func(_ context.Context, task worker.Task) (any, error) {
-			var params struct {
-				Token string `json:"token"`
-			}
-			err := task.Decode(&params)
-			given <- params.Token
-			return nil, err
-		},
-	}}, worker.Deps{Store: b.store, Broker: b.connect(t, "w1"), Logger: testkit.Logger(t)})
+	w, err := worker.New(worker.Config{Name: "w1", MaxConcurrent: 1, HeartbeatInterval: 500 * time.Millisecond,
+		Keyring: keys, Actions: worker.Actions{
+			"demo.knock": func(_ context.Context, task worker.Task) (any, error) {
+				var params struct {
+					Token string `json:"token"`
+				}
+				err := task.Decode(&params)
+				given <- params.Token
+				return nil, err
+			},
+		}}, worker.Deps{Store: b.store, Broker: b.connect(t, "w1"), Logger: testkit.Logger(t)})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(testkit.Context(t)))
 	t.Cleanup(w.Stop)

@@ -71,7 +71,8 @@ const reconnectDelay = 300 * time.Millisecond
 // reconnecting connects to the broker, and again soon after it is back.
 func (s *storm) reconnecting(t *testing.T, name string) *broker.Broker {
 	t.Helper()
-	wire := broker.New(broker.Config{URL: s.AMQP, ConnectionName: name, MaxBackoff: reconnectDelay}, testkit.Logger(t), nil)
+	wire := broker.New(broker.Config{URL: s.AMQP, ConnectionName: name, MaxBackoff: reconnectDelay}, testkit.Logger(t),
+		nil)
 	require.NoError(t, wire.Start(testkit.Context(t)))
 	t.Cleanup(wire.Stop)
 	return wire
@@ -97,7 +98,8 @@ func (s *storm) bury(t *testing.T) {
 	letters := make([]broker.Message, 200)
 	for i := range letters {
 		letters[i] = broker.Message{
-			ID: uuid.NewString(), Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Type: message.TypeEventCreated, Body: []byte("garbage"),
+			ID: uuid.NewString(), Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+			Type: message.TypeEventCreated, Body: []byte("garbage"),
 		}
 	}
 	for _, outcome := range s.wire.Publisher().Publish(testkit.Context(t), letters) {
@@ -118,17 +120,21 @@ func (s *storm) over(t *testing.T, limited []int64) {
 	}, 40*time.Second, "everything ends")
 	s.settled(t, 30*time.Second)
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status <> 'completed'`))
-	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE attempt <> 1`), "S2: handed over once each")
+	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE attempt <> 1`),
+		"S2: handed over once each")
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM (
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
 	requireOrder(t, s.bundle, limited)
 	testkit.Eventually(t, func() bool {
 		letters, err := s.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
-		return err == nil && letters.Ready == 0 && testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`) >= s.buried
+		return err == nil && letters.Ready == 0 &&
+			testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`) >= s.buried
 	}, 20*time.Second, "S20: what was confirmed is in the ledger")
-	require.Equal(t, s.buried, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`), "each once, and nothing was given up")
-	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE message_type IS DISTINCT FROM 'EventCreated' OR decision IS NOT NULL`))
+	require.Equal(t, s.buried, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`),
+		"each once, and nothing was given up")
+	require.Zero(t, testkit.Count(t, s.store,
+		`SELECT count(*) FROM dead_letter WHERE message_type IS DISTINCT FROM 'EventCreated' OR decision IS NOT NULL`))
 }
 
 // F2 and F3: a server goes away in the middle of the load and comes back.

@@ -84,22 +84,26 @@ func TestRulesOfPublishedDocumentsRun(t *testing.T) {
 			testkit.Action(t, b.store, its.Action)
 			testkit.Exec(t, b.store, `INSERT INTO trigger (ref, label) VALUES ($1, 'x')`, its.Trigger)
 			formPack("rules/form.yaml", f.Source).write(t, b)
-			testkit.Exec(t, b.store, `UPDATE pack SET config = '{"token": "s3cr3t", "limits": {"max": 90}}' WHERE ref = 'pk'`)
+			testkit.Exec(t, b.store,
+				`UPDATE pack SET config = '{"token": "s3cr3t", "limits": {"max": 90}}' WHERE ref = 'pk'`)
 			b.fake(t, nil)
 			b.engine(t)
 			for _, e := range f.Events {
 				payload, err := json.Marshal(e.Payload)
 				require.NoError(t, err)
-				made, err := submit.New(b.store, b.relay).EmitEvents(testkit.Context(t), []submit.Event{{TriggerRef: its.Trigger, Payload: payload}})
+				made, err := submit.New(b.store, b.relay).EmitEvents(testkit.Context(t),
+					[]submit.Event{{TriggerRef: its.Trigger, Payload: payload}})
 				require.NoError(t, err)
 				testkit.Eventually(t, func() bool {
-					return testkit.Count(t, b.store, `SELECT count(*) FROM event_matched WHERE event = $1`, made[0].ID) == 1
+					return testkit.Count(t, b.store, `SELECT count(*) FROM event_matched WHERE event = $1`,
+						made[0].ID) == 1
 				}, 20*time.Second, "the event is compared with the rule")
 				want := 0
 				if e.Runs != nil {
 					want = 1
 				}
-				require.Equal(t, want, testkit.Count(t, b.store, `SELECT count(*) FROM enforcement WHERE event = $1`, made[0].ID), "%s", payload)
+				require.Equal(t, want, testkit.Count(t, b.store, `SELECT count(*) FROM enforcement WHERE event = $1`,
+					made[0].ID), "%s", payload)
 				if want == 0 {
 					continue
 				}
@@ -164,7 +168,8 @@ func TestActionsOfPublishedDocumentsRun(t *testing.T) {
 			id := b.request(t, its.Ref, 1, string(parameters))[0]
 			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, 20*time.Second)
 			var raw []byte
-			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT result FROM execution WHERE id = $1`, id).Scan(&raw))
+			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT result FROM execution WHERE id = $1`,
+				id).Scan(&raw))
 			require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id), "%s", raw)
 			var got map[string]any
 			require.NoError(t, json.Unmarshal(raw, &got))

@@ -18,10 +18,14 @@ import (
 
 // names are headers that the broker or the engine reads, and others.
 var names = []string{
-	"x-death", "x-death", "x-death", "x-first-death-queue", "x-first-death-reason", "x-first-death-exchange", "x-last-death-queue", "x-delivery-count",
-	"X-Death", "x-message-ttl", "x-match", "x-stream-offset", "x-opt-deaths", "x-invalid-headers", "x-retry", "x-priority",
-	broker.HeaderReason, broker.HeaderAttempts, broker.HeaderReplica, broker.HeaderQueue, broker.HeaderExchange, broker.HeaderKey,
-	broker.HeaderDied, broker.HeaderDropped, broker.HeaderUnreadable, "x-attune-put-back", "traceparent", testkit.ForgedLong,
+	"x-death", "x-death", "x-death", "x-first-death-queue", "x-first-death-reason", "x-first-death-exchange",
+	"x-last-death-queue", "x-delivery-count",
+	"X-Death", "x-message-ttl", "x-match", "x-stream-offset", "x-opt-deaths", "x-invalid-headers", "x-retry",
+	"x-priority",
+	broker.HeaderReason, broker.HeaderAttempts, broker.HeaderReplica, broker.HeaderQueue, broker.HeaderExchange,
+	broker.HeaderKey,
+	broker.HeaderDied, broker.HeaderDropped, broker.HeaderUnreadable, "x-attune-put-back", "traceparent",
+	testkit.ForgedLong,
 	"", "a", "nul\x00", "caf\xe9", strings.Repeat("n", 255),
 }
 
@@ -59,7 +63,8 @@ func value(dice *rand.Rand, depth int) any {
 	case 12:
 		return []any{nil, true, false}[dice.IntN(3)]
 	case 13:
-		words := []string{"", "rejected", "expired", "\x00", "\xff\xfe", message.QueueExecutionRequests, message.KeyExecutionRequested, strings.Repeat("w", 5000), "{}"}
+		words := []string{"", "rejected", "expired", "\x00", "\xff\xfe", message.QueueExecutionRequests,
+			message.KeyExecutionRequested, strings.Repeat("w", 5000), "{}"}
 		return words[dice.IntN(len(words))]
 	case 14:
 		list := make([]any, dice.IntN(4))
@@ -70,7 +75,8 @@ func value(dice *rand.Rand, depth int) any {
 	default:
 		table := amqp.Table{}
 		for range dice.IntN(4) {
-			table[[]string{"queue", "reason", "count", "time", "exchange", "routing-keys", "x", testkit.ForgedLong}[dice.IntN(8)]] = value(dice, depth+1)
+			table[[]string{"queue", "reason", "count", "time", "exchange", "routing-keys", "x",
+				testkit.ForgedLong}[dice.IntN(8)]] = value(dice, depth+1)
 		}
 		return table
 	}
@@ -114,10 +120,12 @@ func TestForgedHeadersCostNothing(t *testing.T) {
 	e := b.engine(t)
 	b.runs(t, time.Minute)
 	forger := testkit.Forger(t, b.AMQP)
-	bodies := []string{"not json %d", `{"n": %d}`, `{"message_type":"ExecutionRequested","payload":%d}`, "[%d", "\x00\xff%d"}
+	bodies := []string{"not json %d", `{"n": %d}`, `{"message_type":"ExecutionRequested","payload":%d}`, "[%d",
+		"\x00\xff%d"}
 	var last *amqp.DeferredConfirmation
 	for i := range n {
-		m := amqp.Publishing{DeliveryMode: uint8(dice.IntN(3)), Headers: headers(dice), Body: fmt.Appendf(nil, bodies[dice.IntN(len(bodies))], i)}
+		m := amqp.Publishing{DeliveryMode: uint8(dice.IntN(3)), Headers: headers(dice),
+			Body: fmt.Appendf(nil, bodies[dice.IntN(len(bodies))], i)}
 		if dice.IntN(2) == 0 {
 			m.MessageId, m.Type = fmt.Sprintf("m%d", i), []string{message.TypeExecutionRequested, "", "x"}[dice.IntN(3)]
 		}
@@ -133,7 +141,8 @@ func TestForgedHeadersCostNothing(t *testing.T) {
 	b.runs(t, time.Minute)
 	b.settled(t, time.Minute)
 	require.Equal(t, n, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`), "each once")
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE details ? 'recreated'`), "no queue was lost")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE details ? 'recreated'`),
+		"no queue was lost")
 	for _, check := range e.Ready(testkit.Context(t)) {
 		require.True(t, check.OK, "%s: %s", check.Name, check.Detail)
 	}

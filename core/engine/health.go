@@ -49,12 +49,15 @@ type health struct{ engine *Engine }
 
 var (
 	readyDesc = prometheus.NewDesc("attune_ready", "1 while a check of /readyz passes.", []string{"check"}, nil)
-	awayDesc  = prometheus.NewDesc("attune_database_away_seconds", "How long the database has been away, 0 while it answers.", nil, nil)
-	blockDesc = prometheus.NewDesc("attune_broker_blocked_seconds", "How long the broker has taken no messages, 0 while it does.", nil, nil)
+	awayDesc  = prometheus.NewDesc("attune_database_away_seconds",
+		"How long the database has been away, 0 while it answers.", nil, nil)
+	blockDesc = prometheus.NewDesc("attune_broker_blocked_seconds",
+		"How long the broker has taken no messages, 0 while it does.", nil, nil)
 	faultDesc = prometheus.NewDesc("attune_installation_faults",
 		"Consumers and loops of this replica whose statements the database refuses, for want of a relation, a column, a function, an index or a privilege.",
 		[]string{"replica"}, nil)
-	roundDesc = prometheus.NewDesc("attune_round_under_way_seconds", "How long the oldest of the rounds in hand is under way, 0 while there is none.", nil, nil)
+	roundDesc = prometheus.NewDesc("attune_round_under_way_seconds",
+		"How long the oldest of the rounds in hand is under way, 0 while there is none.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -69,7 +72,8 @@ const scrapePatience = 2 * time.Second
 
 // Collect implements prometheus.Collector.
 func (h *health) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapePatience) //nolint:forbidigo // a scrape hands over none
+	ctx, cancel := context.WithTimeout(context.Background(),
+		scrapePatience) //nolint:forbidigo // a scrape hands over none
 	defer cancel()
 	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)

@@ -83,7 +83,8 @@ func TestAReplicaReportsItself(t *testing.T) {
 			}
 		}
 		return len(mine.Problems) == 0 && len(mine.Details.Consumers) == 8 &&
-			mine.Details.Consumers[message.QueueExecutionRequests] && mine.Details.Consumers[message.QueueExecutionBatches]
+			mine.Details.Consumers[message.QueueExecutionRequests] &&
+			mine.Details.Consumers[message.QueueExecutionBatches]
 	}, 20*time.Second, "the next report says that all is well")
 	host, err := os.Hostname()
 	require.NoError(t, err)
@@ -116,7 +117,8 @@ func TestAVanishedReplicaIsMissedOnce(t *testing.T) {
 	require.NoError(t, victim.Process.Signal(syscall.SIGKILL))
 	_ = victim.Wait()
 	testkit.Eventually(t, func() bool { return log.count("Replica has vanished") > 0 }, 90*time.Second)
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from engine_replica where state = 'vanished' and pid = $1`, victim.Process.Pid))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`select count(*) from engine_replica where state = 'vanished' and pid = $1`, victim.Process.Pid))
 	require.Equal(t, 1, log.count(fmt.Sprintf("pid=%d", victim.Process.Pid)))
 	time.Sleep(12 * time.Second) // two more looks of each
 	require.Equal(t, 1, log.count("Replica has vanished"), "nobody else says it again")
@@ -174,7 +176,8 @@ func TestReadinessSaysWhichServerIsAway(t *testing.T) {
 	e := b.engine(t, listening, func(c *config.Config) { c.MessageQueue.RabbitMQ.ReconnectDelay = reconnectDelay })
 	well := func() {
 		t.Helper()
-		testkit.Eventually(t, func() bool { code, _ := readiness(t, e); return code == http.StatusOK }, 60*time.Second, "it is ready")
+		testkit.Eventually(t, func() bool { code, _ := readiness(t, e); return code == http.StatusOK }, 60*time.Second,
+			"it is ready")
 	}
 	fails := func(check, detail string) {
 		t.Helper()
@@ -198,7 +201,8 @@ func TestReadinessSaysWhichServerIsAway(t *testing.T) {
 		require.NoError(t, stack.StartPostgres(testkit.Context(t)))
 		well()
 		testkit.Eventually(t, func() bool {
-			all, err := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil).Replicas(testkit.Context(t))
+			all, err := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil,
+				nil).Replicas(testkit.Context(t))
 			return err == nil && all.Total == 1 && !all.List[0].Late && all.List[0].Details.DatabaseAway != nil
 		}, 30*time.Second, "the reports go on, and tell of the outage")
 	})

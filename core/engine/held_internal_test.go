@@ -27,7 +27,9 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1,
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	testkit.Policy(t, st, held, 1)
 	testkit.State(t, st, held, 1)
@@ -39,7 +41,8 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	deliver(t, items)
 	tx, err := st.Pool().Begin(testkit.Context(t))
 	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, held.ID)
+	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+		held.ID)
 	require.NoError(t, err)
 
 	require.NoError(t, h.runBatch(testkit.Context(t), items, noChores))
@@ -55,13 +58,15 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- h.runBatch(testkit.Context(t), kept, noChores) }()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+		return testkit.Count(t, st,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 	}, testkit.TestTimeout, "it waits for the queue")
 	require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t))))
 	require.NoError(t, <-done)
 	require.Empty(t, takeHeld(h))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, items[0].execution))
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT queue_order FROM execution_admission_entry WHERE execution_id = $1`, items[2].execution))
+	require.Equal(t, 1, testkit.Count(t, st,
+		`SELECT queue_order FROM execution_admission_entry WHERE execution_id = $1`, items[2].execution))
 }
 
 // A batch waits for the queue of one action, the one that was left most often: it holds no
@@ -76,7 +81,8 @@ func TestARoundWaitsForOneAction(t *testing.T) {
 		{execution: 5, action: "pk.b", left: 3},
 	}
 	require.Equal(t, map[int64]bool{2: true, 5: true}, insists(items))
-	require.Equal(t, map[int64]bool{3: true}, insists(append(items[2:4:4], item{execution: 6, left: 3})), "what names no action may concern any queue")
+	require.Equal(t, map[int64]bool{3: true}, insists(append(items[2:4:4], item{execution: 6, left: 3})),
+		"what names no action may concern any queue")
 	require.Empty(t, insists(items[3:4]))
 	require.Empty(t, insists(nil))
 }

@@ -42,14 +42,16 @@ func ofWorker(id int64) []string {
 
 // forged is the message over which RabbitMQ 3 lets a queue crash that rejects it.
 func forged() amqp.Publishing {
-	return amqp.Publishing{Body: []byte("not json"), DeliveryMode: amqp.Persistent, Headers: amqp.Table{"x-death": []any{int32(7)}}}
+	return amqp.Publishing{Body: []byte("not json"), DeliveryMode: amqp.Persistent,
+		Headers: amqp.Table{"x-death": []any{int32(7)}}}
 }
 
 // runs asks for an execution and waits until it has completed.
 func (b *bundle) runs(t *testing.T, within time.Duration) {
 	t.Helper()
 	id := b.request(t, "core.echo", 1, `{"message":"fresh"}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, within, "a fresh request runs")
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, within,
+		"a fresh request runs")
 }
 
 // empty waits until a queue has neither ready nor unacknowledged messages.
@@ -93,7 +95,8 @@ func TestNoMessageTakesAQueueAway(t *testing.T) {
 	flood(append(workers, queues...))
 	b.runs(t, 10*time.Second)
 	want := 2*len(queues) + len(workers) - 1 // two that are alike in every way are one dead letter
-	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) >= want }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) >= want },
+		20*time.Second)
 	b.empty(t, append(workers, queues...)...)
 	require.Equal(t, want, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`), "nothing comes again")
 	require.Equal(t, want-1, testkit.Count(t, b.store,
@@ -155,7 +158,8 @@ func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
 		require.NoError(t, err, queue)
 	}
 	echo := testkit.ActionRow{Ref: "core.echo"}
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT id FROM action WHERE ref = 'core.echo'`).Scan(&echo.ID))
+	require.NoError(t,
+		b.store.Pool().QueryRow(testkit.Context(t), `SELECT id FROM action WHERE ref = 'core.echo'`).Scan(&echo.ID))
 	lost := testkit.Execution(t, b.store, echo).ID // no message tells of it
 	back := func(name string) func() bool {
 		return func() bool {
@@ -167,7 +171,8 @@ func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
 		testkit.Eventually(t, back(queue), 15*time.Second, "queue %s is consumed again", queue)
 	}
 	b.runs(t, 10*time.Second)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, lost) == attune.StatusCompleted }, 25*time.Second, "the lost request is found")
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, lost) == attune.StatusCompleted },
+		25*time.Second, "the lost request is found")
 
 	tells := func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE details->'recreated' @> $1::jsonb`,
@@ -227,11 +232,13 @@ func TestMessagesOfALostDatabaseHoldUpNothing(t *testing.T) {
 	const n, first = 3000, 10_000_000
 	var stale []broker.Message
 	for i := range int64(n) {
-		report := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: first + i, Status: "completed"}, time.Now(), "test")
+		report := message.New(message.TypeExecutionCompleted,
+			message.ExecutionCompleted{ExecutionID: first + i, Status: "completed"}, time.Now(), "test")
 		body, err := report.Encode()
 		require.NoError(t, err)
 		stale = append(stale, requestMessage(t, first+i, fmt.Sprintf("request-%d", i)), broker.Message{
-			ID: report.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted, Type: message.TypeExecutionCompleted, Body: body,
+			ID: report.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted,
+			Type: message.TypeExecutionCompleted, Body: body,
 		})
 	}
 	for _, outcome := range b.connect(t, "before").Publisher().Publish(testkit.Context(t), stale) {
@@ -240,12 +247,15 @@ func TestMessagesOfALostDatabaseHoldUpNothing(t *testing.T) {
 	b.engine(t)
 	began := time.Now()
 	b.runs(t, time.Minute)
-	t.Logf("the fresh request ended after %s, it started %d ms after it was made", time.Since(began).Round(time.Millisecond),
+	t.Logf("the fresh request ended after %s, it started %d ms after it was made",
+		time.Since(began).Round(time.Millisecond),
 		testkit.Count(t, b.store, `SELECT (extract(epoch FROM max(started_at - created)) * 1000)::int FROM execution`))
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE headers->>'x-attune-attempts' = '7'`),
+	require.Zero(t,
+		testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE headers->>'x-attune-attempts' = '7'`),
 		"nothing was waited for until it was given up")
 	testkit.Eventually(t, func() bool { // the last few wait for their rows
-		return testkit.Count(t, b.store, `SELECT coalesce(sum((evidence->'alike'->>'count')::int), 0) FROM dead_letter WHERE decision IS NULL`) >= 2*n-100
+		return testkit.Count(t, b.store,
+			`SELECT coalesce(sum((evidence->'alike'->>'count')::int), 0) FROM dead_letter WHERE decision IS NULL`) >= 2*n-100
 	}, 2*time.Minute, "each is counted")
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
 	b.runs(t, 10*time.Second)
@@ -257,7 +267,8 @@ func TestLargeMessagesDoNotFillTheMemory(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "measure the memory of a replica")
 	limit := 256
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if info, ok := debug.ReadBuildInfo(); ok &&
+		slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		limit *= 4 // the race detector's own memory
 	}
 	b := setup(t)

@@ -107,11 +107,14 @@ func (h *hot) receive(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case batch := <-h.completed.Batches():
-			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted), func(l *lane) *spread.Box[item] { return l.ended })
+			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted),
+				func(l *lane) *spread.Box[item] { return l.ended })
 		case batch := <-h.batches():
-			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted), func(l *lane) *spread.Box[item] { return l.ended })
+			h.spread(h.read(ctx, batch, message.TypeExecutionCompleted),
+				func(l *lane) *spread.Box[item] { return l.ended })
 		case batch := <-h.requested.Batches():
-			h.spread(h.read(ctx, batch, message.TypeExecutionRequested), func(l *lane) *spread.Box[item] { return l.requested })
+			h.spread(h.read(ctx, batch, message.TypeExecutionRequested),
+				func(l *lane) *spread.Box[item] { return l.requested })
 		}
 	}
 }

@@ -34,7 +34,9 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1,
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	ctx := testkit.Context(t)
 	var queues, waiters []int64
 	for _, ref := range []string{"pk.bad", "pk.good"} {
@@ -45,7 +47,8 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 		testkit.Exec(t, st, `UPDATE execution_admission_state SET next_queue_order = 2 WHERE id = $1`, state.ID)
 		queues, waiters = append(queues, state.ID), append(waiters, waiter)
 	}
-	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (id <> %d OR active_count = 0)`, queues[0]))
+	testkit.Exec(t, st,
+		fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (id <> %d OR active_count = 0)`, queues[0]))
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
 
 	require.NoError(t, h.runBatch(ctx, []item{{execution: newcomer}}, chores{queues: queues}))
@@ -143,7 +146,8 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	testkit.Worker(t, st, "w1")
 	action := testkit.Action(t, st, "pk.a")
 	claim := func(age time.Duration) int64 {
-		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusScheduling, age }).ID
+		return testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusScheduling, age }).ID
 	}
 	stale, young := claim(time.Minute), claim(time.Second)
 	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
@@ -193,7 +197,8 @@ func deliver(t *testing.T, items []item) {
 	require.NoError(t, wire.DeclareExecutor(ctx))
 	messages := make([]broker.Message, len(items))
 	for i := range items {
-		messages[i] = broker.Message{ID: fmt.Sprint(i), RoutingKey: message.QueueExecutionRequests, Type: "T", Body: []byte(`{}`)}
+		messages[i] = broker.Message{ID: fmt.Sprint(i), RoutingKey: message.QueueExecutionRequests, Type: "T",
+			Body: []byte(`{}`)}
 	}
 	wire.Publisher().Publish(ctx, messages)
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionRequests, Prefetch: len(items)})
@@ -217,7 +222,9 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	metrics := NewMetrics(prometheus.NewRegistry())
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), metrics).lanes[0]
+	h := newHot(nil, nil, 1,
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		stepConfig{}, testkit.Logger(t), metrics).lanes[0]
 	ctx := testkit.Context(t)
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	state := testkit.State(t, st, held, 5)
@@ -237,7 +244,8 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 
 	require.NoError(t, h.runBatch(scheduler.BriefLocks(ctx), items, noChores))
 	require.Len(t, h.later.items, 6)
-	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE action_ref = 'pk.free' AND status = 'scheduled'`))
+	require.Equal(t, 2,
+		testkit.Count(t, st, `SELECT count(*) FROM execution WHERE action_ref = 'pk.free' AND status = 'scheduled'`))
 	again := make([]item, 0, 6)
 	for _, w := range h.later.items {
 		require.True(t, w.blocked)
@@ -269,14 +277,18 @@ func TestMessagesHintAtTheirActions(t *testing.T) {
 	}
 	require.Equal(t, scheduler.Hint{ActionID: 3, ActionRef: "pk.a", Config: []byte(`{"a":1}`)},
 		read(false, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","config":{"a":1}}`))
-	require.Equal(t, scheduler.Hint{ActionRef: "pk.a"}, read(false, `{"execution_id":1,"action_id":null,"action_ref":"pk.a","config":null}`))
+	require.Equal(t, scheduler.Hint{ActionRef: "pk.a"},
+		read(false, `{"execution_id":1,"action_id":null,"action_ref":"pk.a","config":null}`))
 	require.Equal(t, scheduler.Hint{}, read(false, `{"execution_id":1}`))
 	require.Equal(t, scheduler.Hint{ActionRef: "pk.a"},
-		read(false, `{"execution_id":1,"action_ref":"pk.a","config":{"a":"`+strings.Repeat("x", maxHintedConfig)+`"}}`), "large parameters are not kept")
+		read(false, `{"execution_id":1,"action_ref":"pk.a","config":{"a":"`+strings.Repeat("x", maxHintedConfig)+`"}}`),
+		"large parameters are not kept")
 	require.Equal(t, scheduler.Hint{ActionID: 3, ActionRef: "pk.a"},
 		read(true, `{"execution_id":1,"action_id":3,"action_ref":"pk.a","status":"completed","attempt":9,"worker_id":9,"completed_at":"2026-01-01T00:00:00Z"}`))
-	require.Equal(t, scheduler.Hint{}, read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
+	require.Equal(t, scheduler.Hint{},
+		read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
 
-	todo := collect([]item{{execution: 1}, {execution: 2, delivery: &broker.Delivery{}, hint: scheduler.Hint{ActionID: 5}}}, noChores)
+	todo := collect([]item{{execution: 1},
+		{execution: 2, delivery: &broker.Delivery{}, hint: scheduler.Hint{ActionID: 5}}}, noChores)
 	require.Equal(t, map[int64]scheduler.Hint{2: {ActionID: 5}}, todo.said)
 }

@@ -41,7 +41,8 @@ type inbox struct {
 // newInbox fills in the common parts of all inboxes.
 func (e *Engine) newInbox(b *inbox) *inbox {
 	b.shared = e.hot.shared
-	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
+	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most),
+		b.most)
 	b.found, b.later = make(chan []int64), newLater(new(atomic.Int64))
 	return b
 }
@@ -111,7 +112,8 @@ func (b *inbox) all(ctx context.Context, items []item) bool {
 	for len(items) > 0 {
 		n := min(len(items), b.most)
 		if err := b.batch(ctx, items[:n]); err != nil {
-			b.logger.DebugContext(ctx, "Batch given up, deliveries return to their queue", "queue", b.queue, "error", err)
+			b.logger.DebugContext(ctx, "Batch given up, deliveries return to their queue", "queue", b.queue, "error",
+				err)
 			return false
 		}
 		items = items[n:]
@@ -157,7 +159,8 @@ func (b *inbox) failed(ctx context.Context, m *mail, f batch.Failure) {
 		b.logger.WarnContext(ctx, "Batch failed and is tried again",
 			"queue", b.queue, "messages", len(m.items), "pause", f.Pause, "error", f.Err)
 	case len(m.items) > 1:
-		b.logger.WarnContext(ctx, "Batch failed and is halved", "queue", b.queue, "messages", len(m.items), "error", f.Err)
+		b.logger.WarnContext(ctx, "Batch failed and is halved", "queue", b.queue, "messages", len(m.items), "error",
+			f.Err)
 	}
 }
 

@@ -12,7 +12,8 @@ func (e *Engine) addInquiries(metrics *supervise.Metrics) {
 	measured := inquiry.NewMetrics(e.registry)
 	consumer := e.consume(message.QueueInquiryResponses, "executor.inquiry", inquiry.Prefetch, inquiry.MaxBatch)
 	responses := inquiry.NewResponses(inquiry.Deps{
-		Store: e.query, Consumer: consumer, Relay: e.relay, Logger: e.logger, Metrics: measured, Keys: e.keys, Gate: e.gate,
+		Store: e.query, Consumer: consumer, Relay: e.relay, Logger: e.logger, Metrics: measured, Keys: e.keys,
+		Gate: e.gate,
 	})
 	watch := inquiry.NewWatch(inquiry.WatchConfig{Keys: e.keys}, e.query, e.relay, e.logger, measured, metrics)
 	e.loops["inquiries"] = watch.Loop

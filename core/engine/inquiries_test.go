@@ -49,7 +49,8 @@ tasks:
 			if job.ActionRef != "pk.check" {
 				return testkit.Answer{}
 			}
-			return testkit.Answer{Times: 3, Result: map[string]any{"succeeded": true, "data": map[string]any{"__inquiry": map[string]any{"prompt": "Sure?"}}}}
+			return testkit.Answer{Times: 3, Result: map[string]any{"succeeded": true,
+				"data": map[string]any{"__inquiry": map[string]any{"prompt": "Sure?"}}}}
 		},
 	})
 }
@@ -58,7 +59,8 @@ tasks:
 func (b *bundle) question(t *testing.T, prompt string) (id, execution int64) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
-		return b.store.Pool().QueryRow(testkit.Context(t), `SELECT id, execution FROM inquiry WHERE status = 'pending' AND prompt = $1`,
+		return b.store.Pool().QueryRow(testkit.Context(t),
+			`SELECT id, execution FROM inquiry WHERE status = 'pending' AND prompt = $1`,
 			prompt).Scan(&id, &execution) == nil
 	}, 15*time.Second, "%q is asked", prompt)
 	return id, execution
@@ -85,7 +87,8 @@ func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 	first, _ := b.question(t, "Sure?")
 	b.noSlot(t)
 	operator := triage.New(triage.Config{Actor: "ann@desk"}, b.store, b.relay)
-	_, err := operator.Answer(testkit.Context(t), triage.AnswerOrder{Inquiry: first, Response: json.RawMessage(`"yes"`)})
+	_, err := operator.Answer(testkit.Context(t),
+		triage.AnswerOrder{Inquiry: first, Response: json.RawMessage(`"yes"`)})
 	require.NoError(t, err)
 
 	second, asking := b.question(t, "Deploy, since you said yes?")
@@ -93,20 +96,27 @@ func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, asking))
 	// An existing API takes the answer, and tells of it more than once.
-	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '{"ok": true}', responded_at = now() WHERE id = $1`, second)
+	testkit.Exec(t, b.store,
+		`UPDATE inquiry SET status = 'responded', response = '{"ok": true}', responded_at = now() WHERE id = $1`,
+		second)
 	body, err := message.New(message.TypeInquiryResponded, message.InquiryResponded{
-		InquiryID: second, ExecutionID: asking, Response: json.RawMessage(`{"ok": true}`), RespondedAt: time.Now().UTC(),
+		InquiryID: second, ExecutionID: asking, Response: json.RawMessage(`{"ok": true}`),
+		RespondedAt: time.Now().UTC(),
 	}, time.Now(), "api").Encode()
 	require.NoError(t, err)
-	told := broker.Message{ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded, Type: message.TypeInquiryResponded, Body: body}
-	for _, outcome := range b.connect(t, "api").Publisher().Publish(testkit.Context(t), []broker.Message{told, told, told}) {
+	told := broker.Message{ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded,
+		Type: message.TypeInquiryResponded, Body: body}
+	for _, outcome := range b.connect(t, "api").Publisher().Publish(testkit.Context(t),
+		[]broker.Message{told, told, told}) {
 		require.NoError(t, outcome.Err)
 	}
 	b.untilStatus(t, attune.StatusCompleted, id)
 	b.settled(t, 15*time.Second)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE action_ref = 'pk.go' AND config = '{"ok": true}'`))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE action_ref = 'pk.go' AND config = '{"ok": true}'`))
 	require.Equal(t, 4, testkit.Count(t, b.store, `SELECT count(*) FROM execution`), "each task once")
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE NOT settled OR status <> 'responded'`))
+	require.Zero(t,
+		testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE NOT settled OR status <> 'responded'`))
 }
 
 // What nobody answers in time leads on as a timeout, and what is cancelled is asked
@@ -121,7 +131,8 @@ func TestAWorkflowGoesOnWithoutAnAnswer(t *testing.T) {
 	ids := b.request(t, "pk.deploy", 2, `{}`)
 	operator := triage.New(triage.Config{Actor: "ann@desk"}, b.store, b.relay)
 	answer := func(inquiry int64, response string) error {
-		_, err := operator.Answer(testkit.Context(t), triage.AnswerOrder{Inquiry: inquiry, Response: json.RawMessage(response)})
+		_, err := operator.Answer(testkit.Context(t),
+			triage.AnswerOrder{Inquiry: inquiry, Response: json.RawMessage(response)})
 		return err
 	}
 	asked := map[int64]int64{} // by workflow
@@ -133,7 +144,8 @@ func TestAWorkflowGoesOnWithoutAnAnswer(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND prompt = 'Sure?'`, inquiry) == 1 {
+			if testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND prompt = 'Sure?'`,
+				inquiry) == 1 {
 				require.NoError(t, answer(inquiry, `"yes"`))
 				continue
 			}
@@ -146,9 +158,13 @@ func TestAWorkflowGoesOnWithoutAnAnswer(t *testing.T) {
 	b.untilStatus(t, attune.StatusCompleted, ids[0])
 	b.untilStatus(t, attune.StatusCancelled, ids[1])
 	b.settled(t, 20*time.Second)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE action_ref = 'pk.go' AND config = '{"ok": "late"}' AND parent = $1`, ids[0]))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE action_ref = 'core.ask' AND status = 'timeout' AND parent = $1`, ids[0]))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND status = 'cancelled'`, asked[ids[1]]))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution WHERE action_ref = 'pk.go' AND config = '{"ok": "late"}' AND parent = $1`, ids[0]))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE action_ref = 'core.ask' AND status = 'timeout' AND parent = $1`, ids[0]))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND status = 'cancelled'`, asked[ids[1]]))
 	for _, id := range ids {
 		require.Error(t, answer(asked[id], `{"ok": true}`))
 	}

@@ -141,7 +141,8 @@ func (a *atFault) mended(t *testing.T) {
 	a.nothingEnded(t)
 	require.Equal(t, testkit.Count(t, a.store, `SELECT count(*) FROM execution`),
 		testkit.Count(t, a.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
-	require.Equal(t, 3*len(a.flows), testkit.Count(t, a.store, `SELECT count(*) FROM execution WHERE parent = ANY ($1)`, a.flows))
+	require.Equal(t, 3*len(a.flows),
+		testkit.Count(t, a.store, `SELECT count(*) FROM execution WHERE parent = ANY ($1)`, a.flows))
 	require.Zero(t, testkit.Count(t, a.store, `SELECT count(*) FROM (
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
 	require.Equal(t, a.log.count("Installation is at fault"), a.log.count("Installation is mended"))
@@ -160,10 +161,12 @@ func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
 	view := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: a.store}), nil, nil)
 	testkit.Eventually(t, func() bool {
 		all, err := view.Replicas(testkit.Context(t))
-		return err == nil && all.Total == 1 && strings.Contains(strings.Join(all.List[0].Problems, " "), "worker_affinity")
+		return err == nil && all.Total == 1 &&
+			strings.Contains(strings.Join(all.List[0].Problems, " "), "worker_affinity")
 	}, 20*time.Second, "doctor and the dashboard are told by its row")
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, a.store, `SELECT count(*) FROM alert WHERE rule = 'installation_fault' AND fired IS NOT NULL AND cleared IS NULL`) == 1
+		return testkit.Count(t, a.store,
+			`SELECT count(*) FROM alert WHERE rule = 'installation_fault' AND fired IS NOT NULL AND cleared IS NULL`) == 1
 	}, 30*time.Second, "an alert is raised")
 
 	testkit.Exec(t, a.store, `ALTER TABLE execution ADD COLUMN worker_affinity jsonb`)
@@ -260,7 +263,8 @@ func TestAFaultDoesNotUseUpTheTimeInAQueue(t *testing.T) {
 	e := b.engine(t, listening)
 	ids := b.request(t, action.Ref, 4, `{}`)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`) == 3 && testkit.StatusOf(t, b.store, ids[0]) == attune.StatusRunning
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`) == 3 &&
+			testkit.StatusOf(t, b.store, ids[0]) == attune.StatusRunning
 	}, 20*time.Second, "one runs, three wait")
 
 	swept := func(why string) {
@@ -282,7 +286,8 @@ func TestAFaultDoesNotUseUpTheTimeInAQueue(t *testing.T) {
 	swept("the search for expired executions runs during the fault")
 
 	testkit.Exec(t, b.store, `ALTER TABLE execution RENAME COLUMN worker_affinity_away TO worker_affinity`)
-	testkit.Eventually(t, func() bool { code, _ := readiness(t, e); return code == http.StatusOK }, 60*time.Second, "it is ready again")
+	testkit.Eventually(t, func() bool { code, _ := readiness(t, e); return code == http.StatusOK }, 60*time.Second,
+		"it is ready again")
 	swept("and after it")
 	close(release)
 	b.untilStatus(t, attune.StatusCompleted, append(ids, late)...)
@@ -301,7 +306,8 @@ func TestAReplicaAtFaultLeavesItsWorkToAnother(t *testing.T) {
 	a.held(t, "permission denied for table execution")
 	a.bundle.engine(t)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, a.store, `SELECT count(*) FROM enforcement WHERE status = 'processed'`) == 2*a.events && a.live(t) == 0
+		return testkit.Count(t, a.store, `SELECT count(*) FROM enforcement WHERE status = 'processed'`) == 2*a.events &&
+			a.live(t) == 0
 	}, 110*time.Second, "the other replica does everything")
 	code, failing := readiness(t, a.engine)
 	require.Equal(t, http.StatusServiceUnavailable, code)

@@ -58,8 +58,10 @@ func (s *stand) run(lanes int) (h *hot, stop func()) {
 		return c
 	}
 	completed, requested := consume(message.QueueExecutionCompleted), consume(message.QueueExecutionRequests)
-	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(s.t)})
-	h = newHot(completed, requested, lanes, rounds, stepConfig{}, testkit.Logger(s.t), NewMetrics(prometheus.NewRegistry()))
+	rounds := scheduler.New(scheduler.Config{},
+		scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(s.t)})
+	h = newHot(completed, requested, lanes, rounds, stepConfig{}, testkit.Logger(s.t),
+		NewMetrics(prometheus.NewRegistry()))
 	require.NoError(s.t, h.Start(testkit.Context(s.t)))
 	stop = func() {
 		h.Stop()
@@ -84,7 +86,8 @@ func (s *stand) request(action testkit.ActionRow, ids ...int64) {
 		body, err := envelope.Encode()
 		require.NoError(s.t, err)
 		messages[i] = broker.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested, Type: message.TypeExecutionRequested, Body: body,
+			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
+			Type: message.TypeExecutionRequested, Body: body,
 		}
 	}
 	for _, outcome := range s.wire.Publisher().Publish(testkit.Context(s.t), messages) {
@@ -120,7 +123,8 @@ func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 	tx, err := s.store.Pool().Begin(testkit.Context(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, held.ID)
+	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+		held.ID)
 	require.NoError(t, err)
 	h, _ := s.run(2)
 	waits := h.lanes[0]
@@ -130,7 +134,8 @@ func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 		asked = append(asked, s.execution(held))
 		s.request(held, asked[try])
 		testkit.Eventually(t, func() bool {
-			return testkit.Count(t, s.store, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+			return testkit.Count(t, s.store,
+				`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 		}, testkit.TestTimeout, "the lane waits")
 		since := waits.begun.Load()
 		id := s.execution(free)
@@ -141,7 +146,8 @@ func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 	require.True(t, passed, "a request of another lane passes while one waits")
 	require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t))))
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE action = $1 AND status = 'scheduled'`, held.ID) == 1 &&
+		return testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE action = $1 AND status = 'scheduled'`,
+			held.ID) == 1 &&
 			testkit.Count(t, s.store, `SELECT count(*) FROM execution_admission_entry e JOIN execution_admission_state s ON s.id = e.state_id
 				WHERE s.action_id = $1 AND e.status = 'queued'`, held.ID) == len(asked)-1
 	}, testkit.TestTimeout)
@@ -209,7 +215,8 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, s.store, `SELECT count(*) FROM execution_admission_entry`) == actions*(each-1)
 	}, testkit.TestTimeout, "one of each action runs, and the others wait")
-	require.Equal(t, actions, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 1`))
+	require.Equal(t, actions,
+		testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 1`))
 	for _, action := range list {
 		rows, err := s.store.Pool().Query(testkit.Context(t), `SELECT e.execution_id FROM execution_admission_entry e
 			JOIN execution_admission_state s ON s.id = e.state_id WHERE s.action_id = $1 ORDER BY e.queue_order`, action.ID)
@@ -240,7 +247,9 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1,
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	a, b := testkit.Action(t, s.store, "pk.a"), testkit.Action(t, s.store, "pk.b")
 	of := func(action testkit.ActionRow) item { return item{execution: s.execution(action), action: action.Ref} }
 	first, second, other := of(a), of(a), of(b)
@@ -274,7 +283,8 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	s.keepQueues(work{requested: []int64{1}, chores: e}, scheduler.Result{Held: []int64{8}})
 	require.Equal(t, map[int64]int{8: 1}, s.heldQueues)
 	s.heldQueues = map[int64]int{}
-	s.keepQueues(work{chores: chores{queues: []int64{8}, waited: map[int64]int{8: 1}}}, scheduler.Result{Held: []int64{8}})
+	s.keepQueues(work{chores: chores{queues: []int64{8}, waited: map[int64]int{8: 1}}},
+		scheduler.Result{Held: []int64{8}})
 	require.Equal(t, map[int64]int{8: insistAfter}, s.heldQueues, "there was nothing else to do")
 }
 
@@ -350,7 +360,8 @@ func TestFewConnectionsMeanFewerLanes(t *testing.T) {
 		require.Len(t, e.hot.lanes, want)
 		require.EqualValues(t, want+batchConnections, e.store.Pool().Config().MaxConns)
 		require.EqualValues(t, max(int(most)-want-batchConnections, restConnections), e.query.Pool().Config().MaxConns)
-		require.Equal(t, want < 8, bytes.Contains(log.Bytes(), []byte("Fewer schedulers run than configured")), log.String())
+		require.Equal(t, want < 8, bytes.Contains(log.Bytes(), []byte("Fewer schedulers run than configured")),
+			log.String())
 	}
 	require.Equal(t, []int{2, 2, 5, 8, 3}, []int{
 		config.Executor{}.SchedulersOn(1), config.Executor{}.SchedulersOn(2), config.Executor{}.SchedulersOn(5),

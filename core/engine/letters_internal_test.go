@@ -47,10 +47,12 @@ func buried(t *testing.T, st *store.Store, action testkit.ActionRow, queue, work
 	e := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
 		e.Status, e.Worker, e.Attempt, e.AdmissionState = attune.StatusScheduled, &worker, 1, &queue
 	})
-	body, err := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: e.ID, WorkerID: worker, Attempt: 1}, time.Now(), "test").Encode()
+	body, err := message.New(message.TypeExecutionRequested,
+		message.Dispatch{ExecutionID: e.ID, WorkerID: worker, Attempt: 1}, time.Now(), "test").Encode()
 	require.NoError(t, err)
 	return deadletter.Read(&broker.Delivery{
-		MessageID: fmt.Sprint(e.ID), RoutingKey: message.DispatchKey(worker), Exchange: message.ExchangeDeadLetter, Body: body,
+		MessageID: fmt.Sprint(e.ID), RoutingKey: message.DispatchKey(worker), Exchange: message.ExchangeDeadLetter,
+		Body:    body,
 		Headers: broker.Table{"x-death": []any{broker.Table{"reason": "expired", "queue": "q", "time": time.Now()}}},
 	})
 }
@@ -61,14 +63,17 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "fail one dead letter of many; core/deadletter has one that no batch can decide")
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1,
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}
 	h.desk = desk
 	w := testkit.Worker(t, st, "stranger")
 	action := testkit.Action(t, st, "pk.do")
 	queue := testkit.State(t, st, action, 9, func(s *testkit.StateRow) { s.Active = 3 }).ID
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 3 WHERE worker = $1`, w.ID)
-	letters := []*deadletter.Letter{buried(t, st, action, queue, w.ID), buried(t, st, action, queue, w.ID), buried(t, st, action, queue, w.ID)}
+	letters := []*deadletter.Letter{buried(t, st, action, queue, w.ID), buried(t, st, action, queue, w.ID),
+		buried(t, st, action, queue, w.ID)}
 	bad := letters[1].Execution
 	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution ADD CHECK (id <> %d OR status = 'scheduled')`, bad))
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
@@ -81,7 +86,8 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	require.Len(t, desk.settled, 2)
 	require.Len(t, desk.givenUp, 1)
 	require.Contains(t, desk.givenUp, bad)
-	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`), "its row is written by a person's desk, not by a round")
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`),
+		"its row is written by a person's desk, not by a round")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, bad))
 	require.Empty(t, h.later.items)
 
@@ -96,11 +102,14 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 func TestALetterWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	h := newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
+	h := newHot(nil, nil, 1,
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}
 	h.desk = desk
 	fences := func(w *testkit.WorkerRow) {
-		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1, -time.Hour
+		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1,
+			-time.Hour
 	}
 	old := testkit.Worker(t, st, "old", fences)
 	other := testkit.Worker(t, st, "other", fences)
@@ -123,7 +132,8 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noChores))
 	require.Len(t, desk.settled, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'retried'`))
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other.ID))
+	require.Equal(t, 1,
+		testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other.ID))
 }
 
 // What the broker says of the time of a death is as right as its clock, and nothing
@@ -141,10 +151,12 @@ func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
 	}
 	age := func(letter *deadletter.Letter, by time.Duration) {
 		testkit.Exec(t, s.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
-		testkit.Exec(t, s.store, `UPDATE execution SET updated = now() - $2::interval WHERE id = $1`, letter.Execution, by)
+		testkit.Exec(t, s.store, `UPDATE execution SET updated = now() - $2::interval WHERE id = $1`, letter.Execution,
+			by)
 		testkit.Exec(t, s.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
 	}
-	yearAhead, hourBehind, again := read(time.Now().AddDate(1, 0, 0), false), read(time.Now().Add(-time.Hour), false), read(time.Now(), true)
+	yearAhead, hourBehind, again := read(time.Now().AddDate(1, 0, 0), false), read(time.Now().Add(-time.Hour),
+		false), read(time.Now(), true)
 	letters := []*deadletter.Letter{yearAhead, hourBehind, again}
 	for _, letter := range letters {
 		age(letter, 4*time.Minute)
@@ -157,7 +169,8 @@ func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
 		age(letter, 6*time.Minute)
 	}
 	s.batch(t, letters)
-	require.Equal(t, []bool{true, true, false}, []bool{yearAhead.Open(), hourBehind.Open(), again.Open()}, "those were first seen just now")
+	require.Equal(t, []bool{true, true, false}, []bool{yearAhead.Open(), hourBehind.Open(), again.Open()},
+		"those were first seen just now")
 	require.Equal(t, 1, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`))
 }
 
@@ -183,8 +196,10 @@ func TestOnlyAFewLettersWaitForRoom(t *testing.T) {
 	require.Equal(t, deadletter.MaxOpen, open)
 	require.Len(t, s.hot.later.items, deadletter.MaxOpen)
 	require.Len(t, s.desk.settled, deadletter.Prefetch-deadletter.MaxOpen)
-	require.Equal(t, deadletter.Prefetch-deadletter.MaxOpen, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`))
-	require.Equal(t, deadletter.MaxOpen, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`))
+	require.Equal(t, deadletter.Prefetch-deadletter.MaxOpen,
+		testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`))
+	require.Equal(t, deadletter.MaxOpen,
+		testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`))
 }
 
 // crowded is an engine whose only other worker has no room.
@@ -200,10 +215,13 @@ func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	s := &crowded{store: st, desk: &shelf{givenUp: map[int64]error{}}, action: testkit.Action(t, st, "pk.do")}
-	s.hot = newHot(nil, nil, 1, scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}), stepConfig{}, testkit.Logger(t), nil).lanes[0]
+	s.hot = newHot(nil, nil, 1,
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	s.hot.desk = s.desk
 	fences := func(w *testkit.WorkerRow) {
-		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1, -time.Hour
+		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1,
+			-time.Hour
 	}
 	s.old = testkit.Worker(t, st, "old", fences).ID
 	testkit.Worker(t, st, "other", fences)

@@ -30,7 +30,8 @@ func (b *bundle) letter(t *testing.T, messageID string) ledgerRow {
 	t.Helper()
 	var raw []byte
 	testkit.Eventually(t, func() bool {
-		err := b.store.Pool().QueryRow(testkit.Context(t), `SELECT to_jsonb(l) - 'body' FROM dead_letter l WHERE message_id = $1`, messageID).Scan(&raw)
+		err := b.store.Pool().QueryRow(testkit.Context(t),
+			`SELECT to_jsonb(l) - 'body' FROM dead_letter l WHERE message_id = $1`, messageID).Scan(&raw)
 		return err == nil
 	}, 40*time.Second, "message %s is in the ledger", messageID)
 	var row ledgerRow
@@ -62,14 +63,17 @@ func TestWhatExpiresInAQueueIsDoneElsewhere(t *testing.T) {
 	b.engine(t, quickRetries)
 	first := b.request(t, "again.elsewhere", 1, `{}`)[0]
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'scheduled' AND worker = $2`, first, silent)+
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution WHERE id = $1 AND status = 'scheduled' AND worker = $2`, first, silent)+
 			testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) > 0
 	}, 10*time.Second)
 	b.fake(t, nil)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == attune.StatusFailed }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == attune.StatusFailed },
+		20*time.Second)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, silent)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND original_execution = $1`, first) == 1
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution WHERE status = 'completed' AND original_execution = $1`, first) == 1
 	}, 20*time.Second)
 	b.settled(t, 10*time.Second)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'error' = 'Worker queue TTL expired'
@@ -90,13 +94,16 @@ func TestWhatExpiresIsMovedBetweenWorkersThatFence(t *testing.T) {
 	b.engine(t, quickRetries)
 	id := b.request(t, "again.moved", 1, `{}`)[0]
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, id, silent) == 1
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, id,
+			silent) == 1
 	}, 10*time.Second)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = id = $1`, silent)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
+		20*time.Second)
 	b.settled(t, 10*time.Second)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution`), "no repetition")
-	require.Positive(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE execution = $1 AND decision = 'retried'`, id))
+	require.Positive(t,
+		testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE execution = $1 AND decision = 'retried'`, id))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE decision IS NULL`))
 }
 
@@ -109,15 +116,18 @@ func TestALostReportReleasesTheSlot(t *testing.T) {
 	b.deaf(t, "never", time.Minute)
 	b.engine(t)
 	id := b.request(t, action.Ref, 1, `{}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusScheduled }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusScheduled },
+		10*time.Second)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, id)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{}' WHERE id = $1`, id)
 	wire := b.connect(t, "letters")
-	envelope := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: id, Status: "completed"}, time.Now(), "test")
+	envelope := message.New(message.TypeExecutionCompleted,
+		message.ExecutionCompleted{ExecutionID: id, Status: "completed"}, time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
 	wire.Publisher().Publish(testkit.Context(t), []broker.Message{{
-		ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyExecutionCompleted, Type: message.TypeExecutionCompleted, Body: body,
+		ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyExecutionCompleted,
+		Type: message.TypeExecutionCompleted, Body: body,
 	}})
 	require.Equal(t, "released", b.letter(t, envelope.MessageID).Decision)
 	b.settled(t, 10*time.Second)
@@ -127,7 +137,8 @@ func TestALostReportReleasesTheSlot(t *testing.T) {
 // of workers that came later; no replica consumes them.
 func TestWithoutTheHandlerDeadLettersStayOnTheBroker(t *testing.T) {
 	t.Parallel()
-	b := &bundle{servers: servers{Database: testkit.Database(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)}}
+	b := &bundle{servers: servers{Database: testkit.Database(t), AMQP: testkit.VHost(t),
+		Management: testkit.ManagementURL(t)}}
 	b.store = testkit.OpenStore(t, b.Database)
 	b.engine(t, func(c *config.Config) { c.MessageQueue.RabbitMQ.DeadLetter.Enabled = false })
 	wire := b.connect(t, "operator")

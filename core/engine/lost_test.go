@@ -26,7 +26,9 @@ func TestRulesAnswerLostWork(t *testing.T) {
 	answerAlerts(t, b)
 	testkit.Action(t, b.store, "demo.long")
 	lost := testkit.Worker(t, b.store, "lost", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
-	id := testkit.Execution(t, b.store, testkit.ActionRow{ID: int64(testkit.Count(t, b.store, `SELECT id FROM action WHERE ref = 'demo.long'`)), Ref: "demo.long"},
+	id := testkit.Execution(t, b.store,
+		testkit.ActionRow{ID: int64(testkit.Count(t, b.store, `SELECT id FROM action WHERE ref = 'demo.long'`)),
+			Ref: "demo.long"},
 		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &lost.ID, attune.StatusRunning }).ID
 	watch := func(c *config.Config) {
 		c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 5
@@ -36,17 +38,22 @@ func TestRulesAnswerLostWork(t *testing.T) {
 	b.engine(t, watch)
 	b.engine(t, watch)
 	ran := func(correlation string) int {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND config->>'message' = $1`, correlation)
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution WHERE status = 'completed' AND config->>'message' = $1`, correlation)
 	}
-	told := []string{fmt.Sprintf("execution:%d:worker_unavailable", id), fmt.Sprintf("worker:%d:stale_heartbeat", lost.ID)}
+	told := []string{fmt.Sprintf("execution:%d:worker_unavailable", id),
+		fmt.Sprintf("worker:%d:stale_heartbeat", lost.ID)}
 	testkit.Eventually(t, func() bool { return ran(told[0]) == 1 && ran(told[1]) == 1 }, 30*time.Second)
 	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, b.store, id))
 	b.settled(t, 10*time.Second)
 	for _, correlation := range told {
-		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM event WHERE payload->>'correlation_id' = $1`, correlation))
-		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE config->>'message' = $1`, correlation))
+		require.Equal(t, 1,
+			testkit.Count(t, b.store, `SELECT count(*) FROM event WHERE payload->>'correlation_id' = $1`, correlation))
+		require.Equal(t, 1,
+			testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE config->>'message' = $1`, correlation))
 	}
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE original_execution = $1`, id), "what ran is not repeated unless its action says so")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE original_execution = $1`, id),
+		"what ran is not repeated unless its action says so")
 }
 
 // answerAlerts makes a rule that echoes the correlation_id of every core.alert event.
@@ -96,13 +103,17 @@ func TestLostWorkIsAbandonedWithinTheDefaultTimes(t *testing.T) {
 			worker.Kill()
 			killed := time.Now()
 			if c.marked {
-				testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive', updated = now() WHERE id = $1`, worker.ID)
+				testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive', updated = now() WHERE id = $1`,
+					worker.ID)
 			}
-			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusAbandoned }, time.Minute)
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusAbandoned },
+				time.Minute)
 			t.Logf("abandoned %.1f s after the worker was killed", time.Since(killed).Seconds())
 			correlation := fmt.Sprintf("execution:%d:worker_unavailable", id)
 			testkit.Eventually(t, func() bool {
-				return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND config->>'message' = $1`, correlation) == 1
+				return testkit.Count(t, b.store,
+					`SELECT count(*) FROM execution WHERE status = 'completed' AND config->>'message' = $1`,
+					correlation) == 1
 			}, 15*time.Second, "the rule has fired")
 			var took, told float64
 			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT extract(epoch FROM e.updated - `+c.since+`)::float8,
@@ -129,12 +140,14 @@ func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) 
 		die    string
 		by     string
 	}{
-		"heartbeat": {5 * time.Minute, quickWatch, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour'`, "execution_timeout_monitor"},
-		"expiry":    {500 * time.Millisecond, quickRetries, `UPDATE worker SET cordoned = true`, "dead_letter_handler"},
+		"heartbeat": {5 * time.Minute, quickWatch, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour'`,
+			"execution_timeout_monitor"},
+		"expiry": {500 * time.Millisecond, quickRetries, `UPDATE worker SET cordoned = true`, "dead_letter_handler"},
 		"timeout": {5 * time.Minute, func(c *config.Config) {
 			quickWatch(c)
 			c.Executor.ScheduledTimeout = time.Second
-		}, `UPDATE worker SET suspect_since = now() + interval '1 hour', suspect_reason = 'nobody consumes its queue'`, "execution_timeout_monitor"},
+		}, `UPDATE worker SET suspect_since = now() + interval '1 hour', suspect_reason = 'nobody consumes its queue'`,
+			"execution_timeout_monitor"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,9 +156,11 @@ func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) 
 			b.deaf(t, "stopped", c.ttl)
 			b.engine(t, c.change)
 			id := b.request(t, "manual.test", 1, `{}`)[0]
-			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested }, 10*time.Second)
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested },
+				10*time.Second)
 			testkit.Exec(t, b.store, c.die)
-			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusFailed }, 20*time.Second)
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusFailed },
+				20*time.Second)
 			require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1
 				AND concat_ws(' ', result->>'error', result->>'message') LIKE '%Worker queue TTL expired%' AND result->>'failed_by' = $2`, id, c.by))
 			if name == "timeout" {
@@ -169,7 +184,8 @@ func TestWhatAnotherEngineLeftBehindIsTakenUp(t *testing.T) {
 	b.door(t, 1)
 	testkit.Exec(t, b.store, `UPDATE event_matching SET since = now()`)
 	testkit.Exec(t, b.store, `ALTER TABLE rule DISABLE TRIGGER USER`)
-	testkit.Exec(t, b.store, `UPDATE rule SET created = now() - interval '90 days', updated = now() - interval '90 days'`)
+	testkit.Exec(t, b.store,
+		`UPDATE rule SET created = now() - interval '90 days', updated = now() - interval '90 days'`)
 	testkit.Exec(t, b.store, `ALTER TABLE rule ENABLE TRIGGER USER`)
 	event := func(who string, age time.Duration) int64 {
 		return int64(testkit.Count(t, b.store, `INSERT INTO event (trigger, trigger_ref, payload, created)
@@ -221,7 +237,8 @@ func TestWhatAnotherEngineLeftBehindIsTakenUp(t *testing.T) {
 	require.Equal(t, 6, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM enforcement WHERE status = 'created'`))
 	testkit.Eventually(t, func() bool {
-		return log.count("Forgotten enforcements found") > 0 && log.count("they are too old, or their rule has changed since") > 0
+		return log.count("Forgotten enforcements found") > 0 &&
+			log.count("they are too old, or their rule has changed since") > 0
 	}, 20*time.Second)
 	require.Equal(t, 1, log.count("Forgotten events found"))
 	require.Equal(t, 2, log.count("events=1 first="), "one is matched, and one is too late")
@@ -256,10 +273,12 @@ func TestAnInquiryOfTheAPIAboutAnEndedExecutionIsAnswered(t *testing.T) {
 	answered, late := open[0], open[1]
 	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '{"approved": true}', responded_at = now(), updated = now() WHERE id = $1`, answered)
 	body, err := message.New(message.TypeInquiryResponded, message.InquiryResponded{
-		InquiryID: answered, ExecutionID: ids[0], Response: json.RawMessage(`{"approved": true}`), RespondedAt: time.Now().UTC(),
+		InquiryID: answered, ExecutionID: ids[0], Response: json.RawMessage(`{"approved": true}`),
+		RespondedAt: time.Now().UTC(),
 	}, time.Now(), "api").Encode()
 	require.NoError(t, err)
-	told := broker.Message{ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded, Type: message.TypeInquiryResponded, Body: body}
+	told := broker.Message{ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded,
+		Type: message.TypeInquiryResponded, Body: body}
 	for _, outcome := range b.connect(t, "api").Publisher().Publish(testkit.Context(t), []broker.Message{told, told}) {
 		require.NoError(t, outcome.Err)
 	}
@@ -269,9 +288,12 @@ func TestAnInquiryOfTheAPIAboutAnEndedExecutionIsAnswered(t *testing.T) {
 			answered) == 2
 	}, 10*time.Second)
 	b.settled(t, 10*time.Second)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, answered))
-	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND NOT coalesce(result ? '__inquiry_id', false)`))
-	require.Equal(t, before+1, testkit.Count(t, b.store, `SELECT total_completed FROM queue_stats WHERE action_id = $1`, action.ID), "each is released once")
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, answered))
+	require.Equal(t, 3, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE status = 'completed' AND NOT coalesce(result ? '__inquiry_id', false)`))
+	require.Equal(t, before+1, testkit.Count(t, b.store, `SELECT total_completed FROM queue_stats WHERE action_id = $1`,
+		action.ID), "each is released once")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT active_count FROM queue_stats WHERE action_id = $1`, action.ID))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`))
 }
@@ -302,7 +324,8 @@ tasks:
 	testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
 		AMQPURL: b.AMQP, DatabaseURL: b.Database,
 		Behave: func(ctx context.Context, job testkit.Job) testkit.Answer {
-			_, err := b.store.Pool().Exec(ctx, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'fine?')`, job.ExecutionID)
+			_, err := b.store.Pool().Exec(ctx, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'fine?')`,
+				job.ExecutionID)
 			if err != nil || job.ActionRef == "pk.bad" {
 				return testkit.Answer{Status: "failed", Result: map[string]any{"error": fmt.Sprint("on purpose ", err)}}
 			}
@@ -313,6 +336,7 @@ tasks:
 	id := b.request(t, ref, 1, `{}`)[0]
 	b.untilStatus(t, attune.StatusCompleted, id)
 	b.settled(t, 15*time.Second)
-	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE parent = $1`, id), "each task once")
+	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE parent = $1`, id),
+		"each task once")
 	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE status = 'pending'`))
 }

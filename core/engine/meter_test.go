@@ -45,7 +45,8 @@ func (m *meter) most(executions int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var text strings.Builder
-	for _, name := range slices.SortedFunc(maps.Keys(m.named), func(a, b string) int { return m.named[b] - m.named[a] }) {
+	for _, name := range slices.SortedFunc(maps.Keys(m.named),
+		func(a, b string) int { return m.named[b] - m.named[a] }) {
 		if each := float64(m.named[name]) / float64(executions); each > 0.1 {
 			fmt.Fprintf(&text, "\n%5.2f %s", each, name)
 		}
@@ -229,7 +230,8 @@ func (a *account) released(t *testing.T) {
 // the next ones, if these come soon.
 func (a *account) published(t *testing.T) {
 	t.Helper()
-	testkit.Eventually(t, func() bool { return testkit.Count(t, a.direct, `SELECT count(*) FROM outbox`) == 0 }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, a.direct, `SELECT count(*) FROM outbox`) == 0 },
+		testkit.TestTimeout)
 }
 
 // warmUp has statements prepared and caches filled.
@@ -256,7 +258,8 @@ func (a *account) inspectsWAL(t *testing.T) bool {
 // position is the end of the log.
 func (a *account) position(t *testing.T) (lsn string) {
 	t.Helper()
-	require.NoError(t, a.direct.Pool().QueryRow(testkit.Context(t), `SELECT pg_current_wal_insert_lsn()::text`).Scan(&lsn))
+	require.NoError(t,
+		a.direct.Pool().QueryRow(testkit.Context(t), `SELECT pg_current_wal_insert_lsn()::text`).Scan(&lsn))
 	return lsn
 }
 

@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "rewrite docs/metrics.md")
 // metric is one that an engine registers, whether or not it has series yet.
 type metric struct{ kind, labels, help string }
 
-var descText = regexp.MustCompile(`^Desc{fqName: "([^"]*)", help: (".*"), constLabels: {[^}]*}, variableLabels: {([^}]*)}`)
+var descText = regexp.MustCompile(
+	`^Desc{fqName: "([^"]*)", help: (".*"), constLabels: {[^}]*}, variableLabels: {([^}]*)}`)
 
 // metricsOf asks every collector of a registry what it has. A registry tells only
 // of series that exist, which is too little here.
@@ -34,7 +35,8 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]metric {
 	t.Helper()
 	field := reflect.ValueOf(registry).Elem().FieldByName("collectorsByID")
 	require.True(t, field.IsValid())
-	collectors, ok := reflect.TypeAssert[map[uint64]prometheus.Collector](reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem())
+	collectors, ok := reflect.TypeAssert[map[uint64]prometheus.Collector](reflect.NewAt(field.Type(),
+		unsafe.Pointer(field.UnsafeAddr())).Elem())
 	require.True(t, ok)
 	found := map[string]metric{}
 	for _, collector := range collectors {
@@ -50,7 +52,8 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]metric {
 			var help string
 			_, err := fmt.Sscanf(parts[2], "%q", &help)
 			require.NoError(t, err)
-			found[parts[1]] = metric{kind: kindOf(collector, parts[1]), labels: strings.ReplaceAll(parts[3], ",", ", "), help: help}
+			found[parts[1]] = metric{kind: kindOf(collector, parts[1]), labels: strings.ReplaceAll(parts[3], ",", ", "),
+				help: help}
 		}
 	}
 	return found
@@ -81,7 +84,8 @@ func registered(t *testing.T) map[string]metric {
 func TestRulesNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	metrics := registered(t)
-	names, labels := regexp.MustCompile(`attune_[a-z_]+`), regexp.MustCompile(`by \(([a-z]+)\) \(?(?:rate\()?(attune_[a-z_]+)`)
+	names, labels := regexp.MustCompile(`attune_[a-z_]+`),
+		regexp.MustCompile(`by \(([a-z]+)\) \(?(?:rate\()?(attune_[a-z_]+)`)
 	for rule, of := range config.Default().Alerts {
 		for _, name := range names.FindAllString(of.PromQL(), -1) {
 			require.Contains(t, metrics, name, "%s: %s", rule, of.PromQL())

@@ -80,7 +80,8 @@ func (n *neighbours) refuse(ctx context.Context) error {
 
 // otherExecutors describes the consumers that are not replicas of this engine. Without management
 // rights it compares their number with the replicas; the replica without has no consumer yet.
-func (e *Engine) otherExecutors(ctx context.Context, management *broker.Management, without uuid.UUID) ([]string, error) {
+func (e *Engine) otherExecutors(ctx context.Context, management *broker.Management,
+	without uuid.UUID) ([]string, error) {
 	replicas, err := e.query.LiveReplicas(ctx, replicaSilent.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("list the replicas: %w", err)

@@ -21,8 +21,10 @@ func TestRefusesToStartBesideAnotherExecutor(t *testing.T) {
 		change func(*config.Config)
 		says   string
 	}{
-		"with management":    {func(*config.Config) {}, "executor.scheduler consumes " + message.QueueExecutionRequests},
-		"without management": {func(cfg *config.Config) { cfg.MessageQueue.ManagementURL = "" }, "has 1 consumer, and 0 replicas run"},
+		"with management": {func(*config.Config) {},
+			"executor.scheduler consumes " + message.QueueExecutionRequests},
+		"without management": {func(cfg *config.Config) { cfg.MessageQueue.ManagementURL = "" },
+			"has 1 consumer, and 0 replicas run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,9 +65,11 @@ func TestAnExecutorThatComesLaterIsNoticed(t *testing.T) {
 	require.NoError(t, other.Start(testkit.Context(t)))
 	t.Cleanup(other.Stop)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM alert WHERE rule = 'other_executor' AND fired IS NOT NULL`) > 0
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM alert WHERE rule = 'other_executor' AND fired IS NOT NULL`) > 0
 	}, 90*time.Second, "it is looked for once a minute")
 	var summary string
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT summary FROM alert WHERE rule = 'other_executor'`).Scan(&summary))
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
+		`SELECT summary FROM alert WHERE rule = 'other_executor'`).Scan(&summary))
 	require.Contains(t, summary, message.QueueExecutionCompleted)
 }

@@ -110,7 +110,8 @@ func (o *operator) prepare() {
 	bin := filepath.Join(o.home, "bin")
 	require.NoError(o.t, os.Mkdir(bin, 0o755))
 	stand := func(name, arguments string) {
-		text := fmt.Sprintf("#!/bin/sh\nexec curl -sS --fail -X POST --data-raw \"%s\" %s/%s\n", arguments, server.URL, name)
+		text := fmt.Sprintf("#!/bin/sh\nexec curl -sS --fail -X POST --data-raw \"%s\" %s/%s\n", arguments, server.URL,
+			name)
 		require.NoError(o.t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
 	stand("docker", "$*")
@@ -123,11 +124,13 @@ func (o *operator) prepare() {
 	management, err := url.Parse(o.Management)
 	require.NoError(o.t, err)
 	password, _ := management.User.Password()
-	file := fmt.Sprintf("[default]\nhostname = %s\nport = %s\nusername = %s\npassword = %s\nvhost = %[5]s\ndeclare_vhost = %[5]s\n",
+	file := fmt.Sprintf(
+		"[default]\nhostname = %s\nport = %s\nusername = %s\npassword = %s\nvhost = %[5]s\ndeclare_vhost = %[5]s\n",
 		management.Hostname(), management.Port(), management.User.Username(), password, testkit.VHostName(o.t, o.AMQP))
 	require.NoError(o.t, os.WriteFile(filepath.Join(o.home, ".rabbitmqadmin.conf"), []byte(file), 0o600))
 	o.env = append(os.Environ(), "HOME="+o.home, "PATH="+bin+":"+os.Getenv("PATH"), "TOKEN=none",
-		"PGHOST="+database.Host, fmt.Sprintf("PGPORT=%d", database.Port), "PGUSER="+database.User, "PGPASSWORD="+database.Password,
+		"PGHOST="+database.Host, fmt.Sprintf("PGPORT=%d", database.Port), "PGUSER="+database.User,
+		"PGPASSWORD="+database.Password,
 		"PGDATABASE="+database.Database, "PGOPTIONS=-c search_path="+testkit.Schema)
 }
 

@@ -50,7 +50,8 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	st := testkit.OpenStore(t, databaseURL)
 	action := testkit.Action(t, st, "pk.a")
 	running := func(worker int64) int64 {
-		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+		return testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
 	}
 	beats, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -62,7 +63,9 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 			defer func() { done <- struct{}{} }()
 			for beats.Err() == nil {
 				bounded, end := context.WithTimeout(beats, time.Second)
-				_, _ = st.Pool().Exec(bounded, `UPDATE worker SET last_heartbeat = clock_timestamp() WHERE id = $1`, w.ID) // the next one may get through
+				// the next one may get through
+				_, _ = st.Pool().Exec(bounded, `UPDATE worker SET last_heartbeat = clock_timestamp() WHERE id = $1`,
+					w.ID)
 				end()
 				select {
 				case <-beats.Done():
@@ -80,9 +83,11 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	const stale = 3 * time.Second
 	for range 3 { // replicas
 		sight := liveness.NewSight(stale, st, testkit.Logger(t), nil)
-		orphans := recovery.NewRescuer(recovery.RescuerConfig{StaleAfter: stale, Interval: 200 * time.Millisecond, Unsure: sight.Blind}, st,
+		orphans := recovery.NewRescuer(recovery.RescuerConfig{StaleAfter: stale, Interval: 200 * time.Millisecond,
+			Unsure: sight.Blind}, st,
 			func(context.Context, recovery.Found) error { return nil }, silentRelay{}, testkit.Logger(t), nil)
-		heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{StaleAfter: stale, Interval: 200 * time.Millisecond, Unsure: sight.Blind},
+		heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{StaleAfter: stale,
+			Interval: 200 * time.Millisecond, Unsure: sight.Blind},
 			st, testkit.Logger(t), nil, nil)
 		for _, loop := range []interface {
 			Start(context.Context) error

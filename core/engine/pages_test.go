@@ -62,7 +62,8 @@ func (p pagePacks) write(t *testing.T, b *bundle) (root string) {
 	files, err := catalog.Read([]string{root}, nil)
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
-	_, err = catalog.New(b.store, b.relay).Apply(t.Context(), catalog.Request{Set: files.Set, Mistakes: files.Mistakes, Actor: "ada", Source: "test"})
+	_, err = catalog.New(b.store, b.relay).Apply(t.Context(),
+		catalog.Request{Set: files.Set, Mistakes: files.Mistakes, Actor: "ada", Source: "test"})
 	require.NoError(t, err)
 	return root
 }
@@ -118,7 +119,8 @@ func (p pagePacks) addPack(t *testing.T) {
 	text := page(t, "packs.md")
 	files := regexp.MustCompile("(?m)^    ref: .*\n(?:    .*\n)+").FindAllString(text, -1)
 	require.Len(t, files, 5, "a pack, an action, a trigger, a rule and a runtime")
-	for i, path := range []string{"pack.yaml", "actions/build.yaml", "triggers/push.yaml", "rules/on_push.yaml", "runtimes/cobol.yaml"} {
+	for i, path := range []string{"pack.yaml", "actions/build.yaml", "triggers/push.yaml", "rules/on_push.yaml",
+		"runtimes/cobol.yaml"} {
 		p["deploy/"+path] = files[i]
 	}
 	script := regexp.MustCompile("(?s)```python\n(.*?)```").FindStringSubmatch(text)
@@ -159,7 +161,8 @@ func withReadings(t *testing.T, source string, rows []reading) string {
 		task := definition.Tasks[at]
 		next, _ := task["next"].([]any)
 		task["next"] = append(next, map[string]any{"publish": []any{map[string]any{own: "{{ " + row.own + " }}"}}})
-		definition.Output[own], definition.Output[fmt.Sprintf("later%d", i)] = "{{ workflow."+own+" }}", "{{ "+row.later+" }}"
+		definition.Output[own], definition.Output[fmt.Sprintf("later%d", i)] = "{{ workflow."+own+" }}", "{{ "+
+			row.later+" }}"
 	}
 	raw, err := yaml.Marshal(definition)
 	require.NoError(t, err)
@@ -262,7 +265,8 @@ func (b *bundle) requireExample(t *testing.T, ex example, id int64, rows []readi
 // packWorker starts a worker with the files of packs.
 func (b *bundle) packWorker(t *testing.T, name, packs string, change func(*worker.Config)) {
 	t.Helper()
-	cfg := worker.Config{Name: name, HeartbeatInterval: 500 * time.Millisecond, PacksDir: packs, Actions: builtin.Actions()}
+	cfg := worker.Config{Name: name, HeartbeatInterval: 500 * time.Millisecond, PacksDir: packs,
+		Actions: builtin.Actions()}
 	change(&cfg)
 	w, err := worker.New(cfg, worker.Deps{Store: b.store, Broker: b.connect(t, name), Logger: testkit.Logger(t)})
 	require.NoError(t, err)
@@ -273,9 +277,11 @@ func (b *bundle) packWorker(t *testing.T, name, packs string, change func(*worke
 // completed waits for the end of an execution, which completes, and returns its result.
 func (b *bundle) completed(t *testing.T, id int64) (result map[string]any) {
 	t.Helper()
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, 60*time.Second, "execution %d ends", id)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, 60*time.Second,
+		"execution %d ends", id)
 	var raw []byte
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT result FROM execution WHERE id = $1`, id).Scan(&raw))
+	require.NoError(t,
+		b.store.Pool().QueryRow(testkit.Context(t), `SELECT result FROM execution WHERE id = $1`, id).Scan(&raw))
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id), "%s", raw)
 	require.NoError(t, json.Unmarshal(raw, &result))
 	return result
@@ -283,7 +289,8 @@ func (b *bundle) completed(t *testing.T, id int64) (result map[string]any) {
 
 func (b *bundle) emitTo(t *testing.T, trigger, payload string) (event int64) {
 	t.Helper()
-	made, err := submit.New(b.store, b.relay).EmitEvents(testkit.Context(t), []submit.Event{{TriggerRef: trigger, Payload: json.RawMessage(payload)}})
+	made, err := submit.New(b.store, b.relay).EmitEvents(testkit.Context(t),
+		[]submit.Event{{TriggerRef: trigger, Payload: json.RawMessage(payload)}})
 	require.NoError(t, err)
 	return made[0].ID
 }

@@ -15,7 +15,8 @@ func poison(ctx context.Context, logger *slog.Logger, metrics *Metrics, it item,
 	d := it.delivery
 	metrics.poison(kind)
 	logger.WarnContext(ctx, "Message dead-lettered",
-		"message_id", d.MessageID, "message_type", kind, "bytes", len(d.Body), "attempts", it.attempts+1, "reason", cause)
+		"message_id", d.MessageID, "message_type", kind, "bytes", len(d.Body), "attempts", it.attempts+1, "reason",
+		cause)
 	d.GiveUp(ctx, cause, it.attempts+1)
 }
 

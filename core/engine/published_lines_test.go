@@ -72,7 +72,8 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 					testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() + interval '1 hour'`)
 				}
 			},
-			fail: `^Worker queue TTL expired: heartbeat timeout before the worker started the execution$`, by: `^execution_timeout_monitor$`, ttl: true,
+			fail: `^Worker queue TTL expired: heartbeat timeout before the worker started the execution$`,
+			by:   `^execution_timeout_monitor$`, ttl: true,
 		},
 		"TakingNothing": {
 			stop: func(t *testing.T, b *bundle, workers []*testkit.FakeWorker) {
@@ -123,7 +124,8 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 					b.untilStatus(t, attune.StatusScheduled, id)
 					b.silent(t)
 				}
-				testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, 30*time.Second)
+				testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() },
+					30*time.Second)
 			}
 			o.manualTest(t, c.fail, c.by, c.ttl)
 		})
@@ -162,7 +164,8 @@ func (o *operator) manualTest(t *testing.T, fail, by string, ttl bool) {
 		case 6:
 			require.Equal(t, "Should show 0 messages (processed and removed)", s.should)
 			empty := regexp.MustCompile(`(?m)^\|\s*attune\.dlx\.queue\s*\|\s*0\s*\|$`)
-			testkit.Eventually(t, func() bool { return empty.MatchString(o.run(s.command)) }, 30*time.Second, "the broker's statistics follow")
+			testkit.Eventually(t, func() bool { return empty.MatchString(o.run(s.command)) }, 30*time.Second,
+				"the broker's statistics follow")
 		default:
 			require.Zero(t, o.code, "%s", s.title)
 		}
@@ -197,7 +200,8 @@ func TestPublishedLinesNeedTheirToken(t *testing.T) {
 	get, _, _ := strings.Cut(all[3].command, " | jq")
 	require.JSONEq(t, `{"error": {"code": 401, "message": "Missing authentication token"}}`, o.run(get))
 	require.Equal(t, "null\n", o.run(all[3].command))
-	require.Equal(t, "\"completed\"\n", o.run(strings.Replace(all[3].command, " | jq", ` -H "Authorization: Bearer $TOKEN" | jq`, 1)))
+	require.Equal(t, "\"completed\"\n",
+		o.run(strings.Replace(all[3].command, " | jq", ` -H "Authorization: Bearer $TOKEN" | jq`, 1)))
 }
 
 // The lines by which operators look after workers and dead letters, as they are written.
@@ -234,7 +238,8 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 	until := func(line, pattern string) {
 		t.Helper()
 		wanted := regexp.MustCompile(pattern)
-		testkit.Eventually(t, func() bool { return wanted.MatchString(o.run(line)) }, 30*time.Second, "%s prints %s", line, pattern)
+		testkit.Eventually(t, func() bool { return wanted.MatchString(o.run(line)) }, 30*time.Second, "%s prints %s",
+			line, pattern)
 	}
 
 	watch := lines(t, "Monitoring")
@@ -275,7 +280,8 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 		o.run(line)
 		require.Zero(t, o.code, line)
 	}
-	testkit.Eventually(t, func() bool { return !strings.Contains(o.run(rate[3]), "worker.1.executions") }, 30*time.Second)
+	testkit.Eventually(t, func() bool { return !strings.Contains(o.run(rate[3]), "worker.1.executions") },
+		30*time.Second)
 	o.run(adjust[2])
 	until(watch[0], `attune\.dlx\.queue`)
 }
@@ -287,7 +293,8 @@ func TestPublishedConfigurationsLoad(t *testing.T) {
 	for _, document := range []string{ttlDocument, availabilityDocument} {
 		path := filepath.Join(t.TempDir(), "config.docker.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(section(t, document, "Configuration")), 0o600))
-		cfg, err := config.Load(path, []string{"ATTUNE__DATABASE__URL=postgres://h/d", "ATTUNE__MESSAGE_QUEUE__URL=amqp://h"})
+		cfg, err := config.Load(path,
+			[]string{"ATTUNE__DATABASE__URL=postgres://h/d", "ATTUNE__MESSAGE_QUEUE__URL=amqp://h"})
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Minute, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL)
 		require.Equal(t, 5*time.Minute, cfg.Executor.ScheduledTimeout)
@@ -306,18 +313,21 @@ func TestPublishedStatementsAboutHeartbeats(t *testing.T) {
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	testkit.Worker(t, b.store, "live", beating)
 	stale := testkit.Worker(t, b.store, "stale", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
-	old := testkit.Worker(t, b.store, "old", func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = "inactive", 240*time.Hour })
+	old := testkit.Worker(t, b.store, "old",
+		func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = "inactive", 240*time.Hour })
 	testkit.Exec(t, b.store, `ALTER TABLE worker DISABLE TRIGGER USER`)
 	testkit.Exec(t, b.store, `UPDATE worker SET updated = now() - interval '10 days' WHERE id = $1`, old.ID)
 	testkit.Exec(t, b.store, `ALTER TABLE worker ENABLE TRIGGER USER`)
 	action := testkit.Action(t, b.store, "demo.kept")
-	kept := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &old.ID, attune.StatusCompleted }).ID
+	kept := testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &old.ID, attune.StatusCompleted }).ID
 	o := newOperator(t, b, func(c *config.Config) {
 		quickSilence(c)
 		c.Retention.InactiveWorkers = 8760 * time.Hour // only the statement deletes
 	})
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1 AND status = 'inactive'`, stale.ID) == 1
+		return testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1 AND status = 'inactive'`,
+			stale.ID) == 1
 	}, 30*time.Second)
 	statement := func(heading string) string {
 		return o.run("psql -c \"" + section(t, heartbeatsDocument, heading) + "\"")
@@ -366,7 +376,8 @@ func TestPublishedStatementsAboutQueues(t *testing.T) {
 	until := func(heading, pattern string) {
 		t.Helper()
 		wanted := regexp.MustCompile(pattern)
-		testkit.Eventually(t, func() bool { return wanted.MatchString(o.run(statement(heading))) }, 30*time.Second, "%s", pattern)
+		testkit.Eventually(t, func() bool { return wanted.MatchString(o.run(statement(heading))) }, 30*time.Second,
+			"%s", pattern)
 		require.Zero(t, o.code)
 	}
 	until("Active queues", fmt.Sprintf(`\b%d\W+2\W+1\W+1\b`, action.ID))
@@ -390,7 +401,8 @@ func TestPublishedStatementsAboutQueues(t *testing.T) {
 func accessToken(t *testing.T, secret string, identity int64) string {
 	t.Helper()
 	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
-		"sub": fmt.Sprint(identity), "login": "ann", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(), "token_type": token.Access,
+		"sub": fmt.Sprint(identity), "login": "ann", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+		"token_type": token.Access,
 	}).SignedString([]byte(secret))
 	require.NoError(t, err)
 	return text

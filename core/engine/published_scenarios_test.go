@@ -39,7 +39,8 @@ var scenarios = map[string]func(s *scenario){
 
 func TestThePublishedScenariosLineByLine(t *testing.T) {
 	t.Parallel()
-	numbered := regexp.MustCompile(`(?m)^  \d\. (.*)$`).FindAllStringSubmatch(section(t, availabilityDocument, "Test Scenarios"), -1)
+	numbered := regexp.MustCompile(`(?m)^  \d\. (.*)$`).FindAllStringSubmatch(section(t, availabilityDocument,
+		"Test Scenarios"), -1)
 	var named []string
 	for _, line := range numbered {
 		named = append(named, line[1])
@@ -63,7 +64,8 @@ func TestThePublishedScenariosLineByLine(t *testing.T) {
 func (s *scenario) stale() (count int) {
 	s.t.Helper()
 	cutoff := time.Now().Add(-6 * time.Minute) // the timeout and the pause between two looks
-	rows, err := s.store.Pool().Query(testkit.Context(s.t), section(s.t, availabilityDocument, "Stale executions"), cutoff)
+	rows, err := s.store.Pool().Query(testkit.Context(s.t), section(s.t, availabilityDocument, "Stale executions"),
+		cutoff)
 	require.NoError(s.t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -100,7 +102,8 @@ func (s *scenario) result(status attune.Status, id int64, within time.Duration) 
 	testkit.Eventually(s.t, func() bool { return testkit.StatusOf(s.t, s.store, id).Terminal() }, within)
 	require.Equal(s.t, status, testkit.StatusOf(s.t, s.store, id))
 	var raw []byte
-	require.NoError(s.t, s.store.Pool().QueryRow(testkit.Context(s.t), `SELECT result FROM execution WHERE id = $1`, id).Scan(&raw))
+	require.NoError(s.t,
+		s.store.Pool().QueryRow(testkit.Context(s.t), `SELECT result FROM execution WHERE id = $1`, id).Scan(&raw))
 	require.NoError(s.t, json.Unmarshal(raw, &result))
 	return result
 }
@@ -108,7 +111,8 @@ func (s *scenario) result(status attune.Status, id int64, within time.Duration) 
 // Document: "Should timeout and fail". Here: `abandoned` by default, as the published
 // program has it, and `failed` where the setting says so.
 func (s *scenario) stopsMidExecution() {
-	for setting, status := range map[string]attune.Status{"abandon": attune.StatusAbandoned, "fail": attune.StatusFailed} {
+	for setting, status := range map[string]attune.Status{"abandon": attune.StatusAbandoned,
+		"fail": attune.StatusFailed} {
 		s.t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			s := &scenario{bundle: setupOn(t, testkit.AdoptedDatabase(t)), t: t, change: s.change}
@@ -120,7 +124,8 @@ func (s *scenario) stopsMidExecution() {
 			result := s.result(status, id, 4*time.Minute)
 			require.Equal(t, "Execution abandoned because its worker became unavailable while running", result["error"])
 			require.Equal(t, "The worker stopped sending heartbeats while it ran the execution", result["message"])
-			require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE original_execution = $1`, id), "what ran is not repeated")
+			require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE original_execution = $1`,
+				id), "what ran is not repeated")
 			require.Zero(t, s.stale())
 		})
 	}
@@ -138,10 +143,12 @@ func (s *scenario) neverPicksUp() {
 	s.fake(s.t, func(f *testkit.FakeWorkerConfig) { f.Gate = make(chan struct{}) })
 	id := s.one()
 	result := s.result(attune.StatusFailed, id, 7*time.Minute)
-	require.Regexp(s.t, `^Execution timeout: worker did not pick up task within `+seconds+` seconds \(scheduled for \d+ seconds\)$`, result["error"])
+	require.Regexp(s.t, `^Execution timeout: worker did not pick up task within `+seconds+
+		` seconds \(scheduled for \d+ seconds\)$`, result["error"])
 	require.Equal(s.t, "execution_timeout_monitor", result["failed_by"])
 	testkit.Eventually(s.t, func() bool {
-		return testkit.Count(s.t, s.store, `SELECT count(*) FROM execution WHERE original_execution = $1 AND retry_count = 1`, id) == 1
+		return testkit.Count(s.t, s.store,
+			`SELECT count(*) FROM execution WHERE original_execution = $1 AND retry_count = 1`, id) == 1
 	}, 30*time.Second, "it is repeated, because it never began")
 }
 
@@ -174,7 +181,8 @@ func (s *scenario) stopsGracefully() {
 	s.untilStatus(s.t, attune.StatusRunning, running)
 	s.fake(s.t, nil)
 	testkit.Exec(s.t, s.store, section(s.t, availabilityDocument, "Graceful Worker Shutdown"), leaver.ID)
-	require.Equal(s.t, 1, testkit.Count(s.t, s.store, `SELECT count(*) FROM worker WHERE id = $1 AND status = 'inactive'`, leaver.ID))
+	require.Equal(s.t, 1,
+		testkit.Count(s.t, s.store, `SELECT count(*) FROM worker WHERE id = $1 AND status = 'inactive'`, leaver.ID))
 	s.untilStatus(s.t, attune.StatusCompleted, s.request(s.t, "core.echo", 5, `{}`)...)
 	require.Len(s.t, leaver.Runs(), 1, "nothing new")
 	close(finish)
@@ -213,7 +221,8 @@ func TestThePublishedIntegrationTest(t *testing.T) {
 	worker.Kill()
 	result := s.result(attune.StatusFailed, execution, 310*time.Second)
 	require.Contains(t, result["error"], "timeout")
-	require.Equal(t, "Worker queue TTL expired: heartbeat timeout before the worker started the execution", result["error"])
+	require.Equal(t, "Worker queue TTL expired: heartbeat timeout before the worker started the execution",
+		result["error"])
 
 	// With another worker the work is done there, as a new execution.
 	second := s.fake(t, func(f *testkit.FakeWorkerConfig) { f.Gate = make(chan struct{}) })
@@ -223,6 +232,7 @@ func TestThePublishedIntegrationTest(t *testing.T) {
 	second.Kill()
 	s.result(attune.StatusFailed, moved, 310*time.Second)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE original_execution = $1 AND status = 'completed'`, moved) == 1
+		return testkit.Count(t, s.store,
+			`SELECT count(*) FROM execution WHERE original_execution = $1 AND status = 'completed'`, moved) == 1
 	}, 60*time.Second)
 }

@@ -26,7 +26,8 @@ func TestExecutionsRequestedWithATokenRun(t *testing.T) {
 	e := b.engine(t, func(c *config.Config) { c.Security.JWTSecret, c.Executor.HTTP.Listen = secret, "127.0.0.1:0" })
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	call := func(method, path, bearer, body string) (int, map[string]any) {
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+e.Addr()+"/api/v1/executions"+path, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+e.Addr()+"/api/v1/executions"+path,
+			strings.NewReader(body))
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+bearer)
 		r.Header.Set("Content-Type", "application/json")
@@ -46,7 +47,8 @@ func TestExecutionsRequestedWithATokenRun(t *testing.T) {
 	})
 	require.NoError(t, err)
 
-	code, quick := call(http.MethodPost, "/execute", bearer, `{"action_ref": "core.echo", "parameters": {"message": "hi"}}`)
+	code, quick := call(http.MethodPost, "/execute", bearer,
+		`{"action_ref": "core.echo", "parameters": {"message": "hi"}}`)
 	require.Equal(t, http.StatusCreated, code)
 	require.InDelta(t, parent, quick["parent"], 0)
 	var last map[string]any

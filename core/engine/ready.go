@@ -141,7 +141,8 @@ func (e *Engine) brokerReady() api.Check {
 func (e *Engine) loopReady(name string) api.Check {
 	loop := e.loops[name]
 	last := loop.LastTick()
-	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < loop.Patience(), Detail: "has not ticked"}
+	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < loop.Patience(),
+		Detail: "has not ticked"}
 	if !last.IsZero() {
 		check.Detail = "last tick " + moment(last)
 		if err := loop.LastError(); err != nil {

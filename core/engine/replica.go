@@ -50,7 +50,8 @@ func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica 
 // Stop stops the reports and deletes the row, so that a stopped replica does not count as vanished.
 func (r *replica) Stop() {
 	r.Loop.Stop()
-	ctx, cancel := context.WithTimeout(context.Background(), replicaInterval) //nolint:forbidigo // the engine's context has ended
+	ctx, cancel := context.WithTimeout(context.Background(),
+		replicaInterval) //nolint:forbidigo // the engine's context has ended
 	defer cancel()
 	if _, err := r.engine.query.ForgetReplica(ctx, r.engine.id); err != nil {
 		r.engine.logger.DebugContext(ctx, "Replica could not be taken off the list", "error", err)
@@ -89,7 +90,8 @@ func (r *replica) miss(ctx context.Context) error {
 		r.engine.logger.WarnContext(ctx, "Replica has vanished",
 			"vanished", one.ID.String(), "host", one.Host, "pid", one.Pid, "last_seen", one.LastSeen.UTC())
 	}
-	if _, err := r.engine.query.ForgetVanishedReplicas(ctx, r.engine.cfg.Retention.SilentReplicas.Seconds()); err != nil {
+	if _, err := r.engine.query.ForgetVanishedReplicas(ctx,
+		r.engine.cfg.Retention.SilentReplicas.Seconds()); err != nil {
 		return fmt.Errorf("forget replicas that vanished: %w", err)
 	}
 	return nil
@@ -130,7 +132,8 @@ func (r *replica) ticks() map[string]time.Time {
 func (r *replica) details() monitor.ReplicaDetails {
 	e := r.engine
 	details := monitor.ReplicaDetails{
-		Clock: time.Now().UTC(), HTTP: e.http.Addr(), Consumers: map[string]bool{}, Outbox: e.relay.Pending(), Installation: e.gate.Faults(),
+		Clock: time.Now().UTC(), HTTP: e.http.Addr(), Consumers: map[string]bool{}, Outbox: e.relay.Pending(),
+		Installation: e.gate.Faults(),
 		DatabaseAway: r.away.last(), Loops: map[string]monitor.ReplicaLoop{},
 	}
 	for _, link := range e.broker.Links() {
@@ -139,7 +142,8 @@ func (r *replica) details() monitor.ReplicaDetails {
 		})
 	}
 	for _, one := range e.broker.Recreated() {
-		details.Recreated = append(details.Recreated, monitor.ReplicaQueue{Queue: one.Queue, Cause: one.Cause, At: one.At.UTC()})
+		details.Recreated = append(details.Recreated,
+			monitor.ReplicaQueue{Queue: one.Queue, Cause: one.Cause, At: one.At.UTC()})
 	}
 	for queue, consumer := range e.consumers {
 		details.Consumers[queue] = consumer.Subscribed()

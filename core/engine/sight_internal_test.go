@@ -113,7 +113,8 @@ func TestTheStartOfAReplicaIsToldByTheDatabase(t *testing.T) {
 	r.away.note(errors.New("the database is away"))
 	require.NoError(t, r.tick(testkit.Context(t))) // ends the outage
 	require.NoError(t, r.tick(testkit.Context(t)))
-	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from engine_replica where details->'database_away'->>'until' is not null`),
+	require.Equal(t, 1, testkit.Count(t, st,
+		`select count(*) from engine_replica where details->'database_away'->>'until' is not null`),
 		"the report goes on and tells of the outage")
 }
 

@@ -131,7 +131,8 @@ func (t *topology) routes(ctx context.Context) {
 		}
 		if err := t.engine.broker.BindWorkerDeadLetters(bounded, w.ID); err != nil {
 			if ctx.Err() == nil {
-				t.engine.logger.WarnContext(ctx, "Dead-letter routes of a worker could not be bound", "worker_id", w.ID, "error", err)
+				t.engine.logger.WarnContext(ctx, "Dead-letter routes of a worker could not be bound", "worker_id", w.ID,
+					"error", err)
 			}
 			return
 		}

@@ -17,16 +17,19 @@ import (
 // addWorkflows adds the services that start and advance workflows.
 func (e *Engine) addWorkflows(rounds *scheduler.Scheduler, metrics *supervise.Metrics) {
 	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
-	e.workflows = advancement.NewRunner(cfg, rounds, classifyWorkflows, e.besides, e.logger, advancement.NewMetrics(e.registry))
+	e.workflows = advancement.NewRunner(cfg, rounds, classifyWorkflows, e.besides, e.logger,
+		advancement.NewMetrics(e.registry))
 	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "attune_workflow_orders_waiting", Help: "Workflows that this replica was told to lead on and has not come to.",
+		Name: "attune_workflow_orders_waiting",
+		Help: "Workflows that this replica was told to lead on and has not come to.",
 	}, func() float64 { return float64(e.workflows.Waiting()) }))
 	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "attune_workflows_stuck", Help: "Workflows that this replica could neither lead on nor end.",
 	}, func() float64 { return float64(e.workflows.Stuck()) }))
-	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look, func(ctx context.Context, ended []int64) error {
-		return e.hot.Submit(ctx, recovery.Found{Ended: ended})
-	}, e.logger, metrics)
+	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look,
+		func(ctx context.Context, ended []int64) error {
+			return e.hot.Submit(ctx, recovery.Found{Ended: ended})
+		}, e.logger, metrics)
 	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep.Loop
 	e.services.Add("workflows", e.workflows)
 	e.services.Add("workflow sweep", sweep)

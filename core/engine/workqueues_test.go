@@ -71,11 +71,13 @@ func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 		},
 	})
 	leased := int64(testkit.Count(t, st, `select execution from work_queue_dispatch`))
-	body, err := message.New(message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: leased, ActionRef: "jobs.run"},
+	body, err := message.New(message.TypeExecutionRequested,
+		message.ExecutionRequested{ExecutionID: leased, ActionRef: "jobs.run"},
 		time.Now(), "executor-queue-dispatcher").Encode()
 	require.NoError(t, err)
 	sent := b.connect(t, "old").Publisher().Publish(ctx, []broker.Message{{
-		ID: "dispatched", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested, Type: message.TypeExecutionRequested, Body: body,
+		ID: "dispatched", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
+		Type: message.TypeExecutionRequested, Body: body,
 	}})
 	require.NoError(t, sent[0].Err)
 	ids := b.request(t, "jobs.run", 20, `{}`)

@@ -74,7 +74,8 @@ func setup(t *testing.T, options ...func(*eventing.Config)) *bundle {
 	}
 	b.matcher = eventing.New(cfg, b.store, b.relay, testkit.Logger(t), eventing.NewMetrics(b.registry))
 	b.action = testkit.Action(t, b.store, "demo.act", func(a *testkit.ActionRow) {
-		a.ParamSchema = map[string]any{"text": map[string]any{"type": "string"}, "token": map[string]any{"type": "string", "secret": true}}
+		a.ParamSchema = map[string]any{"text": map[string]any{"type": "string"},
+			"token": map[string]any{"type": "string", "secret": true}}
 	})
 	b.trigger("demo.door")
 	return b
@@ -132,14 +133,19 @@ func TestAnEventFiresItsRulesOnce(t *testing.T) {
 	event := b.event(`{"state":"open","who":"Ann"}`)
 
 	require.Equal(t, eventing.Result{Events: 1, Created: 2}, b.match(event, event))
-	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from enforcement where event = $1 and status = 'created' and error is null`, event))
-	require.JSONEq(t, fmt.Sprintf(`{"text":"Ann at %d"}`, event), b.text(`select config::text from enforcement where rule = $1`, all))
+	require.Equal(t, 2, testkit.Count(t, b.store,
+		`select count(*) from enforcement where event = $1 and status = 'created' and error is null`, event))
+	require.JSONEq(t, fmt.Sprintf(`{"text":"Ann at %d"}`, event),
+		b.text(`select config::text from enforcement where rule = $1`, all))
 	require.Equal(t, "all", b.text(`select condition::text from enforcement where rule = $1`, all))
 	require.Equal(t, "any", b.text(`select condition::text from enforcement where rule = $1`, open))
-	require.JSONEq(t, `{"state":"open","who":"Ann"}`, b.text(`select payload::text from enforcement where rule = $1`, open))
-	require.JSONEq(t, `{"any":[{"field":"state","operator":"equals","value":"open"}]}`, b.text(`select conditions::text from enforcement where rule = $1`, open))
+	require.JSONEq(t, `{"state":"open","who":"Ann"}`,
+		b.text(`select payload::text from enforcement where rule = $1`, open))
+	require.JSONEq(t, `{"any":[{"field":"state","operator":"equals","value":"open"}]}`,
+		b.text(`select conditions::text from enforcement where rule = $1`, open))
 	require.Equal(t, "4/2", b.text(`select rules || '/' || matched from event_matched where event = $1`, event))
-	require.Contains(t, b.text(`select failures[1] from event_matched where event = $1`, event), "rule demo.odd: conditions.expression: column ")
+	require.Contains(t, b.text(`select failures[1] from event_matched where event = $1`, event),
+		"rule demo.odd: conditions.expression: column ")
 	asked := b.relay.asked(t)
 	require.Len(t, asked, 2)
 
@@ -157,13 +163,16 @@ func TestAnEventFiresItsRulesOnce(t *testing.T) {
 func TestWhatLeadsToNothingIsNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	odd := b.rule("demo.odd", `[]`, `{"text":"by {{ event.paylod.who }}","other":["{{ event.payload.whom }}"],"null":"{{ event.payload.none }}"}`)
+	odd := b.rule("demo.odd", `[]`,
+		`{"text":"by {{ event.paylod.who }}","other":["{{ event.payload.whom }}"],"null":"{{ event.payload.none }}"}`)
 	fine := b.rule("demo.fine", `[]`, `{"text":"by {{ event.payload.who }}"}`)
 	event := b.event(`{"who":"Ann","none":null}`)
 	require.Equal(t, eventing.Result{Events: 1, Created: 2}, b.match(event))
-	require.Equal(t, "these lead to nothing and are null: other[0]: {{ event.payload.whom }}, text: {{ event.paylod.who }}",
+	require.Equal(t,
+		"these lead to nothing and are null: other[0]: {{ event.payload.whom }}, text: {{ event.paylod.who }}",
 		b.text(`select note from enforcement where rule = $1 and status = 'created' and error is null`, odd))
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from enforcement where rule = $1 and note is null`, fine))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `select count(*) from enforcement where rule = $1 and note is null`, fine))
 }
 
 // Upstream 53: one rule that cannot be carried out hides no other, and what is
@@ -178,7 +187,8 @@ func TestARuleThatFailsHidesNoOther(t *testing.T) {
 	}
 	actionless := b.rule("demo.actionless", `[]`, `{}`)
 	good := b.rule("demo.good", `[]`, `{"text":"fine"}`)
-	testkit.Exec(t, b.store, `update pack set config = '{"token":"hush"}', conf_schema = '{"token":{"type":"string","secret":true}}'`)
+	testkit.Exec(t, b.store,
+		`update pack set config = '{"token":"hush"}', conf_schema = '{"token":{"type":"string","secret":true}}'`)
 	testkit.Exec(t, b.store, `update rule set action = null, action_ref = 'demo.gone' where id = $1`, actionless)
 	bad["rule demo.actionless: action: demo.gone does not exist"] = actionless
 	event := b.event(`{"a":1}`)
@@ -187,7 +197,9 @@ func TestARuleThatFailsHidesNoOther(t *testing.T) {
 	require.Len(t, b.relay.asked(t), 1)
 	require.Equal(t, "created", b.text(`select status::text from enforcement where rule = $1`, good))
 	for reason, rule := range bad {
-		require.Equal(t, reason, b.text(`select error from enforcement where rule = $1 and status = 'disabled' and resolved_at is not null`, rule))
+		require.Equal(t, reason,
+			b.text(`select error from enforcement where rule = $1 and status = 'disabled' and resolved_at is not null`,
+				rule))
 	}
 	require.NoError(t, testutil.GatherAndCompare(b.registry, stringsReader(`
 		# HELP attune_event_rules_total Comparisons of an event with a rule, by what came of them.
@@ -208,7 +220,8 @@ func TestOfManyFailuresSomeAreKept(t *testing.T) {
 	}
 	event := b.event(`{}`)
 	require.Equal(t, eventing.Result{Events: 1}, b.match(event))
-	require.Equal(t, 20, testkit.Count(t, b.store, `select cardinality(failures) from event_matched where event = $1 and rules = 25 and matched = 0`, event))
+	require.Equal(t, 20, testkit.Count(t, b.store,
+		`select cardinality(failures) from event_matched where event = $1 and rules = 25 and matched = 0`, event))
 	require.NoError(t, testutil.GatherAndCompare(b.registry, stringsReader(`
 		# HELP attune_event_rules_total Comparisons of an event with a rule, by what came of them.
 		# TYPE attune_event_rules_total counter
@@ -269,11 +282,13 @@ func TestSecretParametersAreSealed(t *testing.T) {
 		require.Len(t, rows, 1)
 		require.Equal(t, "/token", rows[0].JsonPath)
 		require.Equal(t, c.kind, rows[0].SourceKind)
-		value, err := keys.Open(secret.Sealed{Path: rows[0].JsonPath, Value: rows[0].EncryptedValue, KeyHash: rows[0].EncryptionKeyHash})
+		value, err := keys.Open(secret.Sealed{Path: rows[0].JsonPath, Value: rows[0].EncryptedValue,
+			KeyHash: rows[0].EncryptionKeyHash})
 		require.NoError(t, err)
 		require.Equal(t, c.want, value)
 	}
-	require.Zero(t, testkit.Count(t, b.store, `select count(*) from outbox o, unnest(o.bodies) body where convert_from(body, 'UTF8') like '%hush%'`))
+	require.Zero(t, testkit.Count(t, b.store,
+		`select count(*) from outbox o, unnest(o.bodies) body where convert_from(body, 'UTF8') like '%hush%'`))
 }
 
 func TestSecretParametersNeedAKey(t *testing.T) {
@@ -281,7 +296,8 @@ func TestSecretParametersNeedAKey(t *testing.T) {
 	b := setup(t, func(c *eventing.Config) { c.Keys = secret.Keyring{} })
 	rule := b.rule("demo.literal", `[]`, `{"token":"open"}`)
 	require.Equal(t, 1, b.match(b.event(`{}`)).Disabled)
-	require.Contains(t, b.text(`select error from enforcement where rule = $1`, rule), "security.encryption_key is not set")
+	require.Contains(t, b.text(`select error from enforcement where rule = $1`, rule),
+		"security.encryption_key is not set")
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from enforcement where config::text like '%open%'`))
 }
 
@@ -297,7 +313,8 @@ func TestEventsWithoutARowAreReported(t *testing.T) {
 	result := b.match(event, old, 1<<40, 1<<41)
 	require.Equal(t, []int64{1 << 40, 1 << 41}, result.Missing)
 	require.Equal(t, 2, result.Created)
-	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from enforcement where payload = '{}'`), "only objects are kept")
+	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from enforcement where payload = '{}'`),
+		"only objects are kept")
 }
 
 // S10 under contention: replicas with the same events in any order make each
@@ -386,18 +403,24 @@ func TestRulesThatFireEachOtherEnd(t *testing.T) {
 	for depth := range 3 {
 		require.Equal(t, eventing.Result{Events: 1, Created: 1}, b.match(event), "depth %d", depth)
 		enforcement := b.id(`select id from enforcement where event = $1`, event)
-		parent := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.Enforcement = &enforcement })
-		again := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.OriginalExecution = &parent.ID })
+		parent := testkit.Execution(t, b.store, b.action,
+			func(e *testkit.ExecutionRow) { e.Enforcement = &enforcement })
+		again := testkit.Execution(t, b.store, b.action,
+			func(e *testkit.ExecutionRow) { e.OriginalExecution = &parent.ID })
 		emits := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.Parent = &again.ID })
 		event = b.event(`{}`)
 		require.NoError(t, b.store.RecordEventOrigins(testkit.Context(t), []int64{event}, []int64{emits.ID}))
-		require.Equal(t, depth+1, testkit.Count(t, b.store, `select depth from event_origin where event = $1 and execution = $2`, event, emits.ID))
+		require.Equal(t, depth+1, testkit.Count(t, b.store,
+			`select depth from event_origin where event = $1 and execution = $2`, event, emits.ID))
 	}
 	require.Equal(t, eventing.Result{Events: 1, Disabled: 1}, b.match(event))
-	require.Regexp(t, `^3 rules led to this event, which execution \d+ emitted, and 3 is the most \(executor\.rule_depth\)`,
+	require.Regexp(t,
+		`^3 rules led to this event, which execution \d+ emitted, and 3 is the most \(executor\.rule_depth\)`,
 		b.text(`select error from enforcement where event = $1 and status = 'disabled'`, event))
 
 	byHand := b.event(`{}`)
-	require.NoError(t, b.store.RecordEventOrigins(testkit.Context(t), []int64{byHand}, []int64{testkit.Execution(t, b.store, b.action).ID}))
-	require.Equal(t, eventing.Result{Events: 1, Created: 1}, b.match(byHand), "an execution that no rule requested begins a chain")
+	require.NoError(t, b.store.RecordEventOrigins(testkit.Context(t), []int64{byHand},
+		[]int64{testkit.Execution(t, b.store, b.action).ID}))
+	require.Equal(t, eventing.Result{Events: 1, Created: 1}, b.match(byHand),
+		"an execution that no rule requested begins a chain")
 }

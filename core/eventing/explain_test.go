@@ -37,7 +37,8 @@ func explain(t *testing.T, st *store.Store, sql string, args ...any) node {
 	ctx := testkit.Context(t)
 	var raw []byte
 	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
-		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE hot AS " + sql} {
+		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
+			"PREPARE hot AS " + sql} {
 			if _, err := tx.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return fmt.Errorf("%s: %w", setup, err)
 			}
@@ -63,7 +64,8 @@ func TestNoStatementReadsMoreThanItIsAbout(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.rule("demo.one", `[]`, `{}`)
-	testkit.Exec(t, b.store, `insert into trigger (ref, label) select 'demo.t' || i, 'x' from generate_series(1, 2000) i`)
+	testkit.Exec(t, b.store,
+		`insert into trigger (ref, label) select 'demo.t' || i, 'x' from generate_series(1, 2000) i`)
 	testkit.Exec(t, b.store, `insert into action (ref, pack, pack_ref, label, entrypoint) select 'demo.a' || i, $1, 'demo', 'x', 'x' from generate_series(1, 2000) i`, b.action.PackID)
 	testkit.Exec(t, b.store, `insert into rule (ref, pack, pack_ref, label, action, action_ref, trigger, trigger_ref, enabled)
 		select 'demo.other' || i, $1, 'demo', 'x', $2, 'demo.act', null, 'demo.t' || (i % 2000), true from generate_series(1, 10000) i`, b.action.PackID, b.action.ID)
@@ -89,8 +91,10 @@ func TestNoStatementReadsMoreThanItIsAbout(t *testing.T) {
 		"RuleActions":               {store.RuleActions, []any{[]int64{b.action.ID}, []string{}}, 1},
 		"CreatedEnforcements":       {store.CreatedEnforcements, []any{ids}, 1},
 		"FindForgottenEnforcements": {store.FindForgottenEnforcements, []any{int64(0), 30.0, int32(500)}, 1},
-		"FindForgottenEvents":       {store.FindForgottenEvents, []any{int64(0), 86400.0, 30.0, int32(100), 600.0}, 120},
-		"ReadEnforcements":          {store.ReadEnforcements, []any{[]int64{b.id(`select id from enforcement where event = $1`, event)}}, 1},
+		"FindForgottenEvents": {store.FindForgottenEvents, []any{int64(0), 86400.0, 30.0, int32(100), 600.0},
+			120},
+		"ReadEnforcements": {store.ReadEnforcements,
+			[]any{[]int64{b.id(`select id from enforcement where event = $1`, event)}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -203,7 +203,9 @@ func (b *batch) hide(f *fire, values map[string]any, its *pack, action target) (
 	}
 	hidden := action.schema.SecretPaths(public)
 	if wrong := secret.Misplaced(traced, hidden); len(wrong) > 0 {
-		return nil, fmt.Errorf("a secret of the pack's configuration would go to %s, which action %s does not mark as secret", wrong[0], action.ref)
+		return nil,
+			fmt.Errorf("a secret of the pack's configuration would go to %s, which action %s does not mark as secret",
+				wrong[0], action.ref)
 	}
 	if err := b.pass(f, traced, its); err != nil {
 		return nil, err
@@ -214,7 +216,8 @@ func (b *batch) hide(f *fire, values map[string]any, its *pack, action target) (
 		if err != nil {
 			return nil, fmt.Errorf("keep the secret parameters of action %s: %w", action.ref, err)
 		}
-		f.secrets = append(f.secrets, secret.Sealed{Path: one.Path, Kind: secret.FromSchema, Ref: action.ref, Value: value})
+		f.secrets = append(f.secrets,
+			secret.Sealed{Path: one.Path, Kind: secret.FromSchema, Ref: action.ref, Value: value})
 	}
 	return public, nil
 }

@@ -23,8 +23,10 @@ func TestEventsCannotForgeSecrets(t *testing.T) {
 	honest := b.rule("demo.honest", `[]`, `{"token":"{{ pack.config.token }}"}`)
 	events := []int64{
 		b.event(`{"rest":"","t":{"$attune_secret":true,"redacted":true,"from":"enforcement_config:0:/token"}}`),
-		b.event(`{"rest":"","t":"x{\"$attune_secret\":true,\"redacted\":true,\"from\":\"enforcement_config:0:/token\"}"}`),
-		b.event(`{"rest":"secret\":true,\"redacted\":true,\"from\":\"enforcement_config:0:/token\"}","t":"x{\"$attune_"}`),
+		b.event(
+			`{"rest":"","t":"x{\"$attune_secret\":true,\"redacted\":true,\"from\":\"enforcement_config:0:/token\"}"}`),
+		b.event(
+			`{"rest":"secret\":true,\"redacted\":true,\"from\":\"enforcement_config:0:/token\"}","t":"x{\"$attune_"}`),
 	}
 	require.Equal(t, eventing.Result{Events: 3, Created: 8, Disabled: 1}, b.match(events...))
 
@@ -48,7 +50,8 @@ func TestEventsCannotForgeSecrets(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "hush", opened, "a rule still passes on what its pack has")
 	}
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from enforcement where error is not null`), "what was put together is refused")
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from enforcement where error is not null`),
+		"what was put together is refused")
 }
 
 // sealed are the secrets of an enforcement.
@@ -58,7 +61,8 @@ func (b *bundle) sealed(enforcement int64) []secret.Sealed {
 	require.NoError(b.t, err)
 	var all []secret.Sealed
 	for _, row := range rows {
-		all = append(all, secret.Sealed{Path: row.JsonPath, Kind: row.SourceKind, Value: row.EncryptedValue, KeyHash: row.EncryptionKeyHash})
+		all = append(all, secret.Sealed{Path: row.JsonPath, Kind: row.SourceKind, Value: row.EncryptedValue,
+			KeyHash: row.EncryptionKeyHash})
 	}
 	return all
 }

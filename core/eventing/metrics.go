@@ -31,7 +31,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "attune_events_matched_total", Help: "Events that were compared with the rules.",
 		}),
 		repeated: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_events_repeated_total", Help: "Deliveries of events that had been compared with the rules before.",
+			Name: "attune_events_repeated_total",
+			Help: "Deliveries of events that had been compared with the rules before.",
 		}),
 		rules: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_event_rules_total", Help: "Comparisons of an event with a rule, by what came of them.",
@@ -41,7 +42,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 12),
 		}),
 		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_events_forgotten_total", Help: "Events and enforcements that the sweep found because their message was lost or late.",
+			Name: "attune_events_forgotten_total",
+			Help: "Events and enforcements that the sweep found because their message was lost or late.",
 		}, []string{"kind"}),
 	}
 	for _, outcome := range []string{outcomeFired, outcomeDisabled, outcomeNoMatch, outcomeFailed} {
@@ -66,10 +68,12 @@ func (b *batch) tell(ctx context.Context) {
 	for _, c := range b.rules {
 		switch {
 		case c.wrong > 0:
-			b.logger.WarnContext(ctx, "Rule fired and cannot be carried out", "rule_ref", c.row.Ref, "events", c.wrong, "reason", c.why)
+			b.logger.WarnContext(ctx, "Rule fired and cannot be carried out", "rule_ref", c.row.Ref, "events", c.wrong,
+				"reason", c.why)
 		case c.unsure > 0:
 			// Usual for a rule about an optional field; the reason is stored.
-			b.logger.DebugContext(ctx, "Conditions of a rule could not be evaluated", "rule_ref", c.row.Ref, "events", c.unsure, "reason", c.why)
+			b.logger.DebugContext(ctx, "Conditions of a rule could not be evaluated", "rule_ref", c.row.Ref, "events",
+				c.unsure, "reason", c.why)
 		}
 	}
 	if b.result.Created+b.result.Disabled > 0 {

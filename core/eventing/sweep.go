@@ -80,10 +80,13 @@ const (
 )
 
 // NewSweep makes the loop. Metrics may be nil.
-func NewSweep(cfg SweepConfig, st *store.Store, events, enforcements Submit, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Sweep {
-	s := &Sweep{cfg: cfg.withDefaults(), store: st, events: events, enforcements: enforcements, logger: logger, metrics: metrics}
+func NewSweep(cfg SweepConfig, st *store.Store, events, enforcements Submit, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics) *Sweep {
+	s := &Sweep{cfg: cfg.withDefaults(), store: st, events: events, enforcements: enforcements, logger: logger,
+		metrics: metrics}
 	s.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "events", Interval: s.cfg.Interval, Timeout: 2 * time.Minute, Jitter: 0.2, Tick: s.tick, Logger: logger, Metrics: loops,
+		Name: "events", Interval: s.cfg.Interval, Timeout: 2 * time.Minute, Jitter: 0.2, Tick: s.tick, Logger: logger,
+		Metrics: loops,
 	})
 	return s
 }
@@ -125,7 +128,8 @@ func (s *Sweep) forgottenEvents(ctx context.Context) error {
 		var row store.FindForgottenEventsRow
 		won, err := s.alone(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			row, err = tx.FindForgottenEvents(ctx, store.FindForgottenEventsParams{
-				After: after, Horizon: s.cfg.Horizon.Seconds(), Older: s.cfg.Age.Seconds(), WindowSize: eventWindow, Settle: settle.Seconds(),
+				After: after, Horizon: s.cfg.Horizon.Seconds(), Older: s.cfg.Age.Seconds(), WindowSize: eventWindow,
+				Settle: settle.Seconds(),
 			})
 			return err
 		})
@@ -177,7 +181,8 @@ func (s *Sweep) reportLate(ctx context.Context) error {
 	}
 	s.reported = won
 	if late.Events > 0 {
-		s.logger.WarnContext(ctx, "Events without an enforcement are not matched any more: they are too old, or their rule has changed since",
+		s.logger.WarnContext(ctx,
+			"Events without an enforcement are not matched any more: they are too old, or their rule has changed since",
 			"events", late.Events, "first", late.First, "last", late.Last, "max_event_age", s.cfg.Horizon)
 		s.metrics.found("late_event", int(late.Events))
 	}

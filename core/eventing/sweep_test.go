@@ -41,7 +41,8 @@ func (k *taker) taken() (events, enforcements []int64) {
 func (b *bundle) sweep(k *taker) *eventing.Sweep {
 	b.t.Helper()
 	cfg := eventing.SweepConfig{Interval: 20 * time.Millisecond}
-	s := eventing.NewSweep(cfg, b.store, k.take(&k.events), k.take(&k.enforcements), testkit.Logger(b.t), eventing.NewMetrics(b.registryOf()), nil)
+	s := eventing.NewSweep(cfg, b.store, k.take(&k.events), k.take(&k.enforcements), testkit.Logger(b.t),
+		eventing.NewMetrics(b.registryOf()), nil)
 	require.NoError(b.t, s.Start(testkit.Context(b.t)))
 	b.t.Cleanup(s.Stop)
 	return s
@@ -57,7 +58,8 @@ func (b *bundle) aged(age time.Duration) int64 {
 
 func (b *bundle) age(table string, id int64, age time.Duration) {
 	b.t.Helper()
-	testkit.Exec(b.t, b.store, fmt.Sprintf(`update %s set created = now() - make_interval(secs => $2) where id = $1`, table), id, age.Seconds())
+	testkit.Exec(b.t, b.store, fmt.Sprintf(`update %s set created = now() - make_interval(secs => $2) where id = $1`,
+		table), id, age.Seconds())
 }
 
 // L1: events and enforcements whose message was lost are found, and nothing else:
@@ -116,7 +118,8 @@ func TestWhatIsFoundIsFoundAgainUntilItIsDone(t *testing.T) {
 	}
 	testkit.Eventually(t, func() bool { return times() > 2 }, 10*time.Second)
 	b.match(lost)
-	testkit.Eventually(t, func() bool { before := times(); time.Sleep(100 * time.Millisecond); return times() == before }, 10*time.Second)
+	testkit.Eventually(t,
+		func() bool { before := times(); time.Sleep(100 * time.Millisecond); return times() == before }, 10*time.Second)
 }
 
 // Of several replicas one looks at a time.
@@ -127,7 +130,8 @@ func TestOneReplicaSweepsAtATime(t *testing.T) {
 	b.aged(time.Minute)
 	tx, err := b.store.Pool().Begin(testkit.Context(t))
 	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t), `select pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.events', 0))`)
+	_, err = tx.Exec(testkit.Context(t),
+		`select pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.events', 0))`)
 	require.NoError(t, err)
 	k := &taker{}
 	s := b.sweep(k)
@@ -147,7 +151,8 @@ func TestMarksArePruned(t *testing.T) {
 	testkit.Exec(t, b.store, `update event_matched set at = now() - interval '8 days' where event = $1`, old)
 	b.age("event", old, 8*24*time.Hour)
 	b.sweep(&taker{})
-	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `select count(*) from event_matched`) == 1 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `select count(*) from event_matched`) == 1 },
+		10*time.Second)
 	require.Equal(t, young, b.id(`select event from event_matched`))
 }
 
@@ -159,7 +164,8 @@ func TestWhatAnotherEngineForgotIsFound(t *testing.T) {
 	testkit.Exec(t, b.store, `update event_matching set since = now()`)
 	old, changed := b.rule("demo.old", `[]`, `{}`), b.rule("demo.changed", `[]`, `{}`)
 	testkit.Exec(t, b.store, `alter table rule disable trigger user`)
-	testkit.Exec(t, b.store, `update rule set created = now() - interval '10 hours', updated = now() - interval '10 hours'`)
+	testkit.Exec(t, b.store,
+		`update rule set created = now() - interval '10 hours', updated = now() - interval '10 hours'`)
 	testkit.Exec(t, b.store, `update rule set updated = now() - interval '2 hours' where id = $1`, changed)
 	testkit.Exec(t, b.store, `alter table rule enable trigger user`)
 	b.rule("demo.new", `[]`, `{}`)

@@ -20,7 +20,8 @@ import (
 func TestWhyAgreesWithAdmission(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	b := &testBundle{Reader: explaining(monitor.Config{QueueTimeout: time.Hour}, monitor.Deps{Store: st}), Fixture: &monitortest.Fixture{Store: st}}
+	b := &testBundle{Reader: explaining(monitor.Config{QueueTimeout: time.Hour}, monitor.Deps{Store: st}),
+		Fixture: &monitortest.Fixture{Store: st}}
 	run := b.Batches(t)
 	b.Replica(t)
 	testkit.Worker(t, st, "w-1")
@@ -50,7 +51,8 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	require.Equal(t, `demo.sleep {"tenant":"acme"}`, w.Waiting.Queue)
 	require.Equal(t, first, w.Holders.List[0].ID)
 	require.False(t, w.Holders.Incomplete)
-	require.Equal(t, monitor.LimitSource{Kind: monitor.LimitPolicy, Policy: own.Ref, Threshold: new(int64(1))}, w.Queue.LimitFrom)
+	require.Equal(t, monitor.LimitSource{Kind: monitor.LimitPolicy, Policy: own.Ref, Threshold: new(int64(1))},
+		w.Queue.LimitFrom)
 	require.Len(t, w.Policies, 3)
 	require.Equal(t, "1 of 1 in this queue", w.Policies[0].Text)
 	require.Equal(t, pack.Ref, w.Policies[1].Ref)
@@ -67,7 +69,8 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	require.True(t, w.Scope.Full())
 	require.Len(t, w.ScopeHolders.List, 3)
 	require.Contains(t, strings.Join(w.Lines, "\n"), "its head has been kept for")
-	require.Equal(t, "b", strings.Trim(strings.Split(b.ask(t, others[0]).Queue.Group, ":")[1], `"}`), "a holder knows its queue")
+	require.Equal(t, "b", strings.Trim(strings.Split(b.ask(t, others[0]).Queue.Group, ":")[1], `"}`),
+		"a holder knows its queue")
 
 	// One ends: the head of the high lane takes its place.
 	testkit.Exec(t, st, `update execution set status = 'running', started_at = now() where id = $1`, first)

@@ -28,7 +28,8 @@ func Cause(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "does not answer in time"
-	case strings.Contains(err.Error(), "ACCESS_REFUSED"), strings.Contains(err.Error(), "username or password not allowed"):
+	case strings.Contains(err.Error(), "ACCESS_REFUSED"),
+		strings.Contains(err.Error(), "username or password not allowed"):
 		return "refuses the login"
 	default:
 		return ""
@@ -38,7 +39,8 @@ func Cause(err error) string {
 // causesByState are what codes of PostgreSQL mean, by as much of them as says it.
 var causesByState = map[string]string{
 	"28": "refuses the login", "3D000": "has no such database", "42501": "does not let this login read everything",
-	"42P01": "lacks a table of Attune", "42703": "lacks a column of Attune", "53300": "has no connection left", "53": "is out of resources",
+	"42P01": "lacks a table of Attune", "42703": "lacks a column of Attune", "53300": "has no connection left",
+	"53":    "is out of resources",
 	"57014": "takes too long for an answer", "57P": "shuts down or starts", "25006": "is read-only",
 }
 

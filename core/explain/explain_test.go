@@ -23,7 +23,8 @@ func explaining(cfg monitor.Config, deps monitor.Deps) *Reader { return New(moni
 func setup(t *testing.T, broker monitor.BrokerReader) *testBundle {
 	t.Helper()
 	st := testkit.Store(t)
-	return &testBundle{Reader: explaining(monitor.Config{}, monitor.Deps{Store: st, Broker: broker}), Fixture: &monitortest.Fixture{Store: st}}
+	return &testBundle{Reader: explaining(monitor.Config{}, monitor.Deps{Store: st, Broker: broker}),
+		Fixture: &monitortest.Fixture{Store: st}}
 }
 
 func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
@@ -31,8 +32,10 @@ func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	group := "tenant=acme"
-	state := testkit.State(t, b.Store, action, 2, func(r *testkit.StateRow) { r.GroupKey, r.Active, r.Queued = &group, 2, 2 })
-	free := testkit.State(t, b.Store, testkit.Action(t, b.Store, "demo.free"), 1<<31-1, func(r *testkit.StateRow) { r.Unlimited = true })
+	state := testkit.State(t, b.Store, action, 2,
+		func(r *testkit.StateRow) { r.GroupKey, r.Active, r.Queued = &group, 2, 2 })
+	free := testkit.State(t, b.Store, testkit.Action(t, b.Store, "demo.free"), 1<<31-1,
+		func(r *testkit.StateRow) { r.Unlimited = true })
 	var waiting []int64
 	for i := range 2 {
 		e := testkit.Execution(t, b.Store, action)
@@ -40,7 +43,8 @@ func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
 		testkit.Exec(t, b.Store, `insert into execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
 			values ($1, $2, 'queued', $3, now() - make_interval(mins => $4))`, state.ID, e.ID, i+1, 10-i)
 	}
-	testkit.Exec(t, b.Store, `insert into admission_blocked (state_id, ticket, reason) values ($1, 1, 'no worker has room')`, state.ID)
+	testkit.Exec(t, b.Store,
+		`insert into admission_blocked (state_id, ticket, reason) values ($1, 1, 'no worker has room')`, state.ID)
 
 	q, err := b.Queues(t.Context(), monitor.QueueFilter{})
 	require.NoError(t, err)
@@ -77,11 +81,14 @@ func TestExecutionTellsItsTimeline(t *testing.T) {
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "worker-1")
-	e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Config = map[string]int{"seconds": 3} })
+	e := testkit.Execution(t, b.Store, action,
+		func(r *testkit.ExecutionRow) { r.Config = map[string]int{"seconds": 3} })
 	testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Parent = &e.ID })
-	testkit.Exec(t, b.Store, `update execution set status = 'scheduled', worker = $2, attempt = 1 where id = $1`, e.ID, worker.ID)
+	testkit.Exec(t, b.Store, `update execution set status = 'scheduled', worker = $2, attempt = 1 where id = $1`, e.ID,
+		worker.ID)
 	testkit.Exec(t, b.Store, `update execution set status = 'running', started_at = now() where id = $1`, e.ID)
-	testkit.Exec(t, b.Store, `update execution set status = 'failed', result = '{"error": "exit 1"}' where id = $1`, e.ID)
+	testkit.Exec(t, b.Store, `update execution set status = 'failed', result = '{"error": "exit 1"}' where id = $1`,
+		e.ID)
 
 	d, err := b.Execution(t.Context(), e.ID)
 	require.NoError(t, err)

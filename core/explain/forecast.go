@@ -40,7 +40,8 @@ func (m *Reader) forecast(
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &forecast{at: at, q: q, lines: lines, runs: monitor.TimingOf(own).Run, measured: busyPace(own, q, p.Changed, at)}
+	f := &forecast{at: at, q: q, lines: lines, runs: monitor.TimingOf(own).Run,
+		measured: busyPace(own, q, p.Changed, at)}
 	if f.runs == nil {
 		f.runs, f.whose = monitor.TimingOf(all).Run, " of the action"
 	}
@@ -252,7 +253,8 @@ func (f *forecast) start(place int64, about bool) Expected {
 	}
 	switch {
 	case unknown != "" && last.at.After(f.at):
-		return Expected{Basis: fmt.Sprintf("unknown: %s; not before %s (%s)", unknown, last.at.UTC().Format("15:04:05Z"), last.basis)}
+		return Expected{Basis: fmt.Sprintf("unknown: %s; not before %s (%s)", unknown,
+			last.at.UTC().Format("15:04:05Z"), last.basis)}
 	case unknown != "":
 		return Expected{Basis: "unknown: " + unknown}
 	case last.at.Sub(f.at) > forever:
@@ -342,7 +344,8 @@ func busyPace(list []monitor.Admitted, q *monitor.Queue, changed, at time.Time) 
 	}
 	d.Period = at.Sub(first)
 	if d.Ended < drainEnough || d.Period <= 0 {
-		return Drain{Basis: "too few executions have ended since somebody waits to tell how fast they are", Ended: d.Ended}
+		return Drain{Basis: "too few executions have ended since somebody waits to tell how fast they are",
+			Ended: d.Ended}
 	}
 	rate := float64(d.Ended) / d.Period.Minutes()
 	d.PerMinute = &rate

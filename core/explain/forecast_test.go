@@ -16,8 +16,10 @@ import (
 // calm is a forecast of a queue with a limit, whose executions take a minute.
 func calm(limit *int64, active int64, lines ...monitor.PolicyLine) *forecast {
 	return &forecast{
-		at: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), q: &monitor.Queue{Limit: limit, Active: active, Queued: 50}, lines: lines,
-		runs: &monitor.Percentiles{Count: 20, P50: time.Minute}, engines: 1, crew: placement.Verdict{Outcome: placement.Placed},
+		at: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), q: &monitor.Queue{Limit: limit, Active: active, Queued: 50},
+		lines: lines,
+		runs:  &monitor.Percentiles{Count: 20, P50: time.Minute}, engines: 1,
+		crew: placement.Verdict{Outcome: placement.Placed},
 	}
 }
 
@@ -26,10 +28,14 @@ func TestForecastIsTheLatestOfAllLimits(t *testing.T) {
 	at := calm(nil, 0).at
 	next, resets := at.Add(4*time.Second), at.Add(20*time.Minute)
 	own := "action"
-	rate := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "rate", Name: "rate r", Limit: 6, Window: time.Minute, Burst: 1, Due: next, NextStart: &next}}
-	burst := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "rate", Name: "rate b", Limit: 6, Window: time.Minute, Burst: 3}}
-	quota := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "quota", Name: "quota q", Limit: 10, Window: time.Hour, Used: new(int64(7)), Resets: &resets}}
-	pack := monitor.PolicyLine{Scope: "pack", Counter: &monitor.Scope{Kind: "pack", Name: "pack demo", Limit: 4, Active: 4}}
+	rate := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "rate", Name: "rate r", Limit: 6,
+		Window: time.Minute, Burst: 1, Due: next, NextStart: &next}}
+	burst := monitor.PolicyLine{Scope: own,
+		Counter: &monitor.Scope{Kind: "rate", Name: "rate b", Limit: 6, Window: time.Minute, Burst: 3}}
+	quota := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "quota", Name: "quota q", Limit: 10,
+		Window: time.Hour, Used: new(int64(7)), Resets: &resets}}
+	pack := monitor.PolicyLine{Scope: "pack",
+		Counter: &monitor.Scope{Kind: "pack", Name: "pack demo", Limit: 4, Active: 4}}
 	for name, c := range map[string]struct {
 		f     *forecast
 		place int64
@@ -37,8 +43,9 @@ func TestForecastIsTheLatestOfAllLimits(t *testing.T) {
 		pace  float64
 		basis string
 	}{
-		"room":                   {calm(new(int64(5)), 2), 3, 0, 5, "there is room"},
-		"slots":                  {calm(new(int64(2)), 2), 4, 2 * time.Minute, 2, "place 4 at 2 a minute; 2 slots in this queue, each taken for 1m"},
+		"room": {calm(new(int64(5)), 2), 3, 0, 5, "there is room"},
+		"slots": {calm(new(int64(2)), 2), 4, 2 * time.Minute, 2,
+			"place 4 at 2 a minute; 2 slots in this queue, each taken for 1m"},
 		"more run than may":      {calm(new(int64(1)), 3), 1, 3 * time.Minute, 1, "1 slot in this queue"},
 		"rate":                   {calm(nil, 0, rate), 1, 4 * time.Second, 6, "a start every 10s"},
 		"rate, further":          {calm(nil, 0, rate), 4, 34 * time.Second, 6, "place 4 at 6 a minute"},
@@ -85,7 +92,8 @@ func TestForecastSaysWhatIsNotKnown(t *testing.T) {
 	require.Equal(t, "no limit is in force", f.drain().Basis)
 	f.q.Limit, f.runs = new(int64(0)), nil
 	next := f.at.Add(time.Minute)
-	f.lines = []monitor.PolicyLine{{Scope: "action", Counter: &monitor.Scope{Kind: "rate", Limit: 1, Window: time.Hour, Burst: 1, Due: next}}}
+	f.lines = []monitor.PolicyLine{{Scope: "action",
+		Counter: &monitor.Scope{Kind: "rate", Limit: 1, Window: time.Hour, Burst: 1, Due: next}}}
 	require.Contains(t, f.start(1, false).Basis, "; not before 10:01:00Z")
 }
 
@@ -110,7 +118,8 @@ func TestForecastMeasuresOnlyWhileSomebodyWaited(t *testing.T) {
 func TestPaceHasFewDigits(t *testing.T) {
 	t.Parallel()
 	for want, perMinute := range map[string]float64{
-		"1 a minute": 1, "1.5 a minute": 1.5, "120 a minute": 120, "162 a second": 9_690, "30 an hour": 0.5, "12 a day": 12.0 / 1440,
+		"1 a minute": 1, "1.5 a minute": 1.5, "120 a minute": 120, "162 a second": 9_690, "30 an hour": 0.5,
+		"12 a day": 12.0 / 1440,
 	} {
 		require.Equal(t, want, pace(perMinute))
 	}

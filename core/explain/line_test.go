@@ -15,7 +15,9 @@ func TestWaitsOfALineHavePercentiles(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
 	state, _, waiters := b.Line(t, action, 1, 1, 4, worker.ID)
-	testkit.Exec(t, b.Store, `update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = $1`, waiters[0])
+	testkit.Exec(t, b.Store,
+		`update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = $1`,
+		waiters[0])
 	w := mustDetail(t, b, state).Ages.Waited
 	require.EqualValues(t, 4, w.Count)
 	require.InDelta(t, 120, w.P50.Seconds(), 30)

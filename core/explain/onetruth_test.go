@@ -31,8 +31,10 @@ func TestReasonsAndTriesAreTheSameEverywhere(t *testing.T) {
 		failed := func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusFailed, json.RawMessage(result) }
 		first := testkit.Execution(t, b.Store, action, failed)
 		again := testkit.Execution(t, b.Store, action, failed)
-		testkit.Exec(t, b.Store, `UPDATE execution SET original_execution = $2, retry_count = 1 WHERE id = $1`, again.ID, first.ID)
-		testkit.Exec(t, b.Store, `INSERT INTO execution_retry (execution, failed, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`, again.ID, first.ID)
+		testkit.Exec(t, b.Store, `UPDATE execution SET original_execution = $2, retry_count = 1 WHERE id = $1`,
+			again.ID, first.ID)
+		testkit.Exec(t, b.Store,
+			`INSERT INTO execution_retry (execution, failed, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`, again.ID, first.ID)
 
 		list, err := b.Executions(t.Context(), monitor.ExecutionFilter{IDs: []int64{first.ID, again.ID}}, 0)
 		require.NoError(t, err, name)

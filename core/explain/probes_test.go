@@ -41,7 +41,8 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	require.Equal(t, monitor.WorkerUnhealthy, w.Health(all.At, time.Minute))
 	require.Equal(t, []any{"fresh", "unhealthy", "12 failures in a row", true, int64(1), int64(7), "says 500", true},
 		[]any{p.Verdict, p.Health, p.HealthReason, *p.QueueExists, *p.Consumers, *p.Ready, p.EndpointError, p.Valid})
-	require.Equal(t, []time.Duration{1500 * time.Microsecond, 2 * time.Millisecond, -time.Hour}, []time.Duration{*p.RTT, *p.EndpointRTT, *p.Skew})
+	require.Equal(t, []time.Duration{1500 * time.Microsecond, 2 * time.Millisecond, -time.Hour},
+		[]time.Duration{*p.RTT, *p.EndpointRTT, *p.Skew})
 	require.InDelta(t, 180, all.At.Sub(p.Since).Seconds(), 5)
 	require.InDelta(t, 60, all.At.Sub(*p.Oldest).Seconds(), 5)
 	w, p = seen["poor"], seen["poor"].Probe
@@ -61,13 +62,15 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 		return got
 	}
 	require.Equal(t, map[string]string{
-		"ill": "waited: unhealthy: 12 failures in a row", "poor": "room: has room, 0 of 10; degraded: 50 wait in its queue",
+		"ill":  "waited: unhealthy: 12 failures in a row",
+		"poor": "room: has room, 0 of 10; degraded: 50 wait in its queue",
 	}, explained())
 
 	testkit.Exec(t, b.Store, `update worker_probe set at = now() - interval '10 minutes'`)
 	all, err = b.Workers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, monitor.WorkerTotals{Total: 2, Active: 2, Capacity: 20}, all.Totals, "nobody has looked for too long")
+	require.Equal(t, monitor.WorkerTotals{Total: 2, Active: 2, Capacity: 20}, all.Totals,
+		"nobody has looked for too long")
 	require.False(t, all.List[0].Probe.Valid)
 
 	testkit.Exec(t, b.Store, `drop table worker_probe`)

@@ -60,30 +60,31 @@ type QueueDetail struct {
 // ErrUnmigrated says that nobody records queues here.
 func (m *Reader) QueueDetail(ctx context.Context, ref QueueRef) (*QueueDetail, error) {
 	d := &QueueDetail{}
-	err := m.Read(ctx, "queue "+ref.String(), &d.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
-		reading := d.Reading
-		*d = QueueDetail{Reading: reading} // the transaction may be repeated
-		if !s.Shared {
-			return monitor.ErrUnmigrated
-		}
-		action, err := m.findQueue(ctx, tx, ref, d)
-		if err != nil {
-			return err
-		}
-		p, err := monitor.ReadPolicies(ctx, tx, action.ID, action.PackID, action.ParamSchema)
-		if err != nil {
-			return err
-		}
-		if ref.ID == 0 && ref.Group == "" {
-			if err := together(ctx, tx, p, d); err != nil {
+	err := m.Read(ctx, "queue "+ref.String(), &d.Reading,
+		func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+			reading := d.Reading
+			*d = QueueDetail{Reading: reading} // the transaction may be repeated
+			if !s.Shared {
+				return monitor.ErrUnmigrated
+			}
+			action, err := m.findQueue(ctx, tx, ref, d)
+			if err != nil {
 				return err
 			}
-		}
-		if err := m.siblings(ctx, tx, action.ID, d); err != nil {
-			return err
-		}
-		return m.queueDetail(ctx, tx, p, d)
-	})
+			p, err := monitor.ReadPolicies(ctx, tx, action.ID, action.PackID, action.ParamSchema)
+			if err != nil {
+				return err
+			}
+			if ref.ID == 0 && ref.Group == "" {
+				if err := together(ctx, tx, p, d); err != nil {
+					return err
+				}
+			}
+			if err := m.siblings(ctx, tx, action.ID, d); err != nil {
+				return err
+			}
+			return m.queueDetail(ctx, tx, p, d)
+		})
 	return d, err
 }
 
@@ -97,7 +98,8 @@ func (r QueueRef) String() string {
 
 // findQueue finds the queue and its action. That a queue does not exist yet is no error if the policies in
 // force would make it.
-func (m *Reader) findQueue(ctx context.Context, tx *store.Tx, ref QueueRef, d *QueueDetail) (a store.ViewActionRow, err error) {
+func (m *Reader) findQueue(ctx context.Context, tx *store.Tx, ref QueueRef,
+	d *QueueDetail) (a store.ViewActionRow, err error) {
 	var target admission.Target
 	ids := []int64{ref.ID}
 	if ref.ID == 0 {

@@ -53,7 +53,8 @@ func (d *QueueDetail) Sections() []Section {
 func (d *QueueDetail) groupsFirst() []Section {
 	head := [][]string{
 		{"action", d.ActionRef},
-		{"queues", fmt.Sprintf("%s, one for each %s", phrase.Plural(d.Together.Groups, "group", "groups"), strings.Join(d.GroupedBy, ", "))},
+		{"queues", fmt.Sprintf("%s, one for each %s", phrase.Plural(d.Together.Groups, "group", "groups"),
+			strings.Join(d.GroupedBy, ", "))},
 		{"waiting", strconv.FormatInt(d.Together.Queued, 10)},
 		{"running", strconv.FormatInt(d.Together.Active, 10)},
 	}
@@ -66,7 +67,8 @@ func (d *QueueDetail) groupsFirst() []Section {
 		busiest := d.groupSection()
 		busiest.Title = "the busiest groups"
 		group := d.Groups[0].Group
-		look := "attune-executor queue show " + d.ActionRef + " --group '" + strings.ReplaceAll(group, "'", `'\''`) + "'"
+		look := "attune-executor queue show " + d.ActionRef + " --group '" + strings.ReplaceAll(group, "'", `'\''`) +
+			"'"
 		list = append(list, busiest, Section{Title: "one of them", Rows: [][]string{{look}}})
 	}
 	return d.without(list)
@@ -184,8 +186,9 @@ func (d *QueueDetail) timingSection() Section {
 		return Section{}
 	}
 	s := Section{
-		Title: fmt.Sprintf("times of the last %s, admitted within %s", phrase.Plural(t.Sample, "execution", "executions"), phrase.Span(d.At.Sub(*t.From))),
-		Rows:  [][]string{{"", "P50", "P90", "P95", "P99", "MAX", "OF"}},
+		Title: fmt.Sprintf("times of the last %s, admitted within %s",
+			phrase.Plural(t.Sample, "execution", "executions"), phrase.Span(d.At.Sub(*t.From))),
+		Rows: [][]string{{"", "P50", "P90", "P95", "P99", "MAX", "OF"}},
 	}
 	for _, one := range []struct {
 		name string
@@ -195,7 +198,8 @@ func (d *QueueDetail) timingSection() Section {
 			continue
 		}
 		s.Rows = append(s.Rows, []string{
-			one.name, phrase.Span(one.p.P50), phrase.Span(one.p.P90), phrase.Span(one.p.P95), phrase.Span(one.p.P99), phrase.Span(one.p.Max), strconv.FormatInt(one.p.Count, 10),
+			one.name, phrase.Span(one.p.P50), phrase.Span(one.p.P90), phrase.Span(one.p.P95), phrase.Span(one.p.P99),
+			phrase.Span(one.p.Max), strconv.FormatInt(one.p.Count, 10),
 		})
 	}
 	return s
@@ -222,14 +226,16 @@ func (d *QueueDetail) agesSection() Section {
 }
 
 func (d *QueueDetail) groupSection() Section {
-	s := Section{Title: "other queues of " + d.ActionRef, Rows: [][]string{{"ID", "GROUP", "QUEUED", "ACTIVE", "LIMIT", "STATE"}}}
+	s := Section{Title: "other queues of " + d.ActionRef,
+		Rows: [][]string{{"ID", "GROUP", "QUEUED", "ACTIVE", "LIMIT", "STATE"}}}
 	for _, q := range d.Groups {
 		limit := "none"
 		if q.Limit != nil {
 			limit = strconv.FormatInt(*q.Limit, 10)
 		}
 		s.Rows = append(s.Rows, []string{
-			strconv.FormatInt(q.ID, 10), cmp.Or(q.Group, "(the action's own)"), strconv.FormatInt(q.Queued, 10), strconv.FormatInt(q.Active, 10), limit,
+			strconv.FormatInt(q.ID, 10), cmp.Or(q.Group, "(the action's own)"), strconv.FormatInt(q.Queued, 10),
+			strconv.FormatInt(q.Active, 10), limit,
 			q.State(),
 		})
 	}

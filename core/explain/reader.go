@@ -21,12 +21,13 @@ func New(m *monitor.Monitor) *Reader { return &Reader{Monitor: m} }
 // ErrNotFound.
 func (m *Reader) Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error) {
 	d := &monitor.ExecutionDetail{}
-	err := m.Read(ctx, "execution "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
-		if err := monitor.ReadExecution(ctx, tx, s, id, d); err != nil {
-			return err
-		}
-		return m.waiting(ctx, tx, s, d)
-	})
+	err := m.Read(ctx, "execution "+strconv.FormatInt(id, 10), &d.Reading,
+		func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+			if err := monitor.ReadExecution(ctx, tx, s, id, d); err != nil {
+				return err
+			}
+			return m.waiting(ctx, tx, s, d)
+		})
 	return d, err
 }
 

@@ -73,7 +73,9 @@ func (f *RetryFacts) newest() RetryCheck {
 	}
 	newest := f.Attempts[len(f.Attempts)-1]
 	if newest.ID != f.Execution.ID {
-		return RetryCheck{RetryRefused, fmt.Sprintf("it has been repeated already: the newest attempt is execution %d, %s", newest.ID, newest.Status)}
+		return RetryCheck{RetryRefused,
+			fmt.Sprintf("it has been repeated already: the newest attempt is execution %d, %s", newest.ID,
+				newest.Status)}
 	}
 	if len(f.Attempts) == 1 {
 		return RetryCheck{RetryMet, "it was not repeated"}
@@ -88,7 +90,9 @@ func (f *RetryFacts) waited() RetryCheck {
 	case f.Parent == nil:
 		return RetryCheck{RetryUnknown, fmt.Sprintf("its parent, execution %d, has not been read", *f.Execution.Parent)}
 	case attune.Status(f.Parent.Status).Terminal():
-		return RetryCheck{RetryMinded, fmt.Sprintf("its parent, execution %d, has ended (%s): nobody waits for a repetition", f.Parent.ID, f.Parent.Status)}
+		return RetryCheck{RetryMinded,
+			fmt.Sprintf("its parent, execution %d, has ended (%s): nobody waits for a repetition", f.Parent.ID,
+				f.Parent.Status)}
 	default:
 		return RetryCheck{RetryMet, fmt.Sprintf("its parent, execution %d, is %s", f.Parent.ID, f.Parent.Status)}
 	}

@@ -64,11 +64,12 @@ type Why struct {
 // schema does not record admission, the answer says so.
 func (m *Reader) Why(ctx context.Context, id int64) (*Why, error) {
 	w := &Why{}
-	err := m.Read(ctx, "why execution "+strconv.FormatInt(id, 10), &w.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
-		reading := w.Reading
-		*w = Why{Reading: reading} // the transaction may be repeated
-		return m.why(ctx, tx, s, id, w)
-	})
+	err := m.Read(ctx, "why execution "+strconv.FormatInt(id, 10), &w.Reading,
+		func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+			reading := w.Reading
+			*w = Why{Reading: reading} // the transaction may be repeated
+			return m.why(ctx, tx, s, id, w)
+		})
 	return w, err
 }
 
@@ -94,7 +95,8 @@ func (m *Reader) why(ctx context.Context, tx *store.Tx, s monitor.Shape, id int6
 		return monitor.ErrNotFound
 	}
 	a := facts[0]
-	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.HeldState != 0, a.Error, a.WorkflowDef != nil
+	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.HeldState != 0, a.Error,
+		a.WorkflowDef != nil
 	w.inLine, w.checks, w.allowed = a.StateID != nil, m.Config().OrphanInterval, m.Config().ScheduledTimeout
 	if a.ScheduledTimeoutSeconds > 0 {
 		w.allowed = time.Duration(a.ScheduledTimeoutSeconds) * time.Second

@@ -45,7 +45,8 @@ func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	require.False(t, about)
 	require.Equal(t, int64(5), w.Waiting.Of)
 	require.Equal(t, monitor.LaneNormal, w.Waiting.Lane)
-	require.Equal(t, monitor.LimitSource{Kind: monitor.LimitPolicy, Policy: policy.Ref, Threshold: new(int64(2))}, w.Queue.LimitFrom)
+	require.Equal(t, monitor.LimitSource{Kind: monitor.LimitPolicy, Policy: policy.Ref, Threshold: new(int64(2))},
+		w.Queue.LimitFrom)
 	require.Equal(t, int64(2), *w.Queue.Limit)
 	require.Len(t, w.Holders.List, 2)
 	require.False(t, w.Holders.Incomplete)
@@ -82,7 +83,8 @@ func TestWhyCountsLanes(t *testing.T) {
 	worker := testkit.Worker(t, b.Store, "w")
 	state, _, waiters := b.Line(t, action, 1, 1, 3, worker.ID)
 	low, high := b.Enqueue(t, action, state, -1), b.Enqueue(t, action, state, 1)
-	testkit.Exec(t, b.Store, `update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
+	testkit.Exec(t, b.Store,
+		`update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
 	for id, want := range map[int64]int64{high: 1, waiters[0]: 2, waiters[2]: 4, low: 5} {
 		place, _ := b.ask(t, id).Waiting.Position()
 		require.Equal(t, want, place)
@@ -97,7 +99,8 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	worker := testkit.Worker(t, b.Store, "w")
 	pack := testkit.Policy(t, b.Store, action, 1, testkit.OfPack(action))
 	other := testkit.Action(t, b.Store, "demo.other")
-	busy := testkit.Execution(t, b.Store, other, monitortest.Status(attune.StatusRunning), func(r *testkit.ExecutionRow) { r.Worker = &worker.ID })
+	busy := testkit.Execution(t, b.Store, other, monitortest.Status(attune.StatusRunning),
+		func(r *testkit.ExecutionRow) { r.Worker = &worker.ID })
 	var scope int64
 	require.NoError(t, b.Store.Pool().QueryRow(t.Context(), `
 		insert into admission_scope (kind, scope_key, max_concurrent, active_count, policy, policy_ref)
@@ -118,7 +121,8 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	require.Equal(t, "1 of 1 in pack demo", w.Policies[0].Text)
 	require.True(t, w.Policies[0].Full)
 	text := strings.Join(w.Lines, "\n")
-	require.Contains(t, text, "its head has been kept for 1m30s: pack demo is full (1 of 1 in pack demo, policy "+pack.Ref+")")
+	require.Contains(t, text,
+		"its head has been kept for 1m30s: pack demo is full (1 of 1 in pack demo, policy "+pack.Ref+")")
 	require.Contains(t, text, "The slots of pack demo are held by (the oldest first):")
 	require.Contains(t, text, "No replica of the engine is alive")
 
@@ -128,7 +132,8 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	require.Contains(t, strings.Join(w.Lines, "\n"), "The queue is paused by alice for 1h: maintenance.")
 	require.Nil(t, w.Waiting.Expires, "while it is paused the clock stands")
 	require.Equal(t, "unknown: the queue is paused", w.Expected.Basis)
-	testkit.Exec(t, b.Store, `update execution_admission_state set paused = false, resumed_at = now() - interval '1 minute' where id = $1`, state)
+	testkit.Exec(t, b.Store,
+		`update execution_admission_state set paused = false, resumed_at = now() - interval '1 minute' where id = $1`, state)
 	w = b.ask(t, waiters[0])
 	require.InDelta(t, 59*60, w.Waiting.Expires.Sub(w.At).Seconds(), 5, "the patience begins anew when a pause ends")
 }
@@ -138,7 +143,8 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
-	rate := testkit.Policy(t, b.Store, action, 6, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
+	rate := testkit.Policy(t, b.Store, action, 6,
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
 	quota := testkit.Policy(t, b.Store, action, 100, testkit.Global, func(p *testkit.PolicyRow) {
 		p.Kind, p.WindowSeconds, p.Parameters = "quota", new(int32(3600)), []string{"tenant"}
 	})
@@ -181,7 +187,8 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 		change func(*testkit.ExecutionRow)
 		want   string
 	}{
-		{"requested", monitortest.Aged(3 * time.Second), "and stands in no queue yet: no replica of the engine is alive: start one"},
+		{"requested", monitortest.Aged(3 * time.Second),
+			"and stands in no queue yet: no replica of the engine is alive: start one"},
 		{"scheduled", func(r *testkit.ExecutionRow) {
 			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Minute
 		}, "was handed to worker w-2 20m ago, which has not picked it up yet. The worker's last heartbeat was 10m ago"},
@@ -189,12 +196,16 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 3*time.Minute
 		}, "runs on worker w-1, for 3m."},
 		{"refused", func(r *testkit.ExecutionRow) {
-			r.Status, r.Result = attune.StatusCancelled, result("Queue full (max length: 10000)", "the queue of the action is at its maximum length")
+			r.Status, r.Result = attune.StatusCancelled, result("Queue full (max length: 10000)",
+				"the queue of the action is at its maximum length")
 		}, "was refused at "},
 		{"gave up", func(r *testkit.ExecutionRow) {
 			r.Status, r.Result = attune.StatusTimeout, result("Queue timeout", "it waited for longer than 1h")
 		}, "was given up at "},
-		{"failed", func(r *testkit.ExecutionRow) { r.Status, r.Result = attune.StatusFailed, result("exit", "exit code 3") }, ": exit code 3."},
+		{"failed", func(r *testkit.ExecutionRow) {
+			r.Status, r.Result = attune.StatusFailed,
+				result("exit", "exit code 3")
+		}, ": exit code 3."},
 		{"completed", monitortest.Status(attune.StatusCompleted), "completed at "},
 	}
 	for _, c := range cases {
@@ -245,7 +256,8 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
 	for i := range 20 {
-		testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), monitortest.Aged(time.Duration(20-i)*time.Minute))
+		testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted),
+			monitortest.Aged(time.Duration(20-i)*time.Minute))
 	}
 	testkit.Exec(t, b.Store, `alter table execution disable trigger user`) // what has ended keeps its times
 	testkit.Exec(t, b.Store, `update execution set admitted_at = created + interval '10 seconds', started_at = created + interval '11 seconds',
@@ -256,7 +268,8 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	require.InDelta(t, 1.5, *w.Drain.PerMinute, 0.001)
 	require.NotNil(t, w.Expected.At)
 	require.InDelta(t, 80, w.Expected.At.Sub(w.At).Seconds(), 0.1)
-	require.Equal(t, "place 2 at 1.5 a minute; 1 slot in this queue, each taken for 40s (median of the last 20 runs)", w.Expected.Basis)
+	require.Equal(t, "place 2 at 1.5 a minute; 1 slot in this queue, each taken for 40s (median of the last 20 runs)",
+		w.Expected.Basis)
 
 	d, err := b.QueueDetail(t.Context(), QueueRef{ID: state})
 	require.NoError(t, err)
@@ -271,10 +284,13 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 func TestLimitLineCountsLikePeople(t *testing.T) {
 	t.Parallel()
 	line := func(active, limit int64) string {
-		return limitLine(&monitor.Queue{Active: active, Limit: &limit, Queued: 4, LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride}})
+		return limitLine(&monitor.Queue{Active: active, Limit: &limit, Queued: 4,
+			LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride}})
 	}
-	require.Equal(t, "10 run, more than the 3 that are allowed now (limit set by an operator): it drains. 4 wait.", line(10, 3))
-	require.Equal(t, "2 run, more than the 1 that is allowed now (limit set by an operator): it drains. 4 wait.", line(2, 1))
+	require.Equal(t, "10 run, more than the 3 that are allowed now (limit set by an operator): it drains. 4 wait.",
+		line(10, 3))
+	require.Equal(t, "2 run, more than the 1 that is allowed now (limit set by an operator): it drains. 4 wait.",
+		line(2, 1))
 	require.Equal(t, "1 of 1 slot is taken (limit set by an operator), 4 wait.", line(1, 1))
 	since, rate := time.Now(), &monitor.Scope{Kind: "rate", Name: "rate core.pace", PolicyRef: "core.pace"}
 	q := monitor.Queue{Blocked: "all 1 slots of policy core.pace are taken", BlockedSince: &since}
@@ -287,17 +303,21 @@ func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
-	testkit.Policy(t, b.Store, action, 3, func(p *testkit.PolicyRow) { p.Parameters = []string{"region.name", "tenant"} })
+	testkit.Policy(t, b.Store, action, 3,
+		func(p *testkit.PolicyRow) { p.Parameters = []string{"region.name", "tenant"} })
 	key := `{"region.name":"a<b","tenant":"acme"}`
 	plain := testkit.State(t, b.Store, action, 3)
 	group := testkit.State(t, b.Store, action, 3, func(r *testkit.StateRow) { r.GroupKey = &key })
-	e := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), func(r *testkit.ExecutionRow) {
-		r.Config = map[string]any{"tenant": "acme", "region": map[string]string{"name": "a<b"}}
-	})
-	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted), func(r *testkit.ExecutionRow) { r.Config = map[string]any{"tenant": "zed"} })
+	e := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted),
+		func(r *testkit.ExecutionRow) {
+			r.Config = map[string]any{"tenant": "acme", "region": map[string]string{"name": "a<b"}}
+		})
+	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted),
+		func(r *testkit.ExecutionRow) { r.Config = map[string]any{"tenant": "zed"} })
 	testkit.Exec(t, b.Store, `update execution set admitted_at = created`)
 
-	d, err := b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant": "acme", "region.name": "a<b"}`})
+	d, err := b.QueueDetail(t.Context(),
+		QueueRef{Action: "demo.sleep", Group: `{"tenant": "acme", "region.name": "a<b"}`})
 	require.NoError(t, err)
 	require.Equal(t, group.ID, d.ID)
 	require.Equal(t, int64(1), d.Timing.Sample, "execution %d is the only one of this group", e.ID)
@@ -309,7 +329,8 @@ func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 
 	_, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant":"nobody"}`})
 	require.ErrorIs(t, err, admission.ErrGroup)
-	require.ErrorContains(t, err, `{"tenant":"nobody"} is not a group of demo.sleep: its policy groups by region.name, tenant`)
+	require.ErrorContains(t, err,
+		`{"tenant":"nobody"} is not a group of demo.sleep: its policy groups by region.name, tenant`)
 	_, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `tenant`})
 	require.ErrorIs(t, err, admission.ErrGroup)
 	d, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant":"new","region.name":"x"}`})
@@ -317,7 +338,8 @@ func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 	require.False(t, d.Exists)
 	require.Equal(t, "no execution of this group has been requested yet", d.Sections()[0].Rows[1][1])
 
-	testkit.Exec(t, b.Store, `update execution_admission_state set active_count = 2, queued_count = 5 where id = $1`, group.ID)
+	testkit.Exec(t, b.Store, `update execution_admission_state set active_count = 2, queued_count = 5 where id = $1`,
+		group.ID)
 	d, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep"})
 	require.NoError(t, err)
 	require.Equal(t, &monitor.ActionTotals{Groups: 1, Queued: 5, Active: 2}, d.Together)
@@ -347,7 +369,9 @@ func TestWhyWithoutOurColumns(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	waits := testkit.Execution(t, b.Store, action)
 	runs := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning))
-	testkit.Exec(t, b.Store, `insert into queue_stats (action_id, queue_length, active_count, max_concurrent) values ($1, 1, 1, 1)`, action.ID)
+	testkit.Exec(t, b.Store,
+		`insert into queue_stats (action_id, queue_length, active_count, max_concurrent) values ($1, 1, 1, 1)`,
+		action.ID)
 	testkit.Exec(t, b.Store, `drop table worker_load, admission_blocked, admission_scope, engine_replica cascade`)
 	testkit.Exec(t, b.Store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade,
 		drop column attempt cascade, drop column admitted_at cascade, drop column priority cascade`)
@@ -402,10 +426,12 @@ func TestQueueViewsStayCheap(t *testing.T) {
 	testkit.Exec(t, b.Store, `analyze execution`) // the entries are not: their statistics are never what they should be
 
 	var first, last int64
-	require.NoError(t, b.Store.Pool().QueryRow(t.Context(), `select min(execution_id), max(execution_id) from execution_admission_entry where state_id = $1`,
+	require.NoError(t, b.Store.Pool().QueryRow(t.Context(),
+		`select min(execution_id), max(execution_id) from execution_admission_entry where state_id = $1`,
 		state.ID).Scan(&first, &last))
 	ours := monitor.Shape{Ours: true, Shared: true}
-	for name, id := range map[string]int64{"why the first": first, "why the last": last, "why in a small queue": tinyWaiters[0]} {
+	for name, id := range map[string]int64{"why the first": first, "why the last": last,
+		"why in a small queue": tinyWaiters[0]} {
 		monitortest.RequireIndexed(t, b.Store, name, func(ctx context.Context, tx *store.Tx) error {
 			return b.why(ctx, tx, ours, id, &Why{Reading: monitor.Reading{At: time.Now()}})
 		})
@@ -464,9 +490,10 @@ func TestWhyNamesWhatAnAbandonedExecutionLeaves(t *testing.T) {
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w1")
 	abandoned := func(reason string) []string {
-		x := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusAbandoned), func(r *testkit.ExecutionRow) {
-			r.Worker, r.Result = &worker.ID, map[string]any{"error": reason}
-		})
+		x := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusAbandoned),
+			func(r *testkit.ExecutionRow) {
+				r.Worker, r.Result = &worker.ID, map[string]any{"error": reason}
+			})
 		return b.ask(t, x.ID).Lines
 	}
 	require.Contains(t, abandoned("the worker's process ended while the execution was running"),
@@ -479,9 +506,12 @@ func TestWhyNamesWhatAnAbandonedExecutionLeaves(t *testing.T) {
 func TestWhyOfAWorkflowShowsFalseConditions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
-	testkit.Exec(t, b.Store, `update execution set workflow_def = d.id from workflow_definition d where execution.id = $1`, w.Execution)
-	testkit.Exec(t, b.Store, `update action set workflow_def = d.id from workflow_definition d where action.ref = 'shop.order'`)
+	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver,
+		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.Store,
+		`update execution set workflow_def = d.id from workflow_definition d where execution.id = $1`, w.Execution)
+	testkit.Exec(t, b.Store,
+		`update action set workflow_def = d.id from workflow_definition d where action.ref = 'shop.order'`)
 	testkit.Exec(t, b.Store, `insert into workflow_log (workflow_execution, version, lines) values
 		($1, 1, '{"reserve completed", "transition 1 of reserve does not fire: {{ result().ok }} is false: result().ok is false"}'),
 		($1, 2, '{"pay is not repeated: {{ failed() }} is false"}')`, w.ID)

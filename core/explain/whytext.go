@@ -216,8 +216,9 @@ func (w *Why) extra() []string {
 	add(w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0, w.engineLines()...)
 	if w.Status == string(attune.StatusAbandoned) && w.WorkerID != nil {
 		killed := strings.Contains(w.Reason+w.refusal, "the worker's process ended")
-		add(killed, "The action was killed with the worker, but a process that it started in a session of its own (setsid) "+
-			"may still run there.")
+		add(killed,
+			"The action was killed with the worker, but a process that it started in a session of its own (setsid) "+
+				"may still run there.")
 		add(!killed, "The action may still run there: nothing has been heard of its worker since.")
 	}
 	add(true, w.workerLines()...)

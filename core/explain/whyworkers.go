@@ -192,7 +192,8 @@ func (m *Reader) whyRetry(ctx context.Context, tx *store.Tx, row store.ViewPlace
 
 // answerOrder is which answers are told first.
 var answerOrder = []placement.Answer{
-	placement.AnswerRoom, placement.AnswerFull, placement.AnswerAvoided, placement.AnswerWaited, placement.AnswerAbsent, placement.AnswerRejected,
+	placement.AnswerRoom, placement.AnswerFull, placement.AnswerAvoided, placement.AnswerWaited, placement.AnswerAbsent,
+	placement.AnswerRejected,
 }
 
 func (w *Why) judge(list []placement.Explained) {

@@ -35,7 +35,8 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	b.Load(t, full, 12)
 	testkit.Exec(t, b.Store, `insert into identity (login) values ('alice')`)
 	testkit.Exec(t, b.Store, `update worker set cordon_reason = 'new disk', cordoned_by = (select id from identity where login = 'alice') where id = $1`, cordoned)
-	testkit.Exec(t, b.Store, `update worker set suspect_since = now(), suspect_reason = 'no queue took it' where id = $1`, suspect)
+	testkit.Exec(t, b.Store,
+		`update worker set suspect_since = now(), suspect_reason = 'no queue took it' where id = $1`, suspect)
 	testkit.Exec(t, b.Store, `update worker set host = name`)
 	state, _, waiters := b.Line(t, action, 5, 0, 1, full)
 	b.Blocks(t, state, "waiting for a worker: the only fitting worker is busy")
@@ -62,11 +63,13 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	require.Equal(t, "silent", w.Workers[5].Name, "and who could never take it last")
 	text := strings.Join(w.Lines, "\n")
 	require.Contains(t, text, "but its head has been kept for 1m30s: waiting for a worker")
-	require.Contains(t, text, "The workers, as they are now:\n  ahead: has room, 0 of 10\n  full: busy 10 of 10 (+2 waiting)\n")
+	require.Contains(t, text,
+		"The workers, as they are now:\n  ahead: has room, 0 of 10\n  full: busy 10 of 10 (+2 waiting)\n")
 	require.NotContains(t, text, "more; of all")
 	raw, err := json.Marshal(w)
 	require.NoError(t, err)
-	require.Contains(t, string(raw), `{"id":`+fmt.Sprint(full)+`,"name":"full","answer":"full","reason":"busy 10 of 10 (+2 waiting)","assigned":12,"capacity":10,"weight":0}`)
+	require.Contains(t, string(raw), `{"id":`+fmt.Sprint(full)+
+		`,"name":"full","answer":"full","reason":"busy 10 of 10 (+2 waiting)","assigned":12,"capacity":10,"weight":0}`)
 
 	d, err := b.Execution(t.Context(), waiters[0])
 	require.NoError(t, err)
@@ -94,12 +97,15 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 	}
 	for i := range 10 {
 		b.Staff(t, fmt.Sprintf("tainted-%d", i), map[string]any{
-			"runtime_versions": map[string]any{"python": []string{"3.12"}}, "taints": []any{map[string]any{"key": fmt.Sprintf("t%d", i)}},
+			"runtime_versions": map[string]any{"python": []string{"3.12"}},
+			"taints":           []any{map[string]any{"key": fmt.Sprintf("t%d", i)}},
 		})
 	}
-	failed := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed), func(r *testkit.ExecutionRow) {
-		r.Result = map[string]any{"error": "no compatible worker: 9 live workers lack runtime python >=3.11", "failed_by": "execution_scheduler"}
-	})
+	failed := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed),
+		func(r *testkit.ExecutionRow) {
+			r.Result = map[string]any{"error": "no compatible worker: 9 live workers lack runtime python >=3.11",
+				"failed_by": "execution_scheduler"}
+		})
 	w := b.ask(t, failed.ID)
 	require.Len(t, w.Workers, 8)
 	require.Len(t, w.WorkerReasons, 8)
@@ -109,16 +115,18 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 	require.Contains(t, text, "  gone-0: inactive\n")
 	require.Contains(t, text, "  and 14 more; of all 22: lacks runtime python >=3.11 (9), inactive (3), has the taint t0:no_schedule that is not tolerated (1), ")
 
-	done := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed), func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "exit code 1"} })
+	done := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed),
+		func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "exit code 1"} })
 	require.Nil(t, b.ask(t, done.ID).Workers)
 }
 
 func TestWhyWithoutAnyWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	failed := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.a"), monitortest.Status(attune.StatusFailed), func(r *testkit.ExecutionRow) {
-		r.Result = map[string]any{"error": "no workers available", "failed_by": "execution_scheduler"}
-	})
+	failed := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.a"),
+		monitortest.Status(attune.StatusFailed), func(r *testkit.ExecutionRow) {
+			r.Result = map[string]any{"error": "no workers available", "failed_by": "execution_scheduler"}
+		})
 	w := b.ask(t, failed.ID)
 	require.Equal(t, []WorkerVerdict{}, w.Workers)
 	require.Contains(t, w.Lines[1], "No worker is registered")
@@ -131,11 +139,13 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 	testkit.Exec(t, b.Store, `update attune_schema_origin set origin = 'own'`)
 	action := testkit.Action(t, b.Store, "demo.a", func(r *testkit.ActionRow) { r.MaxRetries = 3 })
 	first := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed))
-	again := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.RetryCount, r.OriginalExecution = 2, &first.ID })
+	again := testkit.Execution(t, b.Store, action,
+		func(r *testkit.ExecutionRow) { r.RetryCount, r.OriginalExecution = 2, &first.ID })
 	testkit.Exec(t, b.Store, `insert into execution_retry (failed, execution, reason, due) values ($1, $2, 'worker_unavailable', now() + interval '12.4 seconds')`,
 		first.ID, again.ID)
 	w := b.ask(t, again.ID)
-	require.Regexp(t, `^Execution \d+ of demo.a waits for its time: repetition 2 of 3 after worker_unavailable, due in 1[0-2]s\.$`, w.Summary)
+	require.Regexp(t,
+		`^Execution \d+ of demo.a waits for its time: repetition 2 of 3 after worker_unavailable, due in 1[0-2]s\.$`, w.Summary)
 	require.Equal(t, "worker_unavailable", w.Retry.Reason)
 	require.Nil(t, w.Workers)
 
@@ -143,7 +153,8 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 	// unless the setting says so: neither the explanation nor the list of dead letters
 	// promises a repetition.
 	testkit.Exec(t, b.Store, `update attune_schema_origin set origin = 'adopted'`)
-	testkit.Exec(t, b.Store, `insert into dead_letter (fingerprint, execution, action_ref, reason) values ('f', $1, 'demo.a', 'expired')`, again.ID)
+	testkit.Exec(t, b.Store,
+		`insert into dead_letter (fingerprint, execution, action_ref, reason) values ('f', $1, 'demo.a', 'expired')`, again.ID)
 	for setting, of := range map[retrypolicy.ActionRetries]int64{"": 0, retrypolicy.Never: 0, retrypolicy.Always: 3} {
 		m := explaining(monitor.Config{ActionRetries: setting}, monitor.Deps{Store: b.Store})
 		w, err := m.Why(t.Context(), again.ID)
@@ -156,7 +167,8 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 		require.Nil(t, page.List[0].MaxTries, "only what the row of the execution says counts there")
 	}
 
-	testkit.Exec(t, b.Store, `update execution_retry set due = now() - interval '1 second', requested_by = 'alice', reason = 'manual_retry'`)
+	testkit.Exec(t, b.Store,
+		`update execution_retry set due = now() - interval '1 second', requested_by = 'alice', reason = 'manual_retry'`)
 	testkit.Exec(t, b.Store, `update execution set max_retries = 1 where id = $1`, again.ID)
 	require.Contains(t, b.ask(t, again.ID).Summary, "repetition 2 after manual_retry, asked for by alice, due now")
 

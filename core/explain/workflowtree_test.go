@@ -58,12 +58,15 @@ func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 	require.False(t, tasks["pay"].Children[0].Nested)
 	require.False(t, tasks["pay"].Children[0].Drawn)
 
-	testkit.Exec(t, b.Store, `update workflow_execution set paused = true, pause_reason = 'new prices (by ada)' where id = $1`, w.ID)
+	testkit.Exec(t, b.Store,
+		`update workflow_execution set paused = true, pause_reason = 'new prices (by ada)' where id = $1`, w.ID)
 	d, err = b.WorkflowTree(t.Context(), monitor.WorkflowAsk{Execution: w.Execution})
 	require.NoError(t, err)
 	require.Contains(t, d.Why[0], "The workflow is paused: new prices (by ada).")
 
-	testkit.Exec(t, b.Store, `update workflow_execution set open = false, status = 'failed', error_message = 'pay failed' where id = $1`, w.ID)
+	testkit.Exec(t, b.Store,
+		`update workflow_execution set open = false, status = 'failed', error_message = 'pay failed' where id = $1`,
+		w.ID)
 	testkit.Exec(t, b.Store, `update execution set status = 'failed' where id = $1`, w.Execution)
 	d, err = b.WorkflowTree(t.Context(), monitor.WorkflowAsk{Execution: w.Execution})
 	require.NoError(t, err)
@@ -76,14 +79,18 @@ func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	content := "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}, {name: inner, action: a.c}]"
-	outer := b.AddWorkflow(t, "shop.outer", content, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{
-		"each":  {Status: workflow.TaskRunning, Total: 40, Next: 2, Open: 2},
-		"inner": {Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1},
-	}})
+	outer := b.AddWorkflow(t, "shop.outer", content,
+		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{
+			"each":  {Status: workflow.TaskRunning, Total: 40, Next: 2, Open: 2},
+			"inner": {Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1},
+		}})
 	holds := b.AddChild(t, outer, "each", 0, attune.StatusRunning)
 	waits := b.AddChild(t, outer, "each", 1, attune.StatusRequested)
-	inner := b.AddWorkflow(t, "shop.inner", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
-	testkit.Exec(t, b.Store, `insert into workflow_task_dispatch (workflow_execution, task_name, execution_id) values ($1, 'inner', $2)`, outer.ID, inner.Execution)
+	inner := b.AddWorkflow(t, "shop.inner", monitortest.Deliver,
+		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.Store,
+		`insert into workflow_task_dispatch (workflow_execution, task_name, execution_id) values ($1, 'inner', $2)`,
+		outer.ID, inner.Execution)
 	action := testkit.Action(t, b.Store, "pk.each")
 	state := testkit.State(t, b.Store, action, 1, func(r *testkit.StateRow) { r.Active, r.Queued = 1, 1 })
 	testkit.Exec(t, b.Store, `update execution set admitted_at = now() where id = $1`, holds)
@@ -110,7 +117,8 @@ func TestMoreChildrenOfOneTask(t *testing.T) {
 		insert into workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id, settled)
 		select $1, case when row_number() over () <= 1150 then 'each' else 'also' end, row_number() over (), id, true from e`, w.ID, w.Execution, first)
 	for _, step := range []struct{ ask, want int }{{0, 10}, {100, 100}, {5000, monitor.MaxTaskChildren}} {
-		d, err := b.WorkflowTree(t.Context(), monitor.WorkflowAsk{Execution: w.Execution, Task: "each", Children: step.ask})
+		d, err := b.WorkflowTree(t.Context(),
+			monitor.WorkflowAsk{Execution: w.Execution, Task: "each", Children: step.ask})
 		require.NoError(t, err)
 		require.Len(t, d.List[0].Children, step.want)
 		require.EqualValues(t, 1151, d.List[0].Made)

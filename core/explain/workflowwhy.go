@@ -98,7 +98,8 @@ func (w *workflowWhy) tell() {
 			phrase.Say("The workflow is paused").With(": ", w.PauseReason))
 	}
 	if w.PausedAbove != 0 {
-		w.sayf("Workflow %d above it is paused, and with that this one: nothing more is started until that is resumed.", w.PausedAbove)
+		w.sayf("Workflow %d above it is paused, and with that this one: nothing more is started until that is resumed.",
+			w.PausedAbove)
 	}
 	if w.Status == string(attune.StatusCanceling) {
 		w.sayf("The workflow is being cancelled; it ends when what runs has ended.")

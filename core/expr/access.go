@@ -83,7 +83,8 @@ func present(of any, key string) string {
 
 // plainName reports whether a key can stand in an error as it is.
 func plainName(name string) bool {
-	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' })
+	return name != "" && len(name) <= maxName &&
+		!strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' })
 }
 
 // fetch is a field of either kind of object.
@@ -140,7 +141,8 @@ func (ev *evaluation) index(n node) (any, error) {
 func (ev *evaluation) position(n node, index any, size int, what string) (int, error) {
 	i, ok := whole(index)
 	if !ok {
-		return 0, ev.fail(n, "the index of a %s is an integer, not %s", what[strings.LastIndexByte(what, ' ')+1:], a(index))
+		return 0, ev.fail(n, "the index of a %s is an integer, not %s", what[strings.LastIndexByte(what, ' ')+1:],
+			a(index))
 	}
 	if i < 0 {
 		i += int64(size)

@@ -55,27 +55,38 @@ func TestNoExpressionTakesLong(t *testing.T) {
 	}
 	long := strings.Repeat("a", 64<<10)
 	names := expr.Names{
-		"long": long, "wide": strings.Repeat("ä", 32<<10), "large": strings.Repeat("Ünïcode ", 400_000), "object": object,
+		"long": long, "wide": strings.Repeat("ä", 32<<10), "large": strings.Repeat("Ünïcode ", 400_000),
+		"object":  object,
 		"numbers": list(90_000, func(i int) any { return int64(i * 7919 % 90_001) }),
 		"texts":   list(9_000, func(i int) any { return strings.Repeat("x", 300) + fmt.Sprint(i*7919%9_001) }),
 		"nested":  list(20_000, func(i int) any { return map[string]any{"a": []any{float64(i) / 3, "x", nil}} }),
 	}
 	for _, pattern := range []string{
-		`(a?){1000}a{1000}(.*.*.*.*=)`, `(a?){400}a{400}=`, `(.*)(.*)(.*)(.*)(.*)[^a]$`, strings.Repeat(`(a|a?)`, 100) + "b",
-		`(a{0,100}){5}b`, strings.Repeat(`\pL*`, 90) + "!", `(?i)` + strings.Repeat(`[\pL\d]?`, 60) + `!`, `(?i)` + strings.Repeat(`\PL`, 330),
-		strings.Repeat(`[^\pL\pN]`, 111), `(` + strings.Repeat(`\pL|`, 240) + `)`, `(a|b|ab)*c`, `(?i)` + strings.Repeat(`[^a]`, 240),
-		strings.Repeat("(", 490) + strings.Repeat(")", 490), `(?:a?){300}b`, `\b\b\b\B\b$`, strings.Repeat("(a?){9}", 140),
+		`(a?){1000}a{1000}(.*.*.*.*=)`, `(a?){400}a{400}=`, `(.*)(.*)(.*)(.*)(.*)[^a]$`,
+		strings.Repeat(`(a|a?)`, 100) + "b",
+		`(a{0,100}){5}b`, strings.Repeat(`\pL*`, 90) + "!", `(?i)` + strings.Repeat(`[\pL\d]?`, 60) + `!`,
+		`(?i)` + strings.Repeat(`\PL`, 330),
+		strings.Repeat(`[^\pL\pN]`, 111), `(` + strings.Repeat(`\pL|`, 240) + `)`, `(a|b|ab)*c`,
+		`(?i)` + strings.Repeat(`[^a]`, 240),
+		strings.Repeat("(", 490) + strings.Repeat(")", 490), `(?:a?){300}b`, `\b\b\b\B\b$`,
+		strings.Repeat("(a?){9}", 140),
 	} {
 		names["pattern"] = pattern
 		requireShort(t, "match(pattern, long) or match(pattern, wide)", names)
 	}
 	for _, source := range []string{
-		`lower(large) == upper(large)`, `split(large, "")`, `split(large, "e")`, `replace(large, "e", "ee")`, `replace(long, "", "bc")`,
-		`join(numbers, ",")`, `join(nested, ",")`, `sort(numbers)`, `sort(texts)`, `unique(texts)`, `unique(numbers)`, `unique(nested)`,
-		`keys(object)`, `values(object)`, `contains(large, "zzz")`, `reversed(large)`, `slice(large, 5, 9)`, `large[3]`, `string(nested)`,
-		`merge(object, object)`, `zip(numbers, numbers)`, `chunks(numbers, 1)`, `flat(nested)`, `range(99000)`, `count(large, "e")`,
-		`index_of(numbers, -1)`, `nested == nested`, `numbers in [numbers, nested]`, `sum(numbers)`, `number(large)`, `trim(large)`,
-		strings.Repeat(`match("(?i)[^x]*=", slice(long, 0, 2000)) or `, 40) + "false", strings.Repeat("(1+1)*", 90) + "1",
+		`lower(large) == upper(large)`, `split(large, "")`, `split(large, "e")`, `replace(large, "e", "ee")`,
+		`replace(long, "", "bc")`,
+		`join(numbers, ",")`, `join(nested, ",")`, `sort(numbers)`, `sort(texts)`, `unique(texts)`, `unique(numbers)`,
+		`unique(nested)`,
+		`keys(object)`, `values(object)`, `contains(large, "zzz")`, `reversed(large)`, `slice(large, 5, 9)`, `large[3]`,
+		`string(nested)`,
+		`merge(object, object)`, `zip(numbers, numbers)`, `chunks(numbers, 1)`, `flat(nested)`, `range(99000)`,
+		`count(large, "e")`,
+		`index_of(numbers, -1)`, `nested == nested`, `numbers in [numbers, nested]`, `sum(numbers)`, `number(large)`,
+		`trim(large)`,
+		strings.Repeat(`match("(?i)[^x]*=", slice(long, 0, 2000)) or `, 40) + "false",
+		strings.Repeat("(1+1)*", 90) + "1",
 	} {
 		requireShort(t, source, names)
 	}
@@ -113,7 +124,8 @@ func TestBoundsOfPatterns(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 	for pattern, text := range map[string]string{ // common use stays far from the bounds
-		`error.*timeout`: strings.Repeat("2026-01-01 an info line of a log that says no more\n", 1000) + "an error: timeout",
+		`error.*timeout`: strings.Repeat("2026-01-01 an info line of a log that says no more\n", 1000) +
+			"an error: timeout",
 		`(?i)\bfailed\b`: strings.Repeat("nothing to see ", 1000) + "FAILED",
 		`^\d+ms$`:        "1234ms",
 	} {

@@ -86,7 +86,8 @@ func TestFieldsAreFetchedWhenAskedFor(t *testing.T) {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 			var asked []string
-			scope := lazy{tasks{known: map[string]any{"a": map[string]any{"x": int64(1)}}, absent: []string{"b"}, asked: &asked}}
+			scope := lazy{tasks{known: map[string]any{"a": map[string]any{"x": int64(1)}}, absent: []string{"b"},
+				asked: &asked}}
 			value, err := expr.Render(map[string]any{"in": "{{ " + source + " }}"}, scope)
 			require.Equal(t, want.asked, asked)
 			if want.need != "" {
@@ -136,7 +137,8 @@ func TestMissingFieldsNameThoseThatAreThere(t *testing.T) {
 		wide[fmt.Sprintf("f%02d", i)] = "s3cret"
 	}
 	scope := expr.Names{
-		"result": map[string]any{"exit_code": int64(0), "data": map[string]any{"euros": "s3cret"}}, "wide": wide, "none": map[string]any{},
+		"result": map[string]any{"exit_code": int64(0), "data": map[string]any{"euros": "s3cret"}}, "wide": wide,
+		"none": map[string]any{},
 	}
 	for source, want := range map[string]string{
 		"result.euros": `there is no field euros; fields: data, exit_code; did you mean data.euros? in "result.euros"`,
@@ -155,7 +157,8 @@ func TestMissingFieldsNameThoseThatAreThere(t *testing.T) {
 // Reads are names and calls with the fields that follow, each once.
 func TestReads(t *testing.T) {
 	t.Parallel()
-	expression, err := expr.Parse(`result().data["a b"] == x.y[0].z and succeeded() or length(x.y) > x.y["z"] and (a + b).c`)
+	expression, err := expr.Parse(
+		`result().data["a b"] == x.y[0].z and succeeded() or length(x.y) > x.y["z"] and (a + b).c`)
 	require.NoError(t, err)
 	var names []string
 	for _, read := range expression.Reads() {
@@ -191,7 +194,8 @@ func (b boxed) Get(key string) (any, bool, error) { return b.value, key == "self
 // A Valued is its value, wherever nothing but a field is asked for that it knows itself.
 func TestAValuedIsItsValue(t *testing.T) {
 	t.Parallel()
-	all := tasks{known: map[string]any{"o": boxed{map[string]any{"k": "v"}}, "l": boxed{[]any{"x"}}, "n": boxed{nil}}, asked: &[]string{}}
+	all := tasks{known: map[string]any{"o": boxed{map[string]any{"k": "v"}}, "l": boxed{[]any{"x"}}, "n": boxed{nil}},
+		asked: &[]string{}}
 	for source, want := range map[string]any{
 		"task.o":                map[string]any{"k": "v"},
 		"task.o.k":              "v",
@@ -212,7 +216,8 @@ func TestAValuedIsItsValue(t *testing.T) {
 		require.NoError(t, err, source)
 		require.Equal(t, want, got, source)
 	}
-	for source, why := range map[string]string{"task.l.k": "an array has no field k", "task.o.none": "there is no field none", "task.n.k": "null has no field k"} {
+	for source, why := range map[string]string{"task.l.k": "an array has no field k",
+		"task.o.none": "there is no field none", "task.n.k": "null has no field k"} {
 		expression, err := expr.Parse(source)
 		require.NoError(t, err)
 		_, err = expression.Eval(lazy{all})

@@ -7,7 +7,8 @@ import (
 )
 
 // refusedObject finds the object of a missing privilege.
-var refusedObject = regexp.MustCompile(`^permission denied for (table|sequence|schema|function|view|relation|database) (\S+)`)
+var refusedObject = regexp.MustCompile(
+	`^permission denied for (table|sequence|schema|function|view|relation|database) (\S+)`)
 
 // severity is the prefix of a server message.
 var severity = regexp.MustCompile(`^(ERROR|FATAL): `)

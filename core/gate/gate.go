@@ -318,6 +318,7 @@ func (g *Gate) passed(ctx context.Context, source string, err error) {
 		g.opened, g.released = nil, time.Now()
 	}
 	if len(g.faults) == 0 {
-		g.cfg.Logger.InfoContext(ctx, "Installation is mended, work goes on", "after", time.Since(g.began).Round(time.Millisecond))
+		g.cfg.Logger.InfoContext(ctx, "Installation is mended, work goes on", "after",
+			time.Since(g.began).Round(time.Millisecond))
 	}
 }

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sql is an error as the store gives it.
 func sql(code, message string) error {
-	return fmt.Errorf("round: statement 2 of 5 (ReadHeads): %w", &pgconn.PgError{Severity: "ERROR", Code: code, Message: message})
+	return fmt.Errorf("round: statement 2 of 5 (ReadHeads): %w",
+		&pgconn.PgError{Severity: "ERROR", Code: code, Message: message})
 }
 
 var (
@@ -107,7 +108,8 @@ func TestTheOtherConsumersWaitAtTheGate(t *testing.T) {
 		require.False(t, gate.Retry(t.Context(), "rounds", nil))
 		synctest.Wait()
 		require.False(t, entered.Load(), "events are still held")
-		require.False(t, gate.Retry(t.Context(), "events", errData), "its own data is at fault now: the statement was accepted")
+		require.False(t, gate.Retry(t.Context(), "events", errData),
+			"its own data is at fault now: the statement was accepted")
 		synctest.Wait()
 		require.True(t, entered.Load())
 		require.False(t, gate.Holding())
@@ -155,7 +157,8 @@ func TestALoopHoldsNobody(t *testing.T) {
 		require.True(t, gate.Enter(t.Context()))
 		require.Zero(t, gate.Tick("loop retries", context.DeadlineExceeded))
 		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
-		require.Positive(t, gate.Tick("loop retries", context.DeadlineExceeded), "it has waited for the rounds, which are held")
+		require.Positive(t, gate.Tick("loop retries", context.DeadlineExceeded),
+			"it has waited for the rounds, which are held")
 		require.False(t, gate.Retry(t.Context(), "rounds", nil))
 		require.Zero(t, gate.Tick("loop recovery", nil))
 		require.Empty(t, gate.Faults())

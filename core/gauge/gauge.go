@@ -77,14 +77,18 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	length    = desc("length", "Executions that wait in the queues of an action.")
-	active    = desc("active", "Executions that hold a slot of the queues of an action.")
-	limit     = desc("limit", "Limit in force for each queue of an action: one queue, or one for each group where the policy has parameters; absent without a limit.")
-	oldest    = desc("oldest_waiting_seconds", "How long the longest waiting head of an action's queues has waited; 0 when nobody waits.")
-	paused    = desc("paused", "1 while a queue of the action is paused.")
-	blocked   = desc("blocked", "Queues of the action with room whose head waits for something wider, such as a worker.")
-	ages      = desc("waiting_age", "Executions that wait in the longest queues and have waited for at most le seconds.", "le")
-	enqueued  = desc("enqueued_total", "Executions that ever entered the queues of an action, whether or not they had to wait.")
+	length = desc("length", "Executions that wait in the queues of an action.")
+	active = desc("active", "Executions that hold a slot of the queues of an action.")
+	limit  = desc("limit", "Limit in force for each queue of an action: one queue, or one for each group where the policy has parameters; absent without a limit.")
+	oldest = desc("oldest_waiting_seconds",
+		"How long the longest waiting head of an action's queues has waited; 0 when nobody waits.")
+	paused  = desc("paused", "1 while a queue of the action is paused.")
+	blocked = desc("blocked",
+		"Queues of the action with room whose head waits for something wider, such as a worker.")
+	ages = desc("waiting_age",
+		"Executions that wait in the longest queues and have waited for at most le seconds.", "le")
+	enqueued = desc("enqueued_total",
+		"Executions that ever entered the queues of an action, whether or not they had to wait.")
 	completed = desc("completed_total", "Executions that ever gave back a slot of the queues of an action.")
 )
 
@@ -99,7 +103,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *Gauge) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{length, active, limit, oldest, paused, blocked, ages, enqueued, completed, sharedActive, sharedMax} {
+	for _, d := range []*prometheus.Desc{length, active, limit, oldest, paused, blocked, ages, enqueued, completed,
+		sharedActive, sharedMax} {
 		out <- d
 	}
 }
@@ -124,7 +129,8 @@ func (g *Gauge) Collect(out chan<- prometheus.Metric) {
 
 func send(out chan<- prometheus.Metric, load monitor.ActionLoad, at time.Time) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{load.ActionRef}, labels...)...)
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value,
+			append([]string{load.ActionRef}, labels...)...)
 	}
 	gauge(length, float64(load.Queued))
 	gauge(active, float64(load.Active))

@@ -135,7 +135,8 @@ func (s *source) Busiest(context.Context) (*monitor.Busiest, error) {
 
 func TestUnknownIsNotZero(t *testing.T) {
 	t.Parallel()
-	require.Zero(t, testutil.CollectAndCount(started(t, gauge.Deps{Reader: &source{err: errors.New("away")}})), "nothing was ever read")
+	require.Zero(t, testutil.CollectAndCount(started(t, gauge.Deps{Reader: &source{err: errors.New("away")}})),
+		"nothing was ever read")
 
 	var mu sync.Mutex
 	now := time.Now()

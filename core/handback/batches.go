@@ -27,7 +27,8 @@ func (e *UnstartedError) Error() string {
 	for i, w := range e.Workers {
 		names[i] = fmt.Sprintf("%s holds %d", w.Name, w.Unstarted)
 	}
-	return fmt.Sprintf("workers of attune-executor hold executions that they have not started (%s): stop them with SIGTERM",
+	return fmt.Sprintf(
+		"workers of attune-executor hold executions that they have not started (%s): stop them with SIGTERM",
 		strings.Join(names, ", "))
 }
 

@@ -21,7 +21,8 @@ func TestBatchesAreSplit(t *testing.T) {
 	action := testkit.Action(t, w, "demo.batch")
 	ours := testkit.Worker(t, w, "ours", func(row *testkit.WorkerRow) {
 		row.HeartbeatAge = -time.Hour
-		row.Capabilities["attempt_fence"], row.Capabilities["batch"], row.Capabilities["max_concurrent_executions"] = true, true, 200
+		row.Capabilities["attempt_fence"], row.Capabilities["batch"],
+			row.Capabilities["max_concurrent_executions"] = true, true, 200
 	}).ID
 	wire := w.wire(t, w.amqp)
 	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
@@ -67,7 +68,8 @@ func TestBatchesAreSplit(t *testing.T) {
 	w.purge(t, message.QueueExecutionCompleted)
 	w.down(t)
 	w.other(t)
-	existing := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{AMQPURL: w.amqp, DatabaseURL: w.database, Name: "ours"})
+	existing := testkit.StartFakeWorker(t,
+		testkit.FakeWorkerConfig{AMQPURL: w.amqp, DatabaseURL: w.database, Name: "ours"})
 	require.Equal(t, ours, existing.ID)
 	w.reaches(t, attune.StatusCompleted, len(ids))
 	require.Len(t, existing.Runs(), len(ids))

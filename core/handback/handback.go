@@ -94,7 +94,8 @@ func (e *RunningError) Error() string {
 	for i, r := range e.Replicas {
 		names[i] = fmt.Sprintf("%s on %s, process %d, seen %s ago", r.ID, r.Host, r.PID, r.Age.Round(time.Second))
 	}
-	return fmt.Sprintf("%d replicas of attune-executor run (%s): stop them with SIGTERM; one that was killed counts for %s",
+	return fmt.Sprintf(
+		"%d replicas of attune-executor run (%s): stop them with SIGTERM; one that was killed counts for %s",
 		len(e.Replicas), strings.Join(names, "; "), replicaSilent)
 }
 
@@ -174,13 +175,16 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	drained, err := outbox.Drain(ctx, deps.Store, deps.Broker.Publisher())
 	result.Published, result.Undeliverable = drained.Published, drained.Undeliverable
 	if err != nil {
-		return result, fmt.Errorf("publish what wakes the other executor: the schema was not changed, repeat it: %w", err)
+		return result, fmt.Errorf("publish what wakes the other executor: the schema was not changed, repeat it: %w",
+			err)
 	}
 	if err := splitBatches(ctx, deps, result); err != nil {
-		return result, fmt.Errorf("split messages that hold several executions: the schema was not changed, repeat it: %w", err)
+		return result,
+			fmt.Errorf("split messages that hold several executions: the schema was not changed, repeat it: %w", err)
 	}
 	if err := dropRoutes(ctx, deps); err != nil {
-		return result, fmt.Errorf("take away the routes of dead letters: the schema was not changed, repeat it: %w", err)
+		return result, fmt.Errorf("take away the routes of dead letters: the schema was not changed, repeat it: %w",
+			err)
 	}
 	return result, nil
 }
@@ -348,7 +352,8 @@ func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Res
 		messages := make([]outbox.Message, 0, len(part))
 		for _, e := range part {
 			m, err := encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
-				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, Status: e.Status, Result: small(e.Result), CompletedAt: at.UTC(),
+				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, Status: e.Status,
+				Result: small(e.Result), CompletedAt: at.UTC(),
 			}, at)
 			if err != nil {
 				return err
@@ -373,8 +378,9 @@ func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Res
 		messages := make([]outbox.Message, 0, len(rows))
 		for _, e := range rows {
 			m, err := encode(message.TypeExecutionRequested, message.ExecutionRequested{
-				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, ParentID: e.Parent, EnforcementID: e.Enforcement,
-				Config: small(e.Config),
+				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, ParentID: e.Parent,
+				EnforcementID: e.Enforcement,
+				Config:        small(e.Config),
 			}, at)
 			if err != nil {
 				return err
@@ -403,7 +409,8 @@ func encode[P any](kind string, payload P, at time.Time) (outbox.Message, error)
 		return outbox.Message{}, err
 	}
 	route, _ := message.RouteOf(kind)
-	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind, Body: body}, nil
+	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind,
+		Body: body}, nil
 }
 
 // dropRoutes deletes the routes of dead letters to the dead-letter queue: the other executor ends
@@ -419,7 +426,8 @@ func dropRoutes(ctx context.Context, deps Deps) error {
 	}
 	bindings := make([]broker.Binding, len(keys))
 	for i, key := range keys {
-		bindings[i] = broker.Binding{Source: message.ExchangeDeadLetter, Queue: message.QueueDeadLetter, RoutingKey: key}
+		bindings[i] = broker.Binding{Source: message.ExchangeDeadLetter, Queue: message.QueueDeadLetter,
+			RoutingKey: key}
 	}
 	if err := deps.Broker.UnbindQueues(ctx, bindings); err != nil {
 		return err

@@ -58,7 +58,8 @@ func setup(t *testing.T) *world {
 func (w *world) engine(t *testing.T) func() {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Database.URL, cfg.Database.Schema, cfg.Database.MaxConnections = w.database, testkit.Schema, testkit.EngineConnections
+	cfg.Database.URL, cfg.Database.Schema, cfg.Database.MaxConnections = w.database, testkit.Schema,
+		testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = w.amqp, w.management
 	cfg.Executor.HTTP.Listen = ""
 	e, err := engine.New(testkit.Context(t), cfg, engine.Deps{Logger: testkit.Logger(t), Version: "test"})
@@ -77,7 +78,8 @@ func (w *world) engine(t *testing.T) func() {
 
 func (w *world) wire(t *testing.T, amqp string) *broker.Broker {
 	t.Helper()
-	b := broker.New(broker.Config{URL: amqp, NoDeadLetters: true, ConnectTimeout: 5 * time.Second}, testkit.Logger(t), nil)
+	b := broker.New(broker.Config{URL: amqp, NoDeadLetters: true, ConnectTimeout: 5 * time.Second}, testkit.Logger(t),
+		nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
 	t.Cleanup(b.Stop)
 	return b
@@ -137,7 +139,8 @@ func (w *world) request(t *testing.T, ref string, n int) []int64 {
 // requestWith requests one execution with these parameters.
 func (w *world) requestWith(t *testing.T, ref, params string) int64 {
 	t.Helper()
-	list, err := submit.New(w.store, nil).RequestMany(testkit.Context(t), []submit.Request{{ActionRef: ref, Params: json.RawMessage(params)}})
+	list, err := submit.New(w.store, nil).RequestMany(testkit.Context(t),
+		[]submit.Request{{ActionRef: ref, Params: json.RawMessage(params)}})
 	require.NoError(t, err)
 	return list[0].ID
 }
@@ -366,7 +369,8 @@ func TestGroupsAreThoseOfTheOtherExecutor(t *testing.T) {
 	action := testkit.Action(t, w, "demo.grouped", func(a *testkit.ActionRow) {
 		a.ParamSchema = map[string]any{"tier": map[string]any{"type": "number", "default": 1}}
 	})
-	testkit.Policy(t, w, action, 5, testkit.OfPack(action), func(p *testkit.PolicyRow) { p.Parameters = []string{"tier", "place.region"} })
+	testkit.Policy(t, w, action, 5, testkit.OfPack(action),
+		func(p *testkit.PolicyRow) { p.Parameters = []string{"tier", "place.region"} })
 	state := testkit.State(t, w, action, 0, func(s *testkit.StateRow) { s.Unlimited, s.Active = true, 3 })
 	for _, params := range []map[string]any{
 		{"place": map[string]any{"region": "a&b"}},
@@ -410,8 +414,10 @@ func TestRefusesWithoutABroker(t *testing.T) {
 	action := testkit.Action(t, w, "demo.limited")
 	testkit.Policy(t, w, action, 1)
 	state := testkit.State(t, w, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
-	testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status, e.AdmissionState = attune.StatusRunning, &state.ID })
-	b := broker.New(broker.Config{URL: "amqp://127.0.0.1:1/", NoDeadLetters: true, ConnectTimeout: time.Second}, testkit.Logger(t), nil)
+	testkit.Execution(t, w, action,
+		func(e *testkit.ExecutionRow) { e.Status, e.AdmissionState = attune.StatusRunning, &state.ID })
+	b := broker.New(broker.Config{URL: "amqp://127.0.0.1:1/", NoDeadLetters: true, ConnectTimeout: time.Second},
+		testkit.Logger(t), nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
 	t.Cleanup(b.Stop)
 	_, err := handback.HandBack(testkit.Context(t), handback.Deps{Store: w.store, Broker: b})

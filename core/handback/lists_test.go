@@ -289,7 +289,8 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	step <- struct{}{}
 	step <- struct{}{}
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, w, `SELECT count(*) FROM execution WHERE action_ref = 'demo.after' AND status = 'running'`) == 1
+		return testkit.Count(t, w,
+			`SELECT count(*) FROM execution WHERE action_ref = 'demo.after' AND status = 'running'`) == 1
 	}, patience, "the parallel task of the first workflow has ended")
 	w.requestWith(t, "demo.plain", `{}`)
 	lost := w.requestWith(t, action.Ref, `{}`)
@@ -303,7 +304,8 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	require.Equal(t, "parallel tasks", item.Kind)
 	require.Equal(t, []int64{lost}, item.IDs)
 	require.Equal(t, []string{"both"}, item.Notes)
-	require.Equal(t, "the tasks within end; their workflow ends then, without what follows: let them end before", item.Then)
+	require.Equal(t, "the tasks within end; their workflow ends then, without what follows: let them end before",
+		item.Then)
 
 	w.handBack(t)
 	w.down(t)
@@ -314,7 +316,8 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return w.statusOf(t, done) == attune.StatusCompleted && w.statusOf(t, lost) == attune.StatusCompleted
 	}, patience, "both workflows end")
-	require.Equal(t, 1, testkit.Count(t, w, `SELECT count(*) FROM execution WHERE action_ref = 'demo.after'`), "as the survey says")
+	require.Equal(t, 1, testkit.Count(t, w, `SELECT count(*) FROM execution WHERE action_ref = 'demo.after'`),
+		"as the survey says")
 }
 
 func (w *world) statusOf(t *testing.T, id int64) (status attune.Status) {

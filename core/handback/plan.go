@@ -38,11 +38,13 @@ func ruleOf(action store.ReadActionRulesRow, policies []store.ReadPoliciesRow) r
 	}
 	for i := range policies {
 		p := &policies[i]
-		mine := p.Action != nil && *p.Action == action.ID || p.Action == nil && (p.Pack == nil || *p.Pack == action.Pack)
+		mine := p.Action != nil && *p.Action == action.ID || p.Action == nil &&
+			(p.Pack == nil || *p.Pack == action.Pack)
 		if !mine || policy.Kind(p.Kind) != policy.KindConcurrency {
 			continue
 		}
-		if best == nil || cmp.Or(cmp.Compare(scope(p), scope(best)), best.Created.Compare(p.Created), cmp.Compare(best.ID, p.ID)) < 0 {
+		if best == nil || cmp.Or(cmp.Compare(scope(p), scope(best)), best.Created.Compare(p.Created),
+			cmp.Compare(best.ID, p.ID)) < 0 {
 			best = p
 		}
 	}
@@ -98,7 +100,8 @@ func (p *plan) add(e store.LiveExecutionsRow, r rule, now time.Time) {
 	placed := r.limited && (e.Holds || requested && e.Waits)
 	if placed {
 		q := queue{e.Action, groupKey(r.paths, policy.WithDefaults(e.Config, r.schema), e.GroupKey)}
-		one := entry{execution: e.ID, active: e.Holds, lane: e.Lane, order: e.QueueOrder, enqueued: e.EnqueuedAt, activated: now}
+		one := entry{execution: e.ID, active: e.Holds, lane: e.Lane, order: e.QueueOrder, enqueued: e.EnqueuedAt,
+			activated: now}
 		if e.AdmittedAt != nil {
 			one.activated = *e.AdmittedAt
 		}

@@ -120,15 +120,17 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 		return nil, err
 	}
 	done := &Answered{
-		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt, Response: given.public,
-		At: facts.Now.UTC(), Identity: identity, Completed: facts.OnlyAsks,
+		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt,
+		Response: given.public,
+		At:       facts.Now.UTC(), Identity: identity, Completed: facts.OnlyAsks,
 	}
 	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source, secret.Keyring{}) // it is sealed
 	if err != nil {
 		return nil, err
 	}
 	told, err := compose(message.TypeInquiryResponded, message.InquiryResponded{
-		InquiryID: a.Inquiry, ExecutionID: facts.Execution, Response: given.public, RespondedBy: positive(identity), RespondedAt: done.At,
+		InquiryID: a.Inquiry, ExecutionID: facts.Execution, Response: given.public, RespondedBy: positive(identity),
+		RespondedAt: done.At,
 	}, done.At, a.Source)
 	if err != nil {
 		return nil, fmt.Errorf("tell of the answer to inquiry %d: %w", a.Inquiry, err)
@@ -156,7 +158,8 @@ func identify(ctx context.Context, tx *store.Tx, a Answer) (int64, error) {
 }
 
 // write stores an answer that was judged to be right.
-func write(ctx context.Context, tx *store.Tx, f *store.InquiryFactsRow, a Answer, given *response, identity int64) error {
+func write(ctx context.Context, tx *store.Tx, f *store.InquiryFactsRow, a Answer, given *response,
+	identity int64) error {
 	n, err := tx.RespondInquiry(ctx, store.RespondInquiryParams{
 		ID: f.ID, Response: given.public, RespondedBy: identity, Responder: cmp.Or(a.As, a.By),
 	})
@@ -186,7 +189,8 @@ func judge(f *store.InquiryFactsRow, stopped string, a Answer, identity int64) (
 	}
 	given, mistakes := mistakes(f.ResponseSchema, a.Response)
 	if len(mistakes) > 0 {
-		return nil, &RefusedError{Inquiry: f.ID, Reason: DoesNotFit, Text: "the answer does not fit", Mistakes: mistakes}
+		return nil, &RefusedError{Inquiry: f.ID, Reason: DoesNotFit, Text: "the answer does not fit",
+			Mistakes: mistakes}
 	}
 	if err := given.seal(f.ResponseSchema, a.Keys); err != nil {
 		return nil, refuse(f.ID, NotSealed, "the answer holds secrets, and these cannot be kept: "+err.Error())
@@ -211,13 +215,15 @@ func admissible(f *store.InquiryFactsRow, stopped string, identity int64) error 
 	}
 	waits := f.OnlyAsks || f.ExecutionStatus == attune.StatusCompleted // it asks, or asked in its result
 	if f.Asked && !waits {
-		return refuse(f.ID, ExecutionEnded, fmt.Sprintf("nothing waits for the answer: execution %d is %s", f.Execution, f.ExecutionStatus))
+		return refuse(f.ID, ExecutionEnded,
+			fmt.Sprintf("nothing waits for the answer: execution %d is %s", f.Execution, f.ExecutionStatus))
 	}
 	if (f.Asked || f.OnlyAsks) && stopped != "" {
 		return refuse(f.ID, ExecutionEnded, "nothing waits for the answer: "+stopped)
 	}
 	if f.AssignedTo != nil && *f.AssignedTo != identity {
-		text := fmt.Sprintf("it is assigned to %s (identity %d), and only they may answer", cmp.Or(f.Assignee, "somebody else"), *f.AssignedTo)
+		text := fmt.Sprintf("it is assigned to %s (identity %d), and only they may answer",
+			cmp.Or(f.Assignee, "somebody else"), *f.AssignedTo)
 		return refuse(f.ID, NotAssigned, text)
 	}
 	return nil

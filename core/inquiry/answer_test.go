@@ -41,7 +41,9 @@ func TestAnAnswerCompletesTheExecutionThatAsked(t *testing.T) {
 	require.True(t, done.Completed)
 	require.Equal(t, inquiry.Responded, b.status(t, a.inquiry))
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, a.execution))
-	require.JSONEq(t, string(mustJSON(t, object{"response": object{"approved": true}, "__inquiry_id": a.inquiry, "__inquiry_created_published": true})),
+	require.JSONEq(t,
+		string(mustJSON(t, object{"response": object{"approved": true}, "__inquiry_id": a.inquiry,
+			"__inquiry_created_published": true})),
 		b.resultOf(t, a.execution))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND settled AND responder = 'a test' AND responded_by IS NULL
 		AND responded_at > created`, a.inquiry))
@@ -73,7 +75,8 @@ func TestAnAnswerToAResultWakesWhoWaitsForIt(t *testing.T) {
 	require.Equal(t, map[int64]int{a.execution: 1}, b.relay.completions(t))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`), "nobody wrote to what had ended")
 	require.Equal(t, inquiry.Responded, b.status(t, a.inquiry))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, a.inquiry))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, a.inquiry))
 }
 
 func TestAnswersAreRefusedWithAReason(t *testing.T) {
@@ -98,7 +101,8 @@ func TestAnswersAreRefusedWithAReason(t *testing.T) {
 		err := say(a, "ada", `2`)
 		require.Equal(t, inquiry.AlreadyAnswered, refusal(t, err))
 		require.ErrorContains(t, err, "by bob at 2")
-		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND response = '1'`, a.inquiry))
+		require.Equal(t, 1,
+			testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND response = '1'`, a.inquiry))
 	})
 	t.Run("late, before anybody has noticed", func(t *testing.T) {
 		t.Parallel()
@@ -138,7 +142,8 @@ func TestAnswersAreRefusedWithAReason(t *testing.T) {
 		require.Equal(t, inquiry.NoIdentity, refusal(t, say(a, "eve", `1`)))
 		require.Equal(t, inquiry.NoIdentity, refusal(t, say(a, "ice", `1`)))
 		require.NoError(t, say(a, "ada", `1`))
-		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND responded_by = $2 AND responder = 'ada'`, a.inquiry, ada))
+		require.Equal(t, 1, testkit.Count(t, b.store,
+			`SELECT count(*) FROM inquiry WHERE id = $1 AND responded_by = $2 AND responder = 'ada'`, a.inquiry, ada))
 	})
 	t.Run("all that does not fit", func(t *testing.T) {
 		t.Parallel()
@@ -153,7 +158,8 @@ func TestAnswersAreRefusedWithAReason(t *testing.T) {
 			require.ErrorContains(t, err, "note")
 			require.NoError(t, say(a, "", `{"approved": false}`))
 		}
-		plain := b.task(t, func(q *inquiry.Question) { q.Schema = json.RawMessage(`{"type": "string", "enum": ["yes", "no"]}`) })
+		plain := b.task(t,
+			func(q *inquiry.Question) { q.Schema = json.RawMessage(`{"type": "string", "enum": ["yes", "no"]}`) })
 		require.Equal(t, inquiry.DoesNotFit, refusal(t, say(plain, "", `"maybe"`)))
 		require.NoError(t, say(plain, "", `"yes"`))
 	})
@@ -176,16 +182,19 @@ func TestNothingBelowACancelledWorkflowIsAnswered(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			outermost := b.workflow
-			nested := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.inner"), func(e *testkit.ExecutionRow) {
-				e.Status, e.Parent, e.WorkflowTask = attune.StatusRunning, &outermost, map[string]any{"task_name": "inner"}
-			}).ID
+			nested := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.inner"),
+				func(e *testkit.ExecutionRow) {
+					e.Status, e.Parent, e.WorkflowTask = attune.StatusRunning, &outermost,
+						map[string]any{"task_name": "inner"}
+				}).ID
 			b.workflow = nested
 			open := []asked{b.task(t), b.result(t, object{"__inquiry": object{"prompt": "go on?"}})}
 			switch how {
 			case "cancelled":
 				b.cancel(t, outermost)
 			case "is being cancelled":
-				testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, actor) VALUES ($1, 'a test')`, outermost)
+				testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, actor) VALUES ($1, 'a test')`,
+					outermost)
 			default:
 				testkit.Exec(t, b.store, `UPDATE execution SET status = 'failed' WHERE id = $1`, outermost)
 			}
@@ -247,7 +256,8 @@ func TestSecretsInAnswersAreSealed(t *testing.T) {
 	ctx := testkit.Context(t)
 	form := json.RawMessage(`{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`)
 	a := b.task(t, func(q *inquiry.Question) { q.Schema = form })
-	given := inquiry.Answer{Inquiry: a.inquiry, Response: json.RawMessage(`{"user": "x", "token": "hunter2", "n": 12345678901234567890}`)}
+	given := inquiry.Answer{Inquiry: a.inquiry,
+		Response: json.RawMessage(`{"user": "x", "token": "hunter2", "n": 12345678901234567890}`)}
 	_, err := b.respond(ctx, given)
 	require.Equal(t, inquiry.NotSealed, refusal(t, err), "without a key nothing secret is taken")
 	require.Equal(t, inquiry.Pending, b.status(t, a.inquiry))
@@ -275,5 +285,6 @@ func TestSecretsInAnswersAreSealed(t *testing.T) {
 	plain, err := given.Keys.Open(values[0])
 	require.NoError(t, err)
 	require.Equal(t, "hunter2", plain)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND result #> '{response,token,redacted}' = 'true'`, a.execution))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE id = $1 AND result #> '{response,token,redacted}' = 'true'`, a.execution))
 }

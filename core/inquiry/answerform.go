@@ -121,16 +121,19 @@ func answerField(name string, raw json.RawMessage) (field AnswerField, position 
 		text = fieldText{}
 	}
 	field = AnswerField{
-		Name: name, About: cmp.Or(text.Description, text.Label, text.Title), Required: text.Required == true, Secret: text.Secret,
-		kinds: kindsOf(text.Type),
+		Name: name, About: cmp.Or(text.Description, text.Label, text.Title), Required: text.Required == true,
+		Secret: text.Secret,
+		kinds:  kindsOf(text.Type),
 	}
-	if one, err := json.Marshal(map[string]any{"type": "object", "properties": map[string]json.RawMessage{name: orObject(raw)}}); err == nil {
+	if one, err := json.Marshal(map[string]any{"type": "object",
+		"properties": map[string]json.RawMessage{name: orObject(raw)}}); err == nil {
 		field.rules, _ = schema.Parse(one) // one that cannot be read allows everything
 	}
 	switch {
 	case len(text.Enum) > 0:
 		for _, value := range text.Enum {
-			field.Choices, field.values = append(field.Choices, expr.Text(expr.Value(value))), append(field.values, value)
+			field.Choices, field.values = append(field.Choices, expr.Text(expr.Value(value))), append(field.values,
+				value)
 		}
 	case slices.Equal(field.kinds, []string{"boolean"}):
 		field.Choices, field.values = []string{"yes", "no"}, []any{true, false}

@@ -33,7 +33,8 @@ func TestAFormHasAFieldForEachValue(t *testing.T) {
 	require.True(t, fields["key"].Secret)
 	require.Empty(t, fields["key"].Default, "a secret is not shown")
 
-	response, problems := form.Compose(map[string]string{"ok": "YES", "where": "old", "port": " 9007 ", "tags": `["a"]`, "key": " x "})
+	response, problems := form.Compose(map[string]string{"ok": "YES", "where": "old", "port": " 9007 ", "tags": `["a"]`,
+		"key": " x "})
 	require.Empty(t, problems)
 	require.JSONEq(t, `{"ok": true, "where": "old", "port": 9007, "tags": ["a"], "key": " x "}`, string(response))
 	response, problems = form.Compose(map[string]string{"ok": "no"})
@@ -59,7 +60,8 @@ func TestAFormOfBothKindsOfSchemas(t *testing.T) {
 		answer string
 	}{
 		`null`: {[]string{"answer"}, map[string]string{"answer": "host-3"}, `"host-3"`},
-		``:     {[]string{"answer"}, map[string]string{"answer": `{"n": 12345678901234567890}`}, `{"n": 12345678901234567890}`},
+		``: {[]string{"answer"}, map[string]string{"answer": `{"n": 12345678901234567890}`},
+			`{"n": 12345678901234567890}`},
 		`{"type": "object", "properties": {"n": {"type": "number"}, "a": {"type": ["string", "null"]}}, "required": ["n"]}`: {
 			[]string{"n", "a"}, map[string]string{"n": "0.10", "a": "null"}, `{"n": 0.10, "a": null}`,
 		},
@@ -69,7 +71,8 @@ func TestAFormOfBothKindsOfSchemas(t *testing.T) {
 		`{"type": "string", "enum": ["1", "2"]}`: {
 			[]string{"answer"}, map[string]string{"answer": "2"}, `"2"`,
 		},
-		`{"answer": {"type": "string", "minLength": 2}}`: {[]string{"answer"}, map[string]string{"answer": "ab"}, `{"answer": "ab"}`},
+		`{"answer": {"type": "string", "minLength": 2}}`: {[]string{"answer"}, map[string]string{"answer": "ab"},
+			`{"answer": "ab"}`},
 		`[1]`: {[]string{"answer"}, map[string]string{"answer": "x"}, `"x"`},
 	} {
 		form := NewAnswerForm(json.RawMessage(schema))
@@ -82,7 +85,8 @@ func TestAFormOfBothKindsOfSchemas(t *testing.T) {
 		require.Empty(t, problems, schema)
 		require.JSONEq(t, want.answer, string(response), schema)
 	}
-	_, problems := NewAnswerForm(json.RawMessage(`{"type": "integer", "minimum": 3}`)).Compose(map[string]string{"answer": "2"})
+	_, problems := NewAnswerForm(json.RawMessage(`{"type": "integer", "minimum": 3}`)).Compose(
+		map[string]string{"answer": "2"})
 	require.Contains(t, problems["answer"], "3")
 	_, problems = NewAnswerForm(nil).Compose(nil)
 	require.Equal(t, map[string]string{"answer": "it is required"}, problems)

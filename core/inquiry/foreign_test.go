@@ -18,7 +18,9 @@ func (b *bundle) about(t *testing.T, status attune.Status, change ...func(*testk
 	execution := testkit.Execution(t, b.store, b.act, append(change, func(e *testkit.ExecutionRow) {
 		e.Status, e.Result = status, object{"exit_code": 0}
 	})...).ID
-	return asked{execution, int64(testkit.Count(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'fine?') RETURNING id`, execution))}
+	return asked{execution,
+		int64(testkit.Count(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'fine?') RETURNING id`,
+			execution))}
 }
 
 // An inquiry that was made through the API is nobody's task: it stays open whatever
@@ -35,7 +37,8 @@ func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 	}
 	list := map[string]asked{}
 	for _, status := range []attune.Status{
-		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout, attune.StatusAbandoned,
+		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout,
+		attune.StatusAbandoned,
 	} {
 		list["ended "+string(status)] = b.about(t, status, at)
 	}
@@ -68,10 +71,13 @@ func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 	}
 	for name, a := range list {
 		b.becomes(t, a, inquiry.Responded, testkit.StatusOf(t, b.store, a.execution))
-		require.Equal(t, before[name], string(testkit.StatusOf(t, b.store, a.execution))+b.resultOf(t, a.execution), name)
-		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, a.inquiry))
+		require.Equal(t, before[name], string(testkit.StatusOf(t, b.store, a.execution))+b.resultOf(t, a.execution),
+			name)
+		require.Equal(t, 1, testkit.Count(t, b.store,
+			`SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, a.inquiry))
 	}
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write WHERE execution <> $1`, stray.execution), "nobody writes on closed rows")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write WHERE execution <> $1`, stray.execution),
+		"nobody writes on closed rows")
 
 	testkit.Exec(t, b.store, `UPDATE inquiry SET timeout_at = clock_timestamp() WHERE id = $1`, late.inquiry)
 	over := time.Now()

@@ -62,7 +62,8 @@ func setup(t *testing.T) *bundle {
 	if testkit.Adopted() { // where it comes with the files of a pack
 		b.ask = testkit.Action(t, st, inquiry.Action)
 	} else {
-		b.ask = testkit.ActionRow{Ref: inquiry.Action, ID: int64(testkit.Count(t, st, `SELECT id FROM action WHERE ref = $1`, inquiry.Action))}
+		b.ask = testkit.ActionRow{Ref: inquiry.Action,
+			ID: int64(testkit.Count(t, st, `SELECT id FROM action WHERE ref = $1`, inquiry.Action))}
 	}
 	flow := testkit.Action(t, st, "pk.flow")
 	b.workflow = testkit.Execution(t, st, flow, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
@@ -174,14 +175,16 @@ func (b *bundle) over(t *testing.T, id int64) {
 func (b *bundle) status(t *testing.T, id int64) inquiry.Status {
 	t.Helper()
 	var status string
-	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `SELECT status::text FROM inquiry WHERE id = $1`, id).Scan(&status))
+	require.NoError(t,
+		b.store.Pool().QueryRow(t.Context(), `SELECT status::text FROM inquiry WHERE id = $1`, id).Scan(&status))
 	return inquiry.Status(status)
 }
 
 func (b *bundle) resultOf(t *testing.T, execution int64) string {
 	t.Helper()
 	var result string
-	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `SELECT result::text FROM execution WHERE id = $1`, execution).Scan(&result))
+	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `SELECT result::text FROM execution WHERE id = $1`,
+		execution).Scan(&result))
 	return result
 }
 
@@ -189,7 +192,8 @@ func (b *bundle) resultOf(t *testing.T, execution int64) string {
 func (b *bundle) becomes(t *testing.T, a asked, status inquiry.Status, execution attune.Status) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND status::text = $2 AND settled`, a.inquiry, string(status)) == 1
+		return testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND status::text = $2 AND settled`,
+			a.inquiry, string(status)) == 1
 	}, 10*time.Second, "inquiry %d becomes %s", a.inquiry, status)
 	require.Equal(t, execution, testkit.StatusOf(t, b.store, a.execution))
 }

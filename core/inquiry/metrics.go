@@ -22,9 +22,11 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, nil)
 	}
 	m := &Metrics{
-		open:   gauge("attune_inquiries_open", "Questions that wait for an answer."),
-		oldest: gauge("attune_inquiry_oldest_seconds", "Age of the question that has waited for an answer for longest."),
-		late:   gauge("attune_inquiries_late", "Open questions that have used up four fifths of the time in which they may be answered."),
+		open: gauge("attune_inquiries_open", "Questions that wait for an answer."),
+		oldest: gauge("attune_inquiry_oldest_seconds",
+			"Age of the question that has waited for an answer for longest."),
+		late: gauge("attune_inquiries_late",
+			"Open questions that have used up four fifths of the time in which they may be answered."),
 		responses: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "attune_inquiry_responses_total", Help: "Answers that this replica heard of.",
 		}),

@@ -107,7 +107,8 @@ func (o *Opening) checkAssignees(ctx context.Context, q *store.Queries) error {
 	kept := make([]Question, 0, len(o.Questions))
 	for _, question := range o.Questions {
 		if to := question.AssignedTo; to != nil && !there[*to] {
-			o.Faults = append(o.Faults, Fault{question.Execution, fmt.Sprintf("%v: there is no identity %d to assign it to", ErrMalformed, *to)})
+			o.Faults = append(o.Faults, Fault{question.Execution,
+				fmt.Sprintf("%v: there is no identity %d to assign it to", ErrMalformed, *to)})
 			continue
 		}
 		kept = append(kept, question)
@@ -145,7 +146,8 @@ func (o *Opening) Messages(now time.Time, source string) ([]outbox.Message, erro
 	messages := make([]outbox.Message, 0, len(o.Questions))
 	for _, q := range o.Questions {
 		payload := message.InquiryCreated{
-			InquiryID: q.ID, ExecutionID: q.Execution, Prompt: q.Prompt, ResponseSchema: q.Schema, AssignedTo: q.AssignedTo,
+			InquiryID: q.ID, ExecutionID: q.Execution, Prompt: q.Prompt, ResponseSchema: q.Schema,
+			AssignedTo: q.AssignedTo,
 		}
 		if q.Timeout > 0 {
 			at := now.Add(q.Timeout).UTC()
@@ -194,5 +196,6 @@ func compose[P any](kind string, payload P, at time.Time, source string) (outbox
 		return outbox.Message{}, err
 	}
 	route, _ := message.RouteOf(kind)
-	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind, Body: body}, nil
+	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind,
+		Body: body}, nil
 }

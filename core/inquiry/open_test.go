@@ -68,14 +68,16 @@ func TestAQuestionThatCannotBeAskedIsRecorded(t *testing.T) {
 		require.NoError(t, b.open(ctx, opening))
 	}
 	fault := func(execution int64) (reason string) {
-		require.NoError(t, b.store.Pool().QueryRow(ctx, `SELECT reason FROM inquiry_fault WHERE execution = $1`, execution).Scan(&reason))
+		require.NoError(t, b.store.Pool().QueryRow(ctx, `SELECT reason FROM inquiry_fault WHERE execution = $1`,
+			execution).Scan(&reason))
 		return reason
 	}
 	require.Equal(t, "the question is malformed: prompt must be a text", fault(malformed))
 	require.Equal(t, "the question is malformed: there is no identity 999 to assign it to", fault(nobody))
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry_fault`))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry`))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE execution = $1 AND status = 'pending'`, fine))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE execution = $1 AND status = 'pending'`, fine))
 }
 
 // What failed asks nothing, and nobody is asked for a workflow that has ended.
@@ -83,8 +85,10 @@ func TestOnlyWhatCompletedForALiveWorkflowAsks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	question := object{"__inquiry": object{"prompt": "go on?"}}
-	failed := testkit.Execution(t, b.store, b.act, func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusFailed, question }).ID
-	alone := testkit.Execution(t, b.store, b.act, func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusCompleted, question }).ID
+	failed := testkit.Execution(t, b.store, b.act,
+		func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusFailed, question }).ID
+	alone := testkit.Execution(t, b.store, b.act,
+		func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusCompleted, question }).ID
 	child := b.completed(t, question)
 	read := func() (ids []int64) {
 		o, err := inquiry.Read(testkit.Context(t), b.store.Queries, []int64{failed, alone, child})
@@ -164,14 +168,16 @@ func TestAnExecutionThatAsksToRunBeginsToAsk(t *testing.T) {
 	require.Len(t, first, 4)
 	require.NoError(t, b.open(ctx, first[alone]), "asked for by itself it asks as well")
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, alone))
-	require.Equal(t, []inquiry.Fault{{Execution: wrong, Reason: "the question is malformed: prompt must be a text"}}, first[wrong].Faults)
+	require.Equal(t, []inquiry.Fault{{Execution: wrong, Reason: "the question is malformed: prompt must be a text"}},
+		first[wrong].Faults)
 	require.Contains(t, first[nobody].Faults[0].Reason, "no identity 999")
 	require.NoError(t, b.open(ctx, first[id]))
 	require.Equal(t, store.ClassRefused, store.ClassOf(b.open(ctx, second[id])))
 	require.NotContains(t, begin(), id)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
 	require.JSONEq(t, string(first[id].Questions[0].Waiting()), b.resultOf(t, id))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE execution = $1 AND timeout_at = created + interval '60 s'`, id))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM inquiry WHERE execution = $1 AND timeout_at = created + interval '60 s'`, id))
 	_, err := b.yes(ctx, first[id].Questions[0].ID)
 	require.NoError(t, err)
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))

@@ -170,7 +170,8 @@ func fromFields(fields map[string]json.RawMessage) (q Question, err error) {
 	if raw := fields["timeout_seconds"]; !none(raw) {
 		seconds, ok := whole(raw)
 		if !ok || seconds < 1 || seconds > int64(maxTimeout/time.Second) {
-			return q, fmt.Errorf("%w: timeout_seconds must be a whole number above zero, of ten years at most", ErrMalformed)
+			return q, fmt.Errorf("%w: timeout_seconds must be a whole number above zero, of ten years at most",
+				ErrMalformed)
 		}
 		q.Timeout = time.Duration(seconds) * time.Second
 	}

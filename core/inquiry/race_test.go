@@ -43,7 +43,8 @@ func (b *bundle) gate(t *testing.T, status inquiry.Status) (open func()) {
 func (b *bundle) waiters(t *testing.T, n int) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) >= n
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) >= n
 	}, 10*time.Second, "%d wait", n)
 }
 
@@ -56,11 +57,15 @@ func TestS16WhoComesSecondFindsWhoCameFirst(t *testing.T) {
 			_, err := b.yes(testkit.Context(t), a.inquiry)
 			return err
 		},
-		inquiry.Expired:   func(t *testing.T, b *bundle, _ asked) error { return b.look(t) },
-		inquiry.Cancelled: func(t *testing.T, b *bundle, a asked) error { return b.stop(testkit.Context(t), a.execution) },
+		inquiry.Expired: func(t *testing.T, b *bundle, _ asked) error { return b.look(t) },
+		inquiry.Cancelled: func(t *testing.T, b *bundle,
+			a asked) error {
+			return b.stop(testkit.Context(t), a.execution)
+		},
 	}
 	ends := map[inquiry.Status]attune.Status{
-		inquiry.Responded: attune.StatusCompleted, inquiry.Expired: attune.StatusTimeout, inquiry.Cancelled: attune.StatusCancelled,
+		inquiry.Responded: attune.StatusCompleted, inquiry.Expired: attune.StatusTimeout,
+		inquiry.Cancelled: attune.StatusCancelled,
 	}
 	for first, begin := range acts {
 		for second, follow := range acts {
@@ -82,11 +87,13 @@ func TestS16WhoComesSecondFindsWhoCameFirst(t *testing.T) {
 				b.waiters(t, 1)
 				if second == inquiry.Expired { // its time ends while the first has not committed
 					testkit.Eventually(t, func() bool {
-						return testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND timeout_at < now()`, a.inquiry) == 1
+						return testkit.Count(t, b.store,
+							`SELECT count(*) FROM inquiry WHERE id = $1 AND timeout_at < now()`, a.inquiry) == 1
 					}, 15*time.Second)
 				}
 				done.Go(func() { lost = follow(t, b, a) })
-				if first != inquiry.Expired || second != inquiry.Expired { // of two that look for expired ones, one does nothing
+				// of two that look for expired ones, one does nothing
+				if first != inquiry.Expired || second != inquiry.Expired {
 					b.waiters(t, 2)
 				}
 				open()
@@ -100,7 +107,8 @@ func TestS16WhoComesSecondFindsWhoCameFirst(t *testing.T) {
 					require.NoError(t, lost)
 				}
 				require.Equal(t, map[int64]int{a.execution: 1}, b.relay.completions(t))
-				require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`), "nobody wrote to what had ended")
+				require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`),
+					"nobody wrote to what had ended")
 			})
 		}
 	}
@@ -162,7 +170,8 @@ func TestS16InAStorm(t *testing.T) {
 	}
 	crowd.Wait()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE status <> 'pending' AND settled`) == questions
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM inquiry WHERE status <> 'pending' AND settled`) == questions
 	}, 15*time.Second)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry i JOIN execution e ON e.id = i.execution WHERE e.status::text IS DISTINCT FROM
 		CASE i.status WHEN 'responded' THEN 'completed' WHEN 'timeout' THEN 'timeout' ELSE 'cancelled' END

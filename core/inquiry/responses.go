@@ -130,7 +130,8 @@ func (r *Responses) settle(ctx context.Context, all []heard) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if class := store.ClassOf(err); class == store.ClassFatal || class == store.ClassRefused || class == store.ClassConflict {
+		if class := store.ClassOf(err); class == store.ClassFatal || class == store.ClassRefused ||
+			class == store.ClassConflict {
 			failures++
 		}
 		if failures >= maxFailures && len(all) == 1 {
@@ -146,7 +147,8 @@ func (r *Responses) settle(ctx context.Context, all []heard) error {
 			return nil
 		}
 		pause := pauses.NextBackOff()
-		r.deps.Logger.WarnContext(ctx, "Answers could not be taken and are kept", "answers", len(all), "pause", pause, "error", err)
+		r.deps.Logger.WarnContext(ctx, "Answers could not be taken and are kept", "answers", len(all), "pause", pause,
+			"error", err)
 		if !supervise.Sleep(ctx, pause) {
 			return context.Cause(ctx)
 		}

@@ -25,8 +25,10 @@ func (b *bundle) hear(t *testing.T) (*broker.Broker, *prometheus.Registry) {
 	require.NoError(t, look.DeclareExecutor(testkit.Context(t)))
 	for range 2 {
 		wire := dial(t, url)
-		consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueInquiryResponses, Prefetch: 20, MaxBatch: 10})
-		responses := inquiry.NewResponses(inquiry.Deps{Store: b.store, Consumer: consumer, Relay: b.relay, Logger: testkit.Logger(t), Metrics: metrics})
+		consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueInquiryResponses, Prefetch: 20,
+			MaxBatch: 10})
+		responses := inquiry.NewResponses(inquiry.Deps{Store: b.store, Consumer: consumer, Relay: b.relay,
+			Logger: testkit.Logger(t), Metrics: metrics})
 		require.NoError(t, consumer.Start(testkit.Context(t)))
 		t.Cleanup(consumer.Stop)
 		require.NoError(t, responses.Start(testkit.Context(t)))
@@ -48,7 +50,8 @@ func send(t *testing.T, wire *broker.Broker, bodies ...[]byte) {
 	messages := make([]broker.Message, len(bodies))
 	for i, body := range bodies {
 		messages[i] = broker.Message{
-			ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded, Type: message.TypeInquiryResponded, Body: body,
+			ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded,
+			Type: message.TypeInquiryResponded, Body: body,
 		}
 	}
 	for _, outcome := range wire.Publisher().Publish(testkit.Context(t), messages) {
@@ -59,7 +62,8 @@ func send(t *testing.T, wire *broker.Broker, bodies ...[]byte) {
 func responded(t *testing.T, a asked, by *int64) []byte {
 	t.Helper()
 	body, err := message.New(message.TypeInquiryResponded, message.InquiryResponded{
-		InquiryID: a.inquiry, ExecutionID: a.execution, Response: json.RawMessage(`"what the message says"`), RespondedBy: by, RespondedAt: time.Now().UTC(),
+		InquiryID: a.inquiry, ExecutionID: a.execution, Response: json.RawMessage(`"what the message says"`),
+		RespondedBy: by, RespondedAt: time.Now().UTC(),
 	}, time.Now(), "api").Encode()
 	require.NoError(t, err)
 	return body
@@ -83,7 +87,8 @@ func TestAnswersOfAnotherServiceAreTaken(t *testing.T) {
 	wire, registry := b.hear(t)
 	var bodies [][]byte
 	for range 5 {
-		bodies = append(bodies, responded(t, task, &ada), []byte("not JSON"), responded(t, wakes, nil), responded(t, asked{999, 999}, nil),
+		bodies = append(bodies, responded(t, task, &ada), []byte("not JSON"), responded(t, wakes, nil),
+			responded(t, asked{999, 999}, nil),
 			responded(t, open, nil), responded(t, timedOut, nil))
 	}
 	send(t, wire, bodies...)
@@ -102,7 +107,8 @@ func TestAnswersOfAnotherServiceAreTaken(t *testing.T) {
 	require.Equal(t, inquiry.Pending, b.status(t, open.inquiry), "a message is no answer")
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, open.execution))
 	require.Contains(t, b.resultOf(t, task.execution), `"from the row"`)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND responded_by = $2`, task.inquiry, ada))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND responded_by = $2`,
+		task.inquiry, ada))
 	require.Equal(t, map[int64]int{task.execution: 1, wakes.execution: 1}, b.relay.completions(t))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`))
 }
@@ -112,7 +118,8 @@ func TestAnswersWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	a := b.task(t)
-	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry)
+	testkit.Exec(t, b.store,
+		`UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry)
 	testkit.Exec(t, b.store, `ALTER TABLE outbox RENAME TO outbox_away`)
 	wire, _ := b.hear(t)
 	send(t, wire, responded(t, a, nil))
@@ -130,7 +137,8 @@ func TestAnswersOutlastAServerThatCannotWrite(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	a := b.task(t)
-	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry)
+	testkit.Exec(t, b.store,
+		`UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry)
 	tries, allow := testkit.Refuse(t, b.store, "execution", "true", "53100")
 	wire, _ := b.hear(t)
 	send(t, wire, responded(t, a, nil))

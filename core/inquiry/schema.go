@@ -77,7 +77,9 @@ func mistakes(form, raw json.RawMessage) (*response, []string) {
 		}
 	}
 	for _, path := range secret.Paths(r.value) {
-		found = append(found, strings.TrimSpace(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")+" is the marker of a secret, not its value"))
+		found = append(found,
+			strings.TrimSpace(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")+
+				" is the marker of a secret, not its value"))
 	}
 	return r, found
 }
@@ -102,7 +104,8 @@ func (r *response) seal(form json.RawMessage, keys secret.Keyring) error {
 			return err
 		}
 		path := KeyResponse + one.Path
-		r.sealed = append(r.sealed, secret.Sealed{Path: "/" + path, Kind: secret.FromSchema, Ref: "/" + path, Value: value})
+		r.sealed = append(r.sealed,
+			secret.Sealed{Path: "/" + path, Kind: secret.FromSchema, Ref: "/" + path, Value: value})
 	}
 	r.public, err = json.Marshal(public)
 	return err

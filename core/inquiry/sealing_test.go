@@ -55,7 +55,8 @@ func TestSecretsInAnswersOfAnotherServiceAreSealed(t *testing.T) {
 		opened, err := keys.Open(values[0])
 		require.NoError(t, err)
 		require.Equal(t, "hunter2", opened)
-		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND response #> '{token,redacted}' = 'true'`, a.inquiry))
+		require.Equal(t, 1, testkit.Count(t, b.store,
+			`SELECT count(*) FROM inquiry WHERE id = $1 AND response #> '{token,redacted}' = 'true'`, a.inquiry))
 	}
 }
 
@@ -63,8 +64,10 @@ func TestSecretsInAnswersOfAnotherServiceAreSealed(t *testing.T) {
 func TestAnswersOfAnotherServiceNeedNoKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	task := b.task(t, func(q *inquiry.Question) { q.Schema = json.RawMessage(`{"token": {"type": "string", "secret": true}}`) })
-	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '{"token": "hunter2"}' WHERE id = $1`, task.inquiry)
+	task := b.task(t,
+		func(q *inquiry.Question) { q.Schema = json.RawMessage(`{"token": {"type": "string", "secret": true}}`) })
+	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '{"token": "hunter2"}' WHERE id = $1`,
+		task.inquiry)
 	b.watch(t)
 	b.becomes(t, task, inquiry.Responded, attune.StatusCompleted)
 	require.Contains(t, b.resultOf(t, task.execution), "hunter2")

@@ -86,7 +86,8 @@ func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys 
 	}
 	pipe := tx.Pipeline()
 	ended := store.Many[int64](pipe, store.EndAskingExecutions, ids, answers.inquiries, answers.responses)
-	marked := store.Many[store.SettleInquiriesRow](pipe, store.SettleInquiries, answers.inquiries, answers.responses, ids)
+	marked := store.Many[store.SettleInquiriesRow](pipe, store.SettleInquiries, answers.inquiries, answers.responses,
+		ids)
 	if err := pipe.Send(ctx); err != nil {
 		return nil, fmt.Errorf("settle %d inquiries: %w", len(ids), err)
 	}
@@ -118,7 +119,8 @@ func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys 
 // completed announces the end of an execution.
 func completed(o store.ReadOutcomesRow, source string) (outbox.Message, error) {
 	payload := message.ExecutionCompleted{
-		ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), Result: o.Result, CompletedAt: o.FinishedAt.UTC(),
+		ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), Result: o.Result,
+		CompletedAt: o.FinishedAt.UTC(),
 	}
 	if o.Action != nil {
 		payload.ActionID = *o.Action

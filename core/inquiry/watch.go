@@ -58,7 +58,8 @@ type Watch struct {
 }
 
 // NewWatch makes the loop. relay and metrics may be nil.
-func NewWatch(cfg WatchConfig, st *store.Store, relay Relay, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Watch {
+func NewWatch(cfg WatchConfig, st *store.Store, relay Relay, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics) *Watch {
 	w := &Watch{cfg: cfg.withDefaults(), store: st, relay: relay, logger: logger, metrics: metrics}
 	w.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: loopName, Interval: w.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.1, MaxBackoff: 5 * time.Second,
@@ -197,7 +198,8 @@ func (w *Watch) tell(ctx context.Context, ended []store.SettleInquiriesRow) {
 		case Responded:
 			text = "Answer whose message was not heard of is taken"
 		}
-		w.logger.InfoContext(ctx, text, "inquiry_id", row.ID, "execution_id", row.Execution) //nolint:sloglint // one of three
+		w.logger.InfoContext(ctx, text, "inquiry_id", row.ID, "execution_id",
+			row.Execution) //nolint:sloglint // one of three
 	}
 }
 

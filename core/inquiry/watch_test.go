@@ -26,7 +26,8 @@ func TestWhatNobodyAnswersInTimeEnds(t *testing.T) {
 	b.watch(t)
 	b.becomes(t, late, inquiry.Expired, attune.StatusTimeout)
 	b.becomes(t, wakes, inquiry.Expired, attune.StatusCompleted)
-	require.JSONEq(t, string(mustJSON(t, object{"error": "inquiry timed out", "__inquiry_id": late.inquiry})), b.resultOf(t, late.execution))
+	require.JSONEq(t, string(mustJSON(t, object{"error": "inquiry timed out", "__inquiry_id": late.inquiry})),
+		b.resultOf(t, late.execution))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND workflow_task->'timed_out' = 'true'
 		AND workflow_task->>'task_name' = 'approve' AND (workflow_task->>'completed_at')::timestamptz <= now()`, late.execution))
 	require.Equal(t, inquiry.Pending, b.status(t, stays.inquiry))
@@ -55,9 +56,12 @@ func TestWhatAnotherServiceHasEndedIsSettled(t *testing.T) {
 	b.becomes(t, expired, inquiry.Expired, attune.StatusTimeout)
 	b.becomes(t, cancelled, inquiry.Cancelled, attune.StatusCancelled)
 	b.becomes(t, wakes, inquiry.Responded, attune.StatusCompleted)
-	require.JSONEq(t, string(mustJSON(t, object{"response": object{"ok": 1}, "__inquiry_id": answered.inquiry, "__inquiry_created_published": true})),
+	require.JSONEq(t,
+		string(mustJSON(t, object{"response": object{"ok": 1}, "__inquiry_id": answered.inquiry,
+			"__inquiry_created_published": true})),
 		b.resultOf(t, answered.execution))
-	require.Equal(t, map[int64]int{answered.execution: 1, expired.execution: 1, cancelled.execution: 1, wakes.execution: 1}, b.relay.completions(t))
+	require.Equal(t, map[int64]int{answered.execution: 1, expired.execution: 1, cancelled.execution: 1,
+		wakes.execution: 1}, b.relay.completions(t))
 }
 
 // Questions that nobody waits for any more are cancelled, so that nobody answers
@@ -77,7 +81,8 @@ func TestQuestionsThatNobodyWaitsForAreCancelled(t *testing.T) {
 	b.ended(t, b.workflow, "failed")
 	b.becomes(t, waited, inquiry.Cancelled, attune.StatusCompleted)
 	require.Equal(t, inquiry.Pending, b.status(t, alone.inquiry))
-	require.Equal(t, inquiry.Pending, b.status(t, live.inquiry), "its execution is for the cancellation of the workflow to end")
+	require.Equal(t, inquiry.Pending, b.status(t, live.inquiry),
+		"its execution is for the cancellation of the workflow to end")
 }
 
 func (b *bundle) ended(t *testing.T, execution int64, status string) {
@@ -116,8 +121,10 @@ func TestAnEndedInquiryKeepsItsEnd(t *testing.T) {
 	b.over(t, a.inquiry)
 	b.watch(t)
 	b.becomes(t, a, inquiry.Expired, attune.StatusTimeout)
-	require.Equal(t, 1, testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry),
+	require.Equal(t, 1, testkit.Exec(t, b.store,
+		`UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry),
 		"a service that answers without looking does not fail")
 	require.Equal(t, inquiry.Expired, b.status(t, a.inquiry))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE response IS NULL AND responded_at IS NULL AND settled`))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM inquiry WHERE response IS NULL AND responded_at IS NULL AND settled`))
 }

@@ -39,7 +39,8 @@ func Build(ctx context.Context, conn *pgx.Conn, schema string, shape Shape) erro
 		return fmt.Errorf("begin building an installation: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // ends nothing after a commit
-	steps := []string{"CREATE SCHEMA IF NOT EXISTS " + name, "SET search_path = " + name + ", public", tables, functions, views, triggers}
+	steps := []string{"CREATE SCHEMA IF NOT EXISTS " + name, "SET search_path = " + name + ", public", tables,
+		functions, views, triggers}
 	for _, sql := range append(steps, shape.back()...) {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("build the schema of %s: %.80s: %w", shape, sql, err)

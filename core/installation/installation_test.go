@@ -16,7 +16,8 @@ func TestEveryShapeCanBeBuilt(t *testing.T) {
 	for _, part := range []installation.Migration{
 		installation.Audit, installation.History, installation.Supervisor, installation.WorkQueues,
 	} {
-		shapes = append(shapes, installation.Shape{Date: installation.Newest.Date, Without: []installation.Migration{part}})
+		shapes = append(shapes,
+			installation.Shape{Date: installation.Newest.Date, Without: []installation.Migration{part}})
 	}
 	for _, shape := range shapes {
 		t.Run(shape.Date, func(t *testing.T) {

@@ -30,17 +30,19 @@ type endpointLook struct {
 // follows no redirect to another host.
 func newClient() *http.Client {
 	transport := &http.Transport{
-		MaxIdleConns: 64, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute, MaxResponseHeaderBytes: endpointBody,
+		MaxIdleConns: 64, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute,
+		MaxResponseHeaderBytes: endpointBody,
 	}
-	return &http.Client{Transport: transport, Timeout: endpointTimeout, CheckRedirect: func(to *http.Request, via []*http.Request) error {
-		if to.URL.Host != via[0].URL.Host || !web(to.URL) {
-			return errors.New("leads to another host")
-		}
-		if len(via) > endpointHops {
-			return errors.New("leads in circles")
-		}
-		return nil
-	}}
+	return &http.Client{Transport: transport, Timeout: endpointTimeout,
+		CheckRedirect: func(to *http.Request, via []*http.Request) error {
+			if to.URL.Host != via[0].URL.Host || !web(to.URL) {
+				return errors.New("leads to another host")
+			}
+			if len(via) > endpointHops {
+				return errors.New("leads in circles")
+			}
+			return nil
+		}}
 }
 
 func web(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }

@@ -52,10 +52,12 @@ type Heartbeats struct {
 }
 
 // NewHeartbeats makes the monitor. metrics may be nil.
-func NewHeartbeats(cfg HeartbeatsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Heartbeats {
+func NewHeartbeats(cfg HeartbeatsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics) *Heartbeats {
 	h := &Heartbeats{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
 	h.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "heartbeats", Failure: "Failed to query active workers for heartbeat check", Interval: h.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.1,
+		Name: "heartbeats", Failure: "Failed to query active workers for heartbeat check", Interval: h.cfg.Interval,
+		Timeout: 30 * time.Second, Jitter: 0.1,
 		Tick: h.tick, Logger: logger, Metrics: loops,
 	})
 	return h
@@ -67,8 +69,10 @@ func (h *Heartbeats) Start(ctx context.Context) error {
 	if err := h.Loop.Start(ctx); err != nil {
 		return err
 	}
-	h.say(ctx, slog.LevelInfo, fmt.Sprintf("Worker heartbeat monitor started (check interval: %s, staleness threshold: %s)",
-		seconds(h.cfg.Interval), seconds(h.cfg.StaleAfter)), "interval", h.cfg.Interval, "stale_after", h.cfg.StaleAfter)
+	h.say(ctx, slog.LevelInfo,
+		fmt.Sprintf("Worker heartbeat monitor started (check interval: %s, staleness threshold: %s)",
+			seconds(h.cfg.Interval), seconds(h.cfg.StaleAfter)), "interval", h.cfg.Interval, "stale_after",
+		h.cfg.StaleAfter)
 	return nil
 }
 
@@ -137,7 +141,8 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 		}
 	}
 	if total > 0 {
-		h.say(ctx, slog.LevelInfo, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers", total)
+		h.say(ctx, slog.LevelInfo, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers",
+			total)
 	}
 	return nil
 }
@@ -151,11 +156,13 @@ func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []alertevent.Aler
 		if w.Cordoned || w.Previous == string(store.WorkerStatusEnumInactive) {
 			continue
 		}
-		reason, summary := "missing_heartbeat", fmt.Sprintf("Worker '%s' has no heartbeat and was marked inactive", w.Name)
+		reason, summary := "missing_heartbeat", fmt.Sprintf("Worker '%s' has no heartbeat and was marked inactive",
+			w.Name)
 		details := map[string]any{"worker_id": w.ID, "worker_name": w.Name, "worker_role": w.Role}
 		if w.Silent >= 0 {
 			reason = "stale_heartbeat"
-			summary = fmt.Sprintf("Worker '%s' heartbeat is stale (%.0fs old), it was marked inactive", w.Name, w.Silent)
+			summary = fmt.Sprintf("Worker '%s' heartbeat is stale (%.0fs old), it was marked inactive", w.Name,
+				w.Silent)
 			details["heartbeat_age_seconds"] = int64(w.Silent)
 			details["staleness_threshold_seconds"] = int64(h.cfg.StaleAfter.Seconds())
 		}
@@ -178,9 +185,11 @@ func (h *Heartbeats) tellGone(ctx context.Context, gone []store.DeactivateWorker
 		h.metrics.gone(w.Silent)
 		text := fmt.Sprintf("Worker %s (ID: %d) has no heartbeat, marking as inactive", w.Name, w.ID)
 		if w.Silent >= 0 {
-			text = fmt.Sprintf("Worker %s (ID: %d) heartbeat is stale (%.0fs old), marking as inactive", w.Name, w.ID, w.Silent)
+			text = fmt.Sprintf("Worker %s (ID: %d) heartbeat is stale (%.0fs old), marking as inactive", w.Name, w.ID,
+				w.Silent)
 		}
-		h.say(ctx, slog.LevelWarn, text, "worker_id", w.ID, "worker", w.Name, "role", w.Role, "status", w.Previous, "cordoned", w.Cordoned, "drained", w.Drained)
+		h.say(ctx, slog.LevelWarn, text, "worker_id", w.ID, "worker", w.Name, "role", w.Role, "status", w.Previous,
+			"cordoned", w.Cordoned, "drained", w.Drained)
 	}
 }
 

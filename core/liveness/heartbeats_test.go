@@ -60,7 +60,8 @@ func (j *journal) String() string {
 // silent says when the database saw the last heartbeat of a worker.
 func silent(t *testing.T, st *store.Store, id int64, age time.Duration) {
 	t.Helper()
-	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - make_interval(secs => $2) WHERE id = $1`, id, age.Seconds())
+	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - make_interval(secs => $2) WHERE id = $1`, id,
+		age.Seconds())
 }
 
 func beat(t *testing.T, st *store.Store, id int64) {
@@ -123,15 +124,18 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	h, j, m := newHeartbeats(t, st)
 	require.NoError(t, h.tick(testkit.Context(t)))
 	for name, want := range map[string]string{
-		"never": "inactive true", "stale": "inactive true", "sensor": "inactive true", "busy": "inactive true", "error": "inactive true",
+		"never": "inactive true", "stale": "inactive true", "sensor": "inactive true", "busy": "inactive true",
+		"error": "inactive true",
 		"fresh": "active false", "drains": "active false", "inactive": "inactive false", "cordoned": "active false",
 	} {
 		status, deactivated := statusOf(t, st, ids[name])
 		require.Equal(t, want, fmt.Sprint(status, " ", deactivated), name)
 	}
 	lines := j.take()
-	require.Contains(t, lines, fmt.Sprintf("WARN Worker stale (ID: %d) heartbeat is stale (1289s old), marking as inactive", ids["stale"]))
-	require.Contains(t, lines, fmt.Sprintf("WARN Worker never (ID: %d) has no heartbeat, marking as inactive", ids["never"]))
+	require.Contains(t, lines,
+		fmt.Sprintf("WARN Worker stale (ID: %d) heartbeat is stale (1289s old), marking as inactive", ids["stale"]))
+	require.Contains(t, lines,
+		fmt.Sprintf("WARN Worker never (ID: %d) has no heartbeat, marking as inactive", ids["never"]))
 	require.Equal(t, "INFO Deactivated 5 worker(s) with stale heartbeats", lines[len(lines)-1])
 	require.Len(t, lines, 6)
 	require.InDelta(t, 5, testutil.ToFloat64(m.deactivated), 0)
@@ -150,7 +154,8 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	}
 	for name := range ids {
 		require.Equal(t, name == "never", alerts("worker_missing_heartbeat", name) == 1, name)
-		require.Equal(t, slices.Contains([]string{"stale", "sensor", "busy", "error"}, name), alerts("worker_stale_heartbeat", name) == 1, name)
+		require.Equal(t, slices.Contains([]string{"stale", "sensor", "busy", "error"}, name),
+			alerts("worker_stale_heartbeat", name) == 1, name)
 	}
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM event WHERE payload->>'component_type' = 'sensor_worker'
 		AND payload->>'worker_role' = 'sensor' AND (payload->'details'->>'heartbeat_age_seconds')::int BETWEEN 91 AND 120
@@ -171,7 +176,8 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 func TestTheMonitorSaysWhatItWatches(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
-	h := NewHeartbeats(HeartbeatsConfig{Interval: time.Minute, StaleAfter: stale}, testkit.Store(t), j.logger(), nil, nil)
+	h := NewHeartbeats(HeartbeatsConfig{Interval: time.Minute, StaleAfter: stale}, testkit.Store(t), j.logger(), nil,
+		nil)
 	require.NoError(t, h.Start(testkit.Context(t)))
 	t.Cleanup(h.Stop)
 	require.Equal(t, []string{
@@ -212,7 +218,8 @@ func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE worker SET status = 'active', last_heartbeat = now() WHERE id = $1`, self)
 	require.NoError(t, h.tick(ctx))
 	for id, want := range map[int64]string{
-		back: "active false", self: "active false", again: "inactive true", drains: "inactive true", stopped: "inactive false",
+		back: "active false", self: "active false", again: "inactive true", drains: "inactive true",
+		stopped: "inactive false",
 	} {
 		status, deactivated := statusOf(t, st, id)
 		require.Equal(t, want, fmt.Sprint(status, " ", deactivated), id)
@@ -236,7 +243,9 @@ func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
 	h, j, _ := newHeartbeats(t, st)
 	ctx := testkit.Context(t)
 	tell := func(id int64, offset time.Duration) {
-		testkit.Exec(t, st, `UPDATE worker SET last_heartbeat = clock_timestamp() + make_interval(secs => $2) WHERE id = $1`, id, offset.Seconds())
+		testkit.Exec(t, st,
+			`UPDATE worker SET last_heartbeat = clock_timestamp() + make_interval(secs => $2) WHERE id = $1`, id,
+			offset.Seconds())
 	}
 	for name, offsets := range map[string][]time.Duration{
 		"ahead":         {time.Hour},
@@ -277,14 +286,17 @@ func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 		"killed while it stopped": {"inactive", time.Hour}, "drained and died": {"active", time.Hour},
 		"stops": {"inactive", 80 * time.Second}, "drains": {"active", 80 * time.Second},
 	} {
-		ids[name] = testkit.Worker(t, st, name, func(w *testkit.WorkerRow) { w.Status, w.Draining, w.Cordoned = c.status, true, true }).ID
+		ids[name] = testkit.Worker(t, st, name,
+			func(w *testkit.WorkerRow) { w.Status, w.Draining, w.Cordoned = c.status, true, true }).ID
 		silent(t, st, ids[name], c.age)
 	}
 	h, j, _ := newHeartbeats(t, st)
 	require.NoError(t, h.tick(testkit.Context(t)))
 	for name, want := range map[string]string{
-		"killed while it stopped": "inactive true draining=false cordoned=true", "drained and died": "inactive true draining=false cordoned=true",
-		"stops": "inactive false draining=true cordoned=true", "drains": "active false draining=true cordoned=true",
+		"killed while it stopped": "inactive true draining=false cordoned=true",
+		"drained and died":        "inactive true draining=false cordoned=true",
+		"stops":                   "inactive false draining=true cordoned=true",
+		"drains":                  "active false draining=true cordoned=true",
 	} {
 		var got string
 		require.NoError(t, st.Pool().QueryRow(testkit.Context(t), `SELECT concat(status, CASE WHEN deactivated_at IS NULL THEN ' false' ELSE ' true' END,
@@ -295,7 +307,8 @@ func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 	lines := j.take()
 	require.Len(t, lines, 3)
 	for _, name := range []string{"killed while it stopped", "drained and died"} {
-		require.Contains(t, lines, fmt.Sprintf("WARN Worker %s (ID: %d) heartbeat is stale (3600s old), marking as inactive", name, ids[name]))
+		require.Contains(t, lines,
+			fmt.Sprintf("WARN Worker %s (ID: %d) heartbeat is stale (3600s old), marking as inactive", name, ids[name]))
 	}
 	require.Equal(t, "INFO Deactivated 2 worker(s) with stale heartbeats", lines[2])
 	require.NoError(t, h.tick(testkit.Context(t)))
@@ -304,7 +317,8 @@ func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 	beat(t, st, ids["drained and died"])
 	require.NoError(t, h.tick(testkit.Context(t)))
 	status, deactivated := statusOf(t, st, ids["drained and died"])
-	require.Equal(t, "active false", fmt.Sprint(status, " ", deactivated), "it was only cut off; the cordon keeps work from it")
+	require.Equal(t, "active false", fmt.Sprint(status, " ", deactivated),
+		"it was only cut off; the cordon keeps work from it")
 }
 
 // Three replicas look at once: one transition and one line for each worker.
@@ -347,7 +361,8 @@ func TestManyReplicasMarkAWorkerOnce(t *testing.T) {
 	text := j.String()
 	require.Equal(t, rounds*workers, strings.Count(text, "heartbeat is stale"))
 	require.Equal(t, rounds*workers, strings.Count(text, "sends heartbeats again, marking as active"))
-	require.Equal(t, workers, testkit.Count(t, st, `SELECT count(*) FROM worker WHERE status = 'active' AND deactivated_at IS NULL`))
+	require.Equal(t, workers,
+		testkit.Count(t, st, `SELECT count(*) FROM worker WHERE status = 'active' AND deactivated_at IS NULL`))
 	require.Equal(t, 2*rounds*workers, testkit.Count(t, st,
 		`SELECT count(*) FROM worker_history WHERE changed_fields = '{status}'`), "each transition is recorded once")
 }

@@ -22,18 +22,22 @@ type Metrics struct {
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		downtime: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_worker_downtime_seconds",
-			Help: "Time between the last heartbeat of a worker and marking it inactive.", Buckets: prometheus.ExponentialBuckets(1, 2, 14),
+			Name:    "attune_worker_downtime_seconds",
+			Help:    "Time between the last heartbeat of a worker and marking it inactive.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
 		}),
 		outage: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_worker_outage_seconds",
-			Help: "Time without heartbeats of a worker that was marked inactive and beats again.", Buckets: prometheus.ExponentialBuckets(1, 2, 18),
+			Name:    "attune_worker_outage_seconds",
+			Help:    "Time without heartbeats of a worker that was marked inactive and beats again.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 18),
 		}),
 		deactivated: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_workers_deactivated_total", Help: "Workers marked inactive because their heartbeats ended, by this replica.",
+			Name: "attune_workers_deactivated_total",
+			Help: "Workers marked inactive because their heartbeats ended, by this replica.",
 		}),
 		reactivated: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_workers_reactivated_total", Help: "Workers marked active because their heartbeats resumed, by this replica.",
+			Name: "attune_workers_reactivated_total",
+			Help: "Workers marked active because their heartbeats resumed, by this replica.",
 		}),
 		workers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_workers", Help: "Workers of any role by what they are, each counted once.",
@@ -46,8 +50,9 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "attune_worker_probes_total", Help: "Looks at workers by this replica, by verdict.",
 		}, []string{"verdict"}),
 		rtt: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_worker_probe_rtt_seconds",
-			Help: "How long the broker took to tell of a worker's queue.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 13),
+			Name:    "attune_worker_probe_rtt_seconds",
+			Help:    "How long the broker took to tell of a worker's queue.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 13),
 		}),
 	}
 	if registerer != nil {

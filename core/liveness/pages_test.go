@@ -39,14 +39,16 @@ func TestSilentHealthEndpointsDelayNoOtherPage(t *testing.T) {
 	b := newBench(t, &inspector{state: consumed})
 	address, asked, release := endpoints(t)
 	for i := range probePage {
-		testkit.Worker(t, b.st, fmt.Sprintf("silent %d", i), func(w *testkit.WorkerRow) { w.Capabilities["health_url"] = address })
+		testkit.Worker(t, b.st, fmt.Sprintf("silent %d", i),
+			func(w *testkit.WorkerRow) { w.Capabilities["health_url"] = address })
 	}
 	last := testkit.Worker(t, b.st, "answers").ID
 	b.probes.client.Timeout = time.Minute
 	done := make(chan error, 1)
 	go func() { done <- b.probes.tick(testkit.Context(t)) }()
 	testkit.Eventually(t, func() bool {
-		return asked.Load() == probePage && testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE worker = $1`, last) == 1
+		return asked.Load() == probePage &&
+			testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE worker = $1`, last) == 1
 	}, 30*time.Second)
 	require.Zero(t, testkit.Count(t, b.st, `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND state LIKE 'idle in transaction%'`))

@@ -81,13 +81,15 @@ type Probes struct {
 
 // NewProbes makes the loop. metrics may be nil.
 func NewProbes(
-	cfg ProbesConfig, st *store.Store, inspector Inspector, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics,
+	cfg ProbesConfig, st *store.Store, inspector Inspector, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics,
 ) *Probes {
 	p := &Probes{
 		cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(), logger: logger, metrics: metrics,
 	}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "probes", Failure: "Error checking worker health", Interval: p.cfg.Interval, Timeout: max(p.cfg.Interval, 30*time.Second), Jitter: 0.1,
+		Name: "probes", Failure: "Error checking worker health", Interval: p.cfg.Interval,
+		Timeout: max(p.cfg.Interval, 30*time.Second), Jitter: 0.1,
 		Tick: p.tick, Logger: logger, Metrics: loops,
 	})
 	return p
@@ -288,7 +290,8 @@ func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []f
 		old := rows[i]
 		p.metrics.probed(f)
 		if f.failed != "" && old.Failures < deafProbes && !old.EndpointFailed {
-			p.logger.WarnContext(ctx, fmt.Sprintf("Worker %s failed health check", f.name), //nolint:sloglint // the published line
+			p.logger.WarnContext(ctx, fmt.Sprintf("Worker %s failed health check", f.name),
+				//nolint:sloglint // the published line
 				"worker_id", f.worker, "worker", f.name, "reason", f.failed, "suspect", f.suspect != "")
 		}
 		if off := math.Abs(f.skew); off > SkewLimit.Seconds() && math.Abs(old.OldSkew) <= SkewLimit.Seconds() {
@@ -299,13 +302,15 @@ func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []f
 		if string(f.health) == old.OldHealth {
 			continue
 		}
-		args := []any{"worker_id", f.worker, "worker", f.name, "health", string(f.health), "reason", f.healthReason, "was", old.OldHealth}
+		args := []any{"worker_id", f.worker, "worker", f.name, "health", string(f.health), "reason", f.healthReason,
+			"was", old.OldHealth}
 		switch {
 		case f.health == placement.Unhealthy:
 			p.logger.WarnContext(ctx, "Worker is unhealthy and given nothing", args...)
 		case f.health == placement.Degraded:
 			p.logger.WarnContext(ctx, "Worker is degraded and given only what the healthy have no room for", args...)
-		case f.health == placement.Healthy && (old.OldHealth == string(placement.Unhealthy) || old.OldHealth == string(placement.Degraded)):
+		case f.health == placement.Healthy &&
+			(old.OldHealth == string(placement.Unhealthy) || old.OldHealth == string(placement.Degraded)):
 			p.logger.InfoContext(ctx, "Worker is healthy again", args...)
 		}
 	}

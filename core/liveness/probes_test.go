@@ -75,7 +75,8 @@ type bench struct {
 func newBench(t *testing.T, asked Inspector) *bench {
 	t.Helper()
 	b := &bench{T: t, st: testkit.Store(t), j: &journal{}}
-	b.probes = NewProbes(ProbesConfig{Interval: time.Hour, StaleAfter: stale, Replica: uuid.New()}, b.st, asked, b.j.logger(), NewMetrics(nil), nil)
+	b.probes = NewProbes(ProbesConfig{Interval: time.Hour, StaleAfter: stale, Replica: uuid.New()}, b.st, asked,
+		b.j.logger(), NewMetrics(nil), nil)
 	t.Cleanup(b.probes.client.CloseIdleConnections)
 	return b
 }
@@ -122,10 +123,12 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 	require.Empty(t, b.suspicion(none), "it may just have registered")
 	require.Empty(t, b.suspicion(deaf), "it may just have started")
 	p := b.row(none)
-	require.Equal(t, []any{verdictFresh, "its queue does not exist, which may be because it has just started", 1, false},
+	require.Equal(t,
+		[]any{verdictFresh, "its queue does not exist, which may be because it has just started", 1, false},
 		[]any{p.Verdict, p.Reason, p.Failures, *p.Exists})
 	p = b.row(deaf)
-	require.Equal(t, []any{verdictFresh, 1, true, 0, 0}, []any{p.Verdict, p.Failures, *p.Exists, *p.Consumers, *p.Ready})
+	require.Equal(t, []any{verdictFresh, 1, true, 0, 0},
+		[]any{p.Verdict, p.Failures, *p.Exists, *p.Consumers, *p.Ready})
 
 	b.look()
 	require.Equal(t, "its queue does not exist", b.suspicion(none))
@@ -137,10 +140,12 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 	first := b.row(none).Since
 	b.look()
 	require.Equal(t, first, b.row(none).Since, "since is kept while the verdict is the same")
-	require.ElementsMatch(t, []string{"WARN Worker no queue failed health check", "WARN Worker no consumer failed health check"}, b.j.take(),
+	require.ElementsMatch(t,
+		[]string{"WARN Worker no queue failed health check", "WARN Worker no consumer failed health check"}, b.j.take(),
 		"each failure is told once, in the published words")
 
-	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(deaf), Tag: "back", Prefetch: 1, MaxBatch: 1})
+	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(deaf), Tag: "back", Prefetch: 1,
+		MaxBatch: 1})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	t.Cleanup(consumer.Stop)
 	testkit.Eventually(t, consumer.Subscribed, 10*time.Second)
@@ -168,7 +173,8 @@ func TestABrokerThatIsAwaySpeaksAgainstNobody(t *testing.T) {
 	b := newBench(t, asked)
 	fine, bad := testkit.Worker(t, b.st, "fine").ID, testkit.Worker(t, b.st, "bad").ID
 	b.look()
-	testkit.Exec(t, b.st, `UPDATE worker SET suspect_since = now() - interval '1 hour', suspect_reason = 'returned' WHERE id = $1`, bad)
+	testkit.Exec(t, b.st,
+		`UPDATE worker SET suspect_since = now() - interval '1 hour', suspect_reason = 'returned' WHERE id = $1`, bad)
 	b.look()
 	require.Equal(t, []string{verdictFresh, verdictSuspect}, []string{b.row(fine).Verdict, b.row(bad).Verdict})
 	asked.say(broker.QueueState{}, errors.New("no connection"))
@@ -216,28 +222,46 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 		suspect         bool
 		failures        int32
 	}{
-		"fresh":        {row(nil), look(consumed), verdictFresh, "", false, 0},
-		"no queue":     {row(nil), look(broker.QueueState{}), verdictFresh, "its queue does not exist, which may be because it has just started", false, 1},
-		"still no":     {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{}), verdictSuspect, "its queue does not exist", true, 2},
-		"no consumer":  {row(nil), look(broker.QueueState{Exists: true}), verdictFresh, "nobody consumes its queue, which may be because it has just started", false, 1},
-		"still none":   {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{Exists: true}), verdictSuspect, "nobody consumes its queue", true, 2},
-		"consumed":     {row(func(r *store.FindProbedRow) { r.Failures = 7 }), look(consumed), verdictFresh, "", false, 0},
-		"stale":        {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 90 }), look(consumed), verdictDead, "last heartbeat 1m30s ago", false, 0},
-		"just not":     {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 89.9 }), look(consumed), verdictFresh, "", false, 0},
-		"said goodbye": {row(func(r *store.FindProbedRow) { r.HeartbeatAge, r.Status = 100, "inactive" }), look(broker.QueueState{}), verdictDead, "stopped by itself, last heartbeat 1m40s ago", false, 0},
-		"stopping":     {row(func(r *store.FindProbedRow) { r.Status = "inactive" }), look(broker.QueueState{}), verdictDraining, "has marked itself inactive", false, 0},
-		"returns":      {row(func(r *store.FindProbedRow) { r.Status, r.Deactivated = "inactive", true }), look(consumed), verdictSuspect, "beats again and is not yet marked active", false, 0},
-		"drains":       {row(func(r *store.FindProbedRow) { r.Draining = true }), look(broker.QueueState{Exists: true}), verdictDraining, "takes no more work and ends what it has", false, 0},
-		"drains, dead": {row(func(r *store.FindProbedRow) { r.Draining, r.HeartbeatAge = true, 1000 }), look(consumed), verdictDead, "last heartbeat 16m40s ago", false, 0},
-		"cordoned":     {row(func(r *store.FindProbedRow) { r.Cordoned, r.CordonReason = true, "update" }), look(consumed), verdictCordoned, "update", false, 0},
-		"error":        {row(func(r *store.FindProbedRow) { r.Status = "error" }), look(consumed), verdictSuspect, "says that it is cut off from the broker", false, 0},
-		"unreachable":  {row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictFresh, 1 }), queueLook{asked: true, err: errAway}, verdictFresh, unreachable, false, 1},
-		"back, unseen": {row(func(r *store.FindProbedRow) { r.Verdict = verdictDead }), queueLook{asked: true, err: errAway}, verdictFresh, unreachable, false, 0},
+		"fresh": {row(nil), look(consumed), verdictFresh, "", false, 0},
+		"no queue": {row(nil), look(broker.QueueState{}), verdictFresh,
+			"its queue does not exist, which may be because it has just started", false, 1},
+		"still no": {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{}),
+			verdictSuspect, "its queue does not exist", true, 2},
+		"no consumer": {row(nil), look(broker.QueueState{Exists: true}), verdictFresh,
+			"nobody consumes its queue, which may be because it has just started", false, 1},
+		"still none": {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{Exists: true}),
+			verdictSuspect, "nobody consumes its queue", true, 2},
+		"consumed": {row(func(r *store.FindProbedRow) { r.Failures = 7 }), look(consumed), verdictFresh, "", false,
+			0},
+		"stale": {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 90 }), look(consumed), verdictDead,
+			"last heartbeat 1m30s ago", false, 0},
+		"just not": {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 89.9 }), look(consumed), verdictFresh, "",
+			false, 0},
+		"said goodbye": {row(func(r *store.FindProbedRow) { r.HeartbeatAge, r.Status = 100, "inactive" }),
+			look(broker.QueueState{}), verdictDead, "stopped by itself, last heartbeat 1m40s ago", false, 0},
+		"stopping": {row(func(r *store.FindProbedRow) { r.Status = "inactive" }), look(broker.QueueState{}),
+			verdictDraining, "has marked itself inactive", false, 0},
+		"returns": {row(func(r *store.FindProbedRow) { r.Status, r.Deactivated = "inactive", true }),
+			look(consumed), verdictSuspect, "beats again and is not yet marked active", false, 0},
+		"drains": {row(func(r *store.FindProbedRow) { r.Draining = true }), look(broker.QueueState{Exists: true}),
+			verdictDraining, "takes no more work and ends what it has", false, 0},
+		"drains, dead": {row(func(r *store.FindProbedRow) { r.Draining, r.HeartbeatAge = true, 1000 }), look(consumed),
+			verdictDead, "last heartbeat 16m40s ago", false, 0},
+		"cordoned": {row(func(r *store.FindProbedRow) { r.Cordoned, r.CordonReason = true, "update" }),
+			look(consumed), verdictCordoned, "update", false, 0},
+		"error": {row(func(r *store.FindProbedRow) { r.Status = "error" }), look(consumed), verdictSuspect,
+			"says that it is cut off from the broker", false, 0},
+		"unreachable": {row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictFresh, 1 }),
+			queueLook{asked: true, err: errAway}, verdictFresh, unreachable, false, 1},
+		"back, unseen": {row(func(r *store.FindProbedRow) { r.Verdict = verdictDead }),
+			queueLook{asked: true, err: errAway}, verdictFresh, unreachable, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := judge(seen{FindProbedRow: c.row, stale: stale, queue: c.queue}, placement.DocumentedLimits(), time.Minute)
-			require.Equal(t, []any{c.verdict, c.reason, c.suspect, c.failures}, []any{f.verdict, f.reason, f.suspect != "", f.failures})
+			f := judge(seen{FindProbedRow: c.row, stale: stale, queue: c.queue}, placement.DocumentedLimits(),
+				time.Minute)
+			require.Equal(t, []any{c.verdict, c.reason, c.suspect, c.failures},
+				[]any{f.verdict, f.reason, f.suspect != "", f.failures})
 		})
 	}
 }
@@ -247,10 +271,12 @@ func TestProbesLeaveOlderSuspicionsAlone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &inspector{})
 	id := testkit.Worker(t, b.st, "w").ID
-	testkit.Exec(t, b.st, `UPDATE worker SET suspect_since = now() - interval '1 hour', suspect_reason = 'returned' WHERE id = $1`, id)
+	testkit.Exec(t, b.st,
+		`UPDATE worker SET suspect_since = now() - interval '1 hour', suspect_reason = 'returned' WHERE id = $1`, id)
 	b.look()
 	require.Equal(t, "returned", b.suspicion(id))
-	require.Equal(t, 1, testkit.Count(t, b.st, `SELECT count(*) FROM worker WHERE suspect_since < now() - interval '59 minutes'`))
+	require.Equal(t, 1,
+		testkit.Count(t, b.st, `SELECT count(*) FROM worker WHERE suspect_since < now() - interval '59 minutes'`))
 	require.Empty(t, b.j.take())
 }
 
@@ -258,22 +284,29 @@ func TestProbesLeaveOlderSuspicionsAlone(t *testing.T) {
 func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was led to another host") }))
+	elsewhere := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was led to another host") }))
 	t.Cleanup(elsewhere.Close)
 	mux := http.NewServeMux()
-	mux.HandleFunc("/fine", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"healthy"}`) })
+	mux.HandleFunc("/fine",
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"healthy"}`) })
 	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-release:
 		case <-r.Context().Done():
 		}
 	})
-	mux.HandleFunc("/huge", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat("x", 1<<20))) })
+	mux.HandleFunc("/huge",
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat("x", 1<<20))) })
 	mux.HandleFunc("/garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0, 1, 255}) })
-	mux.HandleFunc("/ill", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
-	mux.HandleFunc("/other", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"worker_id": 4711}`) })
-	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) })
-	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/ill",
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	mux.HandleFunc("/other",
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"worker_id": 4711}`) })
+	mux.HandleFunc("/away",
+		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) })
+	mux.HandleFunc("/loop",
+		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
@@ -292,7 +325,8 @@ func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
 	}
 	ids := map[string]int64{}
 	for address := range wants {
-		ids[address] = testkit.Worker(t, b.st, address, func(w *testkit.WorkerRow) { w.Capabilities["health_url"] = address }).ID
+		ids[address] = testkit.Worker(t, b.st, address,
+			func(w *testkit.WorkerRow) { w.Capabilities["health_url"] = address }).ID
 	}
 	begin := time.Now()
 	b.look()
@@ -316,9 +350,11 @@ func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
 func TestClockSkewIsKeptAndToldOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
-	id, right := testkit.Worker(t, b.st, "off", func(w *testkit.WorkerRow) { w.NoHeartbeat = true }).ID, testkit.Worker(t, b.st, "right").ID
+	id, right := testkit.Worker(t, b.st, "off",
+		func(w *testkit.WorkerRow) { w.NoHeartbeat = true }).ID, testkit.Worker(t, b.st, "right").ID
 	tell := func(offset string) {
-		testkit.Exec(t, b.st, `UPDATE worker SET last_heartbeat = clock_timestamp() + $2::text::interval WHERE id = $1`, id, offset)
+		testkit.Exec(t, b.st, `UPDATE worker SET last_heartbeat = clock_timestamp() + $2::text::interval WHERE id = $1`,
+			id, offset)
 	}
 	tell("1 hour")
 	tell("1 hour")
@@ -349,7 +385,9 @@ func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
 	b.probes.cfg.ByFailures = true
 	id := testkit.Worker(t, b.st, "ill").ID
 	report := func(text string) {
-		testkit.Exec(t, b.st, `UPDATE worker SET capabilities = jsonb_set(capabilities, '{health}', $2::text::jsonb) WHERE id = $1`, id, text)
+		testkit.Exec(t, b.st,
+			`UPDATE worker SET capabilities = jsonb_set(capabilities, '{health}', $2::text::jsonb) WHERE id = $1`, id,
+			text)
 	}
 	chosen := func() string {
 		b.Helper()
@@ -365,7 +403,8 @@ func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
 	require.Equal(t, []string{"unhealthy", "12 failures in a row"}, []string{b.row(id).Health, b.row(id).HealthReason})
 	require.Equal(t, "unhealthy", chosen())
 
-	testkit.Exec(t, b.st, `UPDATE worker_probe SET details = details || jsonb_build_object('report_since', now() - interval '5 minutes')`)
+	testkit.Exec(t, b.st,
+		`UPDATE worker_probe SET details = details || jsonb_build_object('report_since', now() - interval '5 minutes')`)
 	b.look()
 	require.Equal(t, "degraded", chosen(), "work flows for trial")
 	require.Equal(t, "12 failures in a row, and none since: on trial", b.row(id).HealthReason)
@@ -379,7 +418,8 @@ func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
 	b.look()
 	require.Equal(t, "healthy", chosen())
 	require.Equal(t, []string{
-		"WARN Worker is unhealthy and given nothing", "WARN Worker is degraded and given only what the healthy have no room for",
+		"WARN Worker is unhealthy and given nothing",
+		"WARN Worker is degraded and given only what the healthy have no room for",
 		"WARN Worker is unhealthy and given nothing", "INFO Worker is healthy again",
 	}, b.j.take())
 
@@ -413,7 +453,8 @@ func TestManyReplicasLookOnce(t *testing.T) {
 		}
 		group.Wait()
 		require.Equal(t, (round+1)*workers, asked.asked.Load())
-		require.Equal(t, workers, testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE failures = $1`, round+1))
+		require.Equal(t, workers,
+			testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE failures = $1`, round+1))
 	}
 	require.Equal(t, workers, testkit.Count(t, b.st, `SELECT count(*) FROM worker WHERE suspect_since IS NOT NULL`))
 	require.Len(t, b.j.take(), workers)
@@ -445,7 +486,8 @@ func TestProbesSeeWorkThatLiesUnstarted(t *testing.T) {
 	action := testkit.Action(t, b.st, "liveness.slow")
 	testkit.Execution(t, b.st, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = "scheduled", &id })
 	b.look()
-	require.Equal(t, 1, testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE oldest IS NOT NULL AND ready = 100`))
+	require.Equal(t, 1,
+		testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE oldest IS NOT NULL AND ready = 100`))
 	require.Equal(t, []string{"unhealthy", "100 wait in its queue"}, []string{b.row(id).Health, b.row(id).HealthReason})
 	b.j.take()
 	silent(t, b.st, id, time.Hour/2)
@@ -468,9 +510,13 @@ func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 	ends := func(name string, action testkit.ActionRow, status attune.Status, n int, ago string) {
 		id := worker[name]
 		for range n {
-			e := testkit.Execution(t, b.st, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &id })
-			testkit.Exec(t, b.st, `UPDATE execution SET started_at = now(), status = $2::text::execution_status_enum WHERE id = $1`, e.ID, string(status))
-			testkit.Exec(t, b.st, `UPDATE execution SET finished_at = finished_at - $2::text::interval WHERE id = $1`, e.ID, ago)
+			e := testkit.Execution(t, b.st, action,
+				func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &id })
+			testkit.Exec(t, b.st,
+				`UPDATE execution SET started_at = now(), status = $2::text::execution_status_enum WHERE id = $1`, e.ID,
+				string(status))
+			testkit.Exec(t, b.st, `UPDATE execution SET finished_at = finished_at - $2::text::interval WHERE id = $1`,
+				e.ID, ago)
 		}
 	}
 	failed, fine := attune.StatusFailed, attune.StatusCompleted
@@ -509,7 +555,8 @@ func TestFailuresOfActionsSpeakOnlyAgainstWorkersThatAskForIt(t *testing.T) {
 	b := newBench(t, &inspector{state: consumed})
 	asks := func(w *testkit.WorkerRow) { w.Capabilities["health_by_failures"] = true }
 	reports := func(w *testkit.WorkerRow) {
-		w.Capabilities["health"] = map[string]any{"consecutive_failures": 12, "total_executions": 12, "failed_executions": 12, "failed_actions": 2}
+		w.Capabilities["health"] = map[string]any{"consecutive_failures": 12, "total_executions": 12,
+			"failed_executions": 12, "failed_actions": 2}
 	}
 	workers := map[string]int64{
 		"silent": testkit.Worker(t, b.st, "silent").ID, "reports": testkit.Worker(t, b.st, "reports", reports).ID,
@@ -519,7 +566,8 @@ func TestFailuresOfActionsSpeakOnlyAgainstWorkersThatAskForIt(t *testing.T) {
 		action := testkit.Action(t, b.st, ref)
 		for _, id := range workers {
 			for range 6 {
-				e := testkit.Execution(t, b.st, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &id })
+				e := testkit.Execution(t, b.st, action,
+					func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &id })
 				testkit.Exec(t, b.st, `UPDATE execution SET started_at = now(), status = 'failed' WHERE id = $1`, e.ID)
 			}
 		}

@@ -41,7 +41,8 @@ const (
 // NewSight makes the detector. It is blind until it is started.
 func NewSight(staleAfter time.Duration, st *store.Store, logger *slog.Logger, metrics *supervise.Metrics) *Sight {
 	s := &Sight{
-		staleAfter: staleAfter, interval: min(max(staleAfter/15, sightLeast), sightMost), store: st, logger: logger, now: time.Now,
+		staleAfter: staleAfter, interval: min(max(staleAfter/15, sightLeast), sightMost), store: st, logger: logger,
+		now: time.Now,
 	}
 	s.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "sight", Interval: s.interval, Timeout: s.patience(), MaxBackoff: s.interval,
@@ -98,7 +99,8 @@ func (s *Sight) lose(ctx context.Context, why string) {
 	}
 	s.mu.Unlock()
 	if seen {
-		s.logger.WarnContext(ctx, "Nothing is decided from the silence of workers for a while: the database was not there all the time",
+		s.logger.WarnContext(ctx,
+			"Nothing is decided from the silence of workers for a while: the database was not there all the time",
 			"reason", why, "for", s.staleAfter)
 	}
 }

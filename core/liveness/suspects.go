@@ -71,7 +71,8 @@ func (s *Suspects) look(ctx context.Context, suspect store.FindSuspectsRow) erro
 		return fmt.Errorf("acquit worker %d: %w", suspect.ID, err)
 	}
 	if acquitted > 0 {
-		s.logger.InfoContext(ctx, "Worker is no longer suspected: its queue is consumed", "worker_id", suspect.ID, "worker", suspect.Name)
+		s.logger.InfoContext(ctx, "Worker is no longer suspected: its queue is consumed", "worker_id", suspect.ID,
+			"worker", suspect.Name)
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func TestSuspectsAreAcquittedOneByOne(t *testing.T) {
 	for _, name := range names {
 		ids[name] = testkit.Worker(t, st, name).ID
 	}
-	ids["gone"] = testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.NoHeartbeat = true }).ID // asking after it would panic
+	// asking after it would panic
+	ids["gone"] = testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.NoHeartbeat = true }).ID
 	testkit.Exec(t, st, `UPDATE worker SET suspect_since = now() - interval '1 minute', suspect_reason = 'x'`)
 	answer := func(name string, state broker.QueueState, err error) {
 		asked[message.WorkerExecutionsQueue(ids[name])] = func() (broker.QueueState, error) { return state, err }
@@ -52,7 +53,8 @@ func TestSuspectsAreAcquittedOneByOne(t *testing.T) {
 	suspects := NewSuspects(st, asked, testkit.Logger(t), nil)
 	require.ErrorIs(t, suspects.tick(testkit.Context(t)), refused)
 	left := []string{}
-	rows, err := st.Pool().Query(testkit.Context(t), `SELECT name FROM worker WHERE suspect_since IS NOT NULL ORDER BY name`)
+	rows, err := st.Pool().Query(testkit.Context(t),
+		`SELECT name FROM worker WHERE suspect_since IS NOT NULL ORDER BY name`)
 	require.NoError(t, err)
 	for rows.Next() {
 		var name string

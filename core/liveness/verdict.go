@@ -107,7 +107,8 @@ func (s seen) ended() placement.Signs {
 	e := s.endings
 	return placement.Signs{
 		Numbers: true, Ready: -1, Unchanged: time.Duration(max(e.Idle, 0) * float64(time.Second)),
-		Report: placement.Report{InARow: int(e.InARow), Total: int(e.Total), Failed: int(e.Failed), Actions: int(e.Actions), Action: e.Action},
+		Report: placement.Report{InARow: int(e.InARow), Total: int(e.Total), Failed: int(e.Failed),
+			Actions: int(e.Actions), Action: e.Action},
 	}
 }
 
@@ -204,7 +205,8 @@ func (s seen) details(fingerprint string, valid time.Duration) map[string]any {
 	}
 	if s.queue.asked && s.queue.err == nil {
 		d["rtt_ms"] = milliseconds(s.queue.took)
-		d["queue_exists"], d["consumers"], d["ready"] = s.queue.state.Exists, s.queue.state.Consumers, s.queue.state.Ready
+		d["queue_exists"], d["consumers"], d["ready"] = s.queue.state.Exists, s.queue.state.Consumers,
+			s.queue.state.Ready
 	}
 	if s.oldest != nil {
 		d["oldest"] = s.oldest
@@ -231,7 +233,8 @@ func params(list []finding) (store.RecordProbesParams, error) {
 		if err != nil {
 			return p, fmt.Errorf("write down what was seen of worker %d: %w", f.worker, err)
 		}
-		p.Workers, p.Verdicts, p.Reasons = append(p.Workers, f.worker), append(p.Verdicts, f.verdict), append(p.Reasons, f.reason)
+		p.Workers, p.Verdicts, p.Reasons = append(p.Workers, f.worker), append(p.Verdicts, f.verdict), append(p.Reasons,
+			f.reason)
 		p.Healths, p.HealthReasons = append(p.Healths, string(f.health)), append(p.HealthReasons, f.healthReason)
 		p.Details, p.Failures = append(p.Details, details), append(p.Failures, f.failures)
 	}

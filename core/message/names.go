@@ -156,7 +156,8 @@ func DeadLetterKeys() []string {
 // and workers bind queues of their own, and none may exist.
 func MayVanish(key string) bool {
 	switch key {
-	case KeyInquiryCreated, KeyNotificationCreated, KeyRuleCreated, KeyRuleEnabled, KeyRuleDisabled, KeyPackRegistered, KeyPackDeleted:
+	case KeyInquiryCreated, KeyNotificationCreated, KeyRuleCreated, KeyRuleEnabled, KeyRuleDisabled, KeyPackRegistered,
+		KeyPackDeleted:
 		return true
 	}
 	return false

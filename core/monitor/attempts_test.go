@@ -78,10 +78,11 @@ func TestAttemptsOfOthers(t *testing.T) {
 			first := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed)).ID
 			again := func(count int32) int64 {
 				reason := "transient_error"
-				return testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusTimeout), func(e *testkit.ExecutionRow) {
-					e.OriginalExecution, e.RetryCount, e.RetryReason = &first, count, &reason
-					e.Result = map[string]string{"error": "it broke"}
-				}).ID
+				return testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusTimeout),
+					func(e *testkit.ExecutionRow) {
+						e.OriginalExecution, e.RetryCount, e.RetryReason = &first, count, &reason
+						e.Result = map[string]string{"error": "it broke"}
+					}).ID
 			}
 			second, third, uncounted := again(1), again(2), again(0)
 			if !ours {
@@ -92,7 +93,8 @@ func TestAttemptsOfOthers(t *testing.T) {
 				list, err := b.Attempts(t.Context(), id)
 				require.NoError(t, err)
 				require.Len(t, list, 4)
-				require.Equal(t, []int64{first, uncounted, second, third}, []int64{list[0].ID, list[1].ID, list[2].ID, list[3].ID})
+				require.Equal(t, []int64{first, uncounted, second, third},
+					[]int64{list[0].ID, list[1].ID, list[2].ID, list[3].ID})
 				for i, a := range list {
 					require.Equal(t, int64(i)+1, a.Number)
 				}
@@ -111,7 +113,8 @@ func TestAttemptsOfOthers(t *testing.T) {
 func TestRepetitionSaysWhatFollows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	policy := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1, ActionRetries: retrypolicy.Always}
+	policy := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1,
+		ActionRetries: retrypolicy.Always}
 	ask := func(id int64) *Repetition {
 		t.Helper()
 		r, err := b.Repetition(t.Context(), id, policy)
@@ -136,7 +139,8 @@ func TestRepetitionSaysWhatFollows(t *testing.T) {
 	testkit.Exec(t, b.Store, `insert into execution_cancel (execution) values ($1)`, id)
 	require.Equal(t, "somebody asked for its end", ask(id).Why)
 
-	task := testkit.Execution(t, b.Store, once, func(e *testkit.ExecutionRow) { e.WorkflowTask = map[string]string{"task_name": "a"} }).ID
+	task := testkit.Execution(t, b.Store, once,
+		func(e *testkit.ExecutionRow) { e.WorkflowTask = map[string]string{"task_name": "a"} }).ID
 	b.Fail(t, task, `{}`)
 	require.Contains(t, ask(task).Why, "its workflow repeats it")
 

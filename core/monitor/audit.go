@@ -71,7 +71,8 @@ func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
 		case shape.Standby:
 			a.ReadOnly = "this database is a standby, which takes no changes"
 		case !shape.MayWrite:
-			a.ReadOnly = "the login " + shape.Login + " may not write here: INSERT on operator_audit and UPDATE on execution are not granted to it"
+			a.ReadOnly = "the login " + shape.Login +
+				" may not write here: INSERT on operator_audit and UPDATE on execution are not granted to it"
 		}
 		if a.Current {
 			origin, err := tx.AuditOrigin(ctx, ReplicaAlive.Seconds())

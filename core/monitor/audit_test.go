@@ -55,7 +55,8 @@ func TestALoginWithoutRightsIsToldSo(t *testing.T) {
 		_, err := st.Pool().Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+user+`; DROP ROLE `+user)
 		require.NoError(t, err)
 	})
-	testkit.Exec(t, st, `GRANT USAGE ON SCHEMA `+st.Schema()+` TO `+user+`; GRANT SELECT ON ALL TABLES IN SCHEMA `+st.Schema()+` TO `+user)
+	testkit.Exec(t, st, `GRANT USAGE ON SCHEMA `+st.Schema()+` TO `+user+`; GRANT SELECT ON ALL TABLES IN SCHEMA `+
+		st.Schema()+` TO `+user)
 	parsed, err := url.Parse(databaseURL)
 	require.NoError(t, err)
 	parsed.User = url.User(user)
@@ -76,7 +77,8 @@ func TestALoginWithoutRightsIsToldSo(t *testing.T) {
 func TestAuditIsBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	testkit.Exec(t, b.Store, `insert into operator_audit (actor, action) select 'ann', 'queue.pause' from generate_series(1, 250)`)
+	testkit.Exec(t, b.Store,
+		`insert into operator_audit (actor, action) select 'ann', 'queue.pause' from generate_series(1, 250)`)
 	a, err := b.Audit(t.Context(), 0)
 	require.NoError(t, err)
 	require.Len(t, a.List, AuditBound)

@@ -356,8 +356,9 @@ func brokerQueue(q *broker.QueueInfo) BrokerQueue {
 		Name: q.Name, State: q.State, Ready: count(q.Ready), Unacked: count(q.Unacked), Consumers: count(q.Consumers),
 		Uncounted: q.Ready == nil, Type: q.Type, Durable: q.Durable, Exclusive: q.Exclusive, Policy: q.Policy,
 		OperatorPolicy: q.OperatorPolicy,
-		TTL:            s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange, DeadLetterKey: s.DeadLetterKey,
-		MaxLength: s.MaxLength, MaxBytes: s.MaxBytes, Overflow: s.Overflow, DeliveryLimit: s.DeliveryLimit,
+		TTL:            s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange,
+		DeadLetterKey: s.DeadLetterKey,
+		MaxLength:     s.MaxLength, MaxBytes: s.MaxBytes, Overflow: s.Overflow, DeliveryLimit: s.DeliveryLimit,
 		Published: q.Rates.Publish.PerSecond, Delivered: q.Rates.Deliver.PerSecond, Acked: q.Rates.Ack.PerSecond,
 	}
 	if q.Head != nil && *q.Head > 0 {

@@ -97,7 +97,8 @@ func sharedLimits(ctx context.Context, tx *store.Tx, at time.Time) ([]Scope, err
 		return nil, fmt.Errorf("list shared limits: %w", err)
 	}
 	list, err := scopesByID(ctx, tx, ids, at)
-	return slices.DeleteFunc(list, func(s Scope) bool { return s.PolicyID == nil || !policy.WideKind(s.Kind).Slots() }), err
+	return slices.DeleteFunc(list,
+		func(s Scope) bool { return s.PolicyID == nil || !policy.WideKind(s.Kind).Slots() }), err
 }
 
 // readLoads adds the oldest heads and the ages of those who wait.

@@ -135,7 +135,8 @@ func uncounted(list []Check, w *broker.Wiring) {
 	})
 	for i := range list {
 		if one := &list[i]; alone && one.Name == CheckDeadLetterQueue && one.Status == CheckProblem {
-			one.Status, one.Text, one.Fix = CheckUnknown, "a replica has just started: its consumers are not counted yet", ""
+			one.Status, one.Text, one.Fix = CheckUnknown,
+				"a replica has just started: its consumers are not counted yet", ""
 		}
 	}
 }
@@ -208,8 +209,9 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check
 		names, work = append(names, row.Name), work+row.Assigned
 	}
 	list = append(list, verdict(checkStaleWork, names, Check{
-		Text: phrase.Plural(work, "execution is", "executions are") + " at " + countOf(names, "worker") + ", silent for more than " + phrase.Span(m.cfg.StaleAfter),
-		Fix:  "the engine ends or repeats them when it takes the worker for lost; a worker that comes back reports its own", View: "workers", Filter: first(names),
+		Text: phrase.Plural(work, "execution is", "executions are") + " at " + countOf(names, "worker") +
+			", silent for more than " + phrase.Span(m.cfg.StaleAfter),
+		Fix: "the engine ends or repeats them when it takes the worker for lost; a worker that comes back reports its own", View: "workers", Filter: first(names),
 	}, "no execution is at a worker that is silent"))
 	stats, err := tx.CheckQueueStats(ctx)
 	if err != nil {
@@ -242,12 +244,14 @@ func checkSlotRows(ctx context.Context, tx *store.Tx) (slots, leaked Check, err 
 		Filter: action,
 	}, "no execution that has ended holds a slot")
 	if row.Counted == row.Held {
-		slots = Check{Name: checkSlots, Status: CheckOK, Text: phrase.Plural(row.Counted, "slot", "slots") + " counted, as many held"}
+		slots = Check{Name: checkSlots, Status: CheckOK,
+			Text: phrase.Plural(row.Counted, "slot", "slots") + " counted, as many held"}
 		return slots, leaked, nil
 	}
 	slots = verdict(checkSlots, []string{"slots"}, Check{
-		Text: "the queues count " + phrase.Plural(row.Counted, "slot", "slots") + ", " + phrase.Plural(row.Held, "execution holds", "executions hold") + " one",
-		Fix:  "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
+		Text: "the queues count " + phrase.Plural(row.Counted, "slot", "slots") + ", " +
+			phrase.Plural(row.Held, "execution holds", "executions hold") + " one",
+		Fix: "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
 	}, "")
 	return slots, leaked, nil
 }

@@ -48,8 +48,11 @@ func TestChecksFindRowsThatDisagree(t *testing.T) {
 	testkit.Exec(t, b.Store, "update execution set finished_at = now() - interval '1 hour' where status = 'completed'")
 	testkit.Exec(t, b.Store, "update execution_admission_state set active_count = 5")
 	testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Age = time.Hour })
-	testkit.Exec(t, b.Store, "update worker set last_heartbeat = now() - interval '1 hour', heartbeat_seen = now() - interval '1 hour'")
-	testkit.Exec(t, b.Store, "insert into worker_load (worker, assigned) values ($1, 3) on conflict (worker) do update set assigned = 3", worker.ID)
+	testkit.Exec(t, b.Store,
+		"update worker set last_heartbeat = now() - interval '1 hour', heartbeat_seen = now() - interval '1 hour'")
+	testkit.Exec(t, b.Store,
+		"insert into worker_load (worker, assigned) values ($1, 3) on conflict (worker) do update set assigned = 3",
+		worker.ID)
 	checks, err = b.Checks(ctx)
 	require.NoError(t, err)
 	found = named(checks)

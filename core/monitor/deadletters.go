@@ -55,9 +55,11 @@ func LetterKind(kind, routingKey string) string {
 }
 
 var letterKinds = map[string]string{
-	message.TypeEventCreated: "event", message.TypeEnforcementCreated: "enforce", message.TypeExecutionRequested: "request",
+	message.TypeEventCreated: "event", message.TypeEnforcementCreated: "enforce",
+	message.TypeExecutionRequested:     "request",
 	message.TypeExecutionStatusChanged: "status", message.TypeExecutionCompleted: "completed",
-	message.TypeExecutionCancelRequested: "cancel", message.TypeInquiryCreated: "inquiry", message.TypeInquiryResponded: "answer",
+	message.TypeExecutionCancelRequested: "cancel", message.TypeInquiryCreated: "inquiry",
+	message.TypeInquiryResponded:    "answer",
 	message.TypeNotificationCreated: "notify", message.TypeRuleCreated: "rule", message.TypeRuleEnabled: "rule",
 	message.TypeRuleDisabled: "rule", message.TypePackRegistered: "pack", message.TypePackDeleted: "pack",
 }

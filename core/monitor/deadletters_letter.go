@@ -21,33 +21,34 @@ const maxLetterBody = 256 << 10
 // and the verdict on it. One that does not exist is ErrNotFound.
 func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 	d := &LedgerDetail{}
-	err := m.Read(ctx, "dead letter "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if !s.ledger {
-			return ErrUnmigrated
-		}
-		letters, err := readWholeLetters(ctx, tx, []int64{id}, maxLetterBody)
-		if err != nil {
-			return err
-		}
-		if len(letters) == 0 {
-			return ErrNotFound
-		}
-		letter := letters[0]
-		d.LedgerEntry, d.Detail, d.Updated = letter.LedgerEntry, letter.rest.Detail, letter.rest.Updated
-		d.Fingerprint = letter.rest.Fingerprint
-		d.XDeath, d.Headers, d.Evidence = letter.rest.XDeath, letter.rest.Headers, letter.rest.Evidence
-		d.Body = bodyOf(letter.rest.Body, letter.Size)
-		if d.LedgerEntry.Execution != nil {
-			if d.ExecutionNow, err = deadletter.ReadExecution(ctx, tx, *d.LedgerEntry.Execution); err != nil {
+	err := m.Read(ctx, "dead letter "+strconv.FormatInt(id, 10), &d.Reading,
+		func(ctx context.Context, tx *store.Tx, s Shape) error {
+			if !s.ledger {
+				return ErrUnmigrated
+			}
+			letters, err := readWholeLetters(ctx, tx, []int64{id}, maxLetterBody)
+			if err != nil {
 				return err
 			}
-		}
-		d.judge(letter.rest.Body)
-		one := []LedgerEntry{d.LedgerEntry}
-		err = judgeLeases(ctx, tx, s, one)
-		d.LedgerEntry = one[0]
-		return err
-	})
+			if len(letters) == 0 {
+				return ErrNotFound
+			}
+			letter := letters[0]
+			d.LedgerEntry, d.Detail, d.Updated = letter.LedgerEntry, letter.rest.Detail, letter.rest.Updated
+			d.Fingerprint = letter.rest.Fingerprint
+			d.XDeath, d.Headers, d.Evidence = letter.rest.XDeath, letter.rest.Headers, letter.rest.Evidence
+			d.Body = bodyOf(letter.rest.Body, letter.Size)
+			if d.LedgerEntry.Execution != nil {
+				if d.ExecutionNow, err = deadletter.ReadExecution(ctx, tx, *d.LedgerEntry.Execution); err != nil {
+					return err
+				}
+			}
+			d.judge(letter.rest.Body)
+			one := []LedgerEntry{d.LedgerEntry}
+			err = judgeLeases(ctx, tx, s, one)
+			d.LedgerEntry = one[0]
+			return err
+		})
 	return d, err
 }
 
@@ -168,7 +169,8 @@ const (
 // first, and at most limit of them if that is above zero. It reads page by page,
 // so that its memory does not grow with the ledger; what is stored meanwhile is
 // not part of it.
-func (m *Monitor) ExportLetters(ctx context.Context, filter DeadLetterFilter, limit int, each func(*ExportedLetter) error) (int, error) {
+func (m *Monitor) ExportLetters(ctx context.Context, filter DeadLetterFilter, limit int,
+	each func(*ExportedLetter) error) (int, error) {
 	filter.Limit = exportPage
 	done := 0
 	for cursor := int64(0); ; {

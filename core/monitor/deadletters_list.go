@@ -50,7 +50,8 @@ var ErrFilter = errors.New("the filter")
 func checkWords(what string, words, allowed []string) error {
 	for _, word := range words {
 		if !slices.Contains(allowed, word) {
-			return fmt.Errorf("%w names an unknown %s %q: use one of %s", ErrFilter, what, word, strings.Join(allowed, ", "))
+			return fmt.Errorf("%w names an unknown %s %q: use one of %s", ErrFilter, what, word,
+				strings.Join(allowed, ", "))
 		}
 	}
 	return nil
@@ -158,7 +159,8 @@ func (q *letterSearch) decisions(words []string) {
 
 // plain reports whether every row that is looked at matches.
 func (q *letterSearch) plain() bool {
-	return !q.OnlyDecided && len(q.Decisions) == 0 && q.Reason == "" && q.Pattern == "" && q.Worker == 0 && q.MessageType == "" &&
+	return !q.OnlyDecided && len(q.Decisions) == 0 && q.Reason == "" && q.Pattern == "" && q.Worker == 0 &&
+		q.MessageType == "" &&
 		q.NewerSeconds <= 0 && q.OlderSeconds <= 0 && (q.Execution == 0 || !q.OnlyOpen)
 }
 
@@ -257,7 +259,8 @@ func judgeLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry)
 			holder = fmt.Sprintf("to execution %d", leases[at].Holder)
 		}
 		list[i].Verdict = LetterVerdict{
-			Requeue: RequeueRepeats, Advice: AdviseDiscard, Why: fmt.Sprintf("its item of work %d is leased %s", leases[at].Item, holder),
+			Requeue: RequeueRepeats, Advice: AdviseDiscard,
+			Why: fmt.Sprintf("its item of work %d is leased %s", leases[at].Item, holder),
 		}
 	}
 	return nil

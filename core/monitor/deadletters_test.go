@@ -74,7 +74,8 @@ func TestEveryFilterKeepsWhatItSays(t *testing.T) {
 		require.Equal(t, c.want, b.listed(t, c.filter), name)
 	}
 	for _, wrong := range []DeadLetterFilter{
-		{Open: true, Decided: true}, {Decisions: []string{"retired"}}, {Limit: -1}, {MaxAge: -1}, {MinAge: -1}, {Execution: -1},
+		{Open: true, Decided: true}, {Decisions: []string{"retired"}}, {Limit: -1}, {MaxAge: -1}, {MinAge: -1},
+		{Execution: -1},
 	} {
 		_, err := b.LedgerList(t.Context(), wrong, 0)
 		require.ErrorIs(t, err, ErrFilter)
@@ -91,7 +92,8 @@ func TestLettersAreReadByTheirIDs(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	first, _, third := b.AddLetter(t), b.AddLetter(t), b.AddLetter(t)
-	require.ElementsMatch(t, []int64{first, third}, b.listed(t, DeadLetterFilter{IDs: []int64{first, third, 1 << 40}, Reason: "never", Limit: 1}))
+	require.ElementsMatch(t, []int64{first, third},
+		b.listed(t, DeadLetterFilter{IDs: []int64{first, third, 1 << 40}, Reason: "never", Limit: 1}))
 }
 
 // TestAPageGoesOnWhereTheLastEnded: what is stored or decided meanwhile neither
@@ -126,7 +128,8 @@ func TestASearchStopsAtItsBound(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	deep := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Reason = "rejected" })
-	testkit.Exec(t, b.Store, `insert into dead_letter (reason, decision) select 'expired', 'stale' from generate_series(1, $1)`, scanBound+5)
+	testkit.Exec(t, b.Store,
+		`insert into dead_letter (reason, decision) select 'expired', 'stale' from generate_series(1, $1)`, scanBound+5)
 	page, err := b.LedgerList(t.Context(), DeadLetterFilter{Reason: "rejected"}, 0)
 	require.NoError(t, err)
 	require.Empty(t, page.List)
@@ -135,7 +138,8 @@ func TestASearchStopsAtItsBound(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, page.Bounded)
 	require.Equal(t, deep, page.List[0].ID)
-	require.Equal(t, []int64{deep}, b.listed(t, DeadLetterFilter{Reason: "rejected", Open: true}), "what waits has an index of its own")
+	require.Equal(t, []int64{deep}, b.listed(t, DeadLetterFilter{Reason: "rejected", Open: true}),
+		"what waits has an index of its own")
 }
 
 // TestALetterShowsWhatItIsAbout: the body in a form to be read, the execution as
@@ -145,8 +149,11 @@ func TestALetterShowsWhatItIsAbout(t *testing.T) {
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
-	testkit.Exec(t, b.Store, `update execution set status = 'failed', result = '{"message": "Worker queue TTL expired"}' where id = $1`, e.ID)
-	envelope := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: e.ID, WorkerID: 7}, time.Now(), "test")
+	testkit.Exec(t, b.Store,
+		`update execution set status = 'failed', result = '{"message": "Worker queue TTL expired"}' where id = $1`,
+		e.ID)
+	envelope := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: e.ID, WorkerID: 7},
+		time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
 	id := b.AddLetter(t, func(r *monitortest.LetterRow) {
@@ -174,7 +181,8 @@ func TestALetterShowsWhatItIsAbout(t *testing.T) {
 	for format, hostile := range map[string][]byte{
 		"text": []byte("\x1b[2J no JSON"), "binary": {0xff, 0x00, 0x1b}, "empty": {},
 	} {
-		d, err = b.Letter(t.Context(), b.AddLetter(t, func(r *monitortest.LetterRow) { r.Key, r.Body = "event.created", hostile }))
+		d, err = b.Letter(t.Context(),
+			b.AddLetter(t, func(r *monitortest.LetterRow) { r.Key, r.Body = "event.created", hostile }))
 		require.NoError(t, err, format)
 		require.Equal(t, format, d.Body.Format)
 		require.Equal(t, AdviseExport, d.Verdict.Advice, format)
@@ -235,7 +243,8 @@ func TestStatisticsCountBothTables(t *testing.T) {
 	require.InDelta(t, 30, timeouts.MeanAge.Seconds(), 0.01)
 	require.Zero(t, timeouts.Letters)
 	require.GreaterOrEqual(t, len(s.ByTime), 2)
-	require.True(t, slices.IsSortedFunc(s.ByTime, func(a, b LedgerTally) int { return strings.Compare(b.Name, a.Name) }))
+	require.True(t,
+		slices.IsSortedFunc(s.ByTime, func(a, b LedgerTally) int { return strings.Compare(b.Name, a.Name) }))
 
 	s, err = b.LedgerStats(t.Context(), 7*24*time.Hour)
 	require.NoError(t, err)
@@ -290,7 +299,8 @@ func TestAnExportHoldsEverything(t *testing.T) {
 	slices.Reverse(bodies)
 	require.Equal(t, bodies, got)
 
-	n, err = b.ExportLetters(t.Context(), DeadLetterFilter{Reason: "bulk"}, 3, func(*ExportedLetter) error { return nil })
+	n, err = b.ExportLetters(t.Context(), DeadLetterFilter{Reason: "bulk"}, 3,
+		func(*ExportedLetter) error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	full := errors.New("the disk is full")

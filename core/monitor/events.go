@@ -281,7 +281,8 @@ func noteOf(row store.ViewEventRow) string {
 }
 
 // judge lists the rules that fired, also those that are gone, and then the others.
-func (d *EventDetail) judge(row store.ViewEventRow, enforced []store.ViewEnforcementsOfEventRow, rules []store.ViewRulesRow) {
+func (d *EventDetail) judge(row store.ViewEventRow, enforced []store.ViewEnforcementsOfEventRow,
+	rules []store.ViewRulesRow) {
 	event, err := rule.NewEvent(row.ID, row.TriggerRef, row.Payload, row.Created)
 	fired := map[int64]bool{}
 	for i := range enforced {

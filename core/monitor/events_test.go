@@ -76,7 +76,8 @@ func TestEveryRuleOfAnEventHasAVerdict(t *testing.T) {
 	require.Contains(t, detail.Note, "it waits to be compared with the rules")
 	require.Contains(t, all, "demo.a|waiting|it matches: the rule has no conditions")
 
-	testkit.Exec(t, g.store, `insert into event_matched (event, rules, matched, failures) values ($1, 7, 3, '{f}')`, event)
+	testkit.Exec(t, g.store, `insert into event_matched (event, rules, matched, failures) values ($1, 7, 3, '{f}')`,
+		event)
 	for i, rule := range []int64{fired, gone, broken} {
 		testkit.Exec(t, g.store, `insert into enforcement (rule, rule_ref, trigger_ref, event, payload, status, error)
 			select id, ref, trigger_ref, $2, '{}', $3::text::enforcement_status_enum, nullif($4, '') from rule where id = $1`,
@@ -207,7 +208,8 @@ func TestAnEnforcementShowsTheValuesThatDecided(t *testing.T) {
 	require.Equal(t, "the expression event.payload.count >= 10 matched: event.payload.count is 12", one.Matched)
 	require.Empty(t, one.Now)
 
-	testkit.Exec(t, g.store, `update rule set conditions = '[{"field": "count", "operator": "equals", "value": 13}]' where id = $1`, rule)
+	testkit.Exec(t, g.store,
+		`update rule set conditions = '[{"field": "count", "operator": "equals", "value": 13}]' where id = $1`, rule)
 	one, err = g.view.Enforcement(testkit.Context(t), id)
 	require.NoError(t, err)
 	require.Equal(t, "the rule has changed since, and the event would not fire it: count is 12, not 13", one.Now)

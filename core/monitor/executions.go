@@ -136,7 +136,8 @@ type search struct {
 
 // newSearch resolves names and times. It is nil when nothing can match.
 func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor int64) (*search, error) {
-	q := &search{shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
+	q := &search{shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit),
+		scan: scanBound, rising: f.Oldest}
 	q.windowed = f.windowed || len(f.Params) > 0
 	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
@@ -228,7 +229,8 @@ func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]i
 		}
 		return tx.MonitorPublishedIDs(ctx, arg)
 	case len(q.ended) == 0 && len(q.live) == 0:
-		arg := store.MonitorNewestParams{Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page}
+		arg := store.MonitorNewestParams{Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern,
+			Worker: q.worker, Page: q.page}
 		if q.rising {
 			return tx.MonitorOldest(ctx, store.MonitorOldestParams(arg))
 		}
@@ -366,7 +368,8 @@ func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]
 		return Execution{
 			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker,
 			WorkerName: text(r.WorkerName),
-			Parent:     r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+			Parent:     r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt,
+			FinishedAt: r.FinishedAt,
 			RetryCount: int64(r.RetryCount), MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
 		}
 	}), nil

@@ -11,12 +11,13 @@ import (
 
 func TestReasonsOfFailuresAreTheSameButForNumbers(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []FailReason{{"exit code #", 7}, {"timeout", 4}, {"Worker queue TTL expired", 2}}, failReasons([]store.MonitorFailReasonsRow{
-		{Status: "failed", Reason: "exit code 1\nTraceback", N: 4},
-		{Status: "failed", Reason: "exit code 127", N: 3},
-		{Status: "failed", Reason: "Worker queue TTL expired", N: 2},
-		{Status: "timeout", N: 4},
-	}))
+	require.Equal(t, []FailReason{{"exit code #", 7}, {"timeout", 4}, {"Worker queue TTL expired", 2}},
+		failReasons([]store.MonitorFailReasonsRow{
+			{Status: "failed", Reason: "exit code 1\nTraceback", N: 4},
+			{Status: "failed", Reason: "exit code 127", N: 3},
+			{Status: "failed", Reason: "Worker queue TTL expired", N: 2},
+			{Status: "timeout", N: 4},
+		}))
 	var many []store.MonitorFailReasonsRow
 	for i := range 30 {
 		many = append(many, store.MonitorFailReasonsRow{Reason: fmt.Sprintf("reason %c", 'a'+i), N: int64(100 - i)})

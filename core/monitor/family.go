@@ -74,25 +74,26 @@ type Family struct {
 // does not exist is ErrNotFound. What the schema does not record is left empty.
 func (m *Monitor) Family(ctx context.Context, id int64) (*Family, error) {
 	f := &Family{ID: id}
-	err := m.Read(ctx, "family of execution "+strconv.FormatInt(id, 10), &f.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		top, err := ancestor(ctx, tx, s, id)
-		if err != nil {
-			return err
-		}
-		if err := f.grow(ctx, tx, s, top); err != nil {
-			return err
-		}
-		if f.Attempts, err = readAttempts(ctx, tx, s, id); err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		if err := f.name(ctx, tx); err != nil {
-			return err
-		}
-		if err := f.rest(ctx, tx, s); err != nil {
-			return err
-		}
-		return f.acts(ctx, tx)
-	})
+	err := m.Read(ctx, "family of execution "+strconv.FormatInt(id, 10), &f.Reading,
+		func(ctx context.Context, tx *store.Tx, s Shape) error {
+			top, err := ancestor(ctx, tx, s, id)
+			if err != nil {
+				return err
+			}
+			if err := f.grow(ctx, tx, s, top); err != nil {
+				return err
+			}
+			if f.Attempts, err = readAttempts(ctx, tx, s, id); err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			if err := f.name(ctx, tx); err != nil {
+				return err
+			}
+			if err := f.rest(ctx, tx, s); err != nil {
+				return err
+			}
+			return f.acts(ctx, tx)
+		})
 	return f, err
 }
 
@@ -191,7 +192,8 @@ func (f *Family) grow(ctx context.Context, tx *store.Tx, s Shape, top *Execution
 			}
 			asked++
 			ids, err := tx.MonitorChildIDs(ctx,
-				store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{}, Page: maxBrood + 1})
+				store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{},
+					Page: maxBrood + 1})
 			if err != nil {
 				return fmt.Errorf("read the children of execution %d: %w", parent, err)
 			}

@@ -15,7 +15,8 @@ func TestLeftOverQueuesAndLimitsAreNotShown(t *testing.T) {
 	b := setup(t, nil)
 	action, other := testkit.Action(t, b.Store, "demo.sleep"), testkit.Action(t, b.Store, "demo.plain")
 	testkit.Policy(t, b.Store, action, 3, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant", "region"} })
-	mine := testkit.Policy(t, b.Store, action, 3, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
+	mine := testkit.Policy(t, b.Store, action, 3,
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
 	group := func(key string, active int32) func(*testkit.StateRow) {
 		return func(r *testkit.StateRow) { r.GroupKey, r.Active = &key, active }
 	}

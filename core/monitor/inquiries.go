@@ -313,9 +313,10 @@ func inquiryOf(r *Reading, row *store.ViewInquiriesRow) Inquiry {
 	one := Inquiry{
 		ID: row.ID, Status: row.Status, Kind: InquiryOfResult, Prompt: row.Prompt, Execution: row.Execution,
 		ExecutionStatus: row.ExecutionStatus,
-		ActionRef:       row.ActionRef, Workflow: row.Parent, WorkflowRef: row.ParentRef, WorkflowStatus: row.ParentStatus,
-		Task:       row.Task,
-		AssignedTo: row.AssignedTo, Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created,
+		ActionRef:       row.ActionRef, Workflow: row.Parent, WorkflowRef: row.ParentRef,
+		WorkflowStatus: row.ParentStatus,
+		Task:           row.Task,
+		AssignedTo:     row.AssignedTo, Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created,
 		Age:       r.At.Sub(row.Created),
 		TimeoutAt: row.TimeoutAt, RespondedAt: row.RespondedAt, RespondedBy: row.RespondedBy, Responder: row.Responder,
 	}

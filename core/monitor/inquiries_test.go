@@ -32,12 +32,14 @@ func TestInquiriesAreListedOpenOnesFirst(t *testing.T) {
 	require.Equal(t, all, b.asked(t, InquiryFilter{}))
 	require.Equal(t, all[:3], b.asked(t, InquiryFilter{Statuses: []string{"pending"}}))
 	require.Equal(t, all[3:], b.asked(t, InquiryFilter{Statuses: []string{"responded", "timeout"}}))
-	require.Equal(t, []int64{ids["task"], ids["result"], ids["answered"], ids["expired"]}, b.asked(t, InquiryFilter{Execution: executions["workflow"]}))
+	require.Equal(t, []int64{ids["task"], ids["result"], ids["answered"], ids["expired"]},
+		b.asked(t, InquiryFilter{Execution: executions["workflow"]}))
 	require.Equal(t, []int64{ids["expired"]}, b.asked(t, InquiryFilter{Execution: executions["expired"]}))
 	require.Equal(t, []int64{ids["task"]}, b.asked(t, InquiryFilter{AssignedTo: "ada"}))
 	require.Empty(t, b.asked(t, InquiryFilter{AssignedTo: "eve"}))
 	require.Equal(t, []int64{ids["result"]}, b.asked(t, InquiryFilter{Action: "pk.act"}))
-	require.Equal(t, []int64{ids["task"], ids["result"], ids["answered"], ids["expired"]}, b.asked(t, InquiryFilter{Action: "pk.dep*"}))
+	require.Equal(t, []int64{ids["task"], ids["result"], ids["answered"], ids["expired"]},
+		b.asked(t, InquiryFilter{Action: "pk.dep*"}))
 
 	for limit := 1; limit <= 6; limit++ {
 		var paged []int64
@@ -75,24 +77,33 @@ func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 		f    InquiryFilter
 		want []string
 	}{
-		"match":           {InquiryFilter{Match: []string{"^PK\\.deploy$"}}, []string{"task", "result", "answered", "expired"}},
-		"unmatch":         {InquiryFilter{Unmatch: []string{"deploy"}}, []string{"alone"}},
-		"assignee":        {InquiryFilter{Assignees: []string{"ada", "eve"}}, []string{"task"}},
-		"assignee by id":  {InquiryFilter{Assignees: []string{strconv.FormatInt(*ada.AssignedTo, 10)}}, []string{"task"}},
-		"nobody known":    {InquiryFilter{Assignees: []string{"eve"}}, nil},
-		"not assignee":    {InquiryFilter{NotAssignees: []string{"ada"}}, []string{"result", "alone", "answered", "expired"}},
-		"for anybody":     {InquiryFilter{Assigned: ParentedNone}, []string{"result", "alone", "answered", "expired"}},
-		"for somebody":    {InquiryFilter{Assigned: ParentedAny}, []string{"task"}},
-		"task":            {InquiryFilter{Tasks: []string{"^approve$"}, Statuses: []string{"pending"}}, []string{"task", "result"}},
-		"prompt":          {InquiryFilter{Prompts: []string{"DEPLOY"}, Statuses: []string{"pending"}}, []string{"task"}},
-		"text":            {InquiryFilter{Texts: []string{"pk\\.act"}}, []string{"result"}},
-		"left":            {InquiryFilter{MaxLeft: 2 * time.Hour}, []string{"task"}},
-		"much left":       {InquiryFilter{MinLeft: 2 * time.Hour}, []string{"result", "alone"}},
-		"age":             {InquiryFilter{MinAge: 30 * time.Minute, Statuses: []string{"pending"}, MaxLeft: time.Hour * 2}, []string{"task"}},
-		"ids":             {InquiryFilter{IDs: []int64{ids["expired"], ids["alone"]}}, []string{"alone", "expired"}},
-		"trouble":         {InquiryFilter{Trouble: true}, []string{"expired"}},
-		"either":          {InquiryFilter{IDs: []int64{ids["expired"]}, Or: []InquiryFilter{{Prompts: []string{"deploy"}, Statuses: []string{"pending"}}, {IDs: []int64{ids["alone"]}}}}, []string{"task", "alone", "expired"}},
-		"either, or none": {InquiryFilter{Assignees: []string{"eve"}, Or: []InquiryFilter{{Statuses: []string{"responded"}}}}, []string{"answered"}},
+		"match": {InquiryFilter{Match: []string{"^PK\\.deploy$"}},
+			[]string{"task", "result", "answered", "expired"}},
+		"unmatch":  {InquiryFilter{Unmatch: []string{"deploy"}}, []string{"alone"}},
+		"assignee": {InquiryFilter{Assignees: []string{"ada", "eve"}}, []string{"task"}},
+		"assignee by id": {InquiryFilter{Assignees: []string{strconv.FormatInt(*ada.AssignedTo, 10)}},
+			[]string{"task"}},
+		"nobody known": {InquiryFilter{Assignees: []string{"eve"}}, nil},
+		"not assignee": {InquiryFilter{NotAssignees: []string{"ada"}},
+			[]string{"result", "alone", "answered", "expired"}},
+		"for anybody":  {InquiryFilter{Assigned: ParentedNone}, []string{"result", "alone", "answered", "expired"}},
+		"for somebody": {InquiryFilter{Assigned: ParentedAny}, []string{"task"}},
+		"task": {InquiryFilter{Tasks: []string{"^approve$"}, Statuses: []string{"pending"}},
+			[]string{"task", "result"}},
+		"prompt": {InquiryFilter{Prompts: []string{"DEPLOY"}, Statuses: []string{"pending"}},
+			[]string{"task"}},
+		"text":      {InquiryFilter{Texts: []string{"pk\\.act"}}, []string{"result"}},
+		"left":      {InquiryFilter{MaxLeft: 2 * time.Hour}, []string{"task"}},
+		"much left": {InquiryFilter{MinLeft: 2 * time.Hour}, []string{"result", "alone"}},
+		"age": {InquiryFilter{MinAge: 30 * time.Minute, Statuses: []string{"pending"},
+			MaxLeft: time.Hour * 2}, []string{"task"}},
+		"ids":     {InquiryFilter{IDs: []int64{ids["expired"], ids["alone"]}}, []string{"alone", "expired"}},
+		"trouble": {InquiryFilter{Trouble: true}, []string{"expired"}},
+		"either": {InquiryFilter{IDs: []int64{ids["expired"]},
+			Or: []InquiryFilter{{Prompts: []string{"deploy"}, Statuses: []string{"pending"}},
+				{IDs: []int64{ids["alone"]}}}}, []string{"task", "alone", "expired"}},
+		"either, or none": {InquiryFilter{Assignees: []string{"eve"},
+			Or: []InquiryFilter{{Statuses: []string{"responded"}}}}, []string{"answered"}},
 	} {
 		var want []int64
 		for _, name := range c.want {
@@ -115,8 +126,10 @@ func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 			require.Equal(t, want, got, "%s in pages of %d", name, limit)
 		}
 	}
-	testkit.Exec(t, b.Store, `update inquiry set created = now() - interval '2 days' where id = any($1)`, []int64{ids["alone"], ids["task"]})
-	require.Equal(t, []int64{ids["task"], ids["alone"], ids["expired"]}, b.asked(t, InquiryFilter{Trouble: true}), "little time is left, or it waits for days")
+	testkit.Exec(t, b.Store, `update inquiry set created = now() - interval '2 days' where id = any($1)`,
+		[]int64{ids["alone"], ids["task"]})
+	require.Equal(t, []int64{ids["task"], ids["alone"], ids["expired"]}, b.asked(t, InquiryFilter{Trouble: true}),
+		"little time is left, or it waits for days")
 	_, err = b.Inquiries(t.Context(), InquiryFilter{Or: []InquiryFilter{{Statuses: []string{"open"}}}}, "")
 	require.ErrorIs(t, err, ErrFilter)
 }
@@ -125,7 +138,8 @@ func TestAnInquirySaysWhoAsksAndForHowLong(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	executions, ids := b.AddInquiries(t)
-	testkit.Exec(t, b.Store, `INSERT INTO inquiry_fault (execution, reason) VALUES ($1, 'the question is malformed')`, executions["workflow"])
+	testkit.Exec(t, b.Store, `INSERT INTO inquiry_fault (execution, reason) VALUES ($1, 'the question is malformed')`,
+		executions["workflow"])
 	task, err := b.Inquiry(t.Context(), ids["task"])
 	require.NoError(t, err)
 	require.Equal(t, "deploy?", task.Prompt)
@@ -167,8 +181,10 @@ func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
 	testkit.Exec(t, b.Store, `ANALYZE inquiry, execution`)
 	none := []string{}
 	p := store.ViewInquiryIDsParams{
-		Statuses: none, Scan: 5000, Page: 50, Before: 1 << 62, Ids: []int64{}, Assignees: []int64{}, NotAssignees: []int64{},
-		Match: none, Unmatch: none, Tasks: none, NotTasks: none, Prompts: none, NotPrompts: none, Texts: none, NotTexts: none,
+		Statuses: none, Scan: 5000, Page: 50, Before: 1 << 62, Ids: []int64{}, Assignees: []int64{},
+		NotAssignees: []int64{},
+		Match:        none, Unmatch: none, Tasks: none, NotTasks: none, Prompts: none, NotPrompts: none, Texts: none,
+		NotTexts: none,
 	}
 	for name, change := range map[string]func(*store.ViewInquiryIDsParams){
 		"open": func(p *store.ViewInquiryIDsParams) { p.Open = true }, "ended": func(*store.ViewInquiryIDsParams) {},
@@ -181,7 +197,8 @@ func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
 		change(&p)
 		rows, err := b.Store.Pool().Query(t.Context(), "EXPLAIN "+store.ViewInquiryIDs,
 			p.Open, p.Execution, p.After, p.Scan, p.Before, p.Statuses, p.AssignedTo, p.Pattern,
-			p.Ids, p.Assignees, p.NotAssignees, p.Assigned, p.MaxAge, p.MinAge, p.MaxLeft, p.MinLeft, p.Trouble, p.Patience, p.Worded,
+			p.Ids, p.Assignees, p.NotAssignees, p.Assigned, p.MaxAge, p.MinAge, p.MaxLeft, p.MinLeft, p.Trouble,
+			p.Patience, p.Worded,
 			p.Prompts, p.NotPrompts, p.Tasks, p.NotTasks, p.Match, p.Unmatch, p.Texts, p.NotTexts, p.Page)
 		require.NoError(t, err, name)
 		plan := ""

@@ -16,12 +16,14 @@ import (
 // unfiltered reports whether every inquiry matches, whatever its status.
 func (f *InquiryFilter) unfiltered() bool {
 	return f.Execution == 0 && f.AssignedTo == "" && f.Action == "" && f.Assigned == "" && !f.Trouble && !f.worded() &&
-		f.MaxAge == 0 && f.MinAge == 0 && f.MaxLeft == 0 && f.MinLeft == 0 && len(f.Assignees)+len(f.NotAssignees)+len(f.IDs)+len(f.Or) == 0
+		f.MaxAge == 0 && f.MinAge == 0 && f.MaxLeft == 0 && f.MinLeft == 0 &&
+		len(f.Assignees)+len(f.NotAssignees)+len(f.IDs)+len(f.Or) == 0
 }
 
 // worded reports whether the filter asks for words, which are looked up row by row.
 func (f *InquiryFilter) worded() bool {
-	return len(f.Match)+len(f.Unmatch)+len(f.Tasks)+len(f.NotTasks)+len(f.Prompts)+len(f.NotPrompts)+len(f.Texts)+len(f.NotTexts) > 0
+	return len(f.Match)+len(f.Unmatch)+len(f.Tasks)+len(f.NotTasks)+len(f.Prompts)+len(f.NotPrompts)+len(f.Texts)+len(
+		f.NotTexts) > 0
 }
 
 // inquirySearch is one alternative of a filter made ready for the database.
@@ -60,7 +62,8 @@ func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inqu
 	if q.NotAssignees, err = resolveAll(ctx, tx, f.NotAssignees, resolveIdentity); err != nil {
 		return nil, err
 	}
-	if q.Assignees, err = resolveAll(ctx, tx, f.Assignees, resolveIdentity); err != nil || len(f.Assignees) > 0 && len(q.Assignees) == 0 {
+	if q.Assignees, err = resolveAll(ctx, tx, f.Assignees, resolveIdentity); err != nil || len(f.Assignees) > 0 &&
+		len(q.Assignees) == 0 {
 		return nil, err
 	}
 	return q, nil
@@ -119,7 +122,8 @@ func (searches inquirySearches) fill(ctx context.Context, tx *store.Tx, page *In
 }
 
 // find finds at most room ids of the open ones or of the ended ones.
-func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open bool, from inquiryCursor, room int64) (*inquiryHits, error) {
+func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open bool, from inquiryCursor,
+	room int64) (*inquiryHits, error) {
 	hits := &inquiryHits{}
 	for _, q := range searches {
 		if open && !q.open || !open && !q.ended {
@@ -129,7 +133,8 @@ func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open boo
 		if err != nil {
 			return nil, err
 		}
-		hits.ids, hits.full, hits.bounded = append(hits.ids, one.ids...), hits.full || one.full, hits.bounded || one.bounded
+		hits.ids, hits.full, hits.bounded = append(hits.ids, one.ids...), hits.full || one.full, hits.bounded ||
+			one.bounded
 		hits.stop = sooner(open, hits.stop, one.stop)
 	}
 	if len(searches) == 1 {
@@ -146,7 +151,8 @@ func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open boo
 }
 
 // find finds those of one alternative.
-func (q *inquirySearch) find(ctx context.Context, tx *store.Tx, open bool, from inquiryCursor, room int64) (*inquiryHits, error) {
+func (q *inquirySearch) find(ctx context.Context, tx *store.Tx, open bool, from inquiryCursor,
+	room int64) (*inquiryHits, error) {
 	q.Open, q.After, q.Before, q.Page = open, 0, math.MaxInt64, room+1 // one more tells whether there are more
 	if open {
 		q.After = from.id

@@ -352,9 +352,11 @@ func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error)
 		func(ctx context.Context, tx *store.Tx, r store.ViewActionItemsRow) error {
 			d.ActionItem, d.EntryPoint = actionItem(r), r.Entrypoint
 			d.ParamSchema, d.OutSchema = publicSchema(r.ParamSchema), publicSchema(r.OutSchema)
-			d.ParameterDelivery, d.ParameterFormat, d.OutputFormat = r.ParameterDelivery, r.ParameterFormat, r.OutputFormat
+			d.ParameterDelivery, d.ParameterFormat, d.OutputFormat = r.ParameterDelivery, r.ParameterFormat,
+				r.OutputFormat
 			d.TimeoutSeconds, d.ScheduledTimeoutSeconds = int64(r.TimeoutSeconds), int64(r.ScheduledTimeoutSeconds)
-			d.MaxRetries, d.RuntimeVersion, d.RequiredRuntimes = int64(r.MaxRetries), r.RuntimeVersion, r.RequiredWorkerRuntimes
+			d.MaxRetries, d.RuntimeVersion, d.RequiredRuntimes = int64(r.MaxRetries), r.RuntimeVersion,
+				r.RequiredWorkerRuntimes
 			d.Selector, d.Tolerations, d.Affinity = r.WorkerSelector, r.WorkerTolerations, r.WorkerAffinity
 			p, err := ReadPolicies(ctx, tx, r.ID, r.PackID, r.ParamSchema)
 			if err != nil {
@@ -480,7 +482,8 @@ func (e *UnknownActionError) Error() string {
 }
 
 // ErrUnmigrated says that the database lacks what the question is about.
-var ErrUnmigrated = errors.New("this database has not been migrated by this engine, which alone records that: run `attune-executor migrate up`")
+var ErrUnmigrated = errors.New(
+	"this database has not been migrated by this engine, which alone records that: run `attune-executor migrate up`")
 
 // action finds an action by ref or id.
 func FindAction(ctx context.Context, tx *store.Tx, ref string, id int64) (store.ViewActionRow, error) {

@@ -17,7 +17,8 @@ func TestItems(t *testing.T) {
 	st := testkit.Store(t)
 	m := monitor.New(monitor.Config{}, monitor.Deps{Store: st})
 	build := testkit.Action(t, st, "demo.build", func(row *testkit.ActionRow) {
-		row.ParamSchema = map[string]any{"token": map[string]any{"type": "string", "secret": true, "default": "hunter2"}}
+		row.ParamSchema = map[string]any{"token": map[string]any{"type": "string", "secret": true,
+			"default": "hunter2"}}
 	})
 	policy := func(ref string, action *int64, pack *int64) {
 		testkit.Exec(t, st, `insert into policy (ref, name, method, threshold, action, action_ref, pack)
@@ -36,7 +37,8 @@ func TestItems(t *testing.T) {
 	for _, one := range page.List {
 		got = append(got, [3]string{one.Ref, one.Scope, one.NewerRef})
 	}
-	require.Equal(t, [][3]string{{"demo.newer", "action", ""}, {"demo.one", "action", "demo.newer"}, {"demo.pack", "pack", ""}}, got)
+	require.Equal(t,
+		[][3]string{{"demo.newer", "action", ""}, {"demo.one", "action", "demo.newer"}, {"demo.pack", "pack", ""}}, got)
 	page, err = m.Policies(ctx, "", "demo.pack")
 	require.NoError(t, err)
 	require.Equal(t, "ops.all", page.List[0].Ref, "behind the cursor")

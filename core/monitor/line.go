@@ -65,20 +65,21 @@ func (m *Monitor) QueueLine(ctx context.Context, ask LineAsk) (*Line, error) {
 	if rows == 0 {
 		rows = LinePage
 	}
-	err := m.Read(ctx, "the line of queue "+strconv.FormatInt(ask.Queue, 10), &l.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		*l = Line{Reading: l.Reading, Queue: ask.Queue, End: ask.End} // the transaction may be repeated
-		if !s.Shared {
-			return ErrUnmigrated
-		}
-		queues, err := m.QueuesByID(ctx, tx, []int64{ask.Queue})
-		if err != nil {
-			return err
-		}
-		if len(queues) == 0 {
-			return fmt.Errorf("queue %d: %w", ask.Queue, ErrNotFound)
-		}
-		return l.read(ctx, tx, &queues[0], rows)
-	})
+	err := m.Read(ctx, "the line of queue "+strconv.FormatInt(ask.Queue, 10), &l.Reading,
+		func(ctx context.Context, tx *store.Tx, s Shape) error {
+			*l = Line{Reading: l.Reading, Queue: ask.Queue, End: ask.End} // the transaction may be repeated
+			if !s.Shared {
+				return ErrUnmigrated
+			}
+			queues, err := m.QueuesByID(ctx, tx, []int64{ask.Queue})
+			if err != nil {
+				return err
+			}
+			if len(queues) == 0 {
+				return fmt.Errorf("queue %d: %w", ask.Queue, ErrNotFound)
+			}
+			return l.read(ctx, tx, &queues[0], rows)
+		})
 	return l, err
 }
 

@@ -19,11 +19,14 @@ func TestTheLineIsInTheOrderInWhichItIsLetIn(t *testing.T) {
 	worker := testkit.Worker(t, b.Store, "w")
 	state, holders, normal := b.Line(t, action, 1, 1, 3, worker.ID)
 	low, high := b.Enqueue(t, action, state, -1), b.Enqueue(t, action, state, 1)
-	testkit.Exec(t, b.Store, `update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
+	testkit.Exec(t, b.Store,
+		`update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
 	testkit.Exec(t, b.Store, `insert into identity (login) values ('alice')`)
-	testkit.Exec(t, b.Store, `update execution set executor = (select id from identity where login = 'alice') where id = $1`, high)
+	testkit.Exec(t, b.Store,
+		`update execution set executor = (select id from identity where login = 'alice') where id = $1`, high)
 	testkit.Exec(t, b.Store, `update execution set original_execution = $2 where id = $1`, normal[0], holders[0])
-	testkit.Exec(t, b.Store, `update execution set parent = $2, workflow_task = '{"task_name": "fetch"}' where id = $1`, normal[1], holders[0])
+	testkit.Exec(t, b.Store, `update execution set parent = $2, workflow_task = '{"task_name": "fetch"}' where id = $1`,
+		normal[1], holders[0])
 	testkit.Exec(t, b.Store, `with n as (insert into enforcement (rule_ref, trigger_ref, payload) values ('nightly.start', 'core.timer', '{}') returning id)
 		update execution set enforcement = n.id from n where execution.id = $1`, normal[2])
 
@@ -137,7 +140,8 @@ func TestThePastOfAGroupIsItsOwn(t *testing.T) {
 	b.Passed(t, action, 240, `{"tenant": "acme"}`)
 	group := func(tenant string) testkit.StateRow {
 		s := testkit.State(t, b.Store, action, 1)
-		testkit.Exec(t, b.Store, `update execution_admission_state set group_key = $2 where id = $1`, s.ID, `{"tenant":"`+tenant+`"}`)
+		testkit.Exec(t, b.Store, `update execution_admission_state set group_key = $2 where id = $1`, s.ID,
+			`{"tenant":"`+tenant+`"}`)
 		return s
 	}
 	acme, zeta := group("acme"), group("zeta")
@@ -155,8 +159,10 @@ func TestPlacesOfAPublishedSchemaAreUnknown(t *testing.T) {
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
-	testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &worker.ID })
-	testkit.Exec(t, b.Store, `drop table worker_load, admission_blocked, admission_scope, engine_replica, worker_history cascade`)
+	testkit.Execution(t, b.Store, action,
+		func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &worker.ID })
+	testkit.Exec(t, b.Store,
+		`drop table worker_load, admission_blocked, admission_scope, engine_replica, worker_history cascade`)
 	testkit.Exec(t, b.Store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade,
 		drop column attempt cascade, drop column admitted_at cascade, drop column priority cascade`)
 	testkit.Exec(t, b.Store, `update worker set created = now() - interval '1 hour'`)

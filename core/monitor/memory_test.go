@@ -22,5 +22,6 @@ func TestWhatIsWrongIsRememberedUntilItIsRight(t *testing.T) {
 	require.Equal(t, time.Unix(0, 0), *look(10, CheckProblem), "what else is remembered is of no account")
 	require.Nil(t, look(15, CheckOK))
 	require.Equal(t, time.Unix(0, 0).Add(20*time.Minute), *look(20, CheckProblem), "it begins anew")
-	require.Equal(t, time.Unix(0, 0).Add(9*time.Minute), m.memory.Hold("alert\x1f", []string{"odd"}, time.Unix(9e9, 0))[0])
+	require.Equal(t, time.Unix(0, 0).Add(9*time.Minute),
+		m.memory.Hold("alert\x1f", []string{"odd"}, time.Unix(9e9, 0))[0])
 }

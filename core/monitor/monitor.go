@@ -84,7 +84,8 @@ func (m *Monitor) Deps() Deps { return m.deps }
 
 // Read runs fn in one read-only transaction, so that all numbers of a
 // reading agree, and records when it was and how long it took.
-func (m *Monitor) Read(ctx context.Context, name string, r *Reading, fn func(ctx context.Context, tx *store.Tx, s Shape) error) error {
+func (m *Monitor) Read(ctx context.Context, name string, r *Reading,
+	fn func(ctx context.Context, tx *store.Tx, s Shape) error) error {
 	source, err := timed(SourceDatabase, func() error {
 		if m.deps.Store == nil {
 			return errNoSource

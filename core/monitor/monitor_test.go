@@ -41,7 +41,8 @@ type testBundle struct {
 func setup(t *testing.T, broker BrokerReader) *testBundle {
 	t.Helper()
 	st := testkit.Store(t)
-	return &testBundle{Monitor: New(Config{}, Deps{Store: st, Broker: broker}), Fixture: &monitortest.Fixture{Store: st}}
+	return &testBundle{Monitor: New(Config{}, Deps{Store: st, Broker: broker}),
+		Fixture: &monitortest.Fixture{Store: st}}
 }
 
 // What matches a filter is counted by the search that lists it.
@@ -54,7 +55,8 @@ func TestMatchingCountsWhatAFilterMatches(t *testing.T) {
 		testkit.Execution(t, b.Store, sleep)
 	}
 	for want, filter := range map[int64]ExecutionFilter{
-		6: {}, 3: {Statuses: []attune.Status{attune.StatusFailed}, Or: []ExecutionFilter{{Statuses: []attune.Status{attune.StatusFailed}}}}, 0: {Action: "no.such"},
+		6: {}, 3: {Statuses: []attune.Status{attune.StatusFailed},
+			Or: []ExecutionFilter{{Statuses: []attune.Status{attune.StatusFailed}}}}, 0: {Action: "no.such"},
 	} {
 		n, err := b.Matching(t.Context(), filter)
 		require.NoError(t, err)
@@ -69,17 +71,19 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 	worker := testkit.Worker(t, b.Store, "worker-1")
 	var ids []int64
 	for i := range 10 {
-		s := []attune.Status{attune.StatusCompleted, attune.StatusFailed, attune.StatusRunning, attune.StatusRequested}[i%4]
+		s := []attune.Status{attune.StatusCompleted, attune.StatusFailed, attune.StatusRunning,
+			attune.StatusRequested}[i%4]
 		a := action
 		if i%5 == 0 {
 			a = other
 		}
-		ids = append(ids, testkit.Execution(t, b.Store, a, monitortest.Status(s), monitortest.Aged(time.Duration(10-i)*time.Hour), func(r *testkit.ExecutionRow) {
-			r.Result = map[string]string{"message": "went wrong"}
-			if s == attune.StatusRunning {
-				r.Worker = &worker.ID
-			}
-		}).ID)
+		ids = append(ids, testkit.Execution(t, b.Store, a, monitortest.Status(s),
+			monitortest.Aged(time.Duration(10-i)*time.Hour), func(r *testkit.ExecutionRow) {
+				r.Result = map[string]string{"message": "went wrong"}
+				if s == attune.StatusRunning {
+					r.Worker = &worker.ID
+				}
+			}).ID)
 	}
 	failed := []attune.Status{attune.StatusFailed}
 	list := func(f ExecutionFilter, limit int, cursor int64) *Executions {
@@ -105,8 +109,10 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 
 	require.Len(t, list(ExecutionFilter{Statuses: failed}, 0, 0).List, 3)
 	require.Equal(t, "went wrong", list(ExecutionFilter{Statuses: failed}, 0, 0).List[0].Reason)
-	require.Len(t, list(ExecutionFilter{Statuses: []attune.Status{attune.StatusRunning, attune.StatusRequested}}, 0, 0).List, 4)
-	require.Len(t, list(ExecutionFilter{Statuses: []attune.Status{attune.StatusFailed, attune.StatusRunning}}, 0, 0).List, 5)
+	require.Len(t,
+		list(ExecutionFilter{Statuses: []attune.Status{attune.StatusRunning, attune.StatusRequested}}, 0, 0).List, 4)
+	require.Len(t,
+		list(ExecutionFilter{Statuses: []attune.Status{attune.StatusFailed, attune.StatusRunning}}, 0, 0).List, 5)
 	require.Len(t, list(ExecutionFilter{Action: "core.*"}, 0, 0).List, 2)
 	require.Len(t, list(ExecutionFilter{Action: "*http_request*"}, 0, 0).List, 2)
 	require.Empty(t, list(ExecutionFilter{Action: "core"}, 0, 0).List, "without a star the whole name must match")
@@ -166,14 +172,18 @@ func TestReadingNeverWalksTheTable(t *testing.T) {
 	testkit.Exec(t, b.Store, `analyze execution`)
 
 	queries := map[string]ExecutionFilter{
-		"all": {}, "failed": {Statuses: []attune.Status{attune.StatusFailed}}, "running": {Statuses: []attune.Status{attune.StatusRunning}},
-		"recent": {MaxAge: time.Hour}, "by action": {Action: "core.*"}, "children": {Parent: 7},
+		"all": {}, "failed": {Statuses: []attune.Status{attune.StatusFailed}},
+		"running": {Statuses: []attune.Status{attune.StatusRunning}},
+		"recent":  {MaxAge: time.Hour}, "by action": {Action: "core.*"}, "children": {Parent: 7},
 		"expression": {Match: []string{"^core"}}, "retried": {MinTries: 1}, "of others": {NotWorkers: []string{"7"}},
-		"parameter": {Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}}, "range": {MinID: 150_000, MaxID: 150_500},
-		"waiting":      {Statuses: []attune.Status{attune.StatusRequested}, Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}},
-		"reason":       {Statuses: []attune.Status{attune.StatusFailed}, Reasons: []string{"expired"}},
-		"any reason":   {Reasons: []string{"expired"}},
-		"old failures": {Statuses: []attune.Status{attune.StatusFailed}, MinAge: 5 * time.Hour, Unmatch: []string{"sleep"}},
+		"parameter": {Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}},
+		"range":     {MinID: 150_000, MaxID: 150_500},
+		"waiting": {Statuses: []attune.Status{attune.StatusRequested},
+			Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}},
+		"reason":     {Statuses: []attune.Status{attune.StatusFailed}, Reasons: []string{"expired"}},
+		"any reason": {Reasons: []string{"expired"}},
+		"old failures": {Statuses: []attune.Status{attune.StatusFailed}, MinAge: 5 * time.Hour,
+			Unmatch: []string{"sleep"}},
 		"alternatives": {Match: []string{"^core"}, Or: []ExecutionFilter{{MinTries: 3}, {IDs: []int64{7, 9}}}},
 	}
 	for name, filter := range queries {

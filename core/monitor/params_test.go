@@ -22,7 +22,8 @@ var everySchema = map[string]func(t testing.TB) string{
 // schema has.
 func request(t *testing.T, st *store.Store, ref, schema, config string) int64 {
 	t.Helper()
-	testkit.Exec(t, st, `insert into pack (ref, label, version) values ('shop', 'shop', '1.0.0') on conflict do nothing`)
+	testkit.Exec(t, st,
+		`insert into pack (ref, label, version) values ('shop', 'shop', '1.0.0') on conflict do nothing`)
 	testkit.Exec(t, st, `insert into action (ref, pack, pack_ref, label, entrypoint, param_schema)
 		select $1::text, p.id, p.ref, $1::text, 'run.sh', $2::text::jsonb from pack p where p.ref = 'shop' on conflict (ref) do nothing`, ref, schema)
 	testkit.Exec(t, st, `insert into execution (action, action_ref, config) select a.id, a.ref, $2::text::jsonb from action a where a.ref = $1`, ref, config)
@@ -58,8 +59,10 @@ func TestExecutionsAreFoundByTheirParameters(t *testing.T) {
 			}{
 				{[]int64{german}, []ParamMatch{{Path: "tenant", Values: []string{"T7"}}}},
 				{[]int64{french, german}, []ParamMatch{{Path: "tenant", Values: []string{"t7*"}}}},
-				{[]int64{german}, []ParamMatch{{Path: "order.country", Values: []string{"de"}}, {Path: "tenant", Values: []string{"t7", "t8"}}}},
-				{[]int64{bare, precise, german}, []ParamMatch{{Path: "order.country", Values: []string{"fr"}, Not: true}}},
+				{[]int64{german}, []ParamMatch{{Path: "order.country", Values: []string{"de"}},
+					{Path: "tenant", Values: []string{"t7", "t8"}}}},
+				{[]int64{bare, precise, german},
+					[]ParamMatch{{Path: "order.country", Values: []string{"fr"}, Not: true}}},
 				{[]int64{french, german}, []ParamMatch{{Path: "amount", Values: []string{"7.0"}}}},
 				{[]int64{precise}, []ParamMatch{{Path: "amount", Values: []string{"7.5"}}}},
 				{[]int64{german}, []ParamMatch{{Path: "dry", Values: []string{"true"}}}},
@@ -72,7 +75,8 @@ func TestExecutionsAreFoundByTheirParameters(t *testing.T) {
 			}
 			require.Equal(t, []int64{french}, foundBy(t, m, ExecutionFilter{MinID: french, MaxID: french}))
 			require.Equal(t, []int64{precise, french}, foundBy(t, m, ExecutionFilter{MinID: french, MaxID: precise}))
-			require.Equal(t, []int64{french}, foundBy(t, m, ExecutionFilter{MinID: french, Params: []ParamMatch{{Path: "tenant", Values: []string{"t7*"}}}}))
+			require.Equal(t, []int64{french}, foundBy(t, m,
+				ExecutionFilter{MinID: french, Params: []ParamMatch{{Path: "tenant", Values: []string{"t7*"}}}}))
 		})
 	}
 }
@@ -90,23 +94,31 @@ func TestASecretParameterIsNeverMatched(t *testing.T) {
 				"items": {"type": "array", "items": {"type": "object", "properties": {"pin": {"secret": true, "type": "string"}}}}}`
 			open := request(t, st, "shop.pay", marks,
 				`{"pass": "hunter2", "card": {"number": "4711"}, "items": [{"pin": "1234", "n": "1"}], "tenant": "t7"}`)
-			sealed := request(t, st, "shop.see", "{}", `{"tenant": "t7", "pass": {"$attune_secret": true, "redacted": true}}`)
-			other := request(t, st, "shop.see", "{}", `{"pass": "open", "tenant": "t7", "url": "amqp://ann:hunter2@host/v", "api_key": "k1"}`)
+			sealed := request(t, st, "shop.see", "{}",
+				`{"tenant": "t7", "pass": {"$attune_secret": true, "redacted": true}}`)
+			other := request(t, st, "shop.see", "{}",
+				`{"pass": "open", "tenant": "t7", "url": "amqp://ann:hunter2@host/v", "api_key": "k1"}`)
 			for path, want := range map[string][]int64{
-				"pass": {other}, "api_key": {}, "url": {other}, "card.number": {}, "items.0.pin": {}, "items.0.n": {open}, "pass.redacted": {}, "tenant": {other, sealed, open},
+				"pass": {other}, "api_key": {}, "url": {other}, "card.number": {}, "items.0.pin": {},
+				"items.0.n": {open}, "pass.redacted": {}, "tenant": {other, sealed, open},
 			} {
-				require.Equal(t, want, foundBy(t, m, ExecutionFilter{Params: []ParamMatch{{Path: path, Values: []string{"*"}}}}), path)
+				require.Equal(t, want,
+					foundBy(t, m, ExecutionFilter{Params: []ParamMatch{{Path: path, Values: []string{"*"}}}}), path)
 			}
 			// What cannot be seen is not told by what is left out either.
 			for _, guess := range []string{"hunter2", "hunter3"} {
-				require.Contains(t, foundBy(t, m, ExecutionFilter{Params: []ParamMatch{{Path: "pass", Values: []string{guess}, Not: true}}}), open)
+				require.Contains(t, foundBy(t, m,
+					ExecutionFilter{Params: []ParamMatch{{Path: "pass", Values: []string{guess}, Not: true}}}), open)
 			}
-			require.Empty(t, foundBy(t, m, ExecutionFilter{Params: []ParamMatch{{Path: "url", Values: []string{"*hunter2*"}}}}))
+			require.Empty(t,
+				foundBy(t, m, ExecutionFilter{Params: []ParamMatch{{Path: "url", Values: []string{"*hunter2*"}}}}))
 			page, err := m.Executions(t.Context(), ExecutionFilter{WithParams: true}, 0)
 			require.NoError(t, err)
-			require.Equal(t, "api_key=‹redacted› pass=open tenant=t7 url=amqp://ann:‹redacted›@host/v", page.List[0].Params)
+			require.Equal(t, "api_key=‹redacted› pass=open tenant=t7 url=amqp://ann:‹redacted›@host/v",
+				page.List[0].Params)
 			require.Equal(t, "pass=‹redacted› tenant=t7", page.List[1].Params)
-			require.Equal(t, "card=‹redacted› items.0.n=1 items.0.pin=‹redacted› pass=‹redacted› tenant=t7", page.List[2].Params)
+			require.Equal(t, "card=‹redacted› items.0.n=1 items.0.pin=‹redacted› pass=‹redacted› tenant=t7",
+				page.List[2].Params)
 			page, err = m.Executions(t.Context(), ExecutionFilter{}, 0)
 			require.NoError(t, err)
 			require.Empty(t, page.List[2].Params, "read only where it is shown")
@@ -122,7 +134,8 @@ func TestAChoiceByParametersIsWhole(t *testing.T) {
 	action := testkit.Action(t, b.Store, "shop.bill")
 	tenants(t, b.Store, action.ID, 7_000)
 	f := ExecutionFilter{
-		Statuses: []attune.Status{attune.StatusRequested}, Match: []string{"^shop.bill$"}, Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}},
+		Statuses: []attune.Status{attune.StatusRequested}, Match: []string{"^shop.bill$"},
+		Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}},
 	}
 	chosen, err := b.Choose(t.Context(), f, 10_000)
 	require.NoError(t, err)
@@ -150,7 +163,8 @@ func TestAChoiceStopsAtItsBound(t *testing.T) {
 	testkit.NeedsSlow(t, "fill more than a choice looks at")
 	b := setup(t, nil)
 	tenants(t, b.Store, testkit.Action(t, b.Store, "shop.bill").ID, ChoiceBound+10)
-	chosen, err := b.Choose(t.Context(), ExecutionFilter{Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}}, ChoiceBound)
+	chosen, err := b.Choose(t.Context(),
+		ExecutionFilter{Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}}, ChoiceBound)
 	require.NoError(t, err)
 	require.True(t, chosen.Bounded)
 	require.EqualValues(t, ChoiceBound, chosen.Looked)

@@ -225,7 +225,8 @@ func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, erro
 }
 
 // ReadQueues reads the busiest queues that match the filter, the totals of all, and whether there are more.
-func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter QueueFilter, limit int) ([]Queue, QueueTotals, bool, error) {
+func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter QueueFilter,
+	limit int) ([]Queue, QueueTotals, bool, error) {
 	read, sum := m.listQueues, readOwnTotals
 	if !s.Shared {
 		read, sum = readPublishedQueues, readPublishedTotals
@@ -305,7 +306,8 @@ func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
 		q.QueueTimeout = time.Duration(*r.QueueTimeoutSeconds) * time.Second
 	}
 	if r.Blocked != nil {
-		q.Blocked, q.BlockedSince, q.BlockedUntil, q.BlockedScope = text(r.BlockedReason), r.BlockedSince, r.BlockedUntil, r.ScopeID
+		q.Blocked, q.BlockedSince, q.BlockedUntil, q.BlockedScope = text(r.BlockedReason), r.BlockedSince,
+			r.BlockedUntil, r.ScopeID
 		if q.Blocked == "" {
 			q.Blocked = "waiting for a worker"
 		}
@@ -351,7 +353,8 @@ func takeHead(q *Queue, h store.ViewHeadsRow) {
 
 func readOwnTotals(ctx context.Context, tx *store.Tx) (QueueTotals, error) {
 	t, err := tx.MonitorQueueTotals(ctx)
-	return QueueTotals{Queues: t.Queues, Busy: t.Busy, Queued: t.Queued, Active: t.Active, Slots: t.Slots, Completed: t.Completed}, err
+	return QueueTotals{Queues: t.Queues, Busy: t.Busy, Queued: t.Queued, Active: t.Active, Slots: t.Slots,
+		Completed: t.Completed}, err
 }
 
 // readPublishedQueues reads the statistics that every Attune executor keeps,
@@ -378,7 +381,8 @@ func readPublishedQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, 
 
 func readPublishedTotals(ctx context.Context, tx *store.Tx) (QueueTotals, error) {
 	t, err := tx.MonitorPublishedTotals(ctx)
-	return QueueTotals{Queues: t.Queues, Busy: t.Busy, Queued: t.Queued, Active: t.Active, Slots: t.Slots, Completed: t.Completed}, err
+	return QueueTotals{Queues: t.Queues, Busy: t.Busy, Queued: t.Queued, Active: t.Active, Slots: t.Slots,
+		Completed: t.Completed}, err
 }
 
 // aheadBound is where counting those who wait before an execution stops.
@@ -386,7 +390,8 @@ const aheadBound = 10_000
 
 // ReadPlace counts who goes before a waiter: the higher lanes have counters,
 // its own is counted up to a bound.
-func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order int64, since time.Time) (*Waiting, error) {
+func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order int64,
+	since time.Time) (*Waiting, error) {
 	waiting := &Waiting{
 		Queue: q.Name(), Lane: laneName(number), Since: since, Of: q.Queued, Active: q.Active, Limit: q.Limit,
 		Paused: q.Paused,

@@ -252,7 +252,8 @@ func policyOf(r store.ViewPoliciesRow) policy.Policy {
 // Lines describes every limit in force with what is used of it now. params are
 // the parameters with their defaults; nil when the group is not known, and then
 // limits with groups show no use. q is nil where the action has no queue yet.
-func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map[string]any, at time.Time) ([]PolicyLine, error) {
+func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map[string]any,
+	at time.Time) ([]PolicyLine, error) {
 	var out []PolicyLine
 	if p.Limits.Queue.PolicyRef != "" || (q != nil && q.LimitFrom.Kind == LimitOverride) {
 		out = append(out, p.queueLine(q))
@@ -268,7 +269,8 @@ func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map
 }
 
 // scopes reads the counters of the shared limits, by kind and key.
-func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]any, at time.Time) (map[[2]string]Scope, error) {
+func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]any,
+	at time.Time) (map[[2]string]Scope, error) {
 	var kinds, keys []string
 	for _, w := range p.Limits.Wide {
 		if len(w.Parameters) == 0 || params != nil {

@@ -18,17 +18,19 @@ import (
 // crowd makes executions of every kind and returns them as a list shows them.
 func crowd(t *testing.T, b *testBundle) []Execution {
 	t.Helper()
-	actions := []testkit.ActionRow{testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "etl.load"), testkit.Action(t, b.Store, "etl.unload")}
+	actions := []testkit.ActionRow{testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "etl.load"),
+		testkit.Action(t, b.Store, "etl.unload")}
 	workers := []testkit.WorkerRow{testkit.Worker(t, b.Store, "worker-1"), testkit.Worker(t, b.Store, "worker-2")}
 	for i := range 60 {
 		s := attune.Statuses[i%len(attune.Statuses)]
-		e := testkit.Execution(t, b.Store, actions[i%3], monitortest.Status(s), monitortest.Aged(time.Duration(60-i)*time.Minute), func(r *testkit.ExecutionRow) {
-			r.RetryCount = int32(i % 5)
-			r.Result = map[string]string{"message": []string{"expired in its queue", "exit status 1"}[i%2]}
-			if i%4 != 0 {
-				r.Worker = &workers[i%2].ID
-			}
-		})
+		e := testkit.Execution(t, b.Store, actions[i%3], monitortest.Status(s),
+			monitortest.Aged(time.Duration(60-i)*time.Minute), func(r *testkit.ExecutionRow) {
+				r.RetryCount = int32(i % 5)
+				r.Result = map[string]string{"message": []string{"expired in its queue", "exit status 1"}[i%2]}
+				if i%4 != 0 {
+					r.Worker = &workers[i%2].ID
+				}
+			})
 
 		if i%7 == 0 && i > 0 {
 			testkit.Exec(t, b.Store, `update execution set parent = id - 1 where id = $1`, e.ID)
@@ -43,17 +45,22 @@ func crowd(t *testing.T, b *testBundle) []Execution {
 // passes is what a filter says, in Go.
 func passes(f *ExecutionFilter, x *Execution, now time.Time) bool {
 	all := func(list []string, text string) bool {
-		return !slices.ContainsFunc(list, func(e string) bool { return !regexp.MustCompile("(?i)" + e).MatchString(text) })
+		return !slices.ContainsFunc(list,
+			func(e string) bool { return !regexp.MustCompile("(?i)" + e).MatchString(text) })
 	}
 	none := func(list []string, text string) bool {
-		return !slices.ContainsFunc(list, func(e string) bool { return regexp.MustCompile("(?i)" + e).MatchString(text) })
+		return !slices.ContainsFunc(list,
+			func(e string) bool { return regexp.MustCompile("(?i)" + e).MatchString(text) })
 	}
 	works := func(list []string) bool {
-		return x.WorkerID != nil && (slices.Contains(list, x.WorkerName) || slices.Contains(list, strconv.FormatInt(*x.WorkerID, 10)))
+		return x.WorkerID != nil &&
+			(slices.Contains(list, x.WorkerName) || slices.Contains(list, strconv.FormatInt(*x.WorkerID, 10)))
 	}
 	ok := (len(f.Statuses) == 0 || slices.Contains(f.Statuses, attune.Status(x.Status))) &&
-		all(f.Match, x.ActionRef) && none(f.Unmatch, x.ActionRef) && all(f.Reasons, x.Reason) && none(f.NotReasons, x.Reason) &&
-		(f.Worker == "" || works([]string{f.Worker})) && (len(f.Workers) == 0 || works(f.Workers)) && !works(f.NotWorkers) &&
+		all(f.Match, x.ActionRef) && none(f.Unmatch, x.ActionRef) && all(f.Reasons, x.Reason) &&
+		none(f.NotReasons, x.Reason) &&
+		(f.Worker == "" || works([]string{f.Worker})) && (len(f.Workers) == 0 || works(f.Workers)) &&
+		!works(f.NotWorkers) &&
 		(f.MaxAge == 0 || now.Sub(x.Created) <= f.MaxAge) && (f.MinAge == 0 || now.Sub(x.Created) > f.MinAge) &&
 		(f.Parent == 0 || x.Parent != nil && *x.Parent == f.Parent) &&
 		(f.Parented == "" || (f.Parented == ParentedAny) == (x.Parent != nil)) &&
@@ -145,8 +152,9 @@ func TestASearchThatStopsGoesOnBelow(t *testing.T) {
 		select $1, 'demo.sleep', 'completed', case when g % 9000 = 0 then 3 else 0 end, now() from generate_series(1, 27000) g`, action.ID)
 	for name, f := range map[string]ExecutionFilter{
 		"all": {MinTries: 2}, "ended": {MinTries: 2, Statuses: []attune.Status{attune.StatusCompleted}},
-		"either": {MinTries: 2, Or: []ExecutionFilter{{IDs: []int64{1 << 40}}}},
-		"oldest": {MinTries: 2, Oldest: true}, "ended, oldest": {MinTries: 2, Oldest: true, Statuses: []attune.Status{attune.StatusCompleted}},
+		"either":        {MinTries: 2, Or: []ExecutionFilter{{IDs: []int64{1 << 40}}}},
+		"oldest":        {MinTries: 2, Oldest: true},
+		"ended, oldest": {MinTries: 2, Oldest: true, Statuses: []attune.Status{attune.StatusCompleted}},
 	} {
 		var found int
 		bounded := false

@@ -16,15 +16,19 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 	now := time.Now()
 	fresh, old := now.Add(-time.Second), now.Add(-251*time.Second)
 	none, one, no := int64(0), int64(1), false
-	consumed, alone := &BrokerQueue{Name: "worker.7.executions", Consumers: 1}, &BrokerQueue{Name: "worker.7.executions"}
+	consumed, alone := &BrokerQueue{Name: "worker.7.executions",
+		Consumers: 1}, &BrokerQueue{Name: "worker.7.executions"}
 	for name, c := range map[string]struct {
 		worker Worker
 		queue  *BrokerQueue
 		want   Judgement
 	}{
-		"all well":                   {Worker{Status: "active", Heartbeat: &fresh}, consumed, Judgement{Health: WorkerActive}},
-		"the broker is not known":    {Worker{Status: "active", Heartbeat: &fresh}, nil, Judgement{Health: WorkerActive}},
-		"the broker has not counted": {Worker{Status: "active", Heartbeat: &fresh}, &BrokerQueue{Uncounted: true}, Judgement{Health: WorkerActive}},
+		"all well": {Worker{Status: "active", Heartbeat: &fresh}, consumed,
+			Judgement{Health: WorkerActive}},
+		"the broker is not known": {Worker{Status: "active", Heartbeat: &fresh}, nil,
+			Judgement{Health: WorkerActive}},
+		"the broker has not counted": {Worker{Status: "active", Heartbeat: &fresh}, &BrokerQueue{Uncounted: true},
+			Judgement{Health: WorkerActive}},
 		"silent, whoever consumes": {
 			Worker{Status: "active", Heartbeat: &old},
 			consumed,
@@ -40,7 +44,8 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 			nil,
 			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
 		},
-		"counted before it consumed": {Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-14 * time.Second)}, alone, Judgement{Health: WorkerActive}},
+		"counted before it consumed": {Worker{Status: "active", Heartbeat: &fresh,
+			Registered: now.Add(-14 * time.Second)}, alone, Judgement{Health: WorkerActive}},
 		"seen before it registered": {
 			Worker{
 				Status: "active", Heartbeat: &fresh, Registered: now.Add(-40 * time.Second),
@@ -55,7 +60,8 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
 		},
 		"the broker knows newer than the engine": {
-			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}}, consumed, Judgement{Health: WorkerActive},
+			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}},
+			consumed, Judgement{Health: WorkerActive},
 		},
 		"its queue is gone": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, QueueExists: &no}},
@@ -63,7 +69,8 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but has no queue worker.7.executions", "active"},
 		},
 		"what was seen long ago": {
-			Worker{Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Consumers: &none}}, nil, Judgement{Health: WorkerActive},
+			Worker{Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Consumers: &none}}, nil,
+			Judgement{Health: WorkerActive},
 		},
 		"the row says that it has left": {
 			Worker{Status: "inactive", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &one}},
@@ -71,7 +78,8 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 			Judgement{Health: WorkerInactive, By: ByStatus, Why: "status inactive"},
 		},
 		"one that drains need not consume": {
-			Worker{Status: "active", Heartbeat: &fresh, Draining: true}, alone, Judgement{Health: WorkerDraining, By: ByStatus},
+			Worker{Status: "active", Heartbeat: &fresh, Draining: true}, alone,
+			Judgement{Health: WorkerDraining, By: ByStatus},
 		},
 	} {
 		require.Equal(t, c.want, c.worker.Judge(now, 90*time.Second, c.queue), name)

@@ -84,7 +84,8 @@ func (w *wiring) isOurs(q *broker.QueueInfo) bool {
 		return true
 	}
 	for _, r := range w.Routes {
-		if !r.ToExchange && r.Destination == q.Name && (r.Source == message.ExchangeExecutions || r.Source == message.ExchangeEvents) {
+		if !r.ToExchange && r.Destination == q.Name &&
+			(r.Source == message.ExchangeExecutions || r.Source == message.ExchangeEvents) {
 			return true
 		}
 	}
@@ -108,16 +109,19 @@ func (w *wiring) exchanges() Check {
 		queues := missing[name]
 		return Check{
 			Name: checkExchange, Status: CheckProblem, Objects: queues, View: "broker",
-			Text: "dead-letter exchange " + name + " does not exist: what " + someOf(queues, "expires or is rejected") + " is deleted",
-			Fix:  "restart a replica, which declares " + message.ExchangeDeadLetter + ", or declare " + name + " as a durable direct exchange",
+			Text: "dead-letter exchange " + name + " does not exist: what " + someOf(queues, "expires or is rejected") +
+				" is deleted",
+			Fix: "restart a replica, which declares " + message.ExchangeDeadLetter + ", or declare " + name +
+				" as a durable direct exchange",
 		}
 	}
 	kind := w.Exchanges[message.ExchangeDeadLetter].Kind
 	if kind != "direct" {
 		return Check{
 			Name: checkExchange, Status: CheckWarning, Objects: []string{message.ExchangeDeadLetter}, View: "broker",
-			Text: message.ExchangeDeadLetter + " is of type " + kind + "; everybody declares it as direct, and who does so is refused",
-			Fix:  "delete it while nothing is dead-lettered, and restart a replica, which declares it anew",
+			Text: message.ExchangeDeadLetter + " is of type " + kind +
+				"; everybody declares it as direct, and who does so is refused",
+			Fix: "delete it while nothing is dead-lettered, and restart a replica, which declares it anew",
 		}
 	}
 	return Check{Name: checkExchange, Status: CheckOK, Text: message.ExchangeDeadLetter + " exists, type " + kind}
@@ -165,11 +169,13 @@ func (w *wiring) routes() Check {
 		unsure = slices.Compact(unsure)
 		return Check{
 			Name: checkRoute, Status: CheckUnknown, Objects: unsure, View: "broker",
-			Text: "whether the dead letters of " + countOf(unsure, "queue") + " are kept cannot be seen: headers, a plug-in's exchange, or policies that this login may not read",
-			Fix:  "give the login of message_queue.management_url the tag monitoring and a right on the virtual host, or ask `attune-executor doctor`, which probes",
+			Text: "whether the dead letters of " + countOf(unsure, "queue") +
+				" are kept cannot be seen: headers, a plug-in's exchange, or policies that this login may not read",
+			Fix: "give the login of message_queue.management_url the tag monitoring and a right on the virtual host, or ask `attune-executor doctor`, which probes",
 		}
 	default:
-		return Check{Name: checkRoute, Status: CheckOK, Text: fmt.Sprintf("all %d keys that can be dead-lettered lead to a queue", checked)}
+		return Check{Name: checkRoute, Status: CheckOK,
+			Text: fmt.Sprintf("all %d keys that can be dead-lettered lead to a queue", checked)}
 	}
 }
 
@@ -195,7 +201,8 @@ func (w *wiring) lostRoutes(lost map[string][]string) Check {
 	}
 	return Check{
 		Name: checkRoute, Status: CheckProblem, Text: text, Objects: queues, View: "broker",
-		Fix: "restart a replica, which binds every key; or bind " + message.QueueDeadLetter + " to " + message.ExchangeDeadLetter + " with " + shown +
+		Fix: "restart a replica, which binds every key; or bind " + message.QueueDeadLetter + " to " +
+			message.ExchangeDeadLetter + " with " + shown +
 			"; or give " + message.ExchangeDeadLetter + " an alternate exchange by policy",
 	}
 }
@@ -253,10 +260,13 @@ func (w *wiring) expiry() Check {
 	drops := w.those(func(q ourQueue) bool { return q.TTL != nil && q.unkept() })
 	return verdict(checkTTL, drops, Check{
 		View: "broker",
-		Text: countOf(drops, "queue") + " with a time to live and no dead-letter exchange: the broker deletes what expires",
-		Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops) + " and its like",
+		Text: countOf(drops, "queue") +
+			" with a time to live and no dead-letter exchange: the broker deletes what expires",
+		Fix: "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops) +
+			" and its like",
 	},
-		phrase.Plural(len(limited), "queue with a time to live has", "queues with a time to live have")+" a dead-letter exchange")
+		phrase.Plural(len(limited), "queue with a time to live has", "queues with a time to live have")+
+			" a dead-letter exchange")
 }
 
 // letters: dead letters have a queue, and somebody takes them.
@@ -278,13 +288,16 @@ func (w *wiring) letters() Check {
 	case q.Consumers == nil:
 		c.Status, c.Text = CheckUnknown, "the broker has not counted the consumers of "+q.Name+" yet"
 	case *q.Consumers == 0:
-		c.Status, c.Text = CheckProblem, "nobody consumes "+q.Name+": dead letters pile up and nobody decides about them"
+		c.Status, c.Text = CheckProblem, "nobody consumes "+q.Name+
+			": dead letters pile up and nobody decides about them"
 		c.Fix = "start a replica (attune-executor serve) with message_queue.rabbitmq.dead_letter.enabled: true"
 	case q.TTL != nil || q.MaxLength != nil || q.MaxBytes != nil:
-		c.Status, c.Text = CheckWarning, q.Name+" has a time to live or a length: letters that nobody took in time are deleted"
+		c.Status, c.Text = CheckWarning, q.Name+
+			" has a time to live or a length: letters that nobody took in time are deleted"
 		c.Fix = "take the setting away; handled letters are in the ledger, and only the waiting ones are in the queue"
 	default:
-		c.Status, c.Text = CheckOK, q.Name+": "+phrase.Plural(*q.Consumers, "consumer", "consumers")+", no time to live, no length"
+		c.Status, c.Text = CheckOK, q.Name+": "+phrase.Plural(*q.Consumers, "consumer", "consumers")+
+			", no time to live, no length"
 	}
 	return c
 }
@@ -316,8 +329,9 @@ func (w *wiring) orphans(workers []int64) Check {
 	default:
 		return Check{
 			Name: checkOrphans, Status: CheckProblem, Objects: names, View: "broker", Filter: "orphan",
-			Text: countOf(names, "queue") + " of workers without a row, where " + phrase.Plural(waiting, "message waits", "messages wait") + " for nobody",
-			Fix:  "leave hand-overs to their time to live, which brings them back through the dead letters; then delete the queues",
+			Text: countOf(names, "queue") + " of workers without a row, where " +
+				phrase.Plural(waiting, "message waits", "messages wait") + " for nobody",
+			Fix: "leave hand-overs to their time to live, which brings them back through the dead letters; then delete the queues",
 		}
 	}
 }
@@ -348,13 +362,15 @@ func (w *wiring) kinds() Check {
 // deliveries: what was returned too often is kept.
 func (w *wiring) deliveries() Check {
 	drops := w.those(func(q ourQueue) bool {
-		limited := q.DeliveryLimit != nil && *q.DeliveryLimit >= 0 || q.DeliveryLimit == nil && limitsByDefault(w.Version)
+		limited := q.DeliveryLimit != nil && *q.DeliveryLimit >= 0 || q.DeliveryLimit == nil &&
+			limitsByDefault(w.Version)
 		return q.Type == "quorum" && limited && q.unkept()
 	})
 	return verdict(checkDelivery, drops, Check{
 		View: "broker",
-		Text: countOf(drops, "quorum queue") + " with a delivery limit and no dead-letter exchange: what is returned too often is deleted",
-		Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops),
+		Text: countOf(drops, "quorum queue") +
+			" with a delivery limit and no dead-letter exchange: what is returned too often is deleted",
+		Fix: "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops),
 	}, "no delivery limit deletes anything")
 }
 
@@ -374,8 +390,9 @@ func (w *wiring) overflows() Check {
 	})
 	return verdict(checkOverflow, drops, Check{
 		View: "broker",
-		Text: countOf(drops, "queue") + " with a length: when it is full the oldest are deleted while publishers are told that all is well",
-		Fix:  "overflow reject-publish, or no length, for " + first(drops),
+		Text: countOf(drops, "queue") +
+			" with a length: when it is full the oldest are deleted while publishers are told that all is well",
+		Fix: "overflow reject-publish, or no length, for " + first(drops),
 	}, "no full queue deletes anything")
 }
 

@@ -35,7 +35,8 @@ func TestQueuesTellWhereTheirLimitsComeFrom(t *testing.T) {
 		require.Equal(t, int64(5), *one.LimitFrom.Threshold)
 	}
 	testkit.Exec(t, b.Store, `update execution_admission_state set paused = true where limit_override is not null`)
-	testkit.Exec(t, b.Store, `insert into admission_blocked (state_id, ticket) select id, 1 from execution_admission_state where unlimited`)
+	testkit.Exec(t, b.Store,
+		`insert into admission_blocked (state_id, ticket) select id, 1 from execution_admission_state where unlimited`)
 	q, err = b.Queues(t.Context(), QueueFilter{Paused: true})
 	require.NoError(t, err)
 	require.Len(t, q.List, 1)

@@ -84,27 +84,28 @@ const (
 // not exist has executions perhaps, and nothing else.
 func (m *Monitor) Worker(ctx context.Context, id int64) (*WorkerDetail, error) {
 	d := &WorkerDetail{}
-	err := m.Read(ctx, "worker "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		*d = WorkerDetail{Reading: d.Reading, ID: id} // the transaction may be repeated
-		if err := d.readRuns(ctx, tx, s); err != nil {
-			return err
-		}
-		facts, err := tx.ViewWorkerFacts(ctx, id)
-		if err != nil {
-			return fmt.Errorf("read worker %d: %w", id, err)
-		}
-		if len(facts) == 0 {
-			return nil
-		}
-		d.Exists, d.Recorded = true, facts[0].Recorded
-		if d.Recorded {
-			if err := d.readChanges(ctx, tx); err != nil {
+	err := m.Read(ctx, "worker "+strconv.FormatInt(id, 10), &d.Reading,
+		func(ctx context.Context, tx *store.Tx, s Shape) error {
+			*d = WorkerDetail{Reading: d.Reading, ID: id} // the transaction may be repeated
+			if err := d.readRuns(ctx, tx, s); err != nil {
 				return err
 			}
-		}
-		d.Beats = beats(facts[0], d.Changes, d.At)
-		return nil
-	})
+			facts, err := tx.ViewWorkerFacts(ctx, id)
+			if err != nil {
+				return fmt.Errorf("read worker %d: %w", id, err)
+			}
+			if len(facts) == 0 {
+				return nil
+			}
+			d.Exists, d.Recorded = true, facts[0].Recorded
+			if d.Recorded {
+				if err := d.readChanges(ctx, tx); err != nil {
+					return err
+				}
+			}
+			d.Beats = beats(facts[0], d.Changes, d.At)
+			return nil
+		})
 	return d, err
 }
 

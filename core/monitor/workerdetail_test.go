@@ -23,7 +23,8 @@ func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 	worker, other := testkit.Worker(t, b.Store, "w"), testkit.Worker(t, b.Store, "other")
 	_, holders, _ := b.Line(t, action, 2, 2, 1, worker.ID)
 	b.Load(t, worker.ID, 3) // one more than there are: then both ends are looked at
-	testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &other.ID })
+	testkit.Execution(t, b.Store, action,
+		func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &other.ID })
 	testkit.Exec(t, b.Store, `delete from worker_history`)
 	testkit.Exec(t, b.Store, `update worker set created = now() - interval '6 hours' where id = $1`, worker.ID)
 	change := func(ago time.Duration, field, was, is string) {
@@ -75,7 +76,8 @@ func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 func TestBeatsFollowTheRecord(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
-	worker := store.ViewWorkerFactsRow{Created: at.Add(-30 * time.Minute), Status: "inactive", LastHeartbeat: new(at.Add(-time.Second)), Recorded: true}
+	worker := store.ViewWorkerFactsRow{Created: at.Add(-30 * time.Minute), Status: "inactive",
+		LastHeartbeat: new(at.Add(-time.Second)), Recorded: true}
 	changes := []WorkerChange{
 		{At: at.Add(-10 * time.Minute), status: "inactive", was: "active"},
 		{At: at.Add(-15 * time.Minute)}, // something else

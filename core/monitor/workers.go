@@ -141,7 +141,8 @@ func (t *WorkerTotals) slots(w *Worker) {
 }
 
 var healthOrder = []WorkerHealth{
-	WorkerStale, WorkerDeaf, WorkerSuspect, WorkerUnhealthy, WorkerDegraded, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive,
+	WorkerStale, WorkerDeaf, WorkerSuspect, WorkerUnhealthy, WorkerDegraded, WorkerDraining, WorkerCordoned, WorkerBusy,
+	WorkerActive, WorkerInactive,
 }
 
 // UnwellFirst picks the workers that the overview shows.
@@ -275,13 +276,15 @@ func (w Worker) judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Ju
 	health, reason := w.HealthInForce()
 	switch {
 	case w.Draining && !w.silent(at, staleAfter):
-		return Judgement{Health: WorkerDraining, By: ByStatus} // of its own accord or an operator's; the former is inactive too
+		// of its own accord or an operator's; the former is inactive too
+		return Judgement{Health: WorkerDraining, By: ByStatus}
 	case w.Status == "inactive" || w.Status == "error":
 		return Judgement{Health: WorkerInactive, By: ByStatus, Why: "status " + w.Status}
 	case w.silent(at, staleAfter):
 		return Judgement{Health: WorkerStale, By: ByHeartbeat, Why: w.silence(at, staleAfter)}
 	case w.SuspectSince != nil: // the engine's word on the queue, and it knows more of it
-		return Judgement{Health: WorkerSuspect, By: ByBroker, Why: "no new work: " + cmp.Or(w.SuspectReason, "its queue took nothing")}
+		return Judgement{Health: WorkerSuspect, By: ByBroker,
+			Why: "no new work: " + cmp.Or(w.SuspectReason, "its queue took nothing")}
 	}
 	if why := w.deaf(at, q); why != "" {
 		return Judgement{Health: WorkerDeaf, By: ByBroker, Why: why}

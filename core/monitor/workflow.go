@@ -191,24 +191,26 @@ func (m *Monitor) ReadWorkflow(ctx context.Context, ask WorkflowAsk,
 	more func(ctx context.Context, tx *store.Tx, s Shape, d *WorkflowDetail) error,
 ) (*WorkflowDetail, error) {
 	d, execution := &WorkflowDetail{}, ask.Execution
-	err := m.Read(ctx, "workflow "+strconv.FormatInt(execution, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		if err := RecordsWorkflows(ctx, tx, s); err != nil {
-			return err
-		}
-		row, err := tx.ViewWorkflow(ctx, MaxDocument, execution)
-		if errors.Is(err, sql.ErrNoRows) {
-			return noWorkflow(ctx, tx, execution)
-		}
-		if err != nil {
-			return fmt.Errorf("read workflow %d: %w", execution, err)
-		}
-		*d = WorkflowDetail{Reading: d.Reading, List: []WorkflowTask{}, Log: []WorkflowDecision{}} // the transaction may be repeated
-		d.take(&row)
-		if err := d.rest(ctx, tx, ask); err != nil || more == nil {
-			return err
-		}
-		return more(ctx, tx, s, d)
-	})
+	err := m.Read(ctx, "workflow "+strconv.FormatInt(execution, 10), &d.Reading,
+		func(ctx context.Context, tx *store.Tx, s Shape) error {
+			if err := RecordsWorkflows(ctx, tx, s); err != nil {
+				return err
+			}
+			row, err := tx.ViewWorkflow(ctx, MaxDocument, execution)
+			if errors.Is(err, sql.ErrNoRows) {
+				return noWorkflow(ctx, tx, execution)
+			}
+			if err != nil {
+				return fmt.Errorf("read workflow %d: %w", execution, err)
+			}
+			// the transaction may be repeated
+			*d = WorkflowDetail{Reading: d.Reading, List: []WorkflowTask{}, Log: []WorkflowDecision{}}
+			d.take(&row)
+			if err := d.rest(ctx, tx, ask); err != nil || more == nil {
+				return err
+			}
+			return more(ctx, tx, s, d)
+		})
 	return d, err
 }
 
@@ -272,7 +274,8 @@ func statesOf(r *store.ViewWorkflowRow) map[string]*workflow.TaskState {
 	}
 	states := map[string]*workflow.TaskState{}
 	for status, names := range map[workflow.TaskStatus][]string{
-		workflow.TaskRunning: r.CurrentTasks, workflow.TaskCompleted: r.CompletedTasks, workflow.TaskFailed: r.FailedTasks,
+		workflow.TaskRunning: r.CurrentTasks, workflow.TaskCompleted: r.CompletedTasks,
+		workflow.TaskFailed:  r.FailedTasks,
 		workflow.TaskSkipped: r.SkippedTasks,
 	} {
 		for _, name := range names {

@@ -277,8 +277,10 @@ func (f *WorkflowFilter) allLive() bool {
 
 // unfiltered reports whether every row matches that is looked at.
 func (f *WorkflowFilter) unfiltered() bool {
-	return f.Action == "" && len(f.Statuses) == 0 && !f.Paused && !f.NotPaused && !f.Trouble && f.MinFailed == 0 && f.MaxFailed == nil &&
-		f.Parent == 0 && f.Parented == "" && len(f.IDs)+len(f.Match)+len(f.Unmatch)+len(f.Errors)+len(f.NotErrors)+len(f.Tasks)+len(f.NotTasks) == 0
+	return f.Action == "" && len(f.Statuses) == 0 && !f.Paused && !f.NotPaused && !f.Trouble && f.MinFailed == 0 &&
+		f.MaxFailed == nil &&
+		f.Parent == 0 && f.Parented == "" &&
+		len(f.IDs)+len(f.Match)+len(f.Unmatch)+len(f.Errors)+len(f.NotErrors)+len(f.Tasks)+len(f.NotTasks) == 0
 }
 
 // params are what the database is asked, but for which rows it looks at.

@@ -85,9 +85,12 @@ func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
 		Tasks:  map[string]*workflow.TaskState{"pay": {Status: workflow.TaskFailed, Total: 1, Next: 1, Failed: 1}},
 	})
 	pay := b.AddChild(t, w, "pay", -1, attune.StatusCompleted)
-	testkit.Exec(t, b.Store, `insert into inquiry_fault (execution, reason) values ($1, 'the question is malformed: prompt must be a text')`, pay)
-	outer := b.AddWorkflow(t, "shop.outer", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Paused: true})
-	testkit.Exec(t, b.Store, `update execution set parent = $1, workflow_task = '{"task_name": "inner"}' where id = $2`, outer.Execution, w.Execution)
+	testkit.Exec(t, b.Store,
+		`insert into inquiry_fault (execution, reason) values ($1, 'the question is malformed: prompt must be a text')`, pay)
+	outer := b.AddWorkflow(t, "shop.outer", monitortest.Deliver,
+		&workflow.State{Status: attune.StatusRunning, Paused: true})
+	testkit.Exec(t, b.Store, `update execution set parent = $1, workflow_task = '{"task_name": "inner"}' where id = $2`,
+		outer.Execution, w.Execution)
 
 	d, err := b.Workflow(t.Context(), w.Execution)
 	require.NoError(t, err)
@@ -106,16 +109,19 @@ func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
 func TestWorkflowShowsOfAListWhatMatters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.AddWorkflow(t, "shop.many", "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}]", &workflow.State{
-		Status: attune.StatusRunning,
-		Tasks: map[string]*workflow.TaskState{
-			"each": {Status: workflow.TaskRunning, Total: 1000, Next: 33, Open: 2, Succeeded: 30, Failed: 1},
-		},
-	})
+	w := b.AddWorkflow(t, "shop.many",
+		"version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}]",
+		&workflow.State{
+			Status: attune.StatusRunning,
+			Tasks: map[string]*workflow.TaskState{
+				"each": {Status: workflow.TaskRunning, Total: 1000, Next: 33, Open: 2, Succeeded: 30, Failed: 1},
+			},
+		})
 	for i := range 30 {
 		b.AddChild(t, w, "each", i, attune.StatusCompleted)
 	}
-	b.AddChild(t, w, "each", 30, attune.StatusFailed, func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "out of paper"} })
+	b.AddChild(t, w, "each", 30, attune.StatusFailed,
+		func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "out of paper"} })
 	due := b.AddChild(t, w, "each", 31, attune.StatusRequested, func(r *testkit.ExecutionRow) { r.RetryCount = 1 })
 	b.AddChild(t, w, "each", 32, attune.StatusRunning)
 	failed := b.AddChild(t, w, "other", -1, attune.StatusFailed)
@@ -147,11 +153,14 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 	running := func() *workflow.TaskState {
 		return &workflow.TaskState{Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1}
 	}
-	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{Status: attune.StatusCancelled, Tasks: map[string]*workflow.TaskState{
-		"reserve": running(), "pay": running(), "label": running(), "tell": running(), "ship": {Status: workflow.TaskRunning, Total: 2, Next: 1, Open: 1},
-	}})
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
+		&workflow.State{Status: attune.StatusCancelled, Tasks: map[string]*workflow.TaskState{
+			"reserve": running(), "pay": running(), "label": running(), "tell": running(),
+			"ship": {Status: workflow.TaskRunning, Total: 2, Next: 1, Open: 1},
+		}})
 	for task, s := range map[string]attune.Status{
-		"reserve": attune.StatusCompleted, "pay": attune.StatusCancelled, "label": attune.StatusTimeout, "tell": attune.StatusRunning,
+		"reserve": attune.StatusCompleted, "pay": attune.StatusCancelled, "label": attune.StatusTimeout,
+		"tell": attune.StatusRunning,
 	} {
 		b.AddChild(t, w, task, -1, s)
 	}
@@ -176,11 +185,13 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 func TestWorkflowSaysWhatIsNone(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
+		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	child := b.AddChild(t, w, "pay", -1, attune.StatusRunning)
 	alone := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "shop.alone")).ID
 	waiting := testkit.Action(t, b.Store, "shop.waiting")
-	testkit.Exec(t, b.Store, `update action set workflow_def = (select max(id) from workflow_definition) where id = $1`, waiting.ID)
+	testkit.Exec(t, b.Store, `update action set workflow_def = (select max(id) from workflow_definition) where id = $1`,
+		waiting.ID)
 	later := testkit.Execution(t, b.Store, waiting).ID
 	for id, want := range map[int64]string{
 		child: fmt.Sprintf("is no workflow but task pay of workflow %d", w.Execution),
@@ -200,7 +211,8 @@ func TestWorkflowSaysWhatIsNone(t *testing.T) {
 func TestWorkflowOfAnotherEngine(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
+		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store, `update workflow_execution set state = null, task_graph = task_graph - 'workflow', completed_tasks = '{reserve}', current_tasks = '{pay}' where id = $1`, w.ID)
 	d, err := b.Workflow(t.Context(), w.Execution)
 	require.NoError(t, err)
@@ -228,7 +240,8 @@ func TestWorkflowsArePagedAndFiltered(t *testing.T) {
 		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 3, Tasks: map[string]*workflow.TaskState{
 			"reserve": {Status: workflow.TaskCompleted}, "pay": {Status: workflow.TaskRunning},
 		}}
-		w := b.AddWorkflow(t, fmt.Sprintf("shop.w%d", i), monitortest.Deliver, state, monitortest.Aged(time.Duration(10-i)*time.Minute))
+		w := b.AddWorkflow(t, fmt.Sprintf("shop.w%d", i), monitortest.Deliver, state,
+			monitortest.Aged(time.Duration(10-i)*time.Minute))
 		if i < 2 {
 			testkit.Exec(t, b.Store, `update execution set status = 'failed' where id = $1`, w.Execution)
 			testkit.Exec(t, b.Store, `update workflow_execution set status = 'failed', open = false, error_message = 'pay failed' where id = $1`, w.ID)
@@ -276,7 +289,8 @@ func TestWorkflowsArePagedAndFiltered(t *testing.T) {
 func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
+		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated)
 		select e.action, e.action_ref, 'completed', now(), now() from execution e, generate_series(1, 6000) where e.id = $1`, w.Execution)
 	testkit.Exec(t, b.Store, `insert into workflow_execution (execution, workflow_def, task_graph, status, open)
@@ -287,7 +301,8 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 	page := func(f WorkflowFilter, of part) []any {
 		p := f.params()
 		return []any{
-			p.Pattern, p.Statuses, p.OnlyPaused, p.NotPaused, p.Match, p.Unmatch, p.Errors, p.NotErrors, p.Tasks, p.NotTasks, p.MinFailed, p.MaxFailed,
+			p.Pattern, p.Statuses, p.OnlyPaused, p.NotPaused, p.Match, p.Unmatch, p.Errors, p.NotErrors, p.Tasks,
+			p.NotTasks, p.MinFailed, p.MaxFailed,
 			p.Parent, p.Parented, of.ended, p.OnlyTrouble, 50, of.open, int64(1) << 60, 0, p.Ids, 200,
 		}
 	}
@@ -299,18 +314,21 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"ViewWorkflowPage":      {store.ViewWorkflowPage, page(WorkflowFilter{}, part{})},
-		"ViewWorkflowPage open": {store.ViewWorkflowPage, page(WorkflowFilter{Statuses: []string{"running", WorkflowPaused}, Paused: true, Match: []string{"x"}}, part{open: true})},
-		"ViewWorkflowPage ids":  {store.ViewWorkflowPage, page(WorkflowFilter{IDs: []int64{w.Execution, 7}}, part{})},
-		"ViewWorkflowEdge":      {store.ViewWorkflowEdge, []any{int64(1) << 60, 0, 200}},
-		"ViewWorkflow":          {store.ViewWorkflow, []any{1000, w.Execution}},
-		"ViewWorkflowOf":        {store.ViewWorkflowOf, []any{w.Execution}},
-		"ViewWorkflowTasks":     {store.ViewWorkflowTasks, []any{w.ID, 100}},
-		"ViewWorkflowPage bad":  {store.ViewWorkflowPage, page(WorkflowFilter{Trouble: true, Tasks: []string{"x"}, Errors: []string{"x"}}, part{ended: true})},
-		"ViewWorkflowChildren":  {store.ViewWorkflowChildren, []any{w.ID, 100, "a", 100, 10}},
-		"ViewWorkflowTrouble":   {store.ViewWorkflowTrouble, []any{100, w.Execution}},
-		"ViewWorkflowLog":       {store.ViewWorkflowLog, []any{w.ID, 100}},
-		"LockActWorkflow":       {store.LockActWorkflow, []any{w.Execution}},
+		"ViewWorkflowPage": {store.ViewWorkflowPage, page(WorkflowFilter{}, part{})},
+		"ViewWorkflowPage open": {store.ViewWorkflowPage,
+			page(WorkflowFilter{Statuses: []string{"running", WorkflowPaused}, Paused: true, Match: []string{"x"}},
+				part{open: true})},
+		"ViewWorkflowPage ids": {store.ViewWorkflowPage, page(WorkflowFilter{IDs: []int64{w.Execution, 7}}, part{})},
+		"ViewWorkflowEdge":     {store.ViewWorkflowEdge, []any{int64(1) << 60, 0, 200}},
+		"ViewWorkflow":         {store.ViewWorkflow, []any{1000, w.Execution}},
+		"ViewWorkflowOf":       {store.ViewWorkflowOf, []any{w.Execution}},
+		"ViewWorkflowTasks":    {store.ViewWorkflowTasks, []any{w.ID, 100}},
+		"ViewWorkflowPage bad": {store.ViewWorkflowPage,
+			page(WorkflowFilter{Trouble: true, Tasks: []string{"x"}, Errors: []string{"x"}}, part{ended: true})},
+		"ViewWorkflowChildren": {store.ViewWorkflowChildren, []any{w.ID, 100, "a", 100, 10}},
+		"ViewWorkflowTrouble":  {store.ViewWorkflowTrouble, []any{100, w.Execution}},
+		"ViewWorkflowLog":      {store.ViewWorkflowLog, []any{w.ID, 100}},
+		"LockActWorkflow":      {store.LockActWorkflow, []any{w.Execution}},
 	} {
 		rows, err := b.Store.Pool().Query(t.Context(), "explain "+query.sql, query.args...)
 		require.NoError(t, err, name)

@@ -237,7 +237,8 @@ func (w *WorkflowTask) explain(t *workflow.Task, states map[string]*workflow.Tas
 				w.Why = fmt.Sprintf("waits for the answer to inquiry %d", child.Inquiry)
 				return
 			case child.Due != nil:
-				w.Why = "is repeated " + phrase.In(child.Due.Sub(now)) + ", attempt " + strconv.FormatInt(child.Attempt, 10)
+				w.Why = "is repeated " + phrase.In(child.Due.Sub(now)) + ", attempt " +
+					strconv.FormatInt(child.Attempt, 10)
 			}
 		}
 	default:

@@ -108,6 +108,7 @@ func LeaseLine(ctx context.Context, tx *store.Tx, s Shape, id int64) (string, er
 	if len(rows) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("Work queue %s dispatched it with %s. This engine does not settle them: they stay leased when it ends.",
+	return fmt.Sprintf(
+		"Work queue %s dispatched it with %s. This engine does not settle them: they stay leased when it ends.",
 		rows[0].Ref, phrase.Plural(rows[0].Items, "item", "items")), nil
 }

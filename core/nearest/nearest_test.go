@@ -12,10 +12,12 @@ import (
 // is suggested.
 func TestOf(t *testing.T) {
 	t.Parallel()
-	keys := []string{"ref", "name", "pack", "kind", "core", "threshold", "latency_ms", "queue_timeout", "core.echo", "core.sleep"}
+	keys := []string{"ref", "name", "pack", "kind", "core", "threshold", "latency_ms", "queue_timeout", "core.echo",
+		"core.sleep"}
 	for word, want := range map[string]string{
 		"thresold": "threshold", "Threshold": "threshold", "queue_timout": "queue_timeout", "core.ecko": "core.echo",
-		"core.slee": "core.sleep", "rf": "ref", "reff": "ref", "nam": "name", "depack": "pack", "cor": "core", "nmae": "name", "rfe": "ref", "thresh": "threshold",
+		"core.slee": "core.sleep", "rf": "ref", "reff": "ref", "nam": "name", "depack": "pack", "cor": "core",
+		"nmae": "name", "rfe": "ref", "thresh": "threshold",
 		"foo": "", "nope": "", "x": "", "": "", "bar": "", "core.nothing": "", "mine.other": "",
 	} {
 		require.Equal(t, want, nearest.Of(word, keys), word)

@@ -81,7 +81,8 @@ func (t *Ticket) ID() int64 {
 func AppendTo(tx *store.Tx, p *store.Pipeline, relay Publishing, messages []Message) *Ticket {
 	c := columnsOf(messages)
 	published := Published(tx, relay)
-	return &Ticket{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies, c.traces, published)}
+	return &Ticket{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies,
+		c.traces, published)}
 }
 
 // deleting is a relay whose published rows other transactions may delete.
@@ -117,7 +118,8 @@ func columnsOf(messages []Message) columns {
 		types: make([]string, n), traces: make([]string, n), bodies: make([][]byte, n),
 	}
 	for i, m := range messages {
-		c.ids[i], c.exchanges[i], c.keys[i], c.types[i], c.traces[i], c.bodies[i] = m.ID, m.Exchange, m.RoutingKey, m.Type, m.Trace, m.Body
+		c.ids[i], c.exchanges[i], c.keys[i], c.types[i], c.traces[i], c.bodies[i] = m.ID, m.Exchange, m.RoutingKey,
+			m.Type, m.Trace, m.Body
 	}
 	return c
 }

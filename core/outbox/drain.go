@@ -45,7 +45,8 @@ func drainRow(ctx context.Context, publisher Publisher, row store.ClaimOutboxRow
 	batch := make([]broker.Message, 0, len(row.MessageIds))
 	for i := range row.MessageIds {
 		m := broker.Message{
-			ID: row.MessageIds[i], Exchange: row.Exchanges[i], RoutingKey: row.RoutingKeys[i], Type: row.MessageTypes[i],
+			ID: row.MessageIds[i], Exchange: row.Exchanges[i], RoutingKey: row.RoutingKeys[i],
+			Type: row.MessageTypes[i],
 			Body: row.Bodies[i], Timestamp: time.Now(), Headers: headers(row.Traces[i]),
 		}
 		if !message.IsBatch(m.Type) {
@@ -64,7 +65,8 @@ func drainRow(ctx context.Context, publisher Publisher, row store.ClaimOutboxRow
 	for i, outcome := range publisher.Publish(ctx, batch) {
 		_, toWorker := message.WorkerOfKey(batch[i].RoutingKey)
 		switch {
-		case outcome.Status == broker.Confirmed, outcome.Status == broker.Returned && message.MayVanish(batch[i].RoutingKey):
+		case outcome.Status == broker.Confirmed, outcome.Status == broker.Returned &&
+			message.MayVanish(batch[i].RoutingKey):
 			d.Published++
 		case outcome.Status == broker.Returned && toWorker:
 			d.Undeliverable++

@@ -38,7 +38,8 @@ func TestWhatIsHandedOverIsPublishedAtOnceAndOnce(t *testing.T) {
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	for range 3 {
-		startRelay(t, st, dial(t, url).Publisher(), func(c *Config) { c.Listen, c.SweepInterval, c.SweepAge = true, time.Hour, time.Hour })
+		startRelay(t, st, dial(t, url).Publisher(),
+			func(c *Config) { c.Listen, c.SweepInterval, c.SweepAge = true, time.Hour, time.Hour })
 	}
 	sent := 0
 	hand := func(n int) {

@@ -26,10 +26,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "attune_outbox_swept_total", Help: "Messages that a sweep took because nobody had published them.",
 		}),
 		left: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_outbox_left_total", Help: "Messages left to the sweep because too many were pending in memory.",
+			Name: "attune_outbox_left_total",
+			Help: "Messages left to the sweep because too many were pending in memory.",
 		}),
 		given: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_outbox_lost_rows_total", Help: "Rows that another replica claimed because this one stood still for longer than its lease.",
+			Name: "attune_outbox_lost_rows_total",
+			Help: "Rows that another replica claimed because this one stood still for longer than its lease.",
 		}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "attune_outbox_messages", Help: "Messages in the outbox at the last sweep.",

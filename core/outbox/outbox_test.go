@@ -181,7 +181,8 @@ func TestACommittedRowIsPublishedAtOnceAndDeleted(t *testing.T) {
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	// The sweep is switched off: this is the fast path.
-	relay := startRelay(t, st, dial(t, url).Publisher(), func(c *Config) { c.SweepInterval, c.SweepAge = time.Hour, time.Hour })
+	relay := startRelay(t, st, dial(t, url).Publisher(),
+		func(c *Config) { c.SweepInterval, c.SweepAge = time.Hour, time.Hour })
 	var messages []Message
 	for i := range 500 {
 		messages = append(messages, Message{ID: fmt.Sprint(i), RoutingKey: name, Type: "T", Body: []byte(`{}`)})
@@ -281,7 +282,8 @@ func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
 	got := read(2)
 	require.Equal(t, []string{"a", "b"}, []string{got[0].MessageId, got[1].MessageId})
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE message_ids = '{lost}' AND last_error IS NOT NULL`) == 1
+		return testkit.Count(t, st,
+			`SELECT count(*) FROM outbox WHERE message_ids = '{lost}' AND last_error IS NOT NULL`) == 1
 	}, 10*time.Second, "what came back is a row of its own, with what the broker said")
 
 	conn, err := amqp.Dial(url)
@@ -326,7 +328,8 @@ func TestWhatIsTakenOverLeavesTheOutbox(t *testing.T) {
 		Message{ID: "a", RoutingKey: name, Type: "T", Body: []byte(`{}`)})
 	require.Equal(t, "a", read(1)[0].MessageId)
 	testkit.Eventually(t, empty(t, st), 15*time.Second)
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM took WHERE id = 'gone'`), "with the second try, and once")
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM took WHERE id = 'gone'`),
+		"with the second try, and once")
 }
 
 // flaky is a publisher that is away until it is told to come back.

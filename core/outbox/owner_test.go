@@ -65,7 +65,8 @@ func TestNoOtherReplicaPublishesTheRowsOfABlockedOwner(t *testing.T) {
 	for i := range rows {
 		var messages []Message
 		for j := range size {
-			messages = append(messages, Message{ID: fmt.Sprint(i*size + j), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+			messages = append(messages,
+				Message{ID: fmt.Sprint(i*size + j), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
 		}
 		commit(t, st, owner, messages...)
 	}

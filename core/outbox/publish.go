@@ -20,8 +20,9 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	for _, each := range rows {
 		for _, m := range each.messages {
 			batch = append(batch, broker.Message{
-				ID: m.ID, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Type: m.Type, Body: m.Body, Timestamp: each.since,
-				Headers: headers(m.Trace),
+				ID: m.ID, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Type: m.Type, Body: m.Body,
+				Timestamp: each.since,
+				Headers:   headers(m.Trace),
 			})
 		}
 	}
@@ -66,7 +67,8 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 	var reason error
 	refused := false
 	for i, outcome := range outcomes {
-		if outcome.Status == broker.Confirmed || outcome.Status == broker.Returned && message.MayVanish(each.messages[i].RoutingKey) {
+		if outcome.Status == broker.Confirmed || outcome.Status == broker.Returned &&
+			message.MayVanish(each.messages[i].RoutingKey) {
 			continue
 		}
 		left = append(left, each.messages[i])
@@ -127,7 +129,8 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 		text = reason.Error()
 	}
 	r.logger.WarnContext(ctx, "Messages were not delivered",
-		"messages", len(left), "of", len(each.messages), "returned", len(returned), "routing_key", left[0].RoutingKey, "reason", text)
+		"messages", len(left), "of", len(each.messages), "returned", len(returned), "routing_key", left[0].RoutingKey,
+		"reason", text)
 	bounded, cancel := context.WithTimeout(ctx, splitTimeout)
 	defer cancel()
 	err := r.store.Tx(bounded, "split an outbox row", func(ctx context.Context, tx *store.Tx) error {
@@ -143,7 +146,8 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 			c := columnsOf(rest)
 			if _, err := tx.SplitOutbox(ctx, store.SplitOutboxParams{
 				ID: each.id, LastError: text,
-				MessageIds: c.ids, Exchanges: c.exchanges, RoutingKeys: c.keys, MessageTypes: c.types, Bodies: c.bodies, Traces: c.traces,
+				MessageIds: c.ids, Exchanges: c.exchanges, RoutingKeys: c.keys, MessageTypes: c.types, Bodies: c.bodies,
+				Traces: c.traces,
 			}); err != nil && store.ClassOf(err) != store.ClassRefused {
 				return fmt.Errorf("split outbox row %d: %w", each.id, err)
 			}
@@ -152,7 +156,8 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		r.logger.WarnContext(ctx, "Outbox row could not be split; a sweep publishes all of it again", "outbox_id", each.id, "error", err)
+		r.logger.WarnContext(ctx, "Outbox row could not be split; a sweep publishes all of it again", "outbox_id",
+			each.id, "error", err)
 	}
 	r.forget(each, false)
 }
@@ -273,7 +278,8 @@ func (r *Relay) sweepOnce(ctx context.Context) error {
 			}
 		}
 		claimed, err := r.store.ClaimOutbox(ctx, store.ClaimOutboxParams{
-			OlderThanSeconds: r.cfg.SweepAge.Seconds(), LeaseSeconds: r.cfg.Lease.Seconds(), Page: page, Owner: r.ownerID(),
+			OlderThanSeconds: r.cfg.SweepAge.Seconds(), LeaseSeconds: r.cfg.Lease.Seconds(), Page: page,
+			Owner: r.ownerID(),
 		})
 		if err != nil {
 			return fmt.Errorf("claim outbox rows: %w", err)

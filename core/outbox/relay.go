@@ -109,7 +109,8 @@ func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, 
 		owner: ownerOf(st), held: make(map[int64]bool), wake: make(chan struct{}, 1), delete: make(chan struct{}, 1),
 	}
 	r.sweep = supervise.NewLoop(supervise.LoopConfig{
-		Name: "outbox", Interval: r.cfg.SweepInterval, Timeout: 20 * time.Second, Jitter: 0.2, Tick: r.sweepOnce, Logger: logger,
+		Name: "outbox", Interval: r.cfg.SweepInterval, Timeout: 20 * time.Second, Jitter: 0.2, Tick: r.sweepOnce,
+		Logger: logger,
 	})
 	return r
 }

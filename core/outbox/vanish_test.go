@@ -26,7 +26,8 @@ func TestWhatNobodyHasToHearIsDoneWithWhenItIsReturned(t *testing.T) {
 		}
 	})
 	commit(t, st, relay,
-		Message{ID: "asked", Exchange: "amq.topic", RoutingKey: message.KeyInquiryCreated, Type: message.TypeInquiryCreated, Body: []byte(`1`)},
+		Message{ID: "asked", Exchange: "amq.topic", RoutingKey: message.KeyInquiryCreated,
+			Type: message.TypeInquiryCreated, Body: []byte(`1`)},
 		Message{ID: "heard", RoutingKey: name, Type: "T", Body: []byte(`2`)})
 	require.Equal(t, "heard", read(1)[0].MessageId)
 	testkit.Eventually(t, empty(t, st), 10*time.Second, "nothing is left to send")

@@ -39,7 +39,8 @@ func TestConsequencesOfAMistakeAreNotTold(t *testing.T) {
 			want: []string{"r/pack.yaml:1: this is not YAML: did not find expected node content"},
 		},
 		"a list": {
-			workflow: workflow + "  - {name: a, action: core.noop, with_items: '{{ rage(3) }}', input: {x: '{{ item }}'}}\n" +
+			workflow: workflow +
+				"  - {name: a, action: core.noop, with_items: '{{ rage(3) }}', input: {x: '{{ item }}'}}\n" +
 				"  - {name: b, action: core.noop, with_item: [1], concurrency: 2, input: {x: '{{ index }}'}}\n",
 			want: []string{
 				"w:5:49: task a: there is no function rage; the nearest is range",
@@ -66,7 +67,8 @@ func TestConsequencesOfAMistakeAreNotTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sources := []pack.Source{
-				{Name: "r/pack.yaml", Root: "r", Path: "pack.yaml", Kind: pack.KindPack, Content: []byte(orElse(tc.pack, "ref: ab\nversion: 1.0.0\n"))},
+				{Name: "r/pack.yaml", Root: "r", Path: "pack.yaml", Kind: pack.KindPack,
+					Content: []byte(orElse(tc.pack, "ref: ab\nversion: 1.0.0\n"))},
 				{Name: "t", Root: "r", Kind: pack.KindTrigger, Content: []byte("ref: ab.t\n")},
 			}
 			for _, one := range []pack.Source{
@@ -81,12 +83,15 @@ func TestConsequencesOfAMistakeAreNotTold(t *testing.T) {
 			}
 			set, mistakes := pack.Read(sources)
 			found, warnings := set.Check(pack.World{
-				Runtimes: []pack.Runtime{{Ref: "core.shell"}}, Has: map[pack.Kind]map[string]pack.Found{pack.KindAction: {"core.noop": {}}, pack.KindPack: {"core": {}}},
+				Runtimes: []pack.Runtime{{Ref: "core.shell"}},
+				Has: map[pack.Kind]map[string]pack.Found{pack.KindAction: {"core.noop": {}},
+					pack.KindPack: {"core": {}}},
 			})
 			known := pack.Known{Files: set}
 			for _, item := range set.Of(pack.KindAction) {
 				if item.Ref != "" {
-					known.Actions = append(known.Actions, pack.Action{Ref: item.Ref, Pack: item.Pack, Broken: item.Broken["parameters"]})
+					known.Actions = append(known.Actions,
+						pack.Action{Ref: item.Ref, Pack: item.Pack, Broken: item.Broken["parameters"]})
 				}
 			}
 			for _, item := range set.Of(pack.KindPack) {

@@ -161,7 +161,8 @@ func locate(f yamldoc.Field, part string) *yaml.Node {
 		segment, rest, _ = strings.Cut(rest, ".")
 		index, isIndex := strings.CutSuffix(segment, "]")
 		var inner *yaml.Node
-		if i, err := strconv.Atoi(index); isIndex && err == nil && node.Kind == yaml.SequenceNode && i < len(node.Content) {
+		if i, err := strconv.Atoi(index); isIndex && err == nil && node.Kind == yaml.SequenceNode &&
+			i < len(node.Content) {
 			inner = yamldoc.Follow(node.Content[i])
 		} else {
 			inner = yamldoc.Below(node, segment)

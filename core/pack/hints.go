@@ -80,7 +80,8 @@ func (c *itemChecker) reads(item *Item) {
 
 // ofResults are the fields that a result may have besides those of its data.
 var ofResults = []string{
-	"cancelled", "data", "duration_ms", "error", "exit_code", "output_error", "queue_ack", "response", "result", "stderr", "stderr_log",
+	"cancelled", "data", "duration_ms", "error", "exit_code", "output_error", "queue_ack", "response", "result",
+	"stderr", "stderr_log",
 	"stderr_truncated", "stdout", "stdout_log", "stdout_truncated", "succeeded", "timed_out",
 }
 

@@ -115,7 +115,8 @@ func Read(sources []Source) (*Set, []Mistake) {
 	b.Mistakes = append(b.Mistakes, b.set.twice()...)
 	b.Mistakes = append(b.Mistakes, Duplicates(b.set.Policies)...)
 	for root := range b.left {
-		b.set.Whole = slices.DeleteFunc(b.set.Whole, func(ref string) bool { return root != "" && ref == b.packs[root] })
+		b.set.Whole = slices.DeleteFunc(b.set.Whole,
+			func(ref string) bool { return root != "" && ref == b.packs[root] })
 	}
 	b.set.Warnings = Sort(append(b.Warnings, b.unusedWarnings()...))
 	return b.set, Sort(b.Mistakes)

@@ -39,7 +39,8 @@ func TestDocumentedItemsAreSound(t *testing.T) {
 	require.Len(t, examples, 5)
 	var list []pack.Source
 	for kind, content := range examples {
-		list = append(list, pack.Source{Name: string(kind), Kind: kind, Root: "deploy", Path: "x", Content: []byte(content)})
+		list = append(list,
+			pack.Source{Name: string(kind), Kind: kind, Root: "deploy", Path: "x", Content: []byte(content)})
 	}
 	set, mistakes := pack.Read(list)
 	require.Empty(t, texts(mistakes))
@@ -63,9 +64,11 @@ func TestPageNamesEveryKey(t *testing.T) {
 func FuzzPackFile(f *testing.F) {
 	for _, seed := range []string{
 		"ref: deploy\nversion: 1.0.0\n", "ref: deploy.x\nentry_point: x.sh\nparameters: {a: {type: string}}\n",
-		"ref: deploy.x\nworkflow_file: workflows/a.workflow.yaml\n", "version: 1.0.0\ntasks: [{name: a, action: core.noop}]\n",
+		"ref: deploy.x\nworkflow_file: workflows/a.workflow.yaml\n",
+		"version: 1.0.0\ntasks: [{name: a, action: core.noop}]\n",
 		"ref: r\ntrigger: t\naction: a\nconditions: {any: [{field: a, operator: equals, value: 1}]}\n",
-		"&a [*a]\n", "a: &a [x, x]\nb: &b [*a, *a]\nparameters: {c: {default: [*b, *b]}}\nref: deploy.x\n", "ref: [\n", "<<: {ref: a.b}\n? [1]\n: 2\n",
+		"&a [*a]\n", "a: &a [x, x]\nb: &b [*a, *a]\nparameters: {c: {default: [*b, *b]}}\nref: deploy.x\n", "ref: [\n",
+		"<<: {ref: a.b}\n? [1]\n: 2\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -73,7 +76,8 @@ func FuzzPackFile(f *testing.F) {
 		for _, kind := range append(pack.Kinds, pack.Guess("f.yaml", content)) {
 			path := map[pack.Kind]string{pack.KindWorkflow: "actions/workflows/a.workflow.yaml"}[kind]
 			set, mistakes := pack.Read([]pack.Source{
-				{Name: "pack.yaml", Kind: pack.KindPack, Root: "deploy", Path: "pack.yaml", Content: []byte("ref: deploy\nversion: 1.0.0\n")},
+				{Name: "pack.yaml", Kind: pack.KindPack, Root: "deploy", Path: "pack.yaml",
+					Content: []byte("ref: deploy\nversion: 1.0.0\n")},
 				{Name: "f", Kind: kind, Root: "deploy", Path: path, Content: content},
 			})
 			require.Equal(t, pack.Sort(mistakes), mistakes)

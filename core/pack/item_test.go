@@ -16,7 +16,8 @@ import (
 // kinds says what the folders of a pack hold.
 var kinds = map[string]pack.Kind{
 	"actions": pack.KindAction, "runtimes": pack.KindRuntime, "triggers": pack.KindTrigger, "rules": pack.KindRule,
-	"workflows": pack.KindWorkflow, "actions/workflows": pack.KindWorkflow, "policies": pack.KindPolicy, ".": pack.KindPack,
+	"workflows": pack.KindWorkflow, "actions/workflows": pack.KindWorkflow, "policies": pack.KindPolicy,
+	".": pack.KindPack,
 }
 
 // sources are the files of packs below a folder of testdata.
@@ -42,7 +43,8 @@ func sources(t *testing.T, folder string) []pack.Source {
 // one is a set of one file.
 func one(kind pack.Kind, content string) (set *pack.Set, mistakes []pack.Mistake) {
 	within := map[pack.Kind]string{
-		pack.KindAction: "actions/f.yaml", pack.KindWorkflow: "actions/workflows/f.workflow.yaml", pack.KindPack: "pack.yaml",
+		pack.KindAction: "actions/f.yaml", pack.KindWorkflow: "actions/workflows/f.workflow.yaml",
+		pack.KindPack: "pack.yaml",
 	}[kind]
 	return pack.Read([]pack.Source{{Name: "f", Kind: kind, Path: within, Content: []byte(content)}})
 }
@@ -127,18 +129,27 @@ func TestItemMistakes(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"Pack":         {pack.KindPack, "ref: Deploy\nversion: 1\n", []string{`f:1:1: ref is "Deploy"; that of a pack begins with a letter and goes on with a-z, 0-9, _ and -, and is lower case`, "f:2:10: version is 1; it must have three parts, as in 1.0.0"}},
-		"PackNoRef":    {pack.KindPack, "label: x\n", []string{"f:1:1: the pack has no ref", "f:1:1: the pack has no version"}},
-		"Nothing":      {pack.KindAction, "# later\n", []string{"f: it describes no action"}},
-		"List":         {pack.KindAction, "- ref: ab.x\n", []string{"f:1:1: this is not an action: write a mapping with ref and so on"}},
-		"Syntax":       {pack.KindRule, "ref: [\n", []string{"f:1: this is not YAML: did not find expected node content"}},
-		"Action":       {pack.KindAction, action, nil},
-		"TwoEntries":   {pack.KindAction, action + "workflow_file: workflows/a.yaml\n", []string{"f:2:1: entry_point and workflow_file in line 3 both say what is run: keep one", "f:3:1: there is no file actions/workflows/a.yaml in the pack"}},
-		"TwoNames":     {pack.KindAction, action + "entrypoint: y.sh\n", []string{"f:3:1: entrypoint and entry_point in line 2 both give entry_point: keep one"}},
-		"NoFile":       {pack.KindAction, "ref: ab.x\nworkflow_file: workflows/a.yaml\n", []string{"f:2:1: there is no file actions/workflows/a.yaml in the pack"}},
-		"FileOutside":  {pack.KindAction, "ref: ab.x\nworkflow_file: ../a.yaml\n", []string{`f:2:1: workflow_file is "../a.yaml"; it is a path below actions/workflows, such as workflows/rollout.workflow.yaml`}},
-		"EntryOutside": {pack.KindAction, "ref: ab.x\nentry_point: ../../x.sh\n", []string{`f:2:14: entry_point is "../../x.sh"; it must lie within the pack`}},
-		"NoDot":        {pack.KindAction, "ref: x\nentry_point: x.sh\n", []string{`f:1:1: ref is "x"; it must be the pack, a dot and a name in lower case, as in deploy.rollout`}},
+		"Pack": {pack.KindPack, "ref: Deploy\nversion: 1\n", []string{`f:1:1: ref is "Deploy"; that of a pack begins with a letter and goes on with a-z, 0-9, _ and -, and is lower case`, "f:2:10: version is 1; it must have three parts, as in 1.0.0"}},
+		"PackNoRef": {pack.KindPack, "label: x\n",
+			[]string{"f:1:1: the pack has no ref", "f:1:1: the pack has no version"}},
+		"Nothing": {pack.KindAction, "# later\n", []string{"f: it describes no action"}},
+		"List": {pack.KindAction, "- ref: ab.x\n",
+			[]string{"f:1:1: this is not an action: write a mapping with ref and so on"}},
+		"Syntax": {pack.KindRule, "ref: [\n",
+			[]string{"f:1: this is not YAML: did not find expected node content"}},
+		"Action": {pack.KindAction, action, nil},
+		"TwoEntries": {pack.KindAction, action + "workflow_file: workflows/a.yaml\n",
+			[]string{"f:2:1: entry_point and workflow_file in line 3 both say what is run: keep one",
+				"f:3:1: there is no file actions/workflows/a.yaml in the pack"}},
+		"TwoNames": {pack.KindAction, action + "entrypoint: y.sh\n",
+			[]string{"f:3:1: entrypoint and entry_point in line 2 both give entry_point: keep one"}},
+		"NoFile": {pack.KindAction, "ref: ab.x\nworkflow_file: workflows/a.yaml\n",
+			[]string{"f:2:1: there is no file actions/workflows/a.yaml in the pack"}},
+		"FileOutside": {pack.KindAction, "ref: ab.x\nworkflow_file: ../a.yaml\n", []string{`f:2:1: workflow_file is "../a.yaml"; it is a path below actions/workflows, such as workflows/rollout.workflow.yaml`}},
+		"EntryOutside": {pack.KindAction, "ref: ab.x\nentry_point: ../../x.sh\n",
+			[]string{`f:2:14: entry_point is "../../x.sh"; it must lie within the pack`}},
+		"NoDot": {pack.KindAction, "ref: x\nentry_point: x.sh\n",
+			[]string{`f:1:1: ref is "x"; it must be the pack, a dot and a name in lower case, as in deploy.rollout`}},
 		"Words": {pack.KindAction, action + "parameter_delivery: env\noutput_format: xml\nmax_retries: -1\ntimeout_seconds: 0\naccesses_mcp: maybe\nworker_selector: a\nworker_tolerations: {}\nruntime_version: '>>3'\n", []string{
 			`f:3:21: parameter_delivery is "env"; it must be stdin or file`,
 			`f:4:16: output_format is "xml"; it must be text, json, yaml or jsonl`,
@@ -149,8 +160,11 @@ func TestItemMistakes(t *testing.T) {
 			"f:9:21: worker_tolerations is a mapping; it must be a list",
 			`f:10:18: runtime_version is ">>3"; it must be a constraint, as in >=3.9`,
 		}},
-		"Retention": {pack.KindAction, action + "log_retention_limit: 3\nartifact_retention_policy: days\n", []string{"f:3:1: log_retention_limit needs log_retention_policy", "f:4:1: artifact_retention_policy needs artifact_retention_limit"}},
-		"Schema": {pack.KindAction, action + "parameters:\n  a: string\n  b: {type: text}\n  c: {type: string, required: x, enum: y}\n", []string{
+		"Retention": {pack.KindAction, action + "log_retention_limit: 3\nartifact_retention_policy: days\n",
+			[]string{"f:3:1: log_retention_limit needs log_retention_policy",
+				"f:4:1: artifact_retention_policy needs artifact_retention_limit"}},
+		"Schema": {pack.KindAction, action +
+			"parameters:\n  a: string\n  b: {type: text}\n  c: {type: string, required: x, enum: y}\n", []string{
 			"f:4:6: the parameter a must be described by a mapping, as in {type: string}",
 			`f:5:13: the parameter b is of type "text"; known are array, boolean, integer, null, number, object, string`,
 			"f:6:31: required of the parameter c must be true or false",
@@ -161,20 +175,26 @@ func TestItemMistakes(t *testing.T) {
 			"f:5:43: the default of the parameter b does not fit: b is below 2",
 		}},
 		"SchemaOfList": {pack.KindAction, action + "output: {type: array, items: {type: object}}\nparameters: {properties: {a: {type: string}}, required: [a]}\n", nil},
-		"DefaultsBelow": {pack.KindAction, action + "parameters:\n  type: object\n  properties: {a: {type: array, default: x}}\n", []string{
-			"f:5:42: the default of the parameter a does not fit: a is a string, not an array",
-		}},
-		"Rule":          {pack.KindRule, rule + "conditions: []\naction_params: {a: '{{ event.payload.b }}'}\n", nil},
-		"RuleNoTrigger": {pack.KindRule, "ref: ab.r\n", []string{"f:1:1: the rule ab.r has no action", "f:1:1: the rule ab.r has no trigger"}},
-		"RuleOperator":  {pack.KindRule, rule + "conditions:\n  - {field: a, operator: equals, value: 1}\n  - {field: a, operator: like, value: 1}\n", []string{`f:6:26: conditions[1].operator: "like" is unknown: use equals, not_equals, contains`}},
+		"DefaultsBelow": {pack.KindAction,
+			action + "parameters:\n  type: object\n  properties: {a: {type: array, default: x}}\n", []string{
+				"f:5:42: the default of the parameter a does not fit: a is a string, not an array",
+			}},
+		"Rule": {pack.KindRule, rule + "conditions: []\naction_params: {a: '{{ event.payload.b }}'}\n", nil},
+		"RuleNoTrigger": {pack.KindRule, "ref: ab.r\n",
+			[]string{"f:1:1: the rule ab.r has no action", "f:1:1: the rule ab.r has no trigger"}},
+		"RuleOperator": {pack.KindRule,
+			rule + "conditions:\n  - {field: a, operator: equals, value: 1}\n  - {field: a, operator: like, value: 1}\n", []string{`f:6:26: conditions[1].operator: "like" is unknown: use equals, not_equals, contains`}},
 		"RuleConditions": {pack.KindRule, rule + "conditions:\n  - {field: a, operator: like}\n  - {operator: equals, value: 1}\n  - {field: a,\n     operator: equals}\n", []string{
 			`f:5:26: conditions[0].operator: "like" is unknown: use equals, not_equals, contains`,
 			"f:6:5: conditions[1].field: it must name a field of the payload",
 			"f:7:5: conditions[2].value: the operator equals needs a value; write value: null to mean null",
 		}},
 		"RuleAny": {pack.KindRule, rule + "conditions:\n  any:\n    - {field: a, operator: equals, value: 1}\n", nil},
-		"NaN":     {pack.KindRule, rule + "action_params: {a: .nan}\n", []string{`f:4:20: .nan is no number that can be stored`}},
-		"NUL":     {pack.KindTrigger, "ref: ab.t\nlabel: \"a\\0\"\noutput: {type: object, x: \"\\0\"}\n", []string{"f:2:8: label holds a character that cannot be stored", "f:3:27: this holds a character that cannot be stored"}},
+		"NaN": {pack.KindRule, rule + "action_params: {a: .nan}\n",
+			[]string{`f:4:20: .nan is no number that can be stored`}},
+		"NUL": {pack.KindTrigger, "ref: ab.t\nlabel: \"a\\0\"\noutput: {type: object, x: \"\\0\"}\n",
+			[]string{"f:2:8: label holds a character that cannot be stored",
+				"f:3:27: this holds a character that cannot be stored"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,19 +218,26 @@ func TestWarningsOfFiles(t *testing.T) {
 		items   int
 		want    []string
 	}{
-		"NoEntry":      {pack.KindAction, "ref: ab.x\n", 1, []string{"f:1:1: the action ab.x has no entry_point and no workflow_file: only a worker that has a function for it runs it"}},
-		"NoRef":        {pack.KindAction, "name: x\nentry_point: x.sh\n", 0, []string{"f:1:1: it is left out: the action has no ref", "f:1:1: name of an action has no effect"}},
-		"NullRef":      {pack.KindAction, "ref:\nentry_point: x.sh\n", 0, []string{"f:1:1: it is left out: the action has no ref"}},
+		"NoEntry": {pack.KindAction, "ref: ab.x\n", 1, []string{"f:1:1: the action ab.x has no entry_point and no workflow_file: only a worker that has a function for it runs it"}},
+		"NoRef": {pack.KindAction, "name: x\nentry_point: x.sh\n", 0,
+			[]string{"f:1:1: it is left out: the action has no ref", "f:1:1: name of an action has no effect"}},
+		"NullRef": {pack.KindAction, "ref:\nentry_point: x.sh\n", 0,
+			[]string{"f:1:1: it is left out: the action has no ref"}},
 		"RuleNoRef":    {pack.KindRule, rule, 0, []string{"f:1:1: it is left out: the rule has no ref"}},
 		"TriggerNoRef": {pack.KindTrigger, "label: x\n", 0, []string{"f:1:1: it is left out: the trigger has no ref"}},
 		"RuntimeNoRef": {pack.KindRuntime, "name: x\n", 0, []string{"f:1:1: it is left out: the runtime has no ref"}},
-		"OneOfTwo":     {pack.KindTrigger, "label: x\n---\nref: ab.t\n", 1, []string{"f:1:1: it is left out: the trigger has no ref"}},
-		"Unknown": {pack.KindAction, "ref: ab.x\nentry_point: x.sh\ncolour: 3\n\"a b\": 1\nx-own: 1\n_own: 2\nenabled: true\n", 1, []string{
-			"f:3:1: colour is not a known key of an action and has no effect",
-			"f:4:1: a b is not a known key of an action and has no effect", "f:7:1: enabled of an action has no effect",
-		}},
-		"PackNames": {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nmetadata: {a: 1}\nkeywords: [x]\n", 1, []string{}},
-		"PackBoth":  {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nlabel: B\nkeywords: [x]\ntags: [y]\n", 1, []string{"f:3:1: name of a pack has no effect", "f:5:1: keywords of a pack has no effect"}},
+		"OneOfTwo": {pack.KindTrigger, "label: x\n---\nref: ab.t\n", 1,
+			[]string{"f:1:1: it is left out: the trigger has no ref"}},
+		"Unknown": {pack.KindAction,
+			"ref: ab.x\nentry_point: x.sh\ncolour: 3\n\"a b\": 1\nx-own: 1\n_own: 2\nenabled: true\n", 1, []string{
+				"f:3:1: colour is not a known key of an action and has no effect",
+				"f:4:1: a b is not a known key of an action and has no effect",
+				"f:7:1: enabled of an action has no effect",
+			}},
+		"PackNames": {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nmetadata: {a: 1}\nkeywords: [x]\n", 1,
+			[]string{}},
+		"PackBoth": {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nlabel: B\nkeywords: [x]\ntags: [y]\n", 1,
+			[]string{"f:3:1: name of a pack has no effect", "f:5:1: keywords of a pack has no effect"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,10 +258,12 @@ func TestWarningsOfFiles(t *testing.T) {
 
 	set, _ = one(pack.KindAction, "ref: ab.x\nentry_point: x\nrunner_type: cobol\n")
 	mistakes, warnings := set.Check(pack.World{
-		Has: map[pack.Kind]map[string]pack.Found{pack.KindPack: {"ab": {Pack: "ab"}}}, Runtimes: []pack.Runtime{{Ref: "core.python"}},
+		Has:      map[pack.Kind]map[string]pack.Found{pack.KindPack: {"ab": {Pack: "ab"}}},
+		Runtimes: []pack.Runtime{{Ref: "core.python"}},
 	})
 	require.Empty(t, texts(mistakes))
-	require.Equal(t, []string{"f:3:14: there is no runtime cobol; known are core.python: the action has none"}, texts(warnings))
+	require.Equal(t, []string{"f:3:14: there is no runtime cobol; known are core.python: the action has none"},
+		texts(warnings))
 }
 
 // A key that resembles a known one is refused, and in a rule any unknown key is. Published
@@ -288,7 +317,8 @@ func TestWarningsOfConditions(t *testing.T) {
 	t.Parallel()
 	set, mistakes := one(pack.KindRule, "ref: ab.r\ntrigger: ab.t\naction: ab.x\nconditions:\n  any:\n    - {field: a, operator: equals, value: 1, note: b}\n")
 	require.Empty(t, mistakes)
-	require.Equal(t, []string{"f:6:52: conditions.any[0].note: it has no effect; known here is field, operator, value"}, texts(set.Warnings))
+	require.Equal(t, []string{"f:6:52: conditions.any[0].note: it has no effect; known here is field, operator, value"},
+		texts(set.Warnings))
 }
 
 // TestWarningsOfNames: what leads to nothing, or will be refused, is said where it is
@@ -306,8 +336,10 @@ func TestWarningsOfNames(t *testing.T) {
 	for params, want := range map[string][]string{
 		"{a: '{{ event.payload.branch }} {{ system.rule.ref }} {{ pack.config.x.y }} {{ event.id }}'}": {},
 		"{a: {b: ['{{ event.paylod.branch }}']}}":                                                      {"a.b[0]: {{ event.paylod.branch }} " + nothing + "event.paylod is not known; the nearest is payload"},
-		"{a: '{{ events.id }}'}":           {"a: {{ events.id }} " + nothing + "events is not known; the nearest is event"},
-		"{a: '{{ event.payload.brnch }}'}": {"a: {{ event.payload.brnch }} " + nothing + "event.payload.brnch is not known; the nearest is branch"},
+		"{a: '{{ events.id }}'}": {"a: {{ events.id }} " + nothing +
+			"events is not known; the nearest is event"},
+		"{a: '{{ event.payload.brnch }}'}": {"a: {{ event.payload.brnch }} " + nothing +
+			"event.payload.brnch is not known; the nearest is branch"},
 	} {
 		set, mistakes := one(pack.KindRule, "ref: ab.r\ntrigger: ab.t\naction: ab.x\naction_params: "+params+"\n")
 		require.Empty(t, texts(mistakes))
@@ -317,7 +349,8 @@ func TestWarningsOfNames(t *testing.T) {
 		}
 		require.Equal(t, want, texts(warnings), params)
 	}
-	set, _ := one(pack.KindRule, "ref: ab.r\ntrigger: ab.t\naction: ab.x\naction_params: {a: '{{ event.payload.brnch }}'}\n")
+	set, _ := one(pack.KindRule,
+		"ref: ab.r\ntrigger: ab.t\naction: ab.x\naction_params: {a: '{{ event.payload.brnch }}'}\n")
 	_, warnings := set.Check(trigger(nil))
 	require.Empty(t, warnings, "what events hold is not known")
 
@@ -327,7 +360,8 @@ func TestWarningsOfNames(t *testing.T) {
 		"{prompt: x, response_schema: {ok: {type: bool}}}":      {"response_schema: ok: type bool is not understood"},
 		"{prompt: x, response_schema: {ok: {type: '{{ 1 }}'}}}": {},
 	} {
-		set, mistakes := one(pack.KindWorkflow, "ref: ab.w\nversion: 1.0.0\ntasks:\n  - {name: t, action: core.ask, input: "+input+"}\n")
+		set, mistakes := one(pack.KindWorkflow,
+			"ref: ab.w\nversion: 1.0.0\ntasks:\n  - {name: t, action: core.ask, input: "+input+"}\n")
 		require.Empty(t, texts(mistakes))
 		mistakes, warnings := set.Check(known)
 		require.Empty(t, texts(warnings))
@@ -347,7 +381,8 @@ func TestParametersOfRulesAndTasks(t *testing.T) {
 		pack.KindPack:    {"ab": {Pack: "ab"}},
 		pack.KindTrigger: {"ab.t": {Pack: "ab"}},
 		pack.KindAction: {"ab.x": {Pack: "ab", ParamSchema: map[string]any{
-			"a": map[string]any{"type": "integer", "required": true}, "b": map[string]any{"type": "integer", "default": json.Number("1"), "minimum": json.Number("1")},
+			"a": map[string]any{"type": "integer", "required": true},
+			"b": map[string]any{"type": "integer", "default": json.Number("1"), "minimum": json.Number("1")},
 		}}},
 	}}
 	for params, want := range map[string][]string{
@@ -364,5 +399,6 @@ func TestParametersOfRulesAndTasks(t *testing.T) {
 	set, mistakes := one(pack.KindWorkflow, "ref: ab.w\nversion: 1.0.0\ntasks:\n  - {name: t, action: ab.x, input: {b: '{{ 1 }}'}}\n  - {name: u, action: ab.x}\n")
 	require.Empty(t, texts(mistakes))
 	mistakes, _ = set.Check(world)
-	require.Equal(t, []string{"f:4:12: the action ab.x will not take the parameters of the task t: a is missing"}, texts(mistakes))
+	require.Equal(t, []string{"f:4:12: the action ab.x will not take the parameters of the task t: a is missing"},
+		texts(mistakes))
 }

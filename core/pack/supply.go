@@ -39,8 +39,9 @@ func (s *Set) Supply(world World) *Set {
 			supplied.Items = append(slices.Clip(supplied.Items), &Item{
 				Kind: KindRuntime, Ref: "core." + known.short, Place: item.At("runtime"),
 				Columns: map[string]any{
-					"name": known.name, "aliases": known.aliases, "distributions": emptyObject, "execution_config": emptyObject,
-					"description": nil, "installation": nil,
+					"name": known.name, "aliases": known.aliases, "distributions": emptyObject,
+					"execution_config": emptyObject,
+					"description":      nil, "installation": nil,
 				},
 			})
 			after = world.With(&supplied)

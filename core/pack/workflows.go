@@ -92,7 +92,8 @@ func (b *builder) workflow(source Source) {
 // NAME.workflow.yaml, and that is no workflow that can be run, that it is left
 // out, as the existing loader leaves it out.
 func (b *builder) leftOut(source Source, mistakes []workflow.Mistake) bool {
-	if len(mistakes) == 0 || strings.Contains(path.Base(source.Path), ".workflow.") || !strings.HasPrefix(source.Path, "workflows/") {
+	if len(mistakes) == 0 || strings.Contains(path.Base(source.Path), ".workflow.") ||
+		!strings.HasPrefix(source.Path, "workflows/") {
 		return false
 	}
 	b.Warnf(mistakes[0].Place, "the file is left out, as it is not called NAME.workflow.yaml and cannot be run: %s",

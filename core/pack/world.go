@@ -90,7 +90,8 @@ func (w World) FindRuntime(name string) *Runtime {
 		},
 		func(r Runtime) bool { return placement.NormalizeRuntime(r.Name) == normal },
 		func(r Runtime) bool {
-			return slices.ContainsFunc(r.Aliases, func(alias string) bool { return placement.NormalizeRuntime(alias) == normal })
+			return slices.ContainsFunc(r.Aliases,
+				func(alias string) bool { return placement.NormalizeRuntime(alias) == normal })
 		},
 	} {
 		if i := slices.IndexFunc(w.Runtimes, match); i >= 0 {
@@ -103,7 +104,8 @@ func (w World) FindRuntime(name string) *Runtime {
 // With is the world after the set was applied.
 func (w World) With(s *Set) World {
 	after := World{
-		Has: map[Kind]map[string]Found{}, Runtimes: slices.Clone(w.Runtimes), Hints: map[Kind][]string{}, Doomed: w.Doomed,
+		Has: map[Kind]map[string]Found{}, Runtimes: slices.Clone(w.Runtimes), Hints: map[Kind][]string{},
+		Doomed: w.Doomed,
 	}
 	for kind, of := range w.Has {
 		after.Has[kind] = maps.Clone(of)
@@ -125,7 +127,8 @@ func (w World) With(s *Set) World {
 		}
 		after.Hints[item.Kind] = append(after.Hints[item.Kind], item.Ref)
 		if item.Kind == KindRuntime {
-			after.Runtimes = append(after.Runtimes, Runtime{Ref: item.Ref, Name: text(item.Columns, "name"), Aliases: aliases(item)})
+			after.Runtimes = append(after.Runtimes,
+				Runtime{Ref: item.Ref, Name: text(item.Columns, "name"), Aliases: aliases(item)})
 		}
 	}
 	return after

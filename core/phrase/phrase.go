@@ -33,7 +33,8 @@ func Span(d time.Duration) string {
 // rounded is a duration to the digits that are written of it.
 func rounded(d time.Duration) time.Duration {
 	for _, step := range []struct{ below, to time.Duration }{
-		{time.Second, time.Millisecond}, {time.Minute, 100 * time.Millisecond}, {time.Hour, time.Second}, {24 * time.Hour, time.Minute},
+		{time.Second, time.Millisecond}, {time.Minute, 100 * time.Millisecond}, {time.Hour, time.Second},
+		{24 * time.Hour, time.Minute},
 	} {
 		if d < step.below {
 			return d.Round(step.to)

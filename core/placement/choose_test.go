@@ -42,7 +42,8 @@ func TestWorkersThatFailedAreAvoidedWhileOthersFit(t *testing.T) {
 	}
 	verdict := fleet.Choose(again)
 	require.Equal(t, placement.Verdict{
-		Outcome: placement.Busy, Reason: "waiting for a worker: the only fitting worker on which it has not failed is busy",
+		Outcome: placement.Busy,
+		Reason:  "waiting for a worker: the only fitting worker on which it has not failed is busy",
 	}, verdict, "it waits, although two are idle")
 	require.Equal(t, int64(1), fleet.Choose(placement.Need{}).Worker, "others do not")
 
@@ -99,10 +100,12 @@ func TestATaintThatOnlyAsksIsLastAmongEquals(t *testing.T) {
 	require.Equal(t, int64(2), fleet.Choose(placement.Need{}).Worker)
 	require.Equal(t, int64(2), fleet.Choose(placement.Need{}).Worker)
 	require.Equal(t, int64(1), fleet.Choose(placement.Need{}).Worker, "the other is full")
-	require.Equal(t, int64(1), choose(placement.Need{}, sized(1, 1, 1), sized(2, 4, 0, asks)).Worker, "whichever comes first")
+	require.Equal(t, int64(1), choose(placement.Need{}, sized(1, 1, 1), sized(2, 4, 0, asks)).Worker,
+		"whichever comes first")
 	tolerates := placement.NewNeed(placement.Spec{Tolerations: []byte(`[{"key": "spot", "operator": "exists"}]`)})
 	require.Equal(t, int64(1), choose(tolerates, workers...).Worker)
-	prefers := placement.NewNeed(placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`)})
+	prefers := placement.NewNeed(
+		placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`)})
 	require.Equal(t, int64(1), choose(prefers, sized(1, 4, 3, asks, inZone("a")), sized(2, 1, 0)).Worker,
 		"a preference is stronger than a taint that only asks")
 }
@@ -128,9 +131,11 @@ func TestFenceAndExceptAreHard(t *testing.T) {
 	leaving := shell
 	leaving.Except = 1
 	require.Contains(t, alone.Choose(leaving).Reason, "1 live worker is where it is to be taken from")
-	require.Contains(t, alone.Choose(shell).Reason, "1 live worker lacks runtime shell", "what was said to others is not said to it")
+	require.Contains(t, alone.Choose(shell).Reason, "1 live worker lacks runtime shell",
+		"what was said to others is not said to it")
 	verdict := choose(placement.Need{Except: 1}, sized(1, 9, 0, stands(placement.Silent, "")))
-	require.Equal(t, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"}, verdict, "it is not named as who would fit")
+	require.Equal(t, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"}, verdict,
+		"it is not named as who would fit")
 }
 
 // What a verdict says of workers that live and get nothing, and of those that
@@ -155,7 +160,8 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 		"a full one and one that hears nothing": {
 			[]placement.Worker{sized(1, 1, 0, has("shell"), stands(placement.Deaf, "")), sized(2, 1, 3, has("shell"))},
 			placement.Verdict{
-				Outcome: placement.Busy, Reason: "waiting for a worker: the only fitting worker is busy; worker-1 is cut off from the broker",
+				Outcome: placement.Busy,
+				Reason:  "waiting for a worker: the only fitting worker is busy; worker-1 is cut off from the broker",
 			},
 		},
 		"all full": {
@@ -171,8 +177,10 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 		},
 		"many absent ones would": {
 			[]placement.Worker{
-				sized(1, 1, 0), sized(2, 1, 0, has("shell"), stands(placement.Silent, "")), sized(3, 1, 0, has("shell"), stands(placement.Draining, "")),
-				sized(4, 1, 0, has("shell"), stands(placement.Inactive, "")), sized(5, 1, 0, has("shell"), stands(placement.Cordoned, "")),
+				sized(1, 1, 0), sized(2, 1, 0, has("shell"), stands(placement.Silent, "")),
+				sized(3, 1, 0, has("shell"), stands(placement.Draining, "")),
+				sized(4, 1, 0, has("shell"), stands(placement.Inactive, "")),
+				sized(5, 1, 0, has("shell"), stands(placement.Cordoned, "")),
 			},
 			placement.Verdict{
 				Outcome: placement.Incompatible, Absent: true,
@@ -182,12 +190,15 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 		},
 		"an absent one that would not fit is not named": {
 			[]placement.Worker{sized(1, 1, 0), sized(5, 1, 0, has("python"), stands(placement.Cordoned, ""))},
-			placement.Verdict{Outcome: placement.Incompatible, Reason: "no compatible worker: 1 live worker lacks runtime shell"},
+			placement.Verdict{Outcome: placement.Incompatible,
+				Reason: "no compatible worker: 1 live worker lacks runtime shell"},
 		},
 		"nobody lives": {
-			[]placement.Worker{sized(5, 1, 0, has("shell"), stands(placement.Silent, "")), sized(6, 1, 0, stands(placement.Silent, ""))},
+			[]placement.Worker{sized(5, 1, 0, has("shell"), stands(placement.Silent, "")),
+				sized(6, 1, 0, stands(placement.Silent, ""))},
 			placement.Verdict{
-				Outcome: placement.NoWorkers, Reason: "no workers available", Absent: true, Detail: "worker-5 would fit but is silent",
+				Outcome: placement.NoWorkers, Reason: "no workers available", Absent: true,
+				Detail: "worker-5 would fit but is silent",
 			},
 		},
 		"nobody is registered": {nil, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"}},
@@ -204,7 +215,8 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 // A verdict counts its reasons, the most frequent first, and names few of them.
 func TestReasonsAreCountedAndBounded(t *testing.T) {
 	t.Parallel()
-	need := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.11", Selector: []byte(`{"zone": "a"}`)})
+	need := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.11",
+		Selector: []byte(`{"zone": "a"}`)})
 	workers := []placement.Worker{
 		worker(1, `{}`), worker(2, `{"runtimes": ["python"], "runtime_versions": {"python": ["3.9"]}}`),
 		worker(3, `{"runtimes": ["python"], "runtime_versions": {"python": ["3.12"]}}`),
@@ -226,13 +238,16 @@ func TestReasonsAreCountedAndBounded(t *testing.T) {
 func TestExplainAnswersForEveryWorker(t *testing.T) {
 	t.Parallel()
 	need := placement.NewNeed(placement.Spec{
-		Runtimes: []string{"shell"}, Affinity: []byte(`{"preferred": [{"weight": 7, "preference": {"match_labels": {"zone": "a"}}}]}`),
+		Runtimes: []string{"shell"},
+		Affinity: []byte(`{"preferred": [{"weight": 7, "preference": {"match_labels": {"zone": "a"}}}]}`),
 	})
 	need.Avoid = []int64{1}
 	shell := func(w *placement.Worker) { w.Runtimes = []string{"shell"} }
 	fleet := placement.NewFleet([]placement.Worker{
-		sized(1, 2, 0, shell, host("a")), sized(2, 2, 0, shell, host("a")), sized(3, 10, 12, shell, host("b"), inZone("a")), sized(4, 2, 0),
-		sized(5, 2, 0, shell, stands(placement.Cordoned, "by alice (disk)")), sized(6, 2, 0, shell, stands(placement.Suspect, "no queue")),
+		sized(1, 2, 0, shell, host("a")), sized(2, 2, 0, shell, host("a")),
+		sized(3, 10, 12, shell, host("b"), inZone("a")), sized(4, 2, 0),
+		sized(5, 2, 0, shell, stands(placement.Cordoned, "by alice (disk)")),
+		sized(6, 2, 0, shell, stands(placement.Suspect, "no queue")),
 		sized(7, 4, 1, shell, host("c")), sized(8, 2, 2, stands(placement.Silent, "")),
 	}, 0)
 	want := []struct {

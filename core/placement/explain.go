@@ -83,7 +83,8 @@ func (fit *fitting) busyText(s sieve, open int) string {
 	}
 	text := "waiting for a worker: the only " + which + " is busy"
 	if open > 1 {
-		text = fmt.Sprintf("waiting for a worker: all %d %s are busy", open, strings.Replace(which, "worker", "workers", 1))
+		text = fmt.Sprintf("waiting for a worker: all %d %s are busy", open,
+			strings.Replace(which, "worker", "workers", 1))
 	}
 	if len(fit.waited) > 0 {
 		text += "; " + named(fit.waited)
@@ -132,7 +133,8 @@ func without(list []*Worker, id int64) []*Worker {
 // refuse is the verdict if no available worker fits.
 func (f *Fleet) refuse(fit *fitting, need Need) Verdict {
 	if waited := without(fit.waited, need.Except); len(waited) > 0 {
-		return Verdict{Outcome: Busy, Reason: "waiting for a worker: nothing may be given to those that fit now: " + named(waited)}
+		return Verdict{Outcome: Busy,
+			Reason: "waiting for a worker: nothing may be given to those that fit now: " + named(waited)}
 	}
 	absent := without(fit.absent, need.Except)
 	v := Verdict{Outcome: Incompatible, Absent: len(absent) > 0}
@@ -247,7 +249,8 @@ func (w *Worker) explain(need Need, s sieve) Explained {
 		return say(AnswerFull, "busy", "busy "+w.load())
 	default:
 		if w.Health == Degraded {
-			return say(AnswerRoom, "has room and is degraded", "has room, "+w.load()+"; degraded: "+cmp.Or(w.HealthReason, "it does not say why"))
+			return say(AnswerRoom, "has room and is degraded",
+				"has room, "+w.load()+"; degraded: "+cmp.Or(w.HealthReason, "it does not say why"))
 		}
 		return say(AnswerRoom, "has room", "has room, "+w.load())
 	}

@@ -163,11 +163,15 @@ func parseTolerations(raw []byte) ([]toleration, error) {
 		case "exists":
 			t.exists = true
 		default:
-			return nil, fmt.Errorf("the toleration of %s has the operator %q, which is neither equal nor exists", g.Key, *g.Operator)
+			return nil, fmt.Errorf("the toleration of %s has the operator %q, which is neither equal nor exists", g.Key,
+				*g.Operator)
 		}
 		t.effect = Effect(orElse(g.Effect, ""))
 		if g.Effect != nil && t.effect != NoSchedule && t.effect != PreferNoSchedule {
-			return nil, fmt.Errorf("the toleration of %s has the effect %q, which is neither no_schedule nor prefer_no_schedule", g.Key, *g.Effect)
+			return nil,
+				fmt.Errorf(
+					"the toleration of %s has the effect %q, which is neither no_schedule nor prefer_no_schedule",
+					g.Key, *g.Effect)
 		}
 		list[i] = t
 	}
@@ -217,7 +221,8 @@ func parseAffinity(raw []byte) (affinity, error) {
 			p.weight = *g.Weight
 		}
 		if p.weight < 1 || p.weight > 100 {
-			return affinity{}, fmt.Errorf("preferred %d has the weight %d, which is not between 1 and 100", i+1, p.weight)
+			return affinity{}, fmt.Errorf("preferred %d has the weight %d, which is not between 1 and 100", i+1,
+				p.weight)
 		}
 		if p.term, err = g.Preference.term(); err != nil {
 			return affinity{}, fmt.Errorf("preferred %d: %w", i+1, err)
@@ -250,7 +255,8 @@ func (g givenTerm) term() (term, error) {
 		}
 		switch e.Operator {
 		case opIn, opNotIn:
-			if len(e.Values) == 0 || slices.ContainsFunc(e.Values, func(v string) bool { return strings.TrimSpace(v) == "" }) {
+			if len(e.Values) == 0 ||
+				slices.ContainsFunc(e.Values, func(v string) bool { return strings.TrimSpace(v) == "" }) {
 				return term{}, fmt.Errorf("the expression on %s needs values that are not empty", e.Key)
 			}
 		case opExists, opDoesNotExist:
@@ -258,7 +264,10 @@ func (g givenTerm) term() (term, error) {
 				return term{}, fmt.Errorf("the expression on %s takes no values with %s", e.Key, e.Operator)
 			}
 		default:
-			return term{}, fmt.Errorf("the expression on %s has the operator %q, which is none of in, not_in, exists, does_not_exist", e.Key, e.Operator)
+			return term{},
+				fmt.Errorf(
+					"the expression on %s has the operator %q, which is none of in, not_in, exists, does_not_exist",
+					e.Key, e.Operator)
 		}
 		t.expressions = append(t.expressions, expression{e.Key, e.Operator, e.Values})
 	}

@@ -30,37 +30,49 @@ func TestHealthTurnsAtTheDocumentedThresholds(t *testing.T) {
 		health placement.Health
 		reason string
 	}{
-		"nothing known":               {placement.Signs{Ready: -1}, placement.HealthUnknown, ""},
-		"an empty queue":              {placement.Signs{}, placement.Healthy, ""},
-		"an empty report":             {report(0, 0, 0, 0, 0), placement.Healthy, ""},
-		"2 in a row":                  {report(2, 2, 2, 0, 0), placement.Healthy, ""},
-		"3 in a row":                  {report(3, 3, 3, 0, 0), placement.Degraded, "3 failures in a row"},
-		"9 in a row":                  {report(9, 9, 9, 0, 0), placement.Degraded, "9 failures in a row"},
-		"10 in a row":                 {report(10, 10, 10, 0, 0), placement.Unhealthy, "10 failures in a row"},
-		"10 in a row of one action":   {report(10, 10, 10, 0, 1), placement.Degraded, "10 failures in a row, all of one action"},
-		"10 in a row of a named one":  {named(report(10, 10, 10, 0, 1)), placement.Degraded, "10 failures in a row, all of ops.deploy"},
-		"3 in a row of a named one":   {named(report(3, 3, 3, 0, 1)), placement.Degraded, "3 failures in a row, all of ops.deploy"},
-		"a share of a named one":      {named(report(0, 100, 70, 0, 1)), placement.Degraded, "70 of 100 executions failed, all of ops.deploy"},
-		"10 in a row of two":          {report(10, 10, 10, 0, 2), placement.Unhealthy, "10 failures in a row"},
-		"just before the trial":       {waits(report(12, 12, 12, 0, 2), placement.TrialAfter-1), placement.Unhealthy, "12 failures in a row"},
-		"on trial":                    {waits(report(12, 12, 12, 0, 2), placement.TrialAfter), placement.Degraded, "12 failures in a row, and none since: on trial"},
-		"49 wait":                     {report(0, 0, 0, 49, 0), placement.Healthy, ""},
-		"50 wait":                     {report(0, 0, 0, 50, 0), placement.Degraded, "50 wait in its queue"},
-		"99 wait":                     {placement.Signs{Ready: 99}, placement.Degraded, "99 wait in its queue"},
-		"100 wait":                    {placement.Signs{Ready: 100}, placement.Unhealthy, "100 wait in its queue"},
-		"a queue is never on trial":   {placement.Signs{Ready: 100, Unchanged: time.Hour}, placement.Unhealthy, "100 wait in its queue"},
-		"too few for a share":         {report(0, 9, 8, 0, 0), placement.Healthy, ""},
-		"29 of 100 failed":            {report(0, 100, 29, 0, 0), placement.Healthy, ""},
-		"30 of 100 failed":            {report(0, 100, 30, 0, 0), placement.Degraded, "30 of 100 executions failed"},
-		"69 of 100 failed":            {report(0, 100, 69, 0, 0), placement.Degraded, "69 of 100 executions failed"},
-		"70 of 100 failed":            {report(0, 100, 70, 0, 0), placement.Unhealthy, "70 of 100 executions failed"},
-		"7 of 10 failed":              {report(0, 10, 7, 0, 0), placement.Unhealthy, "7 of 10 executions failed"},
-		"the worst sign counts":       {report(3, 100, 70, 50, 0), placement.Unhealthy, "70 of 100 executions failed"},
-		"its word without numbers":    {placement.Signs{Ready: -1, Report: placement.Report{Status: "unhealthy"}}, placement.Unhealthy, "it says so itself"},
-		"numbers go before its word":  {placement.Signs{Numbers: true, Report: placement.Report{Status: "unhealthy"}}, placement.Healthy, ""},
-		"a word that is none":         {placement.Signs{Ready: -1, Report: placement.Report{Status: "splendid"}}, placement.HealthUnknown, ""},
-		"what else speaks against it": {placement.Signs{Poor: "its endpoint says 500"}, placement.Degraded, "its endpoint says 500"},
-		"what is worse goes before":   {placement.Signs{Ready: 100, Poor: "its endpoint says 500"}, placement.Unhealthy, "100 wait in its queue"},
+		"nothing known":   {placement.Signs{Ready: -1}, placement.HealthUnknown, ""},
+		"an empty queue":  {placement.Signs{}, placement.Healthy, ""},
+		"an empty report": {report(0, 0, 0, 0, 0), placement.Healthy, ""},
+		"2 in a row":      {report(2, 2, 2, 0, 0), placement.Healthy, ""},
+		"3 in a row":      {report(3, 3, 3, 0, 0), placement.Degraded, "3 failures in a row"},
+		"9 in a row":      {report(9, 9, 9, 0, 0), placement.Degraded, "9 failures in a row"},
+		"10 in a row":     {report(10, 10, 10, 0, 0), placement.Unhealthy, "10 failures in a row"},
+		"10 in a row of one action": {report(10, 10, 10, 0, 1), placement.Degraded,
+			"10 failures in a row, all of one action"},
+		"10 in a row of a named one": {named(report(10, 10, 10, 0, 1)), placement.Degraded,
+			"10 failures in a row, all of ops.deploy"},
+		"3 in a row of a named one": {named(report(3, 3, 3, 0, 1)), placement.Degraded,
+			"3 failures in a row, all of ops.deploy"},
+		"a share of a named one": {named(report(0, 100, 70, 0, 1)), placement.Degraded,
+			"70 of 100 executions failed, all of ops.deploy"},
+		"10 in a row of two": {report(10, 10, 10, 0, 2), placement.Unhealthy, "10 failures in a row"},
+		"just before the trial": {waits(report(12, 12, 12, 0, 2), placement.TrialAfter-1), placement.Unhealthy,
+			"12 failures in a row"},
+		"on trial": {waits(report(12, 12, 12, 0, 2), placement.TrialAfter), placement.Degraded,
+			"12 failures in a row, and none since: on trial"},
+		"49 wait":  {report(0, 0, 0, 49, 0), placement.Healthy, ""},
+		"50 wait":  {report(0, 0, 0, 50, 0), placement.Degraded, "50 wait in its queue"},
+		"99 wait":  {placement.Signs{Ready: 99}, placement.Degraded, "99 wait in its queue"},
+		"100 wait": {placement.Signs{Ready: 100}, placement.Unhealthy, "100 wait in its queue"},
+		"a queue is never on trial": {placement.Signs{Ready: 100, Unchanged: time.Hour}, placement.Unhealthy,
+			"100 wait in its queue"},
+		"too few for a share":   {report(0, 9, 8, 0, 0), placement.Healthy, ""},
+		"29 of 100 failed":      {report(0, 100, 29, 0, 0), placement.Healthy, ""},
+		"30 of 100 failed":      {report(0, 100, 30, 0, 0), placement.Degraded, "30 of 100 executions failed"},
+		"69 of 100 failed":      {report(0, 100, 69, 0, 0), placement.Degraded, "69 of 100 executions failed"},
+		"70 of 100 failed":      {report(0, 100, 70, 0, 0), placement.Unhealthy, "70 of 100 executions failed"},
+		"7 of 10 failed":        {report(0, 10, 7, 0, 0), placement.Unhealthy, "7 of 10 executions failed"},
+		"the worst sign counts": {report(3, 100, 70, 50, 0), placement.Unhealthy, "70 of 100 executions failed"},
+		"its word without numbers": {placement.Signs{Ready: -1, Report: placement.Report{Status: "unhealthy"}},
+			placement.Unhealthy, "it says so itself"},
+		"numbers go before its word": {placement.Signs{Numbers: true, Report: placement.Report{Status: "unhealthy"}},
+			placement.Healthy, ""},
+		"a word that is none": {placement.Signs{Ready: -1, Report: placement.Report{Status: "splendid"}},
+			placement.HealthUnknown, ""},
+		"what else speaks against it": {placement.Signs{Poor: "its endpoint says 500"}, placement.Degraded,
+			"its endpoint says 500"},
+		"what is worse goes before": {placement.Signs{Ready: 100, Poor: "its endpoint says 500"}, placement.Unhealthy,
+			"100 wait in its queue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +89,8 @@ func TestReportsAreReadFieldByField(t *testing.T) {
 		"total_executions": 20, "failed_executions": "many", "average_execution_time_ms": 12.5, "queue_depth": 7, "failed_actions": 2}`))
 	require.True(t, numbers)
 	require.Equal(t, placement.Report{
-		Status: placement.Degraded, LastCheck: "2026-01-01T00:00:00Z", InARow: 4, Total: 20, AverageMS: 12.5, QueueDepth: 7, Actions: 2,
+		Status: placement.Degraded, LastCheck: "2026-01-01T00:00:00Z", InARow: 4, Total: 20, AverageMS: 12.5,
+		QueueDepth: 7, Actions: 2,
 	}, r)
 	r, numbers = placement.ParseReport([]byte(`{"status": "healthy", "queue_depth": -3}`))
 	require.False(t, numbers)
@@ -110,9 +123,12 @@ func TestHealthDecidesWhoIsChosen(t *testing.T) {
 	}
 	verdict := fleet.Choose(placement.Need{})
 	require.Equal(t, placement.Busy, verdict.Outcome)
-	require.Equal(t, "waiting for a worker: all 2 fitting workers are busy; worker-1 is unhealthy: 12 failures in a row", verdict.Reason)
+	require.Equal(t,
+		"waiting for a worker: all 2 fitting workers are busy; worker-1 is unhealthy: 12 failures in a row",
+		verdict.Reason)
 
-	prefers := placement.NewNeed(placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`)})
+	prefers := placement.NewNeed(
+		placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`)})
 	require.Equal(t, int64(2), choose(prefers, sized(1, 9, 0, poor, inZone("a")), sized(2, 9, 8)).Worker)
 
 	require.Equal(t, placement.Verdict{

@@ -80,13 +80,16 @@ func drawWorker(t *rapid.T, id int64) placement.Worker {
 		ID: id, Host: rapid.SampledFrom([]string{"", "h1", "h2"}).Draw(t, "host"),
 		Capacity: rapid.IntRange(0, 3).Draw(t, "capacity"), Assigned: rapid.IntRange(0, 4).Draw(t, "assigned"),
 		Standing: rapid.SampledFrom([]placement.Standing{
-			placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live,
+			placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live,
+			placement.Live, placement.Live,
 			placement.Deaf, placement.Suspect, placement.Unwell, placement.Silent, placement.Cordoned,
 		}).Draw(t, "standing"),
-		Health:       rapid.SampledFrom([]placement.Health{"", placement.Healthy, placement.Healthy, placement.Degraded}).Draw(t, "health"),
+		Health: rapid.SampledFrom([]placement.Health{"", placement.Healthy, placement.Healthy,
+			placement.Degraded}).Draw(t, "health"),
 		AttemptFence: rapid.IntRange(0, 3).Draw(t, "fences") > 0,
-		Runtimes:     rapid.SampledFrom([][]string{nil, {"python"}, {"shell", "python"}, {"shell", "python"}, {"shell"}}).Draw(t, "runtimes"),
-		Labels:       map[string]string{}, Versions: map[string][]placement.Version{},
+		Runtimes: rapid.SampledFrom([][]string{nil, {"python"}, {"shell", "python"}, {"shell", "python"},
+			{"shell"}}).Draw(t, "runtimes"),
+		Labels: map[string]string{}, Versions: map[string][]placement.Version{},
 	}
 	if minor := rapid.SampledFrom([]uint64{0, 9, 11, 12}).Draw(t, "has minor"); minor > 0 {
 		w.Versions["python"] = []placement.Version{{Major: 3, Minor: minor}}
@@ -94,7 +97,8 @@ func drawWorker(t *rapid.T, id int64) placement.Worker {
 	if zone := rapid.SampledFrom(zones).Draw(t, "zone"); zone != "" {
 		w.Labels["zone"] = zone
 	}
-	for _, key := range rapid.SampledFrom([][]string{nil, nil, nil, {"spot"}, {"spot"}, {"gpu"}, {"gpu", "spot"}}).Draw(t, "taints") {
+	for _, key := range rapid.SampledFrom([][]string{nil, nil, nil, {"spot"}, {"spot"}, {"gpu"},
+		{"gpu", "spot"}}).Draw(t, "taints") {
 		effect := placement.NoSchedule
 		if key == "spot" {
 			effect = placement.PreferNoSchedule
@@ -131,7 +135,8 @@ func (a ask) need(t *rapid.T) placement.Need {
 	}
 	preferred := []any{}
 	for zone, weight := range a.Prefers {
-		preferred = append(preferred, map[string]any{"weight": weight, "preference": map[string]any{"match_labels": map[string]string{"zone": zone}}})
+		preferred = append(preferred, map[string]any{"weight": weight,
+			"preference": map[string]any{"match_labels": map[string]string{"zone": zone}}})
 	}
 	affinity["preferred"] = preferred
 	own, err := placement.NewNeed(spec).Override(nil, document(tolerations), document(affinity))
@@ -177,7 +182,8 @@ func (a ask) rank(w placement.Worker) []float64 {
 	if w.Health == placement.Degraded {
 		degraded = 1
 	}
-	return []float64{degraded, -float64(a.Prefers[w.Labels["zone"]]), shunned, float64(w.Assigned) / float64(max(w.Capacity, 1))}
+	return []float64{degraded, -float64(a.Prefers[w.Labels["zone"]]), shunned,
+		float64(w.Assigned) / float64(max(w.Capacity, 1))}
 }
 
 func (a ask) nearness(all []placement.Worker, w placement.Worker) int {
@@ -298,9 +304,12 @@ func TestEqualsHaveTheirTurn(t *testing.T) {
 func TestNonsenseIsReadWithoutHarm(t *testing.T) {
 	t.Parallel()
 	pieces := []string{
-		`{`, `}`, `[`, `]`, `"`, `,`, `:`, `null`, `true`, `-1`, `1e999`, `"key"`, `"operator"`, `"in"`, `"values"`, `"labels"`, `"taints"`,
-		`"runtimes"`, `"runtime_versions"`, `"detected_interpreters"`, `"required"`, `"preferred"`, `"match_labels"`, `"python"`, `">=3"`, "\x00",
-		`{"required": [{"match_expressions": [{"key": "a", "operator": "in", "values": ["b"]}]}]}`, `{"zone": "a"}`, `[{"key": "gpu"}]`,
+		`{`, `}`, `[`, `]`, `"`, `,`, `:`, `null`, `true`, `-1`, `1e999`, `"key"`, `"operator"`, `"in"`, `"values"`,
+		`"labels"`, `"taints"`,
+		`"runtimes"`, `"runtime_versions"`, `"detected_interpreters"`, `"required"`, `"preferred"`, `"match_labels"`,
+		`"python"`, `">=3"`, "\x00",
+		`{"required": [{"match_expressions": [{"key": "a", "operator": "in", "values": ["b"]}]}]}`, `{"zone": "a"}`,
+		`[{"key": "gpu"}]`,
 		`{"taints": `, `{"runtime_versions": `, `{"labels": `, `{"detected_interpreters": `,
 	}
 	draw := rapid.Custom(func(t *rapid.T) []byte {
@@ -312,17 +321,21 @@ func TestNonsenseIsReadWithoutHarm(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		need := placement.NewNeed(placement.Spec{
-			Runtimes: []string{string(draw.Draw(t, "runtime"))}, Version: string(draw.Draw(t, "version")), Required: draw.Draw(t, "required"),
-			Selector: draw.Draw(t, "selector"), Tolerations: draw.Draw(t, "tolerations"), Affinity: draw.Draw(t, "affinity"),
+			Runtimes: []string{string(draw.Draw(t, "runtime"))}, Version: string(draw.Draw(t, "version")),
+			Required: draw.Draw(t, "required"),
+			Selector: draw.Draw(t, "selector"), Tolerations: draw.Draw(t, "tolerations"),
+			Affinity: draw.Draw(t, "affinity"),
 		})
-		own, err := need.Override(draw.Draw(t, "own selector"), draw.Draw(t, "own tolerations"), draw.Draw(t, "own affinity"))
+		own, err := need.Override(draw.Draw(t, "own selector"), draw.Draw(t, "own tolerations"),
+			draw.Draw(t, "own affinity"))
 		if (err == nil) != (own.Err() == nil) {
 			t.Fatalf("%v and %v", err, own.Err())
 		}
 		row := placement.Row{ID: 1, Status: "active", Capabilities: draw.Draw(t, "capabilities")}
 		fleet := placement.NewFleet([]placement.Worker{row.Worker(stale)}, 0)
 		fleet.Explain(own)
-		if verdict := fleet.Choose(own); verdict.Outcome != placement.Placed && verdict.Outcome != placement.Incompatible {
+		if verdict := fleet.Choose(own); verdict.Outcome != placement.Placed &&
+			verdict.Outcome != placement.Incompatible {
 			t.Fatalf("%+v", verdict)
 		}
 		if len(own.Kind()) > 600 {

@@ -81,7 +81,8 @@ func (v Version) Compare(other Version) int {
 }
 
 func (v Version) triple(other Version) int {
-	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor), cmp.Compare(v.Patch, other.Patch))
+	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor),
+		cmp.Compare(v.Patch, other.Patch))
 }
 
 // comparePre orders the dotted suffixes of two pre-releases: numbers by value and before words, and

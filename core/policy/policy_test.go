@@ -26,11 +26,14 @@ func TestGroupKey(t *testing.T) {
 		paths []string
 		want  string
 	}{
-		{"sorted and compact, as documented", []string{"target.region", "environment"}, `{"environment":"prod","target.region":"us-east-1"}`},
-		{"missing is null", []string{"nope", "target.nope", "environment.deeper"}, `{"environment.deeper":null,"nope":null,"target.nope":null}`},
+		{"sorted and compact, as documented", []string{"target.region", "environment"},
+			`{"environment":"prod","target.region":"us-east-1"}`},
+		{"missing is null", []string{"nope", "target.nope", "environment.deeper"},
+			`{"environment.deeper":null,"nope":null,"target.nope":null}`},
 		{"large integers stay exact", []string{"target.id"}, `{"target.id":10000000000000001}`},
 		{"objects are values too", []string{"target"}, `{"target":{"id":10000000000000001,"region":"us-east-1"}}`},
-		{"numbers are values, not texts", []string{"numbers"}, `{"numbers":[1,1,1,-2,0.5,1e+300,12345678901234567890123]}`},
+		{"numbers are values, not texts", []string{"numbers"},
+			`{"numbers":[1,1,1,-2,0.5,1e+300,12345678901234567890123]}`},
 		{"no HTML escapes", []string{"html"}, `{"html":"<a&b>"}`},
 		{"a path named twice counts once", []string{"environment", "environment"}, `{"environment":"prod"}`},
 	} {
@@ -73,7 +76,8 @@ func TestComposeStacksScopes(t *testing.T) {
 		{ID: 1, Scope: policy.ScopePack, Threshold: 5, Parameters: []string{"region"}},
 		{ID: 2, Kind: policy.KindRate, Threshold: 5, Window: time.Second, Parameters: []string{"tenant", "region"}},
 	})
-	require.Equal(t, []string{"region", "tenant"}, lines.Queue.Parameters, "without a limit of its own, a line for each group of the shared ones")
+	require.Equal(t, []string{"region", "tenant"}, lines.Queue.Parameters,
+		"without a limit of its own, a line for each group of the shared ones")
 	require.True(t, lines.Queue.Unlimited)
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
 	limits := policy.Compose(7, []policy.Policy{
@@ -81,10 +85,12 @@ func TestComposeStacksScopes(t *testing.T) {
 		{ID: 6, Ref: "p.rate", Scope: policy.ScopeGlobal, Kind: policy.KindRate, Threshold: 60, Window: time.Minute},
 		{ID: 2, Ref: "p.new", Threshold: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, Created: at(2)},
 		{ID: 3, Ref: "p.pack", Scope: policy.ScopePack, Threshold: 5, Method: policy.MethodEnqueue, MaxQueued: 50},
-		{ID: 4, Ref: "p.all", Scope: policy.ScopeGlobal, Threshold: 8, Parameters: []string{"zone"}, QueueTimeout: time.Hour},
+		{ID: 4, Ref: "p.all", Scope: policy.ScopeGlobal, Threshold: 8, Parameters: []string{"zone"},
+			QueueTimeout: time.Hour},
 		{ID: 5, Ref: "p.quota", Kind: policy.KindQuota, Threshold: 100, Window: time.Hour},
 	})
-	require.Equal(t, policy.Limit{Max: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, PolicyRef: "p.new"}, limits.Queue)
+	require.Equal(t, policy.Limit{Max: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, PolicyRef: "p.new"},
+		limits.Queue)
 	require.Equal(t, 50, limits.MaxQueued, "the policy that was replaced says nothing any more")
 	require.Equal(t, time.Hour, limits.QueueTimeout)
 	var kinds []policy.WideKind
@@ -112,7 +118,8 @@ func TestRateNeverExceedsItsAllowanceInAnyWindow(t *testing.T) {
 		var due time.Time
 		var starts []time.Time
 		for range rapid.IntRange(1, 300).Draw(t, "asks") {
-			now = now.Add(time.Duration(rapid.Int64Range(0, int64(rate.Window/2)).Draw(t, "pause")) / time.Duration(rapid.IntRange(1, 100).Draw(t, "share")))
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(rate.Window/2)).Draw(t,
+				"pause")) / time.Duration(rapid.IntRange(1, 100).Draw(t, "share")))
 			if ready := rate.Ready(due); ready.After(now) {
 				continue
 			}
@@ -146,7 +153,8 @@ func TestQuotaCountsByPeriodsOfTheCalendar(t *testing.T) {
 	require.Equal(t, 0, quota.Left(now, period, 3))
 	require.Equal(t, 3, quota.Left(now.Add(2*time.Second), period, 3), "a new period")
 	require.Equal(t, 0, quota.Left(now.Add(-time.Hour), period, 3), "a clock that went back a little gives nothing")
-	require.Equal(t, 3, quota.Left(now.Add(-48*time.Hour), period, 3), "one that had been wrong stops nobody until then")
+	require.Equal(t, 3, quota.Left(now.Add(-48*time.Hour), period, 3),
+		"one that had been wrong stops nobody until then")
 	monthly := policy.Quota{Max: 3, Window: 30 * 24 * time.Hour}
 	require.Equal(t, 1, monthly.Left(now, period, 2), "what the narrower period counted counts on in the wider")
 }

@@ -28,7 +28,8 @@ func (s *stage) mishap(v *victim, rng *rand.Rand) string {
 		return ""
 	case v.worker == nil || v.worker.ended():
 		v.worker, v.until = s.run("worker", "ATTUNE__WORKER__NAME="+v.name, "ATTUNE__WORKER__HEARTBEAT_INTERVAL=200ms",
-			"ATTUNE__WORKER__MAX_CONCURRENT_TASKS=4", "ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"), time.Time{}
+			"ATTUNE__WORKER__MAX_CONCURRENT_TASKS=4", "ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"),
+			time.Time{}
 		return "started"
 	case !v.until.IsZero():
 		v.until = time.Time{}

@@ -37,7 +37,8 @@ func soon() []string {
 		"ATTUNE__EXECUTOR__NO_WORKERS=wait",
 		"ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s", "ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=4",
 		"ATTUNE__EXECUTOR__HEARTBEAT_CHECK_INTERVAL=300ms", "ATTUNE__EXECUTOR__HEALTH_CHECK_INTERVAL=500ms",
-		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=2s", "ATTUNE__EXECUTOR__TIMEOUT_GRACE=1s",
+		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=2s",
+		"ATTUNE__EXECUTOR__TIMEOUT_GRACE=1s",
 		"ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1",
 	}
 }
@@ -76,11 +77,14 @@ func (h *house) play(t *testing.T, scenes map[string]func(*scene)) {
 // L5, S8, S9).
 func (h *house) close() {
 	h.t.Helper()
-	testkit.Eventually(h.t, func() bool { return h.left() == "0 executions, 0 in lines, 0 unpublished" }, 40*time.Second, "%s", lazily(h.left))
+	testkit.Eventually(h.t, func() bool { return h.left() == "0 executions, 0 in lines, 0 unpublished" },
+		40*time.Second, "%s", lazily(h.left))
 	h.over()
-	require.Zero(h.t, h.count(`SELECT count(*) FROM (SELECT FROM lost_work GROUP BY execution, attempt HAVING count(*) > 1) twice`),
+	require.Zero(h.t,
+		h.count(`SELECT count(*) FROM (SELECT FROM lost_work GROUP BY execution, attempt HAVING count(*) > 1) twice`),
 		"S9: one decision for each execution and attempt")
-	require.Zero(h.t, h.count(`SELECT count(*) FROM dead_letter WHERE decision IS NULL`), "L5: no letter waits for a person: %s",
+	require.Zero(h.t, h.count(`SELECT count(*) FROM dead_letter WHERE decision IS NULL`),
+		"L5: no letter waits for a person: %s",
 		lazily(func() string { return h.letters(`decision IS NULL`) }))
 	for _, replica := range h.replicas {
 		require.Zero(h.t, replica.stop(h.t))
@@ -173,7 +177,8 @@ func (c *scene) hearsAgain(worker string, cut []string) {
 	}, "%s consumes", name)
 	heard := time.Now()
 	c.await(func() bool {
-		return c.count(`SELECT count(*) FROM worker WHERE id = $1 AND status = 'active' AND heartbeat_seen > $2`, id, heard) == 1
+		return c.count(`SELECT count(*) FROM worker WHERE id = $1 AND status = 'active' AND heartbeat_seen > $2`, id,
+			heard) == 1
 	}, "%s says that it hears", name)
 	c.await(func() bool { // it may have been cut off for long enough to be suspected
 		return c.count(`SELECT count(*) FROM worker w JOIN worker_probe p ON p.worker = w.id
@@ -251,7 +256,8 @@ func (c *scene) hire(name string) *worker.Worker {
 	defer c.house.entering.RUnlock()
 	name = "w-" + c.label + "-" + name
 	w, err := worker.New(worker.Config{
-		Name: name, MaxConcurrent: 4, HeartbeatInterval: 200 * time.Millisecond, Labels: map[string]string{"scene": c.label},
+		Name: name, MaxConcurrent: 4, HeartbeatInterval: 200 * time.Millisecond,
+		Labels: map[string]string{"scene": c.label},
 	}, worker.Deps{Store: c.store, Broker: c.connect(name), Logger: testkit.Logger(c.t)})
 	require.NoError(c.t, err)
 	require.NoError(c.t, w.Start(testkit.Context(c.t)))
@@ -264,13 +270,15 @@ func (c *scene) employ(name string, settings ...string) *process {
 	c.t.Helper()
 	c.house.entering.RLock()
 	defer c.house.entering.RUnlock()
-	return c.process("w-"+c.label+"-"+name, append(settings, "ATTUNE__WORKER__LABELS__SCENE="+c.label, "ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1")...)
+	return c.process("w-"+c.label+"-"+name, append(settings, "ATTUNE__WORKER__LABELS__SCENE="+c.label,
+		"ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1")...)
 }
 
 // await waits for what has to happen.
 func (c *scene) await(condition func() bool, what string, args ...any) {
 	c.t.Helper()
-	testkit.Eventually(c.t, condition, 60*time.Second, "%s", lazily(func() string { return fmt.Sprintf(what, args...) + "\n" + c.tell() }))
+	testkit.Eventually(c.t, condition, 60*time.Second, "%s",
+		lazily(func() string { return fmt.Sprintf(what, args...) + "\n" + c.tell() }))
 }
 
 // tell describes the executions of the scene, for a test that fails.
@@ -286,7 +294,8 @@ func (c *scene) tell() string {
 func (c *scene) reach(status attune.Status, ids ...int64) {
 	c.t.Helper()
 	c.await(func() bool {
-		return c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = $2`, ids, string(status)) == len(ids)
+		return c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = $2`, ids,
+			string(status)) == len(ids)
 	}, "all of %d are %s", ids, status)
 }
 
@@ -326,8 +335,10 @@ func (c *scene) settled() {
 func (c *scene) requireTold(ids ...int64) {
 	c.t.Helper()
 	for _, id := range ids {
-		testkit.Eventually(c.t, func() bool { return len(c.told.of(id)) > 0 }, 20*time.Second, "S14: the end of execution %d is told", id)
-		require.Equal(c.t, []string{string(testkit.StatusOf(c.t, c.store, id))}, c.told.of(id), "S14: what is told of execution %d", id)
+		testkit.Eventually(c.t, func() bool { return len(c.told.of(id)) > 0 }, 20*time.Second,
+			"S14: the end of execution %d is told", id)
+		require.Equal(c.t, []string{string(testkit.StatusOf(c.t, c.store, id))}, c.told.of(id),
+			"S14: what is told of execution %d", id)
 	}
 }
 
@@ -358,7 +369,8 @@ func (c *scene) lost(id int64) (text string) {
 func (c *scene) result(id int64) map[string]any {
 	c.t.Helper()
 	var raw []byte
-	require.NoError(c.t, c.store.Pool().QueryRow(testkit.Context(c.t), `SELECT result FROM execution WHERE id = $1`, id).Scan(&raw))
+	require.NoError(c.t,
+		c.store.Pool().QueryRow(testkit.Context(c.t), `SELECT result FROM execution WHERE id = $1`, id).Scan(&raw))
 	var result map[string]any
 	require.NoError(c.t, json.Unmarshal(raw, &result))
 	return result

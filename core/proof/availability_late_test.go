@@ -34,7 +34,8 @@ func finishesAfterDeath(c *scene) {
 	close(gate)
 	// A cut connection may have brought it the message twice, and an existing worker
 	// then runs it twice.
-	c.await(func() bool { return strings.Contains(c.late(id), "abandoned stays, not completed") }, "S9: what it writes is refused and kept, and not: %s",
+	c.await(func() bool { return strings.Contains(c.late(id), "abandoned stays, not completed") },
+		"S9: what it writes is refused and kept, and not: %s",
 		lazily(func() string { return c.late(id) }))
 	require.Equal(c.t, "abandoned 1, completed 1", c.course(id), "S8: it ended once, and is repeated once")
 	require.Equal(c.t, "worker_gone abandoned", c.lost(id))
@@ -86,11 +87,13 @@ func forgetsTheTimeout(c *scene) {
 	c.reach(attune.StatusTimeout, id)
 	c.settled()
 	result := c.result(id)
-	require.Regexp(c.t, `^Execution timeout: still running \d+ seconds after its start, 1 are allowed$`, result["error"])
+	require.Regexp(c.t, `^Execution timeout: still running \d+ seconds after its start, 1 are allowed$`,
+		result["error"])
 	require.Equal(c.t, "execution_timeout_monitor", result["failed_by"])
 	require.Equal(c.t, "action_timeout timeout", c.lost(id))
 	require.Equal(c.t, "timeout 1", c.course(id))
-	c.await(func() bool { return strings.Contains(c.late(id), "timeout stays, not cancelled") }, "it was told to stop, and what it writes then is refused and kept")
+	c.await(func() bool { return strings.Contains(c.late(id), "timeout stays, not cancelled") },
+		"it was told to stop, and what it writes then is refused and kept")
 	require.Equal(c.t, attune.StatusTimeout, testkit.StatusOf(c.t, c.store, id), "S8")
 	require.NotEmpty(c.t, forgetful.Runs())
 }
@@ -106,7 +109,8 @@ func heartbeats(c *scene) {
 	gap := c.heartbeats(steady.ID())
 	act.StopHeartbeat()
 	status := func(id int64) (text string) {
-		require.NoError(c.t, c.store.Pool().QueryRow(testkit.Context(c.t), `SELECT status::text FROM worker WHERE id = $1`, id).Scan(&text))
+		require.NoError(c.t, c.store.Pool().QueryRow(testkit.Context(c.t),
+			`SELECT status::text FROM worker WHERE id = $1`, id).Scan(&text))
 		return text
 	}
 	is := func(want string, ids ...int64) func() bool {
@@ -124,18 +128,22 @@ func heartbeats(c *scene) {
 	// On a busy machine one may fall silent while it starts, too.
 	said := func(name string, id int64) (silent, back int) {
 		worker := fmt.Sprintf("Worker %s (ID: %d) ", name, id)
-		return c.house.said(worker+"heartbeat is stale (") + c.house.said(worker+"has no heartbeat, marking as inactive"),
+		return c.house.said(worker+"heartbeat is stale (") + c.house.said(worker+
+				"has no heartbeat, marking as inactive"),
 			c.house.said(worker + "sends heartbeats again, marking as active")
 	}
 	for name, id := range map[string]int64{act.Name: act.ID, sensor.Name: sensor.ID, never.Name: never.ID} {
-		c.await(func() bool { silent, back := said(name, id); return silent == back+1 }, "of each silence of %s one replica speaks", name)
+		c.await(func() bool { silent, back := said(name, id); return silent == back+1 },
+			"of each silence of %s one replica speaks", name)
 	}
 	require.Equal(c.t, 1, c.house.said(fmt.Sprintf("Worker %s (ID: %d) heartbeat is stale (", sensor.Name, sensor.ID)))
-	require.Equal(c.t, 1, c.house.said(fmt.Sprintf("Worker %s (ID: %d) has no heartbeat, marking as inactive", never.Name, never.ID)))
+	require.Equal(c.t, 1,
+		c.house.said(fmt.Sprintf("Worker %s (ID: %d) has no heartbeat, marking as inactive", never.Name, never.ID)))
 	require.Positive(c.t, c.house.said("Deactivated "))
 	for _, replica := range c.house.replicas {
 		require.Equal(c.t, 1, strings.Count(replica.log.String(), "Starting worker heartbeat monitor..."))
-		require.Contains(c.t, replica.log.String(), "Worker heartbeat monitor started (check interval: 0.3s, staleness threshold: 4s)")
+		require.Contains(c.t, replica.log.String(),
+			"Worker heartbeat monitor started (check interval: 0.3s, staleness threshold: 4s)")
 	}
 
 	steadily := func() int { return c.house.said("Worker " + steady.Name() + " ") }
@@ -148,7 +156,8 @@ func heartbeats(c *scene) {
 		return is("active", act.ID, sensor.ID)()
 	}, "they beat again, and are active again")
 	for name, id := range map[string]int64{act.Name: act.ID, sensor.Name: sensor.ID} {
-		c.await(func() bool { silent, back := said(name, id); return back > 0 && (silent == back || silent == back+1) }, "of its return one replica speaks: %s", name)
+		c.await(func() bool { silent, back := said(name, id); return back > 0 && (silent == back || silent == back+1) },
+			"of its return one replica speaks: %s", name)
 	}
 	require.Equal(c.t, "inactive", status(never.ID))
 	if longest := gap(); longest < 4*time.Second { // on a machine that stood still it may have fallen silent
@@ -167,7 +176,8 @@ func (c *scene) heartbeats(worker int64) func() time.Duration {
 		last, most := time.Time{}, time.Duration(0)
 		for ctx.Err() == nil {
 			var seen, now time.Time
-			err := c.store.Pool().QueryRow(ctx, `SELECT coalesce(heartbeat_seen, now()), now() FROM worker WHERE id = $1`, worker).Scan(&seen, &now)
+			err := c.store.Pool().QueryRow(ctx,
+				`SELECT coalesce(heartbeat_seen, now()), now() FROM worker WHERE id = $1`, worker).Scan(&seen, &now)
 			if err == nil && !last.IsZero() {
 				most = max(most, seen.Sub(last), now.Sub(seen))
 			}
@@ -218,7 +228,8 @@ func TestScenario3AllWorkersAreDown(t *testing.T) {
 	h.replicas = append(h.replicas, h.serve(soon()...), h.serve(soon()...))
 	waiting := c.request(act.Ref, 3)
 	c.await(func() bool {
-		return c.count(`SELECT count(*) FROM execution_admission_entry WHERE execution_id = ANY ($1)`, waiting) == len(waiting)
+		return c.count(`SELECT count(*) FROM execution_admission_entry WHERE execution_id = ANY ($1)`,
+			waiting) == len(waiting)
 	}, "they wait")
 	require.Positive(t, c.closeConnections(t))
 	time.Sleep(time.Second) // what must not happen now has no signal

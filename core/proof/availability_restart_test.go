@@ -22,11 +22,14 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "restart a broker of the test's own")
 	stack := testkit.NewStack(t)
-	h := newHouse(newStageAt(t, servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
-	stops, fenced, down, expires, leaves := h.scene(t, "stops"), h.scene(t, "fenced"), h.scene(t, "down"), h.scene(t, "expires"), h.scene(t, "leaves")
+	h := newHouse(newStageAt(t,
+		servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
+	stops, fenced, down, expires, leaves := h.scene(t, "stops"), h.scene(t, "fenced"), h.scene(t, "down"), h.scene(t,
+		"expires"), h.scene(t, "leaves")
 	doomed, leaver := stops.employ("doomed"), leaves.employ("leaver", "ATTUNE__WORKER__SHUTDOWN_TIMEOUT=60s")
 	holder := fenced.fake(true, testkit.FakeWorkerConfig{Gate: make(chan struct{})})
-	existing := expires.fake(false, testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 1500 * time.Millisecond})
+	existing := expires.fake(false,
+		testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 1500 * time.Millisecond})
 	down.hire("gone").Stop()
 	var ids []int64
 	request := func(c *scene, n int) []int64 {
@@ -34,11 +37,13 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 		ids = append(ids, requested...)
 		return requested
 	}
-	lost, kept, waiting, died, going := request(stops, 2), request(fenced, 2), request(down, 2), request(expires, 3), request(leaves, 2)
+	lost, kept, waiting, died, going := request(stops, 2), request(fenced, 2), request(down, 2), request(expires,
+		3), request(leaves, 2)
 	stops.begun(lost...)
 	leaves.begun(going...)
 	fenced.await(func() bool {
-		return h.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status <> 'requested'`, append(kept, died...)) == len(kept)+len(died)
+		return h.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status <> 'requested'`,
+			append(kept, died...)) == len(kept)+len(died)
 	}, "the others are handed over")
 	require.NoError(t, leaver.cmd.Process.Signal(syscall.SIGTERM))
 	doomed.kill()
@@ -50,7 +55,8 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 		c.open()
 	}
 	down.reach(attune.StatusCompleted, waiting...)
-	require.Equal(t, 2, h.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, going), "L4: who leaves is not taken for dead")
+	require.Equal(t, 2, h.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, going),
+		"L4: who leaves is not taken for dead")
 	leaves.open()
 	leaves.await(leaver.ended, "it ends when its work has ended")
 	require.Zero(t, leaver.cmd.ProcessState.ExitCode())

@@ -87,7 +87,8 @@ func (c *scene) requireDecidedWithin(id int64) {
 	require.NoError(c.t, c.store.Pool().QueryRow(testkit.Context(c.t), `SELECT extract(epoch FROM e.finished_at - w.heartbeat_seen)::float8
 		FROM execution e JOIN worker w ON w.id = e.worker WHERE e.id = $1`, id).Scan(&silent))
 	require.GreaterOrEqual(c.t, silent, staleness.Seconds(), "not before its heartbeat is stale")
-	require.Less(c.t, silent, staleness.Seconds()+15, "L4: within staleness and a sweep, and some time for a machine that is busy")
+	require.Less(c.t, silent, staleness.Seconds()+15,
+		"L4: within staleness and a sweep, and some time for a machine that is busy")
 	c.t.Logf("decided %.2f s after the last heartbeat, %s are allowed before a sweep", silent, staleness)
 }
 
@@ -124,7 +125,9 @@ func neverPicksUp(c *scene) {
 	require.Empty(c.t, holder.Runs())
 	holder.Kill()
 	c.await(func() bool {
-		return c.count(`SELECT count(DISTINCT execution) FROM dead_letter WHERE execution = ANY ($1) AND decision = 'stale'`, ids) == len(ids)
+		return c.count(
+			`SELECT count(DISTINCT execution) FROM dead_letter WHERE execution = ANY ($1) AND decision = 'stale'`,
+			ids) == len(ids)
 	}, "what lay there expires and is stale")
 }
 
@@ -143,7 +146,9 @@ func picksUpTooLate(c *scene) {
 	c.disturb()
 	c.reach(attune.StatusFailed, id)
 	result := c.result(id)
-	require.Regexp(c.t, `^Execution timeout: worker did not pick up task within 2 seconds \(scheduled for \d+ seconds\)$`, result["error"])
+	require.Regexp(c.t,
+		`^Execution timeout: worker did not pick up task within 2 seconds \(scheduled for \d+ seconds\)$`,
+		result["error"])
 	require.Equal(c.t, "execution_timeout_monitor", result["failed_by"])
 	require.Equal(c.t, "scheduled", result["original_status"])
 	require.InDelta(c.t, 2, result["timeout_seconds"], 0)
@@ -160,7 +165,8 @@ func picksUpTooLate(c *scene) {
 
 	close(gate)
 	c.await(func() bool {
-		return strings.Contains(c.late(id), "failed stays, not running") && strings.Contains(c.late(id), "failed stays, not completed")
+		return strings.Contains(c.late(id), "failed stays, not running") &&
+			strings.Contains(c.late(id), "failed stays, not completed")
 	}, "S9: both of its writes are refused and kept, and not: %s",
 		lazily(func() string { return c.late(id) }))
 	require.Equal(c.t, attune.StatusFailed, testkit.StatusOf(c.t, c.store, id), "S8: it ended once")
@@ -179,7 +185,8 @@ func stopsGracefully(c *scene) {
 		return c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, ids)
 	}
 	c.await(func() bool {
-		return running() == 2 && c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'scheduled'`, ids) == 2
+		return running() == 2 &&
+			c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'scheduled'`, ids) == 2
 	},
 		"two run, and two lie there")
 	require.NoError(c.t, leaver.cmd.Process.Signal(syscall.SIGTERM))
@@ -189,7 +196,8 @@ func stopsGracefully(c *scene) {
 	c.hire("other")
 	fresh := c.request(act.Ref, 2)
 	c.await(func() bool {
-		return running() == 4 && c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, fresh) == 2
+		return running() == 4 &&
+			c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, fresh) == 2
 	},
 		"the other one takes what it had not begun, and what is new")
 	time.Sleep(staleness + time.Second) // what must not happen now has no signal
@@ -207,7 +215,8 @@ func stopsGracefully(c *scene) {
 	require.Equal(c.t, map[string]int{"completed 1": 4, "completed 2": 2}, courses)
 	require.Equal(c.t, 2, c.count(`SELECT count(*) FROM execution e JOIN worker w ON w.id = e.worker WHERE e.id = ANY ($1) AND w.name = 'w-' || $2 || '-leaver'`, all, c.label),
 		"it ended what it had begun, and was given nothing more")
-	require.Equal(c.t, 1, c.count(`SELECT count(*) FROM worker WHERE name = 'w-' || $1 || '-leaver' AND status = 'inactive'`, c.label))
+	require.Equal(c.t, 1,
+		c.count(`SELECT count(*) FROM worker WHERE name = 'w-' || $1 || '-leaver' AND status = 'inactive'`, c.label))
 	require.Equal(c.t, 0, c.house.said(fmt.Sprintf("Worker w-%s-leaver", c.label)), "nobody took it for gone")
 }
 
@@ -216,7 +225,8 @@ func stopsGracefully(c *scene) {
 // execution in place.
 func expiresAndMoves(c *scene) {
 	act := c.action("act", unhurried)
-	holder := c.fake(true, testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 1500 * time.Millisecond})
+	holder := c.fake(true,
+		testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 1500 * time.Millisecond})
 	ids := c.request(act.Ref, 3)
 	c.reach(attune.StatusScheduled, ids...)
 	c.hire("rescue")
@@ -248,7 +258,8 @@ func (c *scene) requireLetters(decision string, worker int64, ids ...int64) {
 				AND decided_by = 'dead_letter_handler' AND jsonb_array_length(x_death) > 0 AND length(body) > 0 AND attempt = 1 AND evidence->'execution'->>'status' = 'scheduled'
 				AND evidence->'worker'->>'id' = $4 AND (evidence->'worker'->>'heartbeat_age_seconds')::float8 < 60`,
 				id, worker, decision, strconv.FormatInt(worker, 10)) == 1
-		}, "S20: the letter of execution %d is stored with its evidence: %s", id, lazily(func() string { return c.letters("execution = " + strconv.FormatInt(id, 10)) }))
+		}, "S20: the letter of execution %d is stored with its evidence: %s", id,
+			lazily(func() string { return c.letters("execution = " + strconv.FormatInt(id, 10)) }))
 	}
 }
 
@@ -281,7 +292,8 @@ func expiresAndFails(c *scene) {
 	require.NotEmpty(c.t, result["expired_at"])
 	require.Equal(c.t, "dead_letter failed", c.lost(expired[0]))
 	c.requireLetters("failed", holder.ID, expired...)
-	c.await(func() bool { return testkit.StatusOf(c.t, c.store, waits[0]) != attune.StatusRequested }, "L3: who waited has its slot")
+	c.await(func() bool { return testkit.StatusOf(c.t, c.store, waits[0]) != attune.StatusRequested },
+		"L3: who waited has its slot")
 	holder.Kill()
 	c.settled()
 	for _, id := range ids {

@@ -22,7 +22,8 @@ type stop struct {
 // cancel stops one of those that were requested, whatever it is doing.
 func (s *stage) cancel(id int64) []stop {
 	s.t.Helper()
-	plan, err := s.operator.PlanCancel(testkit.Context(s.t), triage.CancelOrder{IDs: []int64{id}, Reason: "to see what comes of it"})
+	plan, err := s.operator.PlanCancel(testkit.Context(s.t),
+		triage.CancelOrder{IDs: []int64{id}, Reason: "to see what comes of it"})
 	require.NoError(s.t, err)
 	receipt, err := s.operator.Cancel(testkit.Context(s.t), plan)
 	require.NoError(s.t, err)
@@ -44,7 +45,8 @@ type attempt struct {
 
 func (s *stage) attempts() map[int64]attempt {
 	s.t.Helper()
-	rows, err := s.store.Pool().Query(testkit.Context(s.t), `SELECT id, coalesce(original_execution, id), status FROM execution`)
+	rows, err := s.store.Pool().Query(testkit.Context(s.t),
+		`SELECT id, coalesce(original_execution, id), status FROM execution`)
 	require.NoError(s.t, err)
 	defer rows.Close()
 	all := map[int64]attempt{}
@@ -82,7 +84,8 @@ func (s *stage) requireStopped(stops []stop) {
 		}
 		for id, a := range all {
 			if a.origin == all[acting].origin && (id != acting || st.Outcome == triage.CancelDone) {
-				require.False(s.t, a.begun.After(st.at), "S15: execution %d of %d was started after its cancel: %+v", id, a.origin, st)
+				require.False(s.t, a.begun.After(st.at), "S15: execution %d of %d was started after its cancel: %+v",
+					id, a.origin, st)
 			}
 		}
 	}
@@ -126,7 +129,8 @@ func TestACancelHoldsWhoeverDies(t *testing.T) {
 	t.Logf("of %d cancels: %v", len(stops), acted)
 	s.requireStopped(stops)
 	for id, a := range s.attempts() {
-		testkit.Eventually(t, func() bool { return len(s.told.of(id)) > 0 }, 5*time.Second, "S14: the end of execution %d is told", id)
+		testkit.Eventually(t, func() bool { return len(s.told.of(id)) > 0 }, 5*time.Second,
+			"S14: the end of execution %d is told", id)
 		require.Equal(t, []string{string(a.status)}, s.told.of(id), "S14: what is told of execution %d", id)
 	}
 	require.Zero(t, third.stop(t))

@@ -34,7 +34,8 @@ func (m *machine) deliver(*rapid.T) {
 // end has workers end executions, and not yet tell it.
 func (m *machine) end(list []*execution) {
 	for _, e := range list {
-		e.status = rapid.SampledFrom([]string{"completed", "failed", "timeout", "abandoned", "cancelled"}).Draw(m.t, "end")
+		e.status = rapid.SampledFrom([]string{"completed", "failed", "timeout", "abandoned", "cancelled"}).Draw(m.t,
+			"end")
 		require.Equal(m.t, 1, testkit.Exec(m.tb, m.store,
 			`UPDATE execution SET status = $1::text::execution_status_enum WHERE id = $2`, e.status, e.id))
 	}
@@ -102,7 +103,8 @@ func (m *machine) cancel(*rapid.T) {
 }
 
 func (m *machine) waitsIn(e *execution) int64 {
-	return int64(testkit.Count(m.tb, m.store, `SELECT state_id FROM execution_admission_entry WHERE execution_id = $1`, e.id))
+	return int64(testkit.Count(m.tb, m.store, `SELECT state_id FROM execution_admission_entry WHERE execution_id = $1`,
+		e.id))
 }
 
 // erase is a DELETE by somebody else, of executions that wait or hold.
@@ -126,7 +128,8 @@ func (m *machine) giveBack(*rapid.T) {
 	require.NoError(m.t, err)
 	lost := make([]scheduler.LostHolder, len(rows))
 	for i, row := range rows {
-		lost[i] = scheduler.LostHolder{Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes}
+		lost[i] = scheduler.LostHolder{Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker,
+			Scopes: row.Scopes}
 	}
 	require.Len(m.t, lost, len(m.model.notes))
 	for range 2 {
@@ -144,7 +147,8 @@ func (m *machine) expire(*rapid.T) {
 	for _, e := range list {
 		e.aged = true
 	}
-	testkit.Exec(m.tb, m.store, `UPDATE execution_admission_entry SET enqueued_at = now() - interval '2 minutes' WHERE execution_id = ANY ($1)`, idsOf(list))
+	testkit.Exec(m.tb, m.store,
+		`UPDATE execution_admission_entry SET enqueued_at = now() - interval '2 minutes' WHERE execution_id = ANY ($1)`, idsOf(list))
 	list = m.again(list)
 	m.run(scheduler.NewExpireStep(idsOf(list), timeout*1e9), scheduler.FillStep{})
 	for _, e := range list {
@@ -157,7 +161,8 @@ func (m *machine) expire(*rapid.T) {
 func (m *machine) word(*rapid.T) {
 	ref := rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.actions))).Draw(m.t, "action")
 	order := triage.Order{Target: triage.Target{Action: ref}}
-	order.Act = rapid.SampledFrom([]triage.Act{triage.Pause, triage.Resume, triage.Resume, triage.Limit, triage.Reset}).Draw(m.t, "act")
+	order.Act = rapid.SampledFrom([]triage.Act{triage.Pause, triage.Resume, triage.Resume, triage.Limit,
+		triage.Reset}).Draw(m.t, "act")
 	if order.Act == triage.Limit {
 		order.Limit = m.draw(1, 4, "limit")
 	}
@@ -198,7 +203,8 @@ func (m *machine) rule(*rapid.T) {
 		require.Equal(m.t, 1, testkit.Exec(m.tb, m.store, `DELETE FROM policy WHERE id = $1`, m.policies[name]))
 		m.policies[name], limit = 0, 0
 	default:
-		require.Equal(m.t, 1, testkit.Exec(m.tb, m.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, limit, m.policies[name]))
+		require.Equal(m.t, 1,
+			testkit.Exec(m.tb, m.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, limit, m.policies[name]))
 	}
 	if strings.HasPrefix(name, ":") {
 		m.model.force(m.counter(name), limit)

@@ -58,7 +58,8 @@ func (s *stage) emitGates(enough func() bool) (n int) {
 func (s *stage) requireGates(events int) {
 	s.t.Helper()
 	testkit.Eventually(s.t, func() bool {
-		return s.count(`SELECT count(*) FROM event_matched`) == events && s.count(`SELECT count(*) FROM enforcement WHERE status = 'created'`) == 0
+		return s.count(`SELECT count(*) FROM event_matched`) == events &&
+			s.count(`SELECT count(*) FROM enforcement WHERE status = 'created'`) == 0
 	}, testkit.TestTimeout, "L1: every event is matched and every enforcement taken up")
 	s.over()
 	require.Equal(s.t, gateRules*events, s.count(`SELECT count(DISTINCT (rule, event)) FROM enforcement`))
@@ -109,7 +110,8 @@ func TestEventsThatComeAgainInAnyOrderRunNothingTwice(t *testing.T) {
 	require.NotZero(t, s.replay())
 	s.requireGates(events)
 	require.Equal(t, 2*(events+gateRules*events), s.replay())
-	testkit.Eventually(t, func() bool { return s.ready(message.QueueEvents)+s.ready(message.QueueEnforcements) == 0 }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return s.ready(message.QueueEvents)+s.ready(message.QueueEnforcements) == 0 },
+		testkit.TestTimeout)
 	s.requireGates(events)
 	require.Zero(t, first.stop(t))
 	require.Zero(t, second.stop(t))
@@ -125,15 +127,18 @@ func (s *stage) replay() int {
 			body, err := message.New(kind, payload(id), time.Now(), "again").Encode()
 			require.NoError(s.t, err)
 			for range 2 {
-				all = append(all, broker.Message{ID: uuid.NewString(), Exchange: exchange, RoutingKey: key, Type: kind, Body: body})
+				all = append(all,
+					broker.Message{ID: uuid.NewString(), Exchange: exchange, RoutingKey: key, Type: kind, Body: body})
 			}
 		}
 	}
-	tell(`SELECT id FROM enforcement ORDER BY id DESC`, message.ExchangeExecutions, message.KeyEnforcementCreated, message.TypeEnforcementCreated,
+	tell(`SELECT id FROM enforcement ORDER BY id DESC`, message.ExchangeExecutions, message.KeyEnforcementCreated,
+		message.TypeEnforcementCreated,
 		func(id int64) any {
 			return message.EnforcementCreated{EnforcementID: id, RuleRef: "stage.one", TriggerRef: "stage.gate"}
 		})
-	tell(`SELECT id FROM event ORDER BY id DESC`, message.ExchangeEvents, message.KeyEventCreated, message.TypeEventCreated,
+	tell(`SELECT id FROM event ORDER BY id DESC`, message.ExchangeEvents, message.KeyEventCreated,
+		message.TypeEventCreated,
 		func(id int64) any { return message.EventCreated{EventID: id, TriggerRef: "stage.gate"} })
 	for _, outcome := range s.wire.Publisher().Publish(testkit.Context(s.t), all) {
 		require.NoError(s.t, outcome.Err)

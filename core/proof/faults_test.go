@@ -37,7 +37,8 @@ func newRuin(t *testing.T) *ruin {
 	r.worker("w2")
 	for range 2 {
 		r.replicas = append(r.replicas, r.serve(
-			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1", "ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"))
+			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1",
+			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"))
 	}
 	return r
 }
@@ -80,9 +81,11 @@ func (r *ruin) recover() {
 func (s *stage) closeConnections(t testing.TB) (closed int) {
 	t.Helper()
 	for _, connection := range s.connections(t) {
-		if name := connection.Properties.Name; strings.HasPrefix(name, "attune-executor") || strings.HasPrefix(name, "w") {
+		if name := connection.Properties.Name; strings.HasPrefix(name, "attune-executor") ||
+			strings.HasPrefix(name, "w") {
 			// One that has ended by itself meanwhile is not there to be closed.
-			if s.manage(t, http.MethodDelete, "/api/connections/"+url.PathEscape(connection.Name)) == http.StatusNoContent {
+			if s.manage(t, http.MethodDelete,
+				"/api/connections/"+url.PathEscape(connection.Name)) == http.StatusNoContent {
 				closed++
 			}
 		}
@@ -220,7 +223,8 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 		id := regexp.MustCompile(`"replica":"([0-9a-f]+)"`).FindStringSubmatch(r.replicas[0].log.String())
 		require.NotNil(t, id)
 		testkit.Eventually(t, func() bool {
-			return !slices.ContainsFunc(r.connections(t), func(c connection) bool { return strings.Contains(c.Properties.Name, id[1]) })
+			return !slices.ContainsFunc(r.connections(t),
+				func(c connection) bool { return strings.Contains(c.Properties.Name, id[1]) })
 		}, time.Minute, "the broker gives the frozen one up")
 		require.NoError(t, frozen.Signal(syscall.SIGCONT))
 		r.survive(0, 0, nil)
@@ -280,7 +284,8 @@ func corpus() [][]byte {
 		valid(message.TypeExecutionCompleted, `{"execution_id":"one"}`),
 		valid(message.TypeExecutionRequested, `{"execution_id":1e300}`),
 		valid(message.TypeExecutionRequested, `{"execution_id":9223372036854775808}`),
-		append(valid(message.TypeExecutionRequested, `{"execution_id":1,"filler":"`+strings.Repeat("x", 2<<20)+`"`), '!'),
+		append(valid(message.TypeExecutionRequested, `{"execution_id":1,"filler":"`+strings.Repeat("x", 2<<20)+`"`),
+			'!'),
 	}
 	if testkit.Slow() {
 		bodies = append(bodies, valid(message.TypeExecutionCompleted, `{"execution_id":-1}`),
@@ -295,7 +300,8 @@ func (r *ruin) poison(t *testing.T, body []byte) {
 	var batch []broker.Message
 	for i, key := range []string{message.KeyExecutionRequested, message.KeyExecutionCompleted} {
 		batch = append(batch, broker.Message{
-			ID: fmt.Sprintf("poison-%d", i), Exchange: message.ExchangeExecutions, RoutingKey: key, Type: "x", Body: body,
+			ID: fmt.Sprintf("poison-%d", i), Exchange: message.ExchangeExecutions, RoutingKey: key, Type: "x",
+			Body: body,
 		})
 	}
 	for _, outcome := range r.wire.Publisher().Publish(testkit.Context(t), batch) {

@@ -25,7 +25,8 @@ func newCalamity(s *stage) *calamity {
 	c := &calamity{flow: flowOn(s)}
 	for range 2 {
 		c.replicas = append(c.replicas, c.serve(
-			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1", "ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"))
+			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1",
+			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"))
 	}
 	c.worker("w1")
 	c.worker("w2")
@@ -82,7 +83,8 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 		id := regexp.MustCompile(`"replica":"([0-9a-f]+)"`).FindStringSubmatch(c.replicas[0].log.String())
 		require.NotNil(t, id)
 		testkit.Eventually(t, func() bool {
-			return !slices.ContainsFunc(c.connections(t), func(one connection) bool { return strings.Contains(one.Properties.Name, id[1]) })
+			return !slices.ContainsFunc(c.connections(t),
+				func(one connection) bool { return strings.Contains(one.Properties.Name, id[1]) })
 		}, time.Minute, "the broker gives the frozen one up")
 		require.NoError(t, frozen.Signal(syscall.SIGCONT))
 		c.outlive(0, 0, nil)
@@ -127,7 +129,8 @@ func TestWorkflowsOutliveARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "restart a broker of the test's own")
 	stack := testkit.NewStack(t)
-	c := newCalamity(newStageAt(t, servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
+	c := newCalamity(newStageAt(t,
+		servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
 	for range 3 {
 		c.until(func() bool { return true })
 		require.NoError(t, stack.KillBroker(testkit.Context(t)))

@@ -79,7 +79,8 @@ func (q *quarrel) answered() bool {
 // look has two people answer each question that was not seen before.
 func (q *quarrel) look() {
 	q.f.t.Helper()
-	rows, err := q.f.store.Pool().Query(testkit.Context(q.f.t), `SELECT id, timeout_at FROM inquiry WHERE status = 'pending'`)
+	rows, err := q.f.store.Pool().Query(testkit.Context(q.f.t),
+		`SELECT id, timeout_at FROM inquiry WHERE status = 'pending'`)
 	require.NoError(q.f.t, err)
 	type open struct {
 		ID  int64
@@ -129,16 +130,19 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 	ask := func() {
 		q.look()
 		asked++
-		_, err := f.submitter.RequestMany(testkit.Context(t), []submit.Request{{ActionRef: flowAsked, Params: fmt.Appendf(nil, `{"run":%d}`, asked)}})
+		_, err := f.submitter.RequestMany(testkit.Context(t),
+			[]submit.Request{{ActionRef: flowAsked, Params: fmt.Appendf(nil, `{"run":%d}`, asked)}})
 		require.NoError(t, err)
 	}
 	points := crashpoint.Inquiries()
 	if testkit.Slow() {
-		points = append(points, "batch:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish")
+		points = append(points, "batch:committed", "advancement:committed", "outbox:before-publish",
+			"outbox:after-publish")
 	}
 	for _, point := range points {
 		victim := f.serve(dieAt(point, 1+rand.IntN(2)))
-		testkit.Eventually(t, func() bool { ask(); return victim.killed() }, time.Minute, "a replica dies at %s: %s", point, lazily(f.open))
+		testkit.Eventually(t, func() bool { ask(); return victim.killed() }, time.Minute, "a replica dies at %s: %s",
+			point, lazily(f.open))
 	}
 	testkit.Eventually(t, func() bool {
 		if asked < 24 || !q.answered() {
@@ -146,7 +150,8 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 			return false
 		}
 		q.look()
-		return f.count(`SELECT count(*) FROM execution e WHERE action_ref = $1 AND e.finished_status IS NOT NULL`, flowAsked) > 0
+		return f.count(`SELECT count(*) FROM execution e WHERE action_ref = $1 AND e.finished_status IS NOT NULL`,
+			flowAsked) > 0
 	}, time.Minute, "a question is answered and a workflow ends: %s", lazily(f.open))
 	f.stage.age()
 	testkit.Eventually(t, func() bool {

@@ -82,8 +82,10 @@ const flowEnd = `{"sum": 1117, "items": 6, "succeeded": true}`
 
 // flowTasks are the executions of one of them, with their repetitions.
 var flowTasks = []string{
-	"ask/-1/0 completed", "asks/-1/0 completed", "begin/-1/0 completed", "flaky/-1/0 failed", "flaky/-1/1 completed", "join/-1/0 completed",
-	"list/0/0 completed", "list/1/0 completed", "list/2/0 completed", "list/3/0 completed", "list/4/0 completed", "list/5/0 completed",
+	"ask/-1/0 completed", "asks/-1/0 completed", "begin/-1/0 completed", "flaky/-1/0 failed", "flaky/-1/1 completed",
+	"join/-1/0 completed",
+	"list/0/0 completed", "list/1/0 completed", "list/2/0 completed", "list/3/0 completed", "list/4/0 completed",
+	"list/5/0 completed",
 	"main/-1/0 completed", "nested/-1/0 completed", "one/-1/0 completed", "two/-1/0 completed",
 }
 
@@ -144,7 +146,8 @@ func (f *flow) emit(n int) {
 func (f *flow) answer() {
 	f.t.Helper()
 	for _, id := range f.ids(`SELECT id FROM inquiry WHERE status = 'pending' AND (timeout_at IS NULL OR timeout_at > now() + interval '1 minute') ORDER BY id`) {
-		_, err := f.operator.Answer(testkit.Context(f.t), triage.AnswerOrder{Inquiry: id, Response: json.RawMessage(`{"yes": true}`)})
+		_, err := f.operator.Answer(testkit.Context(f.t),
+			triage.AnswerOrder{Inquiry: id, Response: json.RawMessage(`{"yes": true}`)})
 		require.NoError(f.t, err)
 	}
 }
@@ -166,7 +169,8 @@ func (f *flow) until(enough func() bool) {
 	for emitted := 0; emitted < 5 || !enough(); {
 		require.True(f.t, time.Now().Before(deadline), "what the load waits for has not happened: %s", lazily(f.open))
 		// No more than can be done: what waits for a replica that died waits on.
-		if emitted < 5 || f.count(`SELECT count(*) FROM execution e WHERE parent IS NULL AND e.finished_status IS NULL`) < 20 {
+		if emitted < 5 ||
+			f.count(`SELECT count(*) FROM execution e WHERE parent IS NULL AND e.finished_status IS NULL`) < 20 {
 			f.emit(1)
 			emitted++
 		}
@@ -181,7 +185,8 @@ func (f *flow) age() {
 	f.stage.age()
 	tx, err := f.store.Pool().Begin(testkit.Context(f.t))
 	require.NoError(f.t, err)
-	defer func() { _ = tx.Rollback(context.WithoutCancel(testkit.Context(f.t))) }() // it is committed, or the test has failed
+	// it is committed, or the test has failed
+	defer func() { _ = tx.Rollback(context.WithoutCancel(testkit.Context(f.t))) }()
 	for _, sql := range []string{
 		`SET LOCAL session_replication_role = replica`, // the time of a row is the database's own to write
 		`UPDATE workflow_execution SET updated = updated - interval '11 s' WHERE open`,
@@ -198,7 +203,8 @@ func (f *flow) over() {
 	f.t.Helper()
 	testkit.Eventually(f.t, func() bool {
 		f.answer()
-		return f.count(`SELECT count(*) FROM execution e WHERE parent IS NULL AND e.finished_status IS NOT NULL`) >= f.runs &&
+		return f.count(
+			`SELECT count(*) FROM execution e WHERE parent IS NULL AND e.finished_status IS NOT NULL`) >= f.runs &&
 			f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
 	}, testkit.TestTimeout, "S12, L2: every workflow ends: %s", lazily(f.open))
 	f.stage.over()
@@ -295,7 +301,8 @@ func (f *flow) requireTold() {
 	}
 	require.NoError(f.t, rows.Err())
 	for id, status := range statuses {
-		testkit.Eventually(f.t, func() bool { return len(f.told.of(id)) > 0 }, 10*time.Second, "S14: the end of execution %d is told", id)
+		testkit.Eventually(f.t, func() bool { return len(f.told.of(id)) > 0 }, 10*time.Second,
+			"S14: the end of execution %d is told", id)
 		require.Equal(f.t, []string{status}, f.told.of(id), "S14: what is told of execution %d", id)
 	}
 }

@@ -68,8 +68,9 @@ func (s *stage) shuffle(longest time.Duration) *sorter {
 
 func (x *sorter) take(ctx context.Context, queue string, d amqp.Delivery) {
 	one := sorted{queue, amqp.Publishing{
-		MessageId: d.MessageId, CorrelationId: d.CorrelationId, Type: d.Type, Headers: d.Headers, ContentType: d.ContentType,
-		Timestamp: d.Timestamp, DeliveryMode: d.DeliveryMode, Body: d.Body,
+		MessageId: d.MessageId, CorrelationId: d.CorrelationId, Type: d.Type, Headers: d.Headers,
+		ContentType: d.ContentType,
+		Timestamp:   d.Timestamp, DeliveryMode: d.DeliveryMode, Body: d.Body,
 	}}
 	x.mu.Lock()
 	x.kept = append(x.kept, one)
@@ -160,7 +161,8 @@ func TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder(t *testing.T) {
 func TestTwoReplicasThatGetEveryMessageTwiceAndOneDies(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "let a replica die meanwhile")
-	for _, d := range []death{{"batch:committed", 7}, {"advancement:committed", 5}, {"hot:before-ack", 6}, {"inbox:before-ack", 3}} {
+	for _, d := range []death{{"batch:committed", 7}, {"advancement:committed", 5}, {"hot:before-ack", 6},
+		{"inbox:before-ack", 3}} {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)

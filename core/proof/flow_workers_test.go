@@ -90,13 +90,17 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	require.Positive(t, lost(sturdy), "it died with rows that said running")
 	require.Positive(t, lost(fragile))
 	var whole, broken string
-	require.NoError(t, f.store.Pool().QueryRow(testkit.Context(t), `SELECT result ->> 'way' FROM execution WHERE id = $1`, sturdy).Scan(&whole))
-	require.NoError(t, f.store.Pool().QueryRow(testkit.Context(t), `SELECT result ->> 'way' FROM execution WHERE id = $1`, fragile).Scan(&broken))
+	require.NoError(t, f.store.Pool().QueryRow(testkit.Context(t),
+		`SELECT result ->> 'way' FROM execution WHERE id = $1`, sturdy).Scan(&whole))
+	require.NoError(t, f.store.Pool().QueryRow(testkit.Context(t),
+		`SELECT result ->> 'way' FROM execution WHERE id = $1`, fragile).Scan(&broken))
 	require.Equal(t, "whole", whole, "what was lost was repeated")
 	require.Equal(t, lost(fragile), f.count(`SELECT ($1::text)::int`, broken), "what was lost has failed")
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM execution WHERE parent IS NULL AND status = 'completed' AND (result ->> 'results')::int = 14`))
 	require.Equal(t, 14+14, f.count(`SELECT count(DISTINCT (parent, workflow_task ->> 'task_index')) FROM execution WHERE workflow_task ->> 'task_name' = 'list'`))
-	require.Equal(t, lost(sturdy), f.count(`SELECT count(*) FROM execution WHERE parent = $1 AND retry_count = 1 AND status = 'completed'`, sturdy), "S19")
+	require.Equal(t, lost(sturdy),
+		f.count(`SELECT count(*) FROM execution WHERE parent = $1 AND retry_count = 1 AND status = 'completed'`,
+			sturdy), "S19")
 	require.Zero(t, f.count(`SELECT count(*) FROM execution WHERE parent = $1 AND retry_count > 0`, fragile))
 	require.LessOrEqual(t, f.count(`SELECT max(n) FROM (SELECT (SELECT count(*) FROM execution b WHERE b.parent = a.parent AND b.action_ref = a.action_ref
 			AND b.started_at <= a.started_at AND b.finished_at > a.started_at) AS n FROM execution a WHERE a.started_at IS NOT NULL AND a.parent IS NOT NULL) x`), 4,

@@ -113,7 +113,8 @@ func TestHADuplicateCompletionsReleaseOnce(t *testing.T) {
 	for id, n := range r.dispatched() {
 		require.Equal(t, 1, n, "S2: hand-overs of execution %d", id)
 	}
-	require.Equal(t, len(ids), r.count(`SELECT total_completed FROM queue_stats WHERE action_id = $1`, action.ID), "counted once each")
+	require.Equal(t, len(ids), r.count(`SELECT total_completed FROM queue_stats WHERE action_id = $1`, action.ID),
+		"counted once each")
 	r.settle()
 }
 
@@ -170,7 +171,8 @@ func TestHACrashAfterClaimBeforePublish(t *testing.T) {
 	ids := s.request(actFree, 1)
 	testkit.Eventually(t, victim.killed, 20*time.Second)
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, s.store, ids[0]))
-	require.Equal(t, 1, s.count(`SELECT count(*) FROM outbox WHERE message_types = '{ExecutionRequested}'`), "what was not sent is there")
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM outbox WHERE message_types = '{ExecutionRequested}'`),
+		"what was not sent is there")
 	s.age()
 	s.serve()
 	s.over()
@@ -188,11 +190,15 @@ func TestHACrashAfterReleaseBeforeRepublish(t *testing.T) {
 	s.worker("w1")
 	first := s.serve()
 	ids := s.request(actLimited, 2)
-	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, 20*time.Second)
-	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution_admission_entry`) == 1 }, 20*time.Second)
+	testkit.Eventually(t,
+		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution_admission_entry`) == 1 },
+		20*time.Second)
 	require.Zero(t, first.stop(t))
 	close(gate)
-	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) == 1 }, 20*time.Second)
+	testkit.Eventually(t,
+		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) == 1 },
+		20*time.Second)
 
 	victim := s.run("serve", "ATTUNE__EXECUTOR__HTTP__LISTEN=", dieAt("batch:committed", 1))
 	testkit.Eventually(t, victim.killed, 20*time.Second)
@@ -230,18 +236,23 @@ func TestHALateCompletionAfterTheEngineGaveUp(t *testing.T) {
 	testkit.Eventually(t, func() bool { return len(late.Runs()) == 1 }, 20*time.Second)
 	id := late.Runs()[0].Job.ExecutionID
 	late.StopHeartbeat()
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, s.store, id) == attune.StatusAbandoned }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, s.store, id) == attune.StatusAbandoned },
+		20*time.Second)
 
 	gate := make(chan struct{})
 	s.gate(gate)
 	s.worker("w1")
-	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, 20*time.Second)
+	testkit.Eventually(t,
+		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, 20*time.Second)
 	close(answer)
-	testkit.Eventually(t, func() bool { return len(s.told.of(id)) == 2 }, 20*time.Second, "the engine told of its end, and the worker of another")
-	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM late_write WHERE execution = $1`, id) > 0 }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return len(s.told.of(id)) == 2 }, 20*time.Second,
+		"the engine told of its end, and the worker of another")
+	testkit.Eventually(t,
+		func() bool { return s.count(`SELECT count(*) FROM late_write WHERE execution = $1`, id) > 0 }, 20*time.Second)
 	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, s.store, id))
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_holder`), "S3: one holds the one slot")
-	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_admission_entry`), "S7: and the last one waits for it still")
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_admission_entry`),
+		"S7: and the last one waits for it still")
 	close(gate)
 	s.over()
 	require.Equal(t, 2, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed'`, ids))
@@ -271,7 +282,8 @@ func TestHAReplayOfEverythingChangesNothing(t *testing.T) {
 	s.over()
 	s.requireOnce(ids)
 	// What is published after it has ended may still be on its way to the recorder.
-	testkit.Eventually(t, func() bool { return len(everything()) >= 3*len(ids) }, 10*time.Second, "request, hand-over and end of each")
+	testkit.Eventually(t, func() bool { return len(everything()) >= 3*len(ids) }, 10*time.Second,
+		"request, hand-over and end of each")
 	again := everything()
 	rand.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
 	before := s.count(`SELECT count(*) FROM execution_history`)
@@ -291,7 +303,8 @@ func TestHAReplayOfEverythingChangesNothing(t *testing.T) {
 		return true
 	}, 20*time.Second)
 	s.requireOnce(append(ids, last...))
-	require.LessOrEqual(t, s.count(`SELECT count(*) FROM execution_history`)-before, 4*len(last), "only the last four have a history of their own")
+	require.LessOrEqual(t, s.count(`SELECT count(*) FROM execution_history`)-before, 4*len(last),
+		"only the last four have a history of their own")
 }
 
 // record keeps what is published to the exchange of executions from now on.

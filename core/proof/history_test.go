@@ -86,13 +86,15 @@ func (l line) equal(o line) bool {
 			return false
 		}
 	}
-	return l.last == o.last && l.limit == o.limit && l.paused == o.paused && l.high == o.high && l.past == o.past && l.turn == o.turn && l.left == o.left &&
+	return l.last == o.last && l.limit == o.limit && l.paused == o.paused && l.high == o.high && l.past == o.past &&
+		l.turn == o.turn && l.left == o.left &&
 		slices.Equal(l.holders, o.holders) && slices.Equal(l.gone, o.gone)
 }
 
 func (l line) hash() uint64 {
 	sum := fnv.New64a()
-	_, _ = fmt.Fprint(sum, l.lanes, l.holders, l.limit, l.paused, l.high, l.past, l.turn, l.left, len(l.gone)) // a hash takes everything
+	// a hash takes everything
+	_, _ = fmt.Fprint(sum, l.lanes, l.holders, l.limit, l.paused, l.high, l.past, l.turn, l.left, len(l.gone))
 	return sum.Sum64()
 }
 
@@ -246,7 +248,8 @@ func requireExplained(t *testing.T, acts []act) {
 		result := judge(keys[key], 30*time.Second)
 		t.Logf("%s: %d acts, %s after %s", key, len(keys[key]), result, time.Since(begun).Round(time.Millisecond))
 		if result != porcupine.Ok {
-			require.Fail(t, "the history of "+key+" cannot be explained: "+string(result), "written to %s", keep(t, key, keys[key]))
+			require.Fail(t, "the history of "+key+" cannot be explained: "+string(result), "written to %s",
+				keep(t, key, keys[key]))
 		}
 	}
 }
@@ -320,19 +323,27 @@ func TestTheCheckerRefusesWhatIsWrong(t *testing.T) {
 		acts []act
 		want porcupine.CheckResult
 	}{
-		"in order": {story(limitTo(1), admits(1), enters(2), enters(3), completes(1), admits(2), completes(2), admits(3)), porcupine.Ok},
+		"in order": {story(limitTo(1), admits(1), enters(2), enters(3), completes(1), admits(2), completes(2),
+			admits(3)), porcupine.Ok},
 		"S4 an overtaking": {
-			story(limitTo(1), admits(1), enters(2), enters(3), completes(1), admits(3), completes(3), admits(2)), porcupine.Illegal,
+			story(limitTo(1), admits(1), enters(2), enters(3), completes(1), admits(3), completes(3), admits(2)),
+			porcupine.Illegal,
 		},
 		"S4 a later one stands before": {
-			story(limitTo(1), admits(1), act{Kind: "enqueue", ID: 2, Lane: 1, Place: 6}, act{Kind: "enqueue", ID: 3, Lane: 1, Place: 5}), porcupine.Illegal,
+			story(limitTo(1), admits(1), act{Kind: "enqueue", ID: 2, Lane: 1, Place: 6},
+				act{Kind: "enqueue", ID: 3, Lane: 1, Place: 5}), porcupine.Illegal,
 		},
-		"S5 a newcomer overtakes":  {story(limitTo(1), admits(1), enters(2), completes(1), admits(3)), porcupine.Illegal},
-		"S3 one holder too many":   {story(limitTo(1), admits(1), enters(2), admits(2), completes(1)), porcupine.Illegal},
-		"S3 at the limit":          {story(limitTo(2), admits(1), admits(2), enters(3), completes(1), admits(3)), porcupine.Ok},
-		"S3 under a lowered limit": {story(limitTo(2), admits(1), admits(2), enters(3), limitTo(1), completes(1), admits(3)), porcupine.Illegal},
+		"S5 a newcomer overtakes": {story(limitTo(1), admits(1), enters(2), completes(1), admits(3)),
+			porcupine.Illegal},
+		"S3 one holder too many": {story(limitTo(1), admits(1), enters(2), admits(2), completes(1)),
+			porcupine.Illegal},
+		"S3 at the limit": {story(limitTo(2), admits(1), admits(2), enters(3), completes(1), admits(3)),
+			porcupine.Ok},
+		"S3 under a lowered limit": {story(limitTo(2), admits(1), admits(2), enters(3), limitTo(1), completes(1),
+			admits(3)), porcupine.Illegal},
 		"S3 a lowered limit drains": {
-			story(limitTo(2), admits(1), admits(2), enters(3), limitTo(1), completes(1), completes(2), admits(3)), porcupine.Ok,
+			story(limitTo(2), admits(1), admits(2), enters(3), limitTo(1), completes(1), completes(2), admits(3)),
+			porcupine.Ok,
 		},
 		"S7 released twice": {story(limitTo(1), admits(1), completes(1), completes(1)), porcupine.Illegal},
 		"S7 released twice and used": {
@@ -342,15 +353,21 @@ func TestTheCheckerRefusesWhatIsWrong(t *testing.T) {
 		"S21 an admission in a pause": {
 			story(limitTo(2), admits(1), enters(2), says("pause"), admits(2), says("resume")), porcupine.Illegal,
 		},
-		"S21 after the pause":               {story(limitTo(2), admits(1), says("pause"), enters(2), says("resume"), admits(2)), porcupine.Ok},
-		"S15 admitted although cancelled":   {story(limitTo(1), admits(1), enters(2), cancels(2), completes(1), admits(2)), porcupine.Illegal},
-		"a cancel makes way":                {story(limitTo(1), admits(1), enters(2), enters(3), cancels(2), completes(1), admits(3)), porcupine.Ok},
-		"cancelled before it entered":       {story(limitTo(1), admits(1), cancels(2), enters(2), enters(3), completes(1), admits(3)), porcupine.Ok},
-		"S23 a lower lane in its turn":      {story(lanes(7)...), porcupine.Ok},
-		"S23 a lower lane too early":        {story(lanes(6)...), porcupine.Illegal},
-		"S23 a lower lane too late":         {story(lanes(8)...), porcupine.Illegal},
-		"bounds that overlap explain it":    {[]act{limitTo(1).between(0, 1), admits(1).between(2, 3), enters(2).between(4, 5), admits(2).between(6, 9), completes(1).between(8, 10)}, porcupine.Ok},
-		"bounds that do not overlap do not": {[]act{limitTo(1).between(0, 1), admits(1).between(2, 3), enters(2).between(4, 5), admits(2).between(6, 7), completes(1).between(8, 10)}, porcupine.Illegal},
+		"S21 after the pause": {story(limitTo(2), admits(1), says("pause"), enters(2), says("resume"),
+			admits(2)), porcupine.Ok},
+		"S15 admitted although cancelled": {story(limitTo(1), admits(1), enters(2), cancels(2), completes(1),
+			admits(2)), porcupine.Illegal},
+		"a cancel makes way": {story(limitTo(1), admits(1), enters(2), enters(3), cancels(2),
+			completes(1), admits(3)), porcupine.Ok},
+		"cancelled before it entered": {story(limitTo(1), admits(1), cancels(2), enters(2), enters(3),
+			completes(1), admits(3)), porcupine.Ok},
+		"S23 a lower lane in its turn": {story(lanes(7)...), porcupine.Ok},
+		"S23 a lower lane too early":   {story(lanes(6)...), porcupine.Illegal},
+		"S23 a lower lane too late":    {story(lanes(8)...), porcupine.Illegal},
+		"bounds that overlap explain it": {[]act{limitTo(1).between(0, 1), admits(1).between(2, 3),
+			enters(2).between(4, 5), admits(2).between(6, 9), completes(1).between(8, 10)}, porcupine.Ok},
+		"bounds that do not overlap do not": {[]act{limitTo(1).between(0, 1), admits(1).between(2, 3),
+			enters(2).between(4, 5), admits(2).between(6, 7), completes(1).between(8, 10)}, porcupine.Illegal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -119,7 +119,8 @@ func (r *room) together(n int, do func(replica *scheduler.Scheduler, which int))
 
 // try is on for goroutines: what fails is said and does not stop.
 func (r *room) try(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
-	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{}, scheduler.NewRequestStep(asked))
+	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{},
+		scheduler.NewRequestStep(asked))
 	if err != nil {
 		r.t.Errorf("round: %v", err)
 	}
@@ -146,7 +147,8 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 	tx, err := r.store.Pool().Begin(testkit.Context(t))
 	require.NoError(t, err)
 	var early int64
-	require.NoError(t, tx.QueryRow(testkit.Context(t), `INSERT INTO execution (action, action_ref, status) VALUES ($1, $2, 'requested') RETURNING id`,
+	require.NoError(t, tx.QueryRow(testkit.Context(t),
+		`INSERT INTO execution (action, action_ref, status) VALUES ($1, $2, 'requested') RETURNING id`,
 		action.ID, action.Ref).Scan(&early))
 	others := r.make(action, 4)
 	require.Equal(t, scheduler.Result{Missing: []int64{early}}, r.ask(early), "nobody can see it yet")
@@ -203,7 +205,8 @@ func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 		r.finish(attune.StatusAbandoned, ids[i]) // as recovery does when the worker is silent
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[i]))
 		// The worker returns, writes by id as existing workers do, and tells it.
-		testkit.Exec(t, r.store, `UPDATE execution SET status = 'completed', result = '{"late": true}' WHERE id = $1`, ids[i])
+		testkit.Exec(t, r.store, `UPDATE execution SET status = 'completed', result = '{"late": true}' WHERE id = $1`,
+			ids[i])
 		r.together(3, func(replica *scheduler.Scheduler, _ int) { r.try(replica, ids[:i+1], nil) })
 		require.Equal(t, 1, r.holders(action))
 		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, ids[i+1]))
@@ -267,14 +270,17 @@ func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	r.ask(ids...)
 	r.finish(attune.StatusCompleted, ids[0])
 	r.sent.take(t)
-	for _, table := range []string{"outbox", "queue_stats", "execution_admission_state", "execution_admission_entry", "execution"} {
+	for _, table := range []string{"outbox", "queue_stats", "execution_admission_state", "execution_admission_entry",
+		"execution"} {
 		testkit.Exec(t, r.store, `
 			CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full'; END $$`)
-		testkit.Exec(t, r.store, `CREATE TRIGGER fails BEFORE INSERT OR UPDATE OR DELETE ON `+table+` FOR EACH STATEMENT EXECUTE FUNCTION fails()`)
+		testkit.Exec(t, r.store, `CREATE TRIGGER fails BEFORE INSERT OR UPDATE OR DELETE ON `+table+
+			` FOR EACH STATEMENT EXECUTE FUNCTION fails()`)
 		_, err := r.first.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{})
 		require.ErrorContains(t, err, "disk full", table)
 		testkit.Exec(t, r.store, `DROP FUNCTION fails() CASCADE`)
-		require.Equal(t, 1, r.count(`SELECT count(*) FROM execution_holder WHERE execution = $1`, ids[0]), "it still holds its slot")
+		require.Equal(t, 1, r.count(`SELECT count(*) FROM execution_holder WHERE execution = $1`, ids[0]),
+			"it still holds its slot")
 		require.Equal(t, ids[1:], r.line(action))
 		dispatched, _ := r.sent.take(t)
 		require.Empty(t, dispatched)
@@ -290,7 +296,8 @@ func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	for _, end := range []attune.Status{
-		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout, attune.StatusAbandoned,
+		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout,
+		attune.StatusAbandoned,
 	} {
 		for _, from := range []attune.Status{attune.StatusScheduled, attune.StatusRunning, attune.StatusCanceling} {
 			action := r.limited(fmt.Sprintf("pk.%s_%s", from, end), 2)
@@ -334,8 +341,10 @@ func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
 	r.ask(ids...)
 	traces := func() []int {
 		return []int{
-			r.count(`SELECT count(*) FROM execution_history`), r.count(`SELECT count(*) FROM execution_admission_entry`),
-			r.count(`SELECT count(*) FROM outbox`), r.count(`SELECT next_queue_order FROM execution_admission_state WHERE action_id = $1`, action.ID),
+			r.count(`SELECT count(*) FROM execution_history`),
+			r.count(`SELECT count(*) FROM execution_admission_entry`),
+			r.count(`SELECT count(*) FROM outbox`),
+			r.count(`SELECT next_queue_order FROM execution_admission_state WHERE action_id = $1`, action.ID),
 		}
 	}
 	before := traces()
@@ -380,7 +389,8 @@ func TestIncidentTriggerDev1272WhoWaitsForSomethingElseHoldsNoSlot(t *testing.T)
 	asks := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })[0]
 	testkit.Exec(t, r.store, `INSERT INTO inquiry (execution, prompt, status) VALUES ($1, 'go on?', 'pending')`, asks)
 	failed := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })[0]
-	r.make(action, 1, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &failed, 1 }) // its time has not come
+	// its time has not come
+	r.make(action, 1, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &failed, 1 })
 	for _, status := range []attune.Status{attune.StatusScheduling, attune.StatusCanceling, attune.StatusCompleted} {
 		r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = status })
 	}

@@ -57,7 +57,8 @@ func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
 // one start.
 func (s *stage) requireAllDoneAtOnce(ids []int64, starts map[int64]int) {
 	s.t.Helper()
-	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed'`, ids), "%s", s.others(ids))
+	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed'`,
+		ids), "%s", s.others(ids))
 	require.Zero(s.t, s.count(`SELECT count(*) FROM execution_retry`))
 	require.Zero(s.t, s.count(`SELECT count(*) FROM late_write`))
 	require.Zero(s.t, s.count(`SELECT count(*) FROM lost_work WHERE outcome <> 'moved'`))
@@ -117,7 +118,8 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 	s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
 	s.process("last")
 	ids := s.request(actScript, 60)
-	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) > 5 }, patient)
+	testkit.Eventually(t,
+		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) > 5 }, patient)
 	_, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "last"})
 	require.NoError(t, err)
 	running := `SELECT count(*) FROM execution WHERE status IN ('running', 'canceling')`
@@ -125,7 +127,8 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 	ids = append(ids, s.request(actScript, 5)...)
 	time.Sleep(7 * time.Second) // longer than a sweep
 	require.Zero(t, s.count(running))
-	require.Zero(t, s.count(`SELECT count(*) FROM execution WHERE status NOT IN ('completed', 'scheduled', 'requested')`))
+	require.Zero(t,
+		s.count(`SELECT count(*) FROM execution WHERE status NOT IN ('completed', 'scheduled', 'requested')`))
 	_, err = s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.UncordonWorker, Worker: "last"})
 	require.NoError(t, err)
 	s.over()
@@ -145,17 +148,24 @@ func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nexec sleep 2\n"), 0o700))
 	testkit.Action(t, s.store, "stage.slow", func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = path, 1 })
 	ids := s.request("stage.slow", 3)
-	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, patient)
-	receipt, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "doomed"})
+	testkit.Eventually(t,
+		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, patient)
+	receipt, err := s.operator.ActOnWorker(testkit.Context(t),
+		triage.WorkerOrder{Act: triage.DrainWorker, Worker: "doomed"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, receipt.After.Running)
 	doomed.kill()
 	let()
 	s.over()
-	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`), "its death is noticed although it drained")
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`),
+		"its death is noticed although it drained")
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_retry`), "what it ran is repeated, once")
-	require.Equal(t, 3, s.count(`SELECT count(*) FROM execution WHERE status = 'completed' AND coalesce(original_execution, id) = ANY ($1)`, ids))
-	require.Equal(t, 2, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 2`, ids), "the rest was moved in place")
+	require.Equal(t, 3,
+		s.count(
+			`SELECT count(*) FROM execution WHERE status = 'completed' AND coalesce(original_execution, id) = ANY ($1)`, ids))
+	require.Equal(t, 2,
+		s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 2`, ids),
+		"the rest was moved in place")
 	require.Zero(t, rescue.stop(t))
 	require.Zero(t, engine.stop(t))
 }
@@ -179,17 +189,21 @@ func TestAForeignWorkerIsDrained(t *testing.T) {
 	})
 	ids := s.request(actFree, 3)
 	testkit.Eventually(t, func() bool { return len(foreign.Runs()) == 1 }, patient)
-	receipt, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "foreign"})
+	receipt, err := s.operator.ActOnWorker(testkit.Context(t),
+		triage.WorkerOrder{Act: triage.DrainWorker, Worker: "foreign"})
 	require.NoError(t, err)
 	require.False(t, receipt.After.Fences)
 	require.EqualValues(t, 3, receipt.After.Running+receipt.After.Unstarted)
 	s.worker("other")
 	time.Sleep(7 * time.Second) // longer than a sweep
-	require.Equal(t, 3, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND worker = $2`, ids, foreign.ID), "nothing is taken away")
+	require.Equal(t, 3, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND worker = $2`, ids, foreign.ID),
+		"nothing is taken away")
 	more := s.request(actFree, 5)
 	close(gate)
 	s.over()
-	require.Equal(t, 8, s.count(`SELECT count(*) FROM execution WHERE status = $1::text::execution_status_enum`, attune.StatusCompleted))
-	require.Zero(t, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND worker = $2`, more, foreign.ID), "it is given nothing more")
+	require.Equal(t, 8, s.count(`SELECT count(*) FROM execution WHERE status = $1::text::execution_status_enum`,
+		attune.StatusCompleted))
+	require.Zero(t, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND worker = $2`, more, foreign.ID),
+		"it is given nothing more")
 	require.Len(t, foreign.Runs(), 3)
 }

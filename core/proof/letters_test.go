@@ -38,11 +38,14 @@ func TestAReplicaThatDiesWithDeadLettersInHandLosesNone(t *testing.T) {
 			var letters []broker.Message
 			add := func(key, kind string, body []byte, err error) {
 				require.NoError(t, err)
-				letters = append(letters, broker.Message{ID: key, Exchange: message.ExchangeDeadLetter, RoutingKey: key, Type: kind, Body: body})
+				letters = append(letters, broker.Message{ID: key, Exchange: message.ExchangeDeadLetter, RoutingKey: key,
+					Type: kind, Body: body})
 			}
-			body, err := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: dead, WorkerID: gone.ID, Attempt: 1}, time.Now(), "test").Encode()
+			body, err := message.New(message.TypeExecutionRequested,
+				message.Dispatch{ExecutionID: dead, WorkerID: gone.ID, Attempt: 1}, time.Now(), "test").Encode()
 			add(message.DispatchKey(gone.ID), message.TypeExecutionRequested, body, err)
-			body, err = message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: done}, time.Now(), "test").Encode()
+			body, err = message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: done},
+				time.Now(), "test").Encode()
 			add(message.KeyExecutionCompleted, message.TypeExecutionCompleted, body, err)
 			add(message.KeyEventCreated, message.TypeEventCreated, []byte("garbage"), nil)
 			for _, outcome := range s.wire.Publisher().Publish(testkit.Context(t), letters) {
@@ -59,7 +62,8 @@ func TestAReplicaThatDiesWithDeadLettersInHandLosesNone(t *testing.T) {
 			require.Zero(t, next.stop(t))
 			require.Zero(t, s.count(`SELECT 3 - count(*) FROM dead_letter WHERE coalesce(decision, 'waits') =
 				CASE message_id WHEN 'execution.completed' THEN 'released' WHEN 'event.created' THEN 'waits' ELSE 'failed' END`))
-			require.Equal(t, 1, s.count(`SELECT count(*) FROM lost_work WHERE execution = $1 AND cause = 'dead_letter'`, dead), "decided once")
+			require.Equal(t, 1, s.count(`SELECT count(*) FROM lost_work WHERE execution = $1 AND cause = 'dead_letter'`,
+				dead), "decided once")
 			require.Equal(t, []string{"failed"}, s.told.of(dead), "S14")
 			testkit.Invariants(t, s.store)
 		})

@@ -63,7 +63,8 @@ func (r *room) report(ids ...int64) scheduler.Result { return r.on(r.first, ids,
 // on has a replica take ends and requests in one batch.
 func (r *room) on(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
 	r.t.Helper()
-	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{}, scheduler.NewRequestStep(asked))
+	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{},
+		scheduler.NewRequestStep(asked))
 	require.NoError(r.t, err)
 	return result
 }
@@ -91,7 +92,8 @@ func (r *room) count(sql string, args ...any) int {
 
 func (r *room) holders(action testkit.ActionRow) int {
 	r.t.Helper()
-	return r.count(`SELECT count(*) FROM execution_holder h JOIN execution e ON e.id = h.execution WHERE e.action = $1`, action.ID)
+	return r.count(`SELECT count(*) FROM execution_holder h JOIN execution e ON e.id = h.execution WHERE e.action = $1`,
+		action.ID)
 }
 
 // settle throws away what only a broker would take, and asks the invariants.
@@ -129,7 +131,8 @@ func TestL3WhoWaitsForAMomentKeepsNoSlot(t *testing.T) {
 	r := newRoom(t)
 	paced, plain := r.limited("pk.paced", 0), r.limited("pk.plain", 0)
 	testkit.Policy(t, r.store, paced, 1, testkit.OfPack(paced))
-	testkit.Policy(t, r.store, paced, 1, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(3600)) })
+	testkit.Policy(t, r.store, paced, 1,
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(3600)) })
 	first := r.make(paced, 2)
 	require.Equal(t, 1, r.ask(first...).Granted)
 	r.finish(attune.StatusCompleted, first[0])
@@ -209,7 +212,8 @@ func TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds(t *testing.T) {
 				lowered = true
 				testkit.Exec(t, r.store, `UPDATE policy SET threshold = 1 WHERE id = $1`, limit.ID)
 			}}
-			result, err := r.replica().Run(testkit.Context(t), lower, scheduler.NewReleaseStep(holders[:1]), scheduler.FillStep{})
+			result, err := r.replica().Run(testkit.Context(t), lower, scheduler.NewReleaseStep(holders[:1]),
+				scheduler.FillStep{})
 			require.NoError(t, err)
 			if lowered {
 				require.Equal(t, scheduler.Result{Released: 1}, result, "the other holder is the one that may run")

@@ -77,7 +77,8 @@ func newSiege(t *testing.T) *siege {
 		t:       t, store: testkit.OpenStore(t, database), world: newWorld(),
 		actions: map[string]testkit.ActionRow{}, policies: map[string]int64{}, keys: map[int64][]string{},
 	}
-	wire := broker.New(broker.Config{URL: s.AMQP, ManagementURL: s.Management, ConnectionName: "requests"}, testkit.Logger(t), nil)
+	wire := broker.New(broker.Config{URL: s.AMQP, ManagementURL: s.Management, ConnectionName: "requests"},
+		testkit.Logger(t), nil)
 	require.NoError(t, wire.Start(testkit.Context(t)))
 	t.Cleanup(wire.Stop)
 	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))

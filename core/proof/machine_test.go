@@ -95,21 +95,26 @@ const (
 )
 
 var tables = strings.Join([]string{
-	"pack", "action", "policy", "execution", "execution_admission_state", "execution_admission_entry", "admission_scope",
-	"execution_holder", "execution_slot", "admission_blocked", "lost_holder", "queue_stats", "outbox", "worker", "worker_load", "operator_audit",
+	"pack", "action", "policy", "execution", "execution_admission_state", "execution_admission_entry",
+	"admission_scope",
+	"execution_holder", "execution_slot", "admission_blocked", "lost_holder", "queue_stats", "outbox", "worker",
+	"worker_load", "operator_audit",
 }, ", ")
 
 func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	t.Helper()
 	m := &machine{
-		t: course, tb: trial{TB: t, course: course}, store: st, sent: &mailbox{}, said: &mailbox{}, model: newModel(longestLine),
-		ids: map[string]int64{}, policies: map[string]int64{}, makes: map[string]func(int) int64{}, held: map[int64]bool{},
+		t: course, tb: trial{TB: t, course: course}, store: st, sent: &mailbox{}, said: &mailbox{},
+		model: newModel(longestLine),
+		ids:   map[string]int64{}, policies: map[string]int64{}, makes: map[string]func(int) int64{},
+		held:  map[int64]bool{},
 		begun: time.Now(),
 	}
 	testkit.Exec(m.tb, st, `TRUNCATE `+tables+` CASCADE`)
 	for range 3 {
 		m.replicas = append(m.replicas, scheduler.New(scheduler.Config{
-			MaxQueued: longestLine, HeartbeatStaleAfter: time.Hour, // no worker sends heartbeats here, and a busy machine needs minutes
+			// no worker sends heartbeats here, and a busy machine needs minutes
+			MaxQueued: longestLine, HeartbeatStaleAfter: time.Hour,
 		}, scheduler.Deps{Store: st, Relay: m.sent, Logger: testkit.Logger(t)}))
 	}
 	m.operator = triage.New(triage.Config{}, st, m.said)
@@ -118,12 +123,14 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	m.model.workers.inForce, m.model.workers.most = true, capacity+2 // two may lie unstarted
 
 	m.action("alpha.plain", true, nil)
-	m.action("alpha.grouped", true, func(r *rules, p *testkit.PolicyRow) { r.grouped, p.Parameters = true, []string{"tenant"} })
+	m.action("alpha.grouped", true,
+		func(r *rules, p *testkit.PolicyRow) { r.grouped, p.Parameters = true, []string{"tenant"} })
 	m.action("beta.strict", true, func(r *rules, p *testkit.PolicyRow) { r.cancel, p.Method = true, "cancel" })
 	m.action("beta.free", false, nil)
 	m.wide(":alpha", "alpha.plain", testkit.OfPack(testkit.ActionRow{PackID: m.ids[":alpha"]}))
 	m.wide(":", "alpha.plain", testkit.Global)
-	m.immediate = m.model.global.inForce || m.model.packs["alpha"].inForce || capacity < 1000 || rapid.Bool().Draw(course, "immediate")
+	m.immediate = m.model.global.inForce || m.model.packs["alpha"].inForce || capacity < 1000 ||
+		rapid.Bool().Draw(course, "immediate")
 	if !m.immediate {
 		delete(m.policies, ":alpha") // no shared limit comes later either
 		delete(m.policies, ":")
@@ -204,7 +211,8 @@ func (m *machine) some(label string, is func(*execution) bool) []*execution {
 	if len(all) == 0 {
 		m.t.Skip("nobody is " + label)
 	}
-	return rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, min(3, len(all)), func(e *execution) int64 { return e.id }).Draw(m.t, label)
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, min(3, len(all)),
+		func(e *execution) int64 { return e.id }).Draw(m.t, label)
 }
 
 func idsOf(list []*execution) []int64 {
@@ -248,7 +256,8 @@ func (m *machine) batch(ended, asked []*execution) {
 func (m *machine) newcomers() []*execution {
 	list := make([]*execution, m.draw(1, 4, "how many"))
 	for i := range list {
-		ref := rapid.SampledFrom([]string{"alpha.plain", "alpha.plain", "alpha.grouped", "alpha.grouped", "beta.strict", "beta.free"}).Draw(m.t, "action")
+		ref := rapid.SampledFrom([]string{"alpha.plain", "alpha.plain", "alpha.grouped", "alpha.grouped", "beta.strict",
+			"beta.free"}).Draw(m.t, "action")
 		tenant := rapid.SampledFrom([]string{"a", "b"}).Draw(m.t, "tenant")
 		list[i] = m.newcomer(ref, tenant, m.draw(0, 2, "lane"), m.draw(0, 4, "retry") == 0)
 	}

@@ -297,7 +297,8 @@ func (m *model) ask(e *execution, refused func() bool) {
 			m.grant(e)
 			return
 		}
-		if promised := m.promised(e.at.action); kept.cancel && promised.cancel || kept.cancel != promised.cancel && refused() {
+		if promised := m.promised(e.at.action); kept.cancel && promised.cancel || kept.cancel != promised.cancel &&
+			refused() {
 			e.status = "cancelled"
 			return
 		}

@@ -24,7 +24,8 @@ var programDir string
 // where to die. Told nothing it is the program as everybody has it.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programDir, "attune-executor")
-	build := exec.Command("go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", path, "github.com/attune-go/attune/cmd/attune-executor")
+	build := exec.Command("go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", path,
+		"github.com/attune-go/attune/cmd/attune-executor")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program: %w: %s", err, out)
 	}
@@ -38,7 +39,8 @@ func (s *stage) run(command string, settings ...string) *process {
 	path, err := program()
 	require.NoError(s.t, err)
 	cmd := exec.Command(path, command)
-	cmd.Env = append(os.Environ(), crashpoint.Variable+"=", crashpoint.FreezeVariable+"=", "ATTUNE__DATABASE__URL="+s.Database, "ATTUNE__DATABASE__SCHEMA="+testkit.Schema,
+	cmd.Env = append(os.Environ(), crashpoint.Variable+"=", crashpoint.FreezeVariable+"=",
+		"ATTUNE__DATABASE__URL="+s.Database, "ATTUNE__DATABASE__SCHEMA="+testkit.Schema,
 		fmt.Sprintf("ATTUNE__DATABASE__MAX_CONNECTIONS=%d", testkit.EngineConnections),
 		"ATTUNE__MESSAGE_QUEUE__URL="+s.AMQP, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL="+s.Management)
 	cmd.Env = append(cmd.Env, settings...)
@@ -50,7 +52,8 @@ func (s *stage) serve(settings ...string) *process {
 	s.t.Helper()
 	base := []string{"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0", "ATTUNE__EXECUTOR__RETRY__BASE_DELAY=50ms"}
 	if testkit.Adopted() { // where by default what actions say of repetitions and times does not count
-		base = append(base, "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=true", "ATTUNE__EXECUTOR__HONOUR_ACTION_TIMEOUT_SECONDS=true")
+		base = append(base, "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=true",
+			"ATTUNE__EXECUTOR__HONOUR_ACTION_TIMEOUT_SECONDS=true")
 	}
 	p := s.run("serve", append(base, settings...)...)
 	p.says(s.t, "Engine started")

@@ -24,7 +24,8 @@ func TestS17TheLineNeverGrowsBeyondItsMaximum(t *testing.T) {
 	const longest = 5
 	action := r.limited("pk.one", 1, func(p *testkit.PolicyRow) { p.MaxQueueLength = new(int32(longest)) })
 	// The database itself refuses to commit a longer line.
-	testkit.Exec(t, r.store, fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (queued_count <= %d)`, longest))
+	testkit.Exec(t, r.store,
+		fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (queued_count <= %d)`, longest))
 	ids := r.make(action, 60)
 	r.together(3, func(replica *scheduler.Scheduler, which int) {
 		for batch := range slices.Chunk(ids[20*which:20*(which+1)], 4) {
@@ -71,7 +72,8 @@ func TestS22NoWindowHasMoreStartsThanAllowed(t *testing.T) {
 			var result scheduler.Result
 			for ctx.Err() == nil {
 				var err error
-				if result, err = replica.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled}); err != nil {
+				if result, err = replica.Run(testkit.Context(t),
+					scheduler.FillStep{Queues: result.Unfilled}); err != nil {
 					t.Errorf("round: %v", err)
 					return
 				}
@@ -137,7 +139,8 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int{8, 16, 24, 32}, turns)
-	require.Equal(t, []int64{low[0], low[1], normal[0], normal[1]}, []int64{order[7], order[15], order[23], order[31]}, "who waited longest first")
+	require.Equal(t, []int64{low[0], low[1], normal[0], normal[1]}, []int64{order[7], order[15], order[23], order[31]},
+		"who waited longest first")
 	r.settle()
 }
 

@@ -206,7 +206,8 @@ func sortChanges(changes []change) {
 	}
 	rank := map[string]int{"complete": 0, "admit": 1, "enqueue": 2}
 	slices.SortFunc(changes, func(a, b change) int {
-		return cmp.Or(cmp.Compare(first[a.tx], first[b.tx]), cmp.Compare(rank[a.kind], rank[b.kind]), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(first[a.tx], first[b.tx]), cmp.Compare(rank[a.kind], rank[b.kind]),
+			cmp.Compare(a.id, b.id))
 	})
 }
 

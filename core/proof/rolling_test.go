@@ -75,7 +75,8 @@ func (s *stage) roll() (longest time.Duration) {
 	var gap float64
 	require.NoError(s.t, s.store.Pool().QueryRow(testkit.Context(s.t), `SELECT max(extract(epoch FROM gap))::float8 FROM (
 		SELECT finished_at - lag(finished_at) OVER (ORDER BY finished_at) AS gap FROM execution) gaps`).Scan(&gap))
-	s.t.Logf("%d executions, %.0f a second; the longest time between two completions was %.0f ms", len(ids), rate, 1000*gap)
+	s.t.Logf("%d executions, %.0f a second; the longest time between two completions was %.0f ms", len(ids), rate,
+		1000*gap)
 	return time.Duration(gap * float64(time.Second))
 }
 

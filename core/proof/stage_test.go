@@ -52,7 +52,8 @@ const (
 
 func newStage(t testing.TB) *stage {
 	t.Helper()
-	return newStageAt(t, servers{Database: testkit.Database(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)})
+	return newStageAt(t,
+		servers{Database: testkit.Database(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)})
 }
 
 func newStageAt(t testing.TB, at servers) *stage {
@@ -73,7 +74,8 @@ func newStageAt(t testing.TB, at servers) *stage {
 }
 
 func (s *stage) connect(name string) *broker.Broker {
-	wire := broker.New(broker.Config{URL: s.AMQP, ManagementURL: s.Management, ConnectionName: name}, testkit.Logger(s.t), nil)
+	wire := broker.New(broker.Config{URL: s.AMQP, ManagementURL: s.Management, ConnectionName: name},
+		testkit.Logger(s.t), nil)
 	require.NoError(s.t, wire.Start(testkit.Context(s.t)))
 	s.t.Cleanup(wire.Stop)
 	return wire
@@ -92,7 +94,8 @@ type diary struct {
 }
 
 func newDiary() *diary {
-	return &diary{starts: map[int64][]int{}, failed: map[int]bool{}, begun: map[int64]time.Time{}, longest: 15 * time.Millisecond}
+	return &diary{starts: map[int64][]int{}, failed: map[int]bool{}, begun: map[int64]time.Time{},
+		longest: 15 * time.Millisecond}
 }
 
 // run is an action that takes some milliseconds.
@@ -239,8 +242,10 @@ func (s *stage) count(sql string, args ...any) int {
 // age makes what the dead have left unpublished as old as it has to be for
 // others to take it, so that nobody waits for it.
 func (s *stage) age() {
-	testkit.Exec(s.t, s.store, `UPDATE outbox SET created = created - interval '6 s', claimed_at = claimed_at - interval '6 s'`)
-	testkit.Exec(s.t, s.store, `UPDATE outbox_owner SET renewed = renewed - interval '6 s'`) // the living renew theirs within a second
+	testkit.Exec(s.t, s.store,
+		`UPDATE outbox SET created = created - interval '6 s', claimed_at = claimed_at - interval '6 s'`)
+	// the living renew theirs within a second
+	testkit.Exec(s.t, s.store, `UPDATE outbox_owner SET renewed = renewed - interval '6 s'`)
 }
 
 // over waits until everything has ended and been given back.
@@ -309,7 +314,8 @@ func (s *stage) requireStarted(ids []int64) {
 // had to be repeated was.
 func (s *stage) requireOnce(ids []int64) {
 	s.t.Helper()
-	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 1`, ids),
+	require.Equal(s.t, len(ids),
+		s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 1`, ids),
 		"everything completes at its first attempt: %s", s.others(ids))
 	require.Zero(s.t, s.count(`SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
 	s.requireStarted(ids)

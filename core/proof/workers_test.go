@@ -55,7 +55,8 @@ func startsIn(t testing.TB, path string) map[int64]int {
 // process starts a worker as a process and waits until it works.
 func (s *stage) process(name string, settings ...string) *process {
 	p := s.run("worker", append([]string{
-		"ATTUNE__WORKER__NAME=" + name, "ATTUNE__WORKER__HEARTBEAT_INTERVAL=200ms", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=4",
+		"ATTUNE__WORKER__NAME=" + name, "ATTUNE__WORKER__HEARTBEAT_INTERVAL=200ms",
+		"ATTUNE__WORKER__MAX_CONCURRENT_TASKS=4",
 	}, settings...)...)
 	p.says(s.t, "Worker started")
 	return p
@@ -80,7 +81,8 @@ func (s *stage) cordoned(name string) (let func()) {
 // seconds until a worker that has registered takes what it is given.
 func watchful() []string {
 	return []string{
-		"ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s", "ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=3",
+		"ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s",
+		"ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=3",
 		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=30s",
 	}
 }
@@ -126,7 +128,8 @@ func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 	rescue := s.process("rescue")
 	s.over()
 
-	require.GreaterOrEqual(t, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`), 2, "two workers died with rows that said running")
+	require.GreaterOrEqual(t, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`), 2,
+		"two workers died with rows that said running")
 	s.requireDoneOnce(ids, starts())
 	rows, err := s.store.Pool().Query(testkit.Context(t), `SELECT id, status::text FROM execution`)
 	require.NoError(t, err)
@@ -135,7 +138,8 @@ func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 		var id int64
 		var status string
 		require.NoError(t, rows.Scan(&id, &status))
-		testkit.Eventually(t, func() bool { return len(s.told.of(id)) > 0 }, 5*time.Second, "S14: the end of execution %d is told", id)
+		testkit.Eventually(t, func() bool { return len(s.told.of(id)) > 0 }, 5*time.Second,
+			"S14: the end of execution %d is told", id)
 		require.Equal(t, []string{status}, s.told.of(id), "S14: what is told of execution %d", id)
 	}
 	require.NoError(t, rows.Err())
@@ -170,7 +174,8 @@ func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
 	s.over()
 	abandoned := s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`)
 	require.GreaterOrEqual(t, abandoned, running, "and what the database began for it when it stood still already")
-	require.Positive(t, s.count(`SELECT count(*) FROM execution WHERE status = 'completed' AND attempt = 2`), "what had not begun was moved")
+	require.Positive(t, s.count(`SELECT count(*) FROM execution WHERE status = 'completed' AND attempt = 2`),
+		"what had not begun was moved")
 	late := s.count(`SELECT count(*) FROM late_write`)
 
 	require.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))

@@ -27,7 +27,8 @@ func TestWhatLeavingWorkersHaveNotBegunIsFound(t *testing.T) {
 	}
 	state := testkit.State(t, st, action, 99)
 	at := func(worker int64, status attune.Status) int64 {
-		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status, e.AdmissionState = &worker, status, &state.ID }).ID
+		return testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status, e.AdmissionState = &worker, status, &state.ID }).ID
 	}
 	drains := worker("drains", func(w *testkit.WorkerRow) { w.Draining = true })
 	left := worker("left", func(w *testkit.WorkerRow) { w.Status = "inactive" })

@@ -26,7 +26,8 @@ func TestWhatRunsAtAnInactiveWorkerIsAbandonedInTime(t *testing.T) {
 	inactive := testkit.Worker(t, st, "inactive", func(w *testkit.WorkerRow) { w.Status = "inactive" })
 	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 	row := func(worker int64) int64 {
-		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+		id := testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
 		aged(t, st, 10*time.Minute, id)
 		return id
 	}
@@ -51,10 +52,12 @@ func TestWhatASilentWorkerRunsIsAbandonedInTime(t *testing.T) {
 	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = 50 * time.Minute })
 	beats := testkit.Worker(t, st, "beats")
 	row := func(worker int64) int64 {
-		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+		return testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
 	}
 	id, other := row(silent.ID), row(beats.ID)
-	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '59 minutes 57 seconds' WHERE id = $1`, silent.ID)
+	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '59 minutes 57 seconds' WHERE id = $1`,
+		silent.ID)
 	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) { c.Interval, c.StaleAfter = time.Hour, time.Hour })
 	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution e JOIN worker w ON w.id = e.worker
@@ -70,7 +73,8 @@ func TestWhatASilentWorkerRunsIsNotTimedOut(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 60`)
 	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = 30 * time.Second })
 	row := func(age time.Duration) int64 {
-		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &silent.ID, attune.StatusRunning }).ID
+		id := testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &silent.ID, attune.StatusRunning }).ID
 		aged(t, st, age, id)
 		return id
 	}
@@ -89,9 +93,11 @@ func TestLostWorkIsTold(t *testing.T) {
 	testkit.Exec(t, st, `INSERT INTO trigger (ref, label) VALUES ('core.alert', 'Alert')`)
 	action := testkit.Action(t, st, "pk.a")
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
-	cordoned := testkit.Worker(t, st, "cordoned", func(w *testkit.WorkerRow) { w.HeartbeatAge, w.Cordoned = 2*time.Minute, true })
+	cordoned := testkit.Worker(t, st, "cordoned",
+		func(w *testkit.WorkerRow) { w.HeartbeatAge, w.Cordoned = 2*time.Minute, true })
 	at := func(worker int64) int64 {
-		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+		return testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
 	}
 	id, known := at(gone.ID), at(cordoned.ID)
 	relay, _ := orphans(t, st)
@@ -110,19 +116,23 @@ func TestLostWorkIsTold(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(payload, &got))
 	require.ElementsMatch(t, []string{
-		"severity", "category", "failure_type", "component_type", "component_id", "component_ref", "worker_role", "observed_at", "summary",
+		"severity", "category", "failure_type", "component_type", "component_id", "component_ref", "worker_role",
+		"observed_at", "summary",
 		"details", "correlation_id",
 	}, slices.Collect(maps.Keys(got)))
 	require.Equal(t, []any{
-		"error", "execution_reconciliation", "execution_abandoned_worker_unavailable", "execution", float64(id), "pk.a", "action",
+		"error", "execution_reconciliation", "execution_abandoned_worker_unavailable", "execution", float64(id), "pk.a",
+		"action",
 		fmt.Sprintf("execution:%d:worker_unavailable", id),
 	}, []any{
-		got["severity"], got["category"], got["failure_type"], got["component_type"], got["component_id"], got["component_ref"], got["worker_role"],
+		got["severity"], got["category"], got["failure_type"], got["component_type"], got["component_id"],
+		got["component_ref"], got["worker_role"],
 		got["correlation_id"],
 	})
 	details, _ := got["details"].(map[string]any)
 	require.ElementsMatch(t, []string{
-		"execution_id", "action_ref", "worker_id", "worker_name", "worker_role", "worker_status", "last_heartbeat", "reconciliation_result",
+		"execution_id", "action_ref", "worker_id", "worker_name", "worker_role", "worker_status", "last_heartbeat",
+		"reconciliation_result",
 	}, slices.Collect(maps.Keys(details)))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM event v JOIN execution e ON e.id = $1
 		WHERE v.payload->'details'->'reconciliation_result' = e.result`, id))

@@ -51,9 +51,11 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	gone := testkit.Worker(t, st, "gone", silent)
 	never := testkit.Worker(t, st, "never", func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
 	alive := testkit.Worker(t, st, "alive")
-	draining := testkit.Worker(t, st, "draining", func(w *testkit.WorkerRow) { w.Status, w.Draining = "inactive", true })
+	draining := testkit.Worker(t, st, "draining",
+		func(w *testkit.WorkerRow) { w.Status, w.Draining = "inactive", true })
 	at := func(worker *int64, status attune.Status) int64 {
-		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = worker, status }).ID
+		return testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = worker, status }).ID
 	}
 	late, stuck := at(&gone.ID, attune.StatusScheduled), at(&never.ID, attune.StatusScheduled)
 	busy := at(&alive.ID, attune.StatusScheduled)
@@ -67,8 +69,9 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	messages := <-relay
 	require.Len(t, messages, 2)
 	for id, want := range map[int64]attune.Status{
-		late: attune.StatusScheduled, stuck: attune.StatusScheduled, running: attune.StatusAbandoned, canceling: attune.StatusCancelled,
-		busy: attune.StatusScheduled, lives: attune.StatusRunning, drains: attune.StatusRunning,
+		late: attune.StatusScheduled, stuck: attune.StatusScheduled, running: attune.StatusAbandoned,
+		canceling: attune.StatusCancelled,
+		busy:      attune.StatusScheduled, lives: attune.StatusRunning, drains: attune.StatusRunning,
 		parent: attune.StatusRunning, waits: attune.StatusRequested,
 	} {
 		require.Equal(t, want, testkit.StatusOf(t, st, id), "execution %d", id)
@@ -78,12 +81,15 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, message.KeyExecutionCompleted, m.RoutingKey)
 		require.Equal(t, action.ID, sent.Payload.ActionID)
-		require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status::text = $2 AND result = $3`,
-			sent.Payload.ExecutionID, sent.Payload.Status, sent.Payload.Result), "S14: the message says what the row says")
+		require.Equal(t, 1,
+			testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status::text = $2 AND result = $3`,
+				sent.Payload.ExecutionID, sent.Payload.Status, sent.Payload.Result),
+			"S14: the message says what the row says")
 	}
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'abandoned_by' = 'execution_timeout_monitor' AND result->'worker'->>'name' = 'gone'`, running))
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE 'execution.completed' = ANY (routing_keys)`))
+	require.Equal(t, 1,
+		testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE 'execution.completed' = ANY (routing_keys)`))
 	select {
 	case again := <-relay:
 		t.Fatalf("ended again: %v", again)
@@ -105,7 +111,8 @@ func load(t *testing.T, st *store.Store, worker int64, n int) {
 func aged(t *testing.T, st *store.Store, by time.Duration, ids ...int64) {
 	t.Helper()
 	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
-	testkit.Exec(t, st, `UPDATE execution SET updated = now() - make_interval(secs => $2) WHERE id = ANY ($1)`, ids, by.Seconds())
+	testkit.Exec(t, st, `UPDATE execution SET updated = now() - make_interval(secs => $2) WHERE id = ANY ($1)`, ids,
+		by.Seconds())
 	testkit.Exec(t, st, `ALTER TABLE execution ENABLE TRIGGER USER`)
 }
 
@@ -117,11 +124,15 @@ func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 	st := testkit.Store(t)
 	usual := testkit.Action(t, st, "pk.usual")
 	slow, quick := testkit.Action(t, st, "pk.slow"), testkit.Action(t, st, "pk.quick")
-	testkit.Exec(t, st, `UPDATE action SET scheduled_timeout_seconds = CASE id WHEN $1 THEN 3600 ELSE 5 END WHERE id IN ($1, $2)`, slow.ID, quick.ID)
+	testkit.Exec(t, st,
+		`UPDATE action SET scheduled_timeout_seconds = CASE id WHEN $1 THEN 3600 ELSE 5 END WHERE id IN ($1, $2)`,
+		slow.ID, quick.ID)
 	idle := testkit.Worker(t, st, "idle")
-	full := testkit.Worker(t, st, "full", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
+	full := testkit.Worker(t, st, "full",
+		func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
 	at := func(action testkit.ActionRow, worker int64, status attune.Status, age time.Duration) int64 {
-		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
+		id := testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
 		aged(t, st, age, id)
 		return id
 	}
@@ -162,7 +173,8 @@ func TestWhatRunsBeyondItsTimeoutIsEnded(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 60 WHERE id = $1`, bounded.ID)
 	worker := testkit.Worker(t, st, "w1", fences)
 	at := func(action testkit.ActionRow, age time.Duration) int64 {
-		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
+		id := testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
 		aged(t, st, age, id)
 		return id
 	}
@@ -186,9 +198,11 @@ func TestWhatRunsBeyondItsTimeoutIsEnded(t *testing.T) {
 	}
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'failed_by' = 'execution_timeout_monitor'
 		AND result->>'timeout_seconds' = '60' AND result->>'error' ~ 'Execution timeout: still running 1\d\d seconds after its start, 60 are allowed'`, over))
-	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'action_timeout' AND outcome = 'timeout'`))
+	require.Equal(t, 2,
+		testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'action_timeout' AND outcome = 'timeout'`))
 	testkit.Exec(t, st, `UPDATE execution SET status = 'completed', result = '{}' WHERE id = $1`, over)
-	require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, st, over), "S8: what the worker says later is recorded, and not applied")
+	require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, st, over),
+		"S8: what the worker says later is recorded, and not applied")
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM late_write WHERE execution = $1`, over))
 }
 
@@ -198,12 +212,14 @@ func TestWhatRanAtAWorkerThatIsGoneMayCountAsAFailure(t *testing.T) {
 	st := testkit.Store(t)
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
 	action := testkit.Action(t, st, "pk.a")
-	id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
+	id := testkit.Execution(t, st, action,
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
 	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) { c.FailLost = true })
 	require.Len(t, <-relay, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed'
 		AND result->>'failed_by' = 'execution_timeout_monitor' AND NOT result ? 'abandoned_by'`, id))
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome = 'failed'`))
+	require.Equal(t, 1,
+		testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome = 'failed'`))
 }
 
 // L2: a worker that lives and does not stop what it was told to stop does not keep
@@ -213,7 +229,8 @@ func TestACancelThatNobodyHeedsEnds(t *testing.T) {
 	st := testkit.Store(t)
 	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "deaf")
 	at := func(age time.Duration) int64 {
-		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusCanceling }).ID
+		id := testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusCanceling }).ID
 		aged(t, st, age, id)
 		return id
 	}
@@ -222,7 +239,8 @@ func TestACancelThatNobodyHeedsEnds(t *testing.T) {
 	require.Len(t, <-relay, 1)
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, old))
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, fresh))
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'cancel_unheard' AND outcome = 'cancelled' AND execution = $1`, old))
+	require.Equal(t, 1,
+		testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'cancel_unheard' AND outcome = 'cancelled' AND execution = $1`, old))
 }
 
 // A task's own timeout may be anything that JSON has: what is not above zero does
@@ -233,13 +251,18 @@ func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
 	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "w1", fences)
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
 	var odd []int64
-	for _, timeout := range []string{"0", "-5", "999999999999", "9223372036854775807", "1e400", "-1e400", `"60"`, "null", "[]"} {
-		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
-		testkit.Exec(t, st, `UPDATE execution SET workflow_task = jsonb_build_object('timeout_seconds', $2::jsonb) WHERE id = $1`, id, timeout)
+	for _, timeout := range []string{"0", "-5", "999999999999", "9223372036854775807", "1e400", "-1e400", `"60"`,
+		"null", "[]"} {
+		id := testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
+		testkit.Exec(t, st,
+			`UPDATE execution SET workflow_task = jsonb_build_object('timeout_seconds', $2::jsonb) WHERE id = $1`, id,
+			timeout)
 		odd = append(odd, id)
 	}
 	aged(t, st, 24*time.Hour, odd...)
-	last := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
+	last := testkit.Execution(t, st, action,
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
 	relay, _ := orphans(t, st)
 	require.Len(t, <-relay, 1)
 	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, st, last))
@@ -255,12 +278,14 @@ func TestAParentWithoutItsWorkflowEnds(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	running := func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }
-	headless, parent, question, fresh := testkit.Execution(t, st, action, running).ID, testkit.Execution(t, st, action, running).ID,
+	headless, parent, question, fresh := testkit.Execution(t, st, action, running).ID, testkit.Execution(t, st, action,
+		running).ID,
 		testkit.Execution(t, st, action, running).ID, testkit.Execution(t, st, action, running).ID
 	orchestrated(t, st, headless)
 	orchestrated(t, st, parent)
 	testkit.Exec(t, st, `DELETE FROM workflow_definition WHERE ref = 'pk.w' || $1::bigint`, headless)
-	testkit.Exec(t, st, `UPDATE execution SET action = NULL WHERE id = $1`, headless) // the action of a definition goes with it
+	// the action of a definition goes with it
+	testkit.Exec(t, st, `UPDATE execution SET action = NULL WHERE id = $1`, headless)
 	testkit.Exec(t, st, `INSERT INTO inquiry (execution, prompt) VALUES ($1, '?')`, question)
 	aged(t, st, 5*time.Minute, headless, parent, question)
 	relay, _ := orphans(t, st)

@@ -40,7 +40,8 @@ func ended(submitted []Found) (ids []int64) {
 func holder(t *testing.T, st *store.Store) int64 {
 	t.Helper()
 	action := testkit.Action(t, st, "pk.held")
-	testkit.Exec(t, st, `INSERT INTO execution_admission_state (action_id, max_concurrent, active_count) VALUES ($1, 1, 1)`, action.ID)
+	testkit.Exec(t, st,
+		`INSERT INTO execution_admission_state (action_id, max_concurrent, active_count) VALUES ($1, 1, 1)`, action.ID)
 	id := testkit.Execution(t, st, action).ID
 	testkit.Exec(t, st, `UPDATE execution SET status = 'completed' WHERE id = $1`, id)
 	testkit.Exec(t, st, `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) SELECT $1, id, 1, now() FROM execution_admission_state`, id)
@@ -92,7 +93,8 @@ func TestAHolderWithoutAnExecutionIsGivenBack(t *testing.T) {
 	require.EqualValues(t, testkit.Count(t, st, `SELECT id FROM execution_admission_state`), found[0].Lost[0].Queue)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution_holder`))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution_slot`))
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT cardinality(scopes) FROM lost_holder`), "its room under the shared limit is given back with it")
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT cardinality(scopes) FROM lost_holder`),
+		"its room under the shared limit is given back with it")
 }
 
 // A policy that lets more run than the queue's row knows is noticed although
@@ -116,7 +118,8 @@ func TestFindsAreSubmittedInPages(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.lost")
-	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 250)`, action.ID, action.Ref)
+	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 250)`,
+		action.ID, action.Ref)
 	testkit.Exec(t, st, `INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, queued_count)
 		SELECT $1, 'g' || n, 1, 1 FROM generate_series(1, 120) n`, action.ID)
 	s, submitted := sweeper(t, st, Config{RequestAge: 1})

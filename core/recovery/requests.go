@@ -67,7 +67,8 @@ func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]scheduler.Unst
 	}
 	unstarted := make([]scheduler.Unstarted, len(rows))
 	for i, row := range rows {
-		unstarted[i] = scheduler.Unstarted{Execution: row.Execution, Note: row.ID, Worker: row.Worker, Attempt: row.Attempt}
+		unstarted[i] = scheduler.Unstarted{Execution: row.Execution, Note: row.ID, Worker: row.Worker,
+			Attempt: row.Attempt}
 	}
 	return unstarted, nil
 }

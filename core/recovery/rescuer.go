@@ -124,12 +124,15 @@ type Rescuer struct {
 
 // NewRescuer makes the loop. It calls submit with executions that batches must decide.
 func NewRescuer(
-	cfg RescuerConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
+	cfg RescuerConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger,
+	metrics *supervise.Metrics,
 ) *Rescuer {
-	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, rows: rowsPerSweep, after: map[bool]int64{}}
+	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, rows: rowsPerSweep,
+		after: map[bool]int64{}}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
 		// Never later than the interval, which bounds the detection of a dead worker.
-		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
+		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10,
+		Timeout: 30 * time.Second, Jitter: 0.1,
 		Tick: o.tick, Logger: logger, Metrics: metrics,
 	})
 	o.early = time.AfterFunc(time.Hour, o.Wake)
@@ -192,8 +195,9 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 		}
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: staleAfter, ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
-			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(), UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
-			Holders: holders, After: o.after[holders], WindowSize: o.rows, ActionTimeouts: o.cfg.ActionTimeouts,
+			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(),
+			UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
+			Holders:         holders, After: o.after[holders], WindowSize: o.rows, ActionTimeouts: o.cfg.ActionTimeouts,
 		})
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
@@ -304,7 +308,8 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 func (o *Rescuer) log(ctx context.Context, reason string, ended []told) {
 	for _, one := range ended {
 		if end, ok := one.payload.(message.ExecutionCompleted); ok {
-			o.logger.WarnContext(ctx, "Orphaned execution ended", "execution_id", end.ExecutionID, "action_ref", end.ActionRef,
+			o.logger.WarnContext(ctx, "Orphaned execution ended", "execution_id", end.ExecutionID, "action_ref",
+				end.ActionRef,
 				"status", end.Status, "reason", reason)
 		}
 	}
@@ -362,11 +367,14 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 	}
 	return &alertevent.Alert{
 		Severity: "error", Category: "execution_reconciliation", FailureType: "execution_abandoned_worker_unavailable",
-		ComponentType: "execution", ComponentID: &row.ID, ComponentRef: &row.ActionRef, WorkerRole: &worker.Role, ObservedAt: result.At.UTC(),
-		Summary: fmt.Sprintf("Execution %d is %s: its worker '%s' became unavailable", row.ID, status, worker.Name),
+		ComponentType: "execution", ComponentID: &row.ID, ComponentRef: &row.ActionRef, WorkerRole: &worker.Role,
+		ObservedAt: result.At.UTC(),
+		Summary:    fmt.Sprintf("Execution %d is %s: its worker '%s' became unavailable", row.ID, status, worker.Name),
 		Details: map[string]any{
-			"execution_id": row.ID, "action_ref": row.ActionRef, "worker_id": worker.ID, "worker_name": worker.Name, "worker_role": worker.Role,
-			"worker_status": worker.Status, "last_heartbeat": worker.LastHeartbeat, "reconciliation_result": json.RawMessage(row.Result),
+			"execution_id": row.ID, "action_ref": row.ActionRef, "worker_id": worker.ID, "worker_name": worker.Name,
+			"worker_role":   worker.Role,
+			"worker_status": worker.Status, "last_heartbeat": worker.LastHeartbeat,
+			"reconciliation_result": json.RawMessage(row.Result),
 		},
 		CorrelationID: new(fmt.Sprintf("execution:%d:worker_unavailable", row.ID)),
 	}, nil
@@ -378,14 +386,16 @@ func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (s
 		return nil, nil
 	}
 	rows, err := tx.EndOverruns(ctx, store.EndOverrunsParams{
-		ActionTimeouts: o.cfg.ActionTimeouts, Grace: o.cfg.Grace.Seconds(), UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(), Ids: ids,
+		ActionTimeouts: o.cfg.ActionTimeouts, Grace: o.cfg.Grace.Seconds(),
+		UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(), Ids: ids,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("end what runs for too long: %w", err)
 	}
 	for _, row := range rows {
 		stop := message.ExecutionCancelRequested{ExecutionID: row.ID, WorkerID: row.Worker}
-		said = append(said, endOf(row), told{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
+		said = append(said, endOf(row),
+			told{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
 	}
 	return said, nil
 }
@@ -430,7 +440,8 @@ type told struct {
 func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnheardCancelsRow | store.EndHeadlessRow](row Row) told {
 	r := store.EndOverrunsRow(row)
 	payload := message.ExecutionCompleted{
-		ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result), CompletedAt: r.FinishedAt.UTC(),
+		ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result),
+		CompletedAt: r.FinishedAt.UTC(),
 	}
 	if r.Action != nil {
 		payload.ActionID = *r.Action
@@ -448,7 +459,8 @@ func encode(list []told) ([]outbox.Message, error) {
 			return nil, fmt.Errorf("encode %s for %s: %w", one.kind, one.key, err)
 		}
 		messages[i] = outbox.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: one.key, Type: one.kind, Body: body,
+			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: one.key, Type: one.kind,
+			Body: body,
 		}
 	}
 	return messages, nil

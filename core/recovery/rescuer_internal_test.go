@@ -27,10 +27,12 @@ func TestATickReadsAFewWindowsOfWaitingExecutions(t *testing.T) {
 	}
 	lost := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = $1`, lost)
-	o := NewRescuer(RescuerConfig{StaleAfter: 1}, st, func(context.Context, Found) error { return nil }, noRelay{}, testkit.Logger(t), nil)
+	o := NewRescuer(RescuerConfig{StaleAfter: 1}, st, func(context.Context, Found) error { return nil }, noRelay{},
+		testkit.Logger(t), nil)
 	t.Cleanup(func() { o.early.Stop() })
 	o.rows = 10
-	for i, want := range []attune.Status{attune.StatusRunning, attune.StatusRunning, attune.StatusRunning, attune.StatusAbandoned} {
+	for i, want := range []attune.Status{attune.StatusRunning, attune.StatusRunning, attune.StatusRunning,
+		attune.StatusAbandoned} {
 		require.NoError(t, o.tick(testkit.Context(t)))
 		require.Equal(t, want, testkit.StatusOf(t, st, lost), "tick %d", i+1)
 	}

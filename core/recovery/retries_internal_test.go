@@ -16,7 +16,8 @@ func TestRepetitionsEndedByOthersHideNobody(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
-	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref, status) SELECT $1, 'pk.a', 'failed' FROM generate_series(1, 602)`, action.ID)
+	testkit.Exec(t, st,
+		`INSERT INTO execution (action, action_ref, status) SELECT $1, 'pk.a', 'failed' FROM generate_series(1, 602)`, action.ID)
 	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref, retry_count, original_execution)
 		SELECT $1, 'pk.a', 1, id FROM execution`, action.ID)
 	testkit.Exec(t, st, `INSERT INTO execution_retry (failed, execution, reason, due)

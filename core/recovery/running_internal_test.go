@@ -19,7 +19,8 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 50, func(s *testkit.StateRow) { s.Active, s.Queued = running, 20_000 })
-	worker := testkit.Worker(t, st, "w", func(w *testkit.WorkerRow) { w.Capabilities, w.Draining = map[string]any{"attempt_fence": true}, true })
+	worker := testkit.Worker(t, st, "w",
+		func(w *testkit.WorkerRow) { w.Capabilities, w.Draining = map[string]any{"attempt_fence": true}, true })
 	for _, sql := range []string{
 		"ALTER TABLE execution DISABLE TRIGGER ALL",
 		`INSERT INTO execution (action_ref, status) VALUES ('pk.flow', 'running')`,
@@ -48,7 +49,8 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 			return 2 * len(unstarted), err
 		},
 		"work of a worker that is gone": func(ctx context.Context, tx *store.Tx) (int, error) {
-			row, err := tx.FindOrphans(ctx, store.FindOrphansParams{Holders: true, WindowSize: rowsPerSweep, StaleAfter: -1, UnfencedTimeout: 300})
+			row, err := tx.FindOrphans(ctx,
+				store.FindOrphansParams{Holders: true, WindowSize: rowsPerSweep, StaleAfter: -1, UnfencedTimeout: 300})
 			return len(row.Stranded) + len(row.Ids), err
 		},
 		"a worker's start": func(ctx context.Context, tx *store.Tx) (int, error) {

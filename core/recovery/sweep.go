@@ -146,7 +146,8 @@ func (s *Sweep) MessagesLost() {
 // New makes the sweep. It calls submit with the findings, a page at a time. An error of submit
 // fails the tick, and the next sweep finds the rest again.
 func New(
-	cfg Config, st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger, metrics *supervise.Metrics,
+	cfg Config, st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger,
+	metrics *supervise.Metrics,
 ) *Sweep {
 	s := &Sweep{cfg: cfg.withDefaults(), store: st, submit: submit, logger: logger}
 	s.Loop = supervise.NewLoop(supervise.LoopConfig{
@@ -189,7 +190,8 @@ func (s *Sweep) tick(ctx context.Context) error {
 	}
 	s.logger.Log(ctx, level, "Stranded work found",
 		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues),
-		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "unstarted", len(found.Unstarted))
+		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "unstarted",
+		len(found.Unstarted))
 	for !found.Empty() {
 		if err := s.submit(ctx, found.take(s.cfg.Page)); err != nil {
 			return err

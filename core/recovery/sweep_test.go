@@ -163,5 +163,6 @@ func TestAnExecutionExpiresOnlyAfterAnUndisturbedTimeInItsQueue(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int64{waiter.ID}, next(t, sweep(t, st, within(61*time.Minute))).Expired)
-	require.Equal(t, []int64{waiter.ID}, next(t, sweep(t, st, func(c *recovery.Config) { c.QueueTimeout = time.Hour })).Expired)
+	require.Equal(t, []int64{waiter.ID},
+		next(t, sweep(t, st, func(c *recovery.Config) { c.QueueTimeout = time.Hour })).Expired)
 }

@@ -19,7 +19,8 @@ import (
 
 // ends waits until the search has ended some executions, and asks that it tells
 // nothing more.
-func ends(t *testing.T, st *store.Store, relay handed, want map[int64]attune.Status, untouched ...int64) (messages []outbox.Message) {
+func ends(t *testing.T, st *store.Store, relay handed, want map[int64]attune.Status,
+	untouched ...int64) (messages []outbox.Message) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		for id, status := range want {
@@ -52,7 +53,8 @@ func TestWhatAnExistingWorkerForgotInACrashEnds(t *testing.T) {
 	action, hour := testkit.Action(t, st, "pk.a"), testkit.Action(t, st, "pk.hour")
 	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 3600 WHERE id = $1`, hour.ID)
 	existing, ours := testkit.Worker(t, st, "existing"), testkit.Worker(t, st, "ours", fences)
-	odd := testkit.Worker(t, st, "odd", func(w *testkit.WorkerRow) { w.Capabilities = map[string]any{"attempt_fence": "yes"} })
+	odd := testkit.Worker(t, st, "odd",
+		func(w *testkit.WorkerRow) { w.Capabilities = map[string]any{"attempt_fence": "yes"} })
 	at := func(action testkit.ActionRow, worker int64, age time.Duration, change ...func(*testkit.ExecutionRow)) int64 {
 		id := testkit.Execution(t, st, action, append(change, func(e *testkit.ExecutionRow) {
 			e.Worker, e.Status = &worker, attune.StatusRunning
@@ -68,7 +70,8 @@ func TestWhatAnExistingWorkerForgotInACrashEnds(t *testing.T) {
 	aged(t, st, 10*time.Minute, task)
 
 	relay, _ := orphans(t, st)
-	messages := ends(t, st, relay, map[int64]attune.Status{lost: attune.StatusTimeout, lostToo: attune.StatusTimeout}, fresh, fenced, long, task)
+	messages := ends(t, st, relay, map[int64]attune.Status{lost: attune.StatusTimeout, lostToo: attune.StatusTimeout},
+		fresh, fenced, long, task)
 	keys := map[string]int{}
 	for _, m := range messages {
 		keys[m.RoutingKey]++
@@ -78,7 +81,8 @@ func TestWhatAnExistingWorkerForgotInACrashEnds(t *testing.T) {
 	}, keys, "its worker is told to stop it, should it run it after all")
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'failed_by' = 'execution_timeout_monitor'
 		AND result->>'timeout_seconds' = '300' AND result->>'error' ~ 'still running 33\d seconds after its start, 300 are allowed'`, lost))
-	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'action_timeout' AND outcome = 'timeout'`))
+	require.Equal(t, 2,
+		testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'action_timeout' AND outcome = 'timeout'`))
 }
 
 // L2: what was handed to a worker whose row was deleted meanwhile runs nowhere that
@@ -90,10 +94,12 @@ func TestWhatRanAtAWorkerThatWasDeletedIsEnded(t *testing.T) {
 	state := testkit.State(t, st, action, 5)
 	worker := testkit.Worker(t, st, "w1", fences)
 	row := func(status attune.Status, change ...func(*testkit.ExecutionRow)) int64 {
-		return testkit.Execution(t, st, action, append(change, func(e *testkit.ExecutionRow) { e.Status = status })...).ID
+		return testkit.Execution(t, st, action,
+			append(change, func(e *testkit.ExecutionRow) { e.Status = status })...).ID
 	}
 	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
-	holds, counted, stopping := row(attune.StatusRunning, at), row(attune.StatusRunning, at), row(attune.StatusCanceling, at)
+	holds, counted, stopping := row(attune.StatusRunning, at), row(attune.StatusRunning,
+		at), row(attune.StatusCanceling, at)
 	testkit.Hold(t, st, holds, state.ID)
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = ANY ($1)`, []int64{counted, stopping})
 	parent, question := row(attune.StatusRunning), row(attune.StatusRunning)
@@ -125,10 +131,12 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	worker := func(name, status string, silent time.Duration, change ...func(*testkit.WorkerRow)) int64 {
-		return testkit.Worker(t, st, name, append(change, func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = status, silent })...).ID
+		return testkit.Worker(t, st, name,
+			append(change, func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = status, silent })...).ID
 	}
 	at := func(worker int64, status attune.Status) int64 {
-		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
+		return testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
 	}
 	left := func(worker int64, since time.Duration) int64 {
 		testkit.Exec(t, st, `DELETE FROM worker_history WHERE entity_id = $1`, worker)
@@ -136,12 +144,15 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 			VALUES (now() - make_interval(secs => $2), 'UPDATE', $1, '{status}')`, worker, since.Seconds())
 		return worker
 	}
-	leaving, gone := left(worker("leaving", "inactive", 40*time.Second), time.Minute), left(worker("gone", "inactive", 0), time.Hour)
+	leaving, gone := left(worker("leaving", "inactive", 40*time.Second),
+		time.Minute), left(worker("gone", "inactive", 0), time.Hour)
 	failed := left(worker("failed", "error", 0), time.Hour)
 	cutOff := left(worker("cut off", "error", 0, fences), time.Hour)
 	draining := left(worker("draining", "inactive", 0, func(w *testkit.WorkerRow) { w.Draining = true }), time.Hour)
-	silent, marked, back := worker("silent", "active", 80*time.Second), worker("marked", "inactive", 80*time.Second), worker("back", "inactive", 0)
-	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = now() - interval '1 hour' WHERE id = ANY ($1)`, []int64{marked, back})
+	silent, marked, back := worker("silent", "active", 80*time.Second), worker("marked", "inactive",
+		80*time.Second), worker("back", "inactive", 0)
+	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = now() - interval '1 hour' WHERE id = ANY ($1)`,
+		[]int64{marked, back})
 	finishing, goesOn := at(leaving, attune.StatusRunning), []int64{
 		at(cutOff, attune.StatusRunning), at(draining, attune.StatusRunning), at(back, attune.StatusRunning),
 	}
@@ -151,9 +162,11 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 
 	relay, found := orphans(t, st, func(c *recovery.RescuerConfig) { c.Farewell = 30 * time.Minute })
 	ends(t, st, relay, map[int64]attune.Status{
-		over: attune.StatusAbandoned, broken: attune.StatusAbandoned, lost: attune.StatusAbandoned, lostToo: attune.StatusAbandoned,
+		over: attune.StatusAbandoned, broken: attune.StatusAbandoned, lost: attune.StatusAbandoned,
+		lostToo: attune.StatusAbandoned,
 	}, append(goesOn, finishing)...)
-	require.Equal(t, []scheduler.Unstarted{{Execution: unstarted}}, (<-found).Unstarted, "what it has not begun goes to another")
+	require.Equal(t, []scheduler.Unstarted{{Execution: unstarted}}, (<-found).Unstarted,
+		"what it has not begun goes to another")
 }
 
 // What is overdue at live workers is looked at by its ids alone, however much runs.
@@ -168,12 +181,14 @@ func TestLookingAtWhatIsOverdueReadsNothingElse(t *testing.T) {
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		var lines []string
 		err := pgx.BeginFunc(t.Context(), st.Pool(), func(tx pgx.Tx) error {
-			for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode, "PREPARE it AS " + sql} {
+			for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode,
+				"PREPARE it AS " + sql} {
 				if _, err := tx.Exec(t.Context(), setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 					return err
 				}
 			}
-			rows, err := tx.Query(t.Context(), "EXPLAIN EXECUTE it(10, 300, ARRAY[1, 2, 3]::bigint[])", pgx.QueryExecModeSimpleProtocol)
+			rows, err := tx.Query(t.Context(), "EXPLAIN EXECUTE it(10, 300, ARRAY[1, 2, 3]::bigint[])",
+				pgx.QueryExecModeSimpleProtocol)
 			if err != nil {
 				return err
 			}

@@ -55,7 +55,8 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	add := func(of, original int64, status attune.Status) int64 {
 		e := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status })
-		testkit.Exec(t, st, `UPDATE execution SET parent = nullif($2, 0), original_execution = nullif($3, 0) WHERE id = $1`,
+		testkit.Exec(t, st,
+			`UPDATE execution SET parent = nullif($2, 0), original_execution = nullif($3, 0) WHERE id = $1`,
 			e.ID, of, original)
 		return e.ID
 	}
@@ -79,11 +80,13 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 		testkit.Exec(t, st, sql, members[2])
 		stay = append(stay, family{why, members})
 	}
-	refer("a repetition waits", `INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, -1, 'x', now())`)
+	refer("a repetition waits",
+		`INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, -1, 'x', now())`)
 	refer("an inquiry is open", `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'really?')`)
 	refer("a dead letter waits", `INSERT INTO dead_letter (fingerprint, execution) VALUES ('f', $1)`)
 	state := testkit.State(t, st, action, 1)
-	refer("a slot is held", `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) VALUES ($1, `+text(state.ID)+`, 1, now())`)
+	refer("a slot is held", `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) VALUES ($1, `+
+		text(state.ID)+`, 1, now())`)
 	young := tree(done)
 	stay = append(stay, family{"a member ended lately", young})
 	fresh := add(0, 0, done)
@@ -95,7 +98,8 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 		SELECT 'pk.w', 'W', '1', '{}', id, ref FROM pack WHERE ref = 'pk'`)
 	testkit.Exec(t, st, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status)
 		SELECT $1, id, '{}', 'completed' FROM workflow_definition`, wf)
-	testkit.Exec(t, st, `INSERT INTO execution_retry (failed, execution, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`,
+	testkit.Exec(t, st,
+		`INSERT INTO execution_retry (failed, execution, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`,
 		go_[1].members[2], go_[1].members[3])
 
 	pruneExecutions(t, st)
@@ -103,7 +107,8 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 		require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = ANY ($1)`, f.members), f.why)
 	}
 	for _, f := range stay {
-		require.Equal(t, len(f.members), testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = ANY ($1)`, f.members), f.why)
+		require.Equal(t, len(f.members),
+			testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = ANY ($1)`, f.members), f.why)
 	}
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1`, fresh))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM workflow_execution`))
@@ -137,7 +142,9 @@ func TestOldEnforcementsAndAuditRowsGo(t *testing.T) {
 		SELECT 'pk.r' || n, 'pk.t', '{}', s::enforcement_status_enum, '{}', 'all', '[]'
 		FROM unnest('{processed,disabled,created,processed,processed}'::text[]) WITH ORDINALITY x (s, n)`)
 	execution := testkit.Execution(t, st, action).ID
-	testkit.Exec(t, st, `UPDATE execution SET enforcement = (SELECT id FROM enforcement WHERE rule_ref = 'pk.r4') WHERE id = $1`, execution)
+	testkit.Exec(t, st,
+		`UPDATE execution SET enforcement = (SELECT id FROM enforcement WHERE rule_ref = 'pk.r4') WHERE id = $1`,
+		execution)
 	aged(t, st, "enforcement", "rule_ref <> 'pk.r5'", 100)
 	aged(t, st, "execution", "true", 100)
 	testkit.Exec(t, st, `INSERT INTO operator_audit (actor, action, at) VALUES ('a', 'cancel', now() - interval '100 days'), ('a', 'cancel', now())`)
@@ -148,7 +155,8 @@ func TestOldEnforcementsAndAuditRowsGo(t *testing.T) {
 	pruneExecutions(t, st, func(c *retention.ExecutionsConfig) { c.Events = 200 * 24 * time.Hour })
 	require.Equal(t, 5, testkit.Count(t, st, `SELECT count(*) FROM enforcement`), "events of this age still fire")
 	pruneExecutions(t, st)
-	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM enforcement WHERE rule_ref IN ('pk.r3', 'pk.r4', 'pk.r5')`))
+	require.Equal(t, 3,
+		testkit.Count(t, st, `SELECT count(*) FROM enforcement WHERE rule_ref IN ('pk.r3', 'pk.r4', 'pk.r5')`))
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM enforcement`))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM operator_audit`))
 }
@@ -183,10 +191,12 @@ func TestOldExecutionsGoWithoutWorkQueues(t *testing.T) {
 // Statistics of an action go with it.
 func TestStatisticsOfADeletedActionGo(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]string{"own": testkit.OwnDatabase(t), "adopted": testkit.AdoptedDatabase(t)} {
+	for name, database := range map[string]string{"own": testkit.OwnDatabase(t),
+		"adopted": testkit.AdoptedDatabase(t)} {
 		st := testkit.OpenStore(t, database)
 		action := testkit.Action(t, st, "pk.a")
-		testkit.Exec(t, st, `INSERT INTO queue_stats (action_id, max_concurrent) VALUES ($1, 1) ON CONFLICT DO NOTHING`, action.ID)
+		testkit.Exec(t, st, `INSERT INTO queue_stats (action_id, max_concurrent) VALUES ($1, 1) ON CONFLICT DO NOTHING`,
+			action.ID)
 		testkit.Exec(t, st, `DELETE FROM action WHERE id = $1`, action.ID)
 		require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM queue_stats`), name)
 	}
@@ -201,7 +211,8 @@ func TestOldExecutionsAreDeletedByIndexes(t *testing.T) {
 		rows *= 10
 	}
 	old := rows / 20
-	for name, database := range map[string]string{"own": testkit.OwnDatabase(t), "adopted": testkit.AdoptedDatabase(t)} {
+	for name, database := range map[string]string{"own": testkit.OwnDatabase(t),
+		"adopted": testkit.AdoptedDatabase(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			st := testkit.OpenStore(t, database)
@@ -222,7 +233,8 @@ func TestOldExecutionsAreDeletedByIndexes(t *testing.T) {
 			}
 			testkit.Exec(t, st, `VACUUM ANALYZE execution, enforcement`)
 			read := func(column, tables string) int {
-				return testkit.Count(t, st, `SELECT coalesce(sum(`+column+`), 0) FROM pg_stat_user_tables WHERE relname = ANY ($1::text[])`, tables)
+				return testkit.Count(t, st, `SELECT coalesce(sum(`+column+
+					`), 0) FROM pg_stat_user_tables WHERE relname = ANY ($1::text[])`, tables)
 			}
 			large := "{execution,enforcement}"
 			testkit.Exec(t, st, `SELECT pg_stat_force_next_flush()`)

@@ -62,7 +62,8 @@ const forgetPatience = 2 * time.Minute
 // cancels are deleted with their queues. Then it tries the deletion of the row under locks and
 // rolls it back, deletes the queues and the routes of dead letters outside of a transaction, and
 // deletes the row unless it was written meanwhile. The same call completes an interrupted one.
-func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, logger *slog.Logger) ([]Forgotten, error) {
+func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder,
+	logger *slog.Logger) ([]Forgotten, error) {
 	workers := slices.Sorted(slices.Values(order.Workers))
 	workers = slices.Compact(workers)
 	referred, err := st.ReferredWorkers(ctx, workers)
@@ -131,7 +132,8 @@ func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOr
 
 // releaseWorkers removes workers from their ended executions, and returns the workers that are
 // still needed.
-func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logger *slog.Logger) (held map[int64]bool, err error) {
+func releaseWorkers(ctx context.Context, st *store.Store, workers []int64,
+	logger *slog.Logger) (held map[int64]bool, err error) {
 	held = make(map[int64]bool)
 	released, told := 0, time.Now()
 	for after := int64(0); ; {
@@ -153,7 +155,8 @@ func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logge
 		released += int(window.Released)
 		if time.Since(told) > tellEvery {
 			told = time.Now()
-			logger.InfoContext(ctx, "Executions of forgotten workers are being released", "rows", released, "up_to", window.Last)
+			logger.InfoContext(ctx, "Executions of forgotten workers are being released", "rows", released, "up_to",
+				window.Last)
 		}
 		if window.Scanned < releaseWindow {
 			return held, nil
@@ -168,7 +171,8 @@ var errRehearsed = errors.New("the deletion was only tried")
 // forgetWorker deletes one worker. It calls the broker between two transactions: the first deletes
 // the row and rolls back, so that a row that must stay keeps its queues. The second deletes the row
 // unless it was written in between.
-func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
+func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder,
+	worker int64) (Forgotten, error) {
 	one, written, err := deleteWorker(ctx, st, order, worker, nil)
 	if err == nil && one.Reason == "" {
 		one.Discarded, one.Reason, err = deleteQueues(ctx, queues, worker)
@@ -230,7 +234,8 @@ func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worke
 }
 
 // judge locks the worker's rows and returns why it must stay; empty means that it can go.
-func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (row store.LockForgottenWorkerRow, reason string, err error) {
+func judge(ctx context.Context, tx *store.Tx, order ForgetOrder,
+	worker int64) (row store.LockForgottenWorkerRow, reason string, err error) {
 	assigned, err := tx.LockWorkerLoad(ctx, worker)
 	if err != nil {
 		return row, "", err

@@ -79,7 +79,8 @@ func silent(t *testing.T, st *store.Store, name string, age time.Duration, optio
 	})
 	id := testkit.Worker(t, st, name, options...).ID
 	testkit.Exec(t, st, `ALTER TABLE worker DISABLE TRIGGER USER`)
-	testkit.Exec(t, st, `UPDATE worker SET updated = now() - make_interval(secs => $2) WHERE id = $1`, id, age.Seconds())
+	testkit.Exec(t, st, `UPDATE worker SET updated = now() - make_interval(secs => $2) WHERE id = $1`, id,
+		age.Seconds())
 	testkit.Exec(t, st, `ALTER TABLE worker ENABLE TRIGGER USER`)
 	testkit.Exec(t, st, `INSERT INTO worker_load (worker) VALUES ($1) ON CONFLICT DO NOTHING`, id)
 	return id
@@ -119,8 +120,10 @@ func TestAWorkerThatNobodyNeedsIsForgotten(t *testing.T) {
 	}, q.deleted)
 	require.Equal(t, []int64{worker}, q.unbound)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM worker`))
-	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NULL AND status = 'completed'`))
-	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM late_write`), "that its worker is forgotten is no late write")
+	require.Equal(t, 3,
+		testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NULL AND status = 'completed'`))
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM late_write`),
+		"that its worker is forgotten is no late write")
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution_history
 		WHERE old_values ->> 'worker' = $1::bigint::text`, worker), "the history keeps who ran it")
 	require.Equal(t, "there is no such worker", forget(t, st, q, worker)[worker].Reason)
@@ -156,8 +159,9 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	busy := keep("consumed", "in use", 2*week)
 	q.busy[message.WorkerExecutionsQueue(busy)] = "PRECONDITION_FAILED - queue in use"
 	q.states = map[string]broker.QueueState{
-		message.WorkerExecutionsQueue(keep("handed over to", "is not empty: 3", 2*week)):   {Exists: true, Ready: 3},
-		message.WorkerExecutionsQueue(keep("still consumed", "in use: 1 consume", 2*week)): {Exists: true, Consumers: 1},
+		message.WorkerExecutionsQueue(keep("handed over to", "is not empty: 3", 2*week)): {Exists: true, Ready: 3},
+		message.WorkerExecutionsQueue(keep("still consumed", "in use: 1 consume", 2*week)): {Exists: true,
+			Consumers: 1},
 	}
 	for id := range why { // what a worker that stays has run keeps its name
 		if id != busy {
@@ -177,8 +181,10 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 		require.Contains(t, answers[id].Reason, reason)
 	}
 	require.Equal(t, len(why), testkit.Count(t, st, `SELECT count(*) FROM worker`))
-	require.Equal(t, 4, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NOT NULL AND status <> 'failed'`))
-	named := testkit.Count(t, st, `SELECT count(DISTINCT worker) FROM execution WHERE worker IS NOT NULL AND status = 'failed'`)
+	require.Equal(t, 4,
+		testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NOT NULL AND status <> 'failed'`))
+	named := testkit.Count(t, st,
+		`SELECT count(DISTINCT worker) FROM execution WHERE worker IS NOT NULL AND status = 'failed'`)
 	require.Equal(t, len(why)-2, named, "all but the two of which it shows only in the end")
 	require.Len(t, q.deleted, 3, "no queue of a worker that stays is deleted")
 }
@@ -258,7 +264,8 @@ func TestQueuesAreDeletedOutsideOfTransactions(t *testing.T) {
 			WHERE datname = current_database() AND state LIKE 'idle in transaction%'`)
 		testkit.Exec(t, st, `SELECT FROM worker FOR UPDATE NOWAIT`)
 	}}
-	loop := retention.NewWorkers(retention.WorkersConfig{Interval: 10 * time.Millisecond, Silent: week}, st, q, testkit.Logger(t), nil, nil)
+	loop := retention.NewWorkers(retention.WorkersConfig{Interval: 10 * time.Millisecond, Silent: week}, st, q,
+		testkit.Logger(t), nil, nil)
 	require.NoError(t, loop.Start(testkit.Context(t)))
 	t.Cleanup(loop.Stop)
 	testkit.Eventually(t, func() bool {
@@ -278,7 +285,8 @@ func TestAWorkerThatComesBackMeanwhileStays(t *testing.T) {
 		testkit.Exec(t, st, `INSERT INTO worker (name, worker_type, worker_role) VALUES ('back', 'local', 'action')
 			ON CONFLICT (name) DO UPDATE SET status = 'inactive', incarnation = gen_random_uuid()`)
 	})}
-	all, err := retention.ForgetWorkers(testkit.Context(t), st, q, retention.ForgetOrder{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
+	all, err := retention.ForgetWorkers(testkit.Context(t), st, q,
+		retention.ForgetOrder{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
 	require.NoError(t, err)
 	require.False(t, all[0].Done)
 	require.Equal(t, "it came back while its queues were being deleted", all[0].Reason)
@@ -304,7 +312,8 @@ func TestTheWindowOfExecutionsIsReadByKey(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
-	testkit.Exec(t, st, `INSERT INTO execution (action_ref, status) SELECT 'pk.a', 'completed' FROM generate_series(1, 20000)`)
+	testkit.Exec(t, st,
+		`INSERT INTO execution (action_ref, status) SELECT 'pk.a', 'completed' FROM generate_series(1, 20000)`)
 	testkit.Exec(t, st, `ANALYZE execution`)
 	how := plan(t, st, query(store.ReleaseWorkerWindow), []int64{1}, int64(100), int32(2000))
 	require.Contains(t, how, "execution_pkey")
@@ -355,7 +364,8 @@ func TestQueuesOfForgottenWorkersGo(t *testing.T) {
 	one = forget(t, st, b, worker)[worker]
 	require.True(t, one.Done, one.Reason)
 	require.Equal(t, 1, one.Discarded)
-	for _, queue := range []string{message.WorkerExecutionsQueue(worker), message.WorkerCancelQueue(worker), message.WorkerPacksQueue(worker)} {
+	for _, queue := range []string{message.WorkerExecutionsQueue(worker), message.WorkerCancelQueue(worker),
+		message.WorkerPacksQueue(worker)} {
 		state, err := b.QueueState(ctx, queue)
 		require.NoError(t, err)
 		require.False(t, state.Exists, queue)

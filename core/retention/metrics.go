@@ -14,16 +14,19 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		removed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_retention_removed_total", Help: "What was removed because its time was over: rows, and of partitions their number.",
+			Name: "attune_retention_removed_total",
+			Help: "What was removed because its time was over: rows, and of partitions their number.",
 		}, []string{"what"}),
 		ahead: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_partitions_ahead_days", Help: "Days until the first gap in the partitions of a table.",
 		}, []string{"table"}),
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "attune_partitions_missing", Help: "Partitions of a table, from today on, that should be there and are not.",
+			Name: "attune_partitions_missing",
+			Help: "Partitions of a table, from today on, that should be there and are not.",
 		}, []string{"table"}),
 		rest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "attune_partitions_default_rows", Help: "Rows of a table without a partition of their own, at most as many as are counted.",
+			Name: "attune_partitions_default_rows",
+			Help: "Rows of a table without a partition of their own, at most as many as are counted.",
 		}, []string{"table"}),
 	}
 	registry.MustRegister(m.removed, m.ahead, m.missing, m.rest)

@@ -70,7 +70,8 @@ type Partitions struct {
 }
 
 // NewPartitions makes the loop.
-func NewPartitions(cfg PartitionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Partitions {
+func NewPartitions(cfg PartitionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics) *Partitions {
 	p := &Partitions{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics, refused: map[string]bool{}}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "partitions", Interval: p.cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.1,
@@ -174,7 +175,8 @@ func makePartition(ctx context.Context, tx *store.Tx, t table, rest string, one 
 		if _, err := tx.Exec(ctx, `LOCK TABLE `+rest+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 			return false, err
 		}
-		count, landed := fmt.Sprintf(`SELECT count(*) FROM (SELECT FROM %s WHERE %q >= $1::timestamptz AND %q < $2::timestamptz LIMIT %d) r`,
+		count, landed := fmt.Sprintf(
+			`SELECT count(*) FROM (SELECT FROM %s WHERE %q >= $1::timestamptz AND %q < $2::timestamptz LIMIT %d) r`,
 			rest, t.column, t.column, mostMoved+1), 0
 		if err := tx.QueryRow(ctx, count, one.since, one.until).Scan(&landed); err != nil {
 			return false, err
@@ -183,7 +185,8 @@ func makePartition(ctx context.Context, tx *store.Tx, t table, rest string, one 
 			return false, errTooMany
 		}
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS)`, one.child, t.name)); err != nil {
+	if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS)`,
+		one.child, t.name)); err != nil {
 		return false, err
 	}
 	if rest != "" {
@@ -193,7 +196,8 @@ func makePartition(ctx context.Context, tx *store.Tx, t table, rest string, one 
 			return false, err
 		}
 	}
-	_, err = tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`, t.name, one.child, one.since, one.until))
+	_, err = tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`, t.name,
+		one.child, one.since, one.until))
 	return err == nil, err
 }
 
@@ -289,7 +293,8 @@ func (p *Partitions) tell(ctx context.Context, t table, err error) error {
 		return err
 	case !p.refused[t.name]:
 		p.refused[t.name] = true
-		p.logger.WarnContext(ctx, "Partitions cannot be made and dropped by this database user", "table", t.name, "error", err,
+		p.logger.WarnContext(ctx, "Partitions cannot be made and dropped by this database user", "table", t.name,
+			"error", err,
 			"grant", fmt.Sprintf("make its role a member of the owner of %s (GRANT owner TO user), or ALTER TABLE %s OWNER TO it with all partitions, "+
 				"and GRANT CREATE ON SCHEMA %s", t.name, t.name, p.store.Schema()))
 	}

@@ -89,8 +89,10 @@ func TestPartitionsAreMadeAheadAndTakeTheirRowsAlong(t *testing.T) {
 	require.NoError(t, tick(t, loop))
 	require.Equal(t, full, coverageRounded(t, st, full))
 	require.Zero(t, coverage(t, st, "worker_history").Missing)
-	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution_history`), "what is older than it is kept is gone")
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_history_default`), "what is from before today stays")
+	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution_history`),
+		"what is older than it is kept is gone")
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_history_default`),
+		"what is from before today stays")
 	got, err := testutil.GatherAndCount(registry, "attune_partitions_missing", "attune_partitions_ahead_days")
 	require.NoError(t, err)
 	require.Equal(t, 10, got)
@@ -181,17 +183,20 @@ func TestReplicasMakePartitionsTogether(t *testing.T) {
 	}
 	var loops []*supervise.Loop
 	for range 3 {
-		loop, _ := partitions(t, testkit.OpenStore(t, databaseURL), retention.PartitionsConfig{Interval: 20 * time.Millisecond})
+		loop, _ := partitions(t, testkit.OpenStore(t, databaseURL),
+			retention.PartitionsConfig{Interval: 20 * time.Millisecond})
 		require.NoError(t, loop.Start(testkit.Context(t)))
 		t.Cleanup(loop.Stop)
 		loops = append(loops, loop)
 	}
 	testkit.Eventually(t, func() bool {
-		return coverage(t, st, "event").Missing == 0 && !exists(t, st, "old_40") && !exists(t, st, "old_41") && !exists(t, st, "old_42")
+		return coverage(t, st, "event").Missing == 0 && !exists(t, st, "old_40") && !exists(t, st, "old_41") &&
+			!exists(t, st, "old_42")
 	}, 20*time.Second)
 	for _, loop := range loops {
 		last := loop.LastTick()
-		testkit.Eventually(t, func() bool { return loop.LastTick().After(last) && loop.LastError() == nil }, 20*time.Second)
+		testkit.Eventually(t, func() bool { return loop.LastTick().After(last) && loop.LastError() == nil },
+			20*time.Second)
 	}
 }
 
@@ -208,7 +213,8 @@ func TestWithoutRightsWhatIsMissingShows(t *testing.T) {
 		require.NoError(t, err)
 	})
 	schema := st.Schema()
-	testkit.Exec(t, st, `GRANT USAGE ON SCHEMA `+schema+` TO `+user+`; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA `+schema+` TO `+user)
+	testkit.Exec(t, st, `GRANT USAGE ON SCHEMA `+schema+` TO `+user+
+		`; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA `+schema+` TO `+user)
 	parsed, err := url.Parse(databaseURL)
 	require.NoError(t, err)
 	parsed.User = url.User(user)
@@ -317,7 +323,8 @@ func TestVeryManyRowsStayInTheDefaultPartition(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
 	gone(t, st, "execution_history")
-	testkit.Exec(t, st, `INSERT INTO execution_history (operation, entity_id) SELECT 'INSERT', 1 FROM generate_series(1, 20001)`)
+	testkit.Exec(t, st,
+		`INSERT INTO execution_history (operation, entity_id) SELECT 'INSERT', 1 FROM generate_series(1, 20001)`)
 	loop, registry := partitions(t, st, retention.PartitionsConfig{})
 	require.ErrorContains(t, tick(t, loop), "more than 20000 rows")
 	require.Equal(t, 1, metric(t, registry, "attune_partitions_missing", "execution_history"))

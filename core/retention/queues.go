@@ -47,7 +47,8 @@ type Queues struct {
 }
 
 // NewQueues makes the loop.
-func NewQueues(cfg QueuesConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Queues {
+func NewQueues(cfg QueuesConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics) *Queues {
 	q := &Queues{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
 	q.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "retention", Interval: q.cfg.Interval, Timeout: 5 * time.Minute, Jitter: 0.2,

@@ -94,7 +94,8 @@ type removal struct {
 }
 
 // prune deletes pages until one is not full, unless another replica does.
-func prune(ctx context.Context, st *store.Store, lock string, kind removal, logger *slog.Logger, metrics *Metrics) error {
+func prune(ctx context.Context, st *store.Store, lock string, kind removal, logger *slog.Logger,
+	metrics *Metrics) error {
 	total, told := int64(0), time.Now()
 	defer func() {
 		if total > 0 {

@@ -59,7 +59,8 @@ func TestRowsThatNobodyReadsAnyMoreGo(t *testing.T) {
 			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition) SELECT 'pk.flow', id, ref, 'x', '1', '{}' FROM pack WHERE ref = 'pk' RETURNING id)
 		INSERT INTO workflow_execution (execution, workflow_def, task_graph, source, open)
 		SELECT $1, d.id, '{}', s.id, false FROM d, workflow_source s WHERE s.digest = 'referred to'`, flow.ID)
-	testkit.Exec(t, st, `INSERT INTO operator_audit (actor, action, at) VALUES ('ann', 'queue.pause', now() - interval '10 years')`)
+	testkit.Exec(t, st,
+		`INSERT INTO operator_audit (actor, action, at) VALUES ('ann', 'queue.pause', now() - interval '10 years')`)
 
 	registry := prometheus.NewRegistry()
 	rows := retention.NewRows(retention.RowsConfig{}, st, testkit.Logger(t), retention.NewMetrics(registry), nil)
@@ -75,7 +76,8 @@ func TestRowsThatNobodyReadsAnyMoreGo(t *testing.T) {
 		}
 		return all
 	}
-	require.Equal(t, []string{"at the edge", "old, just decided", "waits for a person"}, left("dead_letter", "fingerprint"))
+	require.Equal(t, []string{"at the edge", "old, just decided", "waits for a person"},
+		left("dead_letter", "fingerprint"))
 	require.Equal(t, []string{"2"}, left("lost_work", "execution"))
 	require.Equal(t, []string{"cleared late", "open"}, left("alert", "rule"))
 	require.Equal(t, []string{"2"}, left("late_write", "execution"))
@@ -100,16 +102,20 @@ func TestManyRowsGoInPages(t *testing.T) {
 		SELECT now() - interval '31 days', 'worker_gone', 'moved', n, 1, 'a.b' FROM generate_series(1, 6000) n`)
 	for i := range 3 {
 		other := testkit.OpenStore(t, databaseURL)
-		rows := retention.NewRows(retention.RowsConfig{Interval: 10 * time.Millisecond}, other, testkit.Logger(t), nil, nil)
+		rows := retention.NewRows(retention.RowsConfig{Interval: 10 * time.Millisecond}, other, testkit.Logger(t), nil,
+			nil)
 		require.NoError(t, rows.Start(testkit.Context(t)))
 		t.Cleanup(rows.Stop)
 		if i == 0 { // it is stopped somewhere in the middle
-			testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM pages`) > 0 }, 20*time.Second)
+			testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM pages`) > 0 },
+				20*time.Second)
 			rows.Stop()
 		}
 	}
-	testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM lost_work`) == 0 }, 20*time.Second)
-	require.LessOrEqual(t, testkit.Count(t, st, `SELECT max(sum) FROM (SELECT sum(rows) FROM pages GROUP BY tx) s`), 500)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM lost_work`) == 0 },
+		20*time.Second)
+	require.LessOrEqual(t, testkit.Count(t, st, `SELECT max(sum) FROM (SELECT sum(rows) FROM pages GROUP BY tx) s`),
+		500)
 	require.Equal(t, 6000, testkit.Count(t, st, `SELECT sum(rows) FROM pages`))
 }
 
@@ -127,7 +133,8 @@ func TestARowThatSomebodyHoldsIsLeft(t *testing.T) {
 	rows := retention.NewRows(retention.RowsConfig{Interval: 10 * time.Millisecond}, st, testkit.Logger(t), nil, nil)
 	require.NoError(t, rows.Start(testkit.Context(t)))
 	defer rows.Stop()
-	testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM dead_letter`) == 1 }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM dead_letter`) == 1 },
+		20*time.Second)
 	require.NoError(t, holder.Commit(t.Context()))
 	last := rows.LastTick()
 	testkit.Eventually(t, func() bool { return rows.LastTick().After(last.Add(50 * time.Millisecond)) }, 20*time.Second)
@@ -166,14 +173,18 @@ func TestInactiveWorkersGoAfterAWeek(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics := retention.NewMetrics(registry)
 	for range 3 { // three replicas forget each worker once
-		workers := retention.NewWorkers(retention.WorkersConfig{Interval: 10 * time.Millisecond}, testkit.OpenStore(t, databaseURL), q, testkit.Logger(t), metrics, nil)
+		workers := retention.NewWorkers(retention.WorkersConfig{Interval: 10 * time.Millisecond},
+			testkit.OpenStore(t, databaseURL), q, testkit.Logger(t), metrics, nil)
 		require.NoError(t, workers.Start(testkit.Context(t)))
 		t.Cleanup(workers.Stop)
 	}
-	testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM worker`) == 3 }, 20*time.Second)
-	testkit.Eventually(t, func() bool { return metric(t, registry, "attune_retention_removed_total", "workers") == 3 }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM worker`) == 3 },
+		20*time.Second)
+	testkit.Eventually(t, func() bool { return metric(t, registry, "attune_retention_removed_total", "workers") == 3 },
+		20*time.Second)
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM worker WHERE name IN ('runs', 'young', 'cordoned')`))
-	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NULL AND status = 'failed'`))
+	require.Equal(t, 3,
+		testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NULL AND status = 'failed'`))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1`, runs))
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -43,7 +43,8 @@ type Workers struct {
 }
 
 // NewWorkers makes the loop.
-func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Workers {
+func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logger, metrics *Metrics,
+	loops *supervise.Metrics) *Workers {
 	if cfg.Interval <= 0 {
 		cfg.Interval = time.Hour
 	}
@@ -97,12 +98,14 @@ func (w *Workers) tick(ctx context.Context) error {
 func (w *Workers) tell(ctx context.Context, one Forgotten, stays map[int64]string) {
 	if one.Done {
 		w.metrics.removedOne("workers", 1)
-		w.logger.InfoContext(ctx, "Inactive worker forgotten", "worker", one.Name, "worker_id", one.ID, "discarded_messages", one.Discarded)
+		w.logger.InfoContext(ctx, "Inactive worker forgotten", "worker", one.Name, "worker_id", one.ID,
+			"discarded_messages", one.Discarded)
 		return
 	}
 	stays[one.ID] = one.Reason
 	if w.told[one.ID] != one.Reason {
-		w.logger.InfoContext(ctx, "Inactive worker is kept", "worker", one.Name, "worker_id", one.ID, "reason", one.Reason)
+		w.logger.InfoContext(ctx, "Inactive worker is kept", "worker", one.Name, "worker_id", one.ID, "reason",
+			one.Reason)
 	}
 }
 

@@ -40,28 +40,38 @@ func TestTheReasonSaysWhatHappened(t *testing.T) {
 		ended retrypolicy.Ended
 		want  retrypolicy.Reason
 	}{
-		"published word for a dispatch that expired": {by("", "Worker queue TTL expired"), retrypolicy.WorkerUnavailable},
-		"published word for an absent worker":        {ran(attune.StatusFailed, "the Worker Unavailable page"), retrypolicy.WorkerUnavailable},
-		"published word of existing workers":         {ran(attune.StatusFailed, "Execution timed out after 300s"), retrypolicy.QueueTimeout},
-		"queue timeout":                              {ran0(attune.StatusTimeout, "Queue timeout it waited 1h0m0s"), retrypolicy.QueueTimeout},
-		"the first of two words wins":                {ran(attune.StatusFailed, "connection timeout"), retrypolicy.QueueTimeout},
-		"stale":                                      {ran(attune.StatusFailed, "stale handle"), retrypolicy.WorkerHeartbeatStale},
+		"published word for a dispatch that expired": {by("", "Worker queue TTL expired"),
+			retrypolicy.WorkerUnavailable},
+		"published word for an absent worker": {ran(attune.StatusFailed, "the Worker Unavailable page"),
+			retrypolicy.WorkerUnavailable},
+		"published word of existing workers": {ran(attune.StatusFailed, "Execution timed out after 300s"),
+			retrypolicy.QueueTimeout},
+		"queue timeout": {ran0(attune.StatusTimeout, "Queue timeout it waited 1h0m0s"),
+			retrypolicy.QueueTimeout},
+		"the first of two words wins": {ran(attune.StatusFailed, "connection timeout"), retrypolicy.QueueTimeout},
+		"stale":                       {ran(attune.StatusFailed, "stale handle"), retrypolicy.WorkerHeartbeatStale},
 		"an action's own words are taken as published": {
 			ran(attune.StatusFailed, "dial tcp 10.0.0.1:443: CONNECTION refused"), retrypolicy.TransientError,
 		},
-		"temporary":          {ran(attune.StatusFailed, "temporary failure in name resolution"), retrypolicy.TransientError},
-		"no word":            {ran(attune.StatusFailed, "action exited with code 1"), retrypolicy.ActionFailure},
-		"no text":            {ran(attune.StatusFailed, ""), retrypolicy.ActionFailure},
-		"ran too long":       {ran(attune.StatusTimeout, "timed out after 3s"), retrypolicy.ActionFailure},
-		"worker became mute": {ran(attune.StatusAbandoned, "whatever it says of a connection"), retrypolicy.WorkerHeartbeatStale},
-		"its process ended":  {ran(attune.StatusAbandoned, "the worker's process ended"), retrypolicy.WorkerHeartbeatStale},
+		"temporary": {ran(attune.StatusFailed, "temporary failure in name resolution"),
+			retrypolicy.TransientError},
+		"no word":      {ran(attune.StatusFailed, "action exited with code 1"), retrypolicy.ActionFailure},
+		"no text":      {ran(attune.StatusFailed, ""), retrypolicy.ActionFailure},
+		"ran too long": {ran(attune.StatusTimeout, "timed out after 3s"), retrypolicy.ActionFailure},
+		"worker became mute": {ran(attune.StatusAbandoned, "whatever it says of a connection"),
+			retrypolicy.WorkerHeartbeatStale},
+		"its process ended": {ran(attune.StatusAbandoned, "the worker's process ended"),
+			retrypolicy.WorkerHeartbeatStale},
 		"never picked up, whatever the text says": {
-			by(retrypolicy.ByTimeoutMonitor, "Execution timeout: not picked up within 300 s"), retrypolicy.WorkerUnavailable,
+			by(retrypolicy.ByTimeoutMonitor, "Execution timeout: not picked up within 300 s"),
+			retrypolicy.WorkerUnavailable,
 		},
-		"dead-lettered":           {by(retrypolicy.ByDeadLetters, "Worker queue TTL expired"), retrypolicy.WorkerUnavailable},
-		"queue missing":           {by(retrypolicy.ByDispatcher, "it has no queue"), retrypolicy.WorkerUnavailable},
-		"no workers":              {by(retrypolicy.ByScheduler, "no workers available"), retrypolicy.WorkerUnavailable},
-		"an action's no workers":  {ran(attune.StatusFailed, "no workers available in the pool"), retrypolicy.ActionFailure},
+		"dead-lettered": {by(retrypolicy.ByDeadLetters, "Worker queue TTL expired"),
+			retrypolicy.WorkerUnavailable},
+		"queue missing": {by(retrypolicy.ByDispatcher, "it has no queue"), retrypolicy.WorkerUnavailable},
+		"no workers":    {by(retrypolicy.ByScheduler, "no workers available"), retrypolicy.WorkerUnavailable},
+		"an action's no workers": {ran(attune.StatusFailed, "no workers available in the pool"),
+			retrypolicy.ActionFailure},
 		"refused for another why": {by(retrypolicy.ByScheduler, "the database said no"), retrypolicy.ActionFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,11 +102,14 @@ func TestSomeEndsAreNeverRepeated(t *testing.T) {
 		"running":   {policy, ran(attune.StatusRunning, ""), "it has not ended: it is running"},
 		"disabled":  {off, by(retrypolicy.ByTimeoutMonitor, ""), "repeating is switched off"},
 		"a stop was asked for": {
-			policy, retrypolicy.Ended{Status: attune.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true}, "somebody asked for its end",
+			policy, retrypolicy.Ended{Status: attune.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true},
+			"somebody asked for its end",
 		},
-		"no action":    {policy, by(retrypolicy.ByScheduler, "Action not found: the action no longer exists"), "does not exist"},
-		"incompatible": {policy, by(retrypolicy.ByScheduler, "no compatible worker: none of 2 live workers has the runtime shell"), "no worker can run it"},
-		"policy":       {policy, by(retrypolicy.ByScheduler, "Policy violation"), "a policy refused it"},
+		"no action": {policy, by(retrypolicy.ByScheduler, "Action not found: the action no longer exists"),
+			"does not exist"},
+		"incompatible": {policy, by(retrypolicy.ByScheduler,
+			"no compatible worker: none of 2 live workers has the runtime shell"), "no worker can run it"},
+		"policy": {policy, by(retrypolicy.ByScheduler, "Policy violation"), "a policy refused it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +146,8 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 		lost.Started = true
 		require.False(t, decide(lost, 0, 0).Retry, "what was started may have done something")
 	}
-	require.False(t, decide(by(retrypolicy.ByScheduler, "no workers available"), 0, 0).Retry, "it was never handed over")
+	require.False(t, decide(by(retrypolicy.ByScheduler, "no workers available"), 0, 0).Retry,
+		"it was never handed over")
 	require.False(t, decide(by("", "Worker queue TTL expired"), 0, 0).Retry, "the text alone proves nothing")
 	require.False(t, decide(ran(attune.StatusAbandoned, ""), 0, 0).Retry)
 }
@@ -165,7 +179,8 @@ func TestRepetitionsThatAnActionAllowsFollowTheSetting(t *testing.T) {
 		verdict := p.Decide(e, middle)
 		require.Equal(t, c.repeats, verdict.Retry, "%+v", c)
 		if !c.repeats {
-			require.Equal(t, "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)", verdict.Why)
+			require.Equal(t, "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)",
+				verdict.Why)
 		}
 		lost := by(retrypolicy.ByDispatcher, "")
 		lost.MaxRetries, lost.ByAction, lost.Adopted = 2, c.byAction, c.adopted
@@ -184,7 +199,8 @@ func TestDelaysGrowAndAreSpread(t *testing.T) {
 		require.InDelta(t, want, delay(retries, middle).Seconds(), 1e-9)
 	}
 	require.Equal(t, 1600*time.Millisecond, delay(1, 0))
-	require.InDelta(t, float64(2400*time.Millisecond), float64(delay(1, math.Nextafter(1, 0))), float64(time.Millisecond))
+	require.InDelta(t, float64(2400*time.Millisecond), float64(delay(1, math.Nextafter(1, 0))),
+		float64(time.Millisecond))
 	require.Equal(t, 240*time.Second, delay(310, 0), "many attempts do not overflow")
 }
 
@@ -202,7 +218,8 @@ func TestDelaysStayWithinTheirBoundsForAllNumbers(t *testing.T) {
 		}
 		retries := rapid.IntRange(math.MinInt, math.MaxInt-1).Draw(t, "retries")
 		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
-		got := c.Decide(retrypolicy.Ended{Status: attune.StatusFailed, Started: true, Retries: retries, MaxRetries: math.MaxInt}, chance)
+		got := c.Decide(retrypolicy.Ended{Status: attune.StatusFailed, Started: true, Retries: retries,
+			MaxRetries: math.MaxInt}, chance)
 		if !got.Retry {
 			t.Fatal(got.Why)
 		}
@@ -226,7 +243,8 @@ func TestDelaysNeverShrink(t *testing.T) {
 		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
 		retries := rapid.IntRange(0, math.MaxInt32).Draw(t, "retries")
 		at := func(n int) time.Duration {
-			return c.Decide(retrypolicy.Ended{Status: attune.StatusFailed, Started: true, Retries: n, MaxRetries: math.MaxInt}, chance).Delay
+			return c.Decide(retrypolicy.Ended{Status: attune.StatusFailed, Started: true, Retries: n,
+				MaxRetries: math.MaxInt}, chance).Delay
 		}
 		first, later, low := at(0), at(retries), at(retries/2)
 		if later < low || low < first {
@@ -241,12 +259,14 @@ func TestDelaysNeverShrink(t *testing.T) {
 // Whatever an end looks like, a repetition has a reason and a refusal says why.
 func TestVerdictsAreComplete(t *testing.T) {
 	t.Parallel()
-	texts := []string{"", "Queue timeout", "no workers available", "queue missing", "connection", strings.Repeat("x", 100)}
+	texts := []string{"", "Queue timeout", "no workers available", "queue missing", "connection",
+		strings.Repeat("x", 100)}
 	rapid.Check(t, func(t *rapid.T) {
 		e := retrypolicy.Ended{
-			Status:  rapid.SampledFrom(attune.Statuses).Draw(t, "status"),
-			Error:   rapid.OneOf(rapid.SampledFrom(texts), rapid.String()).Draw(t, "error"),
-			EndedBy: rapid.SampledFrom([]string{"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor, retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters, "other"}).Draw(t, "by"),
+			Status: rapid.SampledFrom(attune.Statuses).Draw(t, "status"),
+			Error:  rapid.OneOf(rapid.SampledFrom(texts), rapid.String()).Draw(t, "error"),
+			EndedBy: rapid.SampledFrom([]string{"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor,
+				retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters, "other"}).Draw(t, "by"),
 			Started: rapid.Bool().Draw(t, "started"), CancelAsked: rapid.Bool().Draw(t, "cancel"),
 			Retries: rapid.Int().Draw(t, "retries"), MaxRetries: rapid.Int().Draw(t, "max"),
 		}
@@ -254,7 +274,8 @@ func TestVerdictsAreComplete(t *testing.T) {
 		switch {
 		case got.Retry != (got.Why == ""), got.Retry != (got.Reason != ""):
 			t.Fatalf("half a verdict: %+v", got)
-		case got.Retry && (e.CancelAsked || !e.Status.Terminal() || e.Status.Succeeded() || e.Status == attune.StatusCancelled):
+		case got.Retry &&
+			(e.CancelAsked || !e.Status.Terminal() || e.Status.Succeeded() || e.Status == attune.StatusCancelled):
 			t.Fatalf("repeated: %+v", e)
 		case got.Retry && e.Retries >= max(e.MaxRetries, policy.Unstarted):
 			t.Fatalf("repeated beyond what is allowed (S19): %+v", e)

@@ -54,7 +54,8 @@ func (c *Conditions) never(at string, object map[string]any) []*Error {
 	if _, isText := value.(string); isText || !given || object["operator"] != OperatorContains {
 		return nil
 	}
-	return c.wrong(at+".value", fmt.Errorf("%s is not a text, and only a text is contained in another: it never holds", show(value)))
+	return c.wrong(at+".value",
+		fmt.Errorf("%s is not a text, and only a text is contained in another: it never holds", show(value)))
 }
 
 // unknown warns of keys that have no effect.
@@ -62,7 +63,8 @@ func (c *Conditions) unknown(at string, object map[string]any, known []string) [
 	var warnings []*Error
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, key) {
-			warnings = append(warnings, c.error(at+"."+key, errors.New("it has no effect; known here is "+strings.Join(known, ", "))))
+			warnings = append(warnings,
+				c.error(at+"."+key, errors.New("it has no effect; known here is "+strings.Join(known, ", "))))
 		}
 	}
 	return warnings

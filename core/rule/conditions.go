@@ -95,7 +95,8 @@ func read(rule string, raw []byte) (*Conditions, []*Error) {
 	case map[string]any:
 		return c, c.readObject(v)
 	}
-	return nil, c.wrong("conditions", errors.New(`they must be a list, {"all": […]}, {"any": […]} or {"expression": "…"}`))
+	return nil, c.wrong("conditions",
+		errors.New(`they must be a list, {"all": […]}, {"any": […]} or {"expression": "…"}`))
 }
 
 func (c *Conditions) wrong(part string, err error) []*Error {
@@ -180,7 +181,8 @@ func (c *Conditions) readCondition(at string, item any) []*Error {
 	one.operator, ok = object["operator"].(string)
 	switch {
 	case !ok:
-		wrong = append(wrong, c.error(at+".operator", fmt.Errorf("it must be one of %s", strings.Join(Operators(), ", "))))
+		wrong = append(wrong,
+			c.error(at+".operator", fmt.Errorf("it must be one of %s", strings.Join(Operators(), ", "))))
 	case !slices.Contains(Operators(), one.operator):
 		wrong = append(wrong, c.error(at+".operator",
 			fmt.Errorf("%q is unknown: use %s", one.operator, strings.Join(Operators(), ", "))))
@@ -240,7 +242,8 @@ func (c *Conditions) evaluate(event Event) Verdict {
 	value, err := c.expression.Eval(scope)
 	if err != nil {
 		err = c.moved(err)
-		return Verdict{Why: "the expression could not be evaluated: " + err.Error(), Err: c.error("conditions.expression", err)}
+		return Verdict{Why: "the expression could not be evaluated: " + err.Error(),
+			Err: c.error("conditions.expression", err)}
 	}
 	if expr.Truthy(value) {
 		return Verdict{Matched: true, Why: "the expression is " + show(value)}
@@ -255,7 +258,8 @@ const maxOperands = 6
 func (c *Conditions) Explain(event Event) Verdict {
 	verdict := c.Match(event)
 	if verdict.Matched && c.expression != nil && event.Payload != nil {
-		verdict.Why = "the expression " + short(c.expression.Source()) + " matched" + c.operands(expr.Names{"event": event.names(true)})
+		verdict.Why = "the expression " + short(c.expression.Source()) + " matched" +
+			c.operands(expr.Names{"event": event.names(true)})
 	}
 	return verdict
 }

@@ -16,8 +16,10 @@ import (
 // Whatever a rule and an event hold: what can be read is compared without a panic, a
 // verdict has its reason, and what is wrong names the rule.
 func FuzzRule(f *testing.F) {
-	f.Add(`[{"field":"a.b","operator":"contains","value":"x"}]`, `{"t":"{{ event.payload.a.0 }} {{ pack.config.b }}"}`, `{"a":["x"]}`)
-	f.Add(`{"any":[{"field":"a","operator":"equals","value":{"b":[1,2.5,null]}}]}`, `{"t":"{{"}`, `{"a":{"b":[1,2.5,null]}}`)
+	f.Add(`[{"field":"a.b","operator":"contains","value":"x"}]`, `{"t":"{{ event.payload.a.0 }} {{ pack.config.b }}"}`,
+		`{"a":["x"]}`)
+	f.Add(`{"any":[{"field":"a","operator":"equals","value":{"b":[1,2.5,null]}}]}`, `{"t":"{{"}`,
+		`{"a":{"b":[1,2.5,null]}}`)
 	f.Add(`{"expression":"{{ event.payload.a[0] in ['x', event.trigger] }}"}`, `[]`, `null`)
 	f.Add(`{"all":[]}`, `{"t":"{{ }}{{.}}{{ event..payload }}"}`, `"text"`)
 	f.Fuzz(func(t *testing.T, conditions, params, payload string) {

@@ -42,8 +42,10 @@ func Misnamed(params any, payload []string) []Misname {
 				break
 			}
 			if next == nil { // any name may follow
-				if segments[0] == "event" && i+1 < len(segments) && payload != nil && !slices.Contains(payload, segments[i+1]) {
-					wrong = append(wrong, Misname{found.At, found.Path, strings.Join(segments[:i+2], "."), segments[i+1], payload})
+				if segments[0] == "event" && i+1 < len(segments) && payload != nil &&
+					!slices.Contains(payload, segments[i+1]) {
+					wrong = append(wrong,
+						Misname{found.At, found.Path, strings.Join(segments[:i+2], "."), segments[i+1], payload})
 				}
 				break
 			}

@@ -24,7 +24,8 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(*scheduler.Config) {})
 	for i := range 3 {
-		testkit.Worker(t, b.store, fmt.Sprintf("w%d", i), func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(4) })
+		testkit.Worker(t, b.store, fmt.Sprintf("w%d", i),
+			func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(4) })
 	}
 	limits := map[string]int{"pk.one": 1, "pk.three": 3, "pk.free": 0}
 	requests := make(chan int64, 10_000)
@@ -59,7 +60,8 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 	}
 	wg.Go(func() { b.work(ctx, t, ended, cancel) })
 	wg.Wait()
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`), "lost")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`),
+		"lost")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt > 1`), "handed over twice")
 	b.requireOrder(t)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -68,7 +70,8 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 
 // abuse is one replica: it takes what is there, in small batches.
 func (b *bundle) abuse(
-	ctx context.Context, t *testing.T, replica *scheduler.Scheduler, requests, ended chan int64, hint func(int64) scheduler.Hint,
+	ctx context.Context, t *testing.T, replica *scheduler.Scheduler, requests, ended chan int64,
+	hint func(int64) scheduler.Hint,
 ) {
 	var unfilled []int64
 	take := func(from chan int64, most int) (ids []int64) {
@@ -103,7 +106,8 @@ func (b *bundle) abuse(
 		for _, id := range asked {
 			said[id] = hint(id)
 		}
-		result, err := replica.Run(context.WithoutCancel(ctx), scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports),
+		result, err := replica.Run(context.WithoutCancel(ctx),
+			scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports),
 			scheduler.FillStep{Queues: unfilled}, scheduler.NewRequestStep(asked).WithHints(said))
 		if err != nil {
 			t.Errorf("round: %v", err)
@@ -127,7 +131,8 @@ func (b *bundle) work(ctx context.Context, t *testing.T, ended chan int64, finis
 			}
 			id := sent.Payload.ExecutionID
 			seen[id] = true
-			if _, err := b.store.Pool().Exec(ctx, `UPDATE execution SET status = 'completed', result = $2 WHERE id = $1 AND status = 'scheduled'`,
+			if _, err := b.store.Pool().Exec(ctx,
+				`UPDATE execution SET status = 'completed', result = $2 WHERE id = $1 AND status = 'scheduled'`,
 				id, json.RawMessage(`{}`)); err != nil && ctx.Err() == nil {
 				t.Errorf("finish: %v", err)
 			}

@@ -17,7 +17,8 @@ func TestS3ASharedLimitThatIsInForceAgainCountsWhoRuns(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string][2]string{
 		"other parameters": {`UPDATE policy SET parameters = '{tenant}'`, `UPDATE policy SET parameters = '{}'`},
-		"another kind":     {`UPDATE policy SET kind = 'quota', window_seconds = 86400`, `UPDATE policy SET kind = 'concurrency', window_seconds = NULL`},
+		"another kind": {`UPDATE policy SET kind = 'quota', window_seconds = 86400`,
+			`UPDATE policy SET kind = 'concurrency', window_seconds = NULL`},
 		"a newer policy": {
 			`INSERT INTO policy (ref, pack, name, threshold, method, parameters, created)
 			 SELECT 'pk.newer', pack, 'newer', 9, method, '{tenant}', created + interval '1 second' FROM policy`,
@@ -31,7 +32,8 @@ func TestS3ASharedLimitThatIsInForceAgainCountsWhoRuns(t *testing.T) {
 			action := testkit.Action(t, b.store, "pk.a")
 			testkit.Policy(t, b.store, action, 2, testkit.OfPack(action))
 			tenant := func(i int) int64 {
-				return b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": fmt.Sprint(i)} })
+				return b.requestWith(t, action,
+					func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": fmt.Sprint(i)} })
 			}
 			first := tenant(0)
 			require.Equal(t, scheduler.Result{Granted: 1}, b.dispatch(t, first))

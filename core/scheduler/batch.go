@@ -319,7 +319,8 @@ func (b *Batch) compose() error {
 		if !e.known || !e.rule.Workflow {
 			continue
 		}
-		if err := b.add(b.message(message.TypeExecutionRequested, message.KeyExecutionRequested, b.asked(e))); err != nil {
+		if err := b.add(b.message(message.TypeExecutionRequested, message.KeyExecutionRequested,
+			b.asked(e))); err != nil {
 			return err
 		}
 	}

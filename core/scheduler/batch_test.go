@@ -86,7 +86,8 @@ func (b *bundle) complete(t *testing.T, ids ...int64) scheduler.Result {
 // finish ends executions as a worker does.
 func (b *bundle) finish(t *testing.T, status attune.Status, ids ...int64) {
 	t.Helper()
-	testkit.Exec(t, b.store, `UPDATE execution SET status = $1::text::execution_status_enum WHERE id = ANY($2)`, string(status), ids)
+	testkit.Exec(t, b.store, `UPDATE execution SET status = $1::text::execution_status_enum WHERE id = ANY($2)`,
+		string(status), ids)
 }
 
 func (b *bundle) statuses(t *testing.T, ids []int64) []attune.Status {
@@ -121,7 +122,8 @@ func TestARequestIsAdmittedPlacedAndDispatchedInOneCommit(t *testing.T) {
 	require.Equal(t, message.TypeExecutionRequested, sent.MessageType)
 	require.Equal(t, ids[0], sent.Payload.ExecutionID)
 	require.Equal(t, int32(1), sent.Payload.Attempt)
-	require.True(t, updated.Equal(sent.Payload.ScheduledAttemptUpdatedAt), "the fence is execution.updated: %s, %s", updated, sent.Payload.ScheduledAttemptUpdatedAt)
+	require.True(t, updated.Equal(sent.Payload.ScheduledAttemptUpdatedAt), "the fence is execution.updated: %s, %s",
+		updated, sent.Payload.ScheduledAttemptUpdatedAt)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`), "one row for the whole round")
 
 	// S1, S2: the message once more, to this replica and to another.
@@ -139,7 +141,8 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	testkit.Policy(t, b.store, action, 2)
 	ids := b.request(t, action, 5)
 	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 3}, b.dispatch(t, ids...))
-	require.Equal(t, scheduler.Result{}, b.dispatch(t, ids...), "who waits keeps its place when its message comes again")
+	require.Equal(t, scheduler.Result{}, b.dispatch(t, ids...),
+		"who waits keeps its place when its message comes again")
 
 	// S7: reported k times, by anybody, in any spelling: released once.
 	b.finish(t, attune.StatusFailed, ids[0])
@@ -153,7 +156,8 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	// S5: a newcomer goes behind those who wait even when a slot is free.
 	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
 	late := b.request(t, action, 1)
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[1], ids[2]}), scheduler.FillStep{}, scheduler.NewRequestStep(late))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[1], ids[2]}),
+		scheduler.FillStep{}, scheduler.NewRequestStep(late))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2, Enqueued: 1}, result)
 	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
@@ -161,9 +165,11 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 
 	var length, active, enqueued, completed int
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
-		`SELECT queue_length, active_count, total_enqueued, total_completed FROM queue_stats WHERE action_id = $1`, action.ID,
+		`SELECT queue_length, active_count, total_enqueued, total_completed FROM queue_stats WHERE action_id = $1`,
+		action.ID,
 	).Scan(&length, &active, &enqueued, &completed))
-	require.Equal(t, []int{1, 2, 6, 3}, []int{length, active, enqueued, completed}, "queue_stats is true with every commit")
+	require.Equal(t, []int{1, 2, 6, 3}, []int{length, active, enqueued, completed},
+		"queue_stats is true with every commit")
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
 }
@@ -178,8 +184,9 @@ func TestALostRequestEntersItsQueueInTheOrderOfRequests(t *testing.T) {
 	testkit.Policy(t, b.store, action, 1)
 	ids := b.request(t, action, 9)
 	b.dispatch(t, ids[0], ids[2], ids[4], ids[5], ids[8]) // the others' messages are lost
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{ids[1], ids[3], ids[6], ids[7]}).
-		WithLate([]int64{ids[1], ids[3], ids[6], ids[7]}))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{},
+		scheduler.NewRequestStep([]int64{ids[1], ids[3], ids[6], ids[7]}).
+			WithLate([]int64{ids[1], ids[3], ids[6], ids[7]}))
 	require.NoError(t, err)
 	require.Equal(t, 4, result.Enqueued)
 	testkit.Invariants(t, b.store)
@@ -200,12 +207,16 @@ func TestGroupsOfParametersAreQueuesOfTheirOwn(t *testing.T) {
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.grouped")
 	testkit.Policy(t, b.store, action, 1, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
-	one := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": "a"} }).ID
-	two := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": "a", "x": 1} }).ID
-	other := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": "b"} }).ID
+	one := testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": "a"} }).ID
+	two := testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": "a", "x": 1} }).ID
+	other := testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": "b"} }).ID
 	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 1}, b.dispatch(t, one, two, other))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, two))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_state WHERE group_key = '{"tenant":"a"}'`))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_state WHERE group_key = '{"tenant":"a"}'`))
 	testkit.Invariants(t, b.store)
 }
 
@@ -310,8 +321,10 @@ func TestWithoutALiveWorker(t *testing.T) {
 			require.Equal(t, scheduler.Result{Ended: 1}, b.dispatch(t, id))
 			var status, reason, by string
 			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
-				`SELECT status::text, result->>'error', result->>'failed_by' FROM execution WHERE id = $1`, id).Scan(&status, &reason, &by))
-			require.Equal(t, []string{"failed", "no workers available", "execution_scheduler"}, []string{status, reason, by})
+				`SELECT status::text, result->>'error', result->>'failed_by' FROM execution WHERE id = $1`,
+				id).Scan(&status, &reason, &by))
+			require.Equal(t, []string{"failed", "no workers available", "execution_scheduler"},
+				[]string{status, reason, by})
 			messages := b.relay.take()
 			require.Len(t, messages, 1)
 			require.Equal(t, message.KeyExecutionCompleted, messages[0].RoutingKey)
@@ -367,11 +380,14 @@ func TestAWorkerWithoutTheRuntimeIsNotChosen(t *testing.T) {
 		('core.shell', 'Shell', '{sh}', '{}'), ('core.python', 'Python', '{python3}', '{}')`)
 	withRuntime := func(ref, runtime string) int64 {
 		action := testkit.Action(t, b.store, ref)
-		testkit.Exec(t, b.store, `UPDATE action SET runtime = (SELECT id FROM runtime WHERE ref = $1) WHERE id = $2`, runtime, action.ID)
+		testkit.Exec(t, b.store, `UPDATE action SET runtime = (SELECT id FROM runtime WHERE ref = $1) WHERE id = $2`,
+			runtime, action.ID)
 		return b.request(t, action, 1)[0]
 	}
 	shell, python := withRuntime("pk.shell", "core.shell"), withRuntime("pk.python", "core.python")
 	require.Equal(t, scheduler.Result{Granted: 1, Ended: 1}, b.dispatch(t, shell, python))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, shell, worker.ID))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'error' LIKE 'no compatible worker%'`, python))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, shell, worker.ID))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE id = $1 AND result->>'error' LIKE 'no compatible worker%'`, python))
 }

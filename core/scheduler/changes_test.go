@@ -48,7 +48,8 @@ func TestAnActionDeletedWhileItRunsGivesTheWorkerBack(t *testing.T) {
 		scheduler.FillStep{Queues: []int64{queue}}, scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Ended: 1}, result)
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[1]), "who waited learns that its action is gone")
+	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[1]),
+		"who waited learns that its action is gone")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load`))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
@@ -99,7 +100,8 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	b.finish(t, attune.StatusCompleted, ids[0])
 	testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive'`)
 
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{}, scheduler.NewRequestStep(ids[1:]))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(ids[:1]), scheduler.FillStep{},
+		scheduler.NewRequestStep(ids[1:]))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 1, Ended: 1}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -122,7 +124,8 @@ func TestADeletedWaiterLeavesNoGhostInTheLine(t *testing.T) {
 
 	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids[0]), "nothing is left to fill")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT sum(queued_count) FROM execution_admission_state`))
-	require.Equal(t, scheduler.Result{Granted: 1}, b.dispatch(t, b.request(t, action, 1)...), "a newcomer finds nobody before it")
+	require.Equal(t, scheduler.Result{Granted: 1}, b.dispatch(t, b.request(t, action, 1)...),
+		"a newcomer finds nobody before it")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats WHERE action_id = $1`, action.ID))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)

@@ -53,7 +53,8 @@ func TestARoundFindsAnotherWorker(t *testing.T) {
 	}
 	require.Equal(t, to(other.ID), choose(asking{fence: true, except: left.ID}))
 	require.Equal(t, to(plain.ID), choose(asking{waiter: admission.Waiter{Avoid: []int64{left.ID}}, except: other.ID}))
-	require.Equal(t, to(plain.ID), choose(asking{waiter: admission.Waiter{Selector: []byte(`{"zone": "a"}`)}, except: left.ID}))
+	require.Equal(t, to(plain.ID),
+		choose(asking{waiter: admission.Waiter{Selector: []byte(`{"zone": "a"}`)}, except: left.ID}))
 
 	none := choose(asking{waiter: admission.Waiter{Selector: []byte(`{"zone": "a"}`)}, fence: true, except: left.ID})
 	require.Equal(t, placement.Incompatible, none.Outcome)

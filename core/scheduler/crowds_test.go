@@ -21,10 +21,12 @@ func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
 	action := testkit.Action(t, b.store, "pk.a")
 	testkit.Policy(t, b.store, action, 100, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
-	testkit.Policy(t, b.store, action, 5, testkit.OfPack(action), func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "quota", new(int32(86_400)) })
+	testkit.Policy(t, b.store, action, 5, testkit.OfPack(action),
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "quota", new(int32(86_400)) })
 	var ids []int64
 	for i := range 205 {
-		ids = append(ids, b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": fmt.Sprint(i)} }))
+		ids = append(ids, b.requestWith(t, action,
+			func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": fmt.Sprint(i)} }))
 	}
 	require.Equal(t, 5, b.dispatch(t, ids...).Granted)
 	// The rows lie in the table in another order than they began to wait.
@@ -35,17 +37,20 @@ func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE admission_scope SET period_start = period_start - interval '1 day'`)
 		testkit.Exec(t, b.store, `UPDATE admission_blocked SET until = now() - interval '1 second', wake = CASE WHEN wake IS NOT NULL THEN now() - interval '1 second' END`)
 		batches := 0
-		for result := b.run(t, scheduler.FillStep{}); result.Wake > 0 && result.Wake < time.Minute || len(result.Unfilled) > 0; batches++ {
+		for result := b.run(t, scheduler.FillStep{}); result.Wake > 0 && result.Wake < time.Minute ||
+			len(result.Unfilled) > 0; batches++ {
 			require.Less(t, batches, most, "batches come to an end")
 			result = b.run(t, scheduler.FillStep{Queues: result.Unfilled})
 		}
 	}
 	passes(20)
-	require.Equal(t, 10, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'scheduled'`, ids[:10]),
+	require.Equal(t, 10, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'scheduled'`, ids[:10]),
 		"the first ten")
 	testkit.Exec(t, b.store, `UPDATE policy SET threshold = 1000 WHERE kind = 'quota'`)
 	passes(40)
-	require.Equal(t, 205, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`), "nobody is forgotten")
+	require.Equal(t, 205, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`),
+		"nobody is forgotten")
 	b.quiet(t)
 }
 
@@ -64,7 +69,8 @@ func TestManyWaitersForARareWorkerKeepNobodyElse(t *testing.T) {
 	runtime := func(name string) int64 {
 		var id int64
 		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
-			`INSERT INTO runtime (ref, name, distributions) VALUES ($1, $2, '{}') RETURNING id`, "core."+name, name).Scan(&id))
+			`INSERT INTO runtime (ref, name, distributions) VALUES ($1, $2, '{}') RETURNING id`, "core."+name,
+			name).Scan(&id))
 		return id
 	}
 	rare, common := runtime("rare"), runtime("common")
@@ -106,7 +112,8 @@ func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
 	testkit.Exec(t, b.store, `INSERT INTO admission_scope (kind, scope_key, max_concurrent, active_count, policy)
 		SELECT 'pack', pack::text, 1, 1, id FROM policy WHERE pack IS NOT NULL`)
 	for i := range 3 {
-		line = append(line, b.requestWith(t, paced, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": i} }))
+		line = append(line,
+			b.requestWith(t, paced, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": i} }))
 	}
 	require.Equal(t, scheduler.Result{Enqueued: 3}, b.dispatch(t, line[6:]...))
 	found := make(chan recovery.Found)
@@ -115,7 +122,8 @@ func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
 	require.Len(t, first.Queues, 6)
 	oldest := (<-found).Queues
 	require.Len(t, oldest, 2)
-	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry WHERE state_id = ANY ($1) AND execution_id = ANY ($2)`,
+	require.Equal(t, 2, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution_admission_entry WHERE state_id = ANY ($1) AND execution_id = ANY ($2)`,
 		oldest, []int64{line[3], line[6]}))
 	testkit.Exec(t, b.store, `UPDATE policy SET threshold = 2`)
 	for looks := 0; len((<-found).Queues) != 6; looks++ {

@@ -44,7 +44,8 @@ func setupEnforcements(t *testing.T) *enforcements {
 	b := &enforcements{t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{}}
 	b.scheduler = b.replica()
 	b.action = testkit.Action(t, b.store, "demo.act")
-	b.worker = testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
+	b.worker = testkit.Worker(t, b.store, "w1",
+		func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
 	b.trigger = b.id(`insert into trigger (ref, label) values ('demo.door', 'x') returning id`)
 	b.rule = b.id(`insert into rule (ref, pack, pack_ref, label, action, action_ref, trigger, trigger_ref, enabled)
 		values ('demo.rule', $1, 'demo', 'x', $2, 'demo.act', $3, 'demo.door', true) returning id`, b.action.PackID, b.action.ID, b.trigger)
@@ -52,7 +53,8 @@ func setupEnforcements(t *testing.T) *enforcements {
 }
 
 func (b *enforcements) replica() *scheduler.Scheduler {
-	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: b.relay, Logger: testkit.Logger(b.t)})
+	return scheduler.New(scheduler.Config{},
+		scheduler.Deps{Store: b.store, Relay: b.relay, Logger: testkit.Logger(b.t)})
 }
 
 func (b *enforcements) id(sql string, args ...any) int64 {
@@ -94,9 +96,12 @@ func TestAnEnforcementBecomesItsExecution(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from execution
 		where status = 'scheduled' and worker = $1 and exists (select from execution_holder h where h.execution = execution.id) and action = $2 and action_ref = 'demo.act'
 		and executor = $3 and permission_set_refs = '{core.read}' and parent is null`, b.worker.ID, b.action.ID, identity))
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where enforcement = $1 and config = '{"a":1}'`, with))
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where enforcement = $1 and config is null`, without))
-	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from enforcement where status = 'processed' and resolved_at is not null and error is null`))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `select count(*) from execution where enforcement = $1 and config = '{"a":1}'`, with))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `select count(*) from execution where enforcement = $1 and config is null`, without))
+	require.Equal(t, 2, testkit.Count(t, b.store,
+		`select count(*) from enforcement where status = 'processed' and resolved_at is not null and error is null`))
 	require.Equal(t, []string{message.DispatchKey(b.worker.ID), message.DispatchKey(b.worker.ID)}, b.relay.keys())
 
 	require.Equal(t, scheduler.EnforcementOutcome{}, b.run(with, without))
@@ -119,7 +124,10 @@ func TestWithoutAnOwnerTheSystemActs(t *testing.T) {
 	testkit.Exec(t, b.store, `update rule set permission_set_refs = '{}'`)
 	system := b.enforcement(2, ``)
 	b.run(system)
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where enforcement = $1 and executor = 1 and permission_set_refs = '{}'`, system))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store,
+			`select count(*) from execution where enforcement = $1 and executor = 1 and permission_set_refs = '{}'`,
+			system))
 }
 
 // Upstream 59: what a rule has lost disables the enforcement, with the reason, and
@@ -127,10 +135,13 @@ func TestWithoutAnOwnerTheSystemActs(t *testing.T) {
 func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, reason string }{
-		"rule deleted":    {`delete from rule`, "rule demo.rule does not exist any more"},
-		"rule disabled":   {`update rule set enabled = false`, "rule demo.rule was disabled before its execution was made"},
-		"action deleted":  {`delete from action where ref = 'demo.act'`, "action demo.act of rule demo.rule does not exist any more: apply the pack of the rule again"},
-		"trigger deleted": {`delete from trigger where ref = 'demo.door'`, "trigger demo.door of rule demo.rule does not exist any more: apply the pack of the rule again"},
+		"rule deleted": {`delete from rule`, "rule demo.rule does not exist any more"},
+		"rule disabled": {`update rule set enabled = false`,
+			"rule demo.rule was disabled before its execution was made"},
+		"action deleted": {`delete from action where ref = 'demo.act'`,
+			"action demo.act of rule demo.rule does not exist any more: apply the pack of the rule again"},
+		"trigger deleted": {`delete from trigger where ref = 'demo.door'`,
+			"trigger demo.door of rule demo.rule does not exist any more: apply the pack of the rule again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +156,9 @@ func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 
 			outcome := b.run(bad, good, 1<<40)
 			require.Equal(t, scheduler.EnforcementOutcome{
-				Processed: 1, Disabled: []scheduler.DisabledEnforcement{{ID: bad, RuleRef: "demo.rule", Reason: c.reason}}, Missing: []int64{1 << 40},
+				Processed: 1,
+				Disabled:  []scheduler.DisabledEnforcement{{ID: bad, RuleRef: "demo.rule", Reason: c.reason}},
+				Missing:   []int64{1 << 40},
 			}, outcome)
 			status, reason := b.status(bad)
 			require.Equal(t, "disabled", status)
@@ -215,7 +228,8 @@ func TestReplicasWithTheSameEnforcementsMakeOneExecutionEach(t *testing.T) {
 					if err == nil {
 						break
 					}
-					if class := store.ClassOf(err); class != store.ClassRefused && class != store.ClassConflict && class != store.ClassRetryable {
+					if class := store.ClassOf(err); class != store.ClassRefused && class != store.ClassConflict &&
+						class != store.ClassRetryable {
 						return err
 					}
 				}

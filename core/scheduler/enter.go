@@ -50,7 +50,8 @@ func (b *Batch) Enter(w admission.Waiter, rule Rule, entry Entry) {
 
 func (b *Batch) refuse(w admission.Waiter, rule Rule, queue int64, why string) {
 	if why != "" {
-		b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation", why+", and it does not let executions wait", nil)
+		b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
+			why+", and it does not let executions wait", nil)
 		return
 	}
 	q, _ := b.Ledger.Queue(queue)

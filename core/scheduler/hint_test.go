@@ -37,7 +37,8 @@ func named(action testkit.ActionRow) scheduler.Hint {
 // anyHint is what some program says of an execution of the action: the truth, less, or
 // something else.
 func anyHint(action, other testkit.ActionRow) scheduler.Hint {
-	return []scheduler.Hint{named(action), named(action), {ActionRef: action.Ref}, {}, named(other), {ActionID: 1 << 40, ActionRef: "no.such"}}[rand.IntN(6)]
+	return []scheduler.Hint{named(action), named(action), {ActionRef: action.Ref}, {}, named(other),
+		{ActionID: 1 << 40, ActionRef: "no.such"}}[rand.IntN(6)]
 }
 
 // The rows decide under the locks whatever messages say of their executions: an execution
@@ -49,7 +50,8 @@ func TestMessagesOnlyHintAtTheQueuesOfTheirExecutions(t *testing.T) {
 	action, other := testkit.Action(t, b.store, "pk.hinted"), testkit.Action(t, b.store, "pk.other")
 	testkit.Policy(t, b.store, action, 1)
 	active := func(action testkit.ActionRow) int {
-		return testkit.Count(t, b.store, `SELECT coalesce(sum(active_count), 0) FROM execution_admission_state WHERE action_id = $1`, action.ID)
+		return testkit.Count(t, b.store,
+			`SELECT coalesce(sum(active_count), 0) FROM execution_admission_state WHERE action_id = $1`, action.ID)
 	}
 	for name, hint := range map[string]scheduler.Hint{
 		"right": named(action), "by reference": {ActionRef: action.Ref}, "missing": {},
@@ -57,14 +59,19 @@ func TestMessagesOnlyHintAtTheQueuesOfTheirExecutions(t *testing.T) {
 		"no such action": {ActionID: 1 << 40, ActionRef: "no.such"},
 	} {
 		ids := b.request(t, action, 2)
-		require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, b.run(t, scheduler.FillStep{}, hinted(hint, ids...)), name)
-		require.Equal(t, scheduler.Result{}, b.run(t, scheduler.FillStep{}, hinted(hint, ids...)), "%s: delivered twice", name)
-		require.Equal(t, scheduler.Result{}, b.run(t, reported(hint, ids...), scheduler.FillStep{}), "%s: reported before its end", name)
+		require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1},
+			b.run(t, scheduler.FillStep{}, hinted(hint, ids...)), name)
+		require.Equal(t, scheduler.Result{}, b.run(t, scheduler.FillStep{}, hinted(hint, ids...)),
+			"%s: delivered twice", name)
+		require.Equal(t, scheduler.Result{}, b.run(t, reported(hint, ids...), scheduler.FillStep{}),
+			"%s: reported before its end", name)
 		require.Equal(t, []int{1, 0}, []int{active(action), active(other)}, name)
 
 		b.finish(t, attune.StatusCompleted, ids[0])
-		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.run(t, reported(hint, ids[0]), scheduler.FillStep{}), name)
-		require.Equal(t, scheduler.Result{}, b.run(t, reported(hint, ids[0]), scheduler.FillStep{}), "%s: reported twice", name)
+		require.Equal(t, scheduler.Result{Released: 1, Granted: 1},
+			b.run(t, reported(hint, ids[0]), scheduler.FillStep{}), name)
+		require.Equal(t, scheduler.Result{}, b.run(t, reported(hint, ids[0]), scheduler.FillStep{}),
+			"%s: reported twice", name)
 		b.finish(t, attune.StatusCompleted, ids[1])
 		require.Equal(t, scheduler.Result{Released: 1}, b.run(t, reported(hint, ids[1]), scheduler.FillStep{}), name)
 		require.Equal(t, []int{0, 0}, []int{active(action), active(other)}, name)
@@ -114,17 +121,20 @@ func TestHintsDoNotMisleadAboutGroupsAndSharedLimits(t *testing.T) {
 	for _, config := range []string{`{"env":"prod"}`, `{"env":"test"}`, ``} {
 		for _, release := range []*scheduler.Scheduler{b.scheduler, b.replica(t)} {
 			id := b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"env": "prod"} })
-			require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.FillStep{}, hinted(hint(config), id)), config)
+			require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.FillStep{}, hinted(hint(config), id)),
+				config)
 			require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution_holder h JOIN execution_admission_state s ON s.id = h.state_id
 				WHERE h.execution = $1 AND s.group_key_normalized LIKE '%prod%'`, id))
 			waits := b.request(t, beside, 1)
-			require.Equal(t, scheduler.Result{Enqueued: 1}, b.run(t, scheduler.FillStep{}, hinted(named(beside), waits...)), "the pack has one slot")
+			require.Equal(t, scheduler.Result{Enqueued: 1},
+				b.run(t, scheduler.FillStep{}, hinted(named(beside), waits...)), "the pack has one slot")
 			b.finish(t, attune.StatusCompleted, id)
 			result, err := release.Run(testkit.Context(t), reported(named(action), id), scheduler.FillStep{})
 			require.NoError(t, err)
 			require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, result, config)
 			b.finish(t, attune.StatusCompleted, waits...)
-			require.Equal(t, scheduler.Result{Released: 1}, b.run(t, reported(named(beside), waits...), scheduler.FillStep{}))
+			require.Equal(t, scheduler.Result{Released: 1},
+				b.run(t, reported(named(beside), waits...), scheduler.FillStep{}))
 		}
 	}
 	// A limit that was removed after the grant is still given back.
@@ -150,11 +160,13 @@ func TestAReplicaThatKnowsNothingOfAQueuePromotesItsHead(t *testing.T) {
 	ids := b.request(t, limited, 2)
 	b.run(t, scheduler.FillStep{}, hinted(named(limited), ids...))
 	others := b.request(t, other, 3)
-	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 1}, b.run(t, scheduler.FillStep{}, hinted(named(other), others...)), "the worker is full")
+	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 1},
+		b.run(t, scheduler.FillStep{}, hinted(named(other), others...)), "the worker is full")
 	b.finish(t, attune.StatusCompleted, ids[0])
 	result, err := b.replica(t).Run(testkit.Context(t), reported(named(limited), ids[0]), scheduler.FillStep{})
 	require.NoError(t, err)
-	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, result, "the queue's own head, which has waited longest")
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, result,
+		"the queue's own head, which has waited longest")
 	b.finish(t, attune.StatusCompleted, ids[1])
 	result, err = b.replica(t).Run(testkit.Context(t), reported(named(limited), ids[1]), scheduler.FillStep{})
 	require.NoError(t, err)

@@ -17,7 +17,8 @@ func TestARaisedRateDoesNotWaitForTheOldOne(t *testing.T) {
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.paced")
-	testkit.Policy(t, b.store, action, 1, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(86_400)) })
+	testkit.Policy(t, b.store, action, 1,
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(86_400)) })
 	ids := b.request(t, action, 3)
 	require.Equal(t, 1, b.dispatch(t, ids...).Granted)
 	testkit.Exec(t, b.store, `UPDATE policy SET threshold = 1000, window_seconds = 1`)

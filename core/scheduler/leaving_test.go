@@ -45,10 +45,15 @@ func TestWhatADrainingWorkerHasNotBegunMoves(t *testing.T) {
 	ids, old := draining(t, b, 3)
 	other := testkit.Worker(t, b.store, "other", fenced).ID
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, ids[0])
-	begins := &during{act: func() { testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, ids[1]) }}
+	begins := &during{act: func() {
+		testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`,
+			ids[1])
+	}}
 	require.Equal(t, scheduler.Result{Moved: 1}, b.leave(t, ids, begins))
-	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1 AND status = 'running'`, old))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2 AND attempt = 2`, ids[2], other))
+	require.Equal(t, 2, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1 AND status = 'running'`, old))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE id = $1 AND worker = $2 AND attempt = 2`, ids[2], other))
 	sent := b.relay.take()
 	require.Len(t, sent, 1)
 	require.Equal(t, message.DispatchKey(other), sent[0].RoutingKey)
@@ -64,7 +69,8 @@ func TestWhatNobodyElseCanTakeStaysWithADrainingWorker(t *testing.T) {
 	ids, old := draining(t, b, 5)
 	const room = 1 + placement.HeadroomPerWorker
 	at := func() int {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1 AND status = 'scheduled'`, old)
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1 AND status = 'scheduled'`, old)
 	}
 	require.Equal(t, scheduler.Result{}, b.leave(t, ids), "there is no other")
 	require.Equal(t, 5, at())
@@ -74,7 +80,9 @@ func TestWhatNobodyElseCanTakeStaysWithADrainingWorker(t *testing.T) {
 	require.Equal(t, scheduler.Result{}, b.leave(t, ids))
 	require.Equal(t, 5, at())
 
-	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = '{"attempt_fence": true, "max_concurrent_executions": 1}' WHERE id = $1`, foreign)
+	testkit.Exec(t, b.store,
+		`UPDATE worker SET capabilities = '{"attempt_fence": true, "max_concurrent_executions": 1}' WHERE id = $1`,
+		foreign)
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = false, draining = false WHERE id = $1`, old)
 	require.Equal(t, scheduler.Result{}, b.leave(t, ids), "it takes work again")
 	require.Equal(t, 5, at())

@@ -25,7 +25,8 @@ func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 			"worker_id", s.worker, "cause", s.cause)
 	}
 	for _, e := range b.endings {
-		logger.InfoContext(ctx, "Execution ended before its start", "execution_id", e.execution, "action_ref", e.actionRef,
+		logger.InfoContext(ctx, "Execution ended before its start", "execution_id", e.execution, "action_ref",
+			e.actionRef,
 			"status", string(e.status), "result", string(e.result))
 	}
 	if !logger.Enabled(ctx, slog.LevelDebug) {

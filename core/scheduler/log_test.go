@@ -26,11 +26,14 @@ func TestEveryDecisionNamesItsExecution(t *testing.T) {
 	late, old, other := overdue(t, b, 2)
 	log := logged()
 	b.decide(t, late[:1], true)
-	require.Contains(t, log.String(), fmt.Sprintf("level=WARN msg=\"Execution moved to another worker\" execution_id=%d ", late[0].Execution))
+	require.Contains(t, log.String(),
+		fmt.Sprintf("level=WARN msg=\"Execution moved to another worker\" execution_id=%d ", late[0].Execution))
 	require.Contains(t, log.String(), fmt.Sprintf("worker_id=%d from_worker_id=%d cause=scheduled_timeout", other, old))
 	b.decide(t, late[1:], false)
-	require.Contains(t, log.String(), fmt.Sprintf("level=WARN msg=\"Execution %d has been scheduled for too long, marking as failed\" execution_id=%d ",
-		late[1].Execution, late[1].Execution))
+	require.Contains(t, log.String(),
+		fmt.Sprintf(
+			"level=WARN msg=\"Execution %d has been scheduled for too long, marking as failed\" execution_id=%d ",
+			late[1].Execution, late[1].Execution))
 
 	full := testkit.Action(t, b.store, "pk.full")
 	testkit.Policy(t, b.store, full, 1, func(p *testkit.PolicyRow) { p.MaxQueueLength = new(int32(1)) })
@@ -38,7 +41,8 @@ func TestEveryDecisionNamesItsExecution(t *testing.T) {
 	ids := b.request(t, full, 3)
 	b.dispatch(t, ids...)
 	require.Contains(t, log.String(), fmt.Sprintf("msg=\"Execution admitted\" execution_id=%d ", ids[0]))
-	require.Contains(t, log.String(), fmt.Sprintf("msg=\"Enqueued exec %d at position 1 for action %d\"", ids[1], full.ID))
+	require.Contains(t, log.String(),
+		fmt.Sprintf("msg=\"Enqueued exec %d at position 1 for action %d\"", ids[1], full.ID))
 	require.Contains(t, log.String(), fmt.Sprintf("msg=\"Execution ended before its start\" execution_id=%d ", ids[2]))
 	require.Contains(t, log.String(), "Queue full (max length: 1)")
 	b.finish(t, attune.StatusCompleted, ids[0])

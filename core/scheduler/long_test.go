@@ -18,7 +18,8 @@ func TestAGroupOfALongValue(t *testing.T) {
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
 	testkit.Policy(t, b.store, action, 1, func(p *testkit.PolicyRow) { p.Parameters = []string{"key"} })
-	testkit.Policy(t, b.store, action, 5, testkit.OfPack(action), func(p *testkit.PolicyRow) { p.Parameters = []string{"key"} })
+	testkit.Policy(t, b.store, action, 5, testkit.OfPack(action),
+		func(p *testkit.PolicyRow) { p.Parameters = []string{"key"} })
 	var long []byte
 	for i := range 4000 {
 		long = fmt.Appendf(long, "%x", i*i*7919%104729)

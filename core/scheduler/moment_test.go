@@ -31,11 +31,13 @@ func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
 		done <- err
 	}()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
 	}, 10*time.Second)
 	var released time.Time
 	require.NoError(t, tx.QueryRow(ctx, `SELECT clock_timestamp() FROM pg_sleep(0.05)`).Scan(&released))
 	require.NoError(t, tx.Commit(ctx))
 	require.NoError(t, <-done)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND admitted_at >= $2`, late[0], released))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND admitted_at >= $2`,
+		late[0], released))
 }

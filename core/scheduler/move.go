@@ -54,7 +54,8 @@ func (b *Batch) Waiter(fact admission.Fact) (admission.Waiter, bool) {
 	w := admission.Waiter{
 		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
 		Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
-		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
+		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
+		Avoid: row.Avoid,
 	}
 	if row.Action != nil {
 		w.ActionID = *row.Action

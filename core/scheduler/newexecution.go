@@ -116,7 +116,8 @@ func (b *Batch) Create(e *NewExecution) {
 	default:
 		b.Enter(admission.Waiter{
 			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
-			Updated: b.Ledger.Now, Created: b.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations, Affinity: e.Affinity,
+			Updated: b.Ledger.Now, Created: b.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations,
+			Affinity: e.Affinity,
 		}, e.rule, Entry{Key: e.planned, Priority: e.Priority})
 	}
 }

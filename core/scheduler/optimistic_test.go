@@ -45,10 +45,12 @@ func TestABatchAboutActionsWithoutLimitsLocksNoQueue(t *testing.T) {
 		var between scheduler.Result
 		other := &beforeWrite{act: func() {
 			var err error
-			between, err = b.replica(t).RunSparing(testkit.Context(t), nil, scheduler.FillStep{}, hinted(named(action), ids[1]))
+			between, err = b.replica(t).RunSparing(testkit.Context(t), nil, scheduler.FillStep{},
+				hinted(named(action), ids[1]))
 			require.NoError(t, err)
 		}}
-		require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.FillStep{}, hinted(named(action), ids[0]), other))
+		require.Equal(t, scheduler.Result{Granted: 1},
+			b.run(t, scheduler.FillStep{}, hinted(named(action), ids[0]), other))
 		if limit > 0 {
 			require.Equal(t, scheduler.Result{Left: ids[1:]}, between, "under a limit the lock is needed")
 		} else {
@@ -68,14 +70,17 @@ func TestAnOpenQueueThatChangesMeanwhileIsDecidedUnderItsLock(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T, *bundle, testkit.ActionRow, []int64) {}, scheduler.Result{Granted: 2}},
 		"it is paused": {func(t *testing.T, b *bundle, action testkit.ActionRow, _ []int64) {
-			testkit.Exec(t, b.store, `UPDATE execution_admission_state SET paused = true WHERE action_id = $1`, action.ID)
+			testkit.Exec(t, b.store, `UPDATE execution_admission_state SET paused = true WHERE action_id = $1`,
+				action.ID)
 		}, scheduler.Result{Enqueued: 2}},
 		"an operator limits it": {func(t *testing.T, b *bundle, action testkit.ActionRow, _ []int64) {
-			testkit.Exec(t, b.store, `UPDATE execution_admission_state SET limit_override = 2 WHERE action_id = $1`, action.ID)
+			testkit.Exec(t, b.store, `UPDATE execution_admission_state SET limit_override = 2 WHERE action_id = $1`,
+				action.ID)
 		}, scheduler.Result{Granted: 1, Enqueued: 1}},
 		"a policy limits it": {func(t *testing.T, b *bundle, action testkit.ActionRow, _ []int64) {
 			testkit.Policy(t, b.store, action, 2)
-			_, err := b.replica(t).Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(b.request(t, action, 1)))
+			_, err := b.replica(t).Run(testkit.Context(t), scheduler.FillStep{},
+				scheduler.NewRequestStep(b.request(t, action, 1)))
 			require.NoError(t, err)
 		}, scheduler.Result{Enqueued: 2}},
 		"it is pruned": {func(t *testing.T, b *bundle, action testkit.ActionRow, ids []int64) {
@@ -91,7 +96,8 @@ func TestAnOpenQueueThatChangesMeanwhileIsDecidedUnderItsLock(t *testing.T) {
 			b.finish(t, attune.StatusCancelled, ids[1])
 		}, scheduler.Result{Granted: 1}},
 		"the workers fill up": {func(t *testing.T, b *bundle, action testkit.ActionRow, _ []int64) {
-			_, err := b.replica(t).Run(testkit.Context(t), scheduler.FillStep{}, hinted(named(action), b.request(t, action, 3+placement.HeadroomPerWorker)...))
+			_, err := b.replica(t).Run(testkit.Context(t), scheduler.FillStep{},
+				hinted(named(action), b.request(t, action, 3+placement.HeadroomPerWorker)...))
 			require.NoError(t, err)
 		}, scheduler.Result{Granted: 1, Enqueued: 1}},
 	} {
@@ -126,8 +132,11 @@ func TestAnEndWithoutALimitIsTakenOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, scheduler.Result{Released: 2}, result)
 	}}
-	require.Equal(t, scheduler.Result{Released: 1}, b.run(t, reported(named(action), ids...), scheduler.FillStep{}, first))
-	require.Zero(t, testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state WHERE action_id = $1`, action.ID))
-	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT total_completed FROM queue_stats WHERE action_id = $1`, action.ID))
+	require.Equal(t, scheduler.Result{Released: 1},
+		b.run(t, reported(named(action), ids...), scheduler.FillStep{}, first))
+	require.Zero(t,
+		testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state WHERE action_id = $1`, action.ID))
+	require.Equal(t, 3,
+		testkit.Count(t, b.store, `SELECT total_completed FROM queue_stats WHERE action_id = $1`, action.ID))
 	b.quiet(t)
 }

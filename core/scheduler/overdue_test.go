@@ -18,7 +18,8 @@ import (
 func (b *bundle) age(t *testing.T, by time.Duration, ids ...int64) {
 	t.Helper()
 	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
-	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - make_interval(secs => $2) WHERE id = ANY ($1)`, ids, by.Seconds())
+	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - make_interval(secs => $2) WHERE id = ANY ($1)`,
+		ids, by.Seconds())
 	testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
 }
 
@@ -31,7 +32,8 @@ func overdue(t *testing.T, b *bundle, n int) (late []scheduler.Unstarted, old, o
 	b.age(t, 320*time.Second, ids...)
 	b.scheduler = b.replica(t)
 	for _, id := range ids {
-		late = append(late, scheduler.Unstarted{Execution: id, Worker: old, Attempt: 1, Late: &scheduler.Late{Allowed: 300 * time.Second}})
+		late = append(late, scheduler.Unstarted{Execution: id, Worker: old, Attempt: 1,
+			Late: &scheduler.Late{Allowed: 300 * time.Second}})
 	}
 	return late, old, other
 }
@@ -53,7 +55,8 @@ func TestWhatIsNotStartedInTimeGoesToAnotherWorker(t *testing.T) {
 	late[1].Attempt = 0              // it was found before it was handed over again
 	late[2].Late.Allowed = time.Hour // its action allows more
 	require.Equal(t, scheduler.Result{Moved: 1}, b.decide(t, late, true))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2 AND id = $2`, other, late[3].Execution))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2 AND id = $2`, other, late[3].Execution))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM lost_work WHERE cause = 'scheduled_timeout' AND outcome = 'moved'
 		AND execution = $1 AND worker = $2 AND attempt = 1 AND age_seconds BETWEEN 319 AND 330`, late[3].Execution, old))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM lost_work`))
@@ -70,10 +73,13 @@ func TestWhatIsNotStartedInTimeFailsInThePublishedWords(t *testing.T) {
 	late, old, _ := overdue(t, b, 1)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.decide(t, late, false))
 	var raw []byte
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT result FROM execution WHERE id = $1`, late[0].Execution).Scan(&raw))
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT result FROM execution WHERE id = $1`,
+		late[0].Execution).Scan(&raw))
 	var result map[string]any
 	require.NoError(t, json.Unmarshal(raw, &result))
-	require.Regexp(t, `^Execution timeout: worker did not pick up task within 300 seconds \(scheduled for 32\d seconds\)$`, result["error"])
+	require.Regexp(t,
+		`^Execution timeout: worker did not pick up task within 300 seconds \(scheduled for 32\d seconds\)$`,
+		result["error"])
 	require.Equal(t, "execution_timeout_monitor", result["failed_by"])
 	require.EqualValues(t, 300, result["timeout_seconds"])
 	require.InDelta(t, 325, result["age_seconds"], 6)
@@ -84,11 +90,13 @@ func TestWhatIsNotStartedInTimeFailsInThePublishedWords(t *testing.T) {
 
 	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, Unstarted: 3}
 	result2, err := b.scheduler.Run(testkit.Context(t),
-		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, []scheduler.Report{{Execution: late[0].Execution}}))
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry},
+			[]scheduler.Report{{Execution: late[0].Execution}}))
 	require.NoError(t, err)
 	require.Equal(t, 1, result2.Released)
 	require.Len(t, result2.Repeated, 1)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry WHERE avoid = ARRAY[$1::bigint]`, old))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry WHERE avoid = ARRAY[$1::bigint]`, old))
 }
 
 // A worker that does not fence attempts and lives is told to drop what it has.
@@ -119,7 +127,8 @@ func TestWhatAFullWorkerHasNotComeToIsNotLost(t *testing.T) {
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{}, b.decide(t, late, true))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, late[0].Execution))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = false WHERE id = $1`, other)
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Moved: 1}, b.decide(t, late, true))

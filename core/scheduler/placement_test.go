@@ -40,7 +40,8 @@ func (b *bundle) text(t *testing.T, query string, args ...any) string {
 // fill runs one batch for the queues that have waiters.
 func (b *bundle) fill(t *testing.T, replica *scheduler.Scheduler) scheduler.Result {
 	t.Helper()
-	rows, err := b.store.Pool().Query(testkit.Context(t), `SELECT id FROM execution_admission_state WHERE queued_count > 0 ORDER BY id`)
+	rows, err := b.store.Pool().Query(testkit.Context(t),
+		`SELECT id FROM execution_admission_state WHERE queued_count > 0 ORDER BY id`)
 	require.NoError(t, err)
 	defer rows.Close()
 	var ids []int64
@@ -67,9 +68,11 @@ func (b *bundle) python(t *testing.T, action testkit.ActionRow, constraint strin
 func TestAVersionConstraintChoosesTheWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	testkit.Worker(t, b.store, "old", announces(9, map[string]any{"runtime_versions": map[string]any{"python": []string{"3.9"}}}))
+	testkit.Worker(t, b.store, "old",
+		announces(9, map[string]any{"runtime_versions": map[string]any{"python": []string{"3.9"}}}))
 	found := testkit.Worker(t, b.store, "found", announces(9, map[string]any{
-		"detected_interpreters": []any{map[string]any{"name": "python3", "path": "/usr/bin/python3", "version": "3.12.1"}},
+		"detected_interpreters": []any{map[string]any{"name": "python3", "path": "/usr/bin/python3",
+			"version": "3.12.1"}},
 	}))
 	testkit.Worker(t, b.store, "silent about it", announces(9, nil))
 	action := testkit.Action(t, b.store, "pk.new")
@@ -96,10 +99,12 @@ func TestTaintsSelectorsAndAffinityChooseTheWorker(t *testing.T) {
 	b := setup(t)
 	plain := testkit.Worker(t, b.store, "plain", announces(9, inZone("a")))
 	gpu := testkit.Worker(t, b.store, "gpu", announces(9, map[string]any{
-		"labels": map[string]any{"zone": "b", "gpu": "nvidia"}, "taints": []any{map[string]any{"key": "gpu", "value": "true", "effect": "no_schedule"}},
+		"labels": map[string]any{"zone": "b", "gpu": "nvidia"},
+		"taints": []any{map[string]any{"key": "gpu", "value": "true", "effect": "no_schedule"}},
 	}))
 	spot := testkit.Worker(t, b.store, "spot", announces(9, map[string]any{
-		"labels": map[string]any{"zone": "b"}, "taints": []any{map[string]any{"key": "spot", "effect": "prefer_no_schedule"}},
+		"labels": map[string]any{"zone": "b"},
+		"taints": []any{map[string]any{"key": "spot", "effect": "prefer_no_schedule"}},
 	}))
 	place := func(ref string, change func(*testkit.ActionRow)) int64 {
 		id := b.request(t, testkit.Action(t, b.store, ref, change), 1)[0]
@@ -116,23 +121,27 @@ func TestTaintsSelectorsAndAffinityChooseTheWorker(t *testing.T) {
 		"pk.gpu": {func(r *testkit.ActionRow) {
 			r.WorkerSelector, r.WorkerTolerations = map[string]any{"gpu": "nvidia"}, tolerant
 		}, gpu.ID},
-		"pk.required": {func(r *testkit.ActionRow) { r.WorkerAffinity = map[string]any{"required": []any{zoneB}} }, spot.ID},
+		"pk.required": {func(r *testkit.ActionRow) { r.WorkerAffinity = map[string]any{"required": []any{zoneB}} },
+			spot.ID},
 		"pk.anti": {func(r *testkit.ActionRow) {
 			r.WorkerAffinity = map[string]any{"anti_affinity": []any{
-				map[string]any{"match_expressions": []any{map[string]any{"key": "zone", "operator": "in", "values": []string{"a"}}}},
+				map[string]any{"match_expressions": []any{map[string]any{"key": "zone", "operator": "in",
+					"values": []string{"a"}}}},
 			}}
 		}, spot.ID},
 		"pk.preferred": {func(r *testkit.ActionRow) {
 			r.WorkerTolerations = tolerant
 			r.WorkerAffinity = map[string]any{"preferred": []any{
 				map[string]any{"weight": 10, "preference": zoneB},
-				map[string]any{"preference": map[string]any{"match_expressions": []any{map[string]any{"key": "gpu", "operator": "exists"}}}},
+				map[string]any{"preference": map[string]any{"match_expressions": []any{map[string]any{"key": "gpu",
+					"operator": "exists"}}}},
 			}}
 		}, gpu.ID},
 	} {
 		require.Equal(t, c.want, place(ref, c.change), ref)
 	}
-	require.Zero(t, place("pk.untolerated", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"gpu": "nvidia"} }))
+	require.Zero(t,
+		place("pk.untolerated", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"gpu": "nvidia"} }))
 	require.Equal(t, "no compatible worker: 2 live workers lack the label gpu=nvidia; 1 has the taint gpu=true:no_schedule that is not tolerated",
 		b.text(t, `SELECT result->>'error' FROM execution WHERE action_ref = 'pk.untolerated'`))
 }
@@ -149,7 +158,8 @@ func TestOnlyLiveWorkersGetWork(t *testing.T) {
 	testkit.Worker(t, b.store, "inactive", func(w *testkit.WorkerRow) { w.Status = "inactive" })
 	testkit.Worker(t, b.store, "sensor", func(w *testkit.WorkerRow) { w.Role = "sensor" })
 	suspect := testkit.Worker(t, b.store, "suspect")
-	testkit.Exec(t, b.store, `UPDATE worker SET suspect_since = now(), suspect_reason = 'no queue took it' WHERE id = $1`, suspect.ID)
+	testkit.Exec(t, b.store,
+		`UPDATE worker SET suspect_since = now(), suspect_reason = 'no queue took it' WHERE id = $1`, suspect.ID)
 	ahead := testkit.Worker(t, b.store, "ahead", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 3)
 	require.Equal(t, scheduler.Result{Granted: 3}, b.dispatch(t, ids...))
@@ -164,7 +174,8 @@ func TestOnlyLiveWorkersGetWork(t *testing.T) {
 	result, err := later.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(more))
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
-	require.Equal(t, "waiting for a worker: nothing may be given to those that fit now: suspect is suspected (no queue took it)",
+	require.Equal(t,
+		"waiting for a worker: nothing may be given to those that fit now: suspect is suspected (no queue took it)",
 		b.text(t, `SELECT reason FROM admission_blocked`))
 	testkit.Exec(t, b.store, `UPDATE worker SET suspect_since = NULL, suspect_reason = NULL WHERE id = $1`, suspect.ID)
 	require.Equal(t, scheduler.Result{Granted: 1}, b.fill(t, b.replica(t)))
@@ -178,10 +189,12 @@ func TestAnExecutionMayAskForAnotherWorkerThanItsAction(t *testing.T) {
 	b := setup(t)
 	here := testkit.Worker(t, b.store, "here", announces(9, inZone("a")))
 	there := testkit.Worker(t, b.store, "there", announces(9, inZone("b")))
-	action := testkit.Action(t, b.store, "pk.a", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} })
+	action := testkit.Action(t, b.store, "pk.a",
+		func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} })
 	ids := b.request(t, action, 4)
 	testkit.Exec(t, b.store, `UPDATE execution SET worker_selector = '{"zone": "b"}' WHERE id = $1`, ids[1])
-	testkit.Exec(t, b.store, `UPDATE execution SET worker_selector = 'null', worker_affinity = 'null' WHERE id = $1`, ids[2])
+	testkit.Exec(t, b.store, `UPDATE execution SET worker_selector = 'null', worker_affinity = 'null' WHERE id = $1`,
+		ids[2])
 	testkit.Exec(t, b.store, `UPDATE execution SET worker_selector = '{}', worker_affinity = $2 WHERE id = $1`, ids[3],
 		`{"required": [{"match_labels": {"zone": "b"}}]}`)
 	require.Equal(t, scheduler.Result{Granted: 4}, b.dispatch(t, ids...))
@@ -218,7 +231,8 @@ func TestARepetitionAvoidsWorkersAndTheirHosts(t *testing.T) {
 	for _, id := range ids[:3] {
 		require.Equal(t, elsewhere.ID, b.workerOf(t, id))
 	}
-	require.Equal(t, "waiting for a worker: the only fitting worker on which it has not failed is busy", b.text(t, `SELECT reason FROM admission_blocked`))
+	require.Equal(t, "waiting for a worker: the only fitting worker on which it has not failed is busy",
+		b.text(t, `SELECT reason FROM admission_blocked`))
 	require.Regexp(t, `^/[0-7]$`, b.text(t, `SELECT need FROM admission_blocked`))
 
 	// It is handed over as soon as that worker has room.
@@ -254,13 +268,15 @@ func TestWhoWaitsIsHandedOverWhenAnyFittingWorkerFrees(t *testing.T) {
 	filler := testkit.Action(t, b.store, "pk.filler")
 	full := b.request(t, filler, 6)
 	require.Equal(t, scheduler.Result{Granted: 6}, b.dispatch(t, full...))
-	inA := testkit.Action(t, b.store, "pk.a", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} })
+	inA := testkit.Action(t, b.store, "pk.a",
+		func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} })
 	anywhere := testkit.Action(t, b.store, "pk.any")
 	waitsA, waitsAny := b.request(t, inA, 1)[0], b.request(t, anywhere, 1)[0]
 	require.Equal(t, scheduler.Result{Enqueued: 2}, b.dispatch(t, waitsA, waitsAny))
 
 	end := func(worker int64) scheduler.Result {
-		id := int64(testkit.Count(t, b.store, `SELECT min(id) FROM execution WHERE worker = $1 AND status = 'scheduled'`, worker))
+		id := int64(testkit.Count(t, b.store,
+			`SELECT min(id) FROM execution WHERE worker = $1 AND status = 'scheduled'`, worker))
 		b.finish(t, attune.StatusCompleted, id)
 		result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{id}), scheduler.FillStep{})
 		require.NoError(t, err)
@@ -279,8 +295,10 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.WaitForWorkers = true })
 	testkit.Worker(t, b.store, "other", announces(9, nil))
-	able := testkit.Worker(t, b.store, "able", announces(9, inZone("a")), func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
-	action := testkit.Action(t, b.store, "pk.a", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} })
+	able := testkit.Worker(t, b.store, "able", announces(9, inZone("a")),
+		func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
+	action := testkit.Action(t, b.store, "pk.a",
+		func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} })
 	ids := b.request(t, action, 2)
 	require.Equal(t, scheduler.Result{Enqueued: 2}, b.dispatch(t, ids...))
 	const reason = "no workers available that fit: able would fit but is silent; 1 live worker lacks the label zone=a"
@@ -288,14 +306,17 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 
 	// Where nobody is to be waited for it fails, and the text is the same.
 	hasty := b.replica(t)
-	other := b.request(t, testkit.Action(t, b.store, "pk.b", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} }), 1)
+	other := b.request(t, testkit.Action(t, b.store, "pk.b",
+		func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} }), 1)
 	result, err := hasty.Run(testkit.Context(t), scheduler.NewRequestStep(other))
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Ended)
-	require.Equal(t, reason, b.text(t, `SELECT result->>'error' FROM execution WHERE id = $1 AND status = 'failed'`, other[0]))
+	require.Equal(t, reason,
+		b.text(t, `SELECT result->>'error' FROM execution WHERE id = $1 AND status = 'failed'`, other[0]))
 
 	// One that nobody could ever run fails, waiting or not.
-	never := b.request(t, testkit.Action(t, b.store, "pk.c", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "z"} }), 1)
+	never := b.request(t, testkit.Action(t, b.store, "pk.c",
+		func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "z"} }), 1)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.dispatch(t, never...))
 
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, able.ID)
@@ -312,7 +333,8 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
-	bad := testkit.Action(t, b.store, "pk.bad", func(r *testkit.ActionRow) { r.WorkerAffinity = map[string]any{"required": "all"} })
+	bad := testkit.Action(t, b.store, "pk.bad",
+		func(r *testkit.ActionRow) { r.WorkerAffinity = map[string]any{"required": "all"} })
 	good := testkit.Action(t, b.store, "pk.good")
 	versioned := testkit.Action(t, b.store, "pk.version")
 	b.python(t, versioned, "newest")
@@ -322,13 +344,17 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE execution SET worker_tolerations = '{"key": "gpu"}' WHERE id = $1`, ids[3])
 	require.Equal(t, scheduler.Result{Granted: 2, Ended: 3}, b.dispatch(t, ids...))
 	reason := func(id int64) string {
-		return b.text(t, `SELECT status::text || ': ' || coalesce(result->>'error', '') FROM execution WHERE id = $1`, id)
+		return b.text(t, `SELECT status::text || ': ' || coalesce(result->>'error', '') FROM execution WHERE id = $1`,
+			id)
 	}
-	require.Contains(t, reason(ids[0]), "failed: no worker fits: action.worker_affinity: it must be an object of required, preferred and anti_affinity")
+	require.Contains(t, reason(ids[0]),
+		"failed: no worker fits: action.worker_affinity: it must be an object of required, preferred and anti_affinity")
 	require.Equal(t, "scheduled: ", reason(ids[1]), "it replaces what its action says")
 	require.Equal(t, "scheduled: ", reason(ids[2]))
-	require.Contains(t, reason(ids[3]), "failed: no worker fits: execution.worker_tolerations: it must be a list of tolerations")
-	require.Contains(t, reason(ids[4]), `failed: no worker fits: action.runtime_version_constraint: "newest" is not a version constraint`)
+	require.Contains(t, reason(ids[3]),
+		"failed: no worker fits: execution.worker_tolerations: it must be a list of tolerations")
+	require.Contains(t, reason(ids[4]),
+		`failed: no worker fits: action.runtime_version_constraint: "newest" is not a version constraint`)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
 }
@@ -347,5 +373,6 @@ func TestWorkersAreNotReadForEveryBatch(t *testing.T) {
 	b.dispatch(t, ids[1])
 	moment.Add(2)
 	b.dispatch(t, ids[2])
-	require.Equal(t, []int64{known.ID, known.ID, idle.ID}, []int64{b.workerOf(t, ids[0]), b.workerOf(t, ids[1]), b.workerOf(t, ids[2])})
+	require.Equal(t, []int64{known.ID, known.ID, idle.ID},
+		[]int64{b.workerOf(t, ids[0]), b.workerOf(t, ids[1]), b.workerOf(t, ids[2])})
 }

@@ -118,7 +118,8 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	one, two := testkit.Action(t, b.store, "pk.one"), testkit.Action(t, b.store, "pk.two")
-	testkit.Policy(t, b.store, one, 1, testkit.OfPack(one), func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
+	testkit.Policy(t, b.store, one, 1, testkit.OfPack(one),
+		func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
 	tenant := func(name string) func(*testkit.ExecutionRow) {
 		return func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": name} }
 	}
@@ -128,8 +129,10 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 	}
 	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 3}, b.dispatch(t, ids...))
 	b.finish(t, attune.StatusCompleted, ids[2], ids[4])
-	require.Equal(t, scheduler.Result{Released: 2, Granted: 2}, b.complete(t, ids[2], ids[4]), "the first of pk.two waits for its own group only")
-	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM admission_scope WHERE policy IS NOT NULL AND policy_ref <> ''`),
+	require.Equal(t, scheduler.Result{Released: 2, Granted: 2}, b.complete(t, ids[2], ids[4]),
+		"the first of pk.two waits for its own group only")
+	require.Equal(t, 3,
+		testkit.Count(t, b.store, `SELECT count(*) FROM admission_scope WHERE policy IS NOT NULL AND policy_ref <> ''`),
 		"giving back does not forget whose limit it is")
 	b.finish(t, attune.StatusCompleted, ids[0])
 	// A replica that has never seen these groups.
@@ -146,10 +149,12 @@ func TestS4AnActionsOwnLimitKeepsItsLineInOrder(t *testing.T) {
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.one")
 	testkit.Policy(t, b.store, action, 9)
-	testkit.Policy(t, b.store, action, 1, testkit.OfPack(action), func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
+	testkit.Policy(t, b.store, action, 1, testkit.OfPack(action),
+		func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
 	var ids []int64
 	for _, name := range []string{"a", "a", "b", "c"} {
-		ids = append(ids, b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": name} }))
+		ids = append(ids,
+			b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": name} }))
 	}
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 3}, b.dispatch(t, ids...))
 	b.finish(t, attune.StatusCompleted, ids[0])
@@ -166,7 +171,8 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.paced")
-	testkit.Policy(t, b.store, action, 10, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds, p.Burst = "rate", new(int32(1)), new(int32(2)) })
+	testkit.Policy(t, b.store, action, 10,
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds, p.Burst = "rate", new(int32(1)), new(int32(2)) })
 	ids := b.request(t, action, 5)
 	result := b.dispatch(t, ids...)
 	require.Equal(t, 2, result.Granted, "the burst")
@@ -184,7 +190,8 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	b.quiet(t)
 
 	counted := testkit.Action(t, b.store, "pk.counted")
-	testkit.Policy(t, b.store, counted, 2, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "quota", new(int32(86_400)) })
+	testkit.Policy(t, b.store, counted, 2,
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "quota", new(int32(86_400)) })
 	more := b.request(t, counted, 3)
 	result = b.dispatch(t, more...)
 	require.Equal(t, 2, result.Granted)
@@ -192,7 +199,8 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 		WHERE until = date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' + interval '1 day' AND reason LIKE '%quota%'`))
 	// The period passes.
 	testkit.Exec(t, b.store, `UPDATE admission_scope SET period_start = period_start - interval '1 day'`)
-	testkit.Exec(t, b.store, `UPDATE admission_blocked SET until = now() - interval '1 second', wake = now() - interval '1 second'`)
+	testkit.Exec(t, b.store,
+		`UPDATE admission_blocked SET until = now() - interval '1 second', wake = now() - interval '1 second'`)
 	require.Equal(t, 1, b.run(t, scheduler.FillStep{}).Granted)
 	b.quiet(t)
 }
@@ -232,8 +240,10 @@ func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
 	ids := b.request(t, narrow, 5)
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 2, Ended: 2}, b.dispatch(t, ids...))
 	require.Equal(t, "Queue full (max length: 2)", b.result(t, ids[4], "error"))
-	require.Equal(t, []string{"2", "2"}, []string{b.result(t, ids[4], "queue_length"), b.result(t, ids[4], "max_queue_length")})
-	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT max_queued FROM execution_admission_state WHERE action_id = $1`, narrow.ID))
+	require.Equal(t, []string{"2", "2"},
+		[]string{b.result(t, ids[4], "queue_length"), b.result(t, ids[4], "max_queue_length")})
+	require.Equal(t, 2,
+		testkit.Count(t, b.store, `SELECT max_queued FROM execution_admission_state WHERE action_id = $1`, narrow.ID))
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 4, Ended: 1}, b.dispatch(t, b.request(t, plain, 6)...))
 	b.quiet(t)
 }
@@ -298,7 +308,8 @@ func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
 	for i := range 2 {
 		b.scheduler = replicas[i]
 		b.finish(t, attune.StatusCompleted, ids[i])
-		require.Equal(t, scheduler.Result{Released: 1, Granted: i}, b.complete(t, ids[i]), "it drains to two, and goes on at two")
+		require.Equal(t, scheduler.Result{Released: 1, Granted: i}, b.complete(t, ids[i]),
+			"it drains to two, and goes on at two")
 	}
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET limit_override = 5`)
 	b.scheduler = replicas[2]
@@ -330,10 +341,12 @@ func TestS23LanesThroughTheDatabase(t *testing.T) {
 	for range 12 {
 		b.finish(t, attune.StatusCompleted, running)
 		require.Equal(t, 1, b.complete(t, running).Granted)
-		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT id FROM execution WHERE status = 'scheduled'`).Scan(&running))
+		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
+			`SELECT id FROM execution WHERE status = 'scheduled'`).Scan(&running))
 		got = append(got, running)
 	}
-	require.Equal(t, append(append(append([]int64{}, high[:7]...), ids[0]), append(append([]int64{}, high[7:]...), ids[1:]...)...), got,
+	require.Equal(t, append(append(append([]int64{}, high[:7]...), ids[0]),
+		append(append([]int64{}, high[7:]...), ids[1:]...)...), got,
 		"seven of the high lane, one of the others, the rest of the high lane, and then the others")
 	b.quiet(t)
 }
@@ -348,7 +361,8 @@ func TestUpstream25WaitersMoveWhenTheParametersChange(t *testing.T) {
 	rule := testkit.Policy(t, b.store, action, 1)
 	ids := make([]int64, 6)
 	for i := range ids {
-		ids[i] = b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": fmt.Sprint(i % 2)} })
+		ids[i] = b.requestWith(t, action,
+			func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": fmt.Sprint(i % 2)} })
 	}
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 5}, b.dispatch(t, ids...))
 	testkit.Exec(t, b.store, `UPDATE policy SET parameters = '{tenant}' WHERE id = $1`, rule.ID)
@@ -357,9 +371,11 @@ func TestUpstream25WaitersMoveWhenTheParametersChange(t *testing.T) {
 	sweep(t, b, found)
 	misplaced := (<-found).Misplaced
 	require.Equal(t, ids[1:], misplaced)
-	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 3}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)))
+	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 3},
+		b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)))
 	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)), "moved once")
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
+	require.Equal(t,
+		[]attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
 		b.statuses(t, ids[:4]), "the first of each group; what ran before the change holds its old slot")
 	b.finish(t, attune.StatusCompleted, ids[1])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[1]))
@@ -393,7 +409,8 @@ func TestDeletedExecutionsGiveBackWhatTheyHeld(t *testing.T) {
 	lost := (<-found).Lost
 	require.Len(t, lost, 4)
 	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}))
-	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}), "given back once")
+	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.NewReturnStep(lost), scheduler.FillStep{}),
+		"given back once")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM lost_holder`))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats`))
@@ -411,7 +428,8 @@ func TestARetryJoinsWhereThePolicySays(t *testing.T) {
 	for _, action := range []testkit.ActionRow{front, back} {
 		ids := b.request(t, action, 3)
 		b.dispatch(t, ids...)
-		retry := b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &ids[0], 1 })
+		retry := b.requestWith(t, action,
+			func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &ids[0], 1 })
 		b.finish(t, attune.StatusFailed, ids[0])
 		require.Equal(t, scheduler.Result{Enqueued: 1}, b.dispatch(t, retry), "its original has not been released yet")
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))

@@ -67,11 +67,18 @@ func TestOnlyWhatWasNotStartedMoves(t *testing.T) {
 	b := setup(t)
 	ids, old, other := stranded(t, b, 3)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, ids[0])
-	starts := &during{act: func() { testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, ids[1]) }}
+	starts := &during{act: func() {
+		testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`,
+			ids[1])
+	}}
 	require.Equal(t, scheduler.Result{Moved: 1}, b.rehome(t, ids, starts))
 
-	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1 AND status = 'running'`, old))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2 AND attempt = 2 AND status = 'scheduled'`, ids[2], other))
+	require.Equal(t, 2, testkit.Count(t, b.store,
+		`SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1 AND status = 'running'`, old))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store,
+			`SELECT count(*) FROM execution WHERE id = $1 AND worker = $2 AND attempt = 2 AND status = 'scheduled'`,
+			ids[2], other))
 	sent := b.relay.take()
 	require.Len(t, sent, 1)
 	require.Equal(t, message.DispatchKey(other), sent[0].RoutingKey)
@@ -80,7 +87,8 @@ func TestOnlyWhatWasNotStartedMoves(t *testing.T) {
 	require.EqualValues(t, 2, dispatched.Payload.Attempt)
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, other))
-	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state`), "no slot was given back or taken")
+	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state`),
+		"no slot was given back or taken")
 	require.Equal(t, scheduler.Result{}, b.rehome(t, ids), "nothing is left to move")
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now()`) // else what it runs would have to be ended
@@ -95,7 +103,8 @@ func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
 	ids, old, _ := stranded(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
 	require.Equal(t, scheduler.Result{}, b.rehome(t, ids))
-	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
+	require.Equal(t, 2,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
 }
 
 // When nobody else fences attempts the row is closed, once, and repeated once as
@@ -109,11 +118,14 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	require.Equal(t, scheduler.Result{Ended: 2}, b.rehome(t, ids))
 	require.Equal(t, scheduler.Result{}, b.rehome(t, ids))
 
-	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
-	reports := []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}, {Execution: ids[0], Said: attune.StatusTimeout}}
+	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour,
+		ActionRetries: retrypolicy.Always}
+	reports := []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]},
+		{Execution: ids[0], Said: attune.StatusTimeout}}
 	for _, repeated := range []int{2, 0, 0} { // every report comes three times, to two replicas
 		b.scheduler = b.replica(t)
-		result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, reports), scheduler.FillStep{})
+		result, err := b.scheduler.Run(testkit.Context(t),
+			scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, reports), scheduler.FillStep{})
 		require.NoError(t, err)
 		require.Len(t, result.Repeated, repeated)
 		require.Equal(t, repeated, result.Released)
@@ -137,9 +149,11 @@ func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
 	b.finish(t, attune.StatusRunning, ids...)
 	b.finish(t, attune.StatusCanceling, ids[0]) // by the hand of another service
 	b.finish(t, attune.StatusFailed, ids...)
-	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
+	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour,
+		ActionRetries: retrypolicy.Always}
 	result, err := b.scheduler.Run(testkit.Context(t),
-		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry}, []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}}))
+		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry},
+			[]scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}}))
 	require.NoError(t, err)
 	require.Equal(t, 2, result.Released)
 	require.Len(t, result.Repeated, 1)
@@ -168,7 +182,8 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 		require.Equal(t, want, result)
 	}
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM undelivered_dispatch`))
-	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other))
+	require.Equal(t, 2,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other))
 }
 
 // Who is displaced comes before those who wait in line: the batch that frees room
@@ -193,7 +208,8 @@ func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
 	require.Zero(t, result.Granted)
 	require.Empty(t, again.Left())
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, ids[0], other))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, ids[0], other))
 }
 
 // Work at a worker whose row was deleted is found and closed like that of one
@@ -206,7 +222,8 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - interval '1 minute'`)
 	testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
-	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{StaleAfter: 90, ScheduledTimeout: 300, Grace: 30, Patience: 300, Holders: true, WindowSize: 1000})
+	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{StaleAfter: 90, ScheduledTimeout: 300,
+		Grace: 30, Patience: 300, Holders: true, WindowSize: 1000})
 	require.NoError(t, err)
 	require.Equal(t, ids, found.Stranded)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, found.Stranded))
@@ -242,7 +259,8 @@ func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
 			require.Equal(t, scheduler.Result{Ended: 1}, result)
 		}
 	}
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old), "until its end is read")
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old),
+		"until its end is read")
 	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids...))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
 }
@@ -257,8 +275,10 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, ids))
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1, MaxDelay: 1, Unstarted: 1}}
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1,
+		MaxDelay: 1, Unstarted: 1}}
+	result, err := b.scheduler.Run(testkit.Context(t),
+		scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
 	require.NoError(t, err)
 	require.Len(t, result.Repeated, 1)
 	next := result.Repeated[0].ID
@@ -277,7 +297,8 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	require.Equal(t, scheduler.Result{Ended: 1}, failing.rehome(t, ids))
 	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'error' = 'Worker queue TTL expired: heartbeat timeout before the worker started the execution'`, ids[0]))
-	result, err = failing.scheduler.Run(testkit.Context(t), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
+	result, err = failing.scheduler.Run(testkit.Context(t),
+		scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
 	require.NoError(t, err)
 	next = result.Repeated[0].ID
 	failing.dispatch(t, next)

@@ -211,7 +211,8 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 	}
 	rule, ok := batch.Rule(row.Action, row.ActionRef)
 	if !ok {
-		batch.Fail(id, deref(row.Action), row.ActionRef, "action not found", "the action of the execution does not exist")
+		batch.Fail(id, deref(row.Action), row.ActionRef, "action not found",
+			"the action of the execution does not exist")
 		return
 	}
 	if batch.RefuseDeep(id, rule.ActionID, row.ActionRef, row.Config) {
@@ -229,7 +230,8 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 	waiter := admission.Waiter{
 		ExecutionID: id, Status: fact.Status, ActionID: rule.ActionID, ActionRef: row.ActionRef,
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
-		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
+		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
+		Avoid: row.Avoid,
 	}
 	batch.Enter(waiter, rule, Entry{
 		Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move,

@@ -30,7 +30,8 @@ func (d *decided) Apply(*scheduler.Batch) {
 func TestARoundDoesNotWaitForOtherWorkers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	busy, free := testkit.Worker(t, b.store, "busy", announces(1, nil)), testkit.Worker(t, b.store, "free", announces(9, nil))
+	busy, free := testkit.Worker(t, b.store, "busy", announces(1, nil)), testkit.Worker(t, b.store, "free",
+		announces(9, nil))
 	b.dispatch(t) // makes their rows
 	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 3 WHERE worker = $1`, busy.ID)
 	tx, err := b.store.Pool().Begin(testkit.Context(t))
@@ -57,11 +58,12 @@ func TestTheLastRoomIsTakenOnce(t *testing.T) {
 	late, early := b.request(t, a, 1), b.request(t, other, 1)
 	rival := b.replica(t)
 
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(late), &decided{func() {
-		got, err := rival.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(early))
-		require.NoError(t, err)
-		require.Equal(t, scheduler.Result{Granted: 1}, got)
-	}})
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(late),
+		&decided{func() {
+			got, err := rival.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(early))
+			require.NoError(t, err)
+			require.Equal(t, scheduler.Result{Granted: 1}, got)
+		}})
 	require.NoError(t, err)
 	require.Zero(t, result.Granted)
 	require.Equal(t, 1, result.Enqueued)
@@ -73,8 +75,10 @@ func TestTheLastRoomIsTakenOnce(t *testing.T) {
 func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	left, stays := testkit.Worker(t, b.store, "left", announces(9, nil)), testkit.Worker(t, b.store, "stays", announces(1, nil))
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
+	left, stays := testkit.Worker(t, b.store, "left", announces(9, nil)), testkit.Worker(t, b.store, "stays",
+		announces(1, nil))
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{},
+		scheduler.NewRequestStep(b.request(t, testkit.Action(t, b.store, "pk.a"), 2)),
 		&decided{func() { testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, left.ID) }})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 2}, result)
@@ -97,11 +101,12 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	waits := b.request(t, a, 1)
 	rival := b.replica(t)
 
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(waits), &decided{func() {
-		got, err := rival.Run(testkit.Context(t), scheduler.NewReleaseStep(holders), scheduler.FillStep{})
-		require.NoError(t, err)
-		require.Equal(t, scheduler.Result{Released: 3}, got)
-	}})
+	result, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(waits),
+		&decided{func() {
+			got, err := rival.Run(testkit.Context(t), scheduler.NewReleaseStep(holders), scheduler.FillStep{})
+			require.NoError(t, err)
+			require.Equal(t, scheduler.Result{Released: 3}, got)
+		}})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 	require.Equal(t, 1, rechecks)
@@ -115,7 +120,8 @@ func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) 
 	t.Helper()
 	tx, err := b.store.Pool().Begin(testkit.Context(t))
 	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, action.ID)
+	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+		action.ID)
 	require.NoError(t, err)
 	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t)))) }
 }
@@ -135,7 +141,8 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	end := b.lockQueue(t, held)
 	run := func(insists map[int64]bool) scheduler.Result {
 		result, err := b.scheduler.RunSparing(testkit.Context(t), insists,
-			scheduler.NewReleaseStep([]int64{ended[0], others[0]}), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{asks[0], others[1], asks[1]}))
+			scheduler.NewReleaseStep([]int64{ended[0], others[0]}), scheduler.FillStep{},
+			scheduler.NewRequestStep([]int64{asks[0], others[1], asks[1]}))
 		require.NoError(t, err)
 		return result
 	}
@@ -145,7 +152,8 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 	waited := make(chan scheduler.Result)
 	go func() { waited <- run(map[int64]bool{asks[1]: true}) }()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 	}, testkit.TestTimeout, "it waits for the queue")
 	end()
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 2}, <-waited)
@@ -157,10 +165,12 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 func TestASparingRoundNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	worker := testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
+	worker := testkit.Worker(t, b.store, "w1",
+		func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
 	action := testkit.Action(t, b.store, "pk.a")
 	b.dispatch(t, b.request(t, action, 23)...)
-	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = $2 WHERE id = $1`, worker.ID, testkit.DefaultCapabilities(50))
+	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = $2 WHERE id = $1`, worker.ID,
+		testkit.DefaultCapabilities(50))
 	roomy := b.replica(t)
 	result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{})
 	require.NoError(t, err)
@@ -181,7 +191,8 @@ func TestASparingRoundNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 		waited <- result
 	}()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+		return testkit.Count(t, b.store,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 	}, testkit.TestTimeout, "it waits for the queue")
 	end()
 	require.Equal(t, scheduler.Result{Granted: 12}, <-waited)
@@ -219,7 +230,8 @@ func TestWhatWasMovedMeanwhileIsNotMovedAgain(t *testing.T) {
 	old := testkit.Worker(t, b.store, "old", announces(9, fences))
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 1)
 	b.dispatch(t, ids...)
-	moved, other := testkit.Worker(t, b.store, "moved", announces(1, fences)), testkit.Worker(t, b.store, "other", announces(9, fences))
+	moved, other := testkit.Worker(t, b.store, "moved", announces(1, fences)), testkit.Worker(t, b.store, "other",
+		announces(9, fences))
 	testkit.Exec(t, b.store, `UPDATE worker SET draining = true WHERE id = $1`, old.ID)
 	leaving := func() *scheduler.ReassignStep {
 		return scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0], Leaving: true}}, true)

@@ -65,7 +65,8 @@ func TestTheShapeOfQueuesIsTheSameInSQLAndCode(t *testing.T) {
 		rule, ok := set.find(&action.ID, "")
 		require.True(t, ok)
 		var shape []string
-		require.NoError(t, st.Pool().QueryRow(testkit.Context(t), `SELECT attune_queue_shape($1)`, action.ID).Scan(&shape))
+		require.NoError(t,
+			st.Pool().QueryRow(testkit.Context(t), `SELECT attune_queue_shape($1)`, action.ID).Scan(&shape))
 		want := slices.Sorted(slices.Values(rule.Limits.Queue.Parameters))
 		require.ElementsMatch(t, want, shape)
 	}

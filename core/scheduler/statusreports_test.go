@@ -40,7 +40,8 @@ func publishStatus(t *testing.T, wire *broker.Broker, bodies ...[]byte) {
 func statusReport(t *testing.T, status string) []byte {
 	t.Helper()
 	body, err := message.New(message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
-		ExecutionID: 1, ActionRef: "core.echo", PreviousStatus: "scheduled", NewStatus: status, ChangedAt: time.Now().UTC(),
+		ExecutionID: 1, ActionRef: "core.echo", PreviousStatus: "scheduled", NewStatus: status,
+		ChangedAt: time.Now().UTC(),
 	}, time.Now(), "test").Encode()
 	require.NoError(t, err)
 	return body
@@ -67,9 +68,11 @@ func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 	require.NoError(t, reports.Start(testkit.Context(t)))
 	t.Cleanup(reports.Stop)
 
-	publishStatus(t, look, statusReport(t, "running"), []byte("not JSON"), statusReport(t, "running"), []byte(`{"payload":{}}`),
+	publishStatus(t, look, statusReport(t, "running"), []byte("not JSON"), statusReport(t, "running"),
+		[]byte(`{"payload":{}}`),
 		statusReport(t, "completed"), statusReport(t, "whatever a stranger says"))
-	testkit.Eventually(t, func() bool { return queueState(t, look, message.QueueDeadLetter).Ready == 2 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return queueState(t, look, message.QueueDeadLetter).Ready == 2 },
+		10*time.Second)
 	want := `
 		# HELP attune_status_reports_total Reports of workers about the status of executions.
 		# TYPE attune_status_reports_total counter
@@ -88,7 +91,8 @@ func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 	reports.Stop()
 	consumer.Stop()
 	wire.Stop()
-	testkit.Eventually(t, func() bool { return queueState(t, look, message.QueueExecutionStatus).Consumers == 0 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return queueState(t, look, message.QueueExecutionStatus).Consumers == 0 },
+		10*time.Second)
 	require.Zero(t, queueState(t, look, message.QueueExecutionStatus).Ready)
 	require.Equal(t, 2, queueState(t, look, message.QueueDeadLetter).Ready)
 }
@@ -104,9 +108,11 @@ func TestReportsAreTakenWithoutMetrics(t *testing.T) {
 	reports := scheduler.NewStatusReports(consumer, testkit.Logger(t), nil)
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	require.NoError(t, reports.Start(testkit.Context(t)))
-	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Ready == 0 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Ready == 0 },
+		10*time.Second)
 	reports.Stop() // takes what it was given, and ends
 	consumer.Stop()
-	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Consumers == 0 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Consumers == 0 },
+		10*time.Second)
 	require.Zero(t, queueState(t, wire, message.QueueExecutionStatus).Ready)
 }

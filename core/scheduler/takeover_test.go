@@ -21,7 +21,8 @@ func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 	testkit.Policy(t, b.store, action, 2)
 	state := testkit.State(t, b.store, action, 2)
 	leave := func(order int, entry string, status attune.Status, change ...func(*testkit.ExecutionRow)) int64 {
-		row := testkit.Execution(t, b.store, action, append(change, func(e *testkit.ExecutionRow) { e.Status = status })...)
+		row := testkit.Execution(t, b.store, action,
+			append(change, func(e *testkit.ExecutionRow) { e.Status = status })...)
 		testkit.Exec(t, b.store, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, $3, $4)`,
 			state.ID, row.ID, entry, order)
 		return row.ID
@@ -50,7 +51,8 @@ func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, promoted))
 	b.finish(t, attune.StatusCompleted, runs)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, runs))
-	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusRequested}, b.statuses(t, []int64{waits, last}))
+	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusRequested},
+		b.statuses(t, []int64{waits, last}))
 	b.quiet(t)
 }
 

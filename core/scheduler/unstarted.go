@@ -141,7 +141,8 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 		why.Keep, why.Result = true, map[string]any{} // this step does not end it
 	case one.Note != 0:
 		why.Cause, why.Same = CauseReturned, true // the returned dispatch never reached it
-		why.Result = unavailable(batch, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
+		why.Result = unavailable(batch, fact, from, "it has no queue to take the execution from",
+			retrypolicy.ByDispatcher)
 	default:
 		why.Result = unavailable(batch, fact, from, "it stopped sending heartbeats before it started the execution",
 			retrypolicy.ByTimeoutMonitor)
@@ -192,7 +193,8 @@ func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string
 func overdue(batch *Batch, fact admission.Fact, late Late) map[string]any {
 	age, allowed := int64(batch.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{
-		"error": fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)",
+		"error": fmt.Sprintf(
+			"Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)",
 			allowed, age),
 		"failed_by": retrypolicy.ByTimeoutMonitor, "timeout_seconds": allowed, "age_seconds": age,
 		"original_status": string(attune.StatusScheduled), "worker_id": *fact.Worker, "failed_at": batch.Now(),

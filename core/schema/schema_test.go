@@ -68,14 +68,17 @@ func TestParametersAreChecked(t *testing.T) {
 	} {
 		require.Equal(t, want, schema.Words(s.ValidateParams(object(t, params))), params)
 	}
-	require.Equal(t, "port is a string, not an integer", schema.Words(s.ValidateParams(object(t, `{"url":"{{ x }}","port":"{{ y }"}`), schema.AllowTemplates())))
-	require.Empty(t, s.ValidateParams(object(t, `{"url":"{{ x }}","port":"{{ y }}","tags":["{{ z }}"]}`), schema.AllowTemplates()))
+	require.Equal(t, "port is a string, not an integer",
+		schema.Words(s.ValidateParams(object(t, `{"url":"{{ x }}","port":"{{ y }"}`), schema.AllowTemplates())))
+	require.Empty(t,
+		s.ValidateParams(object(t, `{"url":"{{ x }}","port":"{{ y }}","tags":["{{ z }}"]}`), schema.AllowTemplates()))
 }
 
 func TestJSONSchemaIsUnderstood(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schema, value, want string }{
-		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, `{"a":"x"}`, `a is a string, not an integer`},
+		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, `{"a":"x"}`,
+			`a is a string, not an integer`},
 		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, `{}`, `a is missing`},
 		{`{"properties":{"a":{"type":"integer"}}}`, `{"a":true}`, `a is a boolean, not an integer`},
 		{`{"type":"boolean"}`, `"yes"`, `the value is a string, not a boolean`},
@@ -100,7 +103,8 @@ func TestJSONSchemaIsUnderstood(t *testing.T) {
 		{``, `{"anything":1}`, ``},
 		{`null`, `1`, ``},
 	} {
-		require.Equal(t, c.want, schema.Words(parse(t, c.schema).Validate(value(t, c.value))), "%s %s", c.schema, c.value)
+		require.Equal(t, c.want, schema.Words(parse(t, c.schema).Validate(value(t, c.value))), "%s %s", c.schema,
+			c.value)
 	}
 }
 
@@ -110,7 +114,8 @@ func TestWhatIsNotUnderstoodIsListed(t *testing.T) {
 	s := parse(t, `{"type":"object","properties":{
 		"a":{"type":"text"},"b":{"format":"email","type":"string"},"c":{"pattern":"(?=x)"},"d":{"minimum":"1"},"e":{"$ref":"#/x"},"f":3},"definitions":{}}`)
 	require.Equal(t, []string{
-		"definitions is not understood", "a: type text is not understood", "b: format is not understood", "c: pattern is not understood",
+		"definitions is not understood", "a: type text is not understood", "b: format is not understood",
+		"c: pattern is not understood",
 		"d: minimum is not understood", "e: $ref is not understood", "f: it is no object with a type",
 	}, s.Ignored())
 	require.Empty(t, s.Validate(value(t, `{"a":1,"b":"x","c":"y","d":0,"e":[],"f":{}}`)))
@@ -121,16 +126,17 @@ func TestWhatIsNotUnderstoodIsListed(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ schema, params, want string }{
-		"missing keys get defaults":     {flat, `{"other":1}`, `{"other":1,"port":80,"token":"none"}`},
-		"null counts as missing":        {flat, `{"port":null,"token":"x"}`, `{"port":80,"token":"x"}`},
-		"falsy values are there":        {flat, `{"port":0,"token":""}`, `{"port":0,"token":""}`},
-		"no parameters at all":          {flat, `null`, `{"port":80,"token":"none"}`},
-		"no schema":                     {``, `{"a":1}`, `{"a":1}`},
-		"nothing at all":                {``, ``, `{}`},
-		"the other form":                {`{"type":"object","properties":{"a":{"default":[1]}}}`, `{}`, `{"a":[1]}`},
-		"the other form without type":   {`{"properties":{"a":{"default":[1]}}}`, `{}`, `{"a":[1]}`},
-		"a parameter named type":        {`{"type":{"default":"x"}}`, `{}`, `{"type":"x"}`},
-		"a parameter named properties":  {`{"properties":{"type":"object","default":{"x":1}}}`, `{}`, `{"properties":{"x":1}}`},
+		"missing keys get defaults":   {flat, `{"other":1}`, `{"other":1,"port":80,"token":"none"}`},
+		"null counts as missing":      {flat, `{"port":null,"token":"x"}`, `{"port":80,"token":"x"}`},
+		"falsy values are there":      {flat, `{"port":0,"token":""}`, `{"port":0,"token":""}`},
+		"no parameters at all":        {flat, `null`, `{"port":80,"token":"none"}`},
+		"no schema":                   {``, `{"a":1}`, `{"a":1}`},
+		"nothing at all":              {``, ``, `{}`},
+		"the other form":              {`{"type":"object","properties":{"a":{"default":[1]}}}`, `{}`, `{"a":[1]}`},
+		"the other form without type": {`{"properties":{"a":{"default":[1]}}}`, `{}`, `{"a":[1]}`},
+		"a parameter named type":      {`{"type":{"default":"x"}}`, `{}`, `{"type":"x"}`},
+		"a parameter named properties": {`{"properties":{"type":"object","default":{"x":1}}}`, `{}`,
+			`{"properties":{"x":1}}`},
 		"a malformed schema is ignored": {`[1,2]`, `{"a":1}`, `{"a":1}`},
 		"an odd entry":                  {`{"e":"odd","d":{"default":1}}`, `{}`, `{"d":1}`},
 	} {
@@ -166,7 +172,8 @@ func TestSecretPaths(t *testing.T) {
 	require.Equal(t, []string{"/a~1b", "/db/password", "/either", "/list/1/key", "/token"}, s.SecretPaths(value(t, `{
 		"token":"x","user":"u","db":{"password":"p","host":"h"},"a/b":{"x":1},"list":[{},{"key":1}],"either":2}`)))
 	require.Empty(t, s.SecretPaths(value(t, `{"user":"u","db":"odd"}`)))
-	require.Equal(t, []string{"/password"}, parse(t, `{"type":"object","properties":{"password":{"type":"string","secret":true}}}`).Secrets())
+	require.Equal(t, []string{"/password"},
+		parse(t, `{"type":"object","properties":{"password":{"type":"string","secret":true}}}`).Secrets())
 	require.False(t, parse(t, `{"a":{"type":"string"}}`).HasSecrets())
 	require.False(t, parse(t, `{"secret":{"type":"boolean"}}`).HasSecrets(), "a parameter may have this name")
 }
@@ -182,7 +189,8 @@ func TestCostIsBounded(t *testing.T) {
 	_, err = schema.Parse([]byte(`{`))
 	require.ErrorContains(t, err, "read a schema")
 
-	wide := `{"type":"array","items":` + strings.Repeat(`{"anyOf":[{"type":"string"},`, 20) + `{"type":"integer"}` + strings.Repeat(`]}`, 20) + `}`
+	wide := `{"type":"array","items":` + strings.Repeat(`{"anyOf":[{"type":"string"},`, 20) + `{"type":"integer"}` +
+		strings.Repeat(`]}`, 20) + `}`
 	list := make([]any, 110_000)
 	for i := range list {
 		list[i] = true
@@ -195,14 +203,16 @@ func TestCostIsBounded(t *testing.T) {
 	for i := range fine {
 		fine[i] = "x"
 	}
-	require.Equal(t, "the value is more than can be checked", schema.Words(parse(t, `{"type":"array","items":{"type":"string"}}`).Validate(fine)))
+	require.Equal(t, "the value is more than can be checked",
+		schema.Words(parse(t, `{"type":"array","items":{"type":"string"}}`).Validate(fine)))
 	// What cost package regexp, or a checker without such bounds, minutes; see
 	// docs/decisions/0019-our-own-checker-of-schemas.md.
 	const tooMuch = "the value is more than can be checked"
 	costly := parse(t, `{"type":"string","pattern":"(a?){500}a{500}$"}`)
 	require.Empty(t, costly.Ignored())
 	require.Equal(t, tooMuch, schema.Words(costly.Validate(strings.Repeat("a", 1<<20)+"b")))
-	require.Empty(t, parse(t, `{"type":"string","pattern":"^[a-z0-9_.-]+@[a-z0-9.-]+$"}`).Validate(strings.Repeat("a", 4<<20)+"@b.c"))
+	require.Empty(t, parse(t,
+		`{"type":"string","pattern":"^[a-z0-9_.-]+@[a-z0-9.-]+$"}`).Validate(strings.Repeat("a", 4<<20)+"@b.c"))
 	require.NotEmpty(t, parse(t, `{"type":"string","pattern":"`+strings.Repeat("a{1000}", 20)+`"}`).Ignored())
 	branches := make([]string, 8000)
 	for i := range branches {
@@ -214,7 +224,8 @@ func TestCostIsBounded(t *testing.T) {
 	for i := range fine {
 		fine[i] = map[string]any{"k": "hunter2"}
 	}
-	public, _ := secret.Take(map[string]any{"l": fine[:60_000]}, secrets.SecretPaths(map[string]any{"l": fine[:60_000]})[:5])
+	public, _ := secret.Take(map[string]any{"l": fine[:60_000]},
+		secrets.SecretPaths(map[string]any{"l": fine[:60_000]})[:5])
 	require.NotNil(t, public)
 	require.GreaterOrEqual(t, len(secrets.SecretPaths(map[string]any{"l": fine})), 50_000)
 }
@@ -263,7 +274,8 @@ func TestWhateverIsGiven(t *testing.T) {
 		}
 		for name, f := range fields {
 			if v := params[name]; f["secret"] == true && v != nil {
-				require.True(t, slices.ContainsFunc(taken, func(o secret.Taken) bool { return o.Path == secret.Join("", name) }), name)
+				require.True(t, slices.ContainsFunc(taken,
+					func(o secret.Taken) bool { return o.Path == secret.Join("", name) }), name)
 			}
 		}
 	})

@@ -56,34 +56,36 @@ func utf16Of(r rune) []rune {
 func TestSecretsAreFoundInEveryForm(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long secret ", 20)
-	f := (&secret.Finder{}).With(awkward, map[string]any{"pin": int64(84729163), "price": -1234.5, "list": []any{key, long}}, "hunter2", "0042")
+	f := (&secret.Finder{}).With(awkward,
+		map[string]any{"pin": int64(84729163), "price": -1234.5, "list": []any{key, long}}, "hunter2", "0042")
 	html, err := json.Marshal(awkward)
 	require.NoError(t, err)
 	nested, err := json.Marshal(string(html))
 	require.NoError(t, err)
 	std, url := base64.StdEncoding, base64.URLEncoding
 	for name, c := range map[string]struct{ text, want string }{
-		"as it is":           {"a " + awkward + " b", "a *** b"},
-		"a number":           {"pin 84729163, pin=84729163", "pin ***, pin=***"},
-		"a negative number":  {"-1234.5", "-***"},
-		"digits in a text":   {"0042", "***"},
-		"JSON of Go":         {`{"x":` + string(html) + `}`, `{"x":"***"}`},
-		"JSON without HTML":  {`{"x":"p\"<ä>&/\\😀\u2028"}`, `{"x":"***"}`},
-		"JSON of PHP":        {`"p\"<\u00e4>&\/\\\ud83d\ude00\u2028"`, `"***"`},
-		"only ASCII":         {`"` + ascii(awkward, `\u%04x`) + `"`, `"***"`},
-		"ASCII, upper case":  {`"` + ascii(awkward, `\u%04X`) + `"`, `"***"`},
-		"JSON within JSON":   {string(nested), `"\"***\""`},
-		"all escaped":        {`\u0068\u0075\u006e\u0074\u0065\u0072\u0032!`, "***!"},
-		"lines, indented":    {indented(key), "***\n    |   ***\n    | \t***\n    | short\n    | ***\n    | "},
-		"several lines":      {"<" + key + ">", "<***>"},
-		"lines in JSON":      {ascii(key, `\u%04x`) + "!", "***!"},
-		"base64":             {std.EncodeToString([]byte(awkward)) + " x", "*** x"},
-		"base64 of URLs":     {"=" + url.EncodeToString([]byte(awkward)) + "&", "=***&"},
-		"base64, bare":       {std.WithPadding(base64.NoPadding).EncodeToString([]byte("hunter2")) + " x", "*** x"},
-		"base64 of a line":   {std.EncodeToString([]byte("hunter2\n")) + "\n", "***\n"},
-		"base64 in 64":       {folded(std.EncodeToString([]byte(long)), 64) + "\n", "***\n"},
-		"base64 in 76":       {folded(std.EncodeToString([]byte(key)), 76) + "\n", "***\n"},
-		"base64 in JSON":     {`{"x":"` + strings.ReplaceAll(std.EncodeToString([]byte(awkward)), "/", `\/`) + `"}`, `{"x":"***"}`},
+		"as it is":          {"a " + awkward + " b", "a *** b"},
+		"a number":          {"pin 84729163, pin=84729163", "pin ***, pin=***"},
+		"a negative number": {"-1234.5", "-***"},
+		"digits in a text":  {"0042", "***"},
+		"JSON of Go":        {`{"x":` + string(html) + `}`, `{"x":"***"}`},
+		"JSON without HTML": {`{"x":"p\"<ä>&/\\😀\u2028"}`, `{"x":"***"}`},
+		"JSON of PHP":       {`"p\"<\u00e4>&\/\\\ud83d\ude00\u2028"`, `"***"`},
+		"only ASCII":        {`"` + ascii(awkward, `\u%04x`) + `"`, `"***"`},
+		"ASCII, upper case": {`"` + ascii(awkward, `\u%04X`) + `"`, `"***"`},
+		"JSON within JSON":  {string(nested), `"\"***\""`},
+		"all escaped":       {`\u0068\u0075\u006e\u0074\u0065\u0072\u0032!`, "***!"},
+		"lines, indented":   {indented(key), "***\n    |   ***\n    | \t***\n    | short\n    | ***\n    | "},
+		"several lines":     {"<" + key + ">", "<***>"},
+		"lines in JSON":     {ascii(key, `\u%04x`) + "!", "***!"},
+		"base64":            {std.EncodeToString([]byte(awkward)) + " x", "*** x"},
+		"base64 of URLs":    {"=" + url.EncodeToString([]byte(awkward)) + "&", "=***&"},
+		"base64, bare":      {std.WithPadding(base64.NoPadding).EncodeToString([]byte("hunter2")) + " x", "*** x"},
+		"base64 of a line":  {std.EncodeToString([]byte("hunter2\n")) + "\n", "***\n"},
+		"base64 in 64":      {folded(std.EncodeToString([]byte(long)), 64) + "\n", "***\n"},
+		"base64 in 76":      {folded(std.EncodeToString([]byte(key)), 76) + "\n", "***\n"},
+		"base64 in JSON": {`{"x":"` + strings.ReplaceAll(std.EncodeToString([]byte(awkward)), "/", `\/`) + `"}`,
+			`{"x":"***"}`},
 		"next to each other": {"hunter2hunter2", "******"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +93,8 @@ func TestSecretsAreFoundInEveryForm(t *testing.T) {
 			require.Equal(t, c.want, f.Hide(c.text))
 		})
 	}
-	for _, text := range []string{"", "pin", "1847291630", "8472916", "hunter", "HUNTER2", "004", "short", `\u00`, `\`, `a\`, "\\ud83d"} {
+	for _, text := range []string{"", "pin", "1847291630", "8472916", "hunter", "HUNTER2", "004", "short", `\u00`, `\`,
+		`a\`, "\\ud83d"} {
 		require.Equal(t, text, f.Hide(text))
 	}
 	require.Equal(t, "hunter2", (*secret.Finder)(nil).Hide("hunter2"))
@@ -149,9 +152,10 @@ func TestASearchIsBounded(t *testing.T) {
 		text string
 		want string
 	}{
-		"many secrets":     {(&secret.Finder{}).With(many...), lines, lines},
-		"one long secret":  {(&secret.Finder{}).With(same + "B"), strings.Repeat("A", 2<<20), secret.Unsearched},
-		"only backslashes": {(&secret.Finder{}).With("hunter2"), strings.Repeat(`\`, 2<<20), strings.Repeat(`\`, 2<<20)},
+		"many secrets":    {(&secret.Finder{}).With(many...), lines, lines},
+		"one long secret": {(&secret.Finder{}).With(same + "B"), strings.Repeat("A", 2<<20), secret.Unsearched},
+		"only backslashes": {(&secret.Finder{}).With("hunter2"), strings.Repeat(`\`, 2<<20),
+			strings.Repeat(`\`, 2<<20)},
 	} {
 		begin := time.Now()
 		hidden := c.f.Hide(c.text)

@@ -27,7 +27,8 @@ func keyring(t testing.TB, key string) secret.Keyring {
 // value reads JSON as values; M is a marker.
 func value(t testing.TB, raw string) any {
 	t.Helper()
-	raw = strings.NewReplacer(`:M`, `:{"$attune_secret":true,"redacted":true}`, `[M`, `[{"$attune_secret":true,"redacted":true}`).Replace(raw)
+	raw = strings.NewReplacer(`:M`, `:{"$attune_secret":true,"redacted":true}`, `[M`,
+		`[{"$attune_secret":true,"redacted":true}`).Replace(raw)
 	v, err := expr.FromJSON([]byte(raw))
 	require.NoError(t, err)
 	return v
@@ -64,7 +65,9 @@ func TestTheFormIsThePublishedOne(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, raw, 12+len(`"<a&b>"`)+16)
 	// Sealed elsewhere: AES-256-GCM by an independent implementation, with the nonce 000102030405060708090a0b.
-	opened, err := keyring(t, testKey).Open(secret.Sealed{Value: []byte(`"AAECAwQFBgcICQoLL5SbFJ0CcZbIuUu7K0jc9a+MugNpbTdQ9tXb+Ny6Jto3bSA="`), KeyHash: hashOf(testKey)})
+	opened, err := keyring(t,
+		testKey).Open(secret.Sealed{Value: []byte(`"AAECAwQFBgcICQoLL5SbFJ0CcZbIuUu7K0jc9a+MugNpbTdQ9tXb+Ny6Jto3bSA="`),
+		KeyHash: hashOf(testKey)})
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"token": "hunter2"}, opened)
 }
@@ -85,14 +88,16 @@ func TestOpeningRefusesWithoutSayingAnything(t *testing.T) {
 		sealed secret.Sealed
 		want   error
 	}{
-		"no key":           {secret.Keyring{}, secret.Sealed{Value: sealed}, secret.ErrNoKey},
-		"another key":      {keyring(t, other), secret.Sealed{Value: sealed}, secret.ErrOtherKey},
-		"another hash":     {k, secret.Sealed{Value: sealed, KeyHash: hashOf(other)}, secret.ErrOtherKey},
-		"not a string":     {k, secret.Sealed{Value: []byte("42")}, secret.ErrOtherKey},
-		"not base64":       {k, secret.Sealed{Value: []byte(`"hunter2!"`)}, secret.ErrOtherKey},
-		"too short":        {k, secret.Sealed{Value: []byte(`"c2hvcnQ="`)}, secret.ErrOtherKey},
-		"nothing":          {k, secret.Sealed{}, secret.ErrOtherKey},
-		"a byte is broken": {k, secret.Sealed{Value: []byte(strings.Replace(string(sealed), string(sealed[20]), "_", 1))}, secret.ErrOtherKey},
+		"no key":       {secret.Keyring{}, secret.Sealed{Value: sealed}, secret.ErrNoKey},
+		"another key":  {keyring(t, other), secret.Sealed{Value: sealed}, secret.ErrOtherKey},
+		"another hash": {k, secret.Sealed{Value: sealed, KeyHash: hashOf(other)}, secret.ErrOtherKey},
+		"not a string": {k, secret.Sealed{Value: []byte("42")}, secret.ErrOtherKey},
+		"not base64":   {k, secret.Sealed{Value: []byte(`"hunter2!"`)}, secret.ErrOtherKey},
+		"too short":    {k, secret.Sealed{Value: []byte(`"c2hvcnQ="`)}, secret.ErrOtherKey},
+		"nothing":      {k, secret.Sealed{}, secret.ErrOtherKey},
+		"a byte is broken": {k,
+			secret.Sealed{Value: []byte(strings.Replace(string(sealed), string(sealed[20]), "_", 1))},
+			secret.ErrOtherKey},
 	} {
 		_, err := c.key.Open(c.sealed)
 		require.ErrorIs(t, err, c.want, name)
@@ -113,7 +118,8 @@ func TestTakeLeavesMarkers(t *testing.T) {
 	in := value(t, `{"user":"a","password":"hunter2","deep":{"a/b~c":["x","hunter3"]},"none":null}`)
 	before := fmt.Sprint(in)
 	public, taken := secret.Take(in, []string{"/password", "/deep/a~1b~0c/1", "/none", "/missing/x", "/user/deeper"})
-	require.Equal(t, []secret.Taken{{Path: "/password", Value: "hunter2"}, {Path: "/deep/a~1b~0c/1", Value: "hunter3"}}, taken)
+	require.Equal(t, []secret.Taken{{Path: "/password", Value: "hunter2"}, {Path: "/deep/a~1b~0c/1", Value: "hunter3"}},
+		taken)
 	require.Equal(t, value(t, `{"user":"a","password":{"$attune_secret":true,"redacted":true},"none":null,
 		"deep":{"a/b~c":["x",{"$attune_secret":true,"redacted":true}]}}`), public)
 	require.Equal(t, before, fmt.Sprint(in), "what was given is not changed")
@@ -131,7 +137,8 @@ func TestHideSealsWhatItTakes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, value(t, `{"a":M,"b":1}`), public)
 	require.Len(t, sealed, 1)
-	require.Equal(t, []string{"/a", secret.FromSchema, "/a", ""}, []string{sealed[0].Path, sealed[0].Kind, sealed[0].Ref, sealed[0].KeyHash})
+	require.Equal(t, []string{"/a", secret.FromSchema, "/a", ""},
+		[]string{sealed[0].Path, sealed[0].Kind, sealed[0].Ref, sealed[0].KeyHash})
 	opened, err := k.Open(sealed[0])
 	require.NoError(t, err)
 	require.Equal(t, "hunter2", opened)
@@ -163,14 +170,17 @@ func TestSecretsAreFollowedThroughTemplates(t *testing.T) {
 	}
 	in := map[string]any{
 		"whole": "{{ parameters.password }}", "list": []any{"{{ result.data.token }}", "plain"},
-		"header": "Bearer {{ parameters.password }}/{{ result.data.token }}!", "all": "{{ parameters }}", "text": "p={{ parameters }}",
+		"header": "Bearer {{ parameters.password }}/{{ result.data.token }}!", "all": "{{ parameters }}",
+		"text": "p={{ parameters }}",
 		"user": "{{ parameters.user }}", "made": `{{ "x" + string(parameters.password) }}`,
 	}
 	rendered, err := expr.Render(in, scope)
 	require.NoError(t, err)
 	clean, found, err := secret.Collect(rendered)
 	require.NoError(t, err)
-	require.Equal(t, value(t, `{"whole":M,"list":[M,"plain"],"header":M,"all":{"user":"u","password":M},"text":M,"user":"u","made":M}`), clean)
+	require.Equal(t,
+		value(t,
+			`{"whole":M,"list":[M,"plain"],"header":M,"all":{"user":"u","password":M},"text":M,"user":"u","made":M}`), clean)
 	var paths []string
 	opened := map[string]any{}
 	for _, one := range found {
@@ -185,8 +195,9 @@ func TestSecretsAreFollowedThroughTemplates(t *testing.T) {
 	}
 	require.Equal(t, []string{"/all/password", "/header", "/list/0", "/made", "/text", "/whole"}, paths)
 	require.Equal(t, map[string]any{
-		"/all/password": `hun"ter2`, "/header": `Bearer hun"ter2/{"a":"x","id":5}!`, "/list/0": map[string]any{"id": int64(5), "a": "x"},
-		"/made": `xhun"ter2`, "/text": `p={"password":"hun\"ter2","user":"u"}`, "/whole": `hun"ter2`,
+		"/all/password": `hun"ter2`, "/header": `Bearer hun"ter2/{"a":"x","id":5}!`,
+		"/list/0": map[string]any{"id": int64(5), "a": "x"},
+		"/made":   `xhun"ter2`, "/text": `p={"password":"hun\"ter2","user":"u"}`, "/whole": `hun"ter2`,
 	}, opened)
 	require.ElementsMatch(t, []secret.Source{password, token}, secret.Sources(found))
 
@@ -210,7 +221,8 @@ func TestMarkersOfStrangersAreNotBelieved(t *testing.T) {
 	before := fmt.Sprint(given)
 	traced := secret.Trace(given, secret.OfConfig, 7)
 	require.Equal(t, before, fmt.Sprint(given), "what was given is not changed")
-	rendered, err := expr.Render(map[string]any{"x": "{{ p.a[0] }}", "y": "{{ p.text }}!", "z": "{{ p }}!"}, expr.Names{"p": traced})
+	rendered, err := expr.Render(map[string]any{"x": "{{ p.a[0] }}", "y": "{{ p.text }}!", "z": "{{ p }}!"},
+		expr.Names{"p": traced})
 	require.NoError(t, err)
 	public, found, err := secret.Collect(rendered)
 	require.NoError(t, err)
@@ -267,12 +279,14 @@ func TestWhatCannotBeFollowedIsRefused(t *testing.T) {
 // FuzzCollect tries texts as secrets may stand in: what comes out as public holds no
 // marker's source, and nothing panics.
 func FuzzCollect(f *testing.F) {
-	for _, seed := range []string{"x", `{"$attune_secret":true,"from":"execution_config:1:/a","redacted":true}`, `{"$attune_secret":true`, `{"$attune_secret":1}`} {
+	for _, seed := range []string{"x", `{"$attune_secret":true,"from":"execution_config:1:/a","redacted":true}`,
+		`{"$attune_secret":true`, `{"$attune_secret":1}`} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, text, path string) {
 		traced := secret.Trace(map[string]any{"k": secret.Marker()}, secret.OfConfig, 5)
-		public, found, err := secret.Collect([]any{text, expr.Text(traced), traced, text + expr.Text(secret.Trace(secret.Marker(), secret.OfResult, 9))})
+		public, found, err := secret.Collect([]any{text, expr.Text(traced), traced,
+			text + expr.Text(secret.Trace(secret.Marker(), secret.OfResult, 9))})
 		if err != nil {
 			return
 		}

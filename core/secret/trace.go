@@ -158,7 +158,8 @@ func Check(traced []Traced, own func(Source) bool) error {
 	for _, one := range traced {
 		for _, part := range one.Parts {
 			if part.Source != nil && !own(*part.Source) {
-				return fmt.Errorf("%s: the secret of %s %d does not belong here", place(one.Path), words(part.Source.Entity), part.Source.ID)
+				return fmt.Errorf("%s: the secret of %s %d does not belong here", place(one.Path),
+					words(part.Source.Entity), part.Source.ID)
 			}
 		}
 	}
@@ -281,7 +282,8 @@ func (k Keyring) Assemble(t Traced, rows map[Source]Sealed) (Sealed, error) {
 		}
 		row, ok := rows[*part.Source]
 		if !ok {
-			return Sealed{}, fmt.Errorf("%s: the secret of %s %d is gone", place(t.Path), words(part.Source.Entity), part.Source.ID)
+			return Sealed{}, fmt.Errorf("%s: the secret of %s %d is gone", place(t.Path), words(part.Source.Entity),
+				part.Source.ID)
 		}
 		made.Kind, made.Ref = cmp.Or(made.Kind, part.Source.Kind()), cmp.Or(made.Ref, part.Source.Ref())
 		if _, whole := t.Whole(); whole {
@@ -290,7 +292,8 @@ func (k Keyring) Assemble(t Traced, rows map[Source]Sealed) (Sealed, error) {
 		}
 		value, err := k.Open(row)
 		if err != nil {
-			return Sealed{}, fmt.Errorf("%s: open the secret of %s %d: %w", place(t.Path), words(part.Source.Entity), part.Source.ID, err)
+			return Sealed{}, fmt.Errorf("%s: open the secret of %s %d: %w", place(t.Path), words(part.Source.Entity),
+				part.Source.ID, err)
 		}
 		if part.JSON {
 			raw, err := compact(value)

@@ -46,7 +46,8 @@ const (
 // changed another number of rows than planned.
 const ExpectationCode = "AT001"
 
-var classNames = [...]string{"none", "retryable", "conflict", "refused", "unreachable", "unable", "canceled", "unknown", "installation", "fatal"}
+var classNames = [...]string{"none", "retryable", "conflict", "refused", "unreachable", "unable", "canceled", "unknown",
+	"installation", "fatal"}
 
 // String is the name of the class in logs and metrics.
 func (c Class) String() string {
@@ -87,7 +88,8 @@ var classes = map[string]Class{
 	"57P05": ClassUnreachable, "25P03": ClassUnreachable, "53300": ClassUnreachable,
 	"25006": ClassUnable, "53": ClassUnable, "58": ClassUnable,
 	"57014": ClassCanceled,
-	"42":    ClassInstallation, "0A": ClassInstallation, "3F": ClassInstallation, "3D": ClassInstallation, "28": ClassInstallation,
+	"42":    ClassInstallation, "0A": ClassInstallation, "3F": ClassInstallation, "3D": ClassInstallation,
+	"28": ClassInstallation,
 }
 
 func classOfCode(code string) Class {
@@ -103,7 +105,8 @@ func classOfCode(code string) Class {
 // since. Any other connection prepares it again, and it succeeds.
 func isStalePlan(err error) bool {
 	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "0A000" && strings.Contains(pgErr.Message, "cached plan must not change result type")
+	return errors.As(err, &pgErr) && pgErr.Code == "0A000" &&
+		strings.Contains(pgErr.Message, "cached plan must not change result type")
 }
 
 func isConnectionError(err error) bool {

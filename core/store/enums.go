@@ -10,7 +10,8 @@ import (
 
 // enumTypes are registered with every connection, and so are their arrays, so
 // that both can be passed and read.
-var enumTypes = []string{"execution_status_enum", "enforcement_status_enum", "inquiry_status_enum", "worker_status_enum"}
+var enumTypes = []string{"execution_status_enum", "enforcement_status_enum", "inquiry_status_enum",
+	"worker_status_enum"}
 
 const untyped = "attune: enum types not known yet"
 
@@ -37,7 +38,9 @@ func registerTypes(ctx context.Context, conn *pgx.Conn) error {
 // enumsOf are the enums in the connection's search path, and their arrays; missing ones are left
 // out.
 func enumsOf(ctx context.Context, conn *pgx.Conn) ([]*pgtype.Type, error) {
-	rows, err := conn.Query(ctx, `SELECT name, t.oid, t.typarray FROM unnest($1::text[]) name JOIN pg_type t ON t.oid = to_regtype(name)`, enumTypes)
+	rows, err := conn.Query(ctx,
+		`SELECT name, t.oid, t.typarray FROM unnest($1::text[]) name JOIN pg_type t ON t.oid = to_regtype(name)`,
+		enumTypes)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +49,8 @@ func enumsOf(ctx context.Context, conn *pgx.Conn) ([]*pgtype.Type, error) {
 	var oid, array uint32
 	_, err = pgx.ForEachRow(rows, []any{&name, &oid, &array}, func() error {
 		enum := &pgtype.Type{Name: name, OID: oid, Codec: &pgtype.EnumCodec{}}
-		types = append(types, enum, &pgtype.Type{Name: "_" + name, OID: array, Codec: &pgtype.ArrayCodec{ElementType: enum}})
+		types = append(types, enum,
+			&pgtype.Type{Name: "_" + name, OID: array, Codec: &pgtype.ArrayCodec{ElementType: enum}})
 		return nil
 	})
 	return types, err

@@ -27,9 +27,12 @@ func TestErrorsThatConcernTheInstallationAreAClassOfTheirOwn(t *testing.T) {
 		require.Equal(t, store.ClassInstallation, of(code), code)
 	}
 	for code, want := range map[string]store.Class{
-		"22P02": store.ClassFatal, "22021": store.ClassFatal, "22003": store.ClassFatal, "23502": store.ClassRefused, "23514": store.ClassRefused,
-		"23503": store.ClassRefused, "23505": store.ClassConflict, "54000": store.ClassFatal, "P0001": store.ClassRefused,
-		"53100": store.ClassUnable, "58030": store.ClassUnable, "25006": store.ClassUnable, "XX000": store.ClassFatal, "40001": store.ClassRetryable, "57P01": store.ClassUnreachable,
+		"22P02": store.ClassFatal, "22021": store.ClassFatal, "22003": store.ClassFatal, "23502": store.ClassRefused,
+		"23514": store.ClassRefused,
+		"23503": store.ClassRefused, "23505": store.ClassConflict, "54000": store.ClassFatal,
+		"P0001": store.ClassRefused,
+		"53100": store.ClassUnable, "58030": store.ClassUnable, "25006": store.ClassUnable, "XX000": store.ClassFatal,
+		"40001": store.ClassRetryable, "57P01": store.ClassUnreachable,
 	} {
 		require.Equal(t, want, of(code), code)
 	}
@@ -44,7 +47,8 @@ func TestARefusedLoginConcernsTheInstallation(t *testing.T) {
 	st := testkit.OpenStore(t, testkit.Database(t), func(c *store.Config) {
 		at, err := pgconn.ParseConfig(c.URL)
 		require.NoError(t, err)
-		c.URL = fmt.Sprintf("host=%s port=%d dbname=no_such_database_%d user=%s sslmode=disable", at.Host, at.Port, at.Port, at.User)
+		c.URL = fmt.Sprintf("host=%s port=%d dbname=no_such_database_%d user=%s sslmode=disable", at.Host, at.Port,
+			at.Port, at.User)
 	})
 	err := st.Ping(testkit.Context(t))
 	require.Error(t, err)

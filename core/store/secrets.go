@@ -58,6 +58,7 @@ func SecretsOf(ctx context.Context, q *Queries, entity string, id int64) ([]secr
 
 func sealed(row ReadSecretValuesRow) secret.Sealed {
 	return secret.Sealed{
-		Path: row.JsonPath, Kind: row.SourceKind, Ref: row.SourceRef, Value: row.EncryptedValue, KeyHash: row.EncryptionKeyHash,
+		Path: row.JsonPath, Kind: row.SourceKind, Ref: row.SourceRef, Value: row.EncryptedValue,
+		KeyHash: row.EncryptionKeyHash,
 	}
 }

@@ -21,12 +21,16 @@ func TestARepetitionHasTheSecretParameters(t *testing.T) {
 		row.Status, row.Config = attune.StatusFailed, map[string]any{"password": secret.Marker()}
 	}).ID
 	var rows store.InsertSecretValuesParams
-	store.AddSecret(&rows, secret.OfConfig, failed, secret.Sealed{Path: "/password", Kind: secret.FromSchema, Ref: "/password", Value: []byte(`"c1"`)})
-	store.AddSecret(&rows, secret.OfConfig, failed, secret.Sealed{Path: "/token", Kind: secret.FromParameter, Value: []byte(`"c2"`), KeyHash: "of another service"})
-	store.AddSecret(&rows, secret.OfResult, failed, secret.Sealed{Path: "/data/x", Kind: secret.FromSchema, Value: []byte(`"c3"`)})
+	store.AddSecret(&rows, secret.OfConfig, failed,
+		secret.Sealed{Path: "/password", Kind: secret.FromSchema, Ref: "/password", Value: []byte(`"c1"`)})
+	store.AddSecret(&rows, secret.OfConfig, failed,
+		secret.Sealed{Path: "/token", Kind: secret.FromParameter, Value: []byte(`"c2"`), KeyHash: "of another service"})
+	store.AddSecret(&rows, secret.OfResult, failed,
+		secret.Sealed{Path: "/data/x", Kind: secret.FromSchema, Value: []byte(`"c3"`)})
 	require.NoError(t, st.InsertSecretValues(t.Context(), rows))
 
-	again, err := st.RepeatExecutions(t.Context(), store.RepeatExecutionsParams{Failed: []int64{failed}, Reasons: []string{"failed"}, Delays: []float64{0}})
+	again, err := st.RepeatExecutions(t.Context(),
+		store.RepeatExecutionsParams{Failed: []int64{failed}, Reasons: []string{"failed"}, Delays: []float64{0}})
 	require.NoError(t, err)
 	require.Len(t, again, 1)
 	values, err := store.SecretsOf(t.Context(), st.Queries, secret.OfConfig, again[0].ID)
@@ -55,15 +59,18 @@ func TestSecretsAreReadBySource(t *testing.T) {
 		{secret.Source{Entity: secret.OfResult, ID: 1, Path: "/a"}, `"r"`},
 		{secret.Source{Entity: secret.OfResult, ID: 2, Path: "/a"}, `"r2"`},
 	} {
-		store.AddSecret(&rows, one.source.Entity, one.source.ID, secret.Sealed{Path: one.source.Path, Kind: secret.FromSchema, Value: []byte(one.value)})
+		store.AddSecret(&rows, one.source.Entity, one.source.ID,
+			secret.Sealed{Path: one.source.Path, Kind: secret.FromSchema, Value: []byte(one.value)})
 	}
 	require.NoError(t, st.InsertSecretValues(t.Context(), rows))
 	var newer store.InsertSecretValuesParams
-	store.AddSecret(&newer, secret.OfConfig, 1, secret.Sealed{Path: "/a", Kind: secret.FromSchema, Value: []byte(`"new"`)})
+	store.AddSecret(&newer, secret.OfConfig, 1,
+		secret.Sealed{Path: "/a", Kind: secret.FromSchema, Value: []byte(`"new"`)})
 	require.NoError(t, st.InsertSecretValues(t.Context(), newer))
 
 	wanted := []secret.Source{
-		{Entity: secret.OfConfig, ID: 1, Path: "/a"}, {Entity: secret.OfResult, ID: 2, Path: "/a"}, {Entity: secret.OfResult, ID: 3, Path: "/a"},
+		{Entity: secret.OfConfig, ID: 1, Path: "/a"}, {Entity: secret.OfResult, ID: 2, Path: "/a"},
+		{Entity: secret.OfResult, ID: 3, Path: "/a"},
 	}
 	found, err := store.ReadSecrets(t.Context(), st.Queries, wanted)
 	require.NoError(t, err)

@@ -125,7 +125,8 @@ func (w *session) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 // CopyFrom loads rows into a table.
-func (w *session) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+func (w *session) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string,
+	rows pgx.CopyFromSource) (int64, error) {
 	if err := w.open(ctx); err != nil {
 		return 0, err
 	}

@@ -192,7 +192,8 @@ func migrationText(t *testing.T) string {
 func TestNoStatementReadsEveryColumnOfASharedTable(t *testing.T) {
 	t.Parallel()
 	conn := connectTo(t, testkit.Installation(t, installation.Newest))
-	rows, err := conn.Query(testkit.Context(t), "SELECT relname::text FROM pg_class WHERE relnamespace = 'attune'::regnamespace AND relkind = 'r'")
+	rows, err := conn.Query(testkit.Context(t),
+		"SELECT relname::text FROM pg_class WHERE relnamespace = 'attune'::regnamespace AND relkind = 'r'")
 	require.NoError(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)

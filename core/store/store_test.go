@@ -91,7 +91,8 @@ func TestNoTransactionIsHeldByWhoStandsStill(t *testing.T) {
 	for _, hot := range []bool{true, false} {
 		s := open(t, func(c *store.Config) { c.HotPath = hot })
 		var got string
-		require.NoError(t, s.Pool().QueryRow(testkit.Context(t), "SELECT current_setting('idle_in_transaction_session_timeout')").Scan(&got))
+		require.NoError(t, s.Pool().QueryRow(testkit.Context(t),
+			"SELECT current_setting('idle_in_transaction_session_timeout')").Scan(&got))
 		require.Equal(t, "10s", got)
 	}
 }
@@ -133,7 +134,8 @@ func TestEnumArraysTravelBothWays(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	var back []attune.Status
-	err := s.Pool().QueryRow(testkit.Context(t), "SELECT $1::execution_status_enum[]", attune.TerminalStatuses).Scan(&back)
+	err := s.Pool().QueryRow(testkit.Context(t), "SELECT $1::execution_status_enum[]",
+		attune.TerminalStatuses).Scan(&back)
 	require.NoError(t, err)
 	require.Equal(t, attune.TerminalStatuses, back)
 }
@@ -376,7 +378,8 @@ func TestClassOfTellsWhatACallerCanDo(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]store.Class{
 		"40001": store.ClassRetryable, "40P01": store.ClassRetryable, "23505": store.ClassConflict,
-		"23503": store.ClassRefused, "23514": store.ClassRefused, "P0001": store.ClassRefused, "AT001": store.ClassRefused,
+		"23503": store.ClassRefused, "23514": store.ClassRefused, "P0001": store.ClassRefused,
+		"AT001": store.ClassRefused,
 		"57P01": store.ClassUnreachable, "08006": store.ClassUnreachable, "57014": store.ClassCanceled,
 		"42P01": store.ClassInstallation,
 	} {
@@ -393,7 +396,8 @@ func TestThePoolIsAsConfigured(t *testing.T) {
 	var log syncBuffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	st, err := store.Open(testkit.Context(t), store.Config{
-		URL: testkit.Database(t), Schema: testkit.Schema, MaxConnections: 5, MinConnections: 3, IdleTimeout: 7 * time.Minute, LogStatements: true,
+		URL: testkit.Database(t), Schema: testkit.Schema, MaxConnections: 5, MinConnections: 3,
+		IdleTimeout: 7 * time.Minute, LogStatements: true,
 	}, logger)
 	require.NoError(t, err)
 	t.Cleanup(st.Close)

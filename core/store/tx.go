@@ -113,7 +113,8 @@ func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (
 		err = &lostError{err: err}
 	}
 	class := ClassOf(err)
-	return (class == ClassRetryable && !IsLockTimeout(err)) || (lost && class == ClassUnreachable) || isStalePlan(err), err
+	return (class == ClassRetryable && !IsLockTimeout(err)) || (lost && class == ClassUnreachable) ||
+		isStalePlan(err), err
 }
 
 // release rolls back an open transaction and returns the connection.

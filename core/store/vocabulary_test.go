@@ -67,7 +67,8 @@ func TestUpdatesInSQLMoveAlongTheTransitionTable(t *testing.T) {
 	for file, text := range queries(t) {
 		for _, move := range movePattern.FindAllStringSubmatch(text, -1) {
 			found++
-			require.True(t, attune.CanMove(attune.Status(move[2]), attune.Status(move[1])), "%s moves %s → %s", file, move[2], move[1])
+			require.True(t, attune.CanMove(attune.Status(move[2]), attune.Status(move[1])), "%s moves %s → %s", file,
+				move[2], move[1])
 		}
 	}
 	require.Positive(t, found, "the pattern no longer finds any update")

@@ -227,7 +227,8 @@ func (s *Submitter) rules(ctx context.Context, events []Event) (map[string]int64
 func (t trigger) check(event Event) (string, error) {
 	text := bytes.TrimSpace(event.Payload)
 	if len(text) > MaxPayload {
-		return "", fmt.Errorf("emit %s: %w: it has %d bytes, and %d are allowed", event.TriggerRef, ErrPayload, len(text), MaxPayload)
+		return "", fmt.Errorf("emit %s: %w: it has %d bytes, and %d are allowed", event.TriggerRef, ErrPayload,
+			len(text), MaxPayload)
 	}
 	if len(text) == 0 || string(text) == "null" {
 		text = nil
@@ -268,7 +269,8 @@ func (t trigger) mistakes(value any) []schema.Mistake {
 }
 
 // insertEvents writes rows and messages and leaves the publishing to the commit.
-func (s *Submitter) insertEvents(ctx context.Context, tx *store.Tx, rows store.InsertEventsParams, done []Emitted) error {
+func (s *Submitter) insertEvents(ctx context.Context, tx *store.Tx, rows store.InsertEventsParams,
+	done []Emitted) error {
 	made, err := tx.InsertEvents(ctx, rows)
 	if err != nil {
 		return fmt.Errorf("insert %d events: %w", len(done), err)
@@ -295,7 +297,8 @@ func (s *Submitter) insertEvents(ctx context.Context, tx *store.Tx, rows store.I
 }
 
 func eventMessage(event Emitted, trigger int64, payload string) (outbox.Message, error) {
-	body := message.EventCreated{EventID: event.ID, TriggerID: &trigger, TriggerRef: event.TriggerRef, Payload: json.RawMessage(cmp.Or(payload, "null"))}
+	body := message.EventCreated{EventID: event.ID, TriggerID: &trigger, TriggerRef: event.TriggerRef,
+		Payload: json.RawMessage(cmp.Or(payload, "null"))}
 	envelope := message.New(message.TypeEventCreated, body, event.Created, source)
 	raw, err := envelope.Encode()
 	if err != nil {

@@ -27,7 +27,8 @@ func events(t *testing.T) *bundle {
 func TestEmitStoresRowAndMessageTogether(t *testing.T) {
 	t.Parallel()
 	b := events(t)
-	done, err := b.submit.EmitEvent(t.Context(), submit.Event{TriggerRef: "probe.door", Payload: json.RawMessage(` { "state": "open" } `), RuleRef: "probe.rule"})
+	done, err := b.submit.EmitEvent(t.Context(), submit.Event{TriggerRef: "probe.door",
+		Payload: json.RawMessage(` { "state": "open" } `), RuleRef: "probe.rule"})
 	require.NoError(t, err)
 	require.True(t, done.Enabled)
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from event e join trigger t on t.id = e.trigger join rule r on r.id = e.rule
@@ -50,11 +51,13 @@ func TestEmitRecordsTheEmittingExecution(t *testing.T) {
 	b := events(t)
 	from := testkit.Execution(t, b.store, testkit.Action(t, b.store, "probe.emits")).ID
 	done, err := b.submit.EmitEvents(t.Context(), []submit.Event{
-		{TriggerRef: "probe.free"}, {TriggerRef: "probe.free", Execution: from}, {TriggerRef: "probe.free", Execution: from + 1000},
+		{TriggerRef: "probe.free"}, {TriggerRef: "probe.free", Execution: from},
+		{TriggerRef: "probe.free", Execution: from + 1000},
 	})
 	require.NoError(t, err)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM event_origin`))
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM event_origin WHERE event = $1 AND execution = $2 AND depth = 0`, done[1].ID, from))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM event_origin WHERE event = $1 AND execution = $2 AND depth = 0`, done[1].ID, from))
 }
 
 func TestEmitWithoutAPayload(t *testing.T) {
@@ -62,30 +65,41 @@ func TestEmitWithoutAPayload(t *testing.T) {
 	b := events(t)
 	testkit.Exec(t, b.store, `update trigger set enabled = false`)
 	for _, payload := range []string{"", "null", " null "} {
-		done, err := b.submit.EmitEvent(t.Context(), submit.Event{TriggerRef: "probe.free", Payload: json.RawMessage(payload)})
+		done, err := b.submit.EmitEvent(t.Context(),
+			submit.Event{TriggerRef: "probe.free", Payload: json.RawMessage(payload)})
 		require.NoError(t, err)
 		require.False(t, done.Enabled)
-		require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from event where id = $1 and payload is null and rule is null and rule_ref is null`, done.ID))
+		require.Equal(t, 1,
+			testkit.Count(t, b.store,
+				`select count(*) from event where id = $1 and payload is null and rule is null and rule_ref is null`, done.ID))
 		require.Contains(t, string(b.relay.rows[done.OutboxID][0].Body), `"payload":null`)
 	}
-	done, err := b.submit.EmitEvent(t.Context(), submit.Event{TriggerRef: "probe.free", Payload: json.RawMessage(`[1]`)})
+	done, err := b.submit.EmitEvent(t.Context(),
+		submit.Event{TriggerRef: "probe.free", Payload: json.RawMessage(`[1]`)})
 	require.NoError(t, err)
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from event where id = $1 and payload = '[1]'`, done.ID))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `select count(*) from event where id = $1 and payload = '[1]'`, done.ID))
 }
 
 func TestEmitRefusals(t *testing.T) {
 	t.Parallel()
 	b := events(t)
 	for want, event := range map[string]submit.Event{
-		"there is no trigger probe.doors; the nearest is probe.door":              {TriggerRef: "probe.doors"},
-		"there is no trigger zzzzzzz.qqqqqqqqq":                                   {TriggerRef: "zzzzzzz.qqqqqqqqq"},
-		"there is no rule probe.none":                                             {TriggerRef: "probe.free", RuleRef: "probe.none"},
-		"rule probe.rule is of trigger probe.door":                                {TriggerRef: "probe.free", RuleRef: "probe.rule"},
-		"emit probe.free: the payload cannot be taken: it has 1048577 bytes, and": {TriggerRef: "probe.free", Payload: json.RawMessage(`"` + strings.Repeat("x", submit.MaxPayload-1) + `"`)},
-		"emit probe.free: the payload cannot be taken: it is no JSON: ":           {TriggerRef: "probe.free", Payload: json.RawMessage(`{`)},
-		"emit probe.free: the payload cannot be taken: it is no JSON: something":  {TriggerRef: "probe.free", Payload: json.RawMessage(`{} {}`)},
-		"the payload does not fit probe.door: state ":                             {TriggerRef: "probe.door"},
-		"the payload does not fit probe.door: state":                              {TriggerRef: "probe.door", Payload: json.RawMessage(`{"state":1}`)},
+		"there is no trigger probe.doors; the nearest is probe.door": {TriggerRef: "probe.doors"},
+		"there is no trigger zzzzzzz.qqqqqqqqq":                      {TriggerRef: "zzzzzzz.qqqqqqqqq"},
+		"there is no rule probe.none": {TriggerRef: "probe.free",
+			RuleRef: "probe.none"},
+		"rule probe.rule is of trigger probe.door": {TriggerRef: "probe.free",
+			RuleRef: "probe.rule"},
+		"emit probe.free: the payload cannot be taken: it has 1048577 bytes, and": {TriggerRef: "probe.free",
+			Payload: json.RawMessage(`"` + strings.Repeat("x", submit.MaxPayload-1) + `"`)},
+		"emit probe.free: the payload cannot be taken: it is no JSON: ": {TriggerRef: "probe.free",
+			Payload: json.RawMessage(`{`)},
+		"emit probe.free: the payload cannot be taken: it is no JSON: something": {TriggerRef: "probe.free",
+			Payload: json.RawMessage(`{} {}`)},
+		"the payload does not fit probe.door: state ": {TriggerRef: "probe.door"},
+		"the payload does not fit probe.door: state": {TriggerRef: "probe.door",
+			Payload: json.RawMessage(`{"state":1}`)},
 	} {
 		_, err := b.submit.EmitEvents(t.Context(), []submit.Event{{TriggerRef: "probe.free"}, event})
 		require.ErrorContains(t, err, want)
@@ -107,9 +121,11 @@ func TestEmitManyKeepsTheOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, done, n)
 	for _, i := range []int{0, 500, n - 1} {
-		require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from event where id = $1 and payload = jsonb_build_object('i', $2::int)`, done[i].ID, i))
+		require.Equal(t, 1, testkit.Count(t, b.store,
+			`select count(*) from event where id = $1 and payload = jsonb_build_object('i', $2::int)`, done[i].ID, i))
 	}
-	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from outbox`), "large batches are published in pieces")
+	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from outbox`),
+		"large batches are published in pieces")
 	none, err := b.submit.EmitEvents(t.Context(), nil)
 	require.NoError(t, err)
 	require.Empty(t, none)

@@ -85,7 +85,8 @@ func (s *Submitter) requestKnown(ctx context.Context, requests []Request, config
 		}
 		done = nil
 		for i, row := range made.Rows() {
-			done = append(done, Requested{ID: row.ID, ActionRef: requests[i].ActionRef, Created: row.Created, OutboxID: row.OutboxID})
+			done = append(done,
+				Requested{ID: row.ID, ActionRef: requests[i].ActionRef, Created: row.Created, OutboxID: row.OutboxID})
 			sent[i].Body = bodies[i].of(row.ID, row.Created)
 		}
 		return nil
@@ -111,12 +112,15 @@ func insertKnown(
 		heads[i], middles[i], tails[i] = one.head, one.middle, one.tail
 	}
 	return store.Many[store.RequestExecutionsRow](p, store.RequestExecutions,
-		relay == nil, rows.Actions, rows.Refs, digests, rows.Configs, rows.Priorities, rows.Options, outbox.Published(tx, relay), ids,
-		message.ExchangeExecutions, message.KeyExecutionRequested, message.TypeExecutionRequested, heads, middles, tails)
+		relay == nil, rows.Actions, rows.Refs, digests, rows.Configs, rows.Priorities, rows.Options,
+		outbox.Published(tx, relay), ids,
+		message.ExchangeExecutions, message.KeyExecutionRequested, message.TypeExecutionRequested, heads, middles,
+		tails)
 }
 
 // rowsOf are the columns of the rows that requests insert.
-func rowsOf(requests []Request, configs []string, actions map[string]Action) (store.InsertRequestedExecutionsParams, error) {
+func rowsOf(requests []Request, configs []string,
+	actions map[string]Action) (store.InsertRequestedExecutionsParams, error) {
 	rows := store.InsertRequestedExecutionsParams{Configs: configs}
 	for _, request := range requests {
 		rows.Actions = append(rows.Actions, actions[request.ActionRef].ID)
@@ -160,6 +164,7 @@ func outline(action int64, request Request, config string) (outbox.Message, body
 		return outbox.Message{}, body{}, errOutline
 	}
 	whole.Body = nil
-	parts := body{head: string(head) + `"timestamp":"`, middle: `"` + string(middle) + `"execution_id":`, tail: "," + string(tail)}
+	parts := body{head: string(head) + `"timestamp":"`, middle: `"` + string(middle) + `"execution_id":`,
+		tail: "," + string(tail)}
 	return whole, parts, nil
 }

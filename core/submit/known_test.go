@@ -23,7 +23,8 @@ func TestRequestsOfKnownActionsAreStoredAsTheFirst(t *testing.T) {
 	requests := []submit.Request{
 		{ActionRef: "probe.ping", Params: json.RawMessage(tricky), Priority: submit.PriorityHigh},
 		{ActionRef: "probe.other"},
-		{ActionRef: "probe.ping", Options: &submit.Options{EnvVars: map[string]any{"A": "b"}, PermissionSetRefs: []string{"x"}}},
+		{ActionRef: "probe.ping",
+			Options: &submit.Options{EnvVars: map[string]any{"A": "b"}, PermissionSetRefs: []string{"x"}}},
 	}
 	first, err := b.submit.RequestMany(t.Context(), requests)
 	require.NoError(t, err)
@@ -50,7 +51,8 @@ func TestRequestsOfKnownActionsAreStoredAsTheFirst(t *testing.T) {
 		require.Equal(t, before, after)
 		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM outbox
 			WHERE id = $1 AND message_ids[$2] = $3 AND bodies[$2] = $4 AND exchanges[$2] = $5 AND routing_keys[$2] = $6 AND message_types[$2] = $7`,
-			done.OutboxID, i+1, messages[i].ID, messages[i].Body, messages[i].Exchange, messages[i].RoutingKey, messages[i].Type))
+			done.OutboxID, i+1, messages[i].ID, messages[i].Body, messages[i].Exchange, messages[i].RoutingKey,
+			messages[i].Type))
 	}
 	require.Less(t, second[0].ID, second[1].ID)
 	require.Less(t, second[1].ID, second[2].ID)

@@ -24,7 +24,8 @@ const schemaOfDeploy = `{
 func deploy(t *testing.T, b *bundle) {
 	t.Helper()
 	testkit.Action(t, b.store, "probe.deploy")
-	_, err := b.store.Pool().Exec(t.Context(), "UPDATE action SET param_schema = $1 WHERE ref = 'probe.deploy'", schemaOfDeploy)
+	_, err := b.store.Pool().Exec(t.Context(), "UPDATE action SET param_schema = $1 WHERE ref = 'probe.deploy'",
+		schemaOfDeploy)
 	require.NoError(t, err)
 }
 
@@ -44,7 +45,8 @@ func TestParametersThatDoNotFitAreRefusedWithAllMistakes(t *testing.T) {
 		`{"port":"hunter2","more":1}`: "the parameters do not fit probe.deploy: target is missing; port is a string, not an integer",
 		`{"target":"x","token":{"$attune_secret":true,"redacted":true}}`: "the parameters do not fit probe.deploy: token is the marker of a secret, not its value",
 	} {
-		_, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.deploy", Params: json.RawMessage(params)})
+		_, err := b.submit.Request(t.Context(),
+			submit.Request{ActionRef: "probe.deploy", Params: json.RawMessage(params)})
 		require.EqualError(t, err, want)
 		var invalid *submit.InvalidParamsError
 		require.ErrorAs(t, err, &invalid)
@@ -52,12 +54,14 @@ func TestParametersThatDoNotFitAreRefusedWithAllMistakes(t *testing.T) {
 	}
 	require.Equal(t, 0, testkit.Count(t, b.store, "SELECT count(*) FROM execution"))
 	done, err := b.submit.Request(t.Context(), submit.Request{
-		ActionRef: "probe.deploy", Params: json.RawMessage(`{"target":"x","unknown":12345678901234567890,"port":"{{ later }}"}`),
+		ActionRef: "probe.deploy",
+		Params:    json.RawMessage(`{"target":"x","unknown":12345678901234567890,"port":"{{ later }}"}`),
 	})
 	require.NoError(t, err, "what no schema knows is allowed, and so are templates")
 	row, err := b.store.GetExecution(t.Context(), done.ID)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"target":"x","unknown":12345678901234567890,"port":"{{ later }}"}`, string(row.Config), "defaults are not stored")
+	require.JSONEq(t, `{"target":"x","unknown":12345678901234567890,"port":"{{ later }}"}`, string(row.Config),
+		"defaults are not stored")
 }
 
 // upstream 52: nothing that is written holds a secret in the clear, but the row that
@@ -69,7 +73,9 @@ func TestSecretParametersAreSealed(t *testing.T) {
 	b.submit = b.submit.WithKeyring(keyring(t))
 	list, err := b.submit.RequestMany(t.Context(), []submit.Request{
 		{ActionRef: "probe.deploy", Params: json.RawMessage(`{"target":"open"}`)},
-		{ActionRef: "probe.deploy", Params: json.RawMessage(`{"target":"a","token":"hunter2-token","login":{"user":"u","password":"hunter2-pass"}}`)},
+		{ActionRef: "probe.deploy",
+			Params: json.RawMessage(
+				`{"target":"a","token":"hunter2-token","login":{"user":"u","password":"hunter2-pass"}}`)},
 		{ActionRef: "probe.ping", Params: json.RawMessage(`{"token":"not known to be secret"}`)},
 	})
 	require.NoError(t, err)
@@ -108,6 +114,7 @@ func TestSecretParametersWithoutAKeyAreRefused(t *testing.T) {
 		ActionRef: "probe.deploy", Params: json.RawMessage(`{"target":"a","token":"hunter2"}`),
 	})
 	require.ErrorIs(t, err, submit.ErrSealed)
-	require.EqualError(t, err, "request probe.deploy: secret parameters cannot be kept: security.encryption_key is not set")
+	require.EqualError(t, err,
+		"request probe.deploy: secret parameters cannot be kept: security.encryption_key is not set")
 	require.Equal(t, 0, testkit.Count(t, b.store, "SELECT count(*) FROM execution"))
 }

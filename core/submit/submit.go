@@ -237,7 +237,8 @@ func (s *Submitter) unknown(ctx context.Context, ref string) error {
 }
 
 // insert writes rows and messages and leaves the publishing to the commit.
-func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request, configs []string, actions map[string]Action) ([]Requested, error) {
+func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request, configs []string,
+	actions map[string]Action) ([]Requested, error) {
 	params, err := rowsOf(requests, configs, actions)
 	if err != nil {
 		return nil, err
@@ -270,7 +271,8 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 	return done, nil
 }
 
-func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, request Request, config string) (outbox.Message, error) {
+func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, request Request,
+	config string) (outbox.Message, error) {
 	payload := message.ExecutionRequested{ExecutionID: row.ID, ActionID: &action, ActionRef: request.ActionRef}
 	if request.Options != nil {
 		payload.ParentID = request.Options.Parent

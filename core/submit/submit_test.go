@@ -42,7 +42,8 @@ func setup(t *testing.T) *bundle {
 func TestRequestStoresRowAndMessageTogether(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	done, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(` { "message": "hi" } `)})
+	done, err := b.submit.Request(t.Context(),
+		submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(` { "message": "hi" } `)})
 	require.NoError(t, err)
 
 	row, err := b.store.GetExecution(t.Context(), done.ID)
@@ -61,17 +62,20 @@ func TestRequestStoresRowAndMessageTogether(t *testing.T) {
 	require.Equal(t, done.ID, envelope.Payload.ExecutionID)
 	require.Equal(t, "probe.ping", envelope.Payload.ActionRef)
 	require.JSONEq(t, `{"message":"hi"}`, string(envelope.Payload.Config))
-	require.Equal(t, 1, testkit.Count(t, b.store, "SELECT count(*) FROM outbox WHERE id = $1 AND message_ids = ARRAY[$2]",
-		done.OutboxID, messages[0].ID))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, "SELECT count(*) FROM outbox WHERE id = $1 AND message_ids = ARRAY[$2]",
+			done.OutboxID, messages[0].ID))
 }
 
 func TestRequestWithoutParametersStoresNull(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, params := range []string{"", "null", "{}", " { } "} {
-		done, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(params)})
+		done, err := b.submit.Request(t.Context(),
+			submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(params)})
 		require.NoError(t, err)
-		require.Equal(t, 1, testkit.Count(t, b.store, "SELECT count(*) FROM execution WHERE id = $1 AND config IS NULL", done.ID), params)
+		require.Equal(t, 1, testkit.Count(t, b.store, "SELECT count(*) FROM execution WHERE id = $1 AND config IS NULL",
+			done.ID), params)
 	}
 }
 
@@ -84,7 +88,8 @@ func TestRequestStoresThePriority(t *testing.T) {
 		done, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Priority: priority})
 		require.NoError(t, err)
 		require.Equal(t, 1, testkit.Count(t, b.store,
-			"SELECT count(*) FROM execution WHERE id = $1 AND coalesce(priority::text, 'none') = $2", done.ID, want), name)
+			"SELECT count(*) FROM execution WHERE id = $1 AND coalesce(priority::text, 'none') = $2", done.ID, want),
+			name)
 	}
 	_, err := submit.ParsePriority("urgent")
 	require.EqualError(t, err, `priority "urgent" is unknown: use high, normal or low`)
@@ -108,15 +113,18 @@ func TestRequestRefusals(t *testing.T) {
 		require.EqualError(t, err, want)
 	}
 	for _, params := range []string{"[1]", `"text"`, "{", "1"} {
-		_, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(params)})
+		_, err := b.submit.Request(t.Context(),
+			submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(params)})
 		require.ErrorIs(t, err, submit.ErrParams, params)
 	}
 	for params, want := range map[string]string{
 		`{"a":{"b":[1,{"c":"\u0000"}]}}`: "request probe.ping: parameters.a.b[1].c: the text contains U+0000, which cannot be stored",
 		`{"n":1e999999999}`:              "request probe.ping: parameters.n: the number has more than 8000 digits",
-		`{"a":` + strings.Repeat(`{"b":`, 200) + `1` + strings.Repeat("}", 201): ": nested 201 levels deep; at most 200",
+		`{"a":` + strings.Repeat(`{"b":`, 200) + `1` +
+			strings.Repeat("}", 201): ": nested 201 levels deep; at most 200",
 	} {
-		_, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(params)})
+		_, err := b.submit.Request(t.Context(),
+			submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(params)})
 		require.ErrorContains(t, err, want)
 	}
 	require.Equal(t, 0, testkit.Count(t, b.store, "SELECT count(*) FROM execution"))
@@ -153,7 +161,8 @@ func TestRequestManyKeepsTheOrder(t *testing.T) {
 		require.Equal(t, requests[i].ActionRef, row.ActionRef)
 		require.JSONEq(t, string(requests[i].Params), string(row.Config))
 	}
-	require.Equal(t, 3, testkit.Count(t, b.store, "SELECT count(*) FROM outbox"), "large batches are published in pieces")
+	require.Equal(t, 3, testkit.Count(t, b.store, "SELECT count(*) FROM outbox"),
+		"large batches are published in pieces")
 	require.Equal(t, n, testkit.Count(t, b.store, "SELECT sum(cardinality(message_ids)) FROM outbox"))
 
 	requests[n-1].ActionRef = "probe.missing"
@@ -181,7 +190,8 @@ func TestWait(t *testing.T) {
 		}()
 		for _, status := range []string{"scheduled", "running", "completed"} {
 			require.Empty(t, answers, "it ended before the execution")
-			testkit.Exec(t, b.store, "UPDATE execution SET status = $2::text::execution_status_enum WHERE id = $1", done.ID, status)
+			testkit.Exec(t, b.store, "UPDATE execution SET status = $2::text::execution_status_enum WHERE id = $1",
+				done.ID, status)
 		}
 		got := <-answers
 		require.NoError(t, got.err)

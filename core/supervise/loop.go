@@ -185,7 +185,8 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 		if pause > 0 {
 			level = slog.LevelDebug
 		}
-		l.cfg.Logger.Log(ctx, level, text, "loop", l.cfg.Name, "error", err) //nolint:sloglint // published lines carry their cause
+		l.cfg.Logger.Log(ctx, level, text, "loop", l.cfg.Name, "error",
+			err) //nolint:sloglint // published lines carry their cause
 	}
 	now := l.cfg.Now()
 	l.mu.Lock()
@@ -219,7 +220,8 @@ func (l *Loop) pause(failures int) time.Duration {
 		pause = min(2*pause, l.cfg.MaxBackoff)
 	}
 	if l.cfg.Jitter > 0 {
-		pause += time.Duration(float64(pause) * l.cfg.Jitter * (2*rand.Float64() - 1)) //nolint:gosec // jitter needs no secrecy
+		pause += time.Duration(
+			float64(pause) * l.cfg.Jitter * (2*rand.Float64() - 1)) //nolint:gosec // jitter needs no secrecy
 	}
 	return max(pause, 0)
 }

@@ -298,7 +298,8 @@ func TestLoopSurvivesPanic(t *testing.T) {
 		}
 		require.InDelta(t, 1, values["attune_loop_errors_total"], 0)
 		require.InDelta(t, ticks.Load(), values["attune_loop_duration_seconds"], 0)
-		require.InDelta(t, float64(loop.LastTick().UnixMilli())/1000, values["attune_loop_last_tick_timestamp_seconds"], 0.001)
+		require.InDelta(t, float64(loop.LastTick().UnixMilli())/1000, values["attune_loop_last_tick_timestamp_seconds"],
+			0.001)
 	})
 }
 

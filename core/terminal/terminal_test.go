@@ -14,7 +14,8 @@ const foul = "a\x1b[2J\u009b2J\x7f\u202eb\u2066\u200b\u2028\ufeff\U000e0041\r\x0
 
 func TestTextSteersNoTerminal(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, `a\x1b[2J\u009b2J\x7f\u202eb\u2066\u200b\u2028\ufeff\U000e0041\r\x00é😀`+"\nc"+`\td`, terminal.Visible(foul))
+	require.Equal(t, `a\x1b[2J\u009b2J\x7f\u202eb\u2066\u200b\u2028\ufeff\U000e0041\r\x00é😀`+"\nc"+`\td`,
+		terminal.Visible(foul))
 	require.Equal(t, "plain é\n", terminal.Visible("plain é\n"))
 }
 

@@ -154,7 +154,8 @@ func buildTemplate(ctx context.Context, admin, name string, adopted bool) error 
 		return err
 	}
 	raw := name + "_raw"
-	for _, sql := range []string{"drop database if exists " + raw + " with (force)", "create database " + raw + " template template0"} {
+	for _, sql := range []string{"drop database if exists " + raw + " with (force)",
+		"create database " + raw + " template template0"} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)
 		}
@@ -167,7 +168,8 @@ func buildTemplate(ctx context.Context, admin, name string, adopted bool) error 
 	if _, err := migrations.Up(ctx, migrations.Options{URL: withDatabase(admin, raw), Schema: Schema}); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	for _, sql := range []string{"alter database " + raw + " rename to " + name, "alter database " + name + " allow_connections false"} {
+	for _, sql := range []string{"alter database " + raw + " rename to " + name,
+		"alter database " + name + " allow_connections false"} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)
 		}

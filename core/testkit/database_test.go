@@ -18,10 +18,12 @@ func TestTemplatesAreOfTheirDay(t *testing.T) {
 	require.NoError(t, err)
 	after := time.Now()
 	require.Contains(t, []string{
-		templatePrefix + migrations.Checksum() + "_" + day(before), templatePrefix + migrations.Checksum() + "_" + day(after),
+		templatePrefix + migrations.Checksum() + "_" + day(before),
+		templatePrefix + migrations.Checksum() + "_" + day(after),
 	}, name)
 	require.False(t, outlived(name))
-	require.False(t, outlived(templatePrefix+"sum_"+day(before.Add(-24*time.Hour))), "somebody may be at it since before midnight")
+	require.False(t, outlived(templatePrefix+"sum_"+day(before.Add(-24*time.Hour))),
+		"somebody may be at it since before midnight")
 	require.True(t, outlived(templatePrefix+"sum_"+day(before.Add(-72*time.Hour))))
 	require.True(t, outlived(templatePrefix+"sum"), "one of no day at all")
 	require.False(t, outlived("attune"))

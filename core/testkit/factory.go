@@ -59,7 +59,8 @@ func Action(t testing.TB, st Pooler, ref string, options ...func(*ActionRow)) Ac
 	require.True(t, ok, "action reference %q has no dot", ref)
 	row := ActionRow{
 		Ref: ref, Entrypoint: "run.sh", PackID: Pack(t, st, packRef).ID,
-		RequiredWorkerRuntimes: struct{}{}, WorkerSelector: struct{}{}, WorkerTolerations: []any{}, WorkerAffinity: struct{}{},
+		RequiredWorkerRuntimes: struct{}{}, WorkerSelector: struct{}{}, WorkerTolerations: []any{},
+		WorkerAffinity: struct{}{},
 	}
 	for _, option := range options {
 		option(&row)
@@ -119,7 +120,8 @@ func Policy(t testing.TB, st Pooler, action ActionRow, limit int, options ...fun
 		insert into policy (ref, pack, action, action_ref, parameters, method, threshold, name, kind, window_seconds, burst,
 			max_queue_length, queue_timeout_seconds, retry_place, adaptive_min, adaptive_latency_ms)
 		values ($1, $2, $3, $4, $5, $6::text::policy_method_enum, $7, $1, $8, $9, $10, $11, $12, $13, $14, $15) returning id`,
-		row.Ref, row.Pack, row.Action, row.ActionRef, row.Parameters, row.Method, row.Threshold, row.Kind, row.WindowSeconds,
+		row.Ref, row.Pack, row.Action, row.ActionRef, row.Parameters, row.Method, row.Threshold, row.Kind,
+		row.WindowSeconds,
 		row.Burst, row.MaxQueueLength, row.QueueTimeoutSeconds, row.RetryPlace, row.AdaptiveMin, row.AdaptiveLatencyMS)
 	return row
 }
@@ -201,7 +203,8 @@ func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*Execu
 		returning id, worker, attempt, created), held as (insert into execution_holder (execution, state_id, worker, attempt, granted_at)
 		select m.id, $14::bigint, m.worker, m.attempt, m.created from made m where $14::bigint is not null)
 		select id from made`,
-		row.Action, row.ActionRef, jsonValue(t, row.Config), row.Parent, row.Enforcement, row.Worker, string(row.Status),
+		row.Action, row.ActionRef, jsonValue(t, row.Config), row.Parent, row.Enforcement, row.Worker,
+		string(row.Status),
 		jsonValue(t, row.Result), jsonValue(t, row.WorkflowTask), row.RetryCount, row.MaxRetries, row.RetryReason,
 		row.OriginalExecution, row.AdmissionState, row.Attempt, row.Age.Seconds(), row.Priority)
 	return row

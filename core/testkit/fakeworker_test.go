@@ -103,7 +103,8 @@ func TestFakeWorkerRunsWhatItIsGiven(t *testing.T) {
 	testkit.Eventually(t, func() bool { return len(worker.Runs()) == 1 && !worker.Runs()[0].End.IsZero() }, patience)
 	require.Equal(t, execution, worker.Runs()[0].Job.ExecutionID)
 	require.NoError(t, worker.Stop(t.Context()))
-	require.Equal(t, 1, testkit.Count(t, b, `select count(*) from worker where id = $1 and status = 'inactive'`, worker.ID))
+	require.Equal(t, 1,
+		testkit.Count(t, b, `select count(*) from worker where id = $1 and status = 'inactive'`, worker.ID))
 }
 
 func TestFakeWorkerKeepsItsIDWhenItComesBack(t *testing.T) {
@@ -131,7 +132,10 @@ func TestFakeWorkerMisbehaves(t *testing.T) {
 	t.Run("answers twice", func(t *testing.T) {
 		t.Parallel()
 		b := setupWorker(t)
-		b.cfg.Behave = func(context.Context, testkit.Job) testkit.Answer { return testkit.Answer{Status: "failed", Times: 2} }
+		b.cfg.Behave = func(context.Context,
+			testkit.Job) testkit.Answer {
+			return testkit.Answer{Status: "failed", Times: 2}
+		}
 		execution := b.dispatch(testkit.StartFakeWorker(t, b.cfg))
 		b.reports(2)
 		require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b, execution))

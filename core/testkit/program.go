@@ -29,7 +29,8 @@ var program = sync.OnceValues(func() (string, error) {
 		return path, nil
 	}
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("attune-program-%d", os.Getuid()), "attune-executor")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/attune-go/attune/cmd/attune-executor")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path,
+		"github.com/attune-go/attune/cmd/attune-executor")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build attune-executor: %w: %s", err, out)
 	}

@@ -15,7 +15,9 @@ func Refuse(t testing.TB, st *store.Store, table, when, sqlState string) (tries 
 	Exec(t, st, `CREATE SEQUENCE refused`)
 	Exec(t, st, fmt.Sprintf(`CREATE FUNCTION refuse_update() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 		BEGIN PERFORM nextval('refused'); RAISE EXCEPTION 'refused by the test' USING ERRCODE = '%s'; END $$`, sqlState))
-	Exec(t, st, fmt.Sprintf(`CREATE TRIGGER refuse_update BEFORE UPDATE ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION refuse_update()`, table, when))
+	Exec(t, st,
+		fmt.Sprintf(
+			`CREATE TRIGGER refuse_update BEFORE UPDATE ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION refuse_update()`, table, when))
 	tries = func() int {
 		t.Helper()
 		return Count(t, st, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM refused`)

@@ -38,7 +38,8 @@ func TestFactoriesWriteWhatOptionsSay(t *testing.T) {
 	testkit.Worker(t, st, "mute", func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from healthy_workers`))
 
-	finished := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusFailed, 3600e9 })
+	finished := testkit.Execution(t, st, action,
+		func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusFailed, 3600e9 })
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution where id = $1 and config is null
 		and finished_at < now() - interval '59 minutes' and updated < now() - interval '59 minutes'`, finished.ID))
 }

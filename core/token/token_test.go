@@ -148,7 +148,8 @@ func TestTokensThatAreRefused(t *testing.T) {
 	t.Parallel()
 	const good = `{"sub":"5","login":"ann","iat":1779999000,"exp":1780003600,"token_type":"access"}`
 	encode := base64.RawURLEncoding.EncodeToString
-	hs512, err := jwt.NewWithClaims(jwt.SigningMethodHS512, jwt.MapClaims{"sub": "5", "iat": testNow, "exp": testNow + 60}).
+	hs512, err := jwt.NewWithClaims(jwt.SigningMethodHS512,
+		jwt.MapClaims{"sub": "5", "iat": testNow, "exp": testNow + 60}).
 		SignedString([]byte(testSecret))
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
@@ -164,17 +165,20 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"HS512":            {hs512, ErrInvalid},
 		"RS256 by name":    {signed(`{"alg":"RS256"}`, good, testSecret), ErrInvalid},
 		"expired": {
-			signed(hs256, `{"sub":"5","login":"ann","iat":1,"exp":1779999939,"token_type":"access"}`, testSecret), ErrExpired,
+			signed(hs256, `{"sub":"5","login":"ann","iat":1,"exp":1779999939,"token_type":"access"}`, testSecret),
+			ErrExpired,
 		},
 		"no exp":  {signed(hs256, `{"sub":"5","login":"ann","iat":1,"token_type":"access"}`, testSecret), ErrInvalid},
 		"no sub":  {signed(hs256, `{"login":"ann","iat":1,"exp":1780003600}`, testSecret), ErrInvalid},
 		"no iat":  {signed(hs256, `{"sub":"5","login":"ann","exp":1780003600}`, testSecret), ErrInvalid},
 		"no JSON": {signed(hs256, `{`, testSecret), ErrInvalid},
 		"unknown type": {
-			signed(hs256, `{"sub":"5","login":"ann","iat":1,"exp":1780003600,"token_type":"root"}`, testSecret), ErrInvalid,
+			signed(hs256, `{"sub":"5","login":"ann","iat":1,"exp":1780003600,"token_type":"root"}`, testSecret),
+			ErrInvalid,
 		},
 		"execution without metadata": {
-			signed(hs256, `{"sub":"5","login":"execution:4","iat":1,"exp":1780003600,"token_type":"execution"}`, testSecret),
+			signed(hs256, `{"sub":"5","login":"execution:4","iat":1,"exp":1780003600,"token_type":"execution"}`,
+				testSecret),
 			ErrInvalid,
 		},
 		"another claim changed": {

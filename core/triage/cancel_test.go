@@ -43,7 +43,8 @@ func (b *bundle) deliver(t testing.TB) {
 		case message.TypeExecutionCompleted:
 			end, err := message.Decode[message.ExecutionCompleted](m.Body)
 			require.NoError(t, err)
-			_, err = b.rounds.Run(t.Context(), scheduler.NewReleaseStep([]int64{end.Payload.ExecutionID}), scheduler.FillStep{})
+			_, err = b.rounds.Run(t.Context(), scheduler.NewReleaseStep([]int64{end.Payload.ExecutionID}),
+				scheduler.FillStep{})
 			require.NoError(t, err)
 		case message.TypeExecutionRequested:
 			request, err := message.Decode[message.ExecutionRequested](m.Body)
@@ -180,7 +181,8 @@ func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.retry", 50)
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1, BaseDelay: time.Hour, MaxDelay: time.Hour}}
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1, BaseDelay: time.Hour,
+		MaxDelay: time.Hour}}
 	ids := b.request(t, action, 40)
 	testkit.Exec(t, b.store, `update execution set max_retries = 3 where id = any($1)`, ids)
 	b.dispatch(t, ids...)
@@ -188,22 +190,26 @@ func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 	for _, id := range ids {
 		group.Go(func() {
 			time.Sleep(time.Duration(rand.N(3_000_000)))
-			if _, err := b.store.Pool().Exec(t.Context(), `update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
+			if _, err := b.store.Pool().Exec(t.Context(),
+				`update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
 				panic(err)
 			}
-			if _, err := b.rounds.Run(t.Context(), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: id}}), scheduler.FillStep{}); err != nil {
+			if _, err := b.rounds.Run(t.Context(), scheduler.NewCompletionStep(retry,
+				[]scheduler.Report{{Execution: id}}), scheduler.FillStep{}); err != nil {
 				panic(err)
 			}
 		})
 		group.Go(func() {
 			time.Sleep(time.Duration(rand.N(6_000_000)))
-			if receipt, err := b.operator.Cancel(t.Context(), &triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: []int64{id}}}); err != nil {
+			if receipt, err := b.operator.Cancel(t.Context(),
+				&triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: []int64{id}}}); err != nil {
 				panic(fmt.Sprint(err, receipt))
 			}
 		})
 	}
 	group.Wait()
-	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution e where e.finished_status is null`), "no repetition is alive")
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution e where e.finished_status is null`),
+		"no repetition is alive")
 	require.Equal(t, testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0`),
 		testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0 and status = 'cancelled'`))
 	testkit.Invariants(t, b.store)
@@ -226,7 +232,8 @@ func TestCancelsBesideReplicas(t *testing.T) {
 	for range 3 {
 		acts.Go(func() {
 			for id := range todo {
-				if _, err := b.operator.Cancel(ctx, &triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: []int64{id, id + 1}}}); err != nil {
+				if _, err := b.operator.Cancel(ctx,
+					&triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: []int64{id, id + 1}}}); err != nil {
 					panic(fmt.Sprintf("cancel %d: %v", id, err))
 				}
 			}
@@ -290,7 +297,8 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 			}
 		})
 		group.Go(func() {
-			if _, err := b.operator.Cancel(t.Context(), &triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: ids}}); err != nil {
+			if _, err := b.operator.Cancel(t.Context(),
+				&triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: ids}}); err != nil {
 				panic(err)
 			}
 		})

@@ -34,7 +34,8 @@ func (b *bundle) ends(t *testing.T) map[int64]int {
 
 func (b *bundle) count(t *testing.T, status string) int {
 	t.Helper()
-	return testkit.Count(t, b.store, `select count(*) from execution where status = $1::text::execution_status_enum`, status)
+	return testkit.Count(t, b.store, `select count(*) from execution where status = $1::text::execution_status_enum`,
+		status)
 }
 
 func TestClearCancelsWhoWaitsAndNobodyElse(t *testing.T) {
@@ -43,7 +44,9 @@ func TestClearCancelsWhoWaitsAndNobodyElse(t *testing.T) {
 	action := b.limited(t, "pk.clear", 2)
 	ids := b.request(t, action, 6)
 	b.dispatch(t, ids...)
-	testkit.Exec(t, b.store, `update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = any($1)`, ids[2:4])
+	testkit.Exec(t, b.store,
+		`update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = any($1)`,
+		ids[2:4])
 	old, err := b.operator.PlanClear(testkit.Context(t),
 		triage.ClearOrder{Target: triage.Target{Action: action.Ref}, OlderThan: 30 * time.Minute})
 	require.NoError(t, err)
@@ -67,7 +70,8 @@ func TestClearCancelsWhoWaitsAndNobodyElse(t *testing.T) {
 	require.Equal(t, late, b.waiting(t, action), "who came after the plan is not in it")
 
 	var raw []byte
-	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `select result from execution where id = $1 and status = 'cancelled'`, ids[5]).Scan(&raw))
+	require.NoError(t, b.store.Pool().QueryRow(t.Context(),
+		`select result from execution where id = $1 and status = 'cancelled'`, ids[5]).Scan(&raw))
 	var fields map[string]string
 	require.NoError(t, json.Unmarshal(raw, &fields))
 	require.Equal(t, "Cancelled", fields["error"])
@@ -75,7 +79,8 @@ func TestClearCancelsWhoWaitsAndNobodyElse(t *testing.T) {
 	require.Equal(t, "ann@desk", fields["cancelled_by"])
 	_, err = time.Parse(time.RFC3339, fields["cancelled_at"])
 	require.NoError(t, err)
-	require.Equal(t, 1, testkit.Count(t, b.store, `select queue_length from queue_stats`), "statistics are true with the commit")
+	require.Equal(t, 1, testkit.Count(t, b.store, `select queue_length from queue_stats`),
+		"statistics are true with the commit")
 	ends := b.ends(t)
 	require.Len(t, ends, 4)
 	for _, id := range ids[2:] {
@@ -117,9 +122,11 @@ func TestClearTakesSomeAndLeavesTheOthers(t *testing.T) {
 	require.Equal(t, 110, plan.Queues[0].Waiting)
 	receipt, err := b.operator.Clear(testkit.Context(t), plan)
 	require.NoError(t, err)
-	require.Equal(t, []int{110, 110, 0, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone, receipt.Left})
+	require.Equal(t, []int{110, 110, 0, 0},
+		[]int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone, receipt.Left})
 	require.Equal(t, rest, b.waiting(t, action))
-	none, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref}, Only: []int64{}})
+	none, err := b.operator.PlanClear(testkit.Context(t),
+		triage.ClearOrder{Target: triage.Target{Action: action.Ref}, Only: []int64{}})
 	require.NoError(t, err)
 	require.Zero(t, none.Waiting)
 	testkit.Invariants(t, b.store)
@@ -248,9 +255,11 @@ func TestClearOfGroupsAndLanes(t *testing.T) {
 	}
 	b.dispatch(t, ids...)
 	require.Len(t, b.holders(t, action), 4)
-	_, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"region":"x"}`}})
+	_, err := b.operator.PlanClear(testkit.Context(t),
+		triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"region":"x"}`}})
 	require.ErrorIs(t, err, triage.ErrGroup)
-	plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"tenant":"2"}`}})
+	plan, err := b.operator.PlanClear(testkit.Context(t),
+		triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"tenant":"2"}`}})
 	require.NoError(t, err)
 	receipt, err := b.operator.Clear(testkit.Context(t), plan)
 	require.NoError(t, err)
@@ -263,7 +272,8 @@ func TestClearOfGroupsAndLanes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 27, receipt.Cancelled)
 	require.Empty(t, b.waiting(t, action))
-	require.Zero(t, testkit.Count(t, b.store, `select sum(queued_count + queued_high + queued_low) from execution_admission_state`))
+	require.Zero(t,
+		testkit.Count(t, b.store, `select sum(queued_count + queued_high + queued_low) from execution_admission_state`))
 	require.Len(t, b.holders(t, action), 4)
 	testkit.Invariants(t, b.store)
 }
@@ -273,18 +283,22 @@ func TestClearWhereNobodyWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	grouped, free := b.limited(t, "pk.grouped", 1, byTenant), testkit.Action(t, b.store, "pk.free")
-	for _, target := range []triage.Target{{Action: free.Ref}, {Action: grouped.Ref}, {Action: grouped.Ref, Group: `{"tenant":"x"}`}} {
+	for _, target := range []triage.Target{{Action: free.Ref}, {Action: grouped.Ref},
+		{Action: grouped.Ref, Group: `{"tenant":"x"}`}} {
 		plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: target})
 		require.NoError(t, err)
 		require.Zero(t, plan.Waiting)
 		require.Equal(t, []triage.Line{}, plan.Queues)
 		receipt, err := b.operator.Clear(testkit.Context(t), plan)
 		require.NoError(t, err)
-		require.Equal(t, []int{0, 0, 0, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone, receipt.Messages})
+		require.Equal(t, []int{0, 0, 0, 0},
+			[]int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone, receipt.Messages})
 		require.Equal(t, "nothing to do", receipt.Outcome)
 		require.Equal(t, "nothing to do", b.audit(t, receipt.Audit).Outcome)
 	}
-	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state`), "no queue is made for it")
-	_, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"x"}`}})
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state`),
+		"no queue is made for it")
+	_, err := b.operator.PlanClear(testkit.Context(t),
+		triage.ClearOrder{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"x"}`}})
 	require.ErrorIs(t, err, triage.ErrNoQueue, "no policy groups by anything")
 }

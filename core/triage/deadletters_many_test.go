@@ -53,7 +53,8 @@ func TestManyLettersAreRequeuedUnderOneLock(t *testing.T) {
 func TestPurgedLettersWaitAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	first, second, decided := b.letter(t, event), b.letter(t, event), b.letter(t, event, func(r *letterRow) { r.decision = "requeued" })
+	first, second, decided := b.letter(t, event), b.letter(t, event), b.letter(t, event,
+		func(r *letterRow) { r.decision = "requeued" })
 	later := b.letter(t, event)
 	plan, err := b.operator.PlanDiscardOf(t.Context(), []int64{first, second, decided})
 	require.NoError(t, err)

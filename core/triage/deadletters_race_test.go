@@ -32,11 +32,13 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	}
 	wire := connect()
 	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
-	consumer := connect().Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch})
+	consumer := connect().Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: deadletter.Prefetch,
+		MaxBatch: deadletter.MaxBatch})
 	handler := deadletter.NewHandler(deadletter.Deps{
-		Store: b.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: deadletter.NewMetrics(prometheus.NewRegistry()),
-		Ended:  func(context.Context, []int64) error { return nil },
-		Decide: func(context.Context, []*deadletter.Letter) error { return nil }, // no hand-over comes
+		Store: b.store, Consumer: consumer, Logger: testkit.Logger(t),
+		Metrics: deadletter.NewMetrics(prometheus.NewRegistry()),
+		Ended:   func(context.Context, []int64) error { return nil },
+		Decide:  func(context.Context, []*deadletter.Letter) error { return nil }, // no hand-over comes
 	})
 	require.NoError(t, handler.Start(testkit.Context(t)))
 	require.NoError(t, consumer.Start(testkit.Context(t)))
@@ -47,7 +49,8 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	body, err := envelope.Encode()
 	require.NoError(t, err)
 	letter := broker.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Type: message.TypeEventCreated, Body: body,
+		ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Type: message.TypeEventCreated, Body: body,
 		Headers: broker.Table{"x-death": []any{broker.Table{
 			"count": int64(1), "reason": "rejected", "queue": "attune.events.queue", "exchange": message.ExchangeEvents,
 			"time": time.Now().Truncate(time.Second), "routing-keys": []any{message.KeyEventCreated},
@@ -55,7 +58,8 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	}
 	arrive := func() {
 		for range 10 {
-			for _, outcome := range wire.Publisher().Publish(testkit.Context(t), []broker.Message{letter, letter, letter}) {
+			for _, outcome := range wire.Publisher().Publish(testkit.Context(t),
+				[]broker.Message{letter, letter, letter}) {
 				if outcome.Status != broker.Confirmed {
 					t.Errorf("not confirmed: %v", outcome.Err)
 				}
@@ -66,7 +70,8 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	stored := func() bool { return testkit.Count(t, b.store, `select count(*) from dead_letter`) == 1 }
 	testkit.Eventually(t, stored, 10*time.Second)
 	var id int64
-	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `select id from dead_letter where decision is null`).Scan(&id))
+	require.NoError(t,
+		b.store.Pool().QueryRow(t.Context(), `select id from dead_letter where decision is null`).Scan(&id))
 
 	errs := make([]error, 5)
 	var wg sync.WaitGroup
@@ -93,7 +98,8 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	testkit.Eventually(t, empty, 10*time.Second)
 	handler.Stop() // what it still held is settled or goes back
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter`))
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter where id = $1 and decision = 'requeued' and decided_by like 'user %'`, id))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`select count(*) from dead_letter where id = $1 and decision = 'requeued' and decided_by like 'user %'`, id))
 	sent := b.sent.take()
 	require.Len(t, sent, 1)
 	require.Equal(t, body, sent[0].Body)

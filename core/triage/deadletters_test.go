@@ -48,7 +48,8 @@ func (b *bundle) letter(t *testing.T, change ...func(*letterRow)) int64 {
 }
 
 func event(r *letterRow) {
-	r.kind, r.key, r.exchange, r.body = message.TypeEventCreated, message.KeyEventCreated, message.ExchangeEvents, []byte("the body\xff")
+	r.kind, r.key, r.exchange, r.body = message.TypeEventCreated, message.KeyEventCreated, message.ExchangeEvents,
+		[]byte("the body\xff")
 }
 
 // keeps holds that the row still has its body and its evidence.
@@ -107,13 +108,16 @@ func TestARequeueThatIsRefusedChangesNothing(t *testing.T) {
 		is     error
 		text   string
 	}{
-		"no letter":   {999_999, triage.ErrNoLetter, "no such dead letter: 999999"},
-		"running":     {about(running), triage.ErrNotEnded, "the execution has not ended: it is running"},
-		"gone":        {about(888_888), triage.ErrNoExecution, "there is no such execution"},
-		"nameless":    {b.letter(t), triage.ErrNoMessage, "names no execution"},
-		"nowhere":     {b.letter(t, event, func(r *letterRow) { r.exchange = "" }), triage.ErrNoMessage, "does not say where"},
-		"retried":     {b.letter(t, func(r *letterRow) { r.execution, r.decision = repeated, "retried" }), triage.ErrDecided, "retried by dead_letter_handler"},
-		"stale event": {b.letter(t, event, func(r *letterRow) { r.decision = "stale" }), triage.ErrDecided, "stale by dead_letter_handler"},
+		"no letter": {999_999, triage.ErrNoLetter, "no such dead letter: 999999"},
+		"running":   {about(running), triage.ErrNotEnded, "the execution has not ended: it is running"},
+		"gone":      {about(888_888), triage.ErrNoExecution, "there is no such execution"},
+		"nameless":  {b.letter(t), triage.ErrNoMessage, "names no execution"},
+		"nowhere": {b.letter(t, event, func(r *letterRow) { r.exchange = "" }), triage.ErrNoMessage,
+			"does not say where"},
+		"retried": {b.letter(t, func(r *letterRow) { r.execution, r.decision = repeated, "retried" }),
+			triage.ErrDecided, "retried by dead_letter_handler"},
+		"stale event": {b.letter(t, event, func(r *letterRow) { r.decision = "stale" }), triage.ErrDecided,
+			"stale by dead_letter_handler"},
 	} {
 		_, err := b.operator.Requeue(t.Context(), c.letter, "")
 		require.ErrorIs(t, err, c.is, name)
@@ -187,7 +191,8 @@ func TestARequeueAgainstTheHandler(t *testing.T) {
 	testkit.Exec(t, b.store, `update dead_letter set fingerprint = 'the same' where id = $1`, id)
 	record := func() error {
 		_, err := b.store.RecordDeadLetter(t.Context(), store.RecordDeadLetterParams{
-			Fingerprint: "the same", Body: []byte("another"), Decision: new(deadletter.Failed), DecidedBy: new(deadletter.HandledBy), Evidence: []byte(`{}`),
+			Fingerprint: "the same", Body: []byte("another"), Decision: new(deadletter.Failed),
+			DecidedBy: new(deadletter.HandledBy), Evidence: []byte(`{}`),
 		})
 		return err
 	}
@@ -206,7 +211,8 @@ func TestARequeueAgainstTheHandler(t *testing.T) {
 	}
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter`))
 	b.keeps(t, id, "requeued")
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where original_execution = $1`, execution))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `select count(*) from execution where original_execution = $1`, execution))
 }
 
 // TestADiscardedLetterKeepsEverything: and is decided once.
@@ -249,10 +255,14 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 		n     int
 	}{
 		"all": {triage.DiscardOrder{}, plain, 7}, "older": {triage.DiscardOrder{MinAge: time.Minute}, old, 1},
-		"newer": {triage.DiscardOrder{MaxAge: time.Minute}, plain, 6}, "type": {triage.DiscardOrder{Type: message.TypeEventCreated}, kind, 1},
-		"reason": {triage.DiscardOrder{Reason: "rejected"}, rejected, 1}, "action": {triage.DiscardOrder{Action: "core.*"}, acts, 1},
-		"literal": {triage.DiscardOrder{Action: "core_x"}, 0, 0}, "worker": {triage.DiscardOrder{Worker: "far"}, away, 1},
-		"nobody": {triage.DiscardOrder{Worker: "nobody"}, 0, 0}, "execution": {triage.DiscardOrder{Execution: 12}, about, 1},
+		"newer":     {triage.DiscardOrder{MaxAge: time.Minute}, plain, 6},
+		"type":      {triage.DiscardOrder{Type: message.TypeEventCreated}, kind, 1},
+		"reason":    {triage.DiscardOrder{Reason: "rejected"}, rejected, 1},
+		"action":    {triage.DiscardOrder{Action: "core.*"}, acts, 1},
+		"literal":   {triage.DiscardOrder{Action: "core_x"}, 0, 0},
+		"worker":    {triage.DiscardOrder{Worker: "far"}, away, 1},
+		"nobody":    {triage.DiscardOrder{Worker: "nobody"}, 0, 0},
+		"execution": {triage.DiscardOrder{Execution: 12}, about, 1},
 	} {
 		plan, err := b.operator.PlanDiscard(t.Context(), c.order)
 		require.NoError(t, err, name)
@@ -261,7 +271,8 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 	}
 	plan, err := b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{Note: "old tests"})
 	require.NoError(t, err)
-	require.Equal(t, triage.DiscardGroup{Reason: "expired", Type: message.TypeExecutionRequested, Count: 5, Oldest: plan.Groups[0].Oldest}, plan.Groups[0])
+	require.Equal(t, triage.DiscardGroup{Reason: "expired", Type: message.TypeExecutionRequested, Count: 5,
+		Oldest: plan.Groups[0].Oldest}, plan.Groups[0])
 	later := b.letter(t)
 	_, err = b.operator.Discard(t.Context(), old, "")
 	require.NoError(t, err)
@@ -273,12 +284,14 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 	require.Equal(t, "done", receipt.Outcome)
 	b.keeps(t, plain, "discarded")
 	b.keeps(t, old, "discarded")
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter where id = $1 and decision is null`, later))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `select count(*) from dead_letter where id = $1 and decision is null`, later))
 	row := b.audit(t, receipt.Audit)
 	require.Equal(t, "dead_letter.discard", row.Action)
 	require.Equal(t, "done", row.Outcome)
 	require.Equal(t, "old tests", row.Reason)
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where id = $1 and request->'receipt'->>'discarded' = '6'`, receipt.Audit))
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`select count(*) from operator_audit where id = $1 and request->'receipt'->>'discarded' = '6'`, receipt.Audit))
 
 	again, err := b.operator.DiscardMany(t.Context(), plan)
 	require.NoError(t, err)
@@ -295,7 +308,8 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 func TestAPurgeIsBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`, triage.MaxDiscard+3)
+	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`,
+		triage.MaxDiscard+3)
 	plan, err := b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{})
 	require.NoError(t, err)
 	require.Equal(t, triage.MaxDiscard, plan.Letters)
@@ -322,7 +336,8 @@ func TestTheVerdictIsWhatHappens(t *testing.T) {
 		for _, decision := range []string{"", "failed", "stale", "retried", "released", "discarded"} {
 			letters = append(letters, b.letter(t, func(r *letterRow) { r.execution, r.decision = execution, decision }))
 		}
-		letters = append(letters, b.letter(t, func(r *letterRow) { r.execution, r.key = execution, message.KeyExecutionRequested }))
+		letters = append(letters,
+			b.letter(t, func(r *letterRow) { r.execution, r.key = execution, message.KeyExecutionRequested }))
 	}
 	parent := b.ended(t, action, attune.StatusCancelled)
 	orphan := b.ended(t, action, attune.StatusFailed, func(e *testkit.ExecutionRow) { e.Parent = &parent })
@@ -333,7 +348,8 @@ func TestTheVerdictIsWhatHappens(t *testing.T) {
 	}
 	letters = append(letters,
 		b.letter(t), b.letter(t, event), b.letter(t, event, func(r *letterRow) { r.decision = "stale" }),
-		b.letter(t, event, func(r *letterRow) { r.exchange = "" }), b.letter(t, func(r *letterRow) { r.execution = 999_999 }),
+		b.letter(t, event, func(r *letterRow) { r.exchange = "" }),
+		b.letter(t, func(r *letterRow) { r.execution = 999_999 }),
 		b.letter(t, func(r *letterRow) { r.key, r.kind = message.CancelKey(7), message.TypeExecutionCancelRequested }),
 		b.letter(t, func(r *letterRow) { r.key = "execution.dispatch.worker.x" }),
 	)

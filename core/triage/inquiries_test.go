@@ -18,7 +18,8 @@ import (
 func (b *bundle) asking(t *testing.T) (execution, id int64) {
 	t.Helper()
 	action := testkit.Action(t, b.store, "pk.ask")
-	execution = testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	execution = testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
 	id = int64(testkit.Count(t, b.store, `INSERT INTO inquiry (execution, prompt, response_schema) VALUES ($1, 'deploy?', '{"ok": {"type": "boolean", "required": true}}')
 		RETURNING id`, execution))
 	return execution, id
@@ -58,7 +59,8 @@ func TestOneOfManyAnswersIsTaken(t *testing.T) {
 	errs := make([]error, 20)
 	for i := range errs {
 		crowd.Go(func() {
-			_, errs[i] = b.operator.Answer(testkit.Context(t), triage.AnswerOrder{Inquiry: id, Response: json.RawMessage(`{"ok": true}`)})
+			_, errs[i] = b.operator.Answer(testkit.Context(t),
+				triage.AnswerOrder{Inquiry: id, Response: json.RawMessage(`{"ok": true}`)})
 		})
 	}
 	crowd.Wait()

@@ -16,7 +16,8 @@ func TestActsTellHowFarTheyHaveCome(t *testing.T) {
 	ids := b.request(t, action, 4)
 	b.dispatch(t, ids...)
 	var told [][2]int64
-	ctx := triage.WithProgress(testkit.Context(t), func(done, total int64) { told = append(told, [2]int64{done, total}) })
+	ctx := triage.WithProgress(testkit.Context(t),
+		func(done, total int64) { told = append(told, [2]int64{done, total}) })
 	plan := b.planClear(t, action)
 	plan.Reason = "not needed any more"
 	receipt, err := b.operator.Clear(ctx, plan)

@@ -20,22 +20,31 @@ func TestRepairOfEveryKindOfDrift(t *testing.T) {
 		kinds []string
 		gone  int // holders that the drift takes away
 	}{
-		"ActiveCountTooHigh":  {`update execution_admission_state set active_count = active_count + 1`, []string{"queue", "statistics"}, 0},
-		"ActiveCountTooLow":   {`update execution_admission_state set active_count = 0`, []string{"queue", "statistics"}, 0},
-		"QueuedCountTooHigh":  {`update execution_admission_state set queued_count = queued_count + 5`, []string{"queue", "statistics"}, 0},
-		"QueuedCountTooLow":   {`update execution_admission_state set queued_count = 0`, []string{"queue", "statistics"}, 0},
-		"LaneCounts":          {`update execution_admission_state set queued_high = 2, queued_low = 1`, []string{"queue", "queue"}, 0},
-		"HeadBehindAWaiter":   {`update execution_admission_state set head_order = head_order + 2`, []string{"queue"}, 0},
-		"OrderGivenTwice":     {`update execution_admission_state set next_queue_order = 1`, []string{"queue"}, 0},
-		"WorkerLoad":          {`update worker_load set assigned = assigned + 3`, []string{"worker"}, 0},
-		"WorkerLoadTooLow":    {`update worker_load set assigned = 0`, []string{"worker"}, 0},
-		"Scope":               {`update admission_scope set active_count = 17 where kind = 'pack'`, []string{"scope"}, 0},
-		"Statistics":          {`update queue_stats set queue_length = 40, active_count = 41`, []string{"statistics", "statistics"}, 0},
-		"EndedHolder":         {`update execution set status = 'completed' where id = $1`, []string{"ended"}, 1},
-		"EndedWaiter":         {`update execution set status = 'cancelled' where id = $2`, []string{"ended"}, 0},
-		"DeletedHolder":       {`delete from execution where id = $1`, []string{"deleted"}, 1},
-		"DeletedWaiter":       {`delete from execution where id = $2`, []string{"queue", "deleted"}, 0},
-		"DeletedWithoutANote": {`with d as (delete from execution where id = $1) select 1`, []string{"queue", "worker", "scope"}, 1},
+		"ActiveCountTooHigh": {`update execution_admission_state set active_count = active_count + 1`,
+			[]string{"queue", "statistics"}, 0},
+		"ActiveCountTooLow": {`update execution_admission_state set active_count = 0`,
+			[]string{"queue", "statistics"}, 0},
+		"QueuedCountTooHigh": {`update execution_admission_state set queued_count = queued_count + 5`,
+			[]string{"queue", "statistics"}, 0},
+		"QueuedCountTooLow": {`update execution_admission_state set queued_count = 0`,
+			[]string{"queue", "statistics"}, 0},
+		"LaneCounts": {`update execution_admission_state set queued_high = 2, queued_low = 1`,
+			[]string{"queue", "queue"}, 0},
+		"HeadBehindAWaiter": {`update execution_admission_state set head_order = head_order + 2`, []string{"queue"},
+			0},
+		"OrderGivenTwice":  {`update execution_admission_state set next_queue_order = 1`, []string{"queue"}, 0},
+		"WorkerLoad":       {`update worker_load set assigned = assigned + 3`, []string{"worker"}, 0},
+		"WorkerLoadTooLow": {`update worker_load set assigned = 0`, []string{"worker"}, 0},
+		"Scope": {`update admission_scope set active_count = 17 where kind = 'pack'`, []string{"scope"},
+			0},
+		"Statistics": {`update queue_stats set queue_length = 40, active_count = 41`,
+			[]string{"statistics", "statistics"}, 0},
+		"EndedHolder":   {`update execution set status = 'completed' where id = $1`, []string{"ended"}, 1},
+		"EndedWaiter":   {`update execution set status = 'cancelled' where id = $2`, []string{"ended"}, 0},
+		"DeletedHolder": {`delete from execution where id = $1`, []string{"deleted"}, 1},
+		"DeletedWaiter": {`delete from execution where id = $2`, []string{"queue", "deleted"}, 0},
+		"DeletedWithoutANote": {`with d as (delete from execution where id = $1) select 1`,
+			[]string{"queue", "worker", "scope"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +103,8 @@ func (b *bundle) drift(t *testing.T, sql string, holder, waiter int64) {
 	defer conn.Release()
 	_, err = conn.Exec(t.Context(), `prepare drift (bigint, bigint) as `+sql)
 	require.NoError(t, err)
-	_, err = conn.Exec(t.Context(), `execute drift (`+strconv.FormatInt(holder, 10)+`, `+strconv.FormatInt(waiter, 10)+`)`)
+	_, err = conn.Exec(t.Context(),
+		`execute drift (`+strconv.FormatInt(holder, 10)+`, `+strconv.FormatInt(waiter, 10)+`)`)
 	require.NoError(t, err)
 }
 
@@ -117,7 +127,8 @@ func TestARepairNudgesWhoWaitsForWhatItGivesBack(t *testing.T) {
 			if tc.shared {
 				capacity = 1000
 			}
-			testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(capacity) })
+			testkit.Worker(t, b.store, "w1",
+				func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(capacity) })
 			holding, waiting := testkit.Action(t, b.store, "pk.holding"), testkit.Action(t, b.store, "pk.waiting")
 			if tc.shared {
 				testkit.Policy(t, b.store, holding, 3, testkit.OfPack(holding))
@@ -176,7 +187,8 @@ func TestRepairBesideRunningReplicas(t *testing.T) {
 	wait := b.storm(ctx, t, action, 2)
 	for n := range 6 {
 		if n%2 == 1 {
-			testkit.Exec(t, b.store, `update execution_admission_state set active_count = active_count + 1, queued_count = queued_count + 2`)
+			testkit.Exec(t, b.store,
+				`update execution_admission_state set active_count = active_count + 1, queued_count = queued_count + 2`)
 		}
 		receipt, err := operator.Repair(ctx, "")
 		require.NoError(t, err)

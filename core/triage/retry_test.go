@@ -19,7 +19,8 @@ import (
 )
 
 // ended makes an execution that has ended like this.
-func (b *bundle) ended(t *testing.T, action testkit.ActionRow, status attune.Status, options ...func(*testkit.ExecutionRow)) int64 {
+func (b *bundle) ended(t *testing.T, action testkit.ActionRow, status attune.Status,
+	options ...func(*testkit.ExecutionRow)) int64 {
 	t.Helper()
 	options = append(options, func(e *testkit.ExecutionRow) { e.Status = status })
 	return testkit.Execution(t, b.store, action, options...).ID
@@ -75,7 +76,8 @@ func TestEveryEndCanBeRepeatedByHandHoweverOften(t *testing.T) {
 		require.NoError(t, err, status)
 	}
 	none := int32(0)
-	id := b.ended(t, action, attune.StatusFailed, func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &none, 9 })
+	id := b.ended(t, action, attune.StatusFailed,
+		func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &none, 9 })
 	first, err := b.operator.RetryExecution(t.Context(), id, "")
 	require.NoError(t, err, "max_retries binds the engine")
 	require.Equal(t, 11, first.Attempt)
@@ -110,7 +112,8 @@ func TestWhatCannotBeRepeated(t *testing.T) {
 
 	// Another program's repetition counts, although it is not recorded here.
 	id := b.ended(t, action, attune.StatusFailed)
-	other := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &id, 1 }).ID
+	other := testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &id, 1 }).ID
 	_, err = b.operator.RetryExecution(t.Context(), id, "")
 	require.EqualError(t, err, (&triage.AlreadyRetriedError{ID: id, By: other}).Error())
 	id = b.ended(t, action, attune.StatusFailed)
@@ -171,7 +174,8 @@ func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
 	first, err := b.store.Pool().Begin(ctx)
 	require.NoError(t, err)
 	defer first.Rollback(ctx) //nolint:errcheck // after the commit it does nothing
-	_, err = first.Exec(ctx, `INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, 999, 'action_failure', now())`, id)
+	_, err = first.Exec(ctx,
+		`INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, 999, 'action_failure', now())`, id)
 	require.NoError(t, err)
 
 	result := make(chan error, 1)
@@ -239,5 +243,6 @@ func TestEnginesAndPeopleMakeOneRepetitionOfEach(t *testing.T) {
 	group.Wait()
 	require.Equal(t, int64(n), engine.Load()+people.Load(), "each was told of by who made it")
 	require.Equal(t, 2*n, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
-	require.Equal(t, n, testkit.Count(t, b.store, `SELECT count(DISTINCT original_execution) FROM execution WHERE retry_count = 1`))
+	require.Equal(t, n,
+		testkit.Count(t, b.store, `SELECT count(DISTINCT original_execution) FROM execution WHERE retry_count = 1`))
 }

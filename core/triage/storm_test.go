@@ -128,7 +128,8 @@ func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 					Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes,
 				})
 			}
-			if _, err := engine.Run(t.Context(), scheduler.NewReturnStep(lost), scheduler.FillStep{}, scheduler.NewRequestStep(ids[75:])); err != nil {
+			if _, err := engine.Run(t.Context(), scheduler.NewReturnStep(lost), scheduler.FillStep{},
+				scheduler.NewRequestStep(ids[75:])); err != nil {
 				panic(err)
 			}
 		}

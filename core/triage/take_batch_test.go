@@ -20,14 +20,16 @@ func TestABatchIsTakenAsItsSingleMessages(t *testing.T) {
 	m := newMailroom(t)
 	var payloads []message.Dispatch
 	for i := range 3 {
-		payloads = append(payloads, message.Dispatch{ExecutionID: int64(i + 1), WorkerID: 7, ActionRef: "pk.do", Attempt: 1})
+		payloads = append(payloads,
+			message.Dispatch{ExecutionID: int64(i + 1), WorkerID: 7, ActionRef: "pk.do", Attempt: 1})
 	}
 	sent, err := message.Batches(message.TypeExecutionBatchRequested, payloads, time.Now(), "test")
 	require.NoError(t, err)
 	batch := handOver(t, 1, sent[0].ID)
 	batch.Type, batch.Body = sent[0].Type, sent[0].Body
 	for _, one := range []amqp.Publishing{batch, handOver(t, 9, "single")} {
-		require.NoError(t, m.plain.PublishWithContext(testkit.Context(t), "", message.QueueDeadLetter, false, false, one))
+		require.NoError(t,
+			m.plain.PublishWithContext(testkit.Context(t), "", message.QueueDeadLetter, false, false, one))
 	}
 	testkit.Eventually(t, func() bool {
 		state, err := m.link.QueueState(testkit.Context(t), message.QueueDeadLetter)
@@ -38,7 +40,8 @@ func TestABatchIsTakenAsItsSingleMessages(t *testing.T) {
 	require.Equal(t, 2, plan.Bound)
 	receipt, err := m.operator.Take(testkit.Context(t), plan)
 	require.NoError(t, err)
-	require.Equal(t, []int{2, 4, 4, 0, 0}, []int{receipt.Planned, receipt.Taken, receipt.New, receipt.Absent, receipt.Left})
+	require.Equal(t, []int{2, 4, 4, 0, 0},
+		[]int{receipt.Planned, receipt.Taken, receipt.New, receipt.Absent, receipt.Left})
 	require.Equal(t, "done", receipt.Outcome)
 	for _, payload := range payloads {
 		require.Equal(t, 1, testkit.Count(t, m.store, fmt.Sprintf(`SELECT count(*) FROM dead_letter WHERE execution = %d AND decision IS NULL

@@ -87,7 +87,8 @@ func operators(t *testing.T) (program string) {
 	source := filepath.Join(dir, "main.go")
 	program = filepath.Join(dir, "operator")
 	require.NoError(t, os.WriteFile(source, []byte(operatorProgram), 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", program, source).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o",
+		program, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return program
 }
@@ -129,7 +130,8 @@ func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 			m.fill(message.QueueDeadLetter, letters)
 			m.dies(program, point, 2, "take")
 			rows := testkit.Count(t, m.store, `select count(*) from dead_letter`)
-			audited := testkit.Count(t, m.store, `select (request -> 'receipt' ->> 'taken')::int from operator_audit where action = 'dead_letter.take'`)
+			audited := testkit.Count(t, m.store,
+				`select (request -> 'receipt' ->> 'taken')::int from operator_audit where action = 'dead_letter.take'`)
 			require.Equal(t, rows, audited, "the counts are of one commit with the rows")
 			var there int
 			testkit.Eventually(t, func() bool {
@@ -139,7 +141,8 @@ func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 				return q.Consumers == 0 && there >= letters-rows
 			}, 20*time.Second, "the broker has noticed the death, and what was in hand is back")
 			require.LessOrEqual(t, there, letters-rows+page)
-			require.Equal(t, 1, testkit.Count(t, m.store, `select count(*) from operator_audit where outcome = 'running'`))
+			require.Equal(t, 1,
+				testkit.Count(t, m.store, `select count(*) from operator_audit where outcome = 'running'`))
 
 			r := m.take(triage.TakeOrder{})
 			require.Equal(t, []int{letters - rows, there - (letters - rows), 0}, []int{r.New, r.Known, r.After})
@@ -156,7 +159,8 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 	testkit.NeedsSlow(t, "kill each act on dead letters; another test kills a take")
 	program := operators(t)
 	for do, decision := range map[string]string{
-		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded", "discard-many": "discarded", "reopen": "",
+		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded",
+		"discard-many": "discarded", "reopen": "",
 	} {
 		for _, point := range crashpoint.Triage() {
 			t.Run(do+" "+strings.TrimPrefix(point, "triage:"), func(t *testing.T) {
@@ -166,7 +170,8 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 				for i := range 3 {
 					e := testkit.Execution(t, m.store, action)
 					testkit.Exec(t, m.store, `update execution set status = 'failed' where id = $1`, e.ID)
-					require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, e.ID, "m"+strconv.Itoa(i))))
+					require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false,
+						handOver(t, e.ID, "m"+strconv.Itoa(i))))
 				}
 				m.holds(message.QueueDeadLetter, 3)
 				m.take(triage.TakeOrder{})
@@ -190,7 +195,8 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 				if do == "reopen" {
 					want = "discarded"
 				}
-				require.Equal(t, done, testkit.Count(t, m.store, `select count(*) from dead_letter where decision = $1`, want))
+				require.Equal(t, done,
+					testkit.Count(t, m.store, `select count(*) from dead_letter where decision = $1`, want))
 				require.Equal(t, 3-done, m.waiting())
 				audits := testkit.Count(t, m.store, `select count(*) from operator_audit`) - before
 				sent := testkit.Count(t, m.store, `select coalesce(sum(cardinality(message_ids)), 0) from outbox`)
@@ -203,7 +209,8 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 					require.Equal(t, []int{min(done, 1), 0}, []int{audits, sent})
 				}
 				if do == "requeue" {
-					require.Equal(t, done, testkit.Count(t, m.store, `select count(*) from execution where original_execution is not null`))
+					require.Equal(t, done, testkit.Count(t, m.store,
+						`select count(*) from execution where original_execution is not null`))
 				}
 			})
 		}

@@ -23,7 +23,8 @@ func TestTwoHundredThousandLetters(t *testing.T) {
 	const letters = 200_000
 	m := newMailroom(t)
 	for i := range letters {
-		require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, int64(i+1), "m"+strconv.Itoa(i))))
+		require.NoError(t,
+			m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, int64(i+1), "m"+strconv.Itoa(i))))
 	}
 	m.holds(message.QueueDeadLetter, letters)
 	began, taken := time.Now(), 0

@@ -64,14 +64,16 @@ func (m *mailroom) queue(name string, arguments amqp.Table) {
 // handOver is the dead hand-over of an execution to worker 7.
 func handOver(t testing.TB, execution int64, id string) amqp.Publishing {
 	t.Helper()
-	body, err := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: execution, WorkerID: 7, ActionRef: "pk.do", Attempt: 1},
+	body, err := message.New(message.TypeExecutionRequested,
+		message.Dispatch{ExecutionID: execution, WorkerID: 7, ActionRef: "pk.do", Attempt: 1},
 		time.Now(), "test").Encode()
 	require.NoError(t, err)
 	return amqp.Publishing{
 		MessageId: id, Type: message.TypeExecutionRequested, Body: body, DeliveryMode: amqp.Persistent,
 		Headers: amqp.Table{"x-death": []any{amqp.Table{
-			"count": int64(1), "reason": "expired", "queue": message.WorkerExecutionsQueue(7), "exchange": message.ExchangeExecutions,
-			"time": time.Now().Truncate(time.Second), "routing-keys": []any{message.DispatchKey(7)},
+			"count": int64(1), "reason": "expired", "queue": message.WorkerExecutionsQueue(7),
+			"exchange": message.ExchangeExecutions,
+			"time":     time.Now().Truncate(time.Second), "routing-keys": []any{message.DispatchKey(7)},
 		}}},
 	}
 }
@@ -115,12 +117,14 @@ func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 	t.Parallel()
 	m := newMailroom(t)
 	m.fill(message.QueueDeadLetter, 50)
-	plan, err := m.operator.PlanTake(t.Context(), triage.TakeOrder{First: 30, Note: "the worker is gone", Match: triage.LetterMatch{Execution: 7}})
+	plan, err := m.operator.PlanTake(t.Context(),
+		triage.TakeOrder{First: 30, Note: "the worker is gone", Match: triage.LetterMatch{Execution: 7}})
 	require.NoError(t, err)
 	require.Equal(t, []int{50, 0, 30}, []int{plan.Ready, plan.Consumers, plan.Bound})
 	r, err := m.operator.Take(t.Context(), plan)
 	require.NoError(t, err)
-	require.Equal(t, []int{30, 30, 30, 0, 0, 0, 50, 20, 1}, []int{r.Planned, r.Taken, r.New, r.Known, r.Left, r.Absent, r.Before, r.After, r.Matching})
+	require.Equal(t, []int{30, 30, 30, 0, 0, 0, 50, 20, 1},
+		[]int{r.Planned, r.Taken, r.New, r.Known, r.Left, r.Absent, r.Before, r.After, r.Matching})
 	require.Equal(t, "done", r.Outcome)
 	require.Equal(t, 30, m.waiting())
 	require.Equal(t, 30, testkit.Count(t, m.store, `select count(*) from (select message_id, row_number() over (order by id) - 1 as n from dead_letter) o where message_id = 'm' || n`))
@@ -158,7 +162,8 @@ func TestATakenLetterThatComesAgainFindsItsRow(t *testing.T) {
 	m.holds(queue, 1)
 	r = m.take(triage.TakeOrder{Queue: queue})
 	require.Equal(t, 1, r.New)
-	require.Equal(t, 1, testkit.Count(t, m.store, `select count(*) from dead_letter where reason = 'taken' and queue = $1 and died is null`, queue))
+	require.Equal(t, 1, testkit.Count(t, m.store,
+		`select count(*) from dead_letter where reason = 'taken' and queue = $1 and died is null`, queue))
 	_, err := m.operator.PlanTake(t.Context(), triage.TakeOrder{Queue: "nowhere"})
 	require.ErrorIs(t, err, triage.ErrQueueMissing)
 }
@@ -229,7 +234,8 @@ func TestTwoOperatorsTakeOneQueue(t *testing.T) {
 func TestALetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
 	t.Parallel()
 	m := newMailroom(t)
-	testkit.Exec(t, m.store, `alter table dead_letter add constraint picky check (headers is null or not headers ? 'bad')`)
+	testkit.Exec(t, m.store,
+		`alter table dead_letter add constraint picky check (headers is null or not headers ? 'bad')`)
 	for i := range 10 {
 		one := handOver(t, int64(i+1), fmt.Sprintf("m%d", i))
 		if i == 4 {
@@ -240,7 +246,8 @@ func TestALetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
 	m.holds(message.QueueDeadLetter, 10)
 	r := m.take(triage.TakeOrder{})
 	require.Equal(t, []int{10, 10, 0}, []int{r.Taken, r.New, r.After})
-	require.Equal(t, 1, testkit.Count(t, m.store, `select count(*) from dead_letter where headers is null and evidence ? 'reduced' and message_id = 'm4'`))
+	require.Equal(t, 1, testkit.Count(t, m.store,
+		`select count(*) from dead_letter where headers is null and evidence ? 'reduced' and message_id = 'm4'`))
 	require.Equal(t, 9, testkit.Count(t, m.store, `select count(*) from dead_letter where x_death is not null`))
 }
 
@@ -262,7 +269,8 @@ func TestTakenLettersAreSentAndPutBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "m0", one.MessageId)
 	require.Contains(t, one.Headers, "x-attune-requeued-from")
-	refused, err := m.operator.SendLetters(t.Context(), ids[1:2], message.ExchangeExecutions, message.DispatchKey(8), "")
+	refused, err := m.operator.SendLetters(t.Context(), ids[1:2], message.ExchangeExecutions, message.DispatchKey(8),
+		"")
 	require.NoError(t, err)
 	require.Equal(t, 1, refused.Changed)
 	require.ErrorContains(t, refused.Notes[0].Err, "could start twice")
@@ -272,7 +280,8 @@ func TestTakenLettersAreSentAndPutBack(t *testing.T) {
 	require.Equal(t, []int{2, 1}, []int{back.Done, back.Changed}, "what was sent is decided")
 	m.holds(message.QueueDeadLetter, 2)
 	require.Zero(t, m.waiting())
-	require.Equal(t, 2, testkit.Count(t, m.store, `select count(*) from dead_letter where decision = 'put_back' and fingerprint is null`))
+	require.Equal(t, 2, testkit.Count(t, m.store,
+		`select count(*) from dead_letter where decision = 'put_back' and fingerprint is null`))
 	again := m.take(triage.TakeOrder{})
 	require.Equal(t, []int{2, 0}, []int{again.New, again.Known}, "what was put back is another dead letter")
 	require.Equal(t, 2, testkit.Count(t, m.store, `select count(*) from dead_letter where decision is null and reason = 'expired' and queue = 'worker.7.executions'
@@ -290,12 +299,17 @@ func TestAHandOverThatIsOverIsNotPutBack(t *testing.T) {
 	worker := testkit.Worker(t, m.store, "seven")
 	for i := range 2 {
 		e := testkit.Execution(t, m.store, action)
-		testkit.Exec(t, m.store, `update execution set status = 'scheduled', worker = $2, attempt = 1 where id = $1`, e.ID, worker.ID)
-		body, err := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: e.ID, WorkerID: worker.ID, Attempt: 1}, time.Now(), "test").Encode()
+		testkit.Exec(t, m.store, `update execution set status = 'scheduled', worker = $2, attempt = 1 where id = $1`,
+			e.ID, worker.ID)
+		body, err := message.New(message.TypeExecutionRequested,
+			message.Dispatch{ExecutionID: e.ID, WorkerID: worker.ID, Attempt: 1}, time.Now(), "test").Encode()
 		require.NoError(t, err)
-		require.NoError(t, m.plain.Publish(message.ExchangeExecutions, message.DispatchKey(worker.ID), false, false, amqp.Publishing{Body: body}))
-		require.NoError(t, m.plain.QueueBind(queue, message.DispatchKey(worker.ID), message.ExchangeExecutions, false, nil))
-		require.NoError(t, m.plain.Publish(message.ExchangeExecutions, message.DispatchKey(worker.ID), false, false, amqp.Publishing{MessageId: fmt.Sprint(i), Body: body}))
+		require.NoError(t, m.plain.Publish(message.ExchangeExecutions, message.DispatchKey(worker.ID), false, false,
+			amqp.Publishing{Body: body}))
+		require.NoError(t,
+			m.plain.QueueBind(queue, message.DispatchKey(worker.ID), message.ExchangeExecutions, false, nil))
+		require.NoError(t, m.plain.Publish(message.ExchangeExecutions, message.DispatchKey(worker.ID), false, false,
+			amqp.Publishing{MessageId: fmt.Sprint(i), Body: body}))
 	}
 	m.holds(queue, 3)
 	m.take(triage.TakeOrder{Queue: queue})
@@ -341,6 +355,7 @@ func (m *manyReady) QueueState(context.Context, string) (broker.QueueState, erro
 
 func (m *mailroom) ids() (ids []int64) {
 	m.t.Helper()
-	require.NoError(m.t, m.store.Pool().QueryRow(m.t.Context(), `select array_agg(id order by id) from dead_letter`).Scan(&ids))
+	require.NoError(m.t,
+		m.store.Pool().QueryRow(m.t.Context(), `select array_agg(id order by id) from dead_letter`).Scan(&ids))
 	return ids
 }

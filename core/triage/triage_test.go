@@ -91,7 +91,8 @@ func (b *bundle) request(t testing.TB, action testkit.ActionRow, n int) []int64 
 // requestIn makes a requested execution with this value of the parameter tenant.
 func (b *bundle) requestIn(t testing.TB, action testkit.ActionRow, tenant string) int64 {
 	t.Helper()
-	return testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": tenant} }).ID
+	return testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": tenant} }).ID
 }
 
 func byTenant(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} }

@@ -88,7 +88,8 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 
 	a := b.audit(t, first.Audit)
 	require.Equal(t, auditRow{
-		Actor: "ann@desk", Action: "queue.pause", TargetType: "action", Target: action.Ref, Reason: "the service is down",
+		Actor: "ann@desk", Action: "queue.pause", TargetType: "action", Target: action.Ref,
+		Reason:  "the service is down",
 		Outcome: "done", TargetID: &action.ID, Request: a.Request,
 	}, a)
 	require.Contains(t, string(a.Request), `"paused_by": "ann@desk"`)
@@ -125,7 +126,8 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 	require.Equal(t, 2, read(&still), "who paused is remembered")
 	require.Equal(t, since, still, "and since when")
 	a := b.audit(t, second.Audit)
-	require.Equal(t, []string{"bob@desk", "queue.pause", order.Reason, "done"}, []string{a.Actor, a.Action, a.Reason, a.Outcome})
+	require.Equal(t, []string{"bob@desk", "queue.pause", order.Reason, "done"},
+		[]string{a.Actor, a.Action, a.Reason, a.Outcome})
 
 	third, err := bob.Say(testkit.Context(t), order)
 	require.NoError(t, err)
@@ -217,11 +219,13 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 	action := b.limited(t, "pk.groups", 1, byTenant)
 	one, two := b.requestIn(t, action, "a"), b.requestIn(t, action, "b")
 	on := func(group string, act triage.Act) (*triage.WordReceipt, error) {
-		return b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: action.Ref, Group: group}, Act: act})
+		return b.operator.Say(testkit.Context(t),
+			triage.Order{Target: triage.Target{Action: action.Ref, Group: group}, Act: act})
 	}
 	receipt, err := on(` { "tenant" : "a" } `, triage.Pause)
 	require.NoError(t, err, "a group that nobody has used yet is made")
-	require.Equal(t, "{\"tenant\":\"a\"}", receipt.Group, "as group keys are written") //nolint:testifylint // the text is what is promised
+	require.Equal(t, "{\"tenant\":\"a\"}", receipt.Group,
+		"as group keys are written") //nolint:testifylint // the text is what is promised
 	require.Equal(t, 1, b.dispatch(t, one, two).Granted)
 	require.Equal(t, []int64{two}, b.holders(t, action))
 	receipt, err = on(`{"tenant":"a"}`, triage.Resume)
@@ -245,9 +249,11 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 	_, err = b.operator.Say(testkit.Context(t),
 		triage.Order{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"a"}`}, Act: triage.Pause})
 	require.ErrorIs(t, err, triage.ErrNoQueue)
-	_, err = b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: "pk.none"}, Act: triage.Pause})
+	_, err = b.operator.Say(testkit.Context(t),
+		triage.Order{Target: triage.Target{Action: "pk.none"}, Act: triage.Pause})
 	require.ErrorIs(t, err, triage.ErrNoAction)
-	_, err = b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: free.Ref}, Act: triage.Limit})
+	_, err = b.operator.Say(testkit.Context(t),
+		triage.Order{Target: triage.Target{Action: free.Ref}, Act: triage.Limit})
 	require.ErrorIs(t, err, triage.ErrLimit)
 	queues := testkit.Count(t, b.store, `select count(*) from execution_admission_state`)
 	for _, target := range []triage.Target{{Action: free.Ref}, {Action: action.Ref, Group: `{"tenant":"zz"}`}} {
@@ -257,12 +263,14 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, plan.Queues)
 			said := b.say(t, order)
-			require.Equal(t, []int{0, 0}, []int{said.Changed, said.Already}, "nothing was said that could be taken back")
+			require.Equal(t, []int{0, 0}, []int{said.Changed, said.Already},
+				"nothing was said that could be taken back")
 			require.NotNil(t, said.Queues, "a list in data")
 			require.Equal(t, "unchanged", b.audit(t, said.Audit).Outcome)
 		}
 	}
-	require.Equal(t, queues, testkit.Count(t, b.store, `select count(*) from execution_admission_state`), "taking back makes no queue")
+	require.Equal(t, queues, testkit.Count(t, b.store, `select count(*) from execution_admission_state`),
+		"taking back makes no queue")
 	testkit.Invariants(t, b.store)
 }
 
@@ -283,7 +291,8 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 		group.Go(func() {
 			<-begin
 			for _, id := range part {
-				if _, err := rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep([]int64{id})); err != nil {
+				if _, err := rounds.Run(t.Context(), scheduler.FillStep{},
+					scheduler.NewRequestStep([]int64{id})); err != nil {
 					panic(err)
 				}
 			}
@@ -300,7 +309,8 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 	require.Equal(t, 61, testkit.Count(t, b.store, `select count(*) from execution_admission_state where paused`))
 	require.Len(t, b.holders(t, action), held)
 	receipt := b.resume(t, action)
-	require.Equal(t, []int{61, 60 - held}, []int{receipt.Changed, receipt.WithRoom}, "every queue with a waiter is nudged")
+	require.Equal(t, []int{61, 60 - held}, []int{receipt.Changed, receipt.WithRoom},
+		"every queue with a waiter is nudged")
 	b.dispatch(t, b.nudged(t)...)
 	require.Len(t, b.holders(t, action), 60)
 
@@ -327,6 +337,7 @@ func TestAPlanSaysWhatAWordWouldChangeAndWritesNothing(t *testing.T) {
 	require.Equal(t, []int{2, 9, 2, 1}, []int{
 		*plan.Queues[0].Before.Limit, *plan.Queues[0].After.Limit, plan.Queues[0].Active, plan.Queues[0].Waiting,
 	})
-	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state where limit_override is not null`))
+	require.Zero(t,
+		testkit.Count(t, b.store, `select count(*) from execution_admission_state where limit_override is not null`))
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from operator_audit`))
 }

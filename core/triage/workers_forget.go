@@ -39,7 +39,8 @@ func (w *WorkerNow) forgettable() error {
 			"try again when it is inactive and no longer drains")
 	case w.Status != "inactive" && !w.Stale:
 		return w.refuse("it sends heartbeats",
-			"stop its process first, or drain it with `attune-executor workers drain "+w.Name+" --wait` and then stop it")
+			"stop its process first, or drain it with `attune-executor workers drain "+w.Name+
+				" --wait` and then stop it")
 	case !w.Empty() && w.Stale:
 		return w.refuse(w.has(), "the engine decides about that within executor.timeout_check_interval, try again then")
 	case w.Running > 0:
@@ -118,8 +119,9 @@ func (t *Triage) stays(ctx context.Context, now *WorkerNow, reason string) error
 		if state, err := t.wires.QueueState(ctx, message.WorkerExecutionsQueue(now.ID)); err == nil {
 			lie = phrase.Plural(state.Ready, "message lies", "messages lie")
 		}
-		return now.refuse(lie+" in its queue of hand-overs", "none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms "+
-			"and become dead letters (`attune-executor dlq list`), try again then")
+		return now.refuse(lie+" in its queue of hand-overs",
+			"none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms "+
+				"and become dead letters (`attune-executor dlq list`), try again then")
 	case strings.Contains(reason, "in use"):
 		return now.refuse("its queue is still being consumed", "stop the process that consumes it")
 	}

@@ -21,13 +21,15 @@ import (
 
 // fenced makes workers that refuse outdated hand-overs, with room for many.
 func fenced(w *testkit.WorkerRow) {
-	w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 1_000_000, "runtimes": []string{"shell"}}
+	w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 1_000_000,
+		"runtimes": []string{"shell"}}
 }
 
 // act does something to a worker that must succeed.
 func (b *bundle) act(t testing.TB, act triage.WorkerAct, worker, reason string) *triage.WorkerReceipt {
 	t.Helper()
-	receipt, err := b.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: act, Worker: worker, Reason: reason})
+	receipt, err := b.operator.ActOnWorker(testkit.Context(t),
+		triage.WorkerOrder{Act: act, Worker: worker, Reason: reason})
 	require.NoError(t, err)
 	return receipt
 }
@@ -60,7 +62,8 @@ func TestActsOnWorkersInEachState(t *testing.T) {
 		{triage.DrainWorker, "works", true, true, true, "drains: "},
 		{triage.DrainWorker, "cordoned", true, true, true, "drains: "},
 		{triage.DrainWorker, "drains", false, true, true, "is draining already"},
-		{triage.DrainWorker, "left", true, true, false, "is inactive: it is cordoned, so that it is given nothing when it comes back"},
+		{triage.DrainWorker, "left", true, true, false,
+			"is inactive: it is cordoned, so that it is given nothing when it comes back"},
 		{triage.DrainWorker, "leaves", true, true, true, "is inactive: it is cordoned"},
 		{triage.DrainWorker, "silent", true, true, true, "drains: "},
 		{triage.UncordonWorker, "works", false, false, false, "is not cordoned"},
@@ -112,8 +115,10 @@ func TestAWorkerTellsWhoCordonedIt(t *testing.T) {
 	second, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w"})
 	require.NoError(t, err)
 	require.False(t, second.Changed)
-	require.Equal(t, "is cordoned already since "+first.After.CordonedAt.UTC().Format(time.RFC3339)+": new disk (by ann@desk)", second.Says)
-	third, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w", Reason: "newer disk"})
+	require.Equal(t, "is cordoned already since "+first.After.CordonedAt.UTC().Format(time.RFC3339)+
+		": new disk (by ann@desk)", second.Says)
+	third, err := bob.ActOnWorker(testkit.Context(t),
+		triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w", Reason: "newer disk"})
 	require.NoError(t, err)
 	require.True(t, third.Changed)
 	require.Equal(t, "newer disk (by bob@desk)", third.After.CordonReason)
@@ -137,7 +142,8 @@ func TestOfTwoOperatorsOneActs(t *testing.T) {
 			var group sync.WaitGroup
 			for _, who := range []string{"ann", "bob", "eve"} {
 				group.Go(func() {
-					receipt, err := b.operator.As(who).ActOnWorker(t.Context(), triage.WorkerOrder{Act: act, Worker: "w"})
+					receipt, err := b.operator.As(who).ActOnWorker(t.Context(),
+						triage.WorkerOrder{Act: act, Worker: "w"})
 					if err != nil {
 						panic(err)
 					}
@@ -165,11 +171,13 @@ func TestNothingIsHandedToAWorkerAfterTheReceipt(t *testing.T) {
 	var group sync.WaitGroup
 	for range 3 {
 		rounds := b.replica(t)
-		action := testkit.Action(t, b.store, "pk.a"+string(rune('a'+len(b.ids(t, `select coalesce(array_agg(id), '{}') from action`)))))
+		action := testkit.Action(t, b.store,
+			"pk.a"+string(rune('a'+len(b.ids(t, `select coalesce(array_agg(id), '{}') from action`)))))
 		group.Go(func() {
 			for ctx.Err() == nil {
 				var one int64
-				err := b.store.Pool().QueryRow(ctx, `insert into execution (action, action_ref, status) values ($1, $2, 'requested') returning id`,
+				err := b.store.Pool().QueryRow(ctx,
+					`insert into execution (action, action_ref, status) values ($1, $2, 'requested') returning id`,
 					action.ID, action.Ref).Scan(&one)
 				if err == nil {
 					_, err = rounds.Run(ctx, scheduler.NewRequestStep([]int64{one}), scheduler.FillStep{})
@@ -202,18 +210,22 @@ func TestAPlanOfADrainSaysWhoCanTakeOver(t *testing.T) {
 	b := setup(t)
 	id := testkit.Worker(t, b.store, "w", func(w *testkit.WorkerRow) {
 		fenced(w)
-		w.Capabilities["runtimes"], w.Capabilities["labels"] = []string{"shell", "python"}, map[string]string{"zone": "a"}
+		w.Capabilities["runtimes"], w.Capabilities["labels"] = []string{"shell",
+			"python"}, map[string]string{"zone": "a"}
 	}).ID
 	testkit.Worker(t, b.store, "peer", fenced)
-	testkit.Worker(t, b.store, "foreign", func(w *testkit.WorkerRow) { w.Capabilities = map[string]any{"runtimes": []string{"shell"}} })
+	testkit.Worker(t, b.store, "foreign",
+		func(w *testkit.WorkerRow) { w.Capabilities = map[string]any{"runtimes": []string{"shell"}} })
 	testkit.Worker(t, b.store, "asleep", fenced, func(w *testkit.WorkerRow) {
 		w.HeartbeatAge, w.Capabilities["runtimes"] = time.Hour, []string{"python"}
 	})
 	plain := testkit.Action(t, b.store, "pk.plain")
-	zoned := testkit.Action(t, b.store, "pk.zoned", func(a *testkit.ActionRow) { a.WorkerSelector = map[string]any{"zone": "a"} })
+	zoned := testkit.Action(t, b.store, "pk.zoned",
+		func(a *testkit.ActionRow) { a.WorkerSelector = map[string]any{"zone": "a"} })
 	state := testkit.State(t, b.store, plain, 99)
 	at := func(action testkit.ActionRow, status attune.Status) {
-		testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status, e.AdmissionState = &id, status, &state.ID })
+		testkit.Execution(t, b.store, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status, e.AdmissionState = &id, status, &state.ID })
 	}
 	at(plain, attune.StatusRunning)
 	at(plain, attune.StatusCanceling)
@@ -259,7 +271,8 @@ func TestForgetting(t *testing.T) {
 	}
 	slots := testkit.State(t, b.store, action, 99)
 	has := func(worker int64, status attune.Status) {
-		id := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
+		id := testkit.Execution(t, b.store, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
 		if !status.Terminal() {
 			testkit.Hold(t, b.store, id, slots.ID)
 		}
@@ -275,7 +288,8 @@ func TestForgetting(t *testing.T) {
 	has(worker("halted", left), attune.StatusRunning)
 	full, read := worker("full", left), worker("read", left)
 	for range 2 {
-		outcome := link.Publisher().Publish(ctx, []broker.Message{{ID: "m", RoutingKey: message.WorkerExecutionsQueue(full)}})[0]
+		outcome := link.Publisher().Publish(ctx,
+			[]broker.Message{{ID: "m", RoutingKey: message.WorkerExecutionsQueue(full)}})[0]
 		require.NoError(t, outcome.Err)
 	}
 	reader := link.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(read)})
@@ -306,7 +320,8 @@ func TestForgetting(t *testing.T) {
 	has(drained, attune.StatusCompleted)
 	_, err = b.operator.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoBroker)
-	receipt, err := desk.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained", Reason: "sold"})
+	receipt, err := desk.ActOnWorker(ctx,
+		triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained", Reason: "sold"})
 	require.NoError(t, err)
 	require.True(t, receipt.Changed)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1`, drained))
@@ -315,7 +330,8 @@ func TestForgetting(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, state.Exists)
 	row := b.audit(t, receipt.Audit)
-	require.Equal(t, []string{"worker.forget", "drained", "sold", "done"}, []string{row.Action, row.Target, row.Reason, row.Outcome})
+	require.Equal(t, []string{"worker.forget", "drained", "sold", "done"},
+		[]string{row.Action, row.Target, row.Reason, row.Outcome})
 	require.True(t, json.Valid(row.Request))
 	_, err = desk.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoWorker)

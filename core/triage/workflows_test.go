@@ -32,7 +32,8 @@ func TestPauseAndResumeAWorkflow(t *testing.T) {
 	b := setup(t)
 	id := b.workflow(t, "shop.deliver")
 	columns := func() (paused bool, reason string) {
-		rows, err := b.store.Pool().Query(t.Context(), `select paused, coalesce(pause_reason, '') from workflow_execution where execution = $1`, id)
+		rows, err := b.store.Pool().Query(t.Context(),
+			`select paused, coalesce(pause_reason, '') from workflow_execution where execution = $1`, id)
 		require.NoError(t, err)
 		defer rows.Close()
 		require.True(t, rows.Next())
@@ -77,7 +78,8 @@ func TestAWorkflowIsPausedWithTheOneAboveIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	outer, inner := b.workflow(t, "shop.deliver"), b.workflow(t, "shop.pack")
-	testkit.Exec(t, b.store, `update execution set parent = $1, workflow_task = '{"task_name": "pack"}' where id = $2`, outer, inner)
+	testkit.Exec(t, b.store, `update execution set parent = $1, workflow_task = '{"task_name": "pack"}' where id = $2`,
+		outer, inner)
 	_, err := b.operator.PauseWorkflow(t.Context(), outer, "new prices")
 	require.NoError(t, err)
 	receipt, err := b.operator.ResumeWorkflow(t.Context(), inner, "")

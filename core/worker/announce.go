@@ -78,7 +78,8 @@ func (a *announcer) add(ctx context.Context, ended []announcement) {
 		messages = append(messages, a.together(payloads)...)
 	} else {
 		for _, payload := range payloads {
-			messages = append(messages, encode(a, message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
+			messages = append(messages,
+				encode(a, message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
 		}
 	}
 	a.put(messages, false)
@@ -91,7 +92,8 @@ func (a *announcer) started(jobs []*job) {
 	}
 	var messages []broker.Message
 	for _, j := range jobs {
-		messages = append(messages, a.changed(j.id, j.row.ActionRef, attune.StatusScheduled, attune.StatusRunning, time.Now().UTC()))
+		messages = append(messages,
+			a.changed(j.id, j.row.ActionRef, attune.StatusScheduled, attune.StatusRunning, time.Now().UTC()))
 	}
 	a.put(messages, false)
 }
@@ -227,9 +229,10 @@ func (e announcement) payload() message.ExecutionCompleted {
 }
 
 func (a *announcer) changed(execution int64, ref string, from, to attune.Status, at time.Time) broker.Message {
-	return encode(a, message.TypeExecutionStatusChanged, message.KeyExecutionStatusChanged, message.ExecutionStatusChanged{
-		ExecutionID: execution, ActionRef: ref, PreviousStatus: string(from), NewStatus: string(to), ChangedAt: at,
-	})
+	return encode(a, message.TypeExecutionStatusChanged, message.KeyExecutionStatusChanged,
+		message.ExecutionStatusChanged{
+			ExecutionID: execution, ActionRef: ref, PreviousStatus: string(from), NewStatus: string(to), ChangedAt: at,
+		})
 }
 
 // encode makes the message with its id, which stays the same in every publication.

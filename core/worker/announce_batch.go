@@ -65,13 +65,15 @@ func (a *announcer) together(payloads []message.ExecutionCompleted) []broker.Mes
 	at := time.Now().UTC()
 	sent, err := message.Batches(message.TypeExecutionBatchCompleted, payloads, at, source)
 	if err != nil { // payloads always encode
-		a.logger.Error("Message could not be encoded", "message_type", message.TypeExecutionBatchCompleted, "error", err)
+		a.logger.Error("Message could not be encoded", "message_type", message.TypeExecutionBatchCompleted, "error",
+			err)
 	}
 	messages := make([]broker.Message, len(sent))
 	for i, one := range sent {
 		route, _ := message.RouteOf(one.Type)
 		messages[i] = broker.Message{
-			ID: one.ID, CorrelationID: one.ID, Exchange: route.Exchange, RoutingKey: route.Key, Type: one.Type, Body: one.Body, Timestamp: at,
+			ID: one.ID, CorrelationID: one.ID, Exchange: route.Exchange, RoutingKey: route.Key, Type: one.Type,
+			Body: one.Body, Timestamp: at,
 		}
 	}
 	return messages

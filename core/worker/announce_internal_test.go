@@ -73,7 +73,8 @@ func TestAnnouncer(t *testing.T) {
 	t.Run("ACancelIsAlsoAStatusMessageThatMayReachNobody", func(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
-		a.add(t.Context(), []announcement{{execution: 7, status: attune.StatusCancelled, previous: attune.StatusRunning}})
+		a.add(t.Context(),
+			[]announcement{{execution: 7, status: attune.StatusCancelled, previous: attune.StatusRunning}})
 		batch := a.take()
 		require.Len(t, batch, 2)
 		require.Equal(t, message.TypeExecutionStatusChanged, batch[0].Type)
@@ -114,7 +115,8 @@ func (r *readers) QueueState(context.Context, string) (broker.QueueState, error)
 // does any more.
 func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 	t.Parallel()
-	ended := []announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted}, {execution: 8, ref: "a.b", status: attune.StatusFailed}}
+	ended := []announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted},
+		{execution: 8, ref: "a.b", status: attune.StatusFailed}}
 	kinds := func(messages []broker.Message) (list []string) {
 		for _, m := range messages {
 			list = append(list, m.Type+" "+m.Exchange+" "+m.RoutingKey)

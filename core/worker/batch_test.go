@@ -90,7 +90,8 @@ func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
 	}, patience, "the batch is back")
 	close(release)
 	<-stopped
-	b.worker(t, counting(&starts, release), func(c *worker.Config) { c.SingleMessages = true }) // it reads batches all the same
+	// it reads batches all the same
+	b.worker(t, counting(&starts, release), func(c *worker.Config) { c.SingleMessages = true })
 	for _, id := range ids {
 		status, _ := b.await(t, id)
 		require.Equal(t, attune.StatusCompleted, status)

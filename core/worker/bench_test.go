@@ -70,7 +70,8 @@ func benchmarkNoop(b *testing.B, perMessage int, batchCompletions bool) {
 	}
 	child := exec.CommandContext(b.Context(), os.Args[0])
 	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_PLACES=200", "CHILD_QUIET=1",
-		"CHILD_DATABASE="+bundle.databaseURL, "CHILD_BROKER="+bundle.brokerURL, fmt.Sprintf("CHILD_BATCHES=%t", batchCompletions))
+		"CHILD_DATABASE="+bundle.databaseURL, "CHILD_BROKER="+bundle.brokerURL,
+		fmt.Sprintf("CHILD_BATCHES=%t", batchCompletions))
 	child.Stderr = os.Stderr
 	require.NoError(b, child.Start())
 	b.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })

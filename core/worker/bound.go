@@ -77,7 +77,8 @@ func encoded(rep report) string {
 	size := len(rep.Stdout) + len(rep.StderrLog) + len(rep.Error) + len(rep.OutputError) // escapes add a little
 	var out strings.Builder
 	out.Grow(size + size/16 + len(rep.Data) + len(rep.QueueAck) + besides)
-	out.WriteString(`{"exit_code":` + strconv.Itoa(rep.ExitCode) + `,"duration_ms":` + strconv.FormatInt(rep.DurationMS, 10) +
+	out.WriteString(`{"exit_code":` + strconv.Itoa(rep.ExitCode) + `,"duration_ms":` +
+		strconv.FormatInt(rep.DurationMS, 10) +
 		`,"succeeded":` + strconv.FormatBool(rep.Succeeded))
 	writeText := func(name, text string) {
 		if text != "" {

@@ -37,7 +37,8 @@ func TestResultsAreBounded(t *testing.T) {
 		require.LessOrEqual(t, size(id), most+1000) // spaces between members
 		return id, r
 	}
-	id, r := run("bound.control", `head -c 90000 /dev/zero | tr '\0' '\1'; head -c 90000 /dev/zero | tr '\0' '\1' >&2`, "text")
+	id, r := run("bound.control", `head -c 90000 /dev/zero | tr '\0' '\1'; head -c 90000 /dev/zero | tr '\0' '\1' >&2`,
+		"text")
 	require.True(t, r.StdoutTruncated)
 	require.True(t, r.StderrTruncated)
 	require.Greater(t, size(id), most*9/10)
@@ -59,7 +60,8 @@ func TestResultsAreBounded(t *testing.T) {
 
 	_, r = run("bound.data", `printf '["'; head -c 150000 /dev/zero | tr '\0' x; printf '"]'`, "json")
 	require.Empty(t, r.Data)
-	require.Equal(t, fmt.Sprintf("the data has 150004 bytes as JSON and was left out: a result may have %d", most), r.OutputError)
+	require.Equal(t, fmt.Sprintf("the data has 150004 bytes as JSON and was left out: a result may have %d", most),
+		r.OutputError)
 	require.True(t, strings.HasPrefix(r.Stdout, `["xxx`))
 	require.True(t, r.StdoutTruncated)
 
@@ -79,7 +81,8 @@ func TestLargeOutputTakesLittleMemory(t *testing.T) {
 	}
 	script := `head -c 10485760 /dev/zero | tr '\0' '%[1]s'; head -c 10485760 /dev/zero | tr '\0' '%[1]s' >&2`
 	for _, character := range characters {
-		action := b.script(t, fmt.Sprintf("memory.of%d", character[len(character)-1]), fmt.Sprintf(script, character), nil)
+		action := b.script(t, fmt.Sprintf("memory.of%d", character[len(character)-1]), fmt.Sprintf(script, character),
+			nil)
 		executions := b.runAt(t, id, action, places)
 		require.Equal(t, places, testkit.Count(t, b.store, `select count(*) from execution
 			where id = any($1) and status = 'completed' and length(result::text) between 15000000 and 17000000`, executions))
@@ -115,7 +118,8 @@ func measured(t *testing.T, env ...string) (*bundle, *exec.Cmd, int64) {
 	}
 	b := setup(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(append(os.Environ(), childVariable+"=1", "GOGC=100", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL), env...)
+	child.Env = append(append(os.Environ(), childVariable+"=1", "GOGC=100", "CHILD_DATABASE="+b.databaseURL,
+		"CHILD_BROKER="+b.brokerURL), env...)
 	require.NoError(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	testkit.Eventually(t, func() bool {
@@ -135,11 +139,13 @@ func (b *bundle) runAt(t *testing.T, id int64, action testkit.ActionRow, n int) 
 		}).ID
 		executions = append(executions, execution)
 		b.publish(t, encode(t, message.TypeExecutionRequested, message.DispatchKey(id), message.Dispatch{
-			ExecutionID: execution, WorkerID: id, ActionRef: action.Ref, ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1,
+			ExecutionID: execution, WorkerID: id, ActionRef: action.Ref, ScheduledAttemptUpdatedAt: time.Now(),
+			Attempt: 1,
 		}))
 	}
 	for _, execution := range executions {
-		testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, 6*patience, "execution %d did not end", execution)
+		testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, 6*patience,
+			"execution %d did not end", execution)
 	}
 	return executions
 }

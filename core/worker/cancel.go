@@ -101,14 +101,16 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 		case row.Status == attune.StatusCanceling, row.Status == attune.StatusCancelled:
 			c.roster.interrupt(row.ID, ErrCancelled)
 			delete(asked, row.ID)
-		case row.Worker == nil || *row.Worker != c.worker || attempt != 0 && row.Attempt != attempt || row.Status.Terminal():
+		case row.Worker == nil || *row.Worker != c.worker || attempt != 0 && row.Attempt != attempt ||
+			row.Status.Terminal():
 			c.roster.interrupt(row.ID, ErrTaken)
 			delete(asked, row.ID)
 		}
 	}
 	for id, until := range asked {
 		if time.Now().After(until) {
-			c.logger.WarnContext(ctx, "Cancel request is ignored, the row of its execution does not say so", "execution_id", id)
+			c.logger.WarnContext(ctx, "Cancel request is ignored, the row of its execution does not say so",
+				"execution_id", id)
 			delete(asked, id)
 		}
 	}
@@ -133,7 +135,8 @@ func (c *canceller) poll(ctx context.Context) error {
 		switch {
 		case row.Status == attune.StatusCanceling, row.Status == attune.StatusCancelled:
 			c.roster.interrupt(row.ID, ErrCancelled)
-		case row.Status == attune.StatusRunning && row.Attempt == active[row.ID] && row.Worker != nil && *row.Worker == c.worker:
+		case row.Status == attune.StatusRunning && row.Attempt == active[row.ID] && row.Worker != nil &&
+			*row.Worker == c.worker:
 		default:
 			if c.roster.interrupt(row.ID, ErrTaken) {
 				c.logger.DebugContext(ctx, "Execution is not this worker's any more",

@@ -91,7 +91,8 @@ func TestCancelAgainstTheStart(t *testing.T) {
 		require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
 		if outcomes[i].Outcome == cancellation.Cancelled {
 			require.NotContains(t, started, idText(id), "S15: it was acknowledged as cancelled")
-			require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is null`, id))
+			require.Equal(t, 1,
+				testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is null`, id))
 		}
 		b.requireOneEnd(t, id)
 	}
@@ -152,7 +153,8 @@ func TestCancelOfOneThatWaitsForAPlace(t *testing.T) {
 	b.await(t, first)
 	testkit.Eventually(t, func() bool { return len(b.completions(second)) == 1 }, patience)
 	b.requireOneEnd(t, second)
-	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is not null`, second))
+	require.Zero(t,
+		testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is not null`, second))
 }
 
 // Who asked for the end, and why, is in the result that the worker gives, and in what
@@ -187,7 +189,8 @@ func TestCancelWithoutItsQueue(t *testing.T) {
 	id := b.schedule(t, w, b.script(t, "lost.long", "exec sleep 600", nil), nil)
 	b.dispatch(t, w, id)
 	b.awaitRunning(t, id)
-	testkit.Manage(t, "DELETE", "/api/queues/"+testkit.VHostName(t, b.brokerURL)+"/"+message.WorkerCancelQueue(w.ID()), nil, nil)
+	testkit.Manage(t, "DELETE", "/api/queues/"+testkit.VHostName(t, b.brokerURL)+"/"+message.WorkerCancelQueue(w.ID()),
+		nil, nil)
 	_, err := b.stop(t.Context(), id)
 	require.NoError(t, err)
 	status, r := b.await(t, id)
@@ -215,7 +218,8 @@ func TestAForgedCancelStopsNothing(t *testing.T) {
 		encode(t, message.TypePackDeleted, message.CancelKey(w.ID()), request),
 		encode(t, message.TypeExecutionCancelRequested, message.CancelKey(w.ID()), other),
 		encode(t, message.TypeExecutionCancelRequested, message.CancelKey(w.ID()), request),
-		encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), message.Dispatch{ExecutionID: strange, WorkerID: w.ID() + 999}),
+		encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()),
+			message.Dispatch{ExecutionID: strange, WorkerID: w.ID() + 999}),
 	)
 	b.letters(t, 3)
 	b.cancel(t, w, asked)

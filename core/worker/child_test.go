@@ -27,7 +27,8 @@ func runChild() {
 	}
 	logger, err := telemetry.NewLogger(os.Stderr, level, "json")
 	exitOn(err)
-	st, err := store.Open(ctx, store.Config{URL: os.Getenv("CHILD_DATABASE"), Schema: testkit.Schema, HotPath: true}, logger)
+	st, err := store.Open(ctx, store.Config{URL: os.Getenv("CHILD_DATABASE"), Schema: testkit.Schema, HotPath: true},
+		logger)
 	exitOn(err)
 	b := broker.New(broker.Config{URL: os.Getenv("CHILD_BROKER")}, logger, nil)
 	exitOn(b.Start(ctx))

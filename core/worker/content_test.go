@@ -32,7 +32,8 @@ func (b *bundle) runtime(t testing.TB, ref, name, config string) *int64 {
 // described makes an action of an entry point and a runtime.
 func (b *bundle) described(t testing.TB, ref, entrypoint string, runtime *int64, adhoc bool) testkit.ActionRow {
 	t.Helper()
-	action := testkit.Action(t, b.store, ref, func(row *testkit.ActionRow) { row.Entrypoint, row.Runtime = entrypoint, runtime })
+	action := testkit.Action(t, b.store, ref,
+		func(row *testkit.ActionRow) { row.Entrypoint, row.Runtime = entrypoint, runtime })
 	testkit.Exec(t, b.store, "update action set is_adhoc = $2 where id = $1", action.ID, adhoc)
 	return action
 }
@@ -50,7 +51,8 @@ func put(t testing.TB, packs, name, content string) string {
 func (b *bundle) keys(t testing.TB, execution int64) map[string]json.RawMessage {
 	t.Helper()
 	var raw []byte
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select result from execution where id = $1", execution).Scan(&raw))
+	require.NoError(t,
+		b.store.Pool().QueryRow(testkit.Context(t), "select result from execution where id = $1", execution).Scan(&raw))
 	var keys map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(raw, &keys))
 	return keys
@@ -70,7 +72,8 @@ func TestCoreActionsAsFilesAndBuiltIn(t *testing.T) {
 			w := b.worker(t, func(c *worker.Config) { c.PacksDir = packs })
 			noop, echo := b.core(t, "core.noop"), b.core(t, "core.echo")
 			if file {
-				testkit.Exec(t, b.store, "update action set entrypoint = 'noop.sh', runtime = $2 where id = $1", noop.ID,
+				testkit.Exec(t, b.store, "update action set entrypoint = 'noop.sh', runtime = $2 where id = $1",
+					noop.ID,
 					b.runtime(t, "core.shell", "Shell", shellRuntime))
 			}
 			status, r := b.run(t, w, noop, map[string]any{"exit_code": 3})
@@ -108,7 +111,8 @@ func TestInlineCode(t *testing.T) {
 	published := b.runtime(t, "core.shell", "Shell", shellRuntime)
 	plain := b.runtime(t, "other.shell", "shell", `{}`)
 	direct := b.runtime(t, "direct.shell", "shell", `{"interpreter": {"binary": "/bin/bash"}}`)
-	unhelped := b.runtime(t, "bare.shell", "shell", `{"interpreter": {"binary": "/bin/bash"}, "inline_execution": {"strategy": "temp_file", "extension": "bash"}}`)
+	unhelped := b.runtime(t, "bare.shell", "shell",
+		`{"interpreter": {"binary": "/bin/bash"}, "inline_execution": {"strategy": "temp_file", "extension": "bash"}}`)
 	python := b.runtime(t, "core.python", "Python", `{}`)
 	params := map[string]any{"name": "it's\n$x", "count": 2, "o": map[string]any{"a": 1}}
 
@@ -118,22 +122,28 @@ func TestInlineCode(t *testing.T) {
 		adhoc           bool
 		want, failure   string
 	}{
-		"ParametersAndNoInput":  {"own.a", `printf '%s|%s|%s|%s' "$name" "$PARAM_COUNT" "$o" "$(cat)"`, published, true, "it's\n$x|2|{\"a\":1}|", ""},
-		"ItRunsInItsPack":       {"own.b", "pwd", published, true, packs + "/own\n", ""},
-		"WithoutAConfig":        {"own.c", `echo "$PARAM_COUNT"`, plain, true, "2\n", ""},
-		"ItEndsAtAFailure":      {"own.d", "false\necho on", published, true, "", "Command exited with code 1"},
-		"ItsFileIsNamed":        {"own.e", `basename "$0" | sed s/[0-9][0-9]*/ID/`, published, true, "exec_ID.sh\n", ""},
-		"Direct":                {"own.f", `printf '%s|%s' "$PARAM_COUNT" "$(cat)"`, direct, true, `|{"o":{"a":1},"name":"it's\n$x","count":2}`, ""},
-		"WithoutHelpers":        {"own.g", `printf '%s|' "$PARAM_COUNT"; cat`, unhelped, true, `|{"o":{"a":1},"name":"it's\n$x","count":2}` + "\n", ""},
+		"ParametersAndNoInput": {"own.a", `printf '%s|%s|%s|%s' "$name" "$PARAM_COUNT" "$o" "$(cat)"`, published, true,
+			"it's\n$x|2|{\"a\":1}|", ""},
+		"ItRunsInItsPack":  {"own.b", "pwd", published, true, packs + "/own\n", ""},
+		"WithoutAConfig":   {"own.c", `echo "$PARAM_COUNT"`, plain, true, "2\n", ""},
+		"ItEndsAtAFailure": {"own.d", "false\necho on", published, true, "", "Command exited with code 1"},
+		"ItsFileIsNamed": {"own.e", `basename "$0" | sed s/[0-9][0-9]*/ID/`, published, true, "exec_ID.sh\n",
+			""},
+		"Direct": {"own.f", `printf '%s|%s' "$PARAM_COUNT" "$(cat)"`, direct, true,
+			`|{"o":{"a":1},"name":"it's\n$x","count":2}`, ""},
+		"WithoutHelpers": {"own.g", `printf '%s|' "$PARAM_COUNT"; cat`, unhelped, true,
+			`|{"o":{"a":1},"name":"it's\n$x","count":2}` + "\n", ""},
 		"NotTheFile":            {"own.h", "run.sh", published, true, "", "run.sh: command not found"},
 		"TheFileOfAPackAction":  {"own.i", "run.sh", published, false, "the file\n", ""},
 		"AMissingFile":          {"own.j", "echo code", published, false, "code\n", ""},
 		"TheCorePacksHaveFiles": {"coreplus.k", "run.sh", published, true, "the file\n", ""},
 		"AnotherRuntimesFile":   {"own.l", "run.py", python, true, "the file", ""},
-		"AnotherRuntime":        {"own.m", "print(1)", python, true, "", "No executable content found for action 'own.m'"},
-		"AnotherRuntimesPack":   {"own.n", "gone.py", python, false, "", "No executable content found for action 'own.n'"},
-		"NoRuntime":             {"own.o", "echo code", nil, true, "", "No executable content found for action 'own.o'"},
-		"NothingAtAll":          {"own.p", "", published, true, "", "No executable content found for action 'own.p'"},
+		"AnotherRuntime": {"own.m", "print(1)", python, true, "",
+			"No executable content found for action 'own.m'"},
+		"AnotherRuntimesPack": {"own.n", "gone.py", python, false, "",
+			"No executable content found for action 'own.n'"},
+		"NoRuntime":    {"own.o", "echo code", nil, true, "", "No executable content found for action 'own.o'"},
+		"NothingAtAll": {"own.p", "", published, true, "", "No executable content found for action 'own.p'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +182,8 @@ func TestErrorsOfProcesses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			id := b.schedule(t, w, b.script(t, "err."+strings.ToLower(name), c.script, map[string]any{"output_format": c.format}), nil)
+			id := b.schedule(t, w,
+				b.script(t, "err."+strings.ToLower(name), c.script, map[string]any{"output_format": c.format}), nil)
 			b.dispatch(t, w, id)
 			_, r := b.await(t, id)
 			require.Equal(t, c.want, r.Error)
@@ -196,7 +207,8 @@ func TestEnvironment(t *testing.T) {
 	put(t, packs, "env/actions/show.sh", "#!/bin/false\nenv -0 | sort -z | tr '\\0\\n' '\\n '")
 	tokens := token.New([]byte("signs"))
 	w := b.worker(t, func(c *worker.Config) {
-		c.PacksDir, c.RuntimeEnvsDir, c.ArtifactsDir, c.APIURL, c.Tokens = packs, envs, "/artifacts", "http://api:1", tokens
+		c.PacksDir, c.RuntimeEnvsDir, c.ArtifactsDir, c.APIURL, c.Tokens = packs, envs, "/artifacts", "http://api:1",
+			tokens
 		c.Env = []string{"EXTRA=yes"}
 	})
 	shell := b.runtime(t, "core.shell", "Shell", `{"interpreter": {"binary": "/bin/bash", "args": ["--norc"]},
@@ -224,20 +236,26 @@ func TestEnvironment(t *testing.T) {
 
 	t.Run("WhatEveryProcessGets", func(t *testing.T) {
 		t.Parallel()
-		all, id := env(t, "", map[string]any{"context": map[string]any{"user": "ann", "n": 1.5, "ok": true, "o": map[string]any{"a": nil}, "x=y": 1, "z": nil}})
+		all, id := env(t, "",
+			map[string]any{"context": map[string]any{"user": "ann", "n": 1.5, "ok": true, "o": map[string]any{"a": nil},
+				"x=y": 1, "z": nil}})
 		raw, err := json.Marshal(id)
 		require.NoError(t, err)
 		for name, want := range map[string]string{
-			"ATTUNE_EXEC_ID": string(raw), "ATTUNE_ACTION": "env.show", "ATTUNE_PACK_REF": "env", "ATTUNE_API_URL": "http://api:1",
+			"ATTUNE_EXEC_ID": string(raw), "ATTUNE_ACTION": "env.show", "ATTUNE_PACK_REF": "env",
+			"ATTUNE_API_URL":       "http://api:1",
 			"ATTUNE_ARTIFACTS_DIR": "/artifacts", "ATTUNE_RUNTIME_ENVS_DIR": envs, "ATTUNE_PARAMETER_DELIVERY": "stdin",
-			"ATTUNE_PARAMETER_FORMAT": "json", "ATTUNE_CONTEXT_USER": "ann", "ATTUNE_CONTEXT_N": "1.5", "ATTUNE_CONTEXT_OK": "true",
-			"ATTUNE_CONTEXT_O": `{"a": null}`, "ATTUNE_CONTEXT_Z": "null", "LIB": packs + "/env/lib", "EXTRA": "yes,more", "INHERITED": "first:yes", "FRESH": "alone",
+			"ATTUNE_PARAMETER_FORMAT": "json", "ATTUNE_CONTEXT_USER": "ann", "ATTUNE_CONTEXT_N": "1.5",
+			"ATTUNE_CONTEXT_OK": "true",
+			"ATTUNE_CONTEXT_O":  `{"a": null}`, "ATTUNE_CONTEXT_Z": "null", "LIB": packs + "/env/lib",
+			"EXTRA": "yes,more", "INHERITED": "first:yes", "FRESH": "alone",
 			"WHERE": envs + "/env/shell /bin/bash " + packs + "/env/list.txt", "PWD": packs + "/env",
 		} {
 			require.Equal(t, want, all[name], name)
 		}
 		for _, name := range []string{
-			"ATTUNE_RULE", "ATTUNE_TRIGGER", "ATTUNE_API_TOKEN", "ATTUNE_PARAMETER_FILE", "ATTUNE_CONTEXT_X=Y", "BAD=NAME",
+			"ATTUNE_RULE", "ATTUNE_TRIGGER", "ATTUNE_API_TOKEN", "ATTUNE_PARAMETER_FILE", "ATTUNE_CONTEXT_X=Y",
+			"BAD=NAME",
 			"ATTUNE__SECURITY__ENCRYPTION_KEY",
 		} {
 			require.NotContains(t, all, name)
@@ -282,7 +300,8 @@ func TestEnvironment(t *testing.T) {
 		t.Parallel()
 		parent := testkit.Execution(t, b.store, testkit.Action(t, b.store, "env.flow")).ID
 		id := b.schedule(t, w, action, nil)
-		testkit.Exec(t, b.store, `update execution set permission_set_refs = '{standard}', workflow_task = '{}', parent = $2 where id = $1`, id, parent)
+		testkit.Exec(t, b.store,
+			`update execution set permission_set_refs = '{standard}', workflow_task = '{}', parent = $2 where id = $1`, id, parent)
 		b.dispatch(t, w, id)
 		_, r := b.await(t, id)
 		_, rest, _ := strings.Cut(r.Stdout, "ATTUNE_API_TOKEN=")

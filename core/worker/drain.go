@@ -77,7 +77,8 @@ func (w *Worker) take(ctx context.Context, l *life) (why error) {
 // the drain (nil) or the worker ends (why). Heartbeats, cancels and ends continue.
 func (w *Worker) rest(ctx context.Context, l *life) (why error) {
 	logger := w.deps.Logger.With("worker_id", l.member.id, "worker", w.cfg.Name)
-	logger.InfoContext(ctx, "Worker drains: it takes nothing more, and what it had not started goes back", "running", l.roster.size())
+	logger.InfoContext(ctx, "Worker drains: it takes nothing more, and what it had not started goes back", "running",
+		l.roster.size())
 	resting, stopResting := context.WithCancel(ctx)
 	defer stopResting()
 	var empty sync.WaitGroup

@@ -18,7 +18,8 @@ import (
 // of Attune, and the logins of its database and broker.
 var withheld = struct{ prefixes, names []string }{
 	prefixes: []string{"ATTUNE_", "PG"},
-	names:    []string{"AMQP_URL", "CLOUDAMQP_URL", "DATABASE_URL", "POSTGRES_PASSWORD", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_URL"},
+	names: []string{"AMQP_URL", "CLOUDAMQP_URL", "DATABASE_URL", "POSTGRES_PASSWORD", "RABBITMQ_DEFAULT_PASS",
+		"RABBITMQ_URL"},
 }
 
 // HideSecrets removes configuration and logins from the environment of this process. It also keeps
@@ -27,7 +28,8 @@ var withheld = struct{ prefixes, names []string }{
 func HideSecrets() error {
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if public := strings.HasPrefix(name, "ATTUNE_") && !strings.HasPrefix(name, "ATTUNE__"); isWithheld(name) && !public {
+		if public := strings.HasPrefix(name, "ATTUNE_") && !strings.HasPrefix(name, "ATTUNE__"); isWithheld(name) &&
+			!public {
 			_ = os.Unsetenv(name) // fails only for invalid names
 		}
 	}
@@ -102,7 +104,8 @@ func (r *runner) token(row store.StartExecutionsRow, limit time.Duration) string
 		WorkflowActionRef: row.ParentRef, Timeout: limit,
 	})
 	if err != nil {
-		r.logger.Warn("Action runs without an API token", "execution_id", row.ID, "action_ref", row.ActionRef, "error", err)
+		r.logger.Warn("Action runs without an API token", "execution_id", row.ID, "action_ref", row.ActionRef, "error",
+			err)
 		return ""
 	}
 	return issued

@@ -26,7 +26,8 @@ func TestUpstream31WorkersReportTheirHealth(t *testing.T) {
 	b := setup(t)
 	actions := worker.Actions{}
 	for _, ref := range []string{"ill.a", "ill.b"} {
-		require.NoError(t, actions.Register(ref, func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }))
+		require.NoError(t, actions.Register(ref,
+			func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }))
 	}
 	w := b.worker(t, func(c *worker.Config) {
 		c.Actions, c.HeartbeatInterval = actions, 30*time.Millisecond
@@ -35,7 +36,8 @@ func TestUpstream31WorkersReportTheirHealth(t *testing.T) {
 	})
 	capabilities := func() (health placement.Report, rest map[string]any) {
 		var raw []byte
-		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT capabilities FROM worker WHERE id = $1`, w.ID()).Scan(&raw))
+		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT capabilities FROM worker WHERE id = $1`,
+			w.ID()).Scan(&raw))
 		require.NoError(t, json.Unmarshal(raw, &rest))
 		text, err := json.Marshal(rest["health"])
 		require.NoError(t, err)
@@ -50,7 +52,8 @@ func TestUpstream31WorkersReportTheirHealth(t *testing.T) {
 			row.Entrypoint = []string{"ill.a", "ill.b"}[i%2]
 		}), nil)
 	}
-	testkit.Eventually(t, func() bool { health, _ = capabilities(); return health.Status == placement.Unhealthy }, patience)
+	testkit.Eventually(t, func() bool { health, _ = capabilities(); return health.Status == placement.Unhealthy },
+		patience)
 	require.GreaterOrEqual(t, health.InARow, 10)
 	require.Equal(t, health.Total, health.Failed)
 	require.GreaterOrEqual(t, health.Actions, 2)
@@ -72,12 +75,14 @@ func TestAStoppedProcessComesBack(t *testing.T) {
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	status := func(want string, deactivated bool) func() bool {
 		return func() bool {
-			return testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE status::text = $1 AND (deactivated_at IS NOT NULL) = $2`,
+			return testkit.Count(t, b.store,
+				`SELECT count(*) FROM worker WHERE status::text = $1 AND (deactivated_at IS NOT NULL) = $2`,
 				want, deactivated) == 1
 		}
 	}
 	testkit.Eventually(t, status("active", false), patience, "the child did not register")
-	monitor := liveness.NewHeartbeats(liveness.HeartbeatsConfig{Interval: 50 * time.Millisecond, StaleAfter: 2 * time.Second},
+	monitor := liveness.NewHeartbeats(liveness.HeartbeatsConfig{Interval: 50 * time.Millisecond,
+		StaleAfter: 2 * time.Second},
 		b.store, testkit.Logger(t), nil, nil)
 	require.NoError(t, monitor.Start(testkit.Context(t)))
 	t.Cleanup(monitor.Stop)

@@ -96,7 +96,8 @@ func (in *intake) split(ctx context.Context, batch *broker.Batch) []*broker.Deli
 
 func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause error) {
 	in.metrics.poison()
-	in.logger.WarnContext(ctx, "Dispatch cannot be read and is dead-lettered", "message_id", delivery.MessageID, "error", cause)
+	in.logger.WarnContext(ctx, "Dispatch cannot be read and is dead-lettered", "message_id", delivery.MessageID,
+		"error", cause)
 	delivery.GiveUp(ctx, cause, 1)
 }
 
@@ -210,7 +211,8 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 			})
 		} else {
 			in.metrics.lost("start")
-			in.logger.DebugContext(ctx, "Dispatch is outdated and starts nothing", "execution_id", j.id, "attempt", j.attempt)
+			in.logger.DebugContext(ctx, "Dispatch is outdated and starts nothing", "execution_id", j.id, "attempt",
+				j.attempt)
 		}
 		in.roster.remove(j)
 		in.roster.release(1)

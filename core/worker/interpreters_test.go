@@ -28,7 +28,8 @@ func TestAVersionConstraintIsMetByTheInterpreterThatWasFound(t *testing.T) {
 	b := newBundle(t)
 	path := filepath.Join(t.TempDir(), "python3")
 	write := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat > "$0" && chmod 700 "$0"`, path)
-	write.Stdin = strings.NewReader("#!/bin/sh\n[ \"$1\" = --version ] && echo Python 3.11.7 >&2 && exit\nexec /bin/sh \"$1\"\n")
+	write.Stdin = strings.NewReader(
+		"#!/bin/sh\n[ \"$1\" = --version ] && echo Python 3.11.7 >&2 && exit\nexec /bin/sh \"$1\"\n")
 	require.NoError(t, write.Run())
 	w := b.worker(t, func(c *worker.Config) { c.Interpreters = map[string][]string{"python3": {path}} })
 
@@ -37,7 +38,8 @@ func TestAVersionConstraintIsMetByTheInterpreterThatWasFound(t *testing.T) {
 		Interpreters []map[string]string `json:"detected_interpreters"`
 	}
 	var raw []byte
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select capabilities from worker where id = $1", w.ID()).Scan(&raw))
+	require.NoError(t,
+		b.store.Pool().QueryRow(testkit.Context(t), "select capabilities from worker where id = $1", w.ID()).Scan(&raw))
 	require.NoError(t, json.Unmarshal(raw, &announced))
 	require.Equal(t, []string{"3.11.7"}, announced.Versions["python"])
 	require.Contains(t, announced.Interpreters, map[string]string{"name": "python", "path": path, "version": "3.11.7"})
@@ -53,9 +55,11 @@ func TestAVersionConstraintIsMetByTheInterpreterThatWasFound(t *testing.T) {
 			runtime_version_constraint = $2 where id = $1`, action.ID, constraint)
 		id := request(ref)
 		testkit.Eventually(t, func() bool {
-			return testkit.Count(t, b.store, "select count(*) from execution where id = $1 and finished_at is not null", id) == 1
+			return testkit.Count(t, b.store, "select count(*) from execution where id = $1 and finished_at is not null",
+				id) == 1
 		}, patience)
-		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select result from execution where id = $1", id).Scan(&raw))
+		require.NoError(t,
+			b.store.Pool().QueryRow(testkit.Context(t), "select result from execution where id = $1", id).Scan(&raw))
 		require.NoError(t, json.Unmarshal(raw, &r), "%s", raw)
 		return testkit.StatusOf(t, b.store, id), r
 	}
@@ -74,7 +78,8 @@ func TestAHangingInterpreterDoesNotKeepAWorkerFromRegistering(t *testing.T) {
 	b := newBundle(t)
 	dir := t.TempDir()
 	started := filepath.Join(dir, "started")
-	write := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat > "$0" && chmod 700 "$0"`, filepath.Join(dir, "python3"))
+	write := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat > "$0" && chmod 700 "$0"`,
+		filepath.Join(dir, "python3"))
 	write.Stdin = strings.NewReader("#!/bin/sh\ntrap '' TERM\ntouch " + started + "\nsleep 600\n")
 	require.NoError(t, write.Run())
 	hanging := func(c *worker.Config) {
@@ -122,7 +127,8 @@ func (b *bundle) requester(t *testing.T) func(ref string) int64 {
 	require.NoError(t, relay.Start(testkit.Context(t)))
 	t.Cleanup(relay.Stop)
 	return func(ref string) int64 {
-		list, err := submit.New(b.store, relay).RequestMany(testkit.Context(t), []submit.Request{{ActionRef: ref, Params: json.RawMessage(`{}`)}})
+		list, err := submit.New(b.store, relay).RequestMany(testkit.Context(t),
+			[]submit.Request{{ActionRef: ref, Params: json.RawMessage(`{}`)}})
 		require.NoError(t, err)
 		return list[0].ID
 	}

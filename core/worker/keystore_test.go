@@ -48,11 +48,13 @@ func TestKeysOfTheKeystoreAreParameters(t *testing.T) {
 	status, r := b.run(t, w, action, map[string]any{"region": "asked", "user": "u"})
 	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
 	const marker = `{"$attune_secret":true,"redacted":true}`
-	require.JSONEq(t, `{"region":"eu-west","user":"u","token":{"value":`+marker+`},"limit":12345678901234567,"pin":`+marker+`}`, string(r.Data))
+	require.JSONEq(t, `{"region":"eu-west","user":"u","token":{"value":`+marker+`},"limit":12345678901234567,"pin":`+
+		marker+`}`, string(r.Data))
 
 	status, r = b.run(t, w, other, nil)
 	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
-	require.JSONEq(t, `{"region":"eu-west","token":`+marker+`}`, string(r.Data), "neither keys of another pack nor of another action")
+	require.JSONEq(t, `{"region":"eu-west","token":`+marker+`}`, string(r.Data),
+		"neither keys of another pack nor of another action")
 	for _, text := range []string{"system-token", "pack-token"} {
 		testkit.NowhereInDatabase(t, b.store, text)
 		require.NotContains(t, log.String(), text)

@@ -28,7 +28,8 @@ func TestRegistration(t *testing.T) {
 	})
 	row := func(column string) string {
 		var text string
-		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select "+column+"::text from worker where name = 'w1'").Scan(&text))
+		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
+			"select "+column+"::text from worker where name = 'w1'").Scan(&text))
 		return text
 	}
 	require.Equal(t, "active", row("status"))
@@ -81,7 +82,8 @@ func TestNameTakenStopsTheOlder(t *testing.T) {
 	supervisetest.Closed(t, "the end of the older worker", older.Done())
 	status, _ := b.run(t, younger, b.core(t, "core.noop"), nil)
 	require.Equal(t, attune.StatusCompleted, status)
-	require.Equal(t, 1, testkit.Count(t, b.store, "select count(*) from worker where status = 'active' and not draining"))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, "select count(*) from worker where status = 'active' and not draining"))
 }
 
 func TestDispatch(t *testing.T) {
@@ -143,9 +145,10 @@ func TestDispatch(t *testing.T) {
 // dispatch behind the others has run.
 func (b *bundle) drained(t testing.TB, w *worker.Worker) {
 	t.Helper()
-	action := testkit.Action(t, b.store, "drain."+strings.ToLower(strings.ReplaceAll(t.Name(), "/", "_")), func(row *testkit.ActionRow) {
-		row.Entrypoint = "core.noop"
-	})
+	action := testkit.Action(t, b.store, "drain."+strings.ToLower(strings.ReplaceAll(t.Name(), "/", "_")),
+		func(row *testkit.ActionRow) {
+			row.Entrypoint = "core.noop"
+		})
 	status, _ := b.run(t, w, action, nil)
 	require.Equal(t, attune.StatusCompleted, status)
 }
@@ -161,12 +164,14 @@ func TestCancel(t *testing.T) {
 		t.Run("BeforeTheDispatch"+name, func(t *testing.T) {
 			t.Parallel()
 			id := b.schedule(t, w, long, nil)
-			testkit.Exec(t, b.store, "update execution set status = $2::text::execution_status_enum where id = $1", id, status)
+			testkit.Exec(t, b.store, "update execution set status = $2::text::execution_status_enum where id = $1", id,
+				status)
 			b.cancel(t, w, id)
 			b.dispatch(t, w, id)
 			testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, patience)
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
-			require.Zero(t, testkit.Count(t, b.store, "select count(*) from execution where id = $1 and started_at is not null", id))
+			require.Zero(t, testkit.Count(t, b.store,
+				"select count(*) from execution where id = $1 and started_at is not null", id))
 		})
 	}
 
@@ -204,7 +209,8 @@ func TestCancel(t *testing.T) {
 		testkit.Exec(t, b.store, "update execution set status = 'abandoned' where id = $1", id)
 		b.drained(t, w)
 		testkit.Eventually(t, func() bool {
-			return testkit.Count(t, b.store, "select count(*) from execution where id = $1 and status = 'abandoned' and result is null", id) == 1
+			return testkit.Count(t, b.store,
+				"select count(*) from execution where id = $1 and status = 'abandoned' and result is null", id) == 1
 		}, patience)
 		require.Empty(t, b.completions(id), "S14: the end is announced by whoever decided it")
 	})
@@ -244,7 +250,8 @@ func TestNeverMoreThanAllowedAtOnce(t *testing.T) {
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 2 })
 	dir := t.TempDir()
-	action := b.script(t, "at.once", "mkdir "+dir+"/$ATTUNE_EXEC_ID; ls "+dir+" | wc -l; sleep 0.1; rmdir "+dir+"/$ATTUNE_EXEC_ID", nil)
+	action := b.script(t, "at.once",
+		"mkdir "+dir+"/$ATTUNE_EXEC_ID; ls "+dir+" | wc -l; sleep 0.1; rmdir "+dir+"/$ATTUNE_EXEC_ID", nil)
 	ids := make([]int64, 9)
 	for i := range ids {
 		ids[i] = b.schedule(t, w, action, nil)
@@ -264,7 +271,8 @@ func TestDrain(t *testing.T) {
 		b := setup(t)
 		w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 1 })
 		action := b.core(t, "core.sleep")
-		running, waiting := b.schedule(t, w, action, map[string]any{"seconds": 0.7}), b.schedule(t, w, action, map[string]any{"seconds": 0})
+		running, waiting := b.schedule(t, w, action, map[string]any{"seconds": 0.7}), b.schedule(t, w, action,
+			map[string]any{"seconds": 0})
 		b.dispatch(t, w, running, waiting)
 		b.awaitRunning(t, running)
 		w.Stop()
@@ -336,7 +344,8 @@ func TestDeafWorkerSaysSo(t *testing.T) {
 	b.awaitRunning(t, id)
 	connection.Stop()
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, "select count(*) from worker where status = 'error' and last_heartbeat > now() - interval '1 second'") == 1
+		return testkit.Count(t, b.store,
+			"select count(*) from worker where status = 'error' and last_heartbeat > now() - interval '1 second'") == 1
 	}, patience)
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, patience)
 	w.Stop()
@@ -405,7 +414,8 @@ func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL, "CHILD_PLACES=2")
+	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL,
+		"CHILD_PLACES=2")
 	require.NoError(t, child.Start())
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
@@ -423,9 +433,11 @@ func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 		}).ID
 		testkit.Hold(t, b.store, execution, 1)
 		ids = append(ids, execution)
-		payloads = append(payloads, message.Dispatch{ExecutionID: execution, WorkerID: id, ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1})
+		payloads = append(payloads,
+			message.Dispatch{ExecutionID: execution, WorkerID: id, ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1})
 	}
-	b.publish(t, encode(t, message.TypeExecutionBatchRequested, message.DispatchKey(id), message.Batch{Executions: raws(t, payloads)}))
+	b.publish(t, encode(t, message.TypeExecutionBatchRequested, message.DispatchKey(id),
+		message.Batch{Executions: raws(t, payloads)}))
 	b.awaitRunning(t, ids[0])
 	b.awaitRunning(t, ids[1])
 	require.NoError(t, child.Process.Kill())
@@ -434,7 +446,8 @@ func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 	t.Cleanup(w.Stop)
 	for i, execution := range ids {
 		status, _ := b.await(t, execution)
-		require.Equal(t, []attune.Status{attune.StatusAbandoned, attune.StatusAbandoned, attune.StatusCompleted, attune.StatusCompleted}[i], status)
+		require.Equal(t, []attune.Status{attune.StatusAbandoned, attune.StatusAbandoned, attune.StatusCompleted,
+			attune.StatusCompleted}[i], status)
 		require.Len(t, b.completions(execution), 1)
 	}
 }

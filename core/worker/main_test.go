@@ -57,7 +57,8 @@ func setupOn(t testing.TB, databaseURL string) *bundle {
 	b.store = testkit.OpenStore(t, b.databaseURL)
 	b.engine = b.broker(t, "engine")
 	require.NoError(t, b.engine.DeclareExecutor(testkit.Context(t)))
-	consumer := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionCompleted, Prefetch: 500, MaxBatch: 250})
+	consumer := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionCompleted, Prefetch: 500,
+		MaxBatch: 250})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -159,9 +160,11 @@ func (b *bundle) dispatchAttempt(t testing.TB, w *worker.Worker, attempt int32, 
 	t.Helper()
 	messages := make([]broker.Message, 0, len(executions))
 	for _, id := range executions {
-		messages = append(messages, encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), message.Dispatch{
-			ExecutionID: id, WorkerID: w.ID(), ActionRef: "any.action", ScheduledAttemptUpdatedAt: time.Now().UTC(), Attempt: attempt,
-		}))
+		messages = append(messages,
+			encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), message.Dispatch{
+				ExecutionID: id, WorkerID: w.ID(), ActionRef: "any.action", ScheduledAttemptUpdatedAt: time.Now().UTC(),
+				Attempt: attempt,
+			}))
 	}
 	b.publish(t, messages...)
 }
@@ -172,14 +175,16 @@ func (b *bundle) dispatchBatch(t testing.TB, w *worker.Worker, executions ...int
 	var payloads []message.Dispatch
 	for _, id := range executions {
 		payloads = append(payloads, message.Dispatch{
-			ExecutionID: id, WorkerID: w.ID(), ActionRef: "any.action", ScheduledAttemptUpdatedAt: time.Now().UTC(), Attempt: 1,
+			ExecutionID: id, WorkerID: w.ID(), ActionRef: "any.action", ScheduledAttemptUpdatedAt: time.Now().UTC(),
+			Attempt: 1,
 		})
 	}
 	sent, err := message.Batches(message.TypeExecutionBatchRequested, payloads, time.Now(), "test")
 	require.NoError(t, err)
 	require.Len(t, sent, 1)
 	m := broker.Message{
-		ID: sent[0].ID, Exchange: message.ExchangeExecutions, RoutingKey: message.DispatchKey(w.ID()), Type: sent[0].Type, Body: sent[0].Body,
+		ID: sent[0].ID, Exchange: message.ExchangeExecutions, RoutingKey: message.DispatchKey(w.ID()),
+		Type: sent[0].Type, Body: sent[0].Body,
 	}
 	b.publish(t, m)
 	return m
@@ -213,7 +218,8 @@ func encode[P any](t testing.TB, kind, key string, payload P) broker.Message {
 	envelope := message.New(kind, payload, time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
-	return broker.Message{ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: kind, Body: body}
+	return broker.Message{ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: kind,
+		Body: body}
 }
 
 // result is a result as its readers see it.
@@ -249,7 +255,8 @@ func (b *bundle) await(t testing.TB, execution int64) (attune.Status, result) {
 
 func (b *bundle) awaitRunning(t testing.TB, execution int64) {
 	t.Helper()
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, execution) == attune.StatusRunning }, patience,
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, execution) == attune.StatusRunning },
+		patience,
 		"execution %d did not start", execution)
 }
 

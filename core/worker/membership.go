@@ -70,7 +70,8 @@ func (m *membership) settle(ctx context.Context) ([]announcement, error) {
 	}
 	var ended []announcement
 	for _, row := range rows {
-		m.logger.WarnContext(ctx, "Execution of an earlier process ended", "execution_id", row.ID, "status", string(row.Status))
+		m.logger.WarnContext(ctx, "Execution of an earlier process ended", "execution_id", row.ID, "status",
+			string(row.Status))
 		ended = append(ended, announcement{
 			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
 			previous: "running", result: string(row.Result), at: at(row.FinishedAt),
@@ -103,7 +104,8 @@ func (m *membership) beat(ctx context.Context) error {
 		m.reportHealth(ctx)
 	case errors.Is(err, sql.ErrNoRows):
 		m.once.Do(func() {
-			m.logger.ErrorContext(ctx, "Another process has taken this worker's name; this one stops", "worker_id", m.id)
+			m.logger.ErrorContext(ctx, "Another process has taken this worker's name; this one stops", "worker_id",
+				m.id)
 			close(m.displaced)
 		})
 	default:
@@ -120,7 +122,8 @@ func (m *membership) reportHealth(ctx context.Context) {
 	}
 	if err != nil {
 		m.vitals.unreported()
-		m.logger.WarnContext(ctx, "Worker's health could not be written; it is tried again", "worker_id", m.id, "error", err)
+		m.logger.WarnContext(ctx, "Worker's health could not be written; it is tried again", "worker_id", m.id, "error",
+			err)
 	}
 }
 
@@ -184,6 +187,7 @@ func (m *membership) leave(ctx context.Context, draining bool) {
 	m.leaving = true
 	m.mu.Unlock()
 	if _, err := m.store.LeaveWorker(ctx, draining, m.id, m.incarnation); err != nil {
-		m.logger.WarnContext(ctx, "Worker could not be marked inactive; its heartbeat will go stale", "worker_id", m.id, "error", err)
+		m.logger.WarnContext(ctx, "Worker could not be marked inactive; its heartbeat will go stale", "worker_id", m.id,
+			"error", err)
 	}
 }

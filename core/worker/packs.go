@@ -48,7 +48,8 @@ func (p *packNotices) take(ctx context.Context, batch *broker.Batch) {
 	registered := false
 	for i := range batch.Deliveries {
 		notice, err := message.Decode[message.PackRegistered](batch.Deliveries[i].Body)
-		if err == nil && notice.MessageType != message.TypePackRegistered && notice.MessageType != message.TypePackDeleted {
+		if err == nil && notice.MessageType != message.TypePackRegistered &&
+			notice.MessageType != message.TypePackDeleted {
 			err = fmt.Errorf("a %s is no notice about a pack", notice.MessageType)
 		}
 		if err != nil {

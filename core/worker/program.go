@@ -58,7 +58,8 @@ func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 			return content{file: path}, nil
 		}
 	}
-	return content{}, fmt.Errorf("No executable content found for action '%s': %w", //nolint:staticcheck // published text
+	return content{}, fmt.Errorf("No executable content found for action '%s': %w",
+		//nolint:staticcheck // published text
 		row.ActionRef, missing)
 }
 
@@ -173,7 +174,8 @@ func (r *runner) program(
 		}
 	}()
 	p = program{dir: r.packDir(row, c), remove: remove}
-	delivery, format := orElse(text(row.ParameterDelivery), deliver.DeliveryStdin), orElse(text(row.ParameterFormat), deliver.FormatJSON)
+	delivery, format := orElse(text(row.ParameterDelivery), deliver.DeliveryStdin), orElse(text(row.ParameterFormat),
+		deliver.FormatJSON)
 	p.env = append(slices.Clip(env), r.separation.environment(folder)...)
 	p.env = append(p.env, "ATTUNE_PARAMETER_DELIVERY="+delivery, "ATTUNE_PARAMETER_FORMAT="+format)
 	if format == deliver.FormatDotenv {

@@ -20,14 +20,17 @@ import (
 func TestAReportIsEncodedAsItsTagsSay(t *testing.T) {
 	t.Parallel()
 	texts := []string{
-		"", "plain", "<&>\"\\\n\r\t\b\f\x00\x01\x1f\x7f", "é€😀", "a\u2028b\u2029c", "a\xffb\xc3", "\xed\xa0\x80", "\ufffd", strings.Repeat("x\n", 3000),
+		"", "plain", "<&>\"\\\n\r\t\b\f\x00\x01\x1f\x7f", "é€😀", "a\u2028b\u2029c", "a\xffb\xc3", "\xed\xa0\x80",
+		"\ufffd", strings.Repeat("x\n", 3000),
 	}
 	for i, text := range texts {
 		other := texts[(i+3)%len(texts)]
 		for _, rep := range []report{
 			{Stdout: text, StderrLog: other},
-			{ExitCode: -1, DurationMS: 1 << 40, Error: text, OutputError: other, StdoutTruncated: true, Cancelled: true},
-			{Succeeded: true, Data: json.RawMessage(`{"a":[1,2.50]}`), QueueAck: json.RawMessage(`[]`), StderrTruncated: true, TimedOut: true},
+			{ExitCode: -1, DurationMS: 1 << 40, Error: text, OutputError: other, StdoutTruncated: true,
+				Cancelled: true},
+			{Succeeded: true, Data: json.RawMessage(`{"a":[1,2.50]}`), QueueAck: json.RawMessage(`[]`),
+				StderrTruncated: true, TimedOut: true},
 		} {
 			var want bytes.Buffer
 			encoder := json.NewEncoder(&want)
@@ -48,13 +51,15 @@ func results() (*runner, *job) {
 		return nil, nil
 	}}}.withDefaults()
 	ref := "result.mebibyte"
-	j := &job{id: 1, ctx: context.Background(), row: store.StartExecutionsRow{ActionRef: ref, Entrypoint: &ref, Config: []byte(`{"a":1}`)}}
+	j := &job{id: 1, ctx: context.Background(),
+		row: store.StartExecutionsRow{ActionRef: ref, Entrypoint: &ref, Config: []byte(`{"a":1}`)}}
 	return newRunner(cfg, newVault(cfg.Keyring, nil, telemetry.Discard()), nil, nil, separation{}, &process.Guard{}), j
 }
 
 // A result of a mebibyte is kept while it is written (which takes twice its size), made a
 // text and encoded, and nothing more: it is given to the statement as it is.
-func TestALargeResultIsCopiedAsLittleAsPossible(t *testing.T) { //nolint:paralleltest // it measures what the process allocates
+func TestALargeResultIsCopiedAsLittleAsPossible(
+	t *testing.T) { //nolint:paralleltest // it measures what the process allocates
 	r, j := results()
 	once := func() uint64 {
 		var before, after runtime.MemStats

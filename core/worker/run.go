@@ -258,7 +258,8 @@ func failure(exitCode int, stderr string) string {
 // kept as text with a note.
 func (r *runner) readOutput(rep *report, format string, stdout *output.Capture) {
 	if stdout.Truncated() && format != output.FormatText && format != "" {
-		rep.OutputError = fmt.Sprintf("standard output exceeds %d bytes and was not read as %s", r.cfg.MaxStdoutBytes, format)
+		rep.OutputError = fmt.Sprintf("standard output exceeds %d bytes and was not read as %s", r.cfg.MaxStdoutBytes,
+			format)
 		return
 	}
 	data, err := output.Parse(format, stdout.Bytes())
@@ -279,7 +280,8 @@ func conclude(j *job, rep report, cause error, limit time.Duration) ending {
 		status, rep.Cancelled, rep.Succeeded, rep.Error = attune.StatusCancelled, true, false, ErrCancelled.Error()
 	case errors.Is(cause, ErrTimeout):
 		rep.TimedOut, rep.Succeeded, rep.ExitCode = true, false, -1
-		rep.Error = fmt.Sprintf("Execution timed out after %s seconds", strconv.FormatFloat(limit.Seconds(), 'f', -1, 64))
+		rep.Error = fmt.Sprintf("Execution timed out after %s seconds",
+			strconv.FormatFloat(limit.Seconds(), 'f', -1, 64))
 	case cause != nil:
 		rep.Succeeded, rep.Error = false, cause.Error()
 	case rep.Succeeded:

@@ -28,7 +28,8 @@ func TestRunFunctions(t *testing.T) {
 		return map[string]any{"got": task.Params, "text": "nul \x00 and \xff"}, nil
 	}))
 	require.NoError(t, actions.Register("go.panic", func(context.Context, worker.Task) (any, error) { panic("oh no") }))
-	require.NoError(t, actions.Register("go.fail", func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }))
+	require.NoError(t, actions.Register("go.fail",
+		func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }))
 	require.NoError(t, actions.Register("go.deaf", func(context.Context, worker.Task) (any, error) {
 		time.Sleep(1500 * time.Millisecond)
 		return "too late", nil
@@ -67,7 +68,8 @@ func TestRunFunctions(t *testing.T) {
 
 	t.Run("TheEntrypointNamesTheFunctionToo", func(t *testing.T) {
 		t.Parallel()
-		action := testkit.Action(t, b.store, "other.name", func(row *testkit.ActionRow) { row.Entrypoint = "go.params" })
+		action := testkit.Action(t, b.store, "other.name",
+			func(row *testkit.ActionRow) { row.Entrypoint = "go.params" })
 		status, _ := b.run(t, w, action, nil)
 		require.Equal(t, attune.StatusCompleted, status)
 	})
@@ -84,7 +86,8 @@ func TestRunFunctions(t *testing.T) {
 
 	t.Run("AnUnknownEntrypointFailsClearly", func(t *testing.T) {
 		t.Parallel()
-		action := testkit.Action(t, b.store, "nobody.knows", func(row *testkit.ActionRow) { row.Entrypoint = "nothing.py" })
+		action := testkit.Action(t, b.store, "nobody.knows",
+			func(row *testkit.ActionRow) { row.Entrypoint = "nothing.py" })
 		status, r := b.run(t, w, action, nil)
 		require.Equal(t, attune.StatusFailed, status)
 		require.Contains(t, r.Error, `"nothing.py"`)
@@ -114,14 +117,18 @@ func TestRunProcesses(t *testing.T) {
 	params := map[string]any{"name": "it's", "n": 5}
 
 	for name, c := range map[string]struct{ delivery, format, script, want string }{
-		"JSONByStdin":   {"stdin", "json", `test "$(wc -l)" -eq 1; printf '"%s"' "$ATTUNE_PARAMETER_DELIVERY $ATTUNE_PARAMETER_FORMAT"`, `"stdin json"`},
+		"JSONByStdin": {"stdin", "json",
+			`test "$(wc -l)" -eq 1; printf '"%s"' "$ATTUNE_PARAMETER_DELIVERY $ATTUNE_PARAMETER_FORMAT"`,
+			`"stdin json"`},
 		"JSONIsOneLine": {"stdin", "json", "IFS= read -r line; printf %s \"$line\"", `{"n":5,"name":"it's"}`},
 		"NoFileByStdin": {"stdin", "json", `echo "[${ATTUNE_PARAMETER_FILE-1}]"`, `[1]`},
-		"DotenvByStdin": {"stdin", "dotenv", `eval "$(cat)"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`, `{"n":5,"name":"it's"}`},
-		"YAMLByStdin":   {"stdin", "yaml", `grep -c -e '^"n": 5$' -e "^name: it's$"`, `2`},
-		"JSONByFile":    {"file", "json", `test -z "$(cat)" && cat "$ATTUNE_PARAMETER_FILE"`, `{"n":5,"name":"it's"}`},
-		"DotenvByFile":  {"file", "dotenv", `. "$ATTUNE_PARAMETER_FILE"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`, `{"n":5,"name":"it's"}`},
-		"PrivateFile":   {"file", "yaml", `stat -c %a "$ATTUNE_PARAMETER_FILE"`, `600`},
+		"DotenvByStdin": {"stdin", "dotenv", `eval "$(cat)"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`,
+			`{"n":5,"name":"it's"}`},
+		"YAMLByStdin": {"stdin", "yaml", `grep -c -e '^"n": 5$' -e "^name: it's$"`, `2`},
+		"JSONByFile":  {"file", "json", `test -z "$(cat)" && cat "$ATTUNE_PARAMETER_FILE"`, `{"n":5,"name":"it's"}`},
+		"DotenvByFile": {"file", "dotenv", `. "$ATTUNE_PARAMETER_FILE"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`,
+			`{"n":5,"name":"it's"}`},
+		"PrivateFile": {"file", "yaml", `stat -c %a "$ATTUNE_PARAMETER_FILE"`, `600`},
 	} {
 		t.Run("Delivery"+name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +168,8 @@ func TestRunProcesses(t *testing.T) {
 
 	t.Run("LimitsOfOutput", func(t *testing.T) {
 		t.Parallel()
-		action := b.script(t, "limit.output", "head -c 5000 /dev/zero | tr '\\0' x; head -c 500 /dev/zero | tr '\\0' y >&2; exit 3", nil)
+		action := b.script(t, "limit.output",
+			"head -c 5000 /dev/zero | tr '\\0' x; head -c 500 /dev/zero | tr '\\0' y >&2; exit 3", nil)
 		status, r := b.run(t, w, action, nil)
 		require.Equal(t, attune.StatusFailed, status)
 		require.Equal(t, 3, r.ExitCode)
@@ -179,7 +187,8 @@ func TestRunProcesses(t *testing.T) {
 		status, r := b.run(t, w, inside, nil)
 		require.Equal(t, attune.StatusCompleted, status, r.Error)
 		require.Equal(t, "hi\n", r.Stdout)
-		outside := testkit.Action(t, b.store, "inpack.out", func(row *testkit.ActionRow) { row.Entrypoint = "../../etc/passwd" })
+		outside := testkit.Action(t, b.store, "inpack.out",
+			func(row *testkit.ActionRow) { row.Entrypoint = "../../etc/passwd" })
 		status, r = b.run(t, w, outside, nil)
 		require.Equal(t, attune.StatusFailed, status)
 		require.Contains(t, r.Error, "outside its pack")
@@ -188,7 +197,8 @@ func TestRunProcesses(t *testing.T) {
 	t.Run("TimeoutEndsTheWholeProcessGroup", func(t *testing.T) {
 		t.Parallel()
 		pidFile := filepath.Join(t.TempDir(), "pid")
-		action := b.script(t, "slow.group", "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > "+pidFile+"; sleep 600' & sleep 600", map[string]any{"timeout_seconds": 1})
+		action := b.script(t, "slow.group", "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > "+pidFile+
+			"; sleep 600' & sleep 600", map[string]any{"timeout_seconds": 1})
 		status, r := b.run(t, w, action, nil)
 		require.Equal(t, attune.StatusFailed, status, "as existing services expect it")
 		require.False(t, r.Succeeded)

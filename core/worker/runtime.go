@@ -22,8 +22,9 @@ const (
 
 // extensions maps file extensions to the runtimes of actions that name none.
 var extensions = map[string]string{
-	".sh": shell, ".bash": shell, ".py": "python", ".js": "node", ".mjs": "node", ".cjs": "node", ".rb": "ruby", ".pl": "perl",
-	".r": "r",
+	".sh": shell, ".bash": shell, ".py": "python", ".js": "node", ".mjs": "node", ".cjs": "node", ".rb": "ruby",
+	".pl": "perl",
+	".r":  "r",
 }
 
 // executionConfig is the part of runtime.execution_config that a worker uses.
@@ -116,7 +117,8 @@ func (r *runner) runtime(row store.StartExecutionsRow, c content, packDir string
 		found.command = slices.Clone(known)
 	case config.Interpreter.Binary != "":
 		found.command = append([]string{config.Interpreter.Binary}, config.Interpreter.Args...)
-		own := strings.NewReplacer("{env_dir}", envDir, "{pack_dir}", packDir).Replace(config.Environment.InterpreterPath)
+		own := strings.NewReplacer("{env_dir}", envDir, "{pack_dir}",
+			packDir).Replace(config.Environment.InterpreterPath)
 		if envDir != "" && isFile(own) {
 			found.command[0] = own
 		}

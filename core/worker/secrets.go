@@ -25,14 +25,16 @@ type vault struct {
 }
 
 func newVault(keys secret.Keyring, st *store.Store, logger *slog.Logger) *vault {
-	return &vault{keys: keys, logger: logger, read: func(ctx context.Context, execution int64) ([]secret.Sealed, error) {
-		return store.SecretsOf(ctx, st.Queries, secret.OfConfig, execution)
-	}}
+	return &vault{keys: keys, logger: logger,
+		read: func(ctx context.Context, execution int64) ([]secret.Sealed, error) {
+			return store.SecretsOf(ctx, st.Queries, secret.OfConfig, execution)
+		}}
 }
 
 // open replaces the markers in the parameters of an execution by the values. Errors name
 // parameters, never values.
-func (v *vault) open(ctx context.Context, execution int64, config json.RawMessage) (json.RawMessage, *secret.Finder, error) {
+func (v *vault) open(ctx context.Context, execution int64,
+	config json.RawMessage) (json.RawMessage, *secret.Finder, error) {
 	if !secret.Has(config) {
 		return config, nil, nil
 	}
@@ -143,7 +145,8 @@ func (v *vault) sealAll(rep *report, taken []secret.Taken) []secret.Sealed {
 			rep.OutputError = cmp.Or(rep.OutputError, "secret results were not kept: "+err.Error())
 			return nil
 		}
-		sealed = append(sealed, secret.Sealed{Path: "/data" + one.Path, Kind: secret.FromSchema, Ref: one.Path, Value: value})
+		sealed = append(sealed,
+			secret.Sealed{Path: "/data" + one.Path, Kind: secret.FromSchema, Ref: one.Path, Value: value})
 	}
 	return sealed
 }

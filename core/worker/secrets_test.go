@@ -58,7 +58,8 @@ func (b *bundle) sealing(t testing.TB, name string, keys secret.Keyring) (*worke
 }
 
 // sealed schedules an execution with secret parameters.
-func (b *bundle) sealed(t testing.TB, w *worker.Worker, action testkit.ActionRow, config map[string]any, secrets map[string]any) int64 {
+func (b *bundle) sealed(t testing.TB, w *worker.Worker, action testkit.ActionRow, config map[string]any,
+	secrets map[string]any) int64 {
 	t.Helper()
 	id := b.schedule(t, w, action, config)
 	var rows store.InsertSecretValuesParams
@@ -79,16 +80,20 @@ func TestSecretsAreOpenedForTheActionOnly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w, log := b.sealing(t, "w1", keyring(t, "k"))
-	action := b.script(t, "probe.login", `test "$(cat "$0.expected")" = "$(cat)" || { echo "wrong parameters" >&2; exit 3; }; `+login, map[string]any{
-		"parameter_delivery": "stdin", "parameter_format": "json", "output_format": "json",
-		"out_schema":   `{"session":{"type":"string","secret":true},"user":{"type":"string"}}`,
-		"param_schema": `{"password":{"secret":true},"port":{"default":80}}`,
-	})
+	action := b.script(t, "probe.login",
+		`test "$(cat "$0.expected")" = "$(cat)" || { echo "wrong parameters" >&2; exit 3; }; `+login, map[string]any{
+			"parameter_delivery": "stdin", "parameter_format": "json", "output_format": "json",
+			"out_schema":   `{"session":{"type":"string","secret":true},"user":{"type":"string"}}`,
+			"param_schema": `{"password":{"secret":true},"port":{"default":80}}`,
+		})
 	var entrypoint string
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select entrypoint from action where id = $1", action.ID).Scan(&entrypoint))
-	require.NoError(t, os.WriteFile(entrypoint+".expected", []byte(`{"deep":[{"token":"hunter2-deep"}],"password":"hunter2\"quoted","port":80,"user":"u"}`), 0o600))
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select entrypoint from action where id = $1",
+		action.ID).Scan(&entrypoint))
+	require.NoError(t, os.WriteFile(entrypoint+".expected",
+		[]byte(`{"deep":[{"token":"hunter2-deep"}],"password":"hunter2\"quoted","port":80,"user":"u"}`), 0o600))
 
-	id := b.sealed(t, w, action, map[string]any{"password": secret.Marker(), "user": "u", "deep": []any{map[string]any{"token": secret.Marker()}}},
+	id := b.sealed(t, w, action, map[string]any{"password": secret.Marker(), "user": "u",
+		"deep": []any{map[string]any{"token": secret.Marker()}}},
 		map[string]any{"/password": `hunter2"quoted`, "/deep/0/token": "hunter2-deep"})
 	b.dispatch(t, w, id)
 	status, r := b.await(t, id)
@@ -146,12 +151,16 @@ func TestSecretsInOtherFormsAreHidden(t *testing.T) {
 	b.dispatch(t, w, id)
 	status, r := b.await(t, id)
 	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
-	require.JSONEq(t, `{"pin":`+marker+`,"text":`+marker+`,"names":`+marker+`,"line":`+marker+`,"free":"kept","count":84729164}`, string(r.Data))
-	require.Equal(t, "pin *** or \"***\"\n"+`{"go":"***","python":"***","upper":"***","nested":"{\"p\":\"p\\u00e4\\\"ss\"}"}`+
-		"\n    ***\n\t***\n*** *** ***\n", r.StderrLog, "a part of a secret is not found")
+	require.JSONEq(t, `{"pin":`+marker+`,"text":`+marker+`,"names":`+marker+`,"line":`+marker+
+		`,"free":"kept","count":84729164}`, string(r.Data))
+	require.Equal(t,
+		"pin *** or \"***\"\n"+`{"go":"***","python":"***","upper":"***","nested":"{\"p\":\"p\\u00e4\\\"ss\"}"}`+
+			"\n    ***\n\t***\n*** *** ***\n", r.StderrLog, "a part of a secret is not found")
 
 	// The name of a member of the whole: the acknowledgement can still be read.
-	named := b.script(t, "probe.named", `cat >/dev/null; echo '{"x-84729163":1,"queue_ack":{"ok":[1],"note":"pin 84729163"}}'`, map[string]any{"output_format": "json"})
+	named := b.script(t, "probe.named",
+		`cat >/dev/null; echo '{"x-84729163":1,"queue_ack":{"ok":[1],"note":"pin 84729163"}}'`,
+		map[string]any{"output_format": "json"})
 	whole := b.sealed(t, w, named, config, given)
 	b.dispatch(t, w, whole)
 	_, r = b.await(t, whole)
@@ -166,7 +175,8 @@ func TestSecretsInOtherFormsAreHidden(t *testing.T) {
 	require.Contains(t, opened, "x-84729163")
 
 	// More places than are sealed one by one.
-	many := b.script(t, "probe.many", `cat >/dev/null; yes 84729163 | head -n 5000`, map[string]any{"output_format": "jsonl"})
+	many := b.script(t, "probe.many", `cat >/dev/null; yes 84729163 | head -n 5000`,
+		map[string]any{"output_format": "jsonl"})
 	lines := b.sealed(t, w, many, config, given)
 	b.dispatch(t, w, lines)
 	_, r = b.await(t, lines)
@@ -191,18 +201,22 @@ func TestSecretsThatCannotBeOpenedFailTheExecution(t *testing.T) {
 		alter string
 		want  string
 	}{
-		"no key":      {secret.Keyring{}, "", "open the secret parameter password: security.encryption_key is not set"},
-		"another key": {keyring(t, "x"), "", "open the secret parameter password: it was encrypted with another security.encryption_key, or is damaged"},
+		"no key": {secret.Keyring{}, "", "open the secret parameter password: security.encryption_key is not set"},
+		"another key": {keyring(t, "x"), "",
+			"open the secret parameter password: it was encrypted with another security.encryption_key, or is damaged"},
 		"another hash": {
-			keyring(t, "k"), "update execution_secret_value set encryption_key_hash = repeat('ab', 32) where entity_id = $1",
+			keyring(t, "k"),
+			"update execution_secret_value set encryption_key_hash = repeat('ab', 32) where entity_id = $1",
 			"open the secret parameter password: it was encrypted with another security.encryption_key, or is damaged",
 		},
-		"no value": {keyring(t, "k"), "delete from execution_secret_value where entity_id = $1", "the secret parameter password has no value"},
+		"no value": {keyring(t, "k"), "delete from execution_secret_value where entity_id = $1",
+			"the secret parameter password has no value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, log := b.sealing(t, "w "+name, c.keys)
-			id := b.sealed(t, w, action, map[string]any{"password": secret.Marker()}, map[string]any{"/password": "hunter2"})
+			id := b.sealed(t, w, action, map[string]any{"password": secret.Marker()},
+				map[string]any{"/password": "hunter2"})
 			if c.alter != "" {
 				testkit.Exec(t, b.store, c.alter, id)
 			}
@@ -222,7 +236,8 @@ func TestSecretResultsWithoutAKeyAreNotKept(t *testing.T) {
 	b := setup(t)
 	w, log := b.sealing(t, "w1", secret.Keyring{})
 	action := b.script(t, "probe.give", login, map[string]any{
-		"output_format": "json", "out_schema": `{"type":"object","properties":{"session":{"type":"string","secret":true}}}`,
+		"output_format": "json",
+		"out_schema":    `{"type":"object","properties":{"session":{"type":"string","secret":true}}}`,
 	})
 	id := b.schedule(t, w, action, nil)
 	b.dispatch(t, w, id)
@@ -245,7 +260,8 @@ func TestSecretsOfAnEndThatLostAreNotKept(t *testing.T) {
 	own := w.ID()
 	rows, err := b.store.FinishExecutions(t.Context(), store.FinishExecutionsParams{
 		Worker: &own, Ids: []int64{id}, Attempts: []int32{1}, Statuses: []string{"completed"}, Results: []string{"{}"},
-		SecretOf: []int64{id}, SecretPaths: []string{"/data/x"}, SecretKinds: []string{secret.FromSchema}, SecretRefs: []string{"/x"},
+		SecretOf: []int64{id}, SecretPaths: []string{"/data/x"}, SecretKinds: []string{secret.FromSchema},
+		SecretRefs:   []string{"/x"},
 		SecretValues: []string{`"cipher"`},
 	})
 	require.NoError(t, err)

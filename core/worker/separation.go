@@ -69,7 +69,8 @@ func (s separation) check(ctx context.Context, logger *slog.Logger) error {
 		return fmt.Errorf("start actions with worker.run_as and limits: %w", err)
 	}
 	if s.user != nil {
-		logger.InfoContext(ctx, "Actions run as another user", "user", s.user.Name, "uid", s.user.UID, "gid", s.user.GID)
+		logger.InfoContext(ctx, "Actions run as another user", "user", s.user.Name, "uid", s.user.UID, "gid",
+			s.user.GID)
 	}
 	return nil
 }

@@ -79,7 +79,8 @@ test -O "$0" && echo "own script"; kill -0 $PPID 2>&1 || :`, b.runtime(t, "core.
 	left, err := os.ReadDir(temp)
 	require.NoError(t, err)
 	require.Empty(t, left)
-	require.Equal(t, attune.StatusCancelled, b.cancelled(t, w, "probe.sleepy"), "the worker may end what another user runs")
+	require.Equal(t, attune.StatusCancelled, b.cancelled(t, w, "probe.sleepy"),
+		"the worker may end what another user runs")
 }
 
 // cancelled cancels an action that would run for long.
@@ -112,7 +113,8 @@ func TestAUserThatCannotBeIsRefused(t *testing.T) {
 		closed := t.TempDir() // which the other user cannot enter
 		require.NoError(t, os.Chmod(closed, 0o700))
 		w := b.unstarted(t, func(c *worker.Config) { c.RunAs, c.TempDir = "65534:65534", closed })
-		require.ErrorContains(t, w.Start(testkit.Context(t)), "worker w1: start actions with worker.run_as and limits: ")
+		require.ErrorContains(t, w.Start(testkit.Context(t)),
+			"worker w1: start actions with worker.run_as and limits: ")
 		return
 	}
 	w := b.unstarted(t, func(c *worker.Config) { c.RunAs = strconv.Itoa(os.Geteuid()+1) + ":1" })
@@ -135,10 +137,12 @@ func TestLinksStayInTheirPack(t *testing.T) {
 	w := b.worker(t, func(c *worker.Config) { c.PacksDir = packs })
 	runtime := b.runtime(t, "core.shell", "Shell", shellRuntime)
 	for name, c := range map[string]struct{ ref, entrypoint, stdout, failure string }{
-		"AFile":          {"links.plain", "plain.sh", "plain\n", ""},
-		"Inside":         {"links.in", "in.sh", "good\n", ""},
-		"Outside":        {"links.out", "out.sh", "", `action links.out: "out.sh" is refused: it leads out of its pack by a link`},
-		"ByAFolder":      {"links.deep", "folder/evil.sh", "", `action links.deep: "folder/evil.sh" is refused: it leads out of its pack by a link`},
+		"AFile":  {"links.plain", "plain.sh", "plain\n", ""},
+		"Inside": {"links.in", "in.sh", "good\n", ""},
+		"Outside": {"links.out", "out.sh", "",
+			`action links.out: "out.sh" is refused: it leads out of its pack by a link`},
+		"ByAFolder": {"links.deep", "folder/evil.sh", "",
+			`action links.deep: "folder/evil.sh" is refused: it leads out of its pack by a link`},
 		"OfALinkedPack":  {"linked.a", "of-a-linked-pack.sh", "fine\n", ""},
 		"AnAbsoluteName": {"links.abs", filepath.Join(elsewhere, "evil.sh"), "evil\n", ""},
 	} {
@@ -153,7 +157,8 @@ func TestParameterNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
-	action := b.script(t, "probe.dotenv", `cat > "$TMPDIR/env"; . "$TMPDIR/env"; echo "$a $PATHS"`, map[string]any{"parameter_format": "dotenv"})
+	action := b.script(t, "probe.dotenv", `cat > "$TMPDIR/env"; . "$TMPDIR/env"; echo "$a $PATHS"`,
+		map[string]any{"parameter_format": "dotenv"})
 	_, r := b.run(t, w, action, map[string]any{"a": 1, "PATHS": "x"})
 	require.Equal(t, "1 x\n", r.Stdout, "other names are delivered, known or not")
 	status, r := b.run(t, w, action, map[string]any{"a": 1, "PATH": "/evil"})
@@ -163,7 +168,8 @@ func TestParameterNamesAreRefused(t *testing.T) {
 	_, r = b.run(t, w, action, map[string]any{"a-b": 1, "a_b": 2})
 	require.Contains(t, r.Error, `the parameter "a_b" becomes the same variable as "a-b"`)
 
-	declared := b.script(t, "probe.declared", `cat`, map[string]any{"parameter_format": "dotenv", "param_schema": `{"PATH":{"type":"string"}}`})
+	declared := b.script(t, "probe.declared", `cat`,
+		map[string]any{"parameter_format": "dotenv", "param_schema": `{"PATH":{"type":"string"}}`})
 	_, r = b.run(t, w, declared, map[string]any{"PATH": "/mine"})
 	require.Equal(t, "PATH='/mine'\n", r.Stdout)
 

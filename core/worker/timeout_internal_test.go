@@ -42,7 +42,8 @@ func TestTheNarrowestTimeoutWins(t *testing.T) {
 // A process that takes its time to die does not make its limit look longer.
 func TestATimeoutNamesItsLimit(t *testing.T) {
 	t.Parallel()
-	end := conclude(&job{}, report{DurationMS: 6001, ExitCode: 137, Error: "Command exited with code 137"}, ErrTimeout, 1500*time.Millisecond)
+	end := conclude(&job{}, report{DurationMS: 6001, ExitCode: 137, Error: "Command exited with code 137"}, ErrTimeout,
+		1500*time.Millisecond)
 	require.Equal(t, attune.StatusFailed, end.status)
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(end.result), &r))

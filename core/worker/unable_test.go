@@ -23,9 +23,11 @@ func TestAResultOutlastsAServerThatCannotWrite(t *testing.T) {
 			b.dispatch(t, w, id)
 			testkit.Eventually(t, func() bool { return tries() > 2 }, testkit.TestTimeout)
 			allow()
-			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, testkit.TestTimeout)
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() },
+				testkit.TestTimeout)
 			require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
-			require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE result::text LIKE '%worth keeping%'`))
+			require.Equal(t, 1,
+				testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE result::text LIKE '%worth keeping%'`))
 		})
 	}
 }

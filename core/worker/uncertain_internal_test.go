@@ -62,7 +62,8 @@ func TestLostAnswers(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{})
 		f := &finisher{
-			store: st, worker: me.ID, roster: newRoster(4), announcer: a, logger: telemetry.Discard(), wake: make(chan struct{}, 1),
+			store: st, worker: me.ID, roster: newRoster(4), announcer: a, logger: telemetry.Discard(),
+			wake: make(chan struct{}, 1),
 		}
 		mine, foreign := execution(attune.StatusRunning), execution(attune.StatusRunning)
 		testkit.Exec(t, st, "update execution set status = 'abandoned' where id = $1", foreign)
@@ -77,8 +78,10 @@ func TestLostAnswers(t *testing.T) {
 		require.NoError(t, f.once(t.Context(), batch, false))
 		require.Empty(t, a.take(), "not won again")
 		require.NoError(t, f.once(t.Context(), batch, true))
-		require.Len(t, a.take(), 1, "its first announcement may be lost with the answer; the foreign end is not announced")
-		require.Zero(t, testkit.Count(t, st, "select count(*) from late_write"), "guards, not the trigger, keep late writes out")
+		require.Len(t, a.take(), 1,
+			"its first announcement may be lost with the answer; the foreign end is not announced")
+		require.Zero(t, testkit.Count(t, st, "select count(*) from late_write"),
+			"guards, not the trigger, keep late writes out")
 	})
 
 	t.Run("AResultTheDatabaseRefusesFailsAloneAndDoesNotBlock", func(t *testing.T) {

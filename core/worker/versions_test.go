@@ -22,7 +22,8 @@ func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 	dir := t.TempDir()
 	python := func(name, version string) string {
 		path := filepath.Join(dir, name)
-		script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && echo Python %s && exit\nprintf 'ran %s'\n", version, name)
+		script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && echo Python %s && exit\nprintf 'ran %s'\n", version,
+			name)
 		require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
 		require.NoError(t, os.Chmod(path, 0o700))
 		return path
@@ -46,14 +47,16 @@ func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 		Versions map[string][]string `json:"runtime_versions"`
 	}
 	var raw []byte
-	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select capabilities from worker where id = $1", w.ID()).Scan(&raw))
+	require.NoError(t,
+		b.store.Pool().QueryRow(testkit.Context(t), "select capabilities from worker where id = $1", w.ID()).Scan(&raw))
 	require.NoError(t, json.Unmarshal(raw, &announced))
 	require.ElementsMatch(t, []string{"3.9.2", "3.11", "3.12"}, announced.Versions["python"])
 
 	script := put(t, t.TempDir(), "action.py", "")
 	ran := func(ref string, constraint any) string {
 		action := b.described(t, ref, script, runtime, false)
-		testkit.Exec(t, b.store, "update action set runtime_version_constraint = $2 where id = $1", action.ID, constraint)
+		testkit.Exec(t, b.store, "update action set runtime_version_constraint = $2 where id = $1", action.ID,
+			constraint)
 		status, r := b.run(t, w, action, nil)
 		require.Equal(t, attune.StatusCompleted, status, "%+v", r)
 		return r.Stdout

@@ -74,7 +74,8 @@ func (v *vitals) report() placement.Report {
 	defer v.mu.Unlock()
 	v.forget()
 	now := v.now()
-	r := placement.Report{Total: len(v.endings), Ended: v.ended, QueueDepth: v.waiting, LastCheck: now.UTC().Format(time.RFC3339)}
+	r := placement.Report{Total: len(v.endings), Ended: v.ended, QueueDepth: v.waiting,
+		LastCheck: now.UTC().Format(time.RFC3339)}
 	actions := map[string]bool{}
 	var took, idle time.Duration
 	for _, e := range v.endings {
@@ -94,7 +95,8 @@ func (v *vitals) report() placement.Report {
 	if r.Total > 0 {
 		r.AverageMS = float64((took / time.Duration(r.Total)).Microseconds()) / 1e3
 	}
-	r.Status, _ = placement.DocumentedLimits().Judge(placement.Signs{Report: r, Numbers: true, Ready: -1, Unchanged: idle})
+	r.Status, _ = placement.DocumentedLimits().Judge(placement.Signs{Report: r, Numbers: true, Ready: -1,
+		Unchanged: idle})
 	return r
 }
 
@@ -107,7 +109,8 @@ func (v *vitals) due(ctx context.Context) ([]byte, error) {
 	since := v.now().Sub(v.at)
 	last := v.reported
 	last.LastCheck = r.LastCheck
-	if r == last || r.Status == last.Status && since < vitalsPause || r.Ended == 0 && r.Status == placement.Healthy && last.Status == "" {
+	if r == last || r.Status == last.Status && since < vitalsPause || r.Ended == 0 && r.Status == placement.Healthy &&
+		last.Status == "" {
 		return nil, nil
 	}
 	v.reported, v.at = r, v.now()

@@ -228,7 +228,8 @@ func (w *Worker) declare(ctx context.Context, id int64) error {
 // repair declares the queues again while they are not consumed, because an operator may have
 // deleted them. It must not delay the heartbeat.
 func (w *Worker) repair(ctx context.Context, l *life) error {
-	if l.tap.hears() && l.cancels.Subscribed() && l.packs.Subscribed() || w.deps.Broker.State() != broker.StateConnected {
+	if l.tap.hears() && l.cancels.Subscribed() && l.packs.Subscribed() ||
+		w.deps.Broker.State() != broker.StateConnected {
 		return nil
 	}
 	return w.declare(ctx, l.member.id)
@@ -243,16 +244,20 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	restore := func(ctx context.Context) error { return w.declare(ctx, id) }
 	l.tap = &tap{broker: w.deps.Broker, cfg: broker.ConsumerConfig{
 		Queue: message.WorkerExecutionsQueue(id), Tag: fmt.Sprintf("worker.%d.executions", id),
-		Prefetch: w.cfg.MaxConcurrent + prefetchSpare, MaxBatch: min((w.cfg.MaxConcurrent+prefetchSpare+1)/2, startMax), Restore: restore,
+		Prefetch: w.cfg.MaxConcurrent + prefetchSpare, MaxBatch: min((w.cfg.MaxConcurrent+prefetchSpare+1)/2, startMax),
+		Restore: restore,
 	}}
 	l.cancels = w.deps.Broker.Consume(broker.ConsumerConfig{
-		Queue: message.WorkerCancelQueue(id), Tag: fmt.Sprintf("worker.%d.cancel", id), Prefetch: 50, MaxBatch: 50, Restore: restore,
+		Queue: message.WorkerCancelQueue(id), Tag: fmt.Sprintf("worker.%d.cancel", id), Prefetch: 50, MaxBatch: 50,
+		Restore: restore,
 	})
 	l.packs = w.deps.Broker.Consume(broker.ConsumerConfig{
-		Queue: message.WorkerPacksQueue(id), Tag: fmt.Sprintf("worker.%d.packs", id), Prefetch: 50, MaxBatch: 50, Restore: restore,
+		Queue: message.WorkerPacksQueue(id), Tag: fmt.Sprintf("worker.%d.packs", id), Prefetch: 50, MaxBatch: 50,
+		Restore: restore,
 	})
 	l.notices = &packNotices{
-		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, packsDir: w.cfg.PacksDir, logger: w.deps.Logger,
+		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, packsDir: w.cfg.PacksDir,
+		logger: w.deps.Logger,
 		announced: func(ctx context.Context) (map[string]any, error) {
 			found, _, err := w.interpreters(ctx, l)
 			return w.cfg.announced(found), err
@@ -261,13 +266,15 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
 	l.intake = &intake{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
-		runner:   newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present, w.separation, l.guard),
+		runner: newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present,
+			w.separation, l.guard),
 		finisher: l.finisher, announcer: l.announcer,
 		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx, actionTimeouts: w.cfg.ActionTimeouts,
 	}
 	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, l.member.beat)
 	l.poll = w.loop("worker.cancel_poll", w.cfg.CancelPoll, l.canceller.poll)
-	l.repair = w.loop("worker.queues", w.cfg.HeartbeatInterval, func(ctx context.Context) error { return w.repair(ctx, l) })
+	l.repair = w.loop("worker.queues", w.cfg.HeartbeatInterval,
+		func(ctx context.Context) error { return w.repair(ctx, l) })
 }
 
 func (w *Worker) loop(name string, interval time.Duration, tick func(context.Context) error) *supervise.Loop {
@@ -349,7 +356,8 @@ func (w *Worker) finish(ctx context.Context, l *life, reason error, patience tim
 	cancel()
 	if !done {
 		n := l.roster.interruptAll(reason)
-		w.deps.Logger.WarnContext(ctx, "Executions are stopped because the worker stops", "executions", n, "reason", reason)
+		w.deps.Logger.WarnContext(ctx, "Executions are stopped because the worker stops", "executions", n, "reason",
+			reason)
 	}
 	timed, cancel = context.WithTimeout(ctx, 2*w.cfg.KillGrace+flushTimeout)
 	defer cancel()
@@ -358,7 +366,8 @@ func (w *Worker) finish(ctx context.Context, l *life, reason error, patience tim
 			"executions", l.roster.size())
 	}
 	if w.deps.Broker.State() == broker.StateStopped || !l.announcer.flush(timed) {
-		w.deps.Logger.WarnContext(ctx, "Completions could not be published before the worker stopped; the engine's sweep finds them")
+		w.deps.Logger.WarnContext(ctx,
+			"Completions could not be published before the worker stopped; the engine's sweep finds them")
 	}
 }
 

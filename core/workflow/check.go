@@ -22,7 +22,8 @@ func (r *reader) kind(t *Task, given yamldoc.Fields, meant map[string]bool) {
 		if f, ok := given["tasks"]; !meant["tasks"] && (!ok || empty(f.Value)) {
 			r.Mistakef(t.At, "a parallel task has tasks, at least one")
 		}
-		refuse("has no meaning for a parallel task: give it to its tasks", "action", "input", "with_items", "retry", "timeout")
+		refuse("has no meaning for a parallel task: give it to its tasks", "action", "input", "with_items", "retry",
+			"timeout")
 	} else {
 		some := given["action"].Given() || given["tasks"].Given() || meant["action"] || meant["tasks"] || meant["type"]
 		if !some {
@@ -131,7 +132,8 @@ func (r *reader) cycles(d *Definition) {
 		return
 	}
 	first := d.names[cycle[0]]
-	r.errorf(first.At, "the tasks lead in a circle: %s; every task runs once, so repeat by retry or go over a list by with_items",
+	r.errorf(first.At,
+		"the tasks lead in a circle: %s; every task runs once, so repeat by retry or go over a list by with_items",
 		arrows(cycle))
 	reached := d.reachable(d.entries...)
 	for _, t := range d.Tasks {

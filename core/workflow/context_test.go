@@ -165,7 +165,8 @@ tasks:
 		w.hasEnded(completed)
 		log := strings.Join(w.log, "\n")
 		require.NotContains(t, log, "transition 1 of a does not fire")
-		require.Contains(t, log, "transition 2 of a does not fire: {{ succeeded() and x > 1 }} is false: succeeded() is true, x is 1\n")
+		require.Contains(t, log,
+			"transition 2 of a does not fire: {{ succeeded() and x > 1 }} is false: succeeded() is true, x is 1\n")
 		require.Contains(t, log, "transition 3 of a does not fire: {{ x - 1 }} is false: x is 1\n")
 		require.Contains(t, log, "transition 4 of a does not fire: {{ workflow.go }} is false\n")
 	}

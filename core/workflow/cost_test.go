@@ -11,7 +11,8 @@ import (
 )
 
 // midway is a workflow over a list of which so many items have ended.
-func midway(t testing.TB, total, ended int) (*workflow.Definition, *workflow.State, []workflow.Happening, workflow.Facts) {
+func midway(t testing.TB, total,
+	ended int) (*workflow.Definition, *workflow.State, []workflow.Happening, workflow.Facts) {
 	t.Helper()
 	d := define(t, fmt.Sprintf(`
 - {name: a, action: core.a, with_items: "{{ range(%d) }}", concurrency: 10, input: {x: "{{ item }}"}, next: [{do: [b]}]}
@@ -27,7 +28,8 @@ func midway(t testing.TB, total, ended int) (*workflow.Definition, *workflow.Sta
 }
 
 // decideFully is what one decision costs: read the state, decide, write the state.
-func decideFully(t testing.TB, d *workflow.Definition, raw []byte, happened []workflow.Happening, facts workflow.Facts) []byte {
+func decideFully(t testing.TB, d *workflow.Definition, raw []byte, happened []workflow.Happening,
+	facts workflow.Facts) []byte {
 	t.Helper()
 	state, err := workflow.ParseState(raw)
 	require.NoError(t, err)

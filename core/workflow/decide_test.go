@@ -114,7 +114,8 @@ func (w *world) tell(happened ...workflow.Happening) *workflow.Plan {
 func (w *world) once(happened ...workflow.Happening) *workflow.Plan {
 	w.t.Helper()
 	plan := w.decide(w.state, happened)
-	if resumes := func(h workflow.Happening) bool { return h.Kind == workflow.Resumed }; w.state.Paused && !slices.ContainsFunc(happened, resumes) {
+	if resumes := func(h workflow.Happening) bool { return h.Kind == workflow.Resumed }; w.state.Paused &&
+		!slices.ContainsFunc(happened, resumes) {
 		require.Empty(w.t, plan.Start, "it is paused")
 		require.Empty(w.t, plan.Repeat, "it is paused")
 	}
@@ -130,7 +131,8 @@ func (w *world) once(happened ...workflow.Happening) *workflow.Plan {
 func (w *world) decide(state *workflow.State, happened []workflow.Happening) *workflow.Plan {
 	w.t.Helper()
 	facts := w.facts
-	facts.Results, facts.Children, facts.Items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
+	facts.Results, facts.Children, facts.Items = map[string]workflow.Result{}, map[workflow.Child]any{},
+		map[string]workflow.Slice{}
 	for range 100 {
 		plan, err := w.def.Decide(state, happened, facts)
 		var need *workflow.NeedError
@@ -227,7 +229,8 @@ func (w *world) ended(task string, index int, status attune.Status, result any) 
 	require.NotNil(w.t, child, "%s was not started", task)
 	require.True(w.t, child.open, "%s has ended", task)
 	child.open, child.due, child.status, child.result = false, false, status, result
-	return workflow.Happening{Kind: workflow.ChildEnded, Task: task, Index: index, Status: status, Retries: child.retries}
+	return workflow.Happening{Kind: workflow.ChildEnded, Task: task, Index: index, Status: status,
+		Retries: child.retries}
 }
 
 // ends lets the child of a task end.

@@ -27,7 +27,8 @@ func TestDocumentedWorkflowsAreSound(t *testing.T) {
 	for _, example := range examples {
 		_, mistakes, warnings := Parse("docs", []byte(example[1]))
 		require.Empty(t, mistakes, example[1])
-		warnings = slices.DeleteFunc(warnings, func(m Mistake) bool { return strings.Contains(m.Text, "is ignored beside next") })
+		warnings = slices.DeleteFunc(warnings,
+			func(m Mistake) bool { return strings.Contains(m.Text, "is ignored beside next") })
 		require.Empty(t, warnings, example[1])
 	}
 }
@@ -45,7 +46,8 @@ func TestDocumentNamesEveryKey(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range append(slices.Clone(knownNames), "result()", "succeeded()", "failed()", "timed_out()", "cancelled()") {
+	for _, name := range append(slices.Clone(knownNames), "result()", "succeeded()", "failed()", "timed_out()",
+		"cancelled()") {
 		require.Contains(t, text, name)
 	}
 }

@@ -9,8 +9,9 @@ import (
 
 // colours are those of the statuses in a DOT file.
 var colours = map[TaskStatus]string{
-	"": "white", TaskWaiting: "lightyellow", TaskReady: "lightyellow", TaskRunning: "lightblue", TaskCompleted: "palegreen",
-	TaskFailed: "lightcoral", TaskTimeout: "orange", TaskCancelled: "lightgrey", TaskSkipped: "whitesmoke",
+	"": "white", TaskWaiting: "lightyellow", TaskReady: "lightyellow", TaskRunning: "lightblue",
+	TaskCompleted: "palegreen",
+	TaskFailed:    "lightcoral", TaskTimeout: "orange", TaskCancelled: "lightgrey", TaskSkipped: "whitesmoke",
 }
 
 // DOT writes the tasks and transitions in the language of Graphviz, with colours for
@@ -22,7 +23,8 @@ func (d *Definition) DOT(tasks map[string]*TaskState) string {
 		name = "workflow"
 	}
 	fmt.Fprintf(&out, "digraph %s {\n", quoted(name))
-	out.WriteString("  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"];\n")
+	out.WriteString(
+		"  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"];\n")
 	out.WriteString("  edge [fontname=\"sans-serif\", fontsize=10];\n")
 	for i, t := range d.Tasks {
 		if t.Kind != KindParallel {

@@ -44,7 +44,8 @@ type signs struct {
 var unicodeSigns = signs{
 	down: "│", fork: "├─", last: "└─", blank: " ", arrow: "→", inside: "‖", more: "…",
 	status: map[TaskStatus]string{
-		"": "·", TaskWaiting: "◌", TaskReady: "○", TaskRunning: "●", TaskCompleted: "✓", TaskFailed: "✗", TaskTimeout: "◷",
+		"": "·", TaskWaiting: "◌", TaskReady: "○", TaskRunning: "●", TaskCompleted: "✓", TaskFailed: "✗",
+		TaskTimeout:   "◷",
 		TaskCancelled: "⊘", TaskSkipped: "-",
 	},
 }
@@ -52,7 +53,8 @@ var unicodeSigns = signs{
 var asciiSigns = signs{
 	down: "|", fork: "|-", last: "`-", blank: " ", arrow: "->", inside: "=", more: "...",
 	status: map[TaskStatus]string{
-		"": ".", TaskWaiting: "~", TaskReady: "o", TaskRunning: "*", TaskCompleted: "+", TaskFailed: "x", TaskTimeout: "t",
+		"": ".", TaskWaiting: "~", TaskReady: "o", TaskRunning: "*", TaskCompleted: "+", TaskFailed: "x",
+		TaskTimeout:   "t",
 		TaskCancelled: "c", TaskSkipped: "-",
 	},
 }
@@ -99,13 +101,15 @@ func (p *painter) task(t *Task, prefix string) {
 		bar = p.signs.down
 	}
 	for _, sub := range t.Tasks {
-		p.lines = append(p.lines, line{prefix + bar + " " + p.signs.inside + " " + p.symbol(sub.Name) + " " + sub.Name, p.about(sub)})
+		p.lines = append(p.lines,
+			line{prefix + bar + " " + p.signs.inside + " " + p.symbol(sub.Name) + " " + sub.Name, p.about(sub)})
 	}
 	for i := range t.Next {
 		p.elsewhere(t, &t.Next[i], prefix+bar)
 	}
 	if len(children) == 1 && p.follows(t, children[0]) {
-		p.lines = append(p.lines, line{left: strings.TrimRight(prefix+p.signs.down+" "+p.condition(t, children[0]), " ")})
+		p.lines = append(p.lines,
+			line{left: strings.TrimRight(prefix+p.signs.down+" "+p.condition(t, children[0]), " ")})
 		p.task(children[0], prefix)
 		return
 	}

@@ -46,7 +46,8 @@ func TestDraw(t *testing.T) {
 	t.Parallel()
 	d := parse(t, everything)
 	running := halfway()
-	running["ship"] = &workflow.TaskState{Status: workflow.TaskRunning, Total: 1000, Next: 41, Open: 4, Succeeded: 34, Failed: 2, TimedOut: 1}
+	running["ship"] = &workflow.TaskState{Status: workflow.TaskRunning, Total: 1000, Next: 41, Open: 4, Succeeded: 34,
+		Failed: 2, TimedOut: 1}
 	delete(running, "tell")
 	branches := parse(t, `
 version: 1
@@ -90,7 +91,9 @@ func TestDrawManyTasks(t *testing.T) {
 			content.WriteString("version: 1\ntasks:\n")
 			last := map[string]int{"chain": 100, "fan": 100, "comb": 48, "deep": 60}[shape]
 			for i := range last {
-				fmt.Fprintf(&content, "  - {name: t%d, action: some_pack.some_action, next: [{when: succeeded(), do: [%s]}]}\n", i, next(i))
+				fmt.Fprintf(&content,
+					"  - {name: t%d, action: some_pack.some_action, next: [{when: succeeded(), do: [%s]}]}\n", i,
+					next(i))
 				if shape == "deep" {
 					fmt.Fprintf(&content, "  - {name: s%d, action: a.b}\n", i)
 				}
@@ -121,14 +124,16 @@ func TestWords(t *testing.T) {
 	t.Parallel()
 	d := parse(t, everything)
 	for want, state := range map[string]*workflow.TaskState{
-		"not reached":                    nil,
-		"waiting 1/2":                    {Status: workflow.TaskWaiting, Arrived: []string{"pay"}},
-		"running 37/1000 (3 failed)":     {Status: workflow.TaskRunning, Total: 1000, Succeeded: 34, Failed: 2, TimedOut: 1},
+		"not reached": nil,
+		"waiting 1/2": {Status: workflow.TaskWaiting, Arrived: []string{"pay"}},
+		"running 37/1000 (3 failed)": {Status: workflow.TaskRunning, Total: 1000, Succeeded: 34, Failed: 2,
+			TimedOut: 1},
 		"completed 5/5":                  {Status: workflow.TaskCompleted, Total: 5, Succeeded: 5},
 		"failed, handled 5/5 (5 failed)": {Status: workflow.TaskFailed, Handled: true, Total: 5, Failed: 5},
 		"skipped":                        {Status: workflow.TaskSkipped},
 	} {
 		require.Equal(t, want, workflow.Words(d.Task("ship"), state))
 	}
-	require.Equal(t, "running", workflow.Words(d.Task("pay"), &workflow.TaskState{Status: workflow.TaskRunning, Total: 1}))
+	require.Equal(t, "running",
+		workflow.Words(d.Task("pay"), &workflow.TaskState{Status: workflow.TaskRunning, Total: 1}))
 }

@@ -150,8 +150,10 @@ func storedTasks(tasks []*Task) []storedTask {
 	for _, t := range tasks {
 		n := nodeFor(t)
 		s := storedTask{
-			Name: n.Name, Type: n.Type, Action: n.Action, Input: raw(t.Input), PermissionSets: n.PermissionSets, Selector: n.Selector,
-			Tolerations: n.Tolerations, Affinity: n.Affinity, When: n.When, WithItems: n.WithItems, BatchSize: n.BatchSize,
+			Name: n.Name, Type: n.Type, Action: n.Action, Input: raw(t.Input), PermissionSets: n.PermissionSets,
+			Selector:    n.Selector,
+			Tolerations: n.Tolerations, Affinity: n.Affinity, When: n.When, WithItems: n.WithItems,
+			BatchSize:   n.BatchSize,
 			Concurrency: n.Concurrency, Retry: n.Retry, Timeout: n.Timeout, Join: n.Join, Chart: t.Chart,
 		}
 		if s.Retry != nil {
@@ -177,7 +179,8 @@ func storedTasks(tasks []*Task) []storedTask {
 // goes on as it began, whatever becomes of its definition. ParseTaskGraph reads it.
 func (d *Definition) TaskGraph() (json.RawMessage, error) {
 	g := taskGraph{
-		Nodes: map[string]graphNode{}, EntryPoints: []string{}, Inbound: map[string][]string{}, Outbound: map[string][]string{},
+		Nodes: map[string]graphNode{}, EntryPoints: []string{}, Inbound: map[string][]string{},
+		Outbound: map[string][]string{},
 		Workflow: &graphRest{
 			Ref: d.Ref, Version: d.Version, Vars: d.Vars, OutputMap: rawOf(d.OutputMap), Parameters: d.Parameters,
 			Cancellation: d.Cancellation, Strict: d.Strict,
@@ -218,11 +221,13 @@ func nodeFor(t *Task) graphNode {
 		n.Concurrency = &t.Concurrency
 	}
 	if r := t.Retry; r != nil {
-		n.Retry = &storedRetry{Count: r.Count, Delay: int64(r.Delay / time.Second), OnError: source(r.OnError), Backoff: capital[r.Backoff]}
+		n.Retry = &storedRetry{Count: r.Count, Delay: int64(r.Delay / time.Second), OnError: source(r.OnError),
+			Backoff: capital[r.Backoff]}
 		n.Retry.MaxDelay = given(int64(r.MaxDelay / time.Second))
 	}
 	for _, transition := range t.Next {
-		next := graphTransition{When: source(transition.When), Publish: []graphAssign{}, Do: append([]string{}, transition.Do...)}
+		next := graphTransition{When: source(transition.When), Publish: []graphAssign{},
+			Do: append([]string{}, transition.Do...)}
 		for _, a := range transition.Publish {
 			next.Publish = append(next.Publish, graphAssign{a.Name, a.Value.Raw()})
 		}

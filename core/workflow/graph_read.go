@@ -20,11 +20,13 @@ func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 	form := storedDefinition{Version: "1"}
 	order := slices.Sorted(maps.Keys(g.Nodes))
 	if w := g.Workflow; w != nil {
-		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = w.Ref, w.Version, w.Vars, w.OutputMap, w.Parameters
+		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = w.Ref, w.Version, w.Vars, w.OutputMap,
+			w.Parameters
 		form.Cancellation, form.Strict = w.Cancellation, w.Strict
 		order = w.Order
 	} else if rest != nil {
-		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = rest.Ref, rest.Version, rest.Vars, rawOf(rest.OutputMap), rest.Parameters
+		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = rest.Ref, rest.Version, rest.Vars,
+			rawOf(rest.OutputMap), rest.Parameters
 		form.Cancellation, form.Strict = rest.Cancellation, rest.Strict
 	}
 	for _, name := range order {
@@ -51,7 +53,8 @@ func decode(raw []byte, to any) error {
 // task is a node in the form of definitions.
 func (n graphNode) task() storedTask {
 	t := storedTask{
-		Name: n.Name, Type: n.Type, Action: n.Action, Input: n.Input, PermissionSets: n.PermissionSets, Selector: n.Selector,
+		Name: n.Name, Type: n.Type, Action: n.Action, Input: n.Input, PermissionSets: n.PermissionSets,
+		Selector:    n.Selector,
 		Tolerations: n.Tolerations, Affinity: n.Affinity, When: n.When, WithItems: n.WithItems, BatchSize: n.BatchSize,
 		Concurrency: n.Concurrency, Retry: n.Retry, Timeout: n.Timeout, Join: n.Join,
 	}

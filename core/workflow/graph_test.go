@@ -48,8 +48,10 @@ func TestTaskGraphIsAsPublished(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(graph, &got))
 	require.JSONEq(t, `["reserve"]`, string(got.EntryPoints))
-	require.JSONEq(t, `{"pay": ["reserve"], "prepare": ["reserve"], "tell": ["reserve"], "ship": ["pay", "prepare"]}`, string(got.Inbound))
-	require.JSONEq(t, `{"reserve": ["pay", "prepare", "tell"], "pay": ["ship"], "prepare": ["ship"]}`, string(got.Outbound))
+	require.JSONEq(t, `{"pay": ["reserve"], "prepare": ["reserve"], "tell": ["reserve"], "ship": ["pay", "prepare"]}`,
+		string(got.Inbound))
+	require.JSONEq(t, `{"reserve": ["pay", "prepare", "tell"], "pay": ["ship"], "prepare": ["ship"]}`,
+		string(got.Outbound))
 	require.JSONEq(t, `{
 		"name": "reserve", "task_type": "action", "action": "shop.reserve",
 		"input": {"cart": "{{ parameters.cart }}", "note": "for {{ parameters.cart.owner }}"},

@@ -268,7 +268,8 @@ func (s TaskStatus) asOfChild() attune.Status {
 // said is how a child has ended, in words.
 func said(status attune.Status) string {
 	if words, ok := map[attune.Status]string{
-		attune.StatusTimeout: "timed out", attune.StatusCancelled: "was cancelled", attune.StatusAbandoned: "was abandoned",
+		attune.StatusTimeout: "timed out", attune.StatusCancelled: "was cancelled",
+		attune.StatusAbandoned: "was abandoned",
 	}[status]; ok {
 		return words
 	}

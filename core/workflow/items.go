@@ -39,7 +39,8 @@ func (x *decision) runList(t *Task) error {
 		items = []any{value}
 	}
 	if len(items) > MaxItems {
-		return fmt.Errorf("with_items: the list has %d items, and %d is the most; divide it among several workflows", len(items), MaxItems)
+		return fmt.Errorf("with_items: the list has %d items, and %d is the most; divide it among several workflows",
+			len(items), MaxItems)
 	}
 	st := x.move(t.Name, TaskRunning)
 	st.Items = len(items)

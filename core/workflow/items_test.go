@@ -25,14 +25,16 @@ func TestItemsRunAsManyAtATimeAsAllowed(t *testing.T) {
 	require.Equal(t, map[string]any{"x": int64(10), "i": int64(1)}, w.config("a", 1))
 	w.item("a", 1, completed, "one")
 	w.runs("a[0]", "a[2]")
-	w.tell(w.ended("a", 2, completed, "two"), w.ended("a", 0, completed, map[string]any{"data": map[string]any{"k": int64(1)}}))
+	w.tell(w.ended("a", 2, completed, "two"),
+		w.ended("a", 0, completed, map[string]any{"data": map[string]any{"k": int64(1)}}))
 	w.runs("a[3]", "a[4]")
 	require.Equal(t, map[string]any{"x": int64(40), "i": int64(4)}, w.config("a", 4))
 	w.item("a", 4, timeout)
 	w.item("a", 3, completed, "three")
 	w.runs("b")
 	data := map[string]any{"k": int64(1)}
-	require.Equal(t, []any{map[string]any{"data": data, "k": int64(1)}, "one", "two", "three", nil}, w.state.Variables["got"])
+	require.Equal(t, []any{map[string]any{"data": data, "k": int64(1)}, "one", "two", "three", nil},
+		w.state.Variables["got"])
 	require.Equal(t, map[string]any{
 		"results":     []any{map[string]any{"data": data, "k": int64(1)}, "one", "two", "three", nil},
 		"items_total": int64(5), "succeeded_count": int64(4), "failed_count": int64(0), "timed_out_count": int64(1),
@@ -72,7 +74,8 @@ func TestBatchesTakeSeveralItems(t *testing.T) {
 
 func TestWhatIsNoListIsAListOfOne(t *testing.T) {
 	t.Parallel()
-	for source, want := range map[string]any{"{{ 3 }}": int64(3), "text": "text", "{{ parameters }}": map[string]any{"who": "me", "n": int64(3)}} {
+	for source, want := range map[string]any{"{{ 3 }}": int64(3), "text": "text",
+		"{{ parameters }}": map[string]any{"who": "me", "n": int64(3)}} {
 		w := start(t, `
 - {name: a, action: core.a, with_items: "`+source+`", input: {x: "{{ item }}"}}
 `)

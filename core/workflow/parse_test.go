@@ -114,7 +114,8 @@ func requireEverything(t *testing.T, d *workflow.Definition) {
 	require.Equal(t, "1.2.0", d.Version)
 	require.Equal(t, workflow.CancelRunning, d.Cancellation)
 	require.True(t, d.Strict)
-	require.Equal(t, map[string]any{"order": nil, "limits": map[string]any{"low": int64(1), "high": []any{int64(2), 3.5}}}, d.Vars)
+	require.Equal(t,
+		map[string]any{"order": nil, "limits": map[string]any{"low": int64(1), "high": []any{int64(2), 3.5}}}, d.Vars)
 	require.Equal(t, []string{"reserve", "pay", "prepare", "box", "label", "ship", "tell"}, names(d.All()))
 	require.Equal(t, []string{"reserve"}, names(d.Entries()))
 
@@ -186,7 +187,8 @@ func TestParseDefaults(t *testing.T) {
 func TestValuesAreEvaluated(t *testing.T) {
 	t.Parallel()
 	value, err := workflow.NewValue(map[string]any{
-		"whole": "{{ n }}", "text": "n is {{ n }}", "list": []any{"{{ n + 1 }}", map[string]any{"deep": "{{ missing }}"}}, "plain": 1,
+		"whole": "{{ n }}", "text": "n is {{ n }}",
+		"list": []any{"{{ n + 1 }}", map[string]any{"deep": "{{ missing }}"}}, "plain": 1,
 	})
 	require.NoError(t, err)
 	_, err = value.Eval(expr.Names{"n": int64(3)})
@@ -229,8 +231,10 @@ func TestRetryWaits(t *testing.T) {
 	require.Equal(t, []int{2, 2, 2, 2}, waits(workflow.Retry{Delay: 2 * second, Backoff: workflow.BackoffConstant}))
 	require.Equal(t, []int{2, 4, 6, 8}, waits(workflow.Retry{Delay: 2 * second, Backoff: workflow.BackoffLinear}))
 	require.Equal(t, []int{2, 4, 8, 16}, waits(workflow.Retry{Delay: 2 * second, Backoff: workflow.BackoffExponential}))
-	require.Equal(t, []int{2, 4, 7, 7}, waits(workflow.Retry{Delay: 2 * second, MaxDelay: 7 * second, Backoff: workflow.BackoffExponential}))
-	require.Equal(t, []int{2, 4, 5, 5}, waits(workflow.Retry{Delay: 2 * second, MaxDelay: 5 * second, Backoff: workflow.BackoffLinear}))
+	require.Equal(t, []int{2, 4, 7, 7},
+		waits(workflow.Retry{Delay: 2 * second, MaxDelay: 7 * second, Backoff: workflow.BackoffExponential}))
+	require.Equal(t, []int{2, 4, 5, 5},
+		waits(workflow.Retry{Delay: 2 * second, MaxDelay: 5 * second, Backoff: workflow.BackoffLinear}))
 	require.Equal(t, []int{0, 0, 0, 0}, waits(workflow.Retry{Backoff: workflow.BackoffExponential}))
 	month := 30 * 24 * time.Hour
 	for _, backoff := range []workflow.Backoff{workflow.BackoffLinear, workflow.BackoffExponential} {

@@ -66,7 +66,8 @@ func TestAPausedWorkflowInWhichNothingIsLeftHasEnded(t *testing.T) {
 
 func TestAWorkflowThatIsCancelledStopsItsTasksOrLetsThemFinish(t *testing.T) {
 	t.Parallel()
-	for policy, gently := range map[string]bool{"": true, "cancellation_policy: allow_finish\n": true, "cancellation_policy: cancel_running\n": false} {
+	for policy, gently := range map[string]bool{"": true, "cancellation_policy: allow_finish\n": true,
+		"cancellation_policy: cancel_running\n": false} {
 		w := start(t, policy+`
 tasks:
 - {name: a, action: core.a, next: [{publish: [{x: 1}], do: [b]}]}
@@ -98,7 +99,8 @@ tasks:
 		require.Equal(t, workflow.TaskCancelled, w.status("l"))
 		require.Equal(t, workflow.TaskFailed, w.status("j"))
 		require.Equal(t, workflow.TaskCancelled, w.status("p"))
-		require.Equal(t, workflow.Lists{Completed: []string{"a", "k", "s"}, Failed: []string{"l", "j", "p", "q"}, Skipped: []string{"w"}}, w.lists4())
+		require.Equal(t, workflow.Lists{Completed: []string{"a", "k", "s"}, Failed: []string{"l", "j", "p", "q"},
+			Skipped: []string{"w"}}, w.lists4())
 	}
 }
 

@@ -27,7 +27,8 @@ func (x *decision) repeat(t *Task, h Happening) (bool, error) {
 	what := x.nameOf(t.Name, h.Index)
 	if x.state.Paused {
 		x.state.Held = append(x.state.Held, r)
-		x.logf("%s %s and is repeated after the workflow is resumed (%d of %d)", what, said(h.Status), h.Retries+1, t.Retry.Count)
+		x.logf("%s %s and is repeated after the workflow is resumed (%d of %d)", what, said(h.Status), h.Retries+1,
+			t.Retry.Count)
 		return true, nil
 	}
 	x.plan.Repeat = append(x.plan.Repeat, r)

@@ -15,7 +15,8 @@ import (
 
 // Names that expressions of a workflow know besides its variables.
 var knownNames = []string{
-	"parameters", "workflow", "vars", "variables", "task", "tasks", "config", "keystore", "system", "item", "index", "batch",
+	"parameters", "workflow", "vars", "variables", "task", "tasks", "config", "keystore", "system", "item", "index",
+	"batch",
 }
 
 // ofItems are those of them that stand for something only in a task over a list.
@@ -151,7 +152,8 @@ func (r *reader) names(d *Definition) {
 func (r *reader) resolve(d *Definition) {
 	r.reads = slices.DeleteFunc(r.reads, func(read Read) bool {
 		t := d.Task(read.Of)
-		return read.Of != "" && (t == nil || t.Kind == KindParallel || t.WithItems != nil || r.listed[t] || t.Action == "")
+		return read.Of != "" &&
+			(t == nil || t.Kind == KindParallel || t.WithItems != nil || r.listed[t] || t.Action == "")
 	})
 	for i, read := range r.reads {
 		if read.Of == "" {

@@ -181,7 +181,8 @@ func (r *reader) assignments(f yamldoc.Field) []Assignment {
 
 // Conditions of the older keys.
 var legacyConditions = map[string]string{
-	"on_success": "{{ succeeded() }}", "on_failure": "{{ failed() }}", "on_complete": "", "on_timeout": "{{ timed_out() }}",
+	"on_success": "{{ succeeded() }}", "on_failure": "{{ failed() }}", "on_complete": "",
+	"on_timeout": "{{ timed_out() }}",
 }
 
 // legacy makes transitions of the older keys.

@@ -60,8 +60,10 @@ field:
 `))[0], &into, func(f yamldoc.Field) { require.Equal(t, "base", f.Name) })
 	require.Empty(t, r.Mistakes)
 	require.Equal(t, form{
-		Name: "12", Word: "two", Count: 10, Wait: 1500, Yes: true, Texts: []string{"a", "2"}, Any: []any{"x"}, Kept: "<k>",
-		Object: map[string]any{"n": json.Number("18446744073709551615"), "list": []any{int64(1), 2.5, nil}}, Field: given["field"],
+		Name: "12", Word: "two", Count: 10, Wait: 1500, Yes: true, Texts: []string{"a", "2"}, Any: []any{"x"},
+		Kept:   "<k>",
+		Object: map[string]any{"n": json.Number("18446744073709551615"), "list": []any{int64(1), 2.5, nil}},
+		Field:  given["field"],
 	}, into)
 	require.Equal(t, yamldoc.Place{File: "f", Line: 5, Column: 1}, r.At(given["word"].Key))
 }
@@ -96,6 +98,7 @@ func TestAllMistakesWithTheirPlaces(t *testing.T) {
 
 	r = &yamldoc.Reader{File: "f", Strict: true}
 	decode(t, r, "name: 7\nyes: secretword\ntexts: a\n")
-	require.Equal(t, "2 mistakes, the first is f:1: name must be a text", (&yamldoc.MistakesError{Mistakes: r.Mistakes}).Error())
+	require.Equal(t, "2 mistakes, the first is f:1: name must be a text",
+		(&yamldoc.MistakesError{Mistakes: r.Mistakes}).Error())
 	require.Equal(t, "f:2: yes must be true or false", r.Mistakes[1].String())
 }

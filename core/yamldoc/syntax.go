@@ -43,14 +43,16 @@ func Syntax(content []byte, err error) (line int, text string) {
 		line, _ = strconv.Atoi(found[1])
 		text = strings.TrimPrefix(text, found[0])
 	}
-	if !strings.HasSuffix(text, "did not find expected key") && !strings.HasSuffix(text, "did not find expected '-' indicator") {
+	if !strings.HasSuffix(text, "did not find expected key") &&
+		!strings.HasSuffix(text, "did not find expected '-' indicator") {
 		return line, text
 	}
 	broken := brokenAt(content, err)
 	if broken <= line {
 		return line, text
 	}
-	return broken, fmt.Sprintf("the block that begins near line %d breaks off in line %d: is one of the lines indented wrongly?", line, broken)
+	return broken, fmt.Sprintf(
+		"the block that begins near line %d breaks off in line %d: is one of the lines indented wrongly?", line, broken)
 }
 
 // brokenAt is the first line with which the text has the error. With more lines it keeps it.

@@ -45,11 +45,14 @@ func TestWhatAppliesToAnExecution(t *testing.T) {
 func TestWhatAppliesToAQueue(t *testing.T) {
 	t.Parallel()
 	open := &monitor.Queue{ID: 1, ActionRef: "a.b", Queued: 3}
-	require.Equal(t, []act.Kind{act.PauseQueue, act.LimitQueue, act.RepairQueue, act.ClearQueue}, applies(act.ForQueue(open)))
-	paused := &monitor.Queue{ID: 1, ActionRef: "a.b", Group: `{"k":1}`, Paused: true, LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride}}
+	require.Equal(t, []act.Kind{act.PauseQueue, act.LimitQueue, act.RepairQueue, act.ClearQueue},
+		applies(act.ForQueue(open)))
+	paused := &monitor.Queue{ID: 1, ActionRef: "a.b", Group: `{"k":1}`, Paused: true,
+		LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride}}
 	menu := act.ForQueue(paused)
 	require.Equal(t, []act.Kind{act.ResumeQueue, act.LimitQueue, act.ResetQueue, act.RepairQueue}, applies(menu))
-	require.Equal(t, act.Target{Name: `queue a.b {"k":1}`, Ref: `a.b {"k":1}`, ID: 1, Action: "a.b", Group: `{"k":1}`}, menu.Target)
+	require.Equal(t, act.Target{Name: `queue a.b {"k":1}`, Ref: `a.b {"k":1}`, ID: 1, Action: "a.b", Group: `{"k":1}`},
+		menu.Target)
 }
 
 func TestWhatAppliesToAWorker(t *testing.T) {
@@ -60,11 +63,15 @@ func TestWhatAppliesToAWorker(t *testing.T) {
 		worker monitor.Worker
 		want   []act.Kind
 	}{
-		"active":   {monitor.Worker{Status: "active", Heartbeat: &beat}, []act.Kind{act.CordonWorker, act.DrainWorker}},
-		"cordoned": {monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true}, []act.Kind{act.UncordonWorker, act.DrainWorker}},
-		"draining": {monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true, Draining: true}, []act.Kind{act.UncordonWorker}},
-		"stale":    {monitor.Worker{Status: "active", Heartbeat: &old}, []act.Kind{act.CordonWorker, act.DrainWorker, act.ForgetWorker}},
-		"inactive": {monitor.Worker{Status: "inactive", Heartbeat: &old}, []act.Kind{act.CordonWorker, act.ForgetWorker}},
+		"active": {monitor.Worker{Status: "active", Heartbeat: &beat}, []act.Kind{act.CordonWorker, act.DrainWorker}},
+		"cordoned": {monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true},
+			[]act.Kind{act.UncordonWorker, act.DrainWorker}},
+		"draining": {monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true, Draining: true},
+			[]act.Kind{act.UncordonWorker}},
+		"stale": {monitor.Worker{Status: "active", Heartbeat: &old},
+			[]act.Kind{act.CordonWorker, act.DrainWorker, act.ForgetWorker}},
+		"inactive": {monitor.Worker{Status: "inactive", Heartbeat: &old},
+			[]act.Kind{act.CordonWorker, act.ForgetWorker}},
 	} {
 		require.Equal(t, c.want, applies(act.ForWorker(&c.worker, now, 90*time.Second)), name)
 	}
@@ -73,8 +80,10 @@ func TestWhatAppliesToAWorker(t *testing.T) {
 func TestWhatAppliesToADeadLetter(t *testing.T) {
 	t.Parallel()
 	waits := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen}
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardLetter, act.SendLetters, act.DiscardAllLetters, act.TakeLetters}, applies(act.ForLetter(waits, 0)))
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardAllLetters, act.TakeLetters}, applies(act.ForLetter(&monitor.LedgerEntry{Decision: "failed"}, 0)))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardLetter, act.SendLetters, act.DiscardAllLetters,
+		act.TakeLetters}, applies(act.ForLetter(waits, 0)))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardAllLetters, act.TakeLetters},
+		applies(act.ForLetter(&monitor.LedgerEntry{Decision: "failed"}, 0)))
 }
 
 func TestWhatAppliesToATakenOrADiscardedLetter(t *testing.T) {
@@ -82,7 +91,8 @@ func TestWhatAppliesToATakenOrADiscardedLetter(t *testing.T) {
 	taken := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen, TakenFrom: monitor.DeadLetterQueue}
 	require.Contains(t, applies(act.ForLetter(taken, 0)), act.ReturnLetters)
 	discarded := &monitor.LedgerEntry{ID: 3, Decision: "discarded", TakenFrom: monitor.DeadLetterQueue}
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.UndoLetters, act.DiscardAllLetters, act.TakeLetters}, applies(act.ForLetter(discarded, 0)))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.UndoLetters, act.DiscardAllLetters, act.TakeLetters},
+		applies(act.ForLetter(discarded, 0)))
 	require.Equal(t, []act.Kind{act.TakeLetters}, applies(act.ForNoLetter(50_000)))
 	require.Equal(t, []act.Kind{act.TakeLetters, act.PurgeBroker}, applies(act.ForNoLetter(50_001)))
 }
@@ -113,7 +123,8 @@ func TestTitlesNameAllThatIsTouched(t *testing.T) {
 	t.Parallel()
 	touched := map[act.Kind]string{}
 	for _, menu := range []act.Menu{
-		act.ForLetter(&monitor.LedgerEntry{ID: 7}, triage.PurgeOffered+1), act.ForQueue(&monitor.Queue{ActionRef: "demo.a", Group: "tenant=1", Queued: 3}),
+		act.ForLetter(&monitor.LedgerEntry{ID: 7}, triage.PurgeOffered+1),
+		act.ForQueue(&monitor.Queue{ActionRef: "demo.a", Group: "tenant=1", Queued: 3}),
 	} {
 		for _, item := range menu.Items {
 			if item.Touches != "" {

@@ -63,7 +63,8 @@ var stages = map[string]func(b *bundle, acts *fakeActs){
 		acts.planErr = errors.New("connection refused")
 		b.press("A", "f", "esc")
 		b.source.audit.List = append([]monitor.AuditEntry{{
-			ID: 312, At: frozen, Actor: "me@here", Source: "attune-tui", Action: "queue.pause", Target: "core.http_request", Outcome: "done",
+			ID: 312, At: frozen, Actor: "me@here", Source: "attune-tui", Action: "queue.pause",
+			Target: "core.http_request", Outcome: "done",
 			Reason: "the partner is away",
 		}}, b.source.audit.List...)
 		b.press("L")
@@ -102,7 +103,8 @@ func TestEveryFrameOfActingFitsTheWindow(t *testing.T) {
 					for _, h := range []int{6, 15, 24, 70} {
 						b.send(tea.WindowSizeMsg{Width: w, Height: h})
 						requireFits(t, b, w, h)
-						require.False(t, strings.ContainsAny(b.View(), "\a\r\u202e\u200b") || strings.Contains(b.View(), "\x1b[2J"))
+						require.False(t, strings.ContainsAny(b.View(), "\a\r\u202e\u200b") ||
+							strings.Contains(b.View(), "\x1b[2J"))
 					}
 				}
 			})
@@ -123,11 +125,13 @@ func (b *bundle) poison(evil string) {
 		op.Err, op.Reason, op.Remark = evil, evil, evil
 		op.Order.Target.Name = evil
 		if op.Receipt != nil {
-			op.Receipt = &act.Receipt{Text: evil, Lines: slices.Repeat([]act.Line{{Text: evil}}, 30), Next: evil, Audits: []int64{1, 2}}
+			op.Receipt = &act.Receipt{Text: evil, Lines: slices.Repeat([]act.Line{{Text: evil}}, 30), Next: evil,
+				Audits: []int64{1, 2}}
 		}
 	}
 	if q, ok := b.top().(*question); ok {
-		plan := &act.Plan{Title: evil, Lines: slices.Repeat([]act.Line{{Tone: act.Danger, Text: "  " + evil}}, 30), Word: evil}
+		plan := &act.Plan{Title: evil, Lines: slices.Repeat([]act.Line{{Tone: act.Danger, Text: "  " + evil}}, 30),
+			Word: evil}
 		q.op.State = act.Planning
 		b.replace(&planning{item: q.item, op: q.op, cancel: func() {}})
 		b.send(planMsg{op: q.op, plan: plan})

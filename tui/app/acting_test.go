@@ -58,7 +58,8 @@ func (f *fakeActs) Plan(ctx context.Context, order act.Order) (*act.Plan, error)
 		}
 	}
 	return &act.Plan{
-		Order: order, Title: "Pause core.http_request", Lines: lines, Word: f.word, Nothing: f.nothing, Letters: f.letters,
+		Order: order, Title: "Pause core.http_request", Lines: lines, Word: f.word, Nothing: f.nothing,
+		Letters: f.letters,
 	}, nil
 }
 
@@ -71,10 +72,12 @@ func (f *fakeActs) Run(ctx context.Context, _ *act.Plan, reason string, progress
 	progress.Set(f.told[0], f.told[1])
 	if stuck {
 		<-ctx.Done()
-		return &act.Receipt{Text: "Planned 600: 200 cancelled, 400 still wait.", Partly: true, Audits: []int64{313}}, ctx.Err()
+		return &act.Receipt{Text: "Planned 600: 200 cancelled, 400 still wait.", Partly: true,
+			Audits: []int64{313}}, ctx.Err()
 	}
 	return &act.Receipt{
-		Text: "1 queue is paused, 612 executions wait.", Next: "A, then u resumes", Audits: []int64{312}, Partly: f.partly,
+		Text: "1 queue is paused, 612 executions wait.", Next: "A, then u resumes", Audits: []int64{312},
+		Partly: f.partly,
 	}, err
 }
 

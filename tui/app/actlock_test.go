@@ -21,13 +21,15 @@ func TestActingIsLockedWithAReason(t *testing.T) {
 		change func(o *Options, s *fakeSource)
 		why    string
 	}{
-		"read only": {func(o *Options, _ *fakeSource) { o.ReadOnly = "the dashboard was started with --read-only" }, "started with --read-only"},
+		"read only": {func(o *Options, _ *fakeSource) { o.ReadOnly = "the dashboard was started with --read-only" },
+			"started with --read-only"},
 		"not ours": {
 			func(_ *Options, s *fakeSource) { s.audit = &monitor.Audit{Reading: s.overview.Reading} },
 			"has no tables of attune-executor",
 		},
-		"older":   {func(_ *Options, s *fakeSource) { s.audit.Current = false }, "lacks tables of this version"},
-		"adopted": {func(_ *Options, s *fakeSource) { s.audit.Adopted, s.audit.Replicas = true, 0 }, "no replica of attune-executor runs on this adopted installation"},
+		"older": {func(_ *Options, s *fakeSource) { s.audit.Current = false }, "lacks tables of this version"},
+		"adopted": {func(_ *Options, s *fakeSource) { s.audit.Adopted, s.audit.Replicas = true, 0 },
+			"no replica of attune-executor runs on this adopted installation"},
 		"down": {func(_ *Options, s *fakeSource) {
 			s.fail = map[screen.Feed]error{screen.FeedAudit: errors.New("connection refused")}
 		}, "has not answered yet: connection refused"},
@@ -74,7 +76,8 @@ func TestEveryViewThatNamesTheActKeyHasRowsToActUpon(t *testing.T) {
 func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 	t.Parallel()
 	for _, view := range []screen.View{
-		keymap.InQueues, keymap.InQueue, keymap.InExecutions, keymap.InExecution, keymap.InWorkers, keymap.InDeadLetters,
+		keymap.InQueues, keymap.InQueue, keymap.InExecutions, keymap.InExecution, keymap.InWorkers,
+		keymap.InDeadLetters,
 		keymap.InWorkflows, keymap.InInquiries,
 	} {
 		b := acting(t, &fakeActs{}, 100, 30)
@@ -186,7 +189,8 @@ func TestTheLogJoinsThisSessionWithWhatIsRecorded(t *testing.T) {
 	b.press("tab", "enter")
 	require.Equal(t, "disk", b.last().Reason)
 	b.source.audit.List = append([]monitor.AuditEntry{{
-		ID: 312, At: frozen, Actor: "me@here", Source: "attune-tui", Action: "queue.pause", Target: "core.http_request", Outcome: "done",
+		ID: 312, At: frozen, Actor: "me@here", Source: "attune-tui", Action: "queue.pause", Target: "core.http_request",
+		Outcome: "done",
 	}}, b.source.audit.List...)
 	b.press("esc", "L")
 	require.Equal(t, keymap.InLog, b.view)

@@ -83,7 +83,8 @@ func TestAlertsAreFilteredAndSorted(t *testing.T) {
 	t.Parallel()
 	b := onAlerts(t, 140, 40, func(*fakeSource) {})
 	for text, want := range map[string]int{
-		"level:check": 3, "level:critical": 1, "target:core.http*": 1, "seen>1": 1, "age>5m": 1, "rule:topology.*": 2, "state:muted": 0, "measure:retry_rate": 1,
+		"level:check": 3, "level:critical": 1, "target:core.http*": 1, "seen>1": 1, "age>5m": 1, "rule:topology.*": 2,
+		"state:muted": 0, "measure:retry_rate": 1,
 		"view:queues": 2, "nothing of the kind": 0, "dead | level:pending": 3,
 	} {
 		require.NoError(t, b.alerts.SetFilter(text))
@@ -180,12 +181,17 @@ func TestTrendsOfAlertsBeginBeforeTheDashboard(t *testing.T) {
 	source := sample()
 	one := *source.alerts
 	one.Open = []alerting.Alert{
-		{Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Measure: "heartbeat_age", Of: "worker", View: "workers", Value: 600, Since: *ago(9 * time.Minute)},
-		{Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Measure: "head_wait", Of: "queue", View: "queues", Value: 842, Since: *ago(4 * time.Minute)},
+		{Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning,
+			State: alerting.AlertFiring, Measure: "heartbeat_age", Of: "worker", View: "workers", Value: 600,
+			Since: *ago(9 * time.Minute)},
+		{Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning,
+			State: alerting.AlertFiring, Measure: "head_wait", Of: "queue", View: "queues", Value: 842,
+			Since: *ago(4 * time.Minute)},
 	}
 	past := monitor.QueuePast{ID: source.overview.Top[0].ID}
 	for i := range 60 {
-		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Head: time.Duration(max(0, i-44)) * time.Minute})
+		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute),
+			Head: time.Duration(max(0, i-44)) * time.Minute})
 	}
 	source.alerts, source.queuesPast = &one, &monitor.QueuesPast{Reading: one.Reading, List: []monitor.QueuePast{past}}
 	b := started(t, source, 140, 40)
@@ -218,8 +224,10 @@ func dead() *fakeSource {
 	overview.Alerts.Evaluated = false
 	judged.Evaluated, judged.Judged = false, true
 	judged.Open = []alerting.Alert{
-		{Rule: "no_replica", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview"},
-		{Rule: "dead_letters_lost", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "only a full look finds this", Since: frozen, View: "broker"},
+		{Rule: "no_replica", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
+			Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview"},
+		{Rule: "dead_letters_lost", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
+			Summary: "only a full look finds this", Since: frozen, View: "broker"},
 	}
 	source.overview, source.alerts = &overview, &judged
 	return source
@@ -280,7 +288,8 @@ func calm() *fakeSource {
 	source := sample()
 	overview := *source.overview
 	overview.Alerts = &alerting.Alerts{Reading: overview.Reading, Evaluated: true, EvaluatedAt: &frozen}
-	overview.WorkerList = []monitor.Worker{{ID: 3, Name: "w3", Status: "active", Heartbeat: &frozen, Assigned: ptr(1), Capacity: ptr(4)}}
+	overview.WorkerList = []monitor.Worker{{ID: 3, Name: "w3", Status: "active", Heartbeat: &frozen, Assigned: ptr(1),
+		Capacity: ptr(4)}}
 	overview.Workers = monitor.WorkerTotals{Total: 1, Active: 1}
 	source.overview, source.alerts = &overview, overview.Alerts
 	source.checks = &monitor.Checks{Reading: overview.Reading}
@@ -297,7 +306,8 @@ func TestNothingNeedsAttentionIsNeverSaidBesideARedRow(t *testing.T) {
 	}{
 		"all is well": {func(*fakeSource) {}, "Nothing needs attention."},
 		"deaf":        {func(s *fakeSource) { s.broker.Queues[0].Consumers = 0 }, "w3 is deaf"},
-		"stale":       {func(s *fakeSource) { s.overview.WorkerList[0].Heartbeat = ago(20 * time.Minute) }, "w3 is stale"},
+		"stale": {func(s *fakeSource) { s.overview.WorkerList[0].Heartbeat = ago(20 * time.Minute) },
+			"w3 is stale"},
 		"a replica": {func(s *fakeSource) {
 			s.overview.Replicas.List[0].Problems, s.overview.Replicas.Well = []string{"silent for 12s"}, 1
 		}, "No alert fires; see ENGINE."},
@@ -314,7 +324,8 @@ func TestNothingNeedsAttentionIsNeverSaidBesideARedRow(t *testing.T) {
 				require.Contains(t, b.View(), c.says)
 				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention."))
 				b.press("7")
-				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention."), b.View())
+				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention."),
+					b.View())
 			})
 		}
 	}
@@ -341,16 +352,21 @@ func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
 		source.overview.Replicas.List[i].State = "disconnected"
 	}
 	source.alerts.Open = []alerting.Alert{
-		{Rule: "no_active_workers", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "0 workers take work", Hint: "start or uncordon a worker", Since: frozen, View: "workers"},
-		{Rule: "leaked_slot", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Summary: "a slot has leaked", Since: frozen, View: "queues"},
-		{Rule: "replica_unwell", Target: "5e0f3c1a", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Summary: "engine replica 5e0f3c1a: no publish connection to the broker since 5s", Since: frozen, View: "overview"},
+		{Rule: "no_active_workers", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
+			Summary: "0 workers take work", Hint: "start or uncordon a worker", Since: frozen, View: "workers"},
+		{Rule: "leaked_slot", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
+			Summary: "a slot has leaked", Since: frozen, View: "queues"},
+		{Rule: "replica_unwell", Target: "5e0f3c1a", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
+			Summary: "engine replica 5e0f3c1a: no publish connection to the broker since 5s", Since: frozen,
+			View: "overview"},
 	}
 	source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("refused")}
 	b := started(t, source, 140, 40)
 	require.Contains(t, b.header(false), "■ 1 crit ▲ 1 warn")
 	require.Contains(t, b.frame()[1], "7 Alerts 2")
 	frame := b.View()
-	broker, workers := strings.Index(frame, "RabbitMQ management cannot be read"), strings.Index(frame, "└ 0 workers take work")
+	broker, workers := strings.Index(frame, "RabbitMQ management cannot be read"), strings.Index(frame,
+		"└ 0 workers take work")
 	require.Positive(t, broker)
 	require.Less(t, broker, workers)
 	require.Less(t, workers, strings.Index(frame, "a slot has leaked"))
@@ -372,7 +388,8 @@ func TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame(t *testing.T) {
 	source.overview.Flows = &monitor.Flows{Failed: monitor.Count{Value: 2}, Window: 15 * time.Minute}
 	for i := range 6 {
 		source.alerts.Open = append(source.alerts.Open, alerting.Alert{
-			Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning, State: alerting.AlertFiring, Summary: "waits", Since: frozen,
+			Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning,
+			State: alerting.AlertFiring, Summary: "waits", Since: frozen,
 			View: "queues", Of: "queue", Measure: "head_wait",
 		})
 	}

@@ -14,9 +14,12 @@ import (
 func TestAnAlertAboutAWorkerSaysWhatHelps(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(w *monitor.Worker){
-		"if its process is gone, A forgets it": func(w *monitor.Worker) { w.Heartbeat = ago(monitor.DefaultStaleAfter * 10) },
-		"A gives it work again":                func(w *monitor.Worker) { w.Cordoned, w.Draining = true, true },
-		"A drains it or gives":                 func(*monitor.Worker) {},
+		"if its process is gone, A forgets it": func(w *monitor.Worker) {
+			w.Heartbeat = ago(
+				monitor.DefaultStaleAfter * 10)
+		},
+		"A gives it work again": func(w *monitor.Worker) { w.Cordoned, w.Draining = true, true },
+		"A drains it or gives":  func(*monitor.Worker) {},
 	} {
 		source := sample()
 		w := source.overview.WorkerList[0]
@@ -36,7 +39,8 @@ func TestAnAlertAboutAWorkerSaysWhatHelps(t *testing.T) {
 // that fail elsewhere.
 func TestAWorkerThatIsGoneIsNamedOnlyForWhatItExplains(t *testing.T) {
 	t.Parallel()
-	for measure, named := range map[string]bool{"stuck_seconds": true, "execution_timeouts": true, "action_failures": false, "retry_rate": false} {
+	for measure, named := range map[string]bool{"stuck_seconds": true, "execution_timeouts": true,
+		"action_failures": false, "retry_rate": false} {
 		source := sample()
 		w := source.overview.WorkerList[0]
 		w.Heartbeat, w.Status, w.Assigned, w.Cordoned, w.Draining = &frozen, "inactive", ptr(2), false, false

@@ -255,17 +255,21 @@ func (m *Model) furnish() {
 	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
 	m.takes++
 	m.led = map[screen.View]string{}
-	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
+	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env),
+		execution.New(env)
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
 	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
 	m.letter = deadletters.NewMessage(env, m.letters)
 	m.xray = xray.New(env)
 	m.worker, m.workerList = worker.New(env), workers.New(env)
 	m.screens = map[screen.View]screen.Screen{
-		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
-		keymap.InExecution: m.execution, keymap.InWorkers: m.workerList, keymap.InWorker: m.worker, keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
-		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
-		keymap.InLog: m.operations, keymap.InXray: m.xray, keymap.InReplicas: replicas.New(env),
+		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue,
+		keymap.InExecutions: m.executions,
+		keymap.InExecution:  m.execution, keymap.InWorkers: m.workerList, keymap.InWorker: m.worker,
+		keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
+		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries,
+		keymap.InBroker: brokerqueues.New(env),
+		keymap.InLog:    m.operations, keymap.InXray: m.xray, keymap.InReplicas: replicas.New(env),
 	}
 }
 
@@ -418,7 +422,8 @@ func (m *Model) back() tea.Cmd {
 	if m.dismiss() || m.closePart() {
 		return nil
 	}
-	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" && (len(m.trail) == 0 || f.Filter() != m.led[m.view]) {
+	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" &&
+		(len(m.trail) == 0 || f.Filter() != m.led[m.view]) {
 		cmd, _ := m.applyFilter("") // which matches everything
 		return cmd
 	}

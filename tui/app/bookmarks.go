@@ -23,9 +23,11 @@ func (m *Model) bookmarkCommands() []command {
 	for _, b := range m.bookmarks {
 		saved = append(saved, b.Name)
 	}
-	commands := []command{{palette.Entry{Name: "bookmark", Arg: "NAME [LETTER]", Help: "keep the view as it is arranged"}, m.saveBookmark}}
+	commands := []command{{palette.Entry{Name: "bookmark", Arg: "NAME [LETTER]",
+		Help: "keep the view as it is arranged"}, m.saveBookmark}}
 	if len(saved) > 0 {
-		entry := palette.Entry{Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark", Args: list(saved...)}
+		entry := palette.Entry{Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark",
+			Args: list(saved...)}
 		commands = append(commands, command{entry, m.openNamed})
 	}
 	return commands
@@ -120,7 +122,8 @@ func (m *Model) sortBookmark(b *settings.Bookmark) {
 	}
 	order, known := screen.ReadOrder(s, b.Sort)
 	if !known {
-		m.say("Bookmark " + b.Name + ": " + string(b.View) + " is sorted by one of " + strings.Join(s.SortKeys(), ", ") + ", not by " + b.Sort + ".")
+		m.say("Bookmark " + b.Name + ": " + string(b.View) + " is sorted by one of " +
+			strings.Join(s.SortKeys(), ", ") + ", not by " + b.Sort + ".")
 	}
 	if order != s.Order() {
 		s.SetOrder(order)
@@ -145,7 +148,8 @@ func showColumns(table *widget.Table, titles []string) {
 	}
 	var hidden []string
 	for _, c := range table.Choosables() {
-		if !c.Fixed && !slices.ContainsFunc(titles, func(title string) bool { return strings.EqualFold(title, c.Title) }) {
+		if !c.Fixed &&
+			!slices.ContainsFunc(titles, func(title string) bool { return strings.EqualFold(title, c.Title) }) {
 			hidden = append(hidden, c.Title)
 		}
 	}

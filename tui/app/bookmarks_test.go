@@ -15,7 +15,8 @@ func TestBookmarksOpenAViewAsItWasArranged(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30, func(o *Options) {
 		o.Bookmarks = []settings.Bookmark{
-			{Name: "etl", Key: "e", View: keymap.InQueues, Filter: "etl", Sort: "queued reversed", Columns: []string{"queued"}},
+			{Name: "etl", Key: "e", View: keymap.InQueues, Filter: "etl", Sort: "queued reversed",
+				Columns: []string{"queued"}},
 			{Name: "broken", Key: "b", View: keymap.InExecutions, Filter: "statsu:failed"},
 			{Name: "order", Key: "o", View: keymap.InWorkers, Sort: "depth"},
 			{Name: "none", Key: "n", View: keymap.InOverview, Sort: "depth"},
@@ -60,9 +61,12 @@ func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
 	b.press("2", "/", "e", "t", "l", "enter", "s", "4", "s", "4", "z")
 	b.press(":")
 	b.run(b.command("bookmark mine m"))
-	require.Equal(t, []settings.Bookmark{{Name: "mine", Key: "m", View: keymap.InQueues, Filter: "etl", Sort: "done reversed", Problems: true}}, saved)
+	require.Equal(t,
+		[]settings.Bookmark{{Name: "mine", Key: "m", View: keymap.InQueues, Filter: "etl", Sort: "done reversed",
+			Problems: true}}, saved)
 	require.Contains(t, b.View(), "Saved as mine; ' and m opens it")
-	for _, open := range []func(){func() { b.press("'", "m") }, func() { b.press(":"); b.run(b.command("open mine")) }} {
+	for _, open := range []func(){func() { b.press("'", "m") },
+		func() { b.press(":"); b.run(b.command("open mine")) }} {
 		b.press("2")
 		b.filter("")
 		b.press("s", "1", "1")
@@ -78,7 +82,8 @@ func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
 	b.run(b.command("bookmark full"))
 	require.Contains(t, b.View(), "Not saved: no space left on device")
 	for line, want := range map[string]string{
-		"bookmark a\x1bb": "must not hold spaces or control", "bookmark a bc": "is one character", "open nothing": "no bookmark",
+		"bookmark a\x1bb": "must not hold spaces or control", "bookmark a bc": "is one character",
+		"open nothing": "no bookmark",
 	} {
 		b.press(":")
 		require.Nil(t, b.command(line))

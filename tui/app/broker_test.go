@@ -53,7 +53,8 @@ func TestABrokerThatIsAwayReadsAsUnknown(t *testing.T) {
 	source := sample()
 	b := started(t, source, 140, 40)
 	b.press("9")
-	b.source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("no answer within 1.5s"), screen.FeedChecks: errors.New("no answer")}
+	b.source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("no answer within 1.5s"),
+		screen.FeedChecks: errors.New("no answer")}
 	b.now = b.now.Add(20 * time.Second)
 	b.run(b.refresh())
 	require.Contains(t, b.View(), "last read 20s ago")
@@ -67,7 +68,8 @@ func TestABrokerThatIsAwayReadsAsUnknown(t *testing.T) {
 	require.NotContains(t, b.View(), "ready 0")
 
 	blind := sample()
-	blind.broker.AlarmsUnknown, blind.broker.BlockedUnknown, blind.broker.NodesUnknown = "refused", "refused", "not allowed: monitoring"
+	blind.broker.AlarmsUnknown, blind.broker.BlockedUnknown, blind.broker.NodesUnknown = "refused", "refused",
+		"not allowed: monitoring"
 	b = started(t, blind, 140, 40)
 	b.press("9")
 	require.Contains(t, b.View(), "alarms --")
@@ -122,8 +124,10 @@ func TestTheBrokerNarrowsSortsAndLeadsOn(t *testing.T) {
 func TestTheBrokerIsFilteredInTheLanguageOfAllLists(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
-		"worker:orphan": 1, "worker:none": 3, "worker:worker-node-02": 1, "state:problem": 1, "state:warning": 2, "state:uncounted": 1, "ready>0 !worker:orphan": 3,
-		"consumers:0 | queue:attune.*": 4, "consumers<1": 2, "ttl>1m": 5, "dlx:none": 3, "type:classic": 7, "note:orphan": 1, "policy:none": 7, "regex:/^worker\\.[79]/": 2,
+		"worker:orphan": 1, "worker:none": 3, "worker:worker-node-02": 1, "state:problem": 1, "state:warning": 2,
+		"state:uncounted": 1, "ready>0 !worker:orphan": 3,
+		"consumers:0 | queue:attune.*": 4, "consumers<1": 2, "ttl>1m": 5, "dlx:none": 3, "type:classic": 7,
+		"note:orphan": 1, "policy:none": 7, "regex:/^worker\\.[79]/": 2,
 		"in>=0": 5, "max>0": 1, "unacked>1": 3, "out>1000": 0,
 	} {
 		b := started(t, sample(), 140, 40)
@@ -167,7 +171,8 @@ func TestNoticesAboutPacksAskForNobody(t *testing.T) {
 	source := sample()
 	for _, id := range []int64{1, 2, 7} {
 		source.broker.Queues = append([]monitor.BrokerQueue{{
-			Name: "worker." + strconv.FormatInt(id, 10) + ".packs", Ready: 1, Type: "classic", Durable: true, State: "running", Worker: &id,
+			Name: "worker." + strconv.FormatInt(id, 10) + ".packs", Ready: 1, Type: "classic", Durable: true,
+			State: "running", Worker: &id,
 		}}, source.broker.Queues...)
 	}
 	b := started(t, source, 160, 40)

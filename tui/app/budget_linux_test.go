@@ -55,7 +55,8 @@ func TestTheLedgerCostsLittle(t *testing.T) {
 		return fastest
 	}
 	small, large := frame(few), frame(many)
-	t.Logf("with %d rows a poll takes %s and a frame %s, with %d %s and %s", few.letters.Len(), some, small, many.letters.Len(), all, large)
+	t.Logf("with %d rows a poll takes %s and a frame %s, with %d %s and %s", few.letters.Len(), some, small,
+		many.letters.Len(), all, large)
 	require.Less(t, all, 20*some, "ten times as many rows took twenty times as long")
 	require.Less(t, large, 4*small)
 	require.Nil(t, many.env.Data.Letter, "nothing was shown, so nothing was read")

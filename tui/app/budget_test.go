@@ -137,7 +137,8 @@ func TestTwoDashboardsShareNothing(t *testing.T) {
 	}
 	one.press("enter")
 	require.Equal(t, before, other.View())
-	require.True(t, slices.IsSortedFunc(source.queues.List, func(a, b2 monitor.Queue) int { return int(a.ID - b2.ID) }), "the answer itself was sorted")
+	require.True(t, slices.IsSortedFunc(source.queues.List, func(a, b2 monitor.Queue) int { return int(a.ID - b2.ID) }),
+		"the answer itself was sorted")
 }
 
 func BenchmarkFirstFrame(b *testing.B) {

@@ -111,7 +111,8 @@ func (m *Model) yankOne(t screen.Thing) []offer {
 	command, query := m.commandOfThing(&t), m.queryOf(&t)
 	offers := []offer{
 		m.yank("i", "id", widget.Clean(t.ID), "", func() (string, error) { return widget.Clean(t.ID), nil }),
-		m.yank("j", "JSON", "what was read of it, secrets masked", "", func() (string, error) { return carry.JSON(t.Value) }),
+		m.yank("j", "JSON", "what was read of it, secrets masked", "",
+			func() (string, error) { return carry.JSON(t.Value) }),
 		m.yankText("l", "link", m.link(t.Queue), m.noLink(t.Queue)),
 		m.yankText("c", "command", command, "no command shows it"),
 		m.yankText("s", "psql", query, "it is no row of the database"),
@@ -119,7 +120,8 @@ func (m *Model) yankOne(t screen.Thing) []offer {
 	if t.InDocument {
 		offers = append(offers,
 			m.yankText("p", "path", carry.Plain(t.Path), "the cursor is on no member"),
-			m.yank(".", "value", "the one under the cursor, as it is shown", "", func() (string, error) { return carry.Plain(t.Text), nil }))
+			m.yank(".", "value", "the one under the cursor, as it is shown", "",
+				func() (string, error) { return carry.Plain(t.Text), nil }))
 	}
 	return offers
 }
@@ -134,7 +136,8 @@ func (m *Model) yankMarked(things []screen.Thing, unread string) []offer {
 	line := m.commandOfMany(things)
 	return []offer{
 		m.yank("i", "ids", "a line each", "", func() (string, error) { return strings.Join(ids, "\n"), nil }),
-		m.yank("j", "JSON", "a line each, secrets masked", unread, func() (string, error) { return jsonLines(valuesOf(things)) }),
+		m.yank("j", "JSON", "a line each, secrets masked", unread,
+			func() (string, error) { return jsonLines(valuesOf(things)) }),
 		m.yankText("c", "command", line, "no command shows them"),
 	}
 }
@@ -162,7 +165,8 @@ func (m *Model) yankText(key, label, text, not string) offer {
 
 // yank offers what a function makes, which runs beside the dashboard.
 func (m *Model) yank(key, label, help, not string, text func() (string, error)) offer {
-	return offer{widget.Choice{Key: key, Label: label, Help: help, Not: not}, func() tea.Cmd { return m.copyText(label, text) }}
+	return offer{widget.Choice{Key: key, Label: label, Help: help, Not: not},
+		func() tea.Cmd { return m.copyText(label, text) }}
 }
 
 // copiedMsg is what became of a copy.

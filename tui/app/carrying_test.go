@@ -43,7 +43,8 @@ func carrying(t *testing.T, source *fakeSource, change ...func(*Options)) (*bund
 	c, folder := &clip{}, filepath.Join(t.TempDir(), "exports")
 	b := started(t, source, 140, 40, append([]func(*Options){func(o *Options) {
 		o.Clipboard, o.Exports, o.Environ = c.put, folder, []string{"HOME=" + filepath.Dir(folder)}
-		o.Origin = Origin{Database: "postgresql://u:***@db/attune", Schema: "attune", Queues: "https://mq:15671/#/queues/%2Fattune/"}
+		o.Origin = Origin{Database: "postgresql://u:***@db/attune", Schema: "attune",
+			Queues: "https://mq:15671/#/queues/%2Fattune/"}
 	}}, change...)...)
 	return b, c, folder
 }
@@ -176,7 +177,8 @@ func TestAnExportHoldsAllThatTheFilterMatches(t *testing.T) {
 	t.Parallel()
 	source := huge(0)
 	for id := int64(5_000); id > 0; id-- {
-		source.list = append(source.list, monitor.Execution{ID: id, ActionRef: "core.echo", Status: "completed", Created: frozen, Updated: frozen})
+		source.list = append(source.list,
+			monitor.Execution{ID: id, ActionRef: "core.echo", Status: "completed", Created: frozen, Updated: frozen})
 	}
 	b, _, folder := carrying(t, source)
 	b.press("3", "e")
@@ -267,7 +269,8 @@ func TestTheLogIsExportedWhole(t *testing.T) {
 	audit := *source.audit
 	audit.List = nil
 	for i := range int64(500) {
-		audit.List = append(audit.List, monitor.AuditEntry{ID: 900 - i, At: frozen, Actor: "ann", Action: "queue.pause", Outcome: "done"})
+		audit.List = append(audit.List,
+			monitor.AuditEntry{ID: 900 - i, At: frozen, Actor: "ann", Action: "queue.pause", Outcome: "done"})
 	}
 	source.audit = &audit
 	b, _, _ := carrying(t, source)
@@ -344,7 +347,8 @@ func TestGoldenFramesOfTakingOut(t *testing.T) {
 		for name, key := range map[string]string{"yank": "y", "export": "e"} {
 			t.Run(fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
 				t.Parallel()
-				b, _, _ := carrying(t, sample(), func(o *Options) { o.Exports = "/home/ada/.local/state/attune/exports" })
+				b, _, _ := carrying(t, sample(),
+					func(o *Options) { o.Exports = "/home/ada/.local/state/attune/exports" })
 				b.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 				b.open(keymap.InExecution)
 				b.press(key)

@@ -124,7 +124,9 @@ func (m *Model) listNote() string {
 
 // manyViews are the views whose marked rows are acted upon together, by what these
 // are.
-var manyViews = map[string]screen.View{"execution": keymap.InExecutions, "queue": keymap.InQueues, "worker": keymap.InWorkers, "workflow": keymap.InWorkflows, "inquiry": keymap.InInquiries, "dead_letter": keymap.InDeadLetters}
+var manyViews = map[string]screen.View{"execution": keymap.InExecutions, "queue": keymap.InQueues,
+	"worker": keymap.InWorkers, "workflow": keymap.InWorkflows, "inquiry": keymap.InInquiries,
+	"dead_letter": keymap.InDeadLetters}
 
 // unmark takes the marks of what was acted upon away. What was not reached stays
 // marked, so that the same again goes on; after a failure everything does.

@@ -29,7 +29,8 @@ func TestCommandsTurnToViews(t *testing.T) {
 		require.Equal(t, view, b.view)
 		require.Nil(t, b.top())
 	}
-	for line, view := range map[string]screen.View{"exec": keymap.InExecutions, "jobs": keymap.InLog, "doctor": keymap.InBroker, "queu": keymap.InQueues} {
+	for line, view := range map[string]screen.View{"exec": keymap.InExecutions, "jobs": keymap.InLog,
+		"doctor": keymap.InBroker, "queu": keymap.InQueues} {
 		b.enter(line)
 		require.Equal(t, view, b.view, line)
 	}

@@ -50,7 +50,8 @@ func twoInstallations(t *testing.T, acts *fakeActs) (b *bundle, other *elsewhere
 	other = &elsewhere{source: empty(), acts: &fakeActs{}}
 	closed = new(int)
 	b = started(t, sample(), 100, 30, func(o *Options) {
-		o.Acts, o.Contexts, o.Connect, o.Close = acts, []string{"prod-eu", "staging"}, other.connect, func() { *closed++ }
+		o.Acts, o.Contexts, o.Connect, o.Close = acts, []string{"prod-eu",
+			"staging"}, other.connect, func() { *closed++ }
 	})
 	return b, other, closed
 }
@@ -124,7 +125,8 @@ func TestAContextThatCannotBePreparedChangesNothing(t *testing.T) {
 	require.Contains(t, b.frame()[0], "ATTUNE prod-eu")
 	require.Zero(t, *closed)
 	for name, want := range map[string]string{
-		"stagin": "did you mean staging?", "elsewhere": "there are prod-eu, staging", "prod-eu": "This is prod-eu.", "": "Which context? prod-eu, staging",
+		"stagin": "did you mean staging?", "elsewhere": "there are prod-eu, staging", "prod-eu": "This is prod-eu.",
+		"": "Which context? prod-eu, staging",
 	} {
 		require.Nil(t, b.switchTo(name))
 		require.Contains(t, b.View(), want)

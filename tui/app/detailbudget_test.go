@@ -33,7 +33,8 @@ func TestDrawingChangesNothing(t *testing.T) {
 					b.open(view)
 					_ = b.View()
 				}
-				keys := []string{"j", "tab", "j", "j", "tab", "end", "k", "W", "j", "shift+tab", "k", "v", "v", "tab", "left"}
+				keys := []string{"j", "tab", "j", "j", "tab", "end", "k", "W", "j", "shift+tab", "k", "v", "v", "tab",
+					"left"}
 				for _, key := range keys {
 					drawn.press(key)
 					undrawn.press(key)

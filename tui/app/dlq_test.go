@@ -126,8 +126,10 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 	t.Parallel()
 	b := onLetters(t, &letterActs{})
 	for text, want := range map[string]int{
-		"decision:waiting": 2, "!decision:waiting": 3, "reason:expired,poison": 4, "queue:worker.7.*": 3, "age>20h": 2, "age<1h | id:4": 3, "execution:884301": 1,
-		"by:ann*": 1, "status:completed": 1, "try>0": 0, "try<=0": 3, "regex:/^worker-node/": 2, "event": 1, "verdict:decided": 2,
+		"decision:waiting": 2, "!decision:waiting": 3, "reason:expired,poison": 4, "queue:worker.7.*": 3, "age>20h": 2,
+		"age<1h | id:4": 3, "execution:884301": 1,
+		"by:ann*": 1, "status:completed": 1, "try>0": 0, "try<=0": 3, "regex:/^worker-node/": 2, "event": 1,
+		"verdict:decided":     2,
 		"from:worker-node-02": 2, "worker:worker-node-02": 2, "worker:rack7": 0,
 	} {
 		require.NoError(t, b.letters.SetFilter(text), text)
@@ -202,8 +204,10 @@ func TestALetterIsShownBesideItsRow(t *testing.T) {
 	require.Equal(t, int64(3), b.letter.ID())
 	view := b.View()
 	for _, text := range []string{
-		"1 expired  worker.7.executions  x1  first 2026-11-21 01:56:59Z", "time is the first death of its kind", "MESSAGE SAYS", "EXECUTION ROW 884301",
-		"core.http_request", "SAME PROBLEM", "TARGET CHECK", "no memory or disk alarm", "[payload]", "PLAN PREVIEW", "execution 884301 is repeated", "‹redacted›",
+		"1 expired  worker.7.executions  x1  first 2026-11-21 01:56:59Z", "time is the first death of its kind",
+		"MESSAGE SAYS", "EXECUTION ROW 884301",
+		"core.http_request", "SAME PROBLEM", "TARGET CHECK", "no memory or disk alarm", "[payload]", "PLAN PREVIEW",
+		"execution 884301 is repeated", "‹redacted›",
 	} {
 		require.Contains(t, view, text)
 	}
@@ -225,12 +229,15 @@ func TestDeadLettersFitEverywhere(t *testing.T) {
 		source := sample()
 		for i := range source.dead.Ledger.Recent {
 			if l := &source.dead.Ledger.Recent[i]; spoil {
-				l.Type, l.Reason, l.Queue, l.Exchange, l.RoutingKey, l.ActionRef, l.WorkerName, l.Detail = evil, evil, evil, evil, evil, evil, evil, evil
+				l.Type, l.Reason, l.Queue, l.Exchange, l.RoutingKey, l.ActionRef, l.WorkerName, l.Detail = evil, evil,
+					evil, evil, evil, evil, evil, evil
 			}
 		}
-		b := started(t, source, 140, 40, func(o *Options) { o.Acts, o.Theme = &letterActs{}, theme.Options{Name: "dark"} })
+		b := started(t, source, 140, 40,
+			func(o *Options) { o.Acts, o.Theme = &letterActs{}, theme.Options{Name: "dark"} })
 		b.press("5")
-		for _, keys := range [][]string{{}, {"a"}, {"a", "tab", " "}, {"esc", "enter"}, {"tab", "tab"}, {"tab", "tab"}} {
+		for _, keys := range [][]string{{}, {"a"}, {"a", "tab", " "}, {"esc", "enter"}, {"tab", "tab"},
+			{"tab", "tab"}} {
 			b.press(keys...)
 			for _, w := range testkit.Some(t, []int{20, 60, 71, 80, 97, 120, 141, 220}, 3) {
 				for _, h := range []int{6, 15, 24, 31, 70} {

@@ -48,7 +48,9 @@ func TestReplicasTakeOnlyRoomThatIsLeft(t *testing.T) {
 		b := started(t, huge(rows), 80, 24)
 		b.run(b.goTo(keymap.InWorkers))
 		frame := strings.Join(b.frame(), "\n")
-		require.Equal(t, min(rows, 10), strings.Count(frame, "● worker-")+strings.Count(frame, "◐ worker-")+strings.Count(frame, "✗ worker-"), frame) // and a queue without worker
+		// and a queue without worker
+		require.Equal(t, min(rows, 10), strings.Count(frame, "● worker-")+strings.Count(frame,
+			"◐ worker-")+strings.Count(frame, "✗ worker-"), frame)
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // detailed is the page of an execution as a test has changed what was read.
-func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f *monitor.Family), options ...func(*Options)) *bundle {
+func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f *monitor.Family),
+	options ...func(*Options)) *bundle {
 	t.Helper()
 	source := sample()
 	if change != nil {
@@ -31,7 +32,8 @@ func TestThePageOfAnExecutionSaysWhatARepetitionComesUpon(t *testing.T) {
 	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	for _, text := range []string{
-		"REQUEUE CHECK", "✓ it ended as failed", "✗ it has been repeated already", "✓ its parent, execution 884050, is running", "▲ its worker is stale",
+		"REQUEUE CHECK", "✓ it ended as failed", "✗ it has been repeated already",
+		"✓ its parent, execution 884050, is running", "▲ its worker is stale",
 	} {
 		require.Contains(t, b.View(), text)
 	}
@@ -66,16 +68,19 @@ func TestThePageOfAnExecutionSaysWhatWasDoneWithIt(t *testing.T) {
 	b := detailed(t, 140, 40, nil)
 	require.Contains(t, b.View(), "02:18:04 bob@desk cancel execution 884309: failed")
 	require.Contains(t, b.View(), "02:17:04 ada@here requeue dead letter 71")
-	require.NotContains(t, detailed(t, 140, 40, func(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Acts = nil }).View(), "ACTIVITY")
+	require.NotContains(t,
+		detailed(t, 140, 40, func(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Acts = nil }).View(), "ACTIVITY")
 }
 
 func TestTheTreeNamesTasksAndWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	b := detailed(t, 140, 40, nil)
-	for _, text := range []string{"├ 884101 split", "  └ 884102 etl.part", "▶├ 884301 fetch[3]", "└ 884309 core.http_request"} {
+	for _, text := range []string{"├ 884101 split", "  └ 884102 etl.part", "▶├ 884301 fetch[3]",
+		"└ 884309 core.http_request"} {
 		require.Contains(t, b.View(), text)
 	}
-	for _, text := range []string{"884050  etl-nightly          ● running", "612 queued  4/4", "worker-node-02                 ✗ stale"} {
+	for _, text := range []string{"884050  etl-nightly          ● running", "612 queued  4/4",
+		"worker-node-02                 ✗ stale"} {
 		require.Contains(t, b.View(), text, "and what it has to do with says how that is")
 	}
 	b.press("x")
@@ -91,17 +96,23 @@ func TestTheTimelineSaysWhoAskedAndWhyItEnded(t *testing.T) {
 		"a task":     {nil, "task fetch[3] of 884050"},
 		"its worker": {nil, "on worker-node-02 (id 7)"},
 		"it expired": {nil, "▲ waited the full TTL, never started"},
-		"a child":    {func(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Of(884301).Task = "" }, "started by 884050"},
-		"a rule":     {func(d *monitor.ExecutionDetail, f *monitor.Family) { d.Parent, f.Of(884301).Task = nil, "" }, "rule nightly.start"},
+		"a child": {func(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Of(884301).Task = "" },
+			"started by 884050"},
+		"a rule": {func(d *monitor.ExecutionDetail, f *monitor.Family) { d.Parent, f.Of(884301).Task = nil, "" },
+			"rule nightly.start"},
 		"unread": {func(d *monitor.ExecutionDetail, f *monitor.Family) {
 			d.Parent, f.Of(884301).Task, f.Enforcement = nil, "", nil
 		}, "enforcement 55120"},
 		"a retry": {func(d *monitor.ExecutionDetail, _ *monitor.Family) {
 			d.Original, d.RetryReason = ptr(884200), "manual_retry"
 		}, "retry of 884200: manual_retry"},
-		"another one": {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Timeline[1].Worker = ptr(9) }, "on worker 9"},
-		"never begun": {func(d *monitor.ExecutionDetail, f *monitor.Family) { d.Reason, f.Letters = "worker lost", nil }, "never started"},
-		"its letter":  {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Reason = "" }, "waited the full TTL"},
+		"another one": {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Timeline[1].Worker = ptr(9) },
+			"on worker 9"},
+		"never begun": {func(d *monitor.ExecutionDetail, f *monitor.Family) {
+			d.Reason, f.Letters = "worker lost",
+				nil
+		}, "never started"},
+		"its letter": {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Reason = "" }, "waited the full TTL"},
 	} {
 		b := detailed(t, 140, 40, c.change)
 		require.Contains(t, b.View(), c.want, name)

@@ -229,7 +229,8 @@ func (m *Model) exportPath(name, ending string) (path, problem string) {
 		context = "default"
 	}
 	base := strings.Trim(unfit.ReplaceAllString(context+"-"+name, "-"), "-.")
-	return filepath.Join(m.opts.Exports, base[:min(len(base), 100)]+"-"+m.env.Now.UTC().Format("20060102T150405Z")+ending), ""
+	return filepath.Join(m.opts.Exports,
+		base[:min(len(base), 100)]+"-"+m.env.Now.UTC().Format("20060102T150405Z")+ending), ""
 }
 
 // export writes a file beside the dashboard, as an operation of the log. It counts as under way, so that leaving

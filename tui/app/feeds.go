@@ -52,7 +52,8 @@ type feed struct {
 func of[T any](f Feed[T]) *feed {
 	never := func(*Model) bool { return false }
 	typed := &feed{
-		name: f.Name, every: f.Every, always: f.Always, once: f.Once, nudged: f.Nudged, source: f.Source, probed: f.Probed,
+		name: f.Name, every: f.Every, always: f.Always, once: f.Once, nudged: f.Nudged, source: f.Source,
+		probed: f.Probed,
 		read: func(m *Model) func(ctx context.Context) (any, error) {
 			read := f.Read(m)
 			return func(ctx context.Context) (any, error) { return settle(read(ctx)) }

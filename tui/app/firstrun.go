@@ -28,7 +28,8 @@ type Origin struct {
 // installation is shown, and the open view has nothing from elsewhere.
 func (m *Model) neverAnswered() bool {
 	overview := m.env.Data.Fresh(screen.FeedOverview)
-	return m.opts.Origin != (Origin{}) && overview.Err != nil && overview.At.IsZero() && m.env.Data.Fresh(m.mainFeed()).At.IsZero()
+	return m.opts.Origin != (Origin{}) && overview.Err != nil && overview.At.IsZero() &&
+		m.env.Data.Fresh(m.mainFeed()).At.IsZero()
 }
 
 // firstRun says what was tried, who said where, and what to do next.
@@ -74,13 +75,15 @@ func (m *Model) firstSteps() [][2]string {
 		steps = append(steps,
 			[2]string{"try it", "`attune-executor demo` shows everything at work on private servers"},
 			[2]string{"start", "`attune-executor stack up`, then `migrate up`, make private servers in this folder, which are found by themselves"},
-			[2]string{"name", "--config FILE, or ATTUNE__DATABASE__URL and ATTUNE__MESSAGE_QUEUE__URL, as the executor has them"},
+			[2]string{"name",
+				"--config FILE, or ATTUNE__DATABASE__URL and ATTUNE__MESSAGE_QUEUE__URL, as the executor has them"},
 		)
 		if m.opts.Origin.Settings != "" {
 			steps = append(steps, [2]string{"remember", "contexts in " + m.opts.Origin.Settings})
 		}
 	} else {
-		steps = append(steps, [2]string{"check", "`attune-executor doctor` with the same configuration says what is wrong and what helps"})
+		steps = append(steps, [2]string{"check",
+			"`attune-executor doctor` with the same configuration says what is wrong and what helps"})
 	}
 	if len(m.opts.Contexts) > 0 {
 		steps = append(steps, [2]string{"elsewhere", ":ctx turns to " + strings.Join(m.opts.Contexts, ", ")})

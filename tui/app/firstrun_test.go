@@ -29,7 +29,8 @@ func TestWhereNothingAnswersItIsSaidWhatWasTriedAndWhatToDo(t *testing.T) {
 			o.Contexts = []string{"prod-eu", "staging"}
 			o.Origin = Origin{
 				Database: "postgresql://attune:***@localhost:5432/attune", Broker: "http://guest:***@localhost:15672",
-				NamedBy: "the defaults, as nothing names servers", Unnamed: true, Settings: "/home/a/.config/attune/tui.yaml",
+				NamedBy: "the defaults, as nothing names servers", Unnamed: true,
+				Settings: "/home/a/.config/attune/tui.yaml",
 			}
 		})
 		requireFits(t, b, size[0], size[1])
@@ -38,7 +39,8 @@ func TestWhereNothingAnswersItIsSaidWhatWasTriedAndWhatToDo(t *testing.T) {
 		if size[1] < 24 {
 			continue
 		}
-		for _, want := range []string{"attune:***@localhost:5432", "the defaults", "attune-executor demo", "stack up", "tui.yaml", ":ctx turns to prod-eu, staging", "r tries at once"} {
+		for _, want := range []string{"attune:***@localhost:5432", "the defaults", "attune-executor demo", "stack up",
+			"tui.yaml", ":ctx turns to prod-eu, staging", "r tries at once"} {
 			require.Contains(t, b.View(), want)
 		}
 		b.source.fail = nil

@@ -128,7 +128,8 @@ func (f *fakeSource) QueueDetail(ctx context.Context, ref explain.QueueRef) (*ex
 	return &d, err
 }
 
-func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error) {
+func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFilter,
+	cursor int64) (*monitor.Executions, error) {
 	err := f.answer(ctx, screen.FeedExecutions)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +161,8 @@ func (f *fakeSource) Matching(ctx context.Context, filter monitor.ExecutionFilte
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counted = append(f.counted, filter)
-	n := &monitor.Matching{Reading: monitor.Reading{At: f.overview.At}, Count: monitor.Count{Value: int64(min(len(f.list), monitor.MatchBound))}}
+	n := &monitor.Matching{Reading: monitor.Reading{At: f.overview.At},
+		Count: monitor.Count{Value: int64(min(len(f.list), monitor.MatchBound))}}
 	n.Count.AtLeast = len(f.list) > monitor.MatchBound
 	return n, err
 }
@@ -409,7 +411,8 @@ func (b *bundle) quickly(text string) {
 func keyMsg(k string) tea.KeyMsg {
 	for kind, name := range map[tea.KeyType]string{
 		tea.KeyEnter: "enter", tea.KeyEsc: "esc", tea.KeyDown: "down", tea.KeyUp: "up", tea.KeyTab: "tab",
-		tea.KeyCtrlD: "ctrl+d", tea.KeyCtrlU: "ctrl+u", tea.KeyCtrlC: "ctrl+c", tea.KeyEnd: "end", tea.KeyBackspace: "backspace", tea.KeyShiftTab: "shift+tab",
+		tea.KeyCtrlD: "ctrl+d", tea.KeyCtrlU: "ctrl+u", tea.KeyCtrlC: "ctrl+c", tea.KeyEnd: "end",
+		tea.KeyBackspace: "backspace", tea.KeyShiftTab: "shift+tab",
 		tea.KeyPgDown: "pgdown", tea.KeyLeft: "left", tea.KeyRight: "right",
 	} {
 		if name == k {
@@ -435,11 +438,13 @@ func (b *bundle) frame() []string { return strings.Split(b.View(), "\n") }
 // sample is the installation of the design: busy, with things gone wrong.
 func sample() *fakeSource {
 	reading := monitor.Reading{At: frozen, Sources: []monitor.Source{
-		{Name: monitor.SourceDatabase, Latency: 9 * time.Millisecond}, {Name: monitor.SourceBroker, Latency: 31 * time.Millisecond},
+		{Name: monitor.SourceDatabase, Latency: 9 * time.Millisecond},
+		{Name: monitor.SourceBroker, Latency: 31 * time.Millisecond},
 	}}
 	queues, workers := sampleQueues(), sampleWorkers()
 	totals := monitor.QueueTotals{Queues: 14, Busy: 6, Queued: 1204, Active: 39, Slots: 48, Completed: 88_201}
-	workerTotals := monitor.WorkerTotals{Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 15, Capacity: 24}
+	workerTotals := monitor.WorkerTotals{Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 15,
+		Capacity: 24}
 	deadQueue := monitor.BrokerQueue{Name: monitor.DeadLetterQueue, Ready: 37, Consumers: 1, State: "running"}
 	return &fakeSource{
 		overview: &alerting.Overview{
@@ -450,8 +455,11 @@ func sample() *fakeSource {
 			},
 			Recent: monitor.Recent{
 				Window: 15 * time.Minute, Completed: monitor.Count{Value: 5981}, Failed: monitor.Count{Value: 131},
-				Timeout: monitor.Count{Value: 12}, Cancelled: monitor.Count{Value: 3}, FailedLastMinute: &monitor.Count{Value: 9},
-				Reasons: []monitor.FailReason{{Reason: "exit code #", Count: 71}, {Reason: "Worker queue TTL expired", Count: 34}, {Reason: "no route to host", Count: 14}, {Reason: "timeout", Count: 12}},
+				Timeout: monitor.Count{Value: 12}, Cancelled: monitor.Count{Value: 3},
+				FailedLastMinute: &monitor.Count{Value: 9},
+				Reasons: []monitor.FailReason{{Reason: "exit code #", Count: 71},
+					{Reason: "Worker queue TTL expired", Count: 34}, {Reason: "no route to host", Count: 14},
+					{Reason: "timeout", Count: 12}},
 			},
 			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
 			Replicas: sampleReplicas(reading),
@@ -461,7 +469,8 @@ func sample() *fakeSource {
 		queue:  sampleQueueDetail(reading, queues[2]),
 		list:   sampleExecutions(),
 		detail: sampleDetail(reading), family: sampleFamily(reading),
-		workers:    &monitor.Workers{Reading: reading, HeartbeatEvery: 30 * time.Second, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
+		workers: &monitor.Workers{Reading: reading, HeartbeatEvery: 30 * time.Second, StaleAfter: 90 * time.Second,
+			Totals: workerTotals, List: workers},
 		audit:      sampleAudit(reading),
 		fakePlaces: samplePlaces(reading),
 		alerts:     sampleAlerts(reading),
@@ -469,7 +478,8 @@ func sample() *fakeSource {
 		flows:      sampleFlows(reading),
 		checks:     sampleChecks(reading),
 		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{
-			Open: monitor.Count{Value: 2}, Oldest: ago(26 * time.Hour), LastDay: monitor.Count{Value: 112}, PerMinute: 0.4,
+			Open: monitor.Count{Value: 2}, Oldest: ago(26 * time.Hour), LastDay: monitor.Count{Value: 112},
+			PerMinute: 0.4,
 			ByReason: []monitor.LedgerGroup{
 				{Reason: "expired", Decision: "failed", Count: 101, Newest: frozen},
 				{Reason: "expired", Decision: "retried", Count: 8, Newest: frozen},
@@ -489,33 +499,45 @@ func sampleAlerts(reading monitor.Reading) *alerting.Alerts {
 		Reading: reading, Evaluated: true, EvaluatedAt: at(3 * time.Second), Rules: rules,
 		Open: []alerting.Alert{
 			{
-				ID: 3, Rule: "dlq_growth", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "dead letters growing: +3 in 5m",
-				Hint: "30 in attune.dlx.queue, 7 in the ledger for a person", Value: 3, Since: ago(11 * time.Minute), Fired: at(6 * time.Minute),
-				Seen: ago(3 * time.Second), View: "dlq", Times: 1, Measure: "dead_letters_growth", Shown: "3",
+				ID: 3, Rule: "dlq_growth", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
+				Summary: "dead letters growing: +3 in 5m",
+				Hint:    "30 in attune.dlx.queue, 7 in the ledger for a person", Value: 3, Since: ago(11 * time.Minute),
+				Fired: at(6 * time.Minute),
+				Seen:  ago(3 * time.Second), View: "dlq", Times: 1, Measure: "dead_letters_growth", Shown: "3",
 			},
 			{
-				ID: 2, Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
-				Summary: "core.http_request head waits 14m2s", Hint: "612 deep, 4 of 4 slots used", Value: 842, Since: ago(4 * time.Minute),
+				ID: 2, Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning,
+				State:   alerting.AlertFiring,
+				Summary: "core.http_request head waits 14m2s", Hint: "612 deep, 4 of 4 slots used", Value: 842,
+				Since: ago(4 * time.Minute),
 				Fired: at(4 * time.Minute), Seen: ago(3 * time.Second), View: "queues", Filter: "core.http_request",
 				Times: 2, Measure: "head_wait", Of: "queue", Shown: "14m2s",
 			},
 			{
-				ID: 4, Rule: "retry_rate", Severity: alerting.LevelWarning, State: alerting.AlertPending, Summary: "22 % of executions are repetitions",
-				Hint: "1100 of 5000 requested in 15m", Value: 0.22, Since: ago(20 * time.Second), Seen: ago(3 * time.Second), View: "executions",
+				ID: 4, Rule: "retry_rate", Severity: alerting.LevelWarning, State: alerting.AlertPending,
+				Summary: "22 % of executions are repetitions",
+				Hint:    "1100 of 5000 requested in 15m", Value: 0.22, Since: ago(20 * time.Second),
+				Seen: ago(3 * time.Second), View: "executions",
 				Measure: "retry_rate", Shown: "22 %",
 			},
 		},
 		Recent: []alerting.Alert{
 			{
-				ID: 1, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning, State: alerting.AlertCleared,
-				Summary: "worker-node-02 heartbeat stale for 2m5s", Hint: "limit 1m30s, owns 6 executions", Value: 125, Since: ago(2 * time.Hour),
-				Fired: at(2 * time.Hour), Cleared: at(118 * time.Minute), Seen: ago(118 * time.Minute), View: "workers", Filter: "worker-node-02",
-				Times: 2, Measure: "heartbeat_age", Of: "worker", Shown: "2m5s",
+				ID: 1, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning,
+				State:   alerting.AlertCleared,
+				Summary: "worker-node-02 heartbeat stale for 2m5s", Hint: "limit 1m30s, owns 6 executions", Value: 125,
+				Since: ago(2 * time.Hour),
+				Fired: at(2 * time.Hour), Cleared: at(118 * time.Minute), Seen: ago(118 * time.Minute), View: "workers",
+				Filter: "worker-node-02",
+				Times:  2, Measure: "heartbeat_age", Of: "worker", Shown: "2m5s",
 			},
 			{
-				ID: 5, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning, State: alerting.AlertCleared,
-				Summary: "worker-node-02 heartbeat stale for 1m40s", Value: 100, Since: ago(138 * time.Minute), Fired: at(138 * time.Minute),
-				Cleared: at(137 * time.Minute), Seen: ago(137 * time.Minute), View: "workers", Times: 2, Measure: "heartbeat_age", Of: "worker", Shown: "1m40s",
+				ID: 5, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning,
+				State:   alerting.AlertCleared,
+				Summary: "worker-node-02 heartbeat stale for 1m40s", Value: 100, Since: ago(138 * time.Minute),
+				Fired:   at(138 * time.Minute),
+				Cleared: at(137 * time.Minute), Seen: ago(137 * time.Minute), View: "workers", Times: 2,
+				Measure: "heartbeat_age", Of: "worker", Shown: "1m40s",
 			},
 		},
 	}
@@ -525,13 +547,15 @@ func sampleAlerts(reading monitor.Reading) *alerting.Alerts {
 func sampleAudit(reading monitor.Reading) *monitor.Audit {
 	return &monitor.Audit{Reading: reading, Recorded: true, Current: true, Replicas: 2, List: []monitor.AuditEntry{
 		{
-			ID: 311, At: *ago(3 * time.Minute), Actor: "bob@ops-1", Source: "attune-executor", Action: "queue.pause", TargetType: "action",
-			TargetID: ptr(8), Target: "pack.sync", Reason: "maintenance", Outcome: "done",
+			ID: 311, At: *ago(3 * time.Minute), Actor: "bob@ops-1", Source: "attune-executor", Action: "queue.pause",
+			TargetType: "action",
+			TargetID:   ptr(8), Target: "pack.sync", Reason: "maintenance", Outcome: "done",
 			Request: []byte(`{"act": "pause", "changed": 1, "token": "s3cret"}`),
 		},
 		{
-			ID: 310, At: *ago(20 * time.Minute), Actor: "alice@ops-2", Source: "attune-tui", Action: "execution.cancel", TargetType: "execution",
-			TargetID: ptr(884292), Target: "execution 884292", Outcome: "failed", Error: "the database went away",
+			ID: 310, At: *ago(20 * time.Minute), Actor: "alice@ops-2", Source: "attune-tui", Action: "execution.cancel",
+			TargetType: "execution",
+			TargetID:   ptr(884292), Target: "execution 884292", Outcome: "failed", Error: "the database went away",
 		},
 	}}
 }
@@ -541,8 +565,10 @@ func sampleReplicas(reading monitor.Reading) *monitor.Replicas {
 	replica := func(id, host string, age time.Duration, inFlight int) monitor.Replica {
 		clock := frozen.Add(-age)
 		return monitor.Replica{
-			ID: id, Host: host, Version: "1.4.0", PID: 4711, State: "connected", Started: *ago(6 * time.Hour), LastSeen: clock, Age: age,
-			InFlight: inFlight, Loops: map[string]time.Time{"recovery": clock.Add(-2 * time.Second), "timeouts": clock.Add(-11 * time.Second)},
+			ID: id, Host: host, Version: "1.4.0", PID: 4711, State: "connected", Started: *ago(6 * time.Hour),
+			LastSeen: clock, Age: age,
+			InFlight: inFlight, Loops: map[string]time.Time{"recovery": clock.Add(-2 * time.Second),
+				"timeouts": clock.Add(-11 * time.Second)},
 			Details: monitor.ReplicaDetails{Clock: clock, Loops: map[string]monitor.ReplicaLoop{
 				"recovery": {Patience: 81 * time.Second}, "timeouts": {Patience: 117 * time.Second},
 			}},
@@ -556,16 +582,29 @@ func sampleReplicas(reading monitor.Reading) *monitor.Replicas {
 
 func sampleQueues() []monitor.Queue {
 	return []monitor.Queue{
-		{ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4), LimitFrom: policyLimit("core.http", 4), Oldest: ago(14*time.Minute + 2*time.Second), Completed: 1_204_375, Enqueued: 1_204_991},
-		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1, Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
+		{ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4),
+			LimitFrom: policyLimit("core.http", 4), Oldest: ago(14*time.Minute + 2*time.Second), Completed: 1_204_375,
+			Enqueued: 1_204_991},
+		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1, Limit: ptr(1),
+			LimitFrom: policyLimit("etl.load", 1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
 		{
-			ID: 44, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"zeta"}`, Queued: 120, Active: 1, Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(3*time.Minute + 12*time.Second), Completed: 61_040,
-			Blocked: "no worker has room", BlockedSince: ago(time.Minute),
+			ID: 44, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"zeta"}`, Queued: 120, Active: 1,
+			Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(3*time.Minute + 12*time.Second),
+			Completed: 61_040,
+			Blocked:   "no worker has room", BlockedSince: ago(time.Minute),
 		},
-		{ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, QueuedHigh: 5, Active: 10, Limit: ptr(10), LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride, Policy: "mail.send", Threshold: ptr(20)}, Oldest: ago(41 * time.Second), Completed: 9_400_000},
-		{ID: 46, ActionID: 7, ActionRef: "core.echo", Queued: 83, Active: 8, LimitFrom: monitor.LimitSource{Kind: monitor.LimitNone}, Oldest: ago(12 * time.Second), Completed: 31_000_000},
-		{ID: 47, ActionID: 8, ActionRef: "pack.sync", Queued: 14, Active: 0, Limit: ptr(1), Oldest: ago(31 * time.Minute), Paused: true, PausedBy: "bob", PauseReason: "maintenance", LimitFrom: policyLimit("pack.one", 1)},
-		{ID: 48, ActionID: 9, ActionRef: "report.render", Limit: ptr(2), LimitFrom: monitor.LimitSource{Kind: monitor.LimitAdaptive, Policy: "report.cpu", Threshold: ptr(5)}, Completed: 4411},
+		{ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, QueuedHigh: 5, Active: 10, Limit: ptr(10),
+			LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride, Policy: "mail.send", Threshold: ptr(20)},
+			Oldest:    ago(41 * time.Second), Completed: 9_400_000},
+		{ID: 46, ActionID: 7, ActionRef: "core.echo", Queued: 83, Active: 8,
+			LimitFrom: monitor.LimitSource{Kind: monitor.LimitNone}, Oldest: ago(12 * time.Second),
+			Completed: 31_000_000},
+		{ID: 47, ActionID: 8, ActionRef: "pack.sync", Queued: 14, Active: 0, Limit: ptr(1),
+			Oldest: ago(31 * time.Minute), Paused: true, PausedBy: "bob", PauseReason: "maintenance",
+			LimitFrom: policyLimit("pack.one", 1)},
+		{ID: 48, ActionID: 9, ActionRef: "report.render", Limit: ptr(2),
+			LimitFrom: monitor.LimitSource{Kind: monitor.LimitAdaptive, Policy: "report.cpu", Threshold: ptr(5)},
+			Completed: 4411},
 	}
 }
 
@@ -581,29 +620,38 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *explain.QueueD
 	scope := &monitor.Scope{ID: 1, Kind: "pack", Name: "pack etl", PolicyRef: "etl.all", Limit: 2, Active: 2}
 	holder := func(id int64, worker string) monitor.Holder {
 		return monitor.Holder{
-			ID: id, ActionRef: "etl.load", Status: "running", Since: *ago(25 * time.Minute), WorkerID: ptr(7), WorkerName: worker,
-			Health: monitor.WorkerActive, HeartbeatAge: &age,
+			ID: id, ActionRef: "etl.load", Status: "running", Since: *ago(25 * time.Minute), WorkerID: ptr(7),
+			WorkerName: worker,
+			Health:     monitor.WorkerActive, HeartbeatAge: &age,
 		}
 	}
 	return &explain.QueueDetail{
 		Reading: reading, Queue: q, Exists: true,
-		Groups:  []monitor.Queue{{ID: 43, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1, Limit: ptr(1)}},
+		Groups: []monitor.Queue{{ID: 43, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1,
+			Limit: ptr(1)}},
 		Holders: &monitor.Holders{Active: 1, Found: 1, List: []monitor.Holder{holder(884100, "worker-node-02")}},
-		Scope:   scope, ScopeHolders: &monitor.Holders{Active: 2, Found: 2, List: []monitor.Holder{holder(884090, "worker-node-02"), holder(884100, "worker-node-02")}},
+		Scope:   scope, ScopeHolders: &monitor.Holders{Active: 2, Found: 2,
+			List: []monitor.Holder{holder(884090, "worker-node-02"), holder(884100, "worker-node-02")}},
 		Policies: []monitor.PolicyLine{
-			{Ref: "etl.load", Kind: "concurrency", Scope: "action", Threshold: 2, Method: "enqueue", Parameters: []string{"tenant"}, Text: "1 of 2 in this queue"},
-			{Ref: "etl.all", Kind: "concurrency", Scope: "pack", Threshold: 2, Method: "enqueue", Full: true, Text: "2 of 2 in pack etl"},
+			{Ref: "etl.load", Kind: "concurrency", Scope: "action", Threshold: 2, Method: "enqueue",
+				Parameters: []string{"tenant"}, Text: "1 of 2 in this queue"},
+			{Ref: "etl.all", Kind: "concurrency", Scope: "pack", Threshold: 2, Method: "enqueue", Full: true,
+				Text: "2 of 2 in pack etl"},
 		},
 		Timing: monitor.Timing{
 			Sample: 800, From: ago(6 * time.Hour), To: ago(time.Minute),
-			Wait: &monitor.Percentiles{Count: 800, P50: time.Minute, P90: 2 * time.Minute, P95: 3 * time.Minute, P99: 4 * time.Minute, Max: 5 * time.Minute},
-			Run:  &monitor.Percentiles{Count: 799, P50: 20 * time.Second, P90: 30 * time.Second, P95: 31 * time.Second, P99: 40 * time.Second, Max: time.Minute},
+			Wait: &monitor.Percentiles{Count: 800, P50: time.Minute, P90: 2 * time.Minute, P95: 3 * time.Minute,
+				P99: 4 * time.Minute, Max: 5 * time.Minute},
+			Run: &monitor.Percentiles{Count: 799, P50: 20 * time.Second, P90: 30 * time.Second, P95: 31 * time.Second,
+				P99: 40 * time.Second, Max: time.Minute},
 		},
 		Ages: &monitor.Ages{
 			Classes: []int64{0, 3, 20, 97, 0, 0}, Bounds: monitor.AgeBounds,
-			Waited: &monitor.Percentiles{Count: 120, P50: 2 * time.Minute, P90: 3 * time.Minute, P95: 3 * time.Minute, Max: 3*time.Minute + 12*time.Second},
+			Waited: &monitor.Percentiles{Count: 120, P50: 2 * time.Minute, P90: 3 * time.Minute, P95: 3 * time.Minute,
+				Max: 3*time.Minute + 12*time.Second},
 		},
-		Drain:   explain.Drain{PerMinute: &rate, Basis: "30 executions ended in the last 15m", Ended: 30, Period: 15 * time.Minute},
+		Drain: explain.Drain{PerMinute: &rate, Basis: "30 executions ended in the last 15m", Ended: 30,
+			Period: 15 * time.Minute},
 		Empties: explain.Expected{At: ago(-time.Hour), Basis: "place 120 at 2 a minute"},
 	}
 }
@@ -611,8 +659,10 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *explain.QueueD
 // waitingDetail is an execution that waits.
 func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 	return &monitor.ExecutionDetail{
-		Reading: reading, Execution: sampleExecutions()[6], ActionID: ptr(4), Attempt: ptr(0), Config: `{"url": "https://partner.example/feed"}`,
-		Waiting: &monitor.Waiting{Queue: "core.http_request", Lane: monitor.LaneNormal, Since: *ago(14 * time.Minute), Of: 612},
+		Reading: reading, Execution: sampleExecutions()[6], ActionID: ptr(4), Attempt: ptr(0),
+		Config: `{"url": "https://partner.example/feed"}`,
+		Waiting: &monitor.Waiting{Queue: "core.http_request", Lane: monitor.LaneNormal, Since: *ago(14 * time.Minute),
+			Of: 612},
 		Why: []string{
 			"Execution 884294 waits in queue core.http_request: place 1 of 612, normal lane, for 14m.",
 			"4 of 4 slots are taken (limit by policy core.http), 612 wait.",
@@ -631,24 +681,34 @@ func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 func probe(verdict, reason, health, why string, ahead time.Duration) *monitor.WorkerProbe {
 	rtt, exists := 1300*time.Microsecond, true
 	return &monitor.WorkerProbe{
-		At: *ago(9 * time.Second), Verdict: verdict, Reason: reason, Since: *ago(2 * time.Minute), Health: health, HealthReason: why,
-		RTT: &rtt, QueueExists: &exists, Ready: ptr(3), Consumers: ptr(1), Skew: &ahead, Valid: true,
+		At: *ago(9 * time.Second), Verdict: verdict, Reason: reason, Since: *ago(2 * time.Minute), Health: health,
+		HealthReason: why,
+		RTT:          &rtt, QueueExists: &exists, Ready: ptr(3), Consumers: ptr(1), Skew: &ahead, Valid: true,
 	}
 }
 
 func sampleWorkers() []monitor.Worker {
 	registered := *ago(6 * time.Hour)
 	return []monitor.Worker{
-		{ID: 7, Name: "worker-node-02", Role: "action", Host: "node-b", Status: "active", Heartbeat: ago(4*time.Minute + 11*time.Second), Assigned: ptr(6), Capacity: ptr(8), Runtimes: []string{"node", "shell"}, Version: "1.4.0", Created: registered, Probe: probe("dead", "last heartbeat 4m11s ago", "healthy", "", 90*time.Second)},
-		{ID: 1, Name: "worker-python-01", Role: "action", Status: "active", Heartbeat: ago(4 * time.Second), Assigned: ptr(8), Capacity: ptr(8), Runtimes: []string{"python"}, Created: registered},
-		{ID: 2, Name: "worker-python-03", Role: "action", Status: "active", Heartbeat: ago(9 * time.Second), Assigned: ptr(5), Capacity: ptr(8), Created: registered},
-		{ID: 3, Name: "worker-shell-01", Role: "action", Status: "active", Heartbeat: ago(12 * time.Second), Assigned: ptr(2), Capacity: ptr(8), Created: registered, Probe: probe("fresh", "", "degraded", "3 failures in a row", 0)},
-		{ID: 4, Name: "worker-shell-02", Role: "action", Status: "active", Heartbeat: ago(3 * time.Second), Assigned: ptr(1), Capacity: ptr(8), Cordoned: true, CordonReason: "by bob", Created: registered},
+		{ID: 7, Name: "worker-node-02", Role: "action", Host: "node-b", Status: "active",
+			Heartbeat: ago(4*time.Minute + 11*time.Second), Assigned: ptr(6), Capacity: ptr(8),
+			Runtimes: []string{"node", "shell"}, Version: "1.4.0", Created: registered,
+			Probe: probe("dead", "last heartbeat 4m11s ago", "healthy", "", 90*time.Second)},
+		{ID: 1, Name: "worker-python-01", Role: "action", Status: "active", Heartbeat: ago(4 * time.Second),
+			Assigned: ptr(8), Capacity: ptr(8), Runtimes: []string{"python"}, Created: registered},
+		{ID: 2, Name: "worker-python-03", Role: "action", Status: "active", Heartbeat: ago(9 * time.Second),
+			Assigned: ptr(5), Capacity: ptr(8), Created: registered},
+		{ID: 3, Name: "worker-shell-01", Role: "action", Status: "active", Heartbeat: ago(12 * time.Second),
+			Assigned: ptr(2), Capacity: ptr(8), Created: registered,
+			Probe: probe("fresh", "", "degraded", "3 failures in a row", 0)},
+		{ID: 4, Name: "worker-shell-02", Role: "action", Status: "active", Heartbeat: ago(3 * time.Second),
+			Assigned: ptr(1), Capacity: ptr(8), Cordoned: true, CordonReason: "by bob", Created: registered},
 	}
 }
 
 func sampleExecutions() []monitor.Execution {
-	row := func(id int64, status, action, worker string, created, lasted time.Duration, reason string) monitor.Execution {
+	row := func(id int64, status, action, worker string, created, lasted time.Duration,
+		reason string) monitor.Execution {
 		r := monitor.Execution{
 			ID: id, Status: status, ActionRef: action, WorkerName: worker, Created: *ago(created),
 			Updated: *ago(created - lasted), MaxRetries: ptr(3), Reason: reason,
@@ -659,8 +719,10 @@ func sampleExecutions() []monitor.Execution {
 		return r
 	}
 	return []monitor.Execution{
-		row(884301, "failed", "core.http_request", "worker-node-02", 28*time.Minute, 5*time.Minute, "Worker queue TTL expired"),
-		row(884300, "failed", "core.http_request", "worker-node-02", 28*time.Minute, 5*time.Minute, "Worker queue TTL expired"),
+		row(884301, "failed", "core.http_request", "worker-node-02", 28*time.Minute, 5*time.Minute,
+			"Worker queue TTL expired"),
+		row(884300, "failed", "core.http_request", "worker-node-02", 28*time.Minute, 5*time.Minute,
+			"Worker queue TTL expired"),
 		row(884299, "running", "mail.send", "worker-shell-01", 2*time.Second, time.Second, ""),
 		row(884298, "scheduled", "etl.load", "worker-node-02", 26*time.Minute, 0, ""),
 		row(884297, "timeout", "report.render", "worker-python-01", 30*time.Minute, 30*time.Minute, "exceeded 30m"),
@@ -692,10 +754,12 @@ func empty() *fakeSource {
 	reading := monitor.Reading{At: frozen}
 	return &fakeSource{
 		overview: &alerting.Overview{Reading: reading, Recent: monitor.Recent{Window: 15 * time.Minute}},
-		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading}, workers: &monitor.Workers{Reading: reading},
-		dead:  &monitor.DeadLetters{Reading: reading, QueueMissing: true},
-		audit: &monitor.Audit{Reading: reading, Recorded: true, Current: true}, checks: &monitor.Checks{Reading: reading},
-		flows: noFlows(reading), fakePlaces: noPlaces(reading),
+		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading},
+		workers: &monitor.Workers{Reading: reading},
+		dead:    &monitor.DeadLetters{Reading: reading, QueueMissing: true},
+		audit:   &monitor.Audit{Reading: reading, Recorded: true, Current: true},
+		checks:  &monitor.Checks{Reading: reading},
+		flows:   noFlows(reading), fakePlaces: noPlaces(reading),
 		alerts: &alerting.Alerts{
 			Reading: reading, Note: "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask.",
 			Rules: alerting.DescribeRules(config.Default().Alerts),
@@ -734,8 +798,10 @@ func hostile() *fakeSource {
 	bad.ID, bad.Host, bad.State, bad.Problems = evil, evil, evil, []string{evil}
 	s.broker.Node, s.broker.VHost, s.broker.Alarms = evil, evil, []string{evil}
 	s.detail.Config, s.detail.Result, s.detail.ActionRef, s.detail.Reason = `{"k": "`+"\x1b[31m"+`x"}`, evil, evil, evil
-	s.queue.ActionRef, s.queue.Group, s.queue.PauseReason, s.queue.PausedBy, s.queue.Paused = evil, evil, evil, evil, true
-	s.queue.Holders.List[0].WorkerName, s.queue.Policies[0].Ref, s.queue.Scope.Name, s.queue.Groups[0].Group = evil, evil, evil, evil
+	s.queue.ActionRef, s.queue.Group, s.queue.PauseReason, s.queue.PausedBy, s.queue.Paused = evil, evil, evil, evil,
+		true
+	s.queue.Holders.List[0].WorkerName, s.queue.Policies[0].Ref, s.queue.Scope.Name, s.queue.Groups[0].Group = evil,
+		evil, evil, evil
 	s.detail.Why = []string{evil, "  " + evil}
 	for i := range s.audit.List {
 		a := &s.audit.List[i]
@@ -757,9 +823,13 @@ func huge(rows int) *fakeSource {
 	s.flows = hugeFlows(rows)
 	for i := range rows {
 		id := int64(rows - i)
-		s.queues.List = append(s.queues.List, monitor.Queue{ID: id, ActionRef: fmt.Sprintf("pack.action_%d", id), Queued: id, Active: 3, Limit: ptr(4), Oldest: ago(time.Duration(i) * time.Second), Completed: id * 1_000_000})
-		s.list = append(s.list, monitor.Execution{ID: id, ActionRef: "pack.action", Status: "completed", Created: *ago(time.Hour), Updated: frozen})
-		s.workers.List = append(s.workers.List, monitor.Worker{ID: id, Name: fmt.Sprintf("worker-%d", id), Status: "active", Heartbeat: ago(time.Second), Assigned: ptr(id), Capacity: ptr(8)})
+		s.queues.List = append(s.queues.List,
+			monitor.Queue{ID: id, ActionRef: fmt.Sprintf("pack.action_%d", id), Queued: id, Active: 3, Limit: ptr(4),
+				Oldest: ago(time.Duration(i) * time.Second), Completed: id * 1_000_000})
+		s.list = append(s.list, monitor.Execution{ID: id, ActionRef: "pack.action", Status: "completed",
+			Created: *ago(time.Hour), Updated: frozen})
+		s.workers.List = append(s.workers.List, monitor.Worker{ID: id, Name: fmt.Sprintf("worker-%d", id),
+			Status: "active", Heartbeat: ago(time.Second), Assigned: ptr(id), Capacity: ptr(8)})
 	}
 	return s
 }

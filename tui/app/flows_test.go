@@ -28,7 +28,8 @@ func TestTheTreeFollowsTheCursor(t *testing.T) {
 	require.Contains(t, b.View(), "883990 hr.onboard_user  ‖ paused new prices (by bob@ops-1)")
 	b.press("j", "j")
 	asks := b.source.flows.wfAsks
-	require.Equal(t, []int64{884050, 883990, 883977, 883970}, []int64{asks[0].Execution, asks[1].Execution, asks[2].Execution, asks[3].Execution})
+	require.Equal(t, []int64{884050, 883990, 883977, 883970},
+		[]int64{asks[0].Execution, asks[1].Execution, asks[2].Execution, asks[3].Execution})
 }
 
 // Whoever runs down a list asks for few trees, and last for the one where they stop.
@@ -169,7 +170,8 @@ func longFlows() *fakeSource {
 	b.List = b.List[:b.Open]
 	s.flows.board = &b
 	for i := range int64(900) {
-		s.flows.ended = append(s.flows.ended, monitor.Workflow{Execution: 800_000 - i, ActionRef: "etl.old", Status: "completed", Created: frozen, Current: []string{}})
+		s.flows.ended = append(s.flows.ended, monitor.Workflow{Execution: 800_000 - i, ActionRef: "etl.old",
+			Status: "completed", Created: frozen, Current: []string{}})
 	}
 	open := func(id int64, status string) monitor.Inquiry {
 		return monitor.Inquiry{ID: id, Status: status, Prompt: "Go on?", ActionRef: "core.ask", Created: frozen}
@@ -350,7 +352,8 @@ func TestActsOnWorkflowsAndTheirTasks(t *testing.T) {
 func TestAFindingLeadsToTheQuestions(t *testing.T) {
 	t.Parallel()
 	source := sample()
-	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 2}, Oldest: 2 * time.Hour, Window: 15 * time.Minute}
+	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 2}, Oldest: 2 * time.Hour,
+		Window: 15 * time.Minute}
 	b := started(t, source, 80, 24)
 	require.Contains(t, b.View(), "2 questions wait for people")
 	require.Contains(t, b.View(), "8 Ask 2")
@@ -422,7 +425,8 @@ func TestAQuestionIsAnsweredInAForm(t *testing.T) {
 	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, act.AnswerInquiry, acts.orders[0].Kind)
 	require.Equal(t, map[string]string{
-		"answer.go_on": "no", "answer.source": "old", "answer.rows": "12", "answer.note": "as agreed", "answer.more": `{"a": 1}`,
+		"answer.go_on": "no", "answer.source": "old", "answer.rows": "12", "answer.note": "as agreed",
+		"answer.more":  `{"a": 1}`,
 		"answer.token": "s3cret", act.FieldAs: "ada",
 	}, acts.orders[0].Values)
 	b.press("y")
@@ -508,7 +512,8 @@ func TestWorkflowsAndQuestionsArePrinted(t *testing.T) {
 		require.NoError(t, json.Unmarshal(raw, &doc))
 		require.Equal(t, string(view), doc.View)
 		require.Contains(t, doc.Data, string(view))
-		require.Contains(t, doc.Data, map[screen.View]string{keymap.InWorkflows: "workflow", keymap.InInquiries: "inquiry"}[view], "with the one on top")
+		require.Contains(t, doc.Data, map[screen.View]string{keymap.InWorkflows: "workflow",
+			keymap.InInquiries: "inquiry"}[view], "with the one on top")
 	}
 }
 

@@ -32,7 +32,8 @@ type fakeFlows struct {
 	inFrom  []string
 }
 
-func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error) {
+func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter,
+	below int64) (*monitor.WorkflowBoard, error) {
 	err := f.answer(ctx, screen.FeedWorkflows)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +57,8 @@ func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowF
 }
 
 // Workflows lists those of the board that have not ended and those that have.
-func (f *fakeSource) Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error) {
+func (f *fakeSource) Workflows(ctx context.Context, filter monitor.WorkflowFilter,
+	cursor int64) (*monitor.Workflows, error) {
 	err := f.answer(ctx, screen.FeedWorkflows)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +98,8 @@ func (f *fakeSource) WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) 
 	return &shown, err
 }
 
-func (f *fakeSource) Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error) {
+func (f *fakeSource) Inquiries(ctx context.Context, filter monitor.InquiryFilter,
+	cursor string) (*monitor.InquiryPage, error) {
 	err := f.answer(ctx, screen.FeedInquiries)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +120,8 @@ func (f *fakeSource) Inquiries(ctx context.Context, filter monitor.InquiryFilter
 			continue
 		}
 		if len(p.List) == cmp.Or(filter.Limit, monitor.DefaultPage) {
-			p.Next = map[bool]string{true: "open-", false: "ended-"}[i.Open()] + strconv.FormatInt(p.List[len(p.List)-1].ID, 10)
+			p.Next = map[bool]string{true: "open-",
+				false: "ended-"}[i.Open()] + strconv.FormatInt(p.List[len(p.List)-1].ID, 10)
 			if last := p.List[len(p.List)-1]; last.Open() && !i.Open() {
 				p.Next = "ended-0"
 			}
@@ -140,7 +144,8 @@ func (f *fakeSource) Inquiry(ctx context.Context, id int64) (*monitor.InquiryDet
 func sampleFlows(reading monitor.Reading) fakeFlows {
 	row := func(id int64, ref, status string, done, failed, total int64, lasted time.Duration) monitor.Workflow {
 		w := monitor.Workflow{
-			Execution: id, ID: id - 800_000, ActionRef: ref, Status: status, Created: *ago(lasted + time.Second), StartedAt: ago(lasted), Current: []string{},
+			Execution: id, ID: id - 800_000, ActionRef: ref, Status: status, Created: *ago(lasted + time.Second),
+			StartedAt: ago(lasted), Current: []string{},
 			Tasks: monitor.WorkflowCounts{Total: total, Completed: done, Failed: failed},
 		}
 		if status != "running" {
@@ -156,17 +161,22 @@ func sampleFlows(reading monitor.Reading) fakeFlows {
 	weekly.Error = "render failed: out of paper"
 	nested := row(884070, "audit.check", "running", 0, 0, 1, 2*time.Minute)
 	list := []monitor.Workflow{
-		nightly, onboard, weekly, row(883970, "etl.hourly", "completed", 6, 0, 6, 131*time.Second), row(883911, "etl.hourly", "completed", 6, 0, 6, 128*time.Second),
+		nightly, onboard, weekly, row(883970, "etl.hourly", "completed", 6, 0, 6, 131*time.Second),
+		row(883911, "etl.hourly", "completed", 6, 0, 6, 128*time.Second),
 	}
 	f := fakeFlows{
-		board: &monitor.WorkflowBoard{Reading: reading, List: list, Open: 2}, trees: map[int64]*monitor.WorkflowDetail{884050: sampleTree(reading, nightly)},
-		page: &monitor.InquiryPage{Reading: reading, Open: monitor.Count{Value: 2}}, asked: map[int64]*monitor.InquiryDetail{},
+		board: &monitor.WorkflowBoard{Reading: reading, List: list, Open: 2},
+		trees: map[int64]*monitor.WorkflowDetail{884050: sampleTree(reading, nightly)},
+		page:  &monitor.InquiryPage{Reading: reading, Open: monitor.Count{Value: 2}},
+		asked: map[int64]*monitor.InquiryDetail{},
 	}
 	for _, w := range append(list[1:], nested) {
 		f.trees[w.Execution] = &monitor.WorkflowDetail{Reading: reading, Workflow: w, List: []monitor.WorkflowTask{
 			{
-				Name: "only", Type: "action", Action: "core.echo", Status: "completed", Says: "completed", StartedAt: w.StartedAt, FinishedAt: w.FinishedAt, Made: 1,
-				Children: []monitor.WorkflowChild{{Execution: w.Execution + 1, Status: "completed", Attempt: 1, Created: w.Created, StartedAt: w.StartedAt, FinishedAt: w.FinishedAt}},
+				Name: "only", Type: "action", Action: "core.echo", Status: "completed", Says: "completed",
+				StartedAt: w.StartedAt, FinishedAt: w.FinishedAt, Made: 1,
+				Children: []monitor.WorkflowChild{{Execution: w.Execution + 1, Status: "completed", Attempt: 1,
+					Created: w.Created, StartedAt: w.StartedAt, FinishedAt: w.FinishedAt}},
 			},
 		}, Why: []string{"It ended as " + w.Status + "."}}
 	}
@@ -181,7 +191,8 @@ func sampleFlows(reading monitor.Reading) fakeFlows {
 func sampleTree(reading monitor.Reading, w monitor.Workflow) *monitor.WorkflowDetail {
 	child := func(id, index int64, status string, began time.Duration, worker string) monitor.WorkflowChild {
 		c := monitor.WorkflowChild{
-			Execution: id, Status: status, Attempt: 1, Created: *ago(began + 20*time.Second), StartedAt: ago(began), WorkerName: worker, ActionRef: "core.http_request",
+			Execution: id, Status: status, Attempt: 1, Created: *ago(began + 20*time.Second), StartedAt: ago(began),
+			WorkerName: worker, ActionRef: "core.http_request",
 		}
 		if index >= 0 {
 			c.Index = new(index)
@@ -191,27 +202,40 @@ func sampleTree(reading monitor.Reading, w monitor.Workflow) *monitor.WorkflowDe
 		}
 		return c
 	}
-	list, asks, nested := child(884051, -1, "completed", 9*time.Minute+40*time.Second, ""), child(884060, -1, "running", 3*time.Minute, ""), child(884070, -1, "running", 2*time.Minute, "")
+	list, asks, nested := child(884051, -1, "completed", 9*time.Minute+40*time.Second, ""), child(884060, -1, "running",
+		3*time.Minute, ""), child(884070, -1, "running", 2*time.Minute, "")
 	list.FinishedAt, asks.Inquiry, nested.Nested = ago(9*time.Minute+38*time.Second), 41, true
-	waits, done, failed := child(884160, 1, "requested", 9*time.Minute, ""), child(884170, 2, "completed", 9*time.Minute, ""), child(884301, 3, "failed", 9*time.Minute, "worker-node-02")
+	waits, done, failed := child(884160, 1, "requested", 9*time.Minute, ""), child(884170, 2, "completed",
+		9*time.Minute, ""), child(884301, 3, "failed", 9*time.Minute, "worker-node-02")
 	waits.StartedAt, done.FinishedAt, failed.FinishedAt = nil, ago(8*time.Minute+42*time.Second), ago(4*time.Minute)
 	failed.Error, failed.Attempt = "Worker queue TTL expired", 4
 	return &monitor.WorkflowDetail{
 		Reading: reading, Workflow: w, Definition: "etl.nightly", Version: 7, Cancellation: "allow_finish",
-		Variables: []byte(`{"date": "2026-11-20", "list": [1, 2, 3, 4], "token": {"$attune_secret": true}, "api_key": "hidden-one"}`),
+		Variables: []byte(
+			`{"date": "2026-11-20", "list": [1, 2, 3, 4], "token": {"$attune_secret": true}, "api_key": "hidden-one"}`),
 		List: []monitor.WorkflowTask{
-			{Name: "list", Type: "action", Action: "etl.list", Status: "completed", Says: "completed", After: []string{"fetch"}, Publishes: []string{"list"}, StartedAt: list.StartedAt, FinishedAt: list.FinishedAt, Made: 1, Children: []monitor.WorkflowChild{list}},
+			{Name: "list", Type: "action", Action: "etl.list", Status: "completed", Says: "completed",
+				After: []string{"fetch"}, Publishes: []string{"list"}, StartedAt: list.StartedAt,
+				FinishedAt: list.FinishedAt, Made: 1, Children: []monitor.WorkflowChild{list}},
 			{
-				Name: "fetch", Type: "action", Action: "core.http_request", Status: "running", Says: "running 2/4 (1 failed)", List: true, Concurrency: 4,
-				Before: []string{"list"}, After: []string{"load"}, Join: 1, Retry: "up to 3 times, after 2s", Attempts: 4, Items: &monitor.WorkflowItems{Total: 4, Made: 4, Succeeded: 1, Failed: 1},
+				Name: "fetch", Type: "action", Action: "core.http_request", Status: "running",
+				Says: "running 2/4 (1 failed)", List: true, Concurrency: 4,
+				Before: []string{"list"}, After: []string{"load"}, Join: 1, Retry: "up to 3 times, after 2s",
+				Attempts: 4, Items: &monitor.WorkflowItems{Total: 4, Made: 4, Succeeded: 1, Failed: 1},
 				StartedAt: ago(9 * time.Minute), Made: 4,
-				Children: []monitor.WorkflowChild{child(884101, 0, "running", 9*time.Minute+12*time.Second, "worker-node-02"), waits, failed, done},
+				Children: []monitor.WorkflowChild{child(884101, 0, "running", 9*time.Minute+12*time.Second,
+					"worker-node-02"), waits, failed, done},
 			},
-			{Name: "approve", Type: "action", Action: "core.ask", Status: "running", Says: "running", Why: "waits for the answer to inquiry 41", StartedAt: asks.StartedAt, Made: 1, Children: []monitor.WorkflowChild{asks}},
-			{Name: "audit", Type: "workflow", Action: "audit.check", Status: "running", Says: "running", StartedAt: nested.StartedAt, Made: 1, Children: []monitor.WorkflowChild{nested}},
-			{Name: "load", Type: "action", Action: "etl.load", Says: "not reached", Before: []string{"fetch", "approve"}, Join: 2},
+			{Name: "approve", Type: "action", Action: "core.ask", Status: "running", Says: "running",
+				Why: "waits for the answer to inquiry 41", StartedAt: asks.StartedAt, Made: 1,
+				Children: []monitor.WorkflowChild{asks}},
+			{Name: "audit", Type: "workflow", Action: "audit.check", Status: "running", Says: "running",
+				StartedAt: nested.StartedAt, Made: 1, Children: []monitor.WorkflowChild{nested}},
+			{Name: "load", Type: "action", Action: "etl.load", Says: "not reached",
+				Before: []string{"fetch", "approve"}, Join: 2},
 		},
-		Log: []monitor.WorkflowDecision{{Version: 1, At: *ago(9 * time.Minute), Lines: []string{"begins with list"}}, {Version: 2, At: *ago(8 * time.Minute), Lines: []string{"list completed: fetch is started over 4 items"}}},
+		Log: []monitor.WorkflowDecision{{Version: 1, At: *ago(9 * time.Minute), Lines: []string{"begins with list"}},
+			{Version: 2, At: *ago(8 * time.Minute), Lines: []string{"list completed: fetch is started over 4 items"}}},
 		Why: []string{
 			"fetch[0] runs on worker-node-02, for 9m12s. The worker's last heartbeat was 4m11s ago, later than the 1m30s it may take.",
 			"fetch[1] waits in queue core.http_request: place 1 of 612, normal lane, for 9m. 4 of 4 slots are taken. fetch[0] of this workflow holds a slot of it.",
@@ -224,10 +248,13 @@ func sampleTree(reading monitor.Reading, w monitor.Workflow) *monitor.WorkflowDe
 func sampleInquiries(reading monitor.Reading) []*monitor.InquiryDetail {
 	one := func(id int64, status, prompt, form string, age time.Duration) *monitor.InquiryDetail {
 		return &monitor.InquiryDetail{
-			Reading: reading, ResponseSchema: json.RawMessage(form), Response: json.RawMessage("null"), Updated: *ago(age),
+			Reading: reading, ResponseSchema: json.RawMessage(form), Response: json.RawMessage("null"),
+			Updated: *ago(age),
 			Inquiry: monitor.Inquiry{
-				ID: id, Status: status, Kind: monitor.InquiryOfTask, Prompt: prompt, Execution: 884060, ExecutionStatus: "running", ActionRef: "core.ask",
-				Workflow: ptr(884050), WorkflowRef: "etl.nightly", WorkflowStatus: "running", Task: "approve", Created: *ago(age), Age: age,
+				ID: id, Status: status, Kind: monitor.InquiryOfTask, Prompt: prompt, Execution: 884060,
+				ExecutionStatus: "running", ActionRef: "core.ask",
+				Workflow: ptr(884050), WorkflowRef: "etl.nightly", WorkflowStatus: "running", Task: "approve",
+				Created: *ago(age), Age: age,
 			},
 		}
 	}
@@ -242,10 +269,13 @@ func sampleInquiries(reading monitor.Reading) []*monitor.InquiryDetail {
 	left := 17 * time.Minute
 	deploy.TimeoutAt, deploy.Left = ago(-left), &left
 	open := one(42, monitor.InquiryPending, "Which host?", "null", 2*time.Hour)
-	open.Execution, open.ActionRef, open.Workflow, open.WorkflowRef, open.Task, open.Kind = 884200, "ops.restart", nil, "", "", monitor.InquiryOfResult
+	open.Execution, open.ActionRef, open.Workflow, open.WorkflowRef, open.Task, open.Kind = 884200, "ops.restart", nil,
+		"", "", monitor.InquiryOfResult
 	answered := one(40, monitor.InquiryResponded, "Deploy 1.4?", `{"ok": {"type": "boolean"}}`, 26*time.Hour)
-	answered.RespondedAt, answered.Responder, answered.Response = ago(25*time.Hour), "bob@ops-1", json.RawMessage(`{"ok": true}`)
-	return []*monitor.InquiryDetail{deploy, open, answered, one(39, monitor.InquiryTimeout, "Anybody there?", "null", 50*time.Hour)}
+	answered.RespondedAt, answered.Responder, answered.Response = ago(25*time.Hour), "bob@ops-1",
+		json.RawMessage(`{"ok": true}`)
+	return []*monitor.InquiryDetail{deploy, open, answered,
+		one(39, monitor.InquiryTimeout, "Anybody there?", "null", 50*time.Hour)}
 }
 
 // hugeFlows are more workflows and questions than any screen holds, one of them with
@@ -254,9 +284,12 @@ func hugeFlows(rows int) fakeFlows {
 	f := sampleFlows(monitor.Reading{At: frozen})
 	tree := f.trees[884050]
 	each := &tree.List[1]
-	each.Children, each.Made, each.Items = nil, int64(rows), &monitor.WorkflowItems{Total: int64(rows), Made: int64(rows), Succeeded: int64(rows) - 1, Failed: 1}
+	each.Children, each.Made, each.Items = nil, int64(rows), &monitor.WorkflowItems{Total: int64(rows),
+		Made: int64(rows), Succeeded: int64(rows) - 1, Failed: 1}
 	for i := range rows {
-		each.Children = append(each.Children, monitor.WorkflowChild{Execution: int64(900_000 + i), Index: new(int64(i)), Status: "completed", Attempt: 1, Created: *ago(time.Minute), StartedAt: ago(time.Minute), FinishedAt: ago(time.Second)})
+		each.Children = append(each.Children,
+			monitor.WorkflowChild{Execution: int64(900_000 + i), Index: new(int64(i)), Status: "completed", Attempt: 1,
+				Created: *ago(time.Minute), StartedAt: ago(time.Minute), FinishedAt: ago(time.Second)})
 		w := f.board.List[i%5]
 		w.Execution, w.ActionRef = int64(800_000-i), fmt.Sprintf("pack.flow_%d", i)
 		f.board.List = append(f.board.List, w)
@@ -280,7 +313,8 @@ func hostileFlows(evil string) fakeFlows {
 		d.Within = &monitor.WithinWorkflow{Execution: 1, Task: evil}
 		for i := range d.List {
 			t := &d.List[i]
-			t.Name, t.Why, t.Says, t.Action, t.Retry, t.Publishes, t.Before, t.After = evil, evil, evil, evil, evil, []string{evil}, []string{evil}, []string{evil}
+			t.Name, t.Why, t.Says, t.Action, t.Retry, t.Publishes, t.Before, t.After = evil, evil, evil, evil, evil,
+				[]string{evil}, []string{evil}, []string{evil}
 			for j := range t.Children {
 				t.Children[j].Error, t.Children[j].WorkerName, t.Children[j].ActionRef = evil, evil, evil
 			}
@@ -294,8 +328,10 @@ func hostileFlows(evil string) fakeFlows {
 		q.Prompt, q.ActionRef, q.Assignee, q.WorkflowRef, q.Task = evil, evil, evil, evil, evil
 	}
 	for _, d := range f.asked {
-		d.Prompt, d.ActionRef, d.Assignee, d.WorkflowRef, d.Task, d.Responder, d.ExecutionStatus = evil, evil, evil, evil, evil, evil, evil
-		form, _ := json.Marshal(map[string]any{evil: map[string]any{"type": "string", "description": evil, "default": evil, "enum": []string{evil}}})
+		d.Prompt, d.ActionRef, d.Assignee, d.WorkflowRef, d.Task, d.Responder, d.ExecutionStatus = evil, evil, evil,
+			evil, evil, evil, evil
+		form, _ := json.Marshal(map[string]any{evil: map[string]any{"type": "string", "description": evil,
+			"default": evil, "enum": []string{evil}}})
 		d.ResponseSchema, d.Response = form, form
 	}
 	f.page.Faults = []monitor.InquiryFault{{Execution: 7, ActionRef: evil, At: frozen, Reason: evil}}

@@ -94,7 +94,8 @@ func TestKeysThatActAreHiddenWhereNothingCanBeActedUpon(t *testing.T) {
 
 func TestHelpAndHintsShowTheKeysOfTheOperator(t *testing.T) {
 	t.Parallel()
-	keys, err := keymap.New([]keymap.Change{{Action: keymap.Filter, Keys: []string{"f4"}}, {Action: keymap.Help, Keys: []string{"f1"}}})
+	keys, err := keymap.New([]keymap.Change{{Action: keymap.Filter, Keys: []string{"f4"}},
+		{Action: keymap.Help, Keys: []string{"f1"}}})
 	require.NoError(t, err)
 	b := started(t, sample(), 120, 34, func(o *Options) { o.Keys = keys })
 	b.press("4")
@@ -118,7 +119,8 @@ func TestTheLineOfKeysAlwaysEndsWithHelp(t *testing.T) {
 				b.send(tea.WindowSizeMsg{Width: width, Height: 30})
 				frame := b.frame()
 				line := frame[len(frame)-1]
-				require.True(t, strings.HasSuffix(strings.TrimRight(line, " "), "? help"), "%s at %d: %q", view, width, line)
+				require.True(t, strings.HasSuffix(strings.TrimRight(line, " "), "? help"), "%s at %d: %q", view, width,
+					line)
 				require.LessOrEqual(t, widget.Width(line), width, view)
 			}
 		}

@@ -24,7 +24,8 @@ func (m *Model) helpTopics() []topic {
 	var topics []topic
 	if q, ok := m.screen().(screen.Queryable); ok {
 		lines := hung(strings.Join(q.Schema().Examples(), "  "), w)
-		lines = append(lines, " space and   | or   ! not   , any of   * anything   regex:/…/   "+`"as it is"`+"   tab completes")
+		lines = append(lines,
+			" space and   | or   ! not   , any of   * anything   regex:/…/   "+`"as it is"`+"   tab completes")
 		topics = append(topics, topic{"FILTER", lines})
 	}
 	var commands []string
@@ -33,8 +34,10 @@ func (m *Model) helpTopics() []topic {
 	}
 	topics = append(topics, topic{"COMMANDS", hung(strings.Join(commands, "   "), w)})
 	return append(topics, topic{"DANGER", m.dangerText(w)}, topic{"SIGNS", []string{
-		" " + strings.Join([]string{g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled", g.Done + " completed", g.Failed + " failed, stale"}, "   "),
-		" " + strings.Join([]string{g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout", g.Paused + " paused", g.Last + " degraded", g.Warning + " warning", g.Critical + " critical"}, "   "),
+		" " + strings.Join([]string{g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled",
+			g.Done + " completed", g.Failed + " failed, stale"}, "   "),
+		" " + strings.Join([]string{g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout",
+			g.Paused + " paused", g.Last + " degraded", g.Warning + " warning", g.Critical + " critical"}, "   "),
 		" ~ older than two polls   ? source unreachable, last known value   -- not collected",
 	}})
 }
@@ -44,9 +47,10 @@ func (m *Model) dangerText(w int) []string {
 	if m.env.Locked != "" {
 		return hung("Read only: the keys that act are hidden here, and the header shows RO. "+m.env.Locked+".", w)
 	}
-	return hung("Every change first shows a plan: what it is about, what is skipped and why, and a bound that is fixed then. "+
-		"y confirms a small one; a large one, or one in a protected context, is confirmed by the name that is shown. Enter alone never confirms. "+
-		"What is discarded is kept, and u puts it back. L lists what was done.", w)
+	return hung(
+		"Every change first shows a plan: what it is about, what is skipped and why, and a bound that is fixed then. "+
+			"y confirms a small one; a large one, or one in a protected context, is confirmed by the name that is shown. Enter alone never confirms. "+
+			"What is discarded is kept, and u puts it back. L lists what was done.", w)
 }
 
 // together is a space at which no line is broken.
@@ -64,7 +68,8 @@ func hung(text string, w int) []string {
 func (m *Model) topicsWith(words []string) []string {
 	var lines []string
 	for _, t := range m.helpTopics() {
-		if slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(strings.ToLower(t.title), word) }) {
+		if slices.ContainsFunc(words,
+			func(word string) bool { return !strings.Contains(strings.ToLower(t.title), word) }) {
 			continue
 		}
 		lines = append(append(lines, " "+m.env.Paint(theme.Dim, t.title)), append(t.lines, "")...)

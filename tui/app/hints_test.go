@@ -53,7 +53,8 @@ func TestEveryNumberedViewHasAHintInItsFirstMinute(t *testing.T) {
 
 func TestAHintNamesNoKeyThatIsLocked(t *testing.T) {
 	t.Parallel()
-	b := started(t, sample(), 80, 24, func(o *Options) { o.Hints, o.ReadOnly = true, "as it was started with --read-only" })
+	b := started(t, sample(), 80, 24,
+		func(o *Options) { o.Hints, o.ReadOnly = true, "as it was started with --read-only" })
 	b.press("8")
 	require.NotContains(t, b.hintLine(), "answers")
 	require.Contains(t, b.hintLine(), "filters")

@@ -281,7 +281,8 @@ func TestUnknownViewAndThemeAreRefused(t *testing.T) {
 func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
 	t.Parallel()
 	for _, view := range Views {
-		opts := Options{View: view, Context: "prod-eu", Theme: theme.Options{Plain: true}, Clock: func() time.Time { return frozen }}
+		opts := Options{View: view, Context: "prod-eu", Theme: theme.Options{Plain: true},
+			Clock: func() time.Time { return frozen }}
 		shot, err := Take(t.Context(), sample(), opts, "", 80, 24)
 		require.NoError(t, err)
 		live := started(t, sample(), 80, 24, func(o *Options) { o.View = view })
@@ -308,11 +309,13 @@ func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
 func TestASnapshotOfOneThing(t *testing.T) {
 	t.Parallel()
 	take := func(view screen.View, id, filter string) (*Snapshot, error) {
-		opts := Options{View: view, Filter: filter, Theme: theme.Options{Plain: true}, Clock: func() time.Time { return frozen }}
+		opts := Options{View: view, Filter: filter, Theme: theme.Options{Plain: true},
+			Clock: func() time.Time { return frozen }}
 		return Take(t.Context(), sample(), opts, id, 140, 40)
 	}
 	for view, id := range map[screen.View]string{
-		keymap.InExecution: "884301", keymap.InQueue: "etl.load tenant=acme", keymap.InWorker: "worker-node-02", keymap.InLetter: "5",
+		keymap.InExecution: "884301", keymap.InQueue: "etl.load tenant=acme", keymap.InWorker: "worker-node-02",
+		keymap.InLetter:    "5",
 		keymap.InWorkflows: "884050", keymap.InXray: "884301", keymap.InLog: "", keymap.InHelp: "",
 	} {
 		shot, err := take(view, id, "")

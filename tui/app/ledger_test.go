@@ -17,7 +17,8 @@ func longLedger(n int) *fakeSource {
 	source.ledger = nil
 	for id := int64(n); id > 0; id-- {
 		l := monitor.LedgerEntry{
-			ID: id, At: *ago(22 * 60e9), What: "dispatch", Type: "ExecutionRequested", Reason: "expired", Queue: "worker.7.executions", ActionRef: "core.echo",
+			ID: id, At: *ago(22 * 60e9), What: "dispatch", Type: "ExecutionRequested", Reason: "expired",
+			Queue: "worker.7.executions", ActionRef: "core.echo",
 			WorkerID: ptr(7), WorkerName: "worker-node-02", Decision: "failed",
 		}
 		if id%3 == 0 {
@@ -145,7 +146,8 @@ func TestWhatWasDecidedMeanwhileLeavesTheLettersThatWait(t *testing.T) {
 	require.Contains(t, b.View(), "problems")
 	last := b.letters.Len() - 1
 	gone := b.letters.Key(last)
-	at := slices.IndexFunc(b.source.ledger, func(l monitor.LedgerEntry) bool { return strconv.FormatInt(l.ID, 10) == gone })
+	at := slices.IndexFunc(b.source.ledger,
+		func(l monitor.LedgerEntry) bool { return strconv.FormatInt(l.ID, 10) == gone })
 	b.source.ledger[at].Decision = "discarded"
 	b.run(b.refresh())
 	require.Equal(t, last, b.letters.Len())

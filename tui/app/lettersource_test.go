@@ -19,14 +19,16 @@ func (f *fakeSource) Letter(ctx context.Context, id int64) (*monitor.LedgerDetai
 			continue
 		}
 		d := &monitor.LedgerDetail{
-			Reading: monitor.Reading{At: f.overview.At}, LedgerEntry: l, Headers: []byte(`{"x-attune-reason": "poison"}`),
-			Body:   monitor.LetterBody{Format: "json", JSON: []byte(dispatchBody(884301))},
-			XDeath: []byte(`[{"queue": "worker.7.executions", "exchange": "attune.executions", "reason": "expired", "count": 1, "time": "2026-11-21T01:56:59Z", "routing-keys": ["execution.dispatch.worker.7"]}]`),
+			Reading: monitor.Reading{At: f.overview.At}, LedgerEntry: l,
+			Headers: []byte(`{"x-attune-reason": "poison"}`),
+			Body:    monitor.LetterBody{Format: "json", JSON: []byte(dispatchBody(884301))},
+			XDeath:  []byte(`[{"queue": "worker.7.executions", "exchange": "attune.executions", "reason": "expired", "count": 1, "time": "2026-11-21T01:56:59Z", "routing-keys": ["execution.dispatch.worker.7"]}]`),
 		}
 		d.LedgerEntry.Size, d.MessageID = 412, "7f3a2c10-0d5e-4f0b-8a77-91d3f7cec91e"
 		if l.Execution != nil {
 			d.ExecutionNow = &monitor.LetterExecution{
-				ID: *l.Execution, Status: l.StatusNow, ActionRef: l.ActionRef, Attempt: 1, WorkerID: ptr(7), Updated: *ago(22 * time.Minute), Parent: ptr(884050),
+				ID: *l.Execution, Status: l.StatusNow, ActionRef: l.ActionRef, Attempt: 1, WorkerID: ptr(7),
+				Updated: *ago(22 * time.Minute), Parent: ptr(884050),
 				ParentStatus: "running", Reason: "Worker queue TTL expired",
 			}
 		}
@@ -35,20 +37,23 @@ func (f *fakeSource) Letter(ctx context.Context, id int64) (*monitor.LedgerDetai
 	return nil, monitor.ErrNotFound
 }
 
-func (f *fakeSource) ExportLetters(ctx context.Context, filter monitor.DeadLetterFilter, _ int, each func(*monitor.ExportedLetter) error) (int, error) {
+func (f *fakeSource) ExportLetters(ctx context.Context, filter monitor.DeadLetterFilter, _ int,
+	each func(*monitor.ExportedLetter) error) (int, error) {
 	page, err := f.LedgerList(ctx, filter, 0)
 	if err != nil {
 		return 0, err
 	}
 	for _, l := range page.List {
-		if err := each(&monitor.ExportedLetter{LedgerEntry: l, Body: new(`{"attempt": 1, "password": "hunter2"}`)}); err != nil {
+		if err := each(&monitor.ExportedLetter{LedgerEntry: l,
+			Body: new(`{"attempt": 1, "password": "hunter2"}`)}); err != nil {
 			return 0, err
 		}
 	}
 	return len(page.List), nil
 }
 
-func (f *fakeSource) LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error) {
+func (f *fakeSource) LedgerList(ctx context.Context, filter monitor.DeadLetterFilter,
+	cursor int64) (*monitor.LedgerPage, error) {
 	err := f.answer(ctx, screen.FeedLedger)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +66,8 @@ func (f *fakeSource) LedgerList(ctx context.Context, filter monitor.DeadLetterFi
 			}
 			continue
 		}
-		if cursor != 0 && l.ID >= cursor || filter.Open != l.Open() || filter.Action != "" && filter.Action != l.ActionRef {
+		if cursor != 0 && l.ID >= cursor || filter.Open != l.Open() || filter.Action != "" &&
+			filter.Action != l.ActionRef {
 			continue
 		}
 		if len(page.List) == cmp.Or(filter.Limit, monitor.DefaultPage) {
@@ -75,7 +81,8 @@ func (f *fakeSource) LedgerList(ctx context.Context, filter monitor.DeadLetterFi
 
 func (f *fakeSource) Route(ctx context.Context, exchange, key string) (*monitor.Route, error) {
 	err := f.answer(ctx, screen.FeedRoute)
-	r := &monitor.Route{Reading: monitor.Reading{At: f.overview.At}, Exchange: exchange, Key: key, Exists: true, Kind: "topic"}
+	r := &monitor.Route{Reading: monitor.Reading{At: f.overview.At}, Exchange: exchange, Key: key, Exists: true,
+		Kind: "topic"}
 	if r.Queues = f.routes[key]; len(r.Queues) == 0 {
 		r.Lost = true
 	}
@@ -91,10 +98,12 @@ func dispatchBody(execution int64) string {
 // letterActs takes and discards.
 type letterActs struct{ fakeActs }
 
-func (f *letterActs) Run(ctx context.Context, plan *act.Plan, reason string, progress *act.Progress) (*act.Receipt, error) {
+func (f *letterActs) Run(ctx context.Context, plan *act.Plan, reason string,
+	progress *act.Progress) (*act.Receipt, error) {
 	receipt, err := f.fakeActs.Run(ctx, plan, reason, progress)
 	if plan.Order.Kind == act.DiscardLetter || plan.Order.Kind == act.TakeLetters {
-		receipt.Undo = &act.Order{Kind: act.UndoLetters, Target: act.Target{Name: "2 dead letters"}, Targets: []act.Target{{ID: 5}, {ID: 4}}}
+		receipt.Undo = &act.Order{Kind: act.UndoLetters, Target: act.Target{Name: "2 dead letters"},
+			Targets: []act.Target{{ID: 5}, {ID: 4}}}
 	}
 	return receipt, err
 }

@@ -39,7 +39,8 @@ func TestTheLogIsFiltered(t *testing.T) {
 	audit := *source.audit
 	audit.List = nil
 	for i := range int64(500) {
-		e := monitor.AuditEntry{ID: 900 - i, At: frozen, Actor: "ann", Action: "queue.pause", Target: "core.echo", Outcome: "done"}
+		e := monitor.AuditEntry{ID: 900 - i, At: frozen, Actor: "ann", Action: "queue.pause", Target: "core.echo",
+			Outcome: "done"}
 		if i%100 == 99 {
 			e.Actor, e.Action, e.Outcome, e.Error = "bob", "worker.drain", "failed", "gone away"
 		}
@@ -56,7 +57,8 @@ func TestTheLogIsFiltered(t *testing.T) {
 	require.Len(t, b.exported(t), 5, "and written")
 	b.press("esc", "/") // first the report is closed
 	b.typed("who:nobody")
-	require.Contains(t, b.View(), "None of the 501 acts that were read matches /who:bob outcome:failed error:gone who:nobody")
+	require.Contains(t, b.View(),
+		"None of the 501 acts that were read matches /who:bob outcome:failed error:gone who:nobody")
 	b.press("enter", "esc")
 	require.Empty(t, b.operations.Filter(), "esc clears it")
 	require.Equal(t, keymap.InLog, b.view)
@@ -73,8 +75,10 @@ func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 	audit.List = nil
 	for i := range int64(450) {
 		e := monitor.AuditEntry{
-			ID: 900 - i, At: frozen.Add(-time.Duration(i) * 50 * time.Millisecond), Actor: "ann@ops", Source: "attune-tui", Action: "execution.retry",
-			TargetType: "execution", Target: "execution " + strconv.FormatInt(5_000-i, 10), Outcome: "done", Reason: "disk is free",
+			ID: 900 - i, At: frozen.Add(-time.Duration(i) * 50 * time.Millisecond), Actor: "ann@ops",
+			Source: "attune-tui", Action: "execution.retry",
+			TargetType: "execution", Target: "execution " + strconv.FormatInt(5_000-i, 10), Outcome: "done",
+			Reason: "disk is free",
 		}
 		if i >= 448 {
 			e.Actor, e.Action, e.TargetType, e.Target = "bob@ops", "queue.pause", "queue", "core.echo"

@@ -11,7 +11,8 @@ import (
 
 func TestMarkedRowsAreActedUponTogether(t *testing.T) {
 	t.Parallel()
-	for view, kind := range map[string]act.Kind{"2": act.PauseQueue, "3": act.RetryExecution, "4": act.CordonWorker, "6": act.PauseWorkflow} {
+	for view, kind := range map[string]act.Kind{"2": act.PauseQueue, "3": act.RetryExecution, "4": act.CordonWorker,
+		"6": act.PauseWorkflow} {
 		acts := &fakeActs{}
 		b := acting(t, acts, 100, 30)
 		b.press(view, " ", " ", "A")

@@ -16,7 +16,8 @@ func TestTheWholeCauseIsSaidWhereNothingWasRead(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{
-		screen.FeedBroker: errors.New("read the broker: list queues: the management API answered 401 Unauthorized: not_authorized Login failed"),
+		screen.FeedBroker: errors.New(
+			"read the broker: list queues: the management API answered 401 Unauthorized: not_authorized Login failed"),
 	}
 	b := started(t, source, 80, 24)
 	b.press("9")

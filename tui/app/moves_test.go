@@ -88,7 +88,8 @@ func TestWhatHasNoViewIsNamedWithItsCommand(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)
-	for key, want := range map[string]string{"e": "enforcement show 55120", "v": "event show 9007", "u": "rule show nightly.start"} {
+	for key, want := range map[string]string{"e": "enforcement show 55120", "v": "event show 9007",
+		"u": "rule show nightly.start"} {
 		b.press("o")
 		require.Contains(t, b.View(), "nightly.start")
 		b.press(key)

@@ -37,11 +37,13 @@ func TestANudgeBringsThePollForward(t *testing.T) {
 	b.now = b.now.Add(100 * time.Millisecond)
 	b.nudge()
 	require.Equal(t, calls+1, b.source.count(screen.FeedExecutions), "it was read just now")
-	require.Equal(t, DefaultRefresh/4-100*time.Millisecond, b.timers.due(screen.FeedExecutions)[0].after, "so it is read soon")
+	require.Equal(t, DefaultRefresh/4-100*time.Millisecond, b.timers.due(screen.FeedExecutions)[0].after,
+		"so it is read soon")
 	b.env.Data.Fresh(screen.FeedExecutions).Took = time.Second
 	b.timers.pending = nil
 	b.nudge()
-	require.Equal(t, 1900*time.Millisecond, b.timers.due(screen.FeedExecutions)[0].after, "what takes long is not read more often")
+	require.Equal(t, 1900*time.Millisecond, b.timers.due(screen.FeedExecutions)[0].after,
+		"what takes long is not read more often")
 	require.Empty(t, b.timers.due(screen.FeedOverview), "nothing else is brought forward")
 }
 

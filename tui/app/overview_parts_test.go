@@ -68,8 +68,10 @@ func TestWhatNeedsAttentionUsesTheHeight(t *testing.T) {
 		source.overview.Alerts = &alerting.Alerts{Evaluated: true, EvaluatedAt: &frozen}
 		for i := range c.findings {
 			source.overview.Alerts.Open = append(source.overview.Alerts.Open, alerting.Alert{
-				Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning, State: alerting.AlertFiring,
-				Summary: fmt.Sprintf("finding number %d", i), Hint: fmt.Sprintf("hint number %d", i), Since: frozen, Fired: &frozen,
+				Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning,
+				State:   alerting.AlertFiring,
+				Summary: fmt.Sprintf("finding number %d", i), Hint: fmt.Sprintf("hint number %d", i), Since: frozen,
+				Fired: &frozen,
 			})
 		}
 		b := started(t, source, 120, 36)
@@ -101,10 +103,12 @@ func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			t.Parallel()
 			source := sample()
-			source.overview.Alerts, source.overview.WorkerList = &alerting.Alerts{Evaluated: true, EvaluatedAt: &frozen}, nil
+			source.overview.Alerts, source.overview.WorkerList = &alerting.Alerts{Evaluated: true,
+				EvaluatedAt: &frozen}, nil
 			for i := range 40 {
 				source.overview.Alerts.Open = append(source.overview.Alerts.Open, alerting.Alert{
-					Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning, State: alerting.AlertFiring,
+					Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning,
+					State:   alerting.AlertFiring,
 					Summary: fmt.Sprintf("finding number %d", i), Since: frozen, Fired: &frozen,
 				})
 			}

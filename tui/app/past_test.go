@@ -28,7 +28,8 @@ func pastOf(at time.Time, failed map[int]float64) *monitor.Past {
 	p := &monitor.Past{Reading: monitor.Reading{At: at}, Letters: true}
 	for i := range 60 {
 		n := failed[59-i]
-		p.Minutes = append(p.Minutes, monitor.PastMinute{At: at.Add(-time.Duration(59-i) * time.Minute), Done: n, Failed: n})
+		p.Minutes = append(p.Minutes,
+			monitor.PastMinute{At: at.Add(-time.Duration(59-i) * time.Minute), Done: n, Failed: n})
 	}
 	return p
 }
@@ -117,7 +118,8 @@ func TestARunningSessionDrawsWhatAFreshOneDraws(t *testing.T) {
 		b.now = b.now.Add(30 * time.Second)
 		b.dates()
 		b.source.overview.Queues.Completed += 125 // as much as the slots that were released
-		source.past = pastOf(b.now, map[int]float64{31 + (i+1)/2: 200, 30 + (i+1)/2: 12, 2 + (i+1)/2: 40, (i + 1) / 4: 500})
+		source.past = pastOf(b.now,
+			map[int]float64{31 + (i+1)/2: 200, 30 + (i+1)/2: 12, 2 + (i+1)/2: 40, (i + 1) / 4: 500})
 		b.run(b.fetch(screen.FeedOverview, false))
 		due := b.timers.due(screen.FeedPast)
 		require.Equal(t, pastEvery, due[len(due)-1].after)

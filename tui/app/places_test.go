@@ -70,7 +70,8 @@ func TestTheEndOfALineIsReadByItself(t *testing.T) {
 // TestThePaceOfAQueueIsWrittenInDigits, and as what it can be at most.
 func TestThePaceOfAQueueIsWrittenInDigits(t *testing.T) {
 	t.Parallel()
-	for rate, text := range map[float64]string{0.25: "up to 0.25/min", 999.4: "up to 999/min", 1130.4: "up to 1\u2009130/min"} {
+	for rate, text := range map[float64]string{0.25: "up to 0.25/min", 999.4: "up to 999/min",
+		1130.4: "up to 1\u2009130/min"} {
 		source := sample()
 		source.queue.Drain.PerMinute = &rate
 		b := started(t, source, 80, 24)
@@ -85,7 +86,8 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	source := sample()
 	past := monitor.QueuePast{ID: 44}
 	for i := range 60 {
-		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Depth: float64(i), Head: time.Duration(i) * time.Second})
+		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute),
+			Depth: float64(i), Head: time.Duration(i) * time.Second})
 	}
 	source.queuesPast = &monitor.QueuesPast{Reading: source.overview.Reading, List: []monitor.QueuePast{past}}
 	b := started(t, source, 140, 40)
@@ -274,10 +276,17 @@ func TestTheHeadOfAWorkersQueueIsForecast(t *testing.T) {
 		b.open(keymap.InWorker)
 		return b.View()
 	}
-	require.Contains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head = ago(3*time.Minute + 2*time.Second) }), "▲ head expires in 1m58s → dead letter")
-	require.Contains(t, frame(func(_ *monitor.BrokerQueue, w *monitor.Worker) { w.Probe.Oldest = ago(time.Minute) }), "head expires in 4m00s")
-	require.Contains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head, q.DeadLetterExchange = ago(time.Hour), nil }), "head is about to expire → deleted by the broker")
-	require.Contains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head, q.Consumers = ago(time.Minute), 1 }), "unless it is taken before")
+	require.Contains(t,
+		frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head = ago(3*time.Minute + 2*time.Second) }),
+		"▲ head expires in 1m58s → dead letter")
+	require.Contains(t, frame(func(_ *monitor.BrokerQueue, w *monitor.Worker) { w.Probe.Oldest = ago(time.Minute) }),
+		"head expires in 4m00s")
+	require.Contains(t,
+		frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head, q.DeadLetterExchange = ago(time.Hour), nil }),
+		"head is about to expire → deleted by the broker")
+	require.Contains(t,
+		frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head, q.Consumers = ago(time.Minute), 1 }),
+		"unless it is taken before")
 	require.Contains(t, frame(func(*monitor.BrokerQueue, *monitor.Worker) {}), "since when the head waits is not known")
 	require.NotContains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.TTL = nil }), "expire")
 	require.NotContains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Ready = 0 }), "expires")
@@ -289,7 +298,8 @@ func TestSlotsBeginWithTheLastHour(t *testing.T) {
 	source := sample()
 	past := monitor.WorkerPast{ID: 1}
 	for i := range 60 {
-		past.Minutes = append(past.Minutes, monitor.WorkerMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Slots: float64(i % 8), Ended: 61})
+		past.Minutes = append(past.Minutes,
+			monitor.WorkerMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Slots: float64(i % 8), Ended: 61})
 	}
 	source.workersPast = &monitor.WorkersPast{Reading: source.overview.Reading, List: []monitor.WorkerPast{past}}
 	b := started(t, source, 140, 40)

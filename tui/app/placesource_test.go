@@ -99,7 +99,8 @@ func sampleWorkerDetail(reading monitor.Reading) *monitor.WorkerDetail {
 	d := &monitor.WorkerDetail{Reading: reading, ID: 7, Exists: true, Recorded: true, Flaps: 1}
 	for i, action := range []string{"core.http_request", "etl.load", "mail.send", "mail.send"} {
 		d.Running = append(d.Running, monitor.WorkerRun{
-			ID: 884_101 + 2*int64(i), ActionRef: action, Status: "running", Since: *ago(time.Duration(9-i) * time.Minute), Queue: action,
+			ID: 884_101 + 2*int64(i), ActionRef: action, Status: "running",
+			Since: *ago(time.Duration(9-i) * time.Minute), Queue: action,
 		})
 	}
 	d.Changes = []monitor.WorkerChange{

@@ -32,7 +32,8 @@ type plannedDoc struct {
 func (o *question) export(m *Model) tea.Cmd {
 	order := &o.op.Order
 	doc := plannedDoc{
-		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.skew), Kind: order.Kind, Target: order.Target,
+		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.skew), Kind: order.Kind,
+		Target: order.Target,
 		Values: maps.Clone(order.Values), Word: o.plan.Word, Nothing: o.plan.Nothing, Commands: o.commands(),
 	}
 	for _, line := range o.plan.Lines {

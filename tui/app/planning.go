@@ -40,7 +40,8 @@ func (m *Model) plan(show func(overlay), item act.Item, order act.Order) tea.Cmd
 	}
 	m.lastOperation++
 	op := &act.Operation{
-		ID: m.lastOperation, Order: order, Title: title, State: act.Planning, Began: m.env.Clock, Progress: &act.Progress{},
+		ID: m.lastOperation, Order: order, Title: title, State: act.Planning, Began: m.env.Clock,
+		Progress: &act.Progress{},
 	}
 	m.remember(op)
 	ctx, cancel := context.WithTimeout(m.ctx, act.PlanTimeout)
@@ -146,7 +147,8 @@ func (o *planning) draw(m *Model, f *frame) {
 	f.box(m, keymap.InPlanning, box{
 		title: widget.Clean(o.op.Title), note: widget.Age(m.env.Clock.Sub(o.op.Began)), role: theme.Accent,
 		lines: func(int, int) []string {
-			return []string{m.turning() + " Asking what this would change …", m.env.Paint(theme.Dim, "  Nothing was changed.")}
+			return []string{m.turning() + " Asking what this would change …",
+				m.env.Paint(theme.Dim, "  Nothing was changed.")}
 		},
 	})
 }

@@ -38,7 +38,8 @@ type Reader interface {
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
-	ExportLetters(ctx context.Context, filter monitor.DeadLetterFilter, limit int, each func(*monitor.ExportedLetter) error) (int, error)
+	ExportLetters(ctx context.Context, filter monitor.DeadLetterFilter, limit int,
+		each func(*monitor.ExportedLetter) error) (int, error)
 	Past(ctx context.Context) (*monitor.Past, error)
 	// Answers asks a source, as monitor names them, whether it is there.
 	Answers(ctx context.Context, source string) error
@@ -245,7 +246,8 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	if m.paused {
 		return tea.Batch(missed, m.probeLater(msg.feed))
 	}
-	if alerts := m.chain(screen.FeedAlerts); msg.feed == screen.FeedOverview && !c.once && m.env.Data.Unevaluated() != alerts.judging {
+	if alerts := m.chain(screen.FeedAlerts); msg.feed == screen.FeedOverview && !c.once &&
+		m.env.Data.Unevaluated() != alerts.judging {
 		alerts.judging = !alerts.judging
 		if !slices.Contains(m.screen().Feeds(), screen.FeedAlerts) {
 			m.stop(screen.FeedAlerts)

@@ -195,7 +195,8 @@ func TestOldDataIsMarkedAndUnreachableIsNotZero(t *testing.T) {
 	b.now = b.now.Add(20 * time.Second)
 	b.send(clockMsg{})
 	require.Contains(t, b.View(), "1\u2009204~", "older than two polls")
-	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("refused"), screen.FeedBroker: errors.New("refused")}
+	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("refused"),
+		screen.FeedBroker: errors.New("refused")}
 	b.press("r")
 	require.Contains(t, b.View(), "1\u2009204?", "the last value, marked")
 	require.Contains(t, b.View(), "PG ✗ down")
@@ -357,8 +358,10 @@ func (l *loop) stop() {
 func TestTheReasonIsWhatAnOperatorCanActOn(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
-	require.EqualError(t, screen.Reason(fmt.Errorf("read overview: acquire connection: %w", refused), fetchTimeout), "dial tcp: connection refused")
-	require.EqualError(t, screen.Reason(fmt.Errorf("read: %w", context.DeadlineExceeded), fetchTimeout), "no answer within 1.5s")
+	require.EqualError(t, screen.Reason(fmt.Errorf("read overview: acquire connection: %w", refused), fetchTimeout),
+		"dial tcp: connection refused")
+	require.EqualError(t, screen.Reason(fmt.Errorf("read: %w", context.DeadlineExceeded), fetchTimeout),
+		"no answer within 1.5s")
 	require.EqualError(t, screen.Reason(errors.New("other"), fetchTimeout), "other")
 }
 

@@ -64,7 +64,8 @@ func (o *question) draw(m *Model, f *frame) {
 // neither answers the question nor does anything else.
 func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	held := o.held.Type == tea.KeyRunes && len(o.held.Runes) == 1
-	letter := !msg.Paste && !msg.Alt && (msg.Type == tea.KeyRunes && len(msg.Runes) == 1 || msg.Type == tea.KeySpace && held)
+	letter := !msg.Paste && !msg.Alt &&
+		(msg.Type == tea.KeyRunes && len(msg.Runes) == 1 || msg.Type == tea.KeySpace && held)
 	switch {
 	case o.confirm.Typing():
 		return o.answer(m, action, msg)

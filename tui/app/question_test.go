@@ -25,7 +25,8 @@ func TestTheFirstTabOfAQuestionGoesToTheReason(t *testing.T) {
 func TestAReasonTypedOnAButtonAnswersNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"hangs since 3h, yes really", "yes, by ann", "no longer needed", "y es", "retry of 4711", "error in q3", "customer asked", "quiet please",
+		"hangs since 3h, yes really", "yes, by ann", "no longer needed", "y es", "retry of 4711", "error in q3",
+		"customer asked", "quiet please",
 	} {
 		acts := &fakeActs{}
 		b := acting(t, acts, 80, 24)

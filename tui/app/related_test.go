@@ -11,8 +11,10 @@ import (
 
 // related are the views in which o works, with the keys that lead to a row.
 var related = map[screen.View][]string{
-	keymap.InDeadLetters: {"5", "j", "j"}, keymap.InLetter: {"5", "j", "j", "enter"}, keymap.InAlerts: {"7"}, keymap.InWorkflows: {"6"},
-	keymap.InInquiries: {"8"}, keymap.InBroker: {"9"}, keymap.InExecutions: {"3"}, keymap.InQueues: {"2"}, keymap.InWorkers: {"4"},
+	keymap.InDeadLetters: {"5", "j", "j"}, keymap.InLetter: {"5", "j", "j", "enter"}, keymap.InAlerts: {"7"},
+	keymap.InWorkflows: {"6"},
+	keymap.InInquiries: {"8"}, keymap.InBroker: {"9"}, keymap.InExecutions: {"3"}, keymap.InQueues: {"2"},
+	keymap.InWorkers: {"4"},
 }
 
 // TestLettersOfRelatedThingsAreUnambiguous: in each menu every letter leads to one
@@ -30,7 +32,8 @@ func TestLettersOfRelatedThingsAreUnambiguous(t *testing.T) {
 		for _, r := range onTop[*relatedMenu](b).relations {
 			require.Empty(t, seen[r.Key], "%s: %s and %s", view, seen[r.Key], r.Label)
 			seen[r.Key] = r.Label
-			require.True(t, r.Not != "" || r.To.Open.View != "" || r.To.Note != "", "%s: %s leads nowhere and says nothing", view, r.Label)
+			require.True(t, r.Not != "" || r.To.Open.View != "" || r.To.Note != "",
+				"%s: %s leads nowhere and says nothing", view, r.Label)
 		}
 		for _, w := range []int{60, 80, 140} {
 			b.width, b.height = w, 24

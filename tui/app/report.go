@@ -30,7 +30,8 @@ func (m *Model) newest() *widget.Toast {
 		return nil
 	}
 	op := m.reports[len(m.reports)-1]
-	toast := &widget.Toast{Title: m.outcome(op) + " " + op.Title, Texts: receiptTexts(op), Role: theme.Good, Note: "esc · L log"}
+	toast := &widget.Toast{Title: m.outcome(op) + " " + op.Title, Texts: receiptTexts(op), Role: theme.Good,
+		Note: "esc · L log"}
 	switch op.State {
 	case act.Failed:
 		toast.Role = theme.Bad

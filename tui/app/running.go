@@ -142,7 +142,8 @@ func (o *running) draw(m *Model, f *frame) {
 		if op.Remark != "" {
 			lines = append(lines, e.Paint(theme.Warn, "▲ stopping after the step under way"))
 		}
-		return append(lines, e.Paint(theme.Dim, widget.Cut("esc goes on in the background   x stops after this one", w)))
+		return append(lines,
+			e.Paint(theme.Dim, widget.Cut("esc goes on in the background   x stops after this one", w)))
 	}})
 }
 

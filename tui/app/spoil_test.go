@@ -21,9 +21,12 @@ import (
 
 // spoilt are texts as nobody should send them.
 var spoilt = []string{
-	"", " ", "x", "\x00", "\x1b[2J\x1b]0;owned\a", "\x9b31m\x90q\x1b\\", "a\r\nb\tc\vd\u2028e", "\u202Eevil\u2066\u200f", "世界" + strings.Repeat("界", 90),
-	"e" + strings.Repeat("\u0301", 300), "👩‍👩‍👧‍👦🏳️‍🌈👍🏽", "\xff\xfe\xc3(\xa0\xa1", "%s%d%!", `{"a": [1, {"b": "` + "\x1b[31m" + `"}], "password": "hunter2"}`,
-	`{"deep": ` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + "}", strings.Repeat("long ", 400), "\u00a0\u2009\u200b\ufeff", "-1", "1e309",
+	"", " ", "x", "\x00", "\x1b[2J\x1b]0;owned\a", "\x9b31m\x90q\x1b\\", "a\r\nb\tc\vd\u2028e",
+	"\u202Eevil\u2066\u200f", "世界" + strings.Repeat("界", 90),
+	"e" + strings.Repeat("\u0301", 300), "👩‍👩‍👧‍👦🏳️‍🌈👍🏽", "\xff\xfe\xc3(\xa0\xa1", "%s%d%!",
+	`{"a": [1, {"b": "` + "\x1b[31m" + `"}], "password": "hunter2"}`,
+	`{"deep": ` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + "}", strings.Repeat("long ", 400),
+	"\u00a0\u2009\u200b\ufeff", "-1", "1e309",
 }
 
 var errNoRoute = errors.New("dial tcp: no route to host")
@@ -139,7 +142,8 @@ func requireInert(t *testing.T, b *bundle) {
 			require.Regexp(t, `^\[[0-9;]*m`, part, "line %d: %q", i, line)
 		}
 		for _, r := range line {
-			if (r < ' ' && r != '\x1b') || (r >= 0x7f && r <= 0x9f) || strings.ContainsRune("\u200b\u200e\u200f\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2028\ufeff", r) {
+			if (r < ' ' && r != '\x1b') || (r >= 0x7f && r <= 0x9f) ||
+				strings.ContainsRune("\u200b\u200e\u200f\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2028\ufeff", r) {
 				require.Fail(t, "a control character in a frame", "line %d: %q", i, line)
 			}
 		}
@@ -149,7 +153,8 @@ func requireInert(t *testing.T, b *bundle) {
 // typed are the keys of a random sequence: all that mean something, and some that
 // do not.
 var typedKeys = func() []string {
-	keys := []string{"enter", "esc", "down", "up", "tab", "shift+tab", "ctrl+d", "ctrl+u", "end", "backspace", "pgdown", "left", "right", "é", "界", "\x1b", "gg"}
+	keys := []string{"enter", "esc", "down", "up", "tab", "shift+tab", "ctrl+d", "ctrl+u", "end", "backspace", "pgdown",
+		"left", "right", "é", "界", "\x1b", "gg"}
 	for r := '!'; r <= '~'; r++ {
 		keys = append(keys, string(r))
 	}
@@ -160,7 +165,8 @@ var typedKeys = func() []string {
 // change and time passes. Every frame fits, and control-c always ends the program.
 func FuzzKeys(f *testing.F) {
 	for _, seed := range []string{
-		"2j jjA\x01\x02", "3/status:failed\x00 *A", "4sc\x05\x06\x05", "5RDPMS", "6\x00oxW?", ":queues\x00", "gg*\\V", "L\x00\x01", "7am8\x009", "1234567890zvpt",
+		"2j jjA\x01\x02", "3/status:failed\x00 *A", "4sc\x05\x06\x05", "5RDPMS", "6\x00oxW?", ":queues\x00", "gg*\\V",
+		"L\x00\x01", "7am8\x009", "1234567890zvpt",
 		"\xf0\xf1\xf2j\xf3k\xf4", "2Ac\xf010\x00y\x00", "3A\x00\x00\x00y", "?/que\x00\x01\x01q",
 	} {
 		f.Add(uint64(len(seed)), []byte(seed))

@@ -103,7 +103,8 @@ func (m *Model) boundText() string {
 		if q.Oldest {
 			end = "oldest"
 		}
-		return "only the " + end + " " + m.env.Num(monitor.ChoiceBound) + " were looked at: narrow it with status:, age< or id:a..b"
+		return "only the " + end + " " + m.env.Num(monitor.ChoiceBound) +
+			" were looked at: narrow it with status:, age< or id:a..b"
 	}
 	return "the search stopped at its bound; older matches may exist"
 }

@@ -63,7 +63,8 @@ func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
 	b := started(t, huge(act.MaxTargets+1), 100, 30)
 	b.press("3", "*")
 	require.Equal(t, act.MaxTargets, b.executions.Table().Marks())
-	require.Contains(t, b.messages(), "The first 5\u2009000 are marked, which is the most that one plan takes; more match.")
+	require.Contains(t, b.messages(),
+		"The first 5\u2009000 are marked, which is the most that one plan takes; more match.")
 	b = started(t, huge(act.MaxTargets), 100, 30)
 	b.press("3", "*")
 	require.Contains(t, b.messages(), "All 5\u2009000 that match now are marked.")
@@ -162,7 +163,8 @@ func TestOlderOperationsAreReadPageByPage(t *testing.T) {
 	audit := *source.audit
 	audit.List = nil
 	for i := range int64(500) {
-		audit.List = append(audit.List, monitor.AuditEntry{ID: 900 - i, At: frozen.Add(-time.Duration(i) * time.Minute), Actor: "ann", Action: "queue.pause", Outcome: "done"})
+		audit.List = append(audit.List, monitor.AuditEntry{ID: 900 - i, At: frozen.Add(-time.Duration(i) * time.Minute),
+			Actor: "ann", Action: "queue.pause", Outcome: "done"})
 	}
 	source.audit = &audit
 	b := started(t, source, 100, 30)

@@ -17,7 +17,8 @@ func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 	b := onLetters(t, &letterActs{})
 	b.press("j", "j", "enter") // a hand-over, whose execution is repeated
 	require.Equal(t, keymap.InLetter, b.view)
-	for _, text := range []string{"✓ exchange attune.executions exists", "✓ execution.requested routes to 1 queue", "attune.execution.requests.queue has"} {
+	for _, text := range []string{"✓ exchange attune.executions exists", "✓ execution.requested routes to 1 queue",
+		"attune.execution.requests.queue has"} {
 		require.Contains(t, b.View(), text)
 	}
 	for range 8 {

@@ -286,7 +286,8 @@ func (m *Model) titleRule(left, right string) string {
 	if fill < 0 {
 		return e.Paint(theme.Dim, widget.Cut("─ "+left, m.width))
 	}
-	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim, " "+strings.Repeat("─", fill)+right)
+	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim,
+		" "+strings.Repeat("─", fill)+right)
 }
 
 // messageLine is a short message, why a source is away, or a hint.
@@ -320,7 +321,8 @@ func (m *Model) trouble() string {
 		if cause := explain.Cause(fresh.Err); cause != "" {
 			what = widget.Clean(cause)
 		}
-		parts = append(parts, s.name+" "+what+" since "+fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")+": "+widget.Clean(fresh.Err.Error()))
+		parts = append(parts, s.name+" "+what+" since "+fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")+": "+
+			widget.Clean(fresh.Err.Error()))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -46,8 +46,10 @@ func TestTheClipboardIsAskedThroughWhatIsAround(t *testing.T) {
 func TestJSONIsMaskedInertAndExact(t *testing.T) {
 	t.Parallel()
 	got, err := JSON(map[string]any{
-		"id": json.Number("9007199254740993"), "config": `{"url":"https://a:b@c/","headers":{"authorization":"Bearer abc"}}`,
-		"cut": `{"api_key":"abc","rest":"to`, "token": []string{"abc"}, "text": "a\x1b[2J\u202e\u200b\U000E0041 <b> \"quoted\" {",
+		"id":     json.Number("9007199254740993"),
+		"config": `{"url":"https://a:b@c/","headers":{"authorization":"Bearer abc"}}`,
+		"cut":    `{"api_key":"abc","rest":"to`, "token": []string{"abc"},
+		"text": "a\x1b[2J\u202e\u200b\U000E0041 <b> \"quoted\" {",
 		"deep": `{"inner":"{\"password\":\"abc\"}"}`,
 	})
 	require.NoError(t, err)
@@ -86,14 +88,16 @@ func TestCSVHasTheColumnsOfTheType(t *testing.T) {
 	t.Parallel()
 	columns := Columns(&sample{})
 	require.Equal(t, []string{"id", "name", "tags", "inner", "Bare"}, columns)
-	line, err := JSON(sample{base: base{ID: 9007199254740993}, Name: "=cmd|' /C calc'!A0", Tags: []string{"a,b", "c\"d"}})
+	line, err := JSON(sample{base: base{ID: 9007199254740993}, Name: "=cmd|' /C calc'!A0",
+		Tags: []string{"a,b", "c\"d"}})
 	require.NoError(t, err)
 	record, err := Record(columns, line)
 	require.NoError(t, err)
 	require.Equal(t, []string{"9007199254740993", "'=cmd|' /C calc'!A0", `["a,b","c\"d"]`, `{"X":0}`, ""}, record)
 	out, err := Line(record)
 	require.NoError(t, err)
-	require.Equal(t, "9007199254740993,'=cmd|' /C calc'!A0,\"[\"\"a,b\"\",\"\"c\\\"\"d\"\"]\",\"{\"\"X\"\":0}\",\n", out)
+	require.Equal(t, "9007199254740993,'=cmd|' /C calc'!A0,\"[\"\"a,b\"\",\"\"c\\\"\"d\"\"]\",\"{\"\"X\"\":0}\",\n",
+		out)
 	require.Equal(t, []string{"b", "a"}, Columns(json.RawMessage(`{"b":1,"a":{"c":2}}`)), "a document has its own")
 	require.Empty(t, Columns("text"))
 	_, err = Record(columns, "text")
@@ -160,7 +164,8 @@ func TestALineForAShellKeepsEachArgument(t *testing.T) {
 	if err != nil {
 		t.Skip("no bash")
 	}
-	argv := []string{"plain", "two words", "it's", "$(rm -rf /)", "a\x1b[2J\nb", `back\slash`, "", "`x`", "世界", `'\` + "\x01"}
+	argv := []string{"plain", "two words", "it's", "$(rm -rf /)", "a\x1b[2J\nb", `back\slash`, "", "`x`", "世界",
+		`'\` + "\x01"}
 	line := Shell(argv...)
 	require.NotContains(t, line, "\x1b")
 	require.NotContains(t, line, "\n")

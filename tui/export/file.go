@@ -108,7 +108,8 @@ func warning(note string) []act.Line {
 func unfinished(err error, part string, rows int) (*act.Receipt, error) {
 	switch {
 	case errors.Is(err, context.Canceled) && part != "":
-		return &act.Receipt{Text: fmt.Sprintf("Stopped: the %d rows until then are kept.", rows), Next: part, Partly: true}, nil
+		return &act.Receipt{Text: fmt.Sprintf("Stopped: the %d rows until then are kept.", rows), Next: part,
+			Partly: true}, nil
 	case errors.Is(err, context.Canceled):
 		return &act.Receipt{Text: "Stopped: nothing was written.", Partly: true}, nil
 	case part != "":

@@ -125,7 +125,8 @@ func Executions(r Reader, filter monitor.ExecutionFilter) Rows {
 		if looked += p.Looked; looked >= monitor.ChoiceBound && p.Next != 0 {
 			p.Next, p.Bounded = 0, true
 		}
-		return rowsOf(p.List, func(x *monitor.Execution) (int64, any, bool) { return x.ID, *x, true }), p.Next, p.Bounded, nil
+		return rowsOf(p.List,
+			func(x *monitor.Execution) (int64, any, bool) { return x.ID, *x, true }), p.Next, p.Bounded, nil
 	})
 }
 
@@ -137,7 +138,8 @@ func Workflows(r Reader, filter monitor.WorkflowFilter) Rows {
 		if err != nil {
 			return nil, 0, false, err
 		}
-		return rowsOf(p.List, func(w *monitor.Workflow) (int64, any, bool) { return w.Execution, *w, true }), p.Next, p.Bounded, nil
+		return rowsOf(p.List,
+			func(w *monitor.Workflow) (int64, any, bool) { return w.Execution, *w, true }), p.Next, p.Bounded, nil
 	})
 }
 
@@ -149,7 +151,8 @@ func Inquiries(r Reader, filter monitor.InquiryFilter) Rows {
 		if err != nil {
 			return nil, "", false, err
 		}
-		return rowsOf(p.List, func(i *monitor.Inquiry) (int64, any, bool) { return i.ID, *i, true }), p.Next, p.Bounded, nil
+		return rowsOf(p.List,
+			func(i *monitor.Inquiry) (int64, any, bool) { return i.ID, *i, true }), p.Next, p.Bounded, nil
 	})
 }
 
@@ -184,13 +187,14 @@ var errEnough = errors.New("no more rows are wanted")
 func LettersInFull(r Reader, ids []int64) Rows {
 	return func(ctx context.Context, take func([]Row, bool) (bool, error)) (bool, error) {
 		for some := range slices.Chunk(ids, Page) {
-			_, err := r.ExportLetters(ctx, monitor.DeadLetterFilter{IDs: some}, 0, func(l *monitor.ExportedLetter) error {
-				goOn, err := take([]Row{{strconv.FormatInt(l.ID, 10), *l}}, true)
-				if err == nil && !goOn {
-					err = errEnough
-				}
-				return err
-			})
+			_, err := r.ExportLetters(ctx, monitor.DeadLetterFilter{IDs: some}, 0,
+				func(l *monitor.ExportedLetter) error {
+					goOn, err := take([]Row{{strconv.FormatInt(l.ID, 10), *l}}, true)
+					if err == nil && !goOn {
+						err = errEnough
+					}
+					return err
+				})
 			switch {
 			case errors.Is(err, errEnough):
 				return false, nil

@@ -41,7 +41,8 @@ func (l letter) Number(field string) (float64, bool) {
 
 var one = letter{
 	texts: map[string][]string{
-		"": {"core.http_request", "expired in its queue"}, "status": {"failed"}, "action": {"core.http_request"}, "reason": {"Expired in its queue"},
+		"": {"core.http_request", "expired in its queue"}, "status": {"failed"}, "action": {"core.http_request"},
+		"reason": {"Expired in its queue"},
 		"worker": {"7", "worker-node-02"}, "id": {"884301"}, "group": {"tenant=acme", "region=eu"},
 	},
 	numbers: map[string]float64{"try": 2, "age": 900},
@@ -50,14 +51,22 @@ var one = letter{
 func TestWhatFits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"": true, "  ": true, "status:failed": true, "status:open,failed": true, "STATUS:FAILED": true, "!status:failed": false, "status:open": false,
-		"action:core.*": true, "action:core": false, "action:*request": true, "action:CORE.HTTP_REQUEST": true, "action:etl.*,core.*": true,
-		"reason:expired": true, `reason:"in its queue"`: true, "reason:exp*queue": true, "worker:7": true, "worker:worker-node-02": true, "worker:70": false,
-		"try>=2": true, "try>2": false, "try:2": true, "try<3": true, "try<=1": false, "!try>=2": false, "try:>=2": true,
-		"age>10m": true, "age<10m": false, "age>1d": false, "age:<1h": true, "group:tenant=acme": true, "group:tenant=*": true, "group:tenant": false,
-		"http": true, "!http": false, "HTTP": true, "nothing": false, `"its queue"`: true, "its queue": true, "queue its http": true, "ht*uest": true,
-		"nothing | http": true, "nothing|http": true, "http nothing | action:core.*": true, "http nothing | nothing": false, "!nothing !nope": true,
-		"!!http": true, `regex:/^core\.(http|ftp)/`: true, "regex:/^http/": false, "!regex:/^http/": true, `regex:/in its/`: true, `regex:/a\/b/`: false,
+		"": true, "  ": true, "status:failed": true, "status:open,failed": true, "STATUS:FAILED": true,
+		"!status:failed": false, "status:open": false,
+		"action:core.*": true, "action:core": false, "action:*request": true, "action:CORE.HTTP_REQUEST": true,
+		"action:etl.*,core.*": true,
+		"reason:expired":      true, `reason:"in its queue"`: true, "reason:exp*queue": true, "worker:7": true,
+		"worker:worker-node-02": true, "worker:70": false,
+		"try>=2": true, "try>2": false, "try:2": true, "try<3": true, "try<=1": false, "!try>=2": false,
+		"try:>=2": true,
+		"age>10m": true, "age<10m": false, "age>1d": false, "age:<1h": true, "group:tenant=acme": true,
+		"group:tenant=*": true, "group:tenant": false,
+		"http": true, "!http": false, "HTTP": true, "nothing": false, `"its queue"`: true, "its queue": true,
+		"queue its http": true, "ht*uest": true,
+		"nothing | http": true, "nothing|http": true, "http nothing | action:core.*": true,
+		"http nothing | nothing": false, "!nothing !nope": true,
+		"!!http": true, `regex:/^core\.(http|ftp)/`: true, "regex:/^http/": false, "!regex:/^http/": true,
+		`regex:/in its/`: true, `regex:/a\/b/`: false,
 		"nope,http": true, `""`: true, "id:884301": true, "id:7": false,
 		"id:884300..884400": true, "id:1..7": false, "id:1..7,884301": true, "!id:884300..884301": false,
 	} {
@@ -80,9 +89,13 @@ func TestWhatIsUnknownFitsNoComparison(t *testing.T) {
 func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	for marked, why := range map[string]string{
-		"status:failed [statsu]:open": "no field", "status:failed,[finished]": "one of open, failed, timeout", "http [worker:]": "no value",
-		"status:[,]failed": "missing", "age>[soon]": "no age", "age>[-1h]": "no age", "age[:]10m": "compared", "try>[two]": "needs a number", "id:[x]": "needs a number", "id:[9..3]": "needs a number", "id:[..3]": "needs a number", "action[>]x": "not compared",
-		`a ["open`: "not closed", "regex:[/open": "/ is missing", "regex:/[(]/": "not an expression", "[|] a": "between", "a [|]": "between", "[!]": "before",
+		"status:failed [statsu]:open": "no field", "status:failed,[finished]": "one of open, failed, timeout",
+		"http [worker:]":   "no value",
+		"status:[,]failed": "missing", "age>[soon]": "no age", "age>[-1h]": "no age", "age[:]10m": "compared",
+		"try>[two]": "needs a number", "id:[x]": "needs a number", "id:[9..3]": "needs a number",
+		"id:[..3]": "needs a number", "action[>]x": "not compared",
+		`a ["open`: "not closed", "regex:[/open": "/ is missing", "regex:/[(]/": "not an expression",
+		"[|] a": "between", "a [|]": "between", "[!]": "before",
 		"[regex:/a/b]": "space is missing", "[regex://]": "empty", "a | [|] b": "between", "http[:]//x": "",
 	} {
 		open := strings.IndexByte(marked, '[')
@@ -105,8 +118,10 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 func TestAParameterIsNamed(t *testing.T) {
 	t.Parallel()
 	for text, why := range map[string]string{
-		"param:t7": "name the parameter: param.NAME", "param.:t7": "name the parameter", "param.a..b:t7": "name the parameter",
-		"param.tenant:": "param.tenant has no value", "param.amount>3": "param.amount is not compared: write param.amount:",
+		"param:t7": "name the parameter: param.NAME", "param.:t7": "name the parameter",
+		"param.a..b:t7":   "name the parameter",
+		"param.tenant:":   "param.tenant has no value",
+		"param.amount>3":  "param.amount is not compared: write param.amount:",
 		"status.x:failed": "no field", "nope.x:1": "no field",
 	} {
 		_, err := Parse(Executions, text)
@@ -120,7 +135,8 @@ func TestAParameterIsNamed(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{strings.Repeat("a ", 60), strings.Repeat("a", 3000), strings.Repeat("a|", 9) + "a", "caf\xe9"} {
+	for _, text := range []string{strings.Repeat("a ", 60), strings.Repeat("a", 3000), strings.Repeat("a|", 9) + "a",
+		"caf\xe9"} {
 		_, err := Parse(letters, text)
 		require.Error(t, err)
 	}
@@ -129,7 +145,8 @@ func TestBounds(t *testing.T) {
 // anyTerm is a term that can be read.
 func anyTerm(random *rand.Rand) string {
 	terms := []string{
-		"status:failed", "status:open,timeout", "action:core.*", "worker:7", "try>=2", "try<2", "try:2", "age>10m", "age<1h", "http", "nothing", `"its queue"`,
+		"status:failed", "status:open,timeout", "action:core.*", "worker:7", "try>=2", "try<2", "try:2", "age>10m",
+		"age<1h", "http", "nothing", `"its queue"`,
 		"ht*t", "regex:/^core/", "group:tenant=acme", "id:884301", "reason:expired", `reason:"a \"b\""`, "a,b",
 	}
 	return strings.Repeat("!", random.IntN(3)) + terms[random.IntN(len(terms))]
@@ -152,13 +169,15 @@ func TestLawsOfAndOrNot(t *testing.T) {
 		require.Equal(t, holds(a) && holds(b), holds(a+" "+b), "%s and %s", a, b)
 		require.Equal(t, holds(a) || holds(b), holds(a+" | "+b), "%s or %s", a, b)
 		require.Equal(t, !holds(a), holds("!"+a), "not %s", a)
-		require.Equal(t, holds(a) && holds(b) || holds(c), holds(a+" "+b+"|"+c), "and binds tighter than or: %s %s %s", a, b, c)
+		require.Equal(t, holds(a) && holds(b) || holds(c), holds(a+" "+b+"|"+c), "and binds tighter than or: %s %s %s",
+			a, b, c)
 	}
 }
 
 func TestWhatIsQuotedIsOneText(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"plain", "two words", `a "b" \c`, "status:failed", "!x", "a|b", "a,b", "7", "", "regex:/x/", `{"tenant":"acme"}`, "*"} {
+	for _, text := range []string{"plain", "two words", `a "b" \c`, "status:failed", "!x", "a|b", "a,b", "7", "",
+		"regex:/x/", `{"tenant":"acme"}`, "*"} {
 		q, err := Parse(letters, Quote(text))
 		require.NoError(t, err, text)
 		require.Equal(t, [][]string{{text}}, [][]string{q.Any[0][0].Values}, "%q", Quote(text))
@@ -176,7 +195,8 @@ func TestCompletion(t *testing.T) {
 	}
 	for typed, want := range map[string][]string{
 		"st": {"status:"}, "a": {"action:", "age>"}, "http !st": {"status:"}, "x|ag": {"age>"}, "reg": {"regex:/"},
-		"status:": {"open ", "failed ", "timeout "}, "status:open,f": {"failed "}, "status:F": {"failed "}, "worker:w": {"worker-1 ", `"worker two" `},
+		"status:": {"open ", "failed ", "timeout "}, "status:open,f": {"failed "}, "status:F": {"failed "},
+		"worker:w": {"worker-1 ", `"worker two" `},
 		"nofield:": nil, "age>": nil, "zzz": nil, `worker:"worker t`: {`"worker two" `},
 	} {
 		c := Complete(letters, typed, len(typed), known)
@@ -195,7 +215,8 @@ func TestCompletion(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"status:failed | !age>10m", `"two words" regex:/a\/b/`, "a,b,,", "!!!|", `worker:"x`, "\xff", "try:>=2"} {
+	for _, text := range []string{"status:failed | !age>10m", `"two words" regex:/a\/b/`, "a,b,,", "!!!|", `worker:"x`,
+		"\xff", "try:>=2"} {
 		f.Add(text, 3)
 	}
 	f.Fuzz(func(t *testing.T, text string, caret int) {
@@ -240,26 +261,27 @@ func TestWhatTheDatabaseIsAsked(t *testing.T) {
 	t.Parallel()
 	failed := []attune.Status{attune.StatusFailed}
 	for text, want := range map[string]monitor.ExecutionFilter{
-		"":                           {},
-		"status:failed":              {Statuses: failed},
-		"action:core.*":              {Match: []string{`^core\..*$`}},
-		"http !mail":                 {Match: []string{"http"}, Unmatch: []string{"mail"}},
-		"worker:7":                   {Worker: "7"},
-		"worker:7,w-2 !worker:9":     {Workers: []string{"7", "w-2"}, NotWorkers: []string{"9"}},
-		"age>10m age<1h":             {MinAge: 10 * time.Minute, MaxAge: time.Hour},
-		"!age>10m":                   {MaxAge: 10 * time.Minute},
-		"try>=2":                     {MinTries: 2, MaxTries: new(monitor.NoLimit)},
-		"try<2":                      {MaxTries: new(int64(1))},
-		"parent:884050":              {Parent: 884050},
-		"!parent:any":                {Parented: monitor.ParentedNone},
-		"884301":                     {IDs: []int64{884301}},
-		"reason:expired":             {Reasons: []string{"expired"}},
-		"id:7..9":                    {MinID: 7, MaxID: 9},
-		"id:7..7":                    {IDs: []int64{7}},
-		"param.tenant:t7,t8":         {Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"t7", "t8"}}}},
-		`!PARAM.order.Country="a b"`: {Params: []monitor.ParamMatch{{Path: "order.Country", Values: []string{"a b"}, Not: true}}},
-		"status:failed | id:3":       {Statuses: failed, Or: []monitor.ExecutionFilter{{IDs: []int64{3}}}},
-		"status:failed,open_error":   {},
+		"":                       {},
+		"status:failed":          {Statuses: failed},
+		"action:core.*":          {Match: []string{`^core\..*$`}},
+		"http !mail":             {Match: []string{"http"}, Unmatch: []string{"mail"}},
+		"worker:7":               {Worker: "7"},
+		"worker:7,w-2 !worker:9": {Workers: []string{"7", "w-2"}, NotWorkers: []string{"9"}},
+		"age>10m age<1h":         {MinAge: 10 * time.Minute, MaxAge: time.Hour},
+		"!age>10m":               {MaxAge: 10 * time.Minute},
+		"try>=2":                 {MinTries: 2, MaxTries: new(monitor.NoLimit)},
+		"try<2":                  {MaxTries: new(int64(1))},
+		"parent:884050":          {Parent: 884050},
+		"!parent:any":            {Parented: monitor.ParentedNone},
+		"884301":                 {IDs: []int64{884301}},
+		"reason:expired":         {Reasons: []string{"expired"}},
+		"id:7..9":                {MinID: 7, MaxID: 9},
+		"id:7..7":                {IDs: []int64{7}},
+		"param.tenant:t7,t8":     {Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"t7", "t8"}}}},
+		`!PARAM.order.Country="a b"`: {Params: []monitor.ParamMatch{{Path: "order.Country", Values: []string{"a b"},
+			Not: true}}},
+		"status:failed | id:3":     {Statuses: failed, Or: []monitor.ExecutionFilter{{IDs: []int64{3}}}},
+		"status:failed,open_error": {},
 	} {
 		q, err := Parse(Executions, text)
 		if text == "status:failed,open_error" {
@@ -274,7 +296,9 @@ func TestWhatTheDatabaseIsAsked(t *testing.T) {
 		}
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"status:failed status:running", "worker:7 worker:8", "worker:w-*", "parent:1 parent:2", "parent:x", "!id:7", "param.db_password:x", "!id:7..9", "id:1..3,7..9", "id:1..3 id:5..6", `regex:/(?:a{300})/`, "!try:2"} {
+	for _, text := range []string{"status:failed status:running", "worker:7 worker:8", "worker:w-*",
+		"parent:1 parent:2", "parent:x", "!id:7", "param.db_password:x", "!id:7..9", "id:1..3,7..9", "id:1..3 id:5..6",
+		`regex:/(?:a{300})/`, "!try:2"} {
 		q, err := Parse(Executions, text)
 		require.NoError(t, err, text)
 		_, err = ForExecutions(q)
@@ -319,7 +343,8 @@ func TestWhatTheDatabaseIsAskedAboutWorkflows(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, got.NotPaused)
 	require.Len(t, got.Statuses, len(attune.Statuses))
-	for _, text := range []string{"status:failed status:running", "parent:x", "!failed:2", "!id:7", `regex:/(?:a{300})/`} {
+	for _, text := range []string{"status:failed status:running", "parent:x", "!failed:2", "!id:7",
+		`regex:/(?:a{300})/`} {
 		q, err := Parse(Workflows, text)
 		require.NoError(t, err, text)
 		_, err = ForWorkflows(q)
@@ -347,7 +372,8 @@ func TestWhatTheDatabaseIsAskedAboutQuestions(t *testing.T) {
 		"age>1h left<10m":          {MinAge: time.Hour, MaxLeft: 10 * time.Minute},
 		"execution:700":            {Execution: 700},
 		"71,72":                    {IDs: []int64{71, 72}},
-		"status:timeout | left<5m": {Statuses: []string{"timeout"}, Or: []monitor.InquiryFilter{{MaxLeft: 5 * time.Minute}}},
+		"status:timeout | left<5m": {Statuses: []string{"timeout"},
+			Or: []monitor.InquiryFilter{{MaxLeft: 5 * time.Minute}}},
 		"left>2h assigned:anybody": {MinLeft: 2 * time.Hour, Assigned: monitor.ParentedNone},
 	} {
 		q, err := Parse(Inquiries, text)
@@ -361,7 +387,8 @@ func TestWhatTheDatabaseIsAskedAboutQuestions(t *testing.T) {
 		require.NoError(t, got.Check(), text)
 	}
 	for _, text := range []string{
-		"status:pending status:timeout", "assigned:a assigned:b", "assigned:a*", "assigned:ada,anybody", "assigned:anybody assigned:*", "!left<5m",
+		"status:pending status:timeout", "assigned:a assigned:b", "assigned:a*", "assigned:ada,anybody",
+		"assigned:anybody assigned:*", "!left<5m",
 		"execution:1,2", "execution:1 execution:2", "!execution:1", "!id:7",
 	} {
 		q, err := Parse(Inquiries, text)
@@ -376,7 +403,8 @@ func TestWhatTheDatabaseIsAskedAboutQuestions(t *testing.T) {
 func TestExpressionsMeanTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for source, texts := range map[string][]string{
-		`^etl\.`: {"etl.load", "xetl.load"}, `load$`: {"etl.load", "load.etl"}, `a|b`: {"a", "c"}, `[a-c]+x?`: {"abx", "d"}, `[^a-z]`: {"1", "a"}, `\d{2,3}`: {"12", "1"},
+		`^etl\.`: {"etl.load", "xetl.load"}, `load$`: {"etl.load", "load.etl"}, `a|b`: {"a", "c"},
+		`[a-c]+x?`: {"abx", "d"}, `[^a-z]`: {"1", "a"}, `\d{2,3}`: {"12", "1"},
 		`(?:core|mail)\.\w+`: {"core.echo", "core."}, `a*?b`: {"b", "c"},
 	} {
 		written, err := expression(source)
@@ -398,7 +426,8 @@ func TestAFilterIsEditedByTerms(t *testing.T) {
 		{`action:"a b" status:failed !reason:x`, "status:timeout", `action:"a b" !reason:x status:timeout`},
 		{`!status:failed  regex:/a b|c/`, "", `regex:/a b|c/`},
 		{"status:failed | worker:7", "", "worker:7"},
-		{"try>2|worker:7 status:failed", "status:timeout,failed", "try>2 status:timeout,failed | worker:7 status:timeout,failed"},
+		{"try>2|worker:7 status:failed", "status:timeout,failed",
+			"try>2 status:timeout,failed | worker:7 status:timeout,failed"},
 	} {
 		got, err := With(Executions, c.text, c.term, status)
 		require.NoError(t, err)

@@ -29,8 +29,9 @@ func expression(source string) (string, error) {
 
 // signs are the expressions that are one sign.
 var signs = map[syntax.Op]string{
-	syntax.OpEmptyMatch: "(?:)", syntax.OpAnyChar: ".", syntax.OpAnyCharNotNL: ".", syntax.OpBeginText: "^", syntax.OpBeginLine: "^",
-	syntax.OpEndText: "$", syntax.OpEndLine: "$", syntax.OpWordBoundary: `\y`, syntax.OpNoWordBoundary: `\Y`,
+	syntax.OpEmptyMatch: "(?:)", syntax.OpAnyChar: ".", syntax.OpAnyCharNotNL: ".", syntax.OpBeginText: "^",
+	syntax.OpBeginLine: "^",
+	syntax.OpEndText:   "$", syntax.OpEndLine: "$", syntax.OpWordBoundary: `\y`, syntax.OpNoWordBoundary: `\Y`,
 }
 
 // repeats are the signs behind a part.

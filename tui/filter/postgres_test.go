@@ -14,16 +14,19 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 func TestTheDatabaseReadsExpressionsAsWeDo(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
-	texts := []string{"core.http_request", "etl.load", "ETL.LOAD", "Straße", "a{b}", "x-y", "", "aaa", "tab\there", `back\slash`}
+	texts := []string{"core.http_request", "etl.load", "ETL.LOAD", "Straße", "a{b}", "x-y", "", "aaa", "tab\there",
+		`back\slash`}
 	for _, source := range []string{
-		`^etl\.`, `load$`, `a|b`, `[a-c]+`, `[^a-z]`, `\d`, `a{2,3}`, `(?:core|mail)\.\w+`, `e*?l`, `\bload\b`, `ß`, `a\{b`, `[]x-]`, `\s`, `^$`, `.*`, `(?i)LOAD`, `[[:upper:]]`, `\\`, `\pL{6}`,
+		`^etl\.`, `load$`, `a|b`, `[a-c]+`, `[^a-z]`, `\d`, `a{2,3}`, `(?:core|mail)\.\w+`, `e*?l`, `\bload\b`, `ß`,
+		`a\{b`, `[]x-]`, `\s`, `^$`, `.*`, `(?i)LOAD`, `[[:upper:]]`, `\\`, `\pL{6}`,
 	} {
 		written, err := expression(source)
 		require.NoError(t, err, source)
 		ours := regexp.MustCompile("(?i)" + source)
 		for _, text := range texts {
 			var theirs bool
-			require.NoError(t, st.Pool().QueryRow(t.Context(), `select $1::text ~* $2::text`, text, written).Scan(&theirs), source)
+			require.NoError(t,
+				st.Pool().QueryRow(t.Context(), `select $1::text ~* $2::text`, text, written).Scan(&theirs), source)
 			require.Equal(t, ours.MatchString(text), theirs, "%q in %q, written %s", source, text, written)
 		}
 	}
@@ -31,8 +34,10 @@ func TestTheDatabaseReadsExpressionsAsWeDo(t *testing.T) {
 		var theirs bool
 		for _, text := range texts {
 			for _, within := range []bool{true, false} {
-				require.NoError(t, st.Pool().QueryRow(t.Context(), `select $1::text ~* $2::text`, text, Pattern(value, within)).Scan(&theirs), value)
-				require.Equal(t, regexp.MustCompile("(?is)"+Pattern(value, within)).MatchString(text), theirs, "%q in %q", value, text)
+				require.NoError(t, st.Pool().QueryRow(t.Context(), `select $1::text ~* $2::text`, text,
+					Pattern(value, within)).Scan(&theirs), value)
+				require.Equal(t, regexp.MustCompile("(?is)"+Pattern(value, within)).MatchString(text), theirs,
+					"%q in %q", value, text)
 			}
 		}
 	}

@@ -163,9 +163,10 @@ func TestWrappedLinesAreScrolledRowByRow(t *testing.T) {
 	lines := drawn(t, v, 40, 20)
 	require.Greater(t, len(lines), 7)
 	whole := strings.Join(lines, "")
-	require.Equal(t, 200, strings.Count(whole, "0")+strings.Count(whole, "1")+strings.Count(whole, "2")+strings.Count(whole, "3")+
-		strings.Count(whole, "4")+strings.Count(whole, "5")+strings.Count(whole, "6")+strings.Count(whole, "7")+
-		strings.Count(whole, "8")+strings.Count(whole, "9")-1, "nothing is lost")
+	require.Equal(t, 200,
+		strings.Count(whole, "0")+strings.Count(whole, "1")+strings.Count(whole, "2")+strings.Count(whole, "3")+
+			strings.Count(whole, "4")+strings.Count(whole, "5")+strings.Count(whole, "6")+strings.Count(whole, "7")+
+			strings.Count(whole, "8")+strings.Count(whole, "9")-1, "nothing is lost")
 	do(v, keymap.Bottom)
 	require.Contains(t, drawn(t, v, 40, 4)[3], "}")
 	do(v, keymap.HalfUp, keymap.HalfUp, keymap.HalfUp)
@@ -179,7 +180,8 @@ func TestTextsThatAreCutOffOrNoJSON(t *testing.T) {
 	const text = `{"a": {"password": "hunter2", "b": [1, 2, "unfini`
 	v := of(text)
 	require.Equal(t, []string{
-		"▶ ▾ {", `  ▾   "a": {`, `        "password": "‹redacted›",`, `  ▾     "b": [`, `          1,`, `          2,`, `          "unfini…`,
+		"▶ ▾ {", `  ▾   "a": {`, `        "password": "‹redacted›",`, `  ▾     "b": [`, `          1,`, `          2,`,
+		`          "unfini…`,
 	}, drawn(t, v, 60, 20))
 	require.Contains(t, v.Status(), "cut off here")
 	require.NotContains(t, jsonview.Redact(text), "hunter2")
@@ -287,13 +289,15 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 func FuzzView(f *testing.F) {
-	for _, seed := range []string{sample, `{"a":`, `[`, `{"password":{"a":[1`, "text\n\x1b[31m", `"\ud83d`, `[[],{},[{}]]`, "{\"\xff\":\"\xfe\"}", `{"a":true "b"`, `[1,]`} {
+	for _, seed := range []string{sample, `{"a":`, `[`, `{"password":{"a":[1`, "text\n\x1b[31m", `"\ud83d`,
+		`[[],{},[{}]]`, "{\"\xff\":\"\xfe\"}", `{"a":true "b"`, `[1,]`} {
 		f.Add(seed, uint8(40), uint8(7))
 	}
 	f.Fuzz(func(t *testing.T, text string, w, h uint8) {
 		v := of(text)
 		for _, action := range []keymap.Action{
-			keymap.None, keymap.Bottom, keymap.Left, keymap.FoldAll, keymap.Wrap, keymap.HalfDown, keymap.FoldAll, keymap.Top,
+			keymap.None, keymap.Bottom, keymap.Left, keymap.FoldAll, keymap.Wrap, keymap.HalfDown, keymap.FoldAll,
+			keymap.Top,
 			keymap.Right, keymap.Reveal, keymap.RowDown, keymap.HalfDown, keymap.Wrap, keymap.Bottom, keymap.Reveal,
 		} {
 			v.Do(action)

@@ -40,7 +40,8 @@ func TestUpperCaseIsKeptForMovesThatAreStandard(t *testing.T) {
 	for _, b := range Table {
 		for _, key := range b.Keys {
 			if len(key) == 1 && strings.ToLower(key) != key {
-				require.Contains(t, []string{"G", "A", "R", "D", "P", "L", "W", "V", "S", "M", "N", "U"}, key, "upper case is kept for acting, the log, and what is standard")
+				require.Contains(t, []string{"G", "A", "R", "D", "P", "L", "W", "V", "S", "M", "N", "U"}, key,
+					"upper case is kept for acting, the log, and what is standard")
 			}
 		}
 	}

@@ -21,7 +21,8 @@ type Change struct {
 	Keys   []string
 }
 
-// New makes a map with other keys for some actions, under the rules that the program's own table is held to: one key has one meaning
+// New makes a map with other keys for some actions, under the rules that the program's own table is
+// held to: one key has one meaning
 // everywhere, no key hides one that is typed as two, and keys that act are
 // neither those that confirm nor on a control key. The dialogs keep their keys.
 func New(changes []Change) (*Map, error) {
@@ -68,7 +69,8 @@ func Check(table []Binding) error {
 	for _, b := range table {
 		for _, key := range b.Keys {
 			if other, taken := meaning[key]; taken && other != b.Action {
-				return problem(fmt.Sprintf("the key %s would mean both %s and %s", spell(key), other, b.Action), b.Action, other)
+				return problem(fmt.Sprintf("the key %s would mean both %s and %s", spell(key), other, b.Action),
+					b.Action, other)
 			}
 			meaning[key] = b.Action
 			if why := unfit(b, key); why != "" {

@@ -29,13 +29,15 @@ func TestChangedKeysAreHeldToTheSameRules(t *testing.T) {
 		changes []Change
 		want    string
 	}{
-		"taken":             {[]Change{{Freeze, []string{"r"}}}, "the key r would mean both freeze and refresh"},
-		"taken elsewhere":   {[]Change{{Acknowledge, []string{"W"}}}, "the key W would mean both why and acknowledge"},
-		"hides a sequence":  {[]Change{{Freeze, []string{"g"}}}, "the key g of freeze hides gg of top"},
-		"hidden":            {[]Change{{Freeze, []string{"rr"}}}, "the key r of refresh hides rr of freeze"},
-		"confirms":          {[]Change{{Act, []string{"y"}}}, "act cannot be on y: what acts is never on a key of the question"},
-		"enter confirms":    {[]Change{{Open, []string{"f2"}}, {Act, []string{"enter"}}}, "act cannot be on enter"},
-		"control":           {[]Change{{Act, []string{"ctrl+a"}}}, "act cannot be on ^a: what acts is never on a control key"},
+		"taken":            {[]Change{{Freeze, []string{"r"}}}, "the key r would mean both freeze and refresh"},
+		"taken elsewhere":  {[]Change{{Acknowledge, []string{"W"}}}, "the key W would mean both why and acknowledge"},
+		"hides a sequence": {[]Change{{Freeze, []string{"g"}}}, "the key g of freeze hides gg of top"},
+		"hidden":           {[]Change{{Freeze, []string{"rr"}}}, "the key r of refresh hides rr of freeze"},
+		"confirms": {[]Change{{Act, []string{"y"}}},
+			"act cannot be on y: what acts is never on a key of the question"},
+		"enter confirms": {[]Change{{Open, []string{"f2"}}, {Act, []string{"enter"}}}, "act cannot be on enter"},
+		"control": {[]Change{{Act, []string{"ctrl+a"}}},
+			"act cannot be on ^a: what acts is never on a control key"},
 		"no way out":        {[]Change{{Back, []string{"b"}}}, "back keeps its keys"},
 		"not an action":     {[]Change{{"dance", []string{"f2"}}}, "dance is not an action"},
 		"two changes":       {[]Change{{Freeze, []string{"f3"}}, {Mute, []string{"f3"}}}, "f3 would mean both"},
@@ -49,14 +51,16 @@ func TestChangedKeysAreHeldToTheSameRules(t *testing.T) {
 func TestKeysAreReadAsPeopleWriteThem(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a": "a", "Z": "Z", "gg": "gg", "space": " ", "f12": "f12", "ctrl+k": "ctrl+k", "alt+k": "alt+k", "enter": "enter", "'": "'", "ä": "ä",
+		"a": "a", "Z": "Z", "gg": "gg", "space": " ", "f12": "f12", "ctrl+k": "ctrl+k", "alt+k": "alt+k",
+		"enter": "enter", "'": "'", "ä": "ä",
 	} {
 		key, err := Parse(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, key)
 	}
 	for text, want := range map[string]string{
-		"ctrl+i": "sends it as tab", "ctrl+c": "always quits", "ab": "is not a key", "": "is not a key", "f13": "is not a key", "f01": "is not a key",
+		"ctrl+i": "sends it as tab", "ctrl+c": "always quits", "ab": "is not a key", "": "is not a key",
+		"f13": "is not a key", "f01": "is not a key",
 		"ctrl+1": "is not a key", "\x1b": "is not a key", "shift+k": "is not a key",
 	} {
 		_, err := Parse(text)

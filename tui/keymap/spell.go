@@ -12,16 +12,21 @@ import (
 // named are the keys that have a name, as Bubble Tea spells them, with how they
 // are written for people.
 var named = map[string]string{
-	"enter": "enter", "esc": "esc", "tab": "tab", "shift+tab": "⇧tab", "backspace": "bksp", "delete": "del", "insert": "ins",
-	"up": "↑", "down": "↓", "left": "←", "right": "→", "home": "home", "end": "end", "pgup": "pgup", "pgdown": "pgdn", " ": "space",
+	"enter": "enter", "esc": "esc", "tab": "tab", "shift+tab": "⇧tab", "backspace": "bksp", "delete": "del",
+	"insert": "ins",
+	"up":     "↑", "down": "↓", "left": "←", "right": "→", "home": "home", "end": "end", "pgup": "pgup",
+	"pgdown": "pgdn", " ": "space",
 }
 
 // alike are the control keys that a terminal sends as another key, and those
 // that it keeps for itself.
 var alike = map[string]string{
-	"ctrl+i": "the terminal sends it as tab", "ctrl+m": "the terminal sends it as enter", "ctrl+[": "the terminal sends it as esc",
-	"ctrl+h": "many terminals send it as backspace", "ctrl+@": "it is not distinguishable", "ctrl+s": "many terminals stop their output with it",
-	"ctrl+q": "many terminals resume their output with it", "ctrl+z": "it suspends the program", "ctrl+c": "it always quits",
+	"ctrl+i": "the terminal sends it as tab", "ctrl+m": "the terminal sends it as enter",
+	"ctrl+[": "the terminal sends it as esc",
+	"ctrl+h": "many terminals send it as backspace", "ctrl+@": "it is not distinguishable",
+	"ctrl+s": "many terminals stop their output with it",
+	"ctrl+q": "many terminals resume their output with it", "ctrl+z": "it suspends the program",
+	"ctrl+c": "it always quits",
 	"ctrl+j": "many terminals send it as enter",
 }
 

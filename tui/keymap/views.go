@@ -105,7 +105,8 @@ var Views = []View{
 		},
 	},
 	{
-		Scope: InBroker, Turn: Broker, Digit: "9", Help: "broker: its queues and how they are wired", Tab: "Broker", Short: "Mq",
+		Scope: InBroker, Turn: Broker, Digit: "9", Help: "broker: its queues and how they are wired", Tab: "Broker",
+		Short: "Mq",
 		Has:   listed | Sorts | Troubles | Previews | Relates,
 		Hints: []Hint{{Open, "what it belongs to"}, {Problems, "only problems"}, {Filter, "filters"}},
 	},
@@ -132,7 +133,8 @@ var Views = []View{
 		Scope: InLetter, One: true,
 		Has: Opens | Acts | Marks | Panes | Folds | Sided | Filters | Searches | Documents | Relates | Treed | Letters,
 		Hints: []Hint{
-			{Requeue, "requeues it"}, {Discard, "discards it"}, {Back, "back"}, {NextPane, "next section"}, {Filter, "searches"},
+			{Requeue, "requeues it"}, {Discard, "discards it"}, {Back, "back"}, {NextPane, "next section"},
+			{Filter, "searches"},
 		},
 	},
 	{Scope: InXray, One: true, Has: Opens | Acts | Folds | Sided | Relates},
@@ -166,7 +168,8 @@ func numbered() []Binding {
 	var keys []Binding
 	for _, v := range Views {
 		if v.Digit != "" {
-			keys = append(keys, Binding{v.Turn, []string{v.Digit}, v.Digit, "", v.Help, GroupMove, []Scope{Everywhere}, 0, false})
+			keys = append(keys,
+				Binding{v.Turn, []string{v.Digit}, v.Digit, "", v.Help, GroupMove, []Scope{Everywhere}, 0, false})
 		}
 	}
 	return keys

@@ -73,7 +73,8 @@ func (l *List[R]) nothing() []string {
 	case l.text != "":
 		return []string{"", " No " + l.spec.Singular + " matches /" + widget.Clean(l.text) + ".  esc clears the filter"}
 	case l.problems:
-		return []string{"", " " + l.env.Paint(theme.Good, "✓") + " No " + l.spec.Singular + " has a problem.  z shows all"}
+		return []string{"",
+			" " + l.env.Paint(theme.Good, "✓") + " No " + l.spec.Singular + " has a problem.  z shows all"}
 	default:
 		return append([]string{""}, l.spec.EmptyText...)
 	}

@@ -20,7 +20,8 @@ func TestLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing.T) 
 	actions := []testkit.ActionRow{testkit.Action(t, b.store, "pk.one"), testkit.Action(t, b.store, "pk.two")}
 	var executions []int64
 	for i := range 6 {
-		x := testkit.Execution(t, b.store, actions[i%2], func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &worker.ID })
+		x := testkit.Execution(t, b.store, actions[i%2],
+			func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &worker.ID })
 		executions = append(executions, x.ID)
 	}
 	var targets []act.Target
@@ -32,7 +33,8 @@ func TestLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing.T) 
 	require.NoError(t, err)
 	require.Contains(t, text(p.Lines), "order    as first enqueued")
 	require.Equal(t, "Requeue: 6 of 6 done.", b.run(p).Text)
-	rows, err := b.store.Pool().Query(t.Context(), `select original_execution from execution where retry_reason = 'manual_retry' order by id`)
+	rows, err := b.store.Pool().Query(t.Context(),
+		`select original_execution from execution where retry_reason = 'manual_retry' order by id`)
 	require.NoError(t, err)
 	defer rows.Close()
 	var repeated []int64

@@ -61,7 +61,8 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.purge")
 	action := testkit.Action(t, b.store, "pk.purge")
-	running := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &worker.ID })
+	running := testkit.Execution(t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &worker.ID })
 	var letters []int64
 	for range 53 {
 		letters = append(letters, b.letter(running.ID, worker.ID))
@@ -72,8 +73,10 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 	receipt := b.run(b.plan(act.DiscardLetter, act.Target{ID: letters[0]}))
 	require.Contains(t, receipt.Text, "the ledger keeps it")
 	require.Equal(t, "a test", b.reason(receipt))
-	require.Equal(t, "none that waits matches", b.plan(act.DiscardAllLetters, act.Target{}, act.FieldReason, "rejected").Nothing)
-	plan := b.plan(act.DiscardAllLetters, act.Target{ID: letters[1]}, act.FieldReason, "expired", act.FieldWorker, "pk.purge")
+	require.Equal(t, "none that waits matches",
+		b.plan(act.DiscardAllLetters, act.Target{}, act.FieldReason, "rejected").Nothing)
+	plan := b.plan(act.DiscardAllLetters, act.Target{ID: letters[1]}, act.FieldReason, "expired", act.FieldWorker,
+		"pk.purge")
 	require.Equal(t, "discard 52", plan.Word)
 	receipt = b.run(plan)
 	require.Equal(t, "52 of 52 discarded.", receipt.Text)
@@ -113,7 +116,8 @@ func TestAPlanForManySaysWhatToDoInstead(t *testing.T) {
 	require.Equal(t, "Requeue marked dead letters", plan.Title)
 	require.Equal(t, "none of the 3 can usefully be requeued", plan.Nothing)
 	require.Contains(t, text(plan.Lines), "1 cannot usefully be requeued: what they asked for is over; discard them")
-	require.Contains(t, text(plan.Lines), "2 cannot usefully be requeued: they are unreadable; export them, then discard them")
+	require.Contains(t, text(plan.Lines),
+		"2 cannot usefully be requeued: they are unreadable; export them, then discard them")
 
 	receipt := b.run(b.planMany(act.DiscardLetter, targets))
 	require.Equal(t, "3 of 3 discarded.", receipt.Text)

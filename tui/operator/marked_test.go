@@ -51,12 +51,14 @@ func TestManyRepetitionsSayForWhomNobodyWaits(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.job")
 	row := func(status attune.Status, parent *int64) act.Target {
-		e := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Parent = status, parent })
+		e := testkit.Execution(t, b.store, action,
+			func(r *testkit.ExecutionRow) { r.Status, r.Parent = status, parent })
 		return act.Target{ID: e.ID, Name: fmt.Sprint(e.ID)}
 	}
 	over, open := row(attune.StatusFailed, nil), row(attune.StatusRunning, nil)
 	awaited := row(attune.StatusFailed, &open.ID)
-	marked := []act.Target{row(attune.StatusFailed, nil), awaited, row(attune.StatusFailed, &over.ID), row(attune.StatusFailed, &over.ID)}
+	marked := []act.Target{row(attune.StatusFailed, nil), awaited, row(attune.StatusFailed, &over.ID),
+		row(attune.StatusFailed, &over.ID)}
 	require.Contains(t, words(b.planMany(act.RetryExecution, marked).Lines),
 		fmt.Sprintf("Nobody waits for 2 of them: what has started them has ended (%d).", over.ID))
 	require.NotContains(t, words(b.planMany(act.RetryExecution, marked[:2]).Lines), "Nobody waits")
@@ -66,8 +68,10 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	targets := b.ended(4)
-	running := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"), func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
-	marked := append(slices.Clone(targets), act.Target{ID: running.ID, Name: "running"}, act.Target{ID: 1 << 40, Name: "gone"})
+	running := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"),
+		func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+	marked := append(slices.Clone(targets), act.Target{ID: running.ID, Name: "running"},
+		act.Target{ID: 1 << 40, Name: "gone"})
 	plan := b.planMany(act.RetryExecution, marked)
 	text := words(plan.Lines)
 	require.Contains(t, text, "6 marked: 4 to retry, 2 skipped.")
@@ -89,7 +93,8 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	require.Len(t, receipt.Audits, 3)
 	done, total := progress.Read()
 	require.Equal(t, []int64{4, 4}, []int64{done, total})
-	require.Equal(t, 4, testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`), "each once")
+	require.Equal(t, 4,
+		testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`), "each once")
 }
 
 // A repetition joins its queue; one that is paused keeps it, and the plan says so and by
@@ -110,7 +115,8 @@ func TestAPlanOfRepetitionsNamesPausedQueues(t *testing.T) {
 		}
 	}
 	for _, text := range []string{one(), many()} {
-		require.Contains(t, text, "The queue demo.job is paused by ann@ops (db maintenance): repetitions wait there until you resume it.")
+		require.Contains(t, text,
+			"The queue demo.job is paused by ann@ops (db maintenance): repetitions wait there until you resume it.")
 		require.NotContains(t, text, "unrelated")
 	}
 }
@@ -120,7 +126,8 @@ func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 	b := setup(t)
 	targets := b.ended(12)
 	desk := func(name string) *operator.Operator {
-		return operator.New(operator.Config{}, triage.New(triage.Config{Actor: name, Pace: time.Microsecond}, b.store, nil),
+		return operator.New(operator.Config{},
+			triage.New(triage.Config{Actor: name, Pace: time.Microsecond}, b.store, nil),
 			alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil))
 	}
 	results := make(chan *act.Receipt, 2)
@@ -135,7 +142,8 @@ func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 	}
 	first, second := <-results, <-results
 	require.Len(t, append(first.Audits, second.Audits...), 12, "%s / %s", first.Text, second.Text)
-	require.Equal(t, 12, testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`))
+	require.Equal(t, 12,
+		testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`))
 }
 
 func TestManyAreCancelled(t *testing.T) {
@@ -248,7 +256,8 @@ func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
 	_, other := b.asking("pk.other", nil)
 	testkit.Exec(t, b.store, `update inquiry set response_schema = '{"note": {"type": "string"}}' where id = $1`, other)
 	_, text := b.asking("pk.text", nil)
-	testkit.Exec(t, b.store, `update inquiry set response_schema = '{"ok": {"type": "string"}, "host": {"type": "string"}}' where id = $1`, text)
+	testkit.Exec(t, b.store,
+		`update inquiry set response_schema = '{"ok": {"type": "string"}, "host": {"type": "string"}}' where id = $1`, text)
 	_, over := b.asking("pk.over", nil)
 	b.run(b.plan(act.AnswerInquiry, act.Target{ID: over}, "answer.ok", "yes"))
 	order := act.Order{Kind: act.AnswerInquiry, Values: map[string]string{"answer.ok": "no", "answer.host": "h1"}}
@@ -260,7 +269,8 @@ func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
 	says := words(plan.Lines)
 	require.Equal(t, "Answer 2 inquiries", plan.Title)
 	require.Contains(t, says, "5 marked: 2 to answer, 3 skipped.")
-	require.Contains(t, says, "skipped, the answer does not fit it", "what it would leave out is not answered with nothing")
+	require.Contains(t, says, "skipped, the answer does not fit it",
+		"what it would leave out is not answered with nothing")
 	require.Contains(t, says, "skipped, it was answered already")
 	require.Contains(t, says, "skipped, its form makes another answer of it")
 	require.Contains(t, says, fmt.Sprintf("%d: deploy?", one))

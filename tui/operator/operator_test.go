@@ -43,7 +43,8 @@ func setup(t *testing.T, change ...func(*operator.Config)) *bundle {
 		c(&cfg)
 	}
 	desk := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, st, nil)
-	return &bundle{operator.New(cfg, desk, alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)), t, st}
+	return &bundle{operator.New(cfg, desk,
+		alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)), t, st}
 }
 
 // waiting makes an action of which one execution holds the slot and the others
@@ -56,7 +57,8 @@ func (b *bundle) waiting(ref string, n int) (action testkit.ActionRow, ids []int
 	for range n {
 		ids = append(ids, testkit.Execution(b.t, b.store, action).ID)
 	}
-	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: nobody{}, Logger: testkit.Logger(b.t)})
+	rounds := scheduler.New(scheduler.Config{},
+		scheduler.Deps{Store: b.store, Relay: nobody{}, Logger: testkit.Logger(b.t)})
 	_, err := rounds.Run(b.t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(b.t, err)
 	return action, ids
@@ -127,7 +129,8 @@ func TestAQueueIsPausedAndResumed(t *testing.T) {
 	require.Equal(t, "Pause pk.pause", plan.Title)
 	require.Contains(t, text(plan.Lines), "pk.pause  open → paused   1 running, 3 waiting")
 	require.Empty(t, plan.Word)
-	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state where paused`), "a plan changes nothing")
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state where paused`),
+		"a plan changes nothing")
 	receipt := b.run(plan)
 	require.Equal(t, "1 queue is paused, 3 executions wait.", receipt.Text)
 	require.Equal(t, "a test", b.reason(receipt))
@@ -151,7 +154,8 @@ func TestALimitIsSetAndReset(t *testing.T) {
 	receipt := b.run(plan)
 	require.Contains(t, receipt.Next, "has room now")
 	b.run(b.plan(act.ResetQueue, target))
-	_, err := b.Plan(t.Context(), act.Order{Kind: act.LimitQueue, Target: target, Values: map[string]string{act.FieldLimit: "0"}})
+	_, err := b.Plan(t.Context(),
+		act.Order{Kind: act.LimitQueue, Target: target, Values: map[string]string{act.FieldLimit: "0"}})
 	require.ErrorIs(t, err, triage.ErrLimit)
 }
 
@@ -187,7 +191,8 @@ func TestAnInterruptedClearingSaysWhatIsLeft(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, receipt.Partly)
 	require.Equal(t, "the same again goes on where it stopped", receipt.Next)
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where id = $1 and outcome = 'interrupted'`, receipt.Audits[0]),
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`select count(*) from operator_audit where id = $1 and outcome = 'interrupted'`, receipt.Audits[0]),
 		"also of what was stopped there is a record")
 }
 
@@ -203,7 +208,8 @@ func TestQueuesAreRepaired(t *testing.T) {
 	receipt := b.run(plan)
 	require.Contains(t, receipt.Text, "repaired 1, 0 remain.")
 	require.False(t, receipt.Partly)
-	require.Equal(t, 1, testkit.Count(t, b.store, `select active_count from execution_admission_state where action_id = $1`, action.ID))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `select active_count from execution_admission_state where action_id = $1`, action.ID))
 }
 
 func TestExecutionsAreCancelled(t *testing.T) {
@@ -240,7 +246,8 @@ func TestAnExecutionIsRetriedOnce(t *testing.T) {
 	failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
 	require.Contains(t, b.plan(act.RetryExecution, act.Target{ID: ids[0]}).Nothing, "it has not ended")
 	require.Equal(t, "there is no such execution", b.plan(act.RetryExecution, act.Target{ID: 1 << 40}).Nothing)
-	first, second := b.plan(act.RetryExecution, act.Target{ID: failed.ID}), b.plan(act.RetryExecution, act.Target{ID: failed.ID})
+	first, second := b.plan(act.RetryExecution, act.Target{ID: failed.ID}), b.plan(act.RetryExecution,
+		act.Target{ID: failed.ID})
 	require.Contains(t, text(first.Lines), "pk.retry ended as failed; 1 attempt so far.")
 	receipt := b.run(first)
 	require.Contains(t, receipt.Text, "as attempt 2")
@@ -298,7 +305,8 @@ func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
 	var b *bundle
 	b = setup(t, func(c *operator.Config) {
 		c.WithBroker = func(ctx context.Context) (*triage.Triage, func(), error) {
-			link := broker.New(broker.Config{URL: url, ConnectionName: t.Name()}, testkit.Logger(t), broker.NewMetrics(nil))
+			link := broker.New(broker.Config{URL: url, ConnectionName: t.Name()}, testkit.Logger(t),
+				broker.NewMetrics(nil))
 			if err := link.Start(ctx); err != nil {
 				return nil, nil, err
 			}

@@ -105,7 +105,8 @@ func TestATaskIsRepeatedWithWhatThatIsToItsWorkflow(t *testing.T) {
 func (b *bundle) asking(ref string, assigned any) (execution, id int64) {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, ref)
-	execution = testkit.Execution(b.t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	execution = testkit.Execution(b.t, b.store, action,
+		func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
 	id = int64(testkit.Count(b.t, b.store, `INSERT INTO inquiry (execution, prompt, assigned_to, response_schema)
 		VALUES ($1, 'deploy?', $2, '{"ok": {"type": "boolean", "required": true}, "host": {"type": "string", "pattern": "^h"}}') RETURNING id`, execution, assigned))
 	return execution, id
@@ -124,8 +125,10 @@ func TestAnInquiryIsAnswered(t *testing.T) {
 	require.Contains(t, receipt.Text, "is answered.")
 	require.Equal(t, "a test", b.reason(receipt))
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, execution))
-	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "no").Nothing, "it was answered already by ann@desk")
-	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}).Nothing, "it was answered already", "whatever was written")
+	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "no").Nothing,
+		"it was answered already by ann@desk")
+	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}).Nothing, "it was answered already",
+		"whatever was written")
 	require.Equal(t, "there is no such inquiry", b.plan(act.AnswerInquiry, act.Target{ID: 1 << 40}).Nothing)
 }
 
@@ -154,7 +157,8 @@ func TestOfTwoAnswersOneIsTaken(t *testing.T) {
 	b := setup(t)
 	_, id := b.asking("pk.ask", nil)
 	plans := []*act.Plan{
-		b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "yes"), b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "no"),
+		b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "yes"),
+		b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "no"),
 	}
 	errs := make([]error, 2)
 	var both sync.WaitGroup
@@ -171,5 +175,6 @@ func TestOfTwoAnswersOneIsTaken(t *testing.T) {
 	var refused *triage.AnswerRefusedError
 	require.ErrorAs(t, lost, &refused)
 	require.Contains(t, lost.Error(), "it was answered already by ann@desk")
-	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where action = 'inquiry.respond'`))
+	require.Equal(t, 1,
+		testkit.Count(t, b.store, `select count(*) from operator_audit where action = 'inquiry.respond'`))
 }

@@ -305,9 +305,11 @@ func (o offer) line(name, w int, chosen bool, th *theme.Theme) string {
 	text := widget.Left(widget.CutMiddle(o.show(), name), name)
 	key := widget.Left(o.entry.Key, 4)
 	if chosen {
-		return th.Start(theme.Cursor) + widget.Left(th.Glyphs.Cursor+" "+text+"  "+key+" "+o.entry.Help, w) + th.Stop(theme.Cursor)
+		return th.Start(theme.Cursor) + widget.Left(th.Glyphs.Cursor+" "+text+"  "+key+" "+o.entry.Help,
+			w) + th.Stop(theme.Cursor)
 	}
-	return "  " + text + "  " + th.Paint(theme.Accent, key) + " " + th.Paint(theme.Dim, widget.Cut(o.entry.Help, max(0, w-name-9)))
+	return "  " + text + "  " + th.Paint(theme.Accent, key) + " " +
+		th.Paint(theme.Dim, widget.Cut(o.entry.Help, max(0, w-name-9)))
 }
 
 // Count is how many lines all offers take.

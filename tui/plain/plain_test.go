@@ -73,9 +73,11 @@ func well() *answers {
 		}}},
 		workers: answer[*monitor.Workers]{value: &monitor.Workers{
 			Reading: reading, StaleAfter: time.Minute, Totals: monitor.WorkerTotals{Total: 2, Active: 2},
-			List: []monitor.Worker{{Name: "a", Status: "active", Heartbeat: &beat}, {Name: "b", Status: "active", Heartbeat: &beat}},
+			List: []monitor.Worker{{Name: "a", Status: "active", Heartbeat: &beat},
+				{Name: "b", Status: "active", Heartbeat: &beat}},
 		}},
-		letters:   answer[*monitor.DeadLetters]{value: &monitor.DeadLetters{Queue: &monitor.BrokerQueue{}, Ledger: &monitor.Ledger{}}},
+		letters: answer[*monitor.DeadLetters]{value: &monitor.DeadLetters{Queue: &monitor.BrokerQueue{},
+			Ledger: &monitor.Ledger{}}},
 		alerts:    answer[*alerting.Alerts]{value: &alerting.Alerts{Reading: reading}},
 		inquiries: answer[*monitor.InquiryPage]{value: &monitor.InquiryPage{Reading: reading}},
 	}
@@ -99,7 +101,8 @@ func told(looks ...*answers) []string {
 func TestTheFirstLinesSayWhatThereIs(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
-		"alert: none is raised", "worker: 2 registered, 2 take work", "dead-letters: 0 on the broker, 0 wait for a person", "inquiry: none waits",
+		"alert: none is raised", "worker: 2 registered, 2 take work",
+		"dead-letters: 0 on the broker, 0 wait for a person", "inquiry: none waits",
 	}, told(well()))
 }
 
@@ -117,14 +120,16 @@ func TestEveryChangeIsALine(t *testing.T) {
 	bad := well()
 	old := start.Add(-time.Hour)
 	bad.alerts.value.Open = []alerting.Alert{
-		{Rule: "worker.heartbeat", Target: "b", Severity: alerting.LevelWarning, State: alerting.AlertFiring, Summary: "no heartbeat for 1h"},
+		{Rule: "worker.heartbeat", Target: "b", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
+			Summary: "no heartbeat for 1h"},
 		{Rule: "not.yet", State: alerting.AlertPending},
 		{Rule: "less.bad", State: alerting.AlertFiring, Behind: true},
 	}
 	bad.workers.value.List[1].Heartbeat = &old
 	bad.queues.value.List[0].Active, bad.queues.value.List[0].Queued = 2, 5
 	bad.letters.value.Queue.Ready, bad.letters.value.Ledger.Open = 3, monitor.Count{Value: 2, AtLeast: true}
-	bad.inquiries.value.List = []monitor.Inquiry{{ID: 7, Status: monitor.InquiryPending, Prompt: "Ship it?\x1b[2J", Assignee: "bob"}}
+	bad.inquiries.value.List = []monitor.Inquiry{{ID: 7, Status: monitor.InquiryPending, Prompt: "Ship it?\x1b[2J",
+		Assignee: "bob"}}
 	require.Equal(t, []string{
 		"alert worker.heartbeat b: raised, warning: no heartbeat for 1h",
 		"worker b: stale: its heartbeat is overdue",
@@ -165,15 +170,19 @@ func TestWhatComesAndGoesIsToldOnlyWhereItIsKnown(t *testing.T) {
 func TestWhatDoesNotAnswerIsNeitherZeroNorGone(t *testing.T) {
 	t.Parallel()
 	down, half := &answers{}, well()
-	for _, err := range []*error{&down.overview.err, &down.broker.err, &down.queues.err, &down.workers.err, &down.letters.err, &down.alerts.err, &down.inquiries.err} {
+	for _, err := range []*error{&down.overview.err, &down.broker.err, &down.queues.err, &down.workers.err,
+		&down.letters.err, &down.alerts.err, &down.inquiries.err} {
 		*err = errors.New("connection refused")
 	}
-	require.Equal(t, []string{"broker: does not answer: connection refused", "database: does not answer: connection refused"}, told(well(), down))
+	require.Equal(t, []string{"broker: does not answer: connection refused",
+		"database: does not answer: connection refused"}, told(well(), down))
 	require.Empty(t, told(well(), down, down), "it is told once")
-	require.Equal(t, []string{"broker: answers again after 0.0s", "database: answers again after 0.0s"}, told(well(), down, well()))
+	require.Equal(t, []string{"broker: answers again after 0.0s", "database: answers again after 0.0s"},
+		told(well(), down, well()))
 	half.queues.err = errors.New("statement timeout")
 	half.letters.value.Queue = nil
-	require.Equal(t, []string{"queues: does not answer: statement timeout", "dead-letters: depth unknown, 0 wait for a person"}, told(well(), half))
+	require.Equal(t, []string{"queues: does not answer: statement timeout",
+		"dead-letters: depth unknown, 0 wait for a person"}, told(well(), half))
 }
 
 // TestRun looks at an interval, and less often while the database is away.
@@ -185,7 +194,8 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		var out bytes.Buffer
-		require.NoError(t, Run(ctx, source, Config{Context: "prod-eu", Every: 2 * time.Second, Timeout: time.Second}, &out))
+		require.NoError(t,
+			Run(ctx, source, Config{Context: "prod-eu", Every: 2 * time.Second, Timeout: time.Second}, &out))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		require.Contains(t, lines[0], "dashboard prod-eu: watched every 2s")
 		require.Len(t, lines, 6)
@@ -201,7 +211,8 @@ func TestLinesForProgramsAreObjects(t *testing.T) {
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
 	require.Equal(t, Line{At: start, Kind: "queue", Name: "ab", Text: "free x"}, line)
 	require.Equal(t, 1, strings.Count(out.String(), "\n"))
-	require.ErrorContains(t, Run(t.Context(), &fakeSource{a: *well()}, Config{Every: time.Second, Timeout: time.Second}, full{}), "write the changes: no space")
+	require.ErrorContains(t, Run(t.Context(), &fakeSource{a: *well()}, Config{Every: time.Second, Timeout: time.Second},
+		full{}), "write the changes: no space")
 }
 
 // full is a disk without room.

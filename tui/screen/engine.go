@@ -85,8 +85,10 @@ func (e *Env) ReplicaLines(w, h int) []string {
 			tick = widget.Age(silence + e.Since(all.At))
 		}
 		lines = append(lines, e.Paint(look.Role, look.Glyph)+" "+widget.Left(widget.Clean(r.Short()), 9)+
-			widget.Left(widget.CutMiddle(widget.Clean(r.Host), host-1), host)+widget.Left(widget.Cut(widget.Clean(broker), 12), 13)+
-			widget.Right(widget.Age(r.Age+e.Since(all.At)), 6)+widget.Right(tick, 7)+widget.Right(e.Num(int64(r.InFlight)), 7))
+			widget.Left(widget.CutMiddle(widget.Clean(r.Host), host-1),
+				host)+widget.Left(widget.Cut(widget.Clean(broker), 12), 13)+
+			widget.Right(widget.Age(r.Age+e.Since(all.At)), 6)+widget.Right(tick,
+			7)+widget.Right(e.Num(int64(r.InFlight)), 7))
 	}
 	return lines
 }

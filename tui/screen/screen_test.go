@@ -96,7 +96,8 @@ func TestSettleKeepsTheOrderWhileSomebodyReads(t *testing.T) {
 func TestReplicasThatAreGoneComeLast(t *testing.T) {
 	t.Parallel()
 	list := []monitor.Replica{
-		{ID: "gone", Age: time.Hour, Problems: []string{"silent for 1h", "loop x is silent"}}, {ID: "well"}, {ID: "ill", Problems: []string{"broker away"}},
+		{ID: "gone", Age: time.Hour, Problems: []string{"silent for 1h", "loop x is silent"}}, {ID: "well"},
+		{ID: "ill", Problems: []string{"broker away"}},
 	}
 	var order []string
 	for _, r := range worstFirst(list) {

@@ -194,7 +194,8 @@ func (e *Env) Findings() []alerting.Finding {
 			}
 			found = append(found, alerting.Finding{
 				Level: alerting.LevelCritical, Target: string("overview"),
-				Text: source.name + " " + cmp.Or(explain.Cause(f.Err), "cannot be read"), Since: &since, Hint: f.Err.Error(),
+				Text: source.name + " " + cmp.Or(explain.Cause(f.Err), "cannot be read"), Since: &since,
+				Hint: f.Err.Error(),
 			})
 		}
 	}

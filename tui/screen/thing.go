@@ -66,7 +66,8 @@ type AllLetters struct {
 // ExecutionThing is an execution, of which a value was read.
 func ExecutionThing(x *monitor.Execution, value any) Thing {
 	id := strconv.FormatInt(x.ID, 10)
-	t := Thing{Name: "execution " + id, ID: id, Value: value, Command: []string{"execution", "show", id}, Table: "execution", Where: "id = " + id, Execution: x.ID}
+	t := Thing{Name: "execution " + id, ID: id, Value: value, Command: []string{"execution", "show", id},
+		Table: "execution", Where: "id = " + id, Execution: x.ID}
 	if x.WorkerID != nil {
 		t.Queue = monitor.WorkerQueue(*x.WorkerID)
 	}
@@ -75,7 +76,8 @@ func ExecutionThing(x *monitor.Execution, value any) Thing {
 
 // QueueThing is an admission queue, of which a value was read.
 func QueueThing(q *monitor.Queue, value any) Thing {
-	t := Thing{Name: "queue " + QueueName(q), ID: QueueName(q), Value: value, Command: []string{"queue", "show", q.ActionRef}}
+	t := Thing{Name: "queue " + QueueName(q), ID: QueueName(q), Value: value,
+		Command: []string{"queue", "show", q.ActionRef}}
 	if q.Group != "" {
 		t.Command = append(t.Command, "--group", q.Group)
 	}
@@ -89,7 +91,8 @@ func QueueThing(q *monitor.Queue, value any) Thing {
 func WorkerThing(w *monitor.Worker, value any) Thing {
 	name := cmp.Or(w.Name, strconv.FormatInt(w.ID, 10))
 	t := Numbered("worker", w.ID, "", "worker", value)
-	t.Name, t.ID, t.Queue, t.Command = "worker "+name, name, monitor.WorkerQueue(w.ID), []string{"workers", "show", name}
+	t.Name, t.ID, t.Queue, t.Command = "worker "+
+		name, name, monitor.WorkerQueue(w.ID), []string{"workers", "show", name}
 	return t
 }
 

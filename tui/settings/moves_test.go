@@ -25,8 +25,9 @@ bookmarks:
 		require.Equal(t, want, action, key)
 	}
 	require.Equal(t, settings.Bookmark{
-		Name: "failed", Key: "f", View: keymap.InExecutions, Filter: "status:failed", Sort: "oldest", Columns: []string{"id", "action"},
-		At: s.Bookmarks[0].At,
+		Name: "failed", Key: "f", View: keymap.InExecutions, Filter: "status:failed", Sort: "oldest",
+		Columns: []string{"id", "action"},
+		At:      s.Bookmarks[0].At,
 	}, s.Bookmarks[0])
 	require.Nil(t, load(t, "theme: dark").Keymap)
 }
@@ -59,11 +60,14 @@ func TestBookmarksAreSavedBesideTheFile(t *testing.T) {
 	path := write(t, text)
 	one := settings.Bookmark{Name: "one", Key: "1", View: keymap.InWorkers, Filter: "a: b #c"}
 	require.NoError(t, settings.Save(path, one))
-	require.NoError(t, settings.Save(path, settings.Bookmark{Name: "two", View: keymap.InQueues, Sort: "queued reversed", Columns: []string{"a", "b"}}))
+	require.NoError(t, settings.Save(path,
+		settings.Bookmark{Name: "two", View: keymap.InQueues, Sort: "queued reversed", Columns: []string{"a", "b"}}))
 	one.Filter = "\"quoted\" \x1b[2J"
 	require.NoError(t, settings.Save(path, one), "a saved one can be saved anew")
-	require.ErrorContains(t, settings.Save(path, settings.Bookmark{Name: "own", View: keymap.InQueues}), "only its writer changes")
-	require.ErrorContains(t, settings.Save(path, settings.Bookmark{Name: "x", Key: "o", View: keymap.InQueues}), "the key o opens own already")
+	require.ErrorContains(t, settings.Save(path, settings.Bookmark{Name: "own", View: keymap.InQueues}),
+		"only its writer changes")
+	require.ErrorContains(t, settings.Save(path, settings.Bookmark{Name: "x", Key: "o", View: keymap.InQueues}),
+		"the key o opens own already")
 
 	s, err := settings.Load(path)
 	require.NoError(t, err)
@@ -95,7 +99,8 @@ func TestABookmarkIsSavedWhereThereIsNoFileYet(t *testing.T) {
 	require.False(t, s.Found)
 	require.Len(t, s.Bookmarks, 1)
 	require.ErrorContains(t, settings.Save("", settings.Bookmark{}), "where to save it")
-	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "bookmarks.yaml"), []byte("one: {vew: x}"), 0o600))
+	require.NoError(t,
+		os.WriteFile(filepath.Join(filepath.Dir(path), "bookmarks.yaml"), []byte("one: {vew: x}"), 0o600))
 	_, err = settings.Load(path)
 	require.ErrorContains(t, err, "bookmarks.yaml:1: vew is not a known key; did you mean view?")
 }

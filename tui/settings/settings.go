@@ -123,7 +123,8 @@ func (s *Settings) Find(name string) (Context, error) {
 	case i >= 0:
 		return s.Contexts[i], nil
 	case s.Path == "":
-		return Context{}, fmt.Errorf("there is no context %q: neither XDG_CONFIG_HOME nor HOME says where tui.yaml is", name)
+		return Context{}, fmt.Errorf("there is no context %q: neither XDG_CONFIG_HOME nor HOME says where tui.yaml is",
+			name)
 	case !s.Found:
 		return Context{}, fmt.Errorf("there is no context %q: %s does not exist", name, s.Path)
 	}

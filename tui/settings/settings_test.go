@@ -117,9 +117,11 @@ func TestEveryMistakeIsOneLineWithItsPlace(t *testing.T) {
 		"contexts:\n  a b: {}":         "tui.yaml:2: the name of a context must not hold spaces",
 		"contexts:\n  \"a\\e[2J\": {}": "tui.yaml:2: the name of a context must not hold spaces or control",
 
-		context + "    databse_url: x":               "tui.yaml:4: databse_url is not a known key; did you mean database_url?",
-		context + "    colour: pink":                 "tui.yaml:4: pink is not a colour; known are blue,",
-		context + "    broker_url: http://h":         "tui.yaml:4: broker_url must be a URL like amqp://user:password@host:port",
+		context +
+			"    databse_url: x": "tui.yaml:4: databse_url is not a known key; did you mean database_url?",
+		context + "    colour: pink": "tui.yaml:4: pink is not a colour; known are blue,",
+		context +
+			"    broker_url: http://h": "tui.yaml:4: broker_url must be a URL like amqp://user:password@host:port",
 		context + "    management_url: secretword":   "tui.yaml:4: management_url must be a URL like http://",
 		context + "    broker_url: amqp://u:${PW}@h": "tui.yaml:4: broker_url must be one reference such as ${NAME}",
 		context + "    broker_url: ${A B}":           "tui.yaml:4: broker_url must be one reference",
@@ -127,9 +129,11 @@ func TestEveryMistakeIsOneLineWithItsPlace(t *testing.T) {
 		context + "    broker_url: ''":               "tui.yaml:4: broker_url must be a text",
 		context + "    protected: 1":                 "tui.yaml:4: protected must be true or false",
 		context + "  a:\n    database_url: ${X}":     "tui.yaml:4: a stands twice; first in line 2",
-		context + "default_context: prod":            "tui.yaml:4: default_context: there is no context prod; known are a",
+		context +
+			"default_context: prod": "tui.yaml:4: default_context: there is no context prod; known are a",
 
-		"default_context: stagin\n" + context + "  staging:\n    database_url: ${X}": "tui.yaml:1: default_context: there is no context stagin; did you mean staging?",
+		"default_context: stagin\n" + context +
+			"  staging:\n    database_url: ${X}": "tui.yaml:1: default_context: there is no context stagin; did you mean staging?",
 		"theme: [": "tui.yaml: line 1: did not find expected node content",
 	} {
 		_, err := settings.Load(write(t, text))

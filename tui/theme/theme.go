@@ -124,13 +124,16 @@ func palette(name string, dark bool) ([roles]lipgloss.Style, bool) {
 	styles := [roles]lipgloss.Style{Strong: bold, Cursor: reverse}
 	switch {
 	case name == "dark" || name == "auto" && dark:
-		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("8"), in("14"), in("2"), in("11"), in("9")
+		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("8"), in("14"), in("2"), in("11"),
+			in("9")
 		styles[Warm], styles[Trend] = in("3"), in("6")
 	case name == "light" || name == "auto":
-		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("244"), in("4"), in("2"), in("130"), in("1")
+		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("244"), in("4"), in("2"), in("130"),
+			in("1")
 		styles[Warm], styles[Trend] = in("94"), in("6")
 	case name == "colour-blind":
-		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("8"), bold, in("75"), in("214"), in("208").Bold(true)
+		styles[Dim], styles[Accent], styles[Good], styles[Warn], styles[Bad] = in("8"), bold, in("75"), in("214"),
+			in("208").Bold(true)
 		styles[Warm], styles[Trend] = in("180"), in("75")
 	case name == "mono":
 		return mono, true

@@ -30,7 +30,8 @@ func TestATableLooksAtNoRowThatIsNotInSight(t *testing.T) {
 	rows := counted{numbered{0, 1_000_000}, new(int), new(int)}
 	table := NewTable(twoColumns)
 	table.SetRows(rows)
-	for _, move := range []func(){func() { table.Move(1) }, table.Bottom, func() { table.Page(-1) }, table.Top, func() { table.Move(500_000) }, func() { table.Select(3) }} {
+	for _, move := range []func(){func() { table.Move(1) }, table.Bottom, func() { table.Page(-1) }, table.Top,
+		func() { table.Move(500_000) }, func() { table.Select(3) }} {
 		*rows.keys, *rows.cells = 0, 0
 		move()
 		require.Len(t, table.Lines(140, height, look(t)), height)

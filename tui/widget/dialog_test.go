@@ -23,7 +23,8 @@ func themed(t *testing.T, opts theme.Options) *theme.Theme {
 func TestAnOverlayKeepsTheWidthOfEveryLine(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Name: "dark"})
-	below := []string{"", "plain text that is short", th.Paint(theme.Bad, strings.Repeat("x", 40)), strings.Repeat("世", 20), "a世b" + strings.Repeat("👩‍👩‍👧", 12)}
+	below := []string{"", "plain text that is short", th.Paint(theme.Bad, strings.Repeat("x", 40)),
+		strings.Repeat("世", 20), "a世b" + strings.Repeat("👩‍👩‍👧", 12)}
 	for w := 20; w <= 40; w++ {
 		frame := Fit(below, w, len(below))
 		for x := 0; x <= w-12; x++ {
@@ -42,8 +43,10 @@ func TestBesideAnOverlayNoHalfWordIsLeft(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Plain: true})
 	frame := []string{"name of a queue, paused by bob main…"}
-	require.Equal(t, []string{" |" + strings.Repeat("-", 32) + "|  "}, Overlay(frame, []string{"|" + strings.Repeat("-", 32) + "|"}, 1, 0, 37, th))
-	require.Equal(t, []string{"name|--|a queue, paused by bob main…"}, Overlay(frame, []string{"|--|"}, 4, 0, 36, th), "what can be read stays")
+	require.Equal(t, []string{" |" + strings.Repeat("-", 32) + "|  "},
+		Overlay(frame, []string{"|" + strings.Repeat("-", 32) + "|"}, 1, 0, 37, th))
+	require.Equal(t, []string{"name|--|a queue, paused by bob main…"}, Overlay(frame, []string{"|--|"}, 4, 0, 36, th),
+		"what can be read stays")
 }
 
 func TestAnOverlayOutsideTheFrameIsLeftOut(t *testing.T) {
@@ -82,13 +85,15 @@ func TestAWindowSaysWhatItLeavesOut(t *testing.T) {
 func TestAMenuStartsOnWhatCanBeChosen(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Plain: true})
-	m := NewMenu([]Choice{{Key: "a", Label: "first", Not: "gone"}, {Key: "b", Label: "second", Help: "does it"}, {Key: "c", Label: "third"}})
+	m := NewMenu([]Choice{{Key: "a", Label: "first", Not: "gone"}, {Key: "b", Label: "second", Help: "does it"},
+		{Key: "c", Label: "third"}})
 	require.Equal(t, 1, m.Cursor())
 	m.Move(9)
 	require.Equal(t, 2, m.Cursor())
 	require.True(t, m.Select("a"))
 	require.False(t, m.Select("x"))
-	require.Equal(t, []string{"▶ a  first   not now: gone", "  b  second  does it"}, trimmed(m.Lines(40, 2, th)), "the line under the cursor is in sight")
+	require.Equal(t, []string{"▶ a  first   not now: gone", "  b  second  does it"}, trimmed(m.Lines(40, 2, th)),
+		"the line under the cursor is in sight")
 	m.Select("c")
 	require.Equal(t, []string{"  b  second  does it", "▶ c  third"}, trimmed(m.Lines(40, 2, th)))
 	require.Equal(t, -1, NewMenu(nil).Cursor())
@@ -112,7 +117,8 @@ func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
 		}
 		return nil
 	}
-	f := NewForm([]FormField{{Name: "a", Label: "A", Check: refuse}, {Name: "b", Label: "B", Value: "2", Check: refuse}})
+	f := NewForm([]FormField{{Name: "a", Label: "A", Check: refuse},
+		{Name: "b", Label: "B", Value: "2", Check: refuse}})
 	require.False(t, f.Next())
 	require.Contains(t, strings.Join(f.Lines(40, 9, themed(t, theme.Options{Plain: true})), "\n"), "✗ it is missing")
 	f.Move(1)
@@ -126,7 +132,8 @@ func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
 // A word whose letters are those of choices does not choose by one of them.
 func TestAWordThatIsNoChoiceChoosesNothing(t *testing.T) {
 	t.Parallel()
-	f := NewForm([]FormField{{Name: "ok", Label: "OK", Choices: []string{"yes", "no", "never"}, Optional: true}, {Name: "b", Label: "B"}})
+	f := NewForm([]FormField{{Name: "ok", Label: "OK", Choices: []string{"yes", "no", "never"}, Optional: true},
+		{Name: "b", Label: "B"}})
 	typed := func(text string) string {
 		for _, r := range text {
 			f.Update(letters(string(r)))
@@ -134,7 +141,8 @@ func TestAWordThatIsNoChoiceChoosesNothing(t *testing.T) {
 		return f.Values()["ok"]
 	}
 	require.Empty(t, typed("maybe"))
-	require.Contains(t, strings.Join(f.Lines(60, 9, themed(t, theme.Options{Plain: true})), "\n"), `"maybe" is none of yes, no, never`)
+	require.Contains(t, strings.Join(f.Lines(60, 9, themed(t, theme.Options{Plain: true})), "\n"),
+		`"maybe" is none of yes, no, never`)
 	f.Move(1)
 	f.Move(1)
 	require.Equal(t, "no", typed("n"))

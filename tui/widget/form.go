@@ -50,7 +50,8 @@ const maxFormValue = 200
 // NewForm makes a form with the first field in focus.
 func NewForm(fields []FormField) *Form {
 	f := &Form{
-		fields: fields, inputs: make([]*Input, len(fields)), chosen: make([]int, len(fields)), problems: map[int]string{},
+		fields: fields, inputs: make([]*Input, len(fields)), chosen: make([]int, len(fields)),
+		problems: map[int]string{},
 		selected: make([]bool, len(fields)),
 	}
 	for i, field := range fields {

@@ -26,13 +26,15 @@ func TestCellsThatAPollHasChangedAreUnderlinedOnce(t *testing.T) {
 	t.Parallel()
 	look, err := theme.New(theme.Options{Name: "mono"})
 	require.NoError(t, err)
-	table := NewTable([]Column{{Title: "NAME", Width: 4}, {Title: "N", Width: 5, Right: true, Watch: true}, {Title: "AGE", Width: 4}})
+	table := NewTable([]Column{{Title: "NAME", Width: 4}, {Title: "N", Width: 5, Right: true, Watch: true},
+		{Title: "AGE", Width: 4}})
 	draw := func(th *theme.Theme) string { return strings.Join(table.Lines(20, 4, th), "\n") }
 	table.SetRows(tallied{"a 1 1s", "b 2 1s"})
 	require.NotContains(t, draw(look), "\x1b[4m", "what is new is no change")
 	table.SetRows(tallied{"b 3 2s", "a 1 2s"})
 	require.Equal(t, 1, strings.Count(draw(look), "\x1b[4m"))
-	require.Contains(t, draw(look), "    \x1b[4m3\x1b[24m", "by its row, wherever it stands, without the room beside it, and for as long as it stands")
+	require.Contains(t, draw(look), "    \x1b[4m3\x1b[24m",
+		"by its row, wherever it stands, without the room beside it, and for as long as it stands")
 	bare, err := theme.New(theme.Options{Plain: true})
 	require.NoError(t, err)
 	require.NotContains(t, draw(bare), "\x1b", "where only text is drawn")

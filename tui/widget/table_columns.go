@@ -19,7 +19,8 @@ func (t *Table) Choosables() []Choosable {
 	for i, c := range t.columns {
 		if c.Title != "" {
 			list = append(list, Choosable{
-				Column: i, Title: c.Title, On: !t.isHidden(i), Fixed: len(list) == 0, Fits: i < len(t.widths) && t.widths[i] >= 0,
+				Column: i, Title: c.Title, On: !t.isHidden(i), Fixed: len(list) == 0, Fits: i < len(t.widths) &&
+					t.widths[i] >= 0,
 			})
 		}
 	}
@@ -85,7 +86,8 @@ func (t *Table) ScrollNote(space string) string {
 			right++
 		}
 	}
-	return "columns: " + Number(int64(t.scroll), space) + " out of sight on the left, " + Number(int64(right), space) + " on the right"
+	return "columns: " + Number(int64(t.scroll), space) + " out of sight on the left, " + Number(int64(right), space) +
+		" on the right"
 }
 
 // layout gives every column its width; a column that is not drawn gets -1.

@@ -186,7 +186,8 @@ func (t *Table) MarkNote(space string) string {
 	if len(lost) == 0 {
 		return note
 	}
-	note += ", " + Number(int64(len(lost)), space) + " of them not in the list now: " + Clean(strings.Join(lost[:min(len(lost), maxLost)], ", "))
+	note += ", " + Number(int64(len(lost)), space) + " of them not in the list now: " +
+		Clean(strings.Join(lost[:min(len(lost), maxLost)], ", "))
 	if len(lost) > maxLost {
 		note += " …"
 	}

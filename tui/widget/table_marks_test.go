@@ -99,7 +99,8 @@ func TestMarksAreSeenWithoutColours(t *testing.T) {
 	t.Parallel()
 	table, th := NewTable(twoColumns), look(t)
 	table.SetRows(numbered{0, 3})
-	require.True(t, strings.HasPrefix(table.Lines(40, 5, th)[1], "▶     0 name 0"), "no room is taken while nothing is marked")
+	require.True(t, strings.HasPrefix(table.Lines(40, 5, th)[1], "▶     0 name 0"),
+		"no room is taken while nothing is marked")
 	table.Mark()
 	lines := table.Lines(40, 5, th)
 	require.True(t, strings.HasPrefix(lines[1], " ✓      0 name 0"), "%q", lines[1])
@@ -147,7 +148,8 @@ func TestColumnsThatDoNotFitAreScrolledTo(t *testing.T) {
 		table.ScrollColumns(1)
 		seen = append(seen, head(t, table, 60))
 	}
-	require.Equal(t, []string{"ACEF", "ACF", "ACG", "ACG", "ACG", "ACG"}, seen, "in their order, to the last and no further")
+	require.Equal(t, []string{"ACEF", "ACF", "ACG", "ACG", "ACG", "ACG"}, seen,
+		"in their order, to the last and no further")
 	require.Equal(t, "columns: 3 out of sight on the left, 0 on the right", table.ScrollNote(" "))
 	table.ScrollColumns(-1)
 	require.Equal(t, "ACF", head(t, table, 60), "one back is one back")

@@ -55,7 +55,8 @@ func (t *Table) Find(text string, step int) int {
 // says reports whether a cell of a row has a text, whatever its capitals.
 func (t *Table) says(row int, text string) bool {
 	t.cells = t.rows.Cells(row, t.cells[:0])
-	return slices.ContainsFunc(t.cells, func(c Cell) bool { return strings.Contains(strings.ToLower(cleanCell(c.Text)), text) })
+	return slices.ContainsFunc(t.cells,
+		func(c Cell) bool { return strings.Contains(strings.ToLower(cleanCell(c.Text)), text) })
 }
 
 // seek goes to the row that was sought, if it has come.

@@ -64,12 +64,14 @@ func TestCutting(t *testing.T) {
 
 func TestNumbersAndAges(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 999: "999", 1204: "1_204", 88_201: "88_201", 1_204_375: "1.2M", 31_000_000: "31M", -1500: "-1_500", 1_500_000_000: "1.5G"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1204: "1_204", 88_201: "88_201", 1_204_375: "1.2M",
+		31_000_000: "31M", -1500: "-1_500", 1_500_000_000: "1.5G"} {
 		require.Equal(t, want, Number(n, "_"))
 	}
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 200 * time.Millisecond: "0.2s", 41 * time.Second: "41s", 14*time.Minute + 2*time.Second: "14m02s",
-		9*time.Hour + 5*time.Minute: "9h05m", 76 * time.Hour: "3d04h", 4000 * time.Hour: "166d",
+		-time.Second: "0s", 200 * time.Millisecond: "0.2s", 41 * time.Second: "41s",
+		14*time.Minute + 2*time.Second: "14m02s",
+		9*time.Hour + 5*time.Minute:    "9h05m", 76 * time.Hour: "3d04h", 4000 * time.Hour: "166d",
 	} {
 		require.Equal(t, want, Age(d))
 		require.LessOrEqual(t, len(Age(d)), 6)
@@ -112,7 +114,8 @@ func TestChartsInDotsShowTwoValuesACell(t *testing.T) {
 
 func TestALongTextIsShownWithBothItsEnds(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{strings.Repeat("m", 1<<20), strings.Repeat("界", 1<<19), "a" + strings.Repeat("界", 1<<19), strings.Repeat("\xff", 1<<20), strings.Repeat("é", 1<<15)} {
+	for _, text := range []string{strings.Repeat("m", 1<<20), strings.Repeat("界", 1<<19),
+		"a" + strings.Repeat("界", 1<<19), strings.Repeat("\xff", 1<<20), strings.Repeat("é", 1<<15)} {
 		text = "begins " + text + " ends"
 		got := Clean(text)
 		require.LessOrEqual(t, len(got), 4*longest)
@@ -214,7 +217,8 @@ func TestMovingStaysInside(t *testing.T) {
 
 func TestColumnsLeaveByPriority(t *testing.T) {
 	t.Parallel()
-	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Priority: 1}, {Title: "C", Width: 10, Priority: 2}})
+	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Priority: 1},
+		{Title: "C", Width: 10, Priority: 2}})
 	table.SetRows(numbered{0, 0})
 	header := func(w int) string { return strings.Join(strings.Fields(table.Lines(w, 5, look(t))[0]), "") }
 	require.Equal(t, "ABC", header(40))
@@ -226,9 +230,11 @@ func TestColumnsLeaveByPriority(t *testing.T) {
 // the terminal.
 func TestColumnsShareTheRoomThatIsLeft(t *testing.T) {
 	t.Parallel()
-	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Right: true}, {Title: "C", Width: 10, Share: 60, Priority: 1}})
+	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Right: true},
+		{Title: "C", Width: 10, Share: 60, Priority: 1}})
 	table.SetRows(numbered{0, 0})
-	for width, want := range map[int][]int{32: {10, 10, 10}, 132: {50, 10, 70}, 31: {20, 10, -1}, 21: {10, 10, -1}, 18: {7, 10, -1}} {
+	for width, want := range map[int][]int{32: {10, 10, 10}, 132: {50, 10, 70}, 31: {20, 10, -1}, 21: {10, 10, -1},
+		18: {7, 10, -1}} {
 		require.Equal(t, want, table.layout(width), width)
 	}
 }
@@ -261,5 +267,6 @@ func TestChartsOfTimesAreLabelledWithTimes(t *testing.T) {
 func TestWhatHangsGoesOnBelowItself(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"state  one two", "       three"}, Hang("state  ", "one two three", 19))
-	require.Equal(t, []string{"state  one t…"}, Hang("state  ", "one two three", 13), "where there is no room it is cut")
+	require.Equal(t, []string{"state  one t…"}, Hang("state  ", "one two three", 13),
+		"where there is no room it is cut")
 }

@@ -129,7 +129,8 @@ type visit struct {
 // Run makes every check and returns when all are made or the context has ended.
 func Run(ctx context.Context, deps Deps, options Options) *Report {
 	v := &visit{Deps: deps, Options: options, view: monitor.New(
-		monitor.Config{StaleAfter: deps.Config.Executor.StaleAfter(), SilentReplicas: deps.Config.Retention.SilentReplicas}, monitor.Deps{Store: deps.Store})}
+		monitor.Config{StaleAfter: deps.Config.Executor.StaleAfter(),
+			SilentReplicas: deps.Config.Retention.SilentReplicas}, monitor.Deps{Store: deps.Store})}
 	list := checks()
 	report := &Report{Checks: make([]Finding, len(list))}
 	made := make(map[string]chan struct{}, len(list))
@@ -149,7 +150,8 @@ func Run(ctx context.Context, deps Deps, options Options) *Report {
 			for _, need := range c.needs {
 				if of := at(need); of.Status != Passed {
 					report.Checks[i] = Finding{
-						Name: c.name, Status: Unchecked, Details: []string{}, Found: "it needs the " + need + ", see above",
+						Name: c.name, Status: Unchecked, Details: []string{},
+						Found: "it needs the " + need + ", see above",
 					}
 					return
 				}
@@ -243,14 +245,17 @@ func checks() []check {
 		{name: nameManagement, look: lookManagement},
 		{name: nameAlarms, needs: wired, after: []string{nameManagement}, look: lookAlarms},
 		{name: nameTopology, needs: wired, after: []string{nameManagement}, look: lookTopology},
-		{name: nameWorkers, needs: append(stored, nameBroker), after: []string{nameManagement}, timeout: 30 * time.Second, look: lookWorkers},
-		{name: nameLetters, needs: wired, after: []string{nameManagement, nameAlarms, nameWorkers}, timeout: 30 * time.Second, look: lookLetters},
+		{name: nameWorkers, needs: append(stored, nameBroker), after: []string{nameManagement},
+			timeout: 30 * time.Second, look: lookWorkers},
+		{name: nameLetters, needs: wired, after: []string{nameManagement, nameAlarms, nameWorkers},
+			timeout: 30 * time.Second, look: lookLetters},
 		{name: nameDeaths, needs: wired, after: []string{nameManagement, nameAlarms}, look: lookDeaths},
 		{name: nameWiring, needs: wired, after: []string{nameManagement, nameWorkers}, look: lookWiring},
 		{name: nameReplicas, needs: stored, look: lookReplicas},
 		{name: nameVersions, needs: stored, after: []string{nameReplicas}, look: lookVersions},
 		{name: nameClocks, needs: stored, after: []string{nameReplicas, nameWorkers}, look: lookClocks},
-		{name: nameRivals, needs: append(stored, nameBroker), after: []string{nameManagement, nameReplicas}, look: lookRivals},
+		{name: nameRivals, needs: append(stored, nameBroker), after: []string{nameManagement, nameReplicas},
+			look: lookRivals},
 		{name: nameConsistency, needs: stored, timeout: time.Minute, look: lookConsistency},
 		{name: nameWorkQueues, needs: stored, look: lookWorkQueues},
 	}

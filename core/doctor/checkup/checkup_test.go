@@ -69,7 +69,8 @@ func (b *bundle) connect(name, address string) *broker.Broker {
 	if address == "" {
 		address = b.cfg.MessageQueue.URL
 	}
-	link := broker.New(broker.Config{URL: address, ConnectionName: name, ConnectTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler), nil)
+	link := broker.New(broker.Config{URL: address, ConnectionName: name, ConnectTimeout: 2 * time.Second},
+		slog.New(slog.DiscardHandler), nil)
 	require.NoError(b.t, link.Start(testkit.Context(b.t)))
 	b.t.Cleanup(link.Stop)
 	return link
@@ -144,7 +145,8 @@ func TestAWellInstallationPasses(t *testing.T) {
 
 	without := b.report(noProbe, noManagement)
 	require.True(t, without.Well(), "what is optional and not there does no harm")
-	require.Equal(t, []string{"management", "dead letters", "expiry and rejection", "queues"}, without.Names(checkup.Skipped))
+	require.Equal(t, []string{"management", "dead letters", "expiry and rejection", "queues"},
+		without.Names(checkup.Skipped))
 	requireStatus(t, byName(without)["topology"], checkup.Passed, "not seen without the management API")
 
 	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Passed, "by the bindings")
@@ -160,9 +162,11 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 	b.delete("bindings", "e/"+message.ExchangeDeadLetter+"/q/"+message.QueueDeadLetter+"/"+key)
 	requireStatus(t, b.run()["dead letters"], checkup.Failed, "key "+key)
 	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Failed, "1 of 10 routes lead nowhere (by the bindings)")
-	requireStatus(t, b.run(noProbe)["queues"], checkup.Failed, "key "+key+" of "+message.WorkerExecutionsQueue(b.worker.ID)+" matches no binding")
+	requireStatus(t, b.run(noProbe)["queues"], checkup.Failed,
+		"key "+key+" of "+message.WorkerExecutionsQueue(b.worker.ID)+" matches no binding")
 
-	letter := broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyExecutionCompleted, Type: "letter"}
+	letter := broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter,
+		RoutingKey: message.KeyExecutionCompleted, Type: "letter"}
 	require.NoError(t, b.link.Publisher().Publish(testkit.Context(t), []broker.Message{letter})[0].Err)
 	waiting := b.run()["dead letters"]
 	requireStatus(t, waiting, checkup.Failed, "1 letter waits")
@@ -175,7 +179,8 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 	require.NoError(t, catching.Start(testkit.Context(t)))
 	t.Cleanup(catching.Stop)
 	require.NoError(t, catching.DeclareExecutor(testkit.Context(t)))
-	testkit.Eventually(t, func() bool { return b.run(noProbe)["dead letters"].Status == checkup.Passed }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return b.run(noProbe)["dead letters"].Status == checkup.Passed },
+		20*time.Second)
 
 	b.delete("queues", message.QueueDeadLetter)
 	requireStatus(t, b.run()["dead letters"], checkup.Failed, "dead letters are lost")
@@ -188,28 +193,33 @@ func TestDriftOfTheTopologyIsNamed(t *testing.T) {
 	b := setup(t)
 	b.delete("queues", message.QueueInquiryResponses)
 	b.delete("exchanges", message.ExchangeNotifications)
-	requireStatus(t, b.run(noManagement)["topology"], checkup.Failed, "queue "+message.QueueInquiryResponses+" does not exist")
+	requireStatus(t, b.run(noManagement)["topology"], checkup.Failed,
+		"queue "+message.QueueInquiryResponses+" does not exist")
 	found := b.run()["topology"]
 	requireStatus(t, found, checkup.Failed, "exchange "+message.ExchangeNotifications+" does not exist")
 	require.Len(t, found.Details, 2)
 
 	other := testkit.Worker(t, b.store, "w-2").ID
-	requireStatus(t, b.run(noManagement)["workers"], checkup.Failed, fmt.Sprintf("queue worker.%d.executions does not exist", other))
+	requireStatus(t, b.run(noManagement)["workers"], checkup.Failed,
+		fmt.Sprintf("queue worker.%d.executions does not exist", other))
 	require.NoError(t, b.link.DeclareWorker(testkit.Context(t), other, time.Minute))
 	found = b.run()["workers"]
 	requireStatus(t, found, checkup.Failed, fmt.Sprintf("nobody consumes worker.%d.executions", other))
 	requireStatus(t, found, checkup.Failed, "has x-message-ttl 60000, declared is 300000")
 
-	b.delete("bindings", "e/"+message.ExchangeExecutions+"/q/"+message.QueueEnforcements+"/"+url.PathEscape(message.PatternEnforcement))
+	b.delete("bindings",
+		"e/"+message.ExchangeExecutions+"/q/"+message.QueueEnforcements+"/"+url.PathEscape(message.PatternEnforcement))
 	requireStatus(t, b.run()["topology"], checkup.Failed, "is not bound to "+message.ExchangeExecutions)
-	testkit.Exec(t, b.store, `update worker set last_heartbeat = now() - interval '1 hour', heartbeat_seen = now() - interval '1 hour'`)
+	testkit.Exec(t, b.store,
+		`update worker set last_heartbeat = now() - interval '1 hour', heartbeat_seen = now() - interval '1 hour'`)
 	requireStatus(t, b.run()["workers"], checkup.Passed, "is stale: it is given nothing")
 }
 
 func TestReplicasClocksAndInvariantsAreJudged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	testkit.Exec(t, b.store, `update engine_replica set details = jsonb_build_object('clock', now() + interval '42 minutes')`)
+	testkit.Exec(t, b.store,
+		`update engine_replica set details = jsonb_build_object('clock', now() + interval '42 minutes')`)
 	testkit.Exec(t, b.store, `insert into worker_probe (worker, verdict, skew_seconds) select id, 'fresh', -420 from worker where name = 'w-1'`)
 	testkit.Exec(t, b.store, `insert into engine_replica (id, host, version, pid, state, last_seen, details)
 		values (gen_random_uuid(), 'newer', 'v2', 8, 'connected', now() - interval '20 seconds', '{}')`)
@@ -246,18 +256,22 @@ func TestAReplicaWithAFaultOfTheInstallationIsNamed(t *testing.T) {
 	refused := &pgconn.PgError{Severity: "ERROR", Code: "42501", Message: "permission denied for table execution"}
 	require.Positive(t, g.Tick("rounds", fmt.Errorf("round: %w", refused)))
 	details, err := json.Marshal(monitor.ReplicaDetails{
-		Clock: time.Now().UTC(), Installation: g.Faults(), Consumers: map[string]bool{message.QueueExecutionRequests: false},
+		Clock: time.Now().UTC(), Installation: g.Faults(),
+		Consumers: map[string]bool{message.QueueExecutionRequests: false},
 	})
 	require.NoError(t, err)
-	testkit.Exec(t, b.store, `UPDATE engine_replica SET details = $1, started = now() - interval '1 hour'`, string(details))
+	testkit.Exec(t, b.store, `UPDATE engine_replica SET details = $1, started = now() - interval '1 hour'`,
+		string(details))
 
 	const fix = "GRANT SELECT, INSERT, UPDATE, DELETE ON execution TO the role in database.url"
 	found := b.run(noProbe)["replicas"]
 	requireStatus(t, found, checkup.Failed, "the installation is at fault; 0 of 1 are well")
 	require.Equal(t, fix, found.Fix)
 	require.Len(t, found.Details, 1)
-	require.Regexp(t, `^[0-9a-f]+ on h, pid 7: installation at fault: permission denied for table execution \(SQLSTATE 42501\): `+
-		regexp.QuoteMeta(fix)+` \(met by rounds\)$`, found.Details[0], "one problem: what it does not consume follows from it")
+	require.Regexp(t,
+		`^[0-9a-f]+ on h, pid 7: installation at fault: permission denied for table execution \(SQLSTATE 42501\): `+
+			regexp.QuoteMeta(fix)+` \(met by rounds\)$`, found.Details[0],
+		"one problem: what it does not consume follows from it")
 
 	testkit.Exec(t, b.store, `UPDATE engine_replica SET details = details - 'installation' || '{"consumers": {}}'`)
 	requireStatus(t, b.run(noProbe)["replicas"], checkup.Passed, "1 of 1 are well")
@@ -267,7 +281,8 @@ func TestItemsOfWorkQueuesAreNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	requireStatus(t, b.run(noProbe)["work queues"], checkup.Passed, "no item of a work queue waits")
-	testkit.Exec(t, b.store, `insert into work_queue (ref, label, dispatch_action_ref) values ('jobs.import', 'Import', 'jobs.run')`)
+	testkit.Exec(t, b.store,
+		`insert into work_queue (ref, label, dispatch_action_ref) values ('jobs.import', 'Import', 'jobs.run')`)
 	testkit.Exec(t, b.store, `insert into work_queue_item (queue, queue_ref, payload, enqueue_source, created)
 		select id, ref, '{}', 'api', now() - interval '3 hours' from work_queue, generate_series(1, 2)`)
 	found := b.run(noProbe)["work queues"]
@@ -286,11 +301,13 @@ func TestAnotherEngineIsNoticed(t *testing.T) {
 	requireStatus(t, b.run(noManagement)["other engines"], checkup.Failed, "has 2 consumers, and 1 replica runs")
 	testkit.Eventually(t, func() bool {
 		return slices.ContainsFunc(b.run()["other engines"].Details, func(line string) bool {
-			return strings.HasPrefix(line, "executor.scheduler consumes "+message.QueueExecutionRequests+" by connection somebody/consume")
+			return strings.HasPrefix(line,
+				"executor.scheduler consumes "+message.QueueExecutionRequests+" by connection somebody/consume")
 		})
 	}, 20*time.Second)
 	consumer.Stop()
-	testkit.Eventually(t, func() bool { return b.run(noManagement)["other engines"].Status == checkup.Passed }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return b.run(noManagement)["other engines"].Status == checkup.Passed },
+		10*time.Second)
 }
 
 // F4 and F7: what a server that is away hides is not checked, which is said,
@@ -304,20 +321,23 @@ func TestServersThatAreAway(t *testing.T) {
 	require.True(t, away.Unreachable())
 	require.False(t, away.Well())
 	require.Equal(t, []string{"broker"}, away.Names(checkup.Failed))
-	require.Equal(t, []string{"alarms", "topology", "workers", "dead letters", "expiry and rejection", "queues", "other engines"}, away.Names(checkup.Unchecked))
+	require.Equal(t, []string{"alarms", "topology", "workers", "dead letters", "expiry and rejection", "queues",
+		"other engines"}, away.Names(checkup.Unchecked))
 	requireStatus(t, byName(away)["consistency"], checkup.Passed, " checks of consistency found nothing")
 	for _, f := range away.Checks {
 		require.NotContains(t, fmt.Sprint(f), "secret")
 	}
 
-	nowhere, err := store.Open(context.Background(), store.Config{URL: "postgres://u:secret@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
+	nowhere, err := store.Open(context.Background(),
+		store.Config{URL: "postgres://u:secret@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
 	require.NoError(t, err)
 	t.Cleanup(nowhere.Close)
 	b.cfg.Database.URL = "postgres://u:secret@127.0.0.1:1/none"
 	away = b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = nowhere })
 	require.True(t, away.Unreachable())
 	require.Equal(t, []string{"database"}, away.Names(checkup.Failed))
-	require.Equal(t, []string{"schema", "workers", "replicas", "versions", "clocks", "other engines", "consistency", "work queues"}, away.Names(checkup.Unchecked))
+	require.Equal(t, []string{"schema", "workers", "replicas", "versions", "clocks", "other engines", "consistency",
+		"work queues"}, away.Names(checkup.Unchecked))
 	requireStatus(t, byName(away)["topology"], checkup.Passed, "as declared")
 	for _, f := range away.Checks {
 		require.NotContains(t, fmt.Sprint(f), "secret")

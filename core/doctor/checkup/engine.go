@@ -91,7 +91,8 @@ func lookVersions(_ context.Context, v *visit) (Finding, error) {
 	}
 	switch {
 	case len(versions) > 1:
-		return failed("finish the upgrade: replace the replicas of the older version", "replicas run %d versions", len(versions)).with(lines...), nil
+		return failed("finish the upgrade: replace the replicas of the older version", "replicas run %d versions",
+			len(versions)).with(lines...), nil
 	case len(versions) == 1 && versions[v.Version] == 0:
 		lines = append(lines, "this program is not")
 	}
@@ -125,7 +126,8 @@ func lookClocks(ctx context.Context, v *visit) (Finding, error) {
 		}
 	}
 	if len(wrong) > 0 {
-		return failed("let every machine follow a time server", "%d clocks differ from the database's by more than %s", len(wrong), skewLimit).
+		return failed("let every machine follow a time server", "%d clocks differ from the database's by more than %s",
+			len(wrong), skewLimit).
 			with(wrong...), nil
 	}
 	return passed("this machine and the database are %s apart", offset.Abs().Round(time.Millisecond)), nil
@@ -166,10 +168,12 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 	case err != nil:
 		return Finding{}, err
 	case len(others) > 0:
-		return failed("stop the other engine: two of different kinds must not run at once", "somebody else consumes from the engine's queues").
+		return failed("stop the other engine: two of different kinds must not run at once",
+			"somebody else consumes from the engine's queues").
 			with(others...), nil
 	case v.wires == nil:
-		return passed("no more consumers than replicas").with("who they are is not seen without the management API"), nil
+		return passed("no more consumers than replicas").with("who they are is not seen without the management API"),
+			nil
 	}
 	return passed("none consumes from the engine's queues"), nil
 }

@@ -24,7 +24,8 @@ func lookLetters(ctx context.Context, v *visit) (Finding, error) {
 		return Finding{}, err
 	}
 	if !queue.Exists || !exchange {
-		return failed("restart a replica, which declares and binds them", "%s or %s does not exist: dead letters are lost",
+		return failed("restart a replica, which declares and binds them",
+			"%s or %s does not exist: dead letters are lost",
 			message.ExchangeDeadLetter, message.QueueDeadLetter), nil
 	}
 	keys := v.letterKeys()
@@ -51,7 +52,8 @@ func lookLetters(ctx context.Context, v *visit) (Finding, error) {
 		found = found.with("no replica handles them: message_queue.rabbitmq.dead_letter.enabled is false")
 	}
 	if queue.Ready > 0 {
-		found = found.with(phrase.Plural(queue.Ready, "letter waits", "letters wait") + " in " + message.QueueDeadLetter + ", " +
+		found = found.with(phrase.Plural(queue.Ready, "letter waits", "letters wait") + " in " +
+			message.QueueDeadLetter + ", " +
 			phrase.Plural(queue.Consumers, "consumer", "consumers"))
 	}
 	return found, nil
@@ -98,7 +100,8 @@ func routes(n int, lost []string, how string) Finding {
 	if len(lost) == 0 {
 		return passed("all %d routes lead to a queue (%s)", n, how)
 	}
-	f := failed("restart a replica, which binds "+message.QueueDeadLetter+" to "+message.ExchangeDeadLetter+" with each key, or bind it yourself",
+	f := failed("restart a replica, which binds "+message.QueueDeadLetter+" to "+message.ExchangeDeadLetter+
+		" with each key, or bind it yourself",
 		"%d of %d routes lead nowhere (%s): dead letters with these keys are lost", len(lost), n, how)
 	for _, key := range lost {
 		f = f.with("key " + key)
@@ -122,7 +125,8 @@ func lookDeaths(ctx context.Context, v *visit) (Finding, error) {
 		return Finding{}, errors.New("the broker takes no probes: " + v.alarm)
 	case !direct:
 		// Through another kind of exchange the probe would arrive with the letters.
-		return skipped("is probed only where the management API shows that %s is of type direct", message.ExchangeDeadLetter), nil
+		return skipped("is probed only where the management API shows that %s is of type direct",
+			message.ExchangeDeadLetter), nil
 	}
 	switch err := v.Broker.ProbeDeath(ctx); {
 	case errors.Is(err, broker.ErrDeathLost):

@@ -31,7 +31,8 @@ func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
 		pg_is_in_recovery() or setting::bool and source <> 'client'
 		from pg_settings where name = 'default_transaction_read_only'`).Scan(&version, &number, &readOnly)
 	if err != nil {
-		f := failed("start it, or correct database.url ("+v.Config.Source("database.url")+")", "%s does not answer: %s", address, lastLine(err))
+		f := failed("start it, or correct database.url ("+v.Config.Source("database.url")+")", "%s does not answer: %s",
+			address, lastLine(err))
 		switch store.ClassOf(err) {
 		case store.ClassUnreachable, store.ClassCanceled, store.ClassUnknown:
 			return f.away(), nil
@@ -41,7 +42,8 @@ func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
 	}
 	switch {
 	case number/10_000 < oldestPostgres:
-		return failed(fmt.Sprintf("use PostgreSQL %d or later", oldestPostgres), "PostgreSQL %s is too old", version), nil
+		return failed(fmt.Sprintf("use PostgreSQL %d or later", oldestPostgres), "PostgreSQL %s is too old",
+			version), nil
 	case readOnly:
 		return failed("name the primary in database.url", "%s is read only: a standby, or set so", address), nil
 	}
@@ -61,10 +63,12 @@ func lookSchema(ctx context.Context, v *visit) (Finding, error) {
 		return Finding{}, err
 	}
 	if !state.Current() {
-		return failed("run attune-executor migrate up", "schema %s is at version %d of %d", schema, state.Version, state.Latest), nil
+		return failed("run attune-executor migrate up", "schema %s is at version %d of %d", schema, state.Version,
+			state.Latest), nil
 	}
 	if state.Version > state.Latest {
-		return failed("use a program at least as new as the schema", "schema %s is at version %d, this program knows %d",
+		return failed("use a program at least as new as the schema",
+			"schema %s is at version %d, this program knows %d",
 			schema, state.Version, state.Latest), nil
 	}
 	return passed("schema %s is at version %d", schema, state.Version), nil
@@ -87,7 +91,8 @@ func lookBroker(ctx context.Context, v *visit) (Finding, error) {
 		}
 		switch {
 		case up && tooOld(server):
-			return failed(fmt.Sprintf("use RabbitMQ %d.%d or later", oldestRabbitMajor, oldestRabbitMinor), "%s is too old", server), nil
+			return failed(fmt.Sprintf("use RabbitMQ %d.%d or later", oldestRabbitMajor, oldestRabbitMinor),
+				"%s is too old", server), nil
 		case up:
 			return passed("%s, %s", server, address), nil
 		case reason != "" || time.Since(begin) > connectPatience:
@@ -142,7 +147,8 @@ func lookManagement(ctx context.Context, v *visit) (Finding, error) {
 			"%s: %s: %s", config.MaskURL(v.Config.MessageQueue.ManagementURL), lastLine(err), unseen), nil
 	}
 	v.wires = w
-	return passed("%d exchanges, %d queues and %d bindings are seen", len(w.exchanges), len(w.queues), len(w.bindings)), nil
+	return passed("%d exchanges, %d queues and %d bindings are seen", len(w.exchanges), len(w.queues),
+		len(w.bindings)), nil
 }
 
 func readWires(ctx context.Context, management *broker.Management) (*wires, error) {
@@ -192,5 +198,6 @@ func (v *visit) alarmed(what, none string) Finding {
 		return passed("%s", none)
 	}
 	v.alarm = what
-	return failed("give the broker memory or disk, or raise its limit; publishing goes on by itself", "publishers are blocked: %s", what)
+	return failed("give the broker memory or disk, or raise its limit; publishing goes on by itself",
+		"publishers are blocked: %s", what)
 }

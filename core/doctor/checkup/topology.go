@@ -41,7 +41,8 @@ func lookTopology(ctx context.Context, v *visit) (Finding, error) {
 	count := fmt.Sprintf("%d exchanges, %d queues", len(want.Exchanges), len(want.Queues))
 	if len(wrong) == 0 {
 		if v.wires == nil {
-			return passed("%s are there", count).with("their arguments and bindings are not seen without the management API"), nil
+			return passed("%s are there",
+				count).with("their arguments and bindings are not seen without the management API"), nil
 		}
 		return passed("%s and %d bindings are as declared", count, len(want.Bindings)), nil
 	}
@@ -50,7 +51,8 @@ func lookTopology(ctx context.Context, v *visit) (Finding, error) {
 		fixes = append(fixes, "restart a replica: it declares and binds what is missing")
 	}
 	if len(differences) > 0 {
-		fixes = append(fixes, "delete what differs while nothing is in it, and restart a replica, which declares it anew")
+		fixes = append(fixes,
+			"delete what differs while nothing is in it, and restart a replica, which declares it anew")
 	}
 	return failed(strings.Join(fixes, "; "), "%s", differ(len(wrong))).with(wrong...), nil
 }
@@ -72,7 +74,8 @@ func (w *wires) unbound(want broker.Topology) (missing []string) {
 		_, queue := w.queues[b.Queue]
 		_, exchange := w.exchanges[b.Source]
 		if queue && exchange && !w.bindings[b] {
-			missing = append(missing, fmt.Sprintf("queue %s is not bound to %s with key %s", b.Queue, b.Source, b.RoutingKey))
+			missing = append(missing,
+				fmt.Sprintf("queue %s is not bound to %s with key %s", b.Queue, b.Source, b.RoutingKey))
 		}
 	}
 	return missing
@@ -170,7 +173,8 @@ func lookWorkers(ctx context.Context, v *visit) (Finding, error) {
 	return passed("%d live, each consumes its queue", live).with(notes...), nil
 }
 
-func (v *visit) queuesOf(ctx context.Context, w monitor.Worker, health monitor.WorkerHealth) (wrong []string, err error) {
+func (v *visit) queuesOf(ctx context.Context, w monitor.Worker,
+	health monitor.WorkerHealth) (wrong []string, err error) {
 	want := broker.WorkerTopology(w.ID, v.Config.MessageQueue.RabbitMQ.WorkerQueueTTL)
 	for _, queue := range want.Queues {
 		state, err := v.Broker.QueueState(ctx, queue.Name)
@@ -179,7 +183,8 @@ func (v *visit) queuesOf(ctx context.Context, w monitor.Worker, health monitor.W
 			return nil, err
 		case !state.Exists:
 			wrong = append(wrong, fmt.Sprintf("worker %s: queue %s does not exist", w.Name, queue.Name))
-		case state.Consumers == 0 && queue.Name == message.WorkerExecutionsQueue(w.ID) && health != monitor.WorkerDraining:
+		case state.Consumers == 0 && queue.Name == message.WorkerExecutionsQueue(w.ID) &&
+			health != monitor.WorkerDraining:
 			wrong = append(wrong, fmt.Sprintf("worker %s: nobody consumes %s", w.Name, queue.Name))
 		}
 	}

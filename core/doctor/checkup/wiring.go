@@ -34,5 +34,6 @@ func lookWiring(_ context.Context, v *visit) (Finding, error) {
 	if len(wrong) > 0 {
 		return failed(strings.Join(fixes, "; "), "%s", differ(len(wrong))).with(wrong...).with(notes...), nil
 	}
-	return passed("%d queues: none deletes what expires, is rejected or overflows", len(v.wires.queues)).with(notes...), nil
+	return passed("%d queues: none deletes what expires, is rejected or overflows",
+		len(v.wires.queues)).with(notes...), nil
 }

@@ -181,7 +181,8 @@ func (e *Executor) leave(ctx context.Context, id int64, status, next string) err
 		if _, err := tx.Exec(ctx, "DELETE FROM execution_admission_entry WHERE execution_id = $1", id); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "UPDATE execution_admission_state SET total_completed = total_completed + 1 WHERE id = $1", state)
+		_, err = tx.Exec(ctx,
+			"UPDATE execution_admission_state SET total_completed = total_completed + 1 WHERE id = $1", state)
 		if err != nil {
 			return err
 		}

@@ -131,7 +131,8 @@ func (e *Executor) consume(ctx context.Context) error {
 
 // run handles one message at a time. An error costs the message, unless the
 // execution is only being claimed.
-func (e *Executor) run(ctx context.Context, deliveries <-chan amqp.Delivery, handle func(context.Context, int64) error) {
+func (e *Executor) run(ctx context.Context, deliveries <-chan amqp.Delivery,
+	handle func(context.Context, int64) error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -235,8 +236,10 @@ func (e *Executor) Request(ctx context.Context, id int64) error {
 		EnforcementID *int64          `json:"enforcement_id"`
 		Config        json.RawMessage `json:"config"`
 	}
-	err := e.pool.QueryRow(ctx, "SELECT id, action, action_ref, parent, enforcement, config FROM execution WHERE id = $1", id).
-		Scan(&payload.ExecutionID, &payload.ActionID, &payload.ActionRef, &payload.ParentID, &payload.EnforcementID, &payload.Config)
+	err := e.pool.QueryRow(ctx,
+		"SELECT id, action, action_ref, parent, enforcement, config FROM execution WHERE id = $1", id).
+		Scan(&payload.ExecutionID, &payload.ActionID, &payload.ActionRef, &payload.ParentID, &payload.EnforcementID,
+			&payload.Config)
 	if err != nil {
 		return fmt.Errorf("read promoted execution %d: %w", id, err)
 	}

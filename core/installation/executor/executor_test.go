@@ -39,7 +39,8 @@ func TestExecutorKeepsOrderAndLimit(t *testing.T) {
 		SELECT 'demo.sleep', id, ref, 'Sleep', 'sleep.sh' FROM pack`)
 	testkit.Exec(t, database{pool}, `INSERT INTO policy (ref, action, action_ref, method, threshold, name)
 		SELECT 'demo.two', id, ref, 'enqueue', 2, 'Two' FROM action`)
-	testkit.Exec(t, database{pool}, `INSERT INTO execution (action, action_ref) SELECT id, ref FROM action, generate_series(1, 6)`)
+	testkit.Exec(t, database{pool},
+		`INSERT INTO execution (action, action_ref) SELECT id, ref FROM action, generate_series(1, 6)`)
 
 	e, err := executor.Start(ctx, url, wire)
 	require.NoError(t, err)

@@ -105,7 +105,8 @@ func (e *Executor) dispatch(ctx context.Context, x execution, worker int64, para
 		return fmt.Errorf("schedule execution %d: %w", x.id, err)
 	}
 	return e.send(ctx, "ExecutionRequested", fmt.Sprintf("execution.dispatch.worker.%d", worker), map[string]any{
-		"execution_id": x.id, "worker_id": worker, "action_ref": x.actionRef, "config": params, "scheduled_attempt_updated_at": updated,
+		"execution_id": x.id, "worker_id": worker, "action_ref": x.actionRef, "config": params,
+		"scheduled_attempt_updated_at": updated,
 	})
 }
 
@@ -132,7 +133,8 @@ func (e *Executor) end(ctx context.Context, x execution, status, why string) err
 	if err != nil {
 		return fmt.Errorf("encode a result: %w", err)
 	}
-	_, err = e.pool.Exec(ctx, "UPDATE execution SET status = $2::text::execution_status_enum, result = $3::jsonb WHERE id = $1",
+	_, err = e.pool.Exec(ctx,
+		"UPDATE execution SET status = $2::text::execution_status_enum, result = $3::jsonb WHERE id = $1",
 		x.id, status, string(result))
 	if err != nil {
 		return fmt.Errorf("end execution %d: %w", x.id, err)

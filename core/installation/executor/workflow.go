@@ -44,7 +44,8 @@ func (e *Executor) advance(ctx context.Context, id int64) error {
 	var about task
 	var status string
 	var raw json.RawMessage
-	err := e.pool.QueryRow(ctx, "SELECT status::text, workflow_task FROM execution WHERE id = $1", id).Scan(&status, &raw)
+	err := e.pool.QueryRow(ctx, "SELECT status::text, workflow_task FROM execution WHERE id = $1", id).Scan(&status,
+		&raw)
 	if err != nil {
 		return fmt.Errorf("read ended execution %d: %w", id, err)
 	}

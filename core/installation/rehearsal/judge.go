@@ -39,7 +39,8 @@ func (r *rehearsal) judge(ctx context.Context) error {
 			`SELECT count(*) FROM enforcement f JOIN execution e ON e.enforcement = f.id AND e.parent IS NULL
 				WHERE f.rule_ref = 'demo.on_tick' AND f.status = 'processed' AND e.status = 'completed'`, r.enforcements,
 		},
-		{"messages that cannot be read, kept as dead letters", `SELECT count(*) FROM dead_letter WHERE reason <> 'expired'`, r.broken},
+		{"messages that cannot be read, kept as dead letters",
+			`SELECT count(*) FROM dead_letter WHERE reason <> 'expired'`, r.broken},
 		{"slots that are still held", `SELECT count(*) FROM execution_holder`, 0},
 		{
 			"statistics that differ from the queues", `SELECT count(*) FROM queue_stats q
@@ -59,9 +60,11 @@ func (r *rehearsal) judge(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read repetitions: %w", err)
 	}
-	r.found(Outcome{What: "repetitions of executions that had begun", Want: "none", Got: repeated, OK: repeated == "none"})
+	r.found(Outcome{What: "repetitions of executions that had begun", Want: "none", Got: repeated,
+		OK: repeated == "none"})
 	most := atOnce(r.worker.Runs(), "demo.limited")
-	r.found(Outcome{What: "executions of the action with two slots that ran at the same time", Want: "at most 2", Got: fmt.Sprint(most), OK: most <= 2})
+	r.found(Outcome{What: "executions of the action with two slots that ran at the same time", Want: "at most 2",
+		Got: fmt.Sprint(most), OK: most <= 2})
 	return nil
 }
 
@@ -72,10 +75,12 @@ func (r *rehearsal) judgeThings(ctx context.Context) error {
 	}
 	for _, t := range r.things {
 		var status string
-		if err := r.pool.QueryRow(ctx, "SELECT status::text FROM execution WHERE id = $1", t.execution).Scan(&status); err != nil {
+		if err := r.pool.QueryRow(ctx, "SELECT status::text FROM execution WHERE id = $1",
+			t.execution).Scan(&status); err != nil {
 			return fmt.Errorf("read execution %d: %w", t.execution, err)
 		}
-		o := Outcome{What: t.what, ID: t.execution, Want: strings.Join(t.want, " or "), Got: status, OK: slices.Contains(t.want, status)}
+		o := Outcome{What: t.what, ID: t.execution, Want: strings.Join(t.want, " or "), Got: status,
+			OK: slices.Contains(t.want, status)}
 		if n := runs[t.execution]; n > t.runs {
 			o.Got, o.OK = fmt.Sprintf("%s, started %d times", status, n), false
 		}
@@ -153,7 +158,8 @@ func (r *rehearsal) add(ctx context.Context, action, status, updated, worker str
 }
 
 // workflow inserts a running workflow without children.
-func (r *rehearsal) workflow(ctx context.Context, action, params, what string, want ...string) (parent, workflow int64, err error) {
+func (r *rehearsal) workflow(ctx context.Context, action, params, what string,
+	want ...string) (parent, workflow int64, err error) {
 	if parent, err = r.add(ctx, action, "running", "now() - interval '5 minutes'", ""); err != nil {
 		return 0, 0, err
 	}
@@ -171,7 +177,8 @@ func (r *rehearsal) workflow(ctx context.Context, action, params, what string, w
 }
 
 // child inserts the execution of a task, and its dispatch row. Item -1 is none.
-func (r *rehearsal) child(ctx context.Context, parent, workflow int64, action, task string, item int, status, worker string) (int64, error) {
+func (r *rehearsal) child(ctx context.Context, parent, workflow int64, action, task string, item int, status,
+	worker string) (int64, error) {
 	if status == "requested" {
 		worker = ""
 	}

@@ -169,7 +169,8 @@ func (r *rehearsal) build(ctx context.Context) error {
 		return fmt.Errorf("ask for confirms: %w", err)
 	}
 	r.worker, err = worker.Start(worker.Config{
-		AMQPURL: r.cfg.AMQPURL, DatabaseURL: r.cfg.DatabaseURL, Name: liveWorker, Logger: r.cfg.Logger, Behave: r.behave,
+		AMQPURL: r.cfg.AMQPURL, DatabaseURL: r.cfg.DatabaseURL, Name: liveWorker, Logger: r.cfg.Logger,
+		Behave: r.behave,
 	})
 	return err
 }
@@ -186,7 +187,8 @@ func (r *rehearsal) behave(ctx context.Context, job worker.Job) worker.Answer {
 		case <-gate:
 		}
 	case "demo.shaky", "demo.retried":
-		return worker.Answer{Status: "failed", Result: map[string]any{"succeeded": false, "exit_code": 1, "error": "out of luck"}}
+		return worker.Answer{Status: "failed",
+			Result: map[string]any{"succeeded": false, "exit_code": 1, "error": "out of luck"}}
 	}
 	return worker.Answer{Result: map[string]any{
 		"succeeded": true, "exit_code": 0, "duration_ms": 1, "data": map[string]any{"code": 7},
@@ -249,7 +251,8 @@ func (r *rehearsal) serve(ctx context.Context) error {
 	cfg.Executor.HTTP.Listen = ""
 	cfg.Executor.TimeoutCheckInterval = time.Second
 	if r.cfg.StaleAfter > 0 {
-		cfg.Executor.HeartbeatInterval = time.Duration(float64(r.cfg.StaleAfter) / cfg.Executor.HeartbeatStalenessMultiplier)
+		cfg.Executor.HeartbeatInterval = time.Duration(
+			float64(r.cfg.StaleAfter) / cfg.Executor.HeartbeatStalenessMultiplier)
 	}
 	replica, err := engine.New(ctx, cfg, engine.Deps{Logger: r.cfg.Logger, Version: "rehearsal"})
 	if err != nil {
@@ -357,7 +360,8 @@ func (r *rehearsal) goOn(ctx context.Context) (err error) {
 	for _, t := range r.things {
 		ids = append(ids, t.execution)
 	}
-	err = r.await(ctx, "the six complete", `SELECT count(*) = 6 FROM execution WHERE id = ANY ($1) AND status = 'completed'`, ids)
+	err = r.await(ctx, "the six complete",
+		`SELECT count(*) = 6 FROM execution WHERE id = ANY ($1) AND status = 'completed'`, ids)
 	if err != nil && !errors.Is(err, errTimeout) {
 		return err
 	}

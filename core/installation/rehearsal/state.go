@@ -40,7 +40,8 @@ func (r *rehearsal) leave(ctx context.Context) error {
 		}
 	}
 	for _, part := range []func(context.Context) error{
-		r.leaveQueue, r.leaveLeaks, r.leaveExecutions, r.leaveWorkflows, r.leaveQuestions, r.leaveEvents, r.leaveMessages,
+		r.leaveQueue, r.leaveLeaks, r.leaveExecutions, r.leaveWorkflows, r.leaveQuestions, r.leaveEvents,
+		r.leaveMessages,
 	} {
 		if err := part(ctx); err != nil {
 			return err
@@ -112,27 +113,45 @@ func (r *rehearsal) leaveLeaks(ctx context.Context) error {
 func (r *rehearsal) leaveExecutions(ctx context.Context) error {
 	for _, left := range []struct {
 		what, action, status, updated, worker string
-		requested, dispatched, running        bool // which message still waits, and whether the live worker has it in hand
-		runs                                  int
-		want                                  []string
+		// which message still waits, and whether the live worker has it in hand
+		requested, dispatched, running bool
+		runs                           int
+		want                           []string
 	}{
-		{what: "requested, its message waits", action: "demo.work", status: "requested", updated: "now()", requested: true, runs: 1, want: []string{"completed"}},
-		{what: "requested two hours ago, its message is lost", action: "demo.work", status: "requested", updated: "now() - interval '2 hours'", runs: 1, want: []string{"completed"}},
-		{what: "claimed a minute ago by an executor that died", action: "demo.work", status: "scheduling", updated: "now() - interval '1 minute'", runs: 1, want: []string{"completed"}},
-		{what: "claimed this second, its message comes again", action: "demo.work", status: "scheduling", updated: "now()", requested: true, runs: 1, want: []string{"completed"}},
-		{what: "handed to the live worker", action: "demo.work", status: "scheduled", updated: "now()", worker: liveWorker, dispatched: true, runs: 1, want: []string{"completed"}},
-		{what: "handed to the live worker, its message is lost", action: "demo.work", status: "scheduled", updated: "now() - interval '10 minutes'", worker: liveWorker, want: []string{"failed"}},
-		{what: "handed to a worker that was killed", action: "demo.work", status: "scheduled", updated: "now() - interval '10 minutes'", worker: deadWorker, dispatched: true, want: []string{"failed"}},
-		{what: "runs at a worker that was killed", action: "demo.work", status: "running", updated: "now() - interval '10 minutes'", worker: deadWorker, want: []string{"abandoned"}},
-		{what: "runs at a worker that was stopped", action: "demo.work", status: "running", updated: "now() - interval '1 hour'", worker: absentWorker, want: []string{"abandoned"}},
-		{what: "runs at a worker whose row was deleted", action: "demo.work", status: "running", updated: "now() - interval '1 hour'", want: []string{"abandoned"}},
-		{what: "is being cancelled at a worker that was killed", action: "demo.work", status: "canceling", updated: "now() - interval '10 minutes'", worker: deadWorker, want: []string{"cancelled"}},
-		{what: "requested, of an action with max_retries, fails", action: "demo.retried", status: "requested", updated: "now()", requested: true, runs: 1, want: []string{"failed"}},
-		{what: "completed before", action: "demo.work", status: "completed", updated: "now() - interval '1 day'", worker: liveWorker, want: []string{"completed"}},
-		{what: "failed before", action: "demo.retried", status: "failed", updated: "now() - interval '1 day'", worker: liveWorker, want: []string{"failed"}},
-		{what: "cancelled before", action: "demo.work", status: "cancelled", updated: "now() - interval '1 day'", want: []string{"cancelled"}},
-		{what: "abandoned before", action: "demo.work", status: "abandoned", updated: "now() - interval '1 day'", worker: deadWorker, want: []string{"abandoned"}},
-		{what: "timed out before", action: "demo.work", status: "timeout", updated: "now() - interval '1 day'", want: []string{"timeout"}},
+		{what: "requested, its message waits", action: "demo.work", status: "requested", updated: "now()",
+			requested: true, runs: 1, want: []string{"completed"}},
+		{what: "requested two hours ago, its message is lost", action: "demo.work", status: "requested",
+			updated: "now() - interval '2 hours'", runs: 1, want: []string{"completed"}},
+		{what: "claimed a minute ago by an executor that died", action: "demo.work", status: "scheduling",
+			updated: "now() - interval '1 minute'", runs: 1, want: []string{"completed"}},
+		{what: "claimed this second, its message comes again", action: "demo.work", status: "scheduling",
+			updated: "now()", requested: true, runs: 1, want: []string{"completed"}},
+		{what: "handed to the live worker", action: "demo.work", status: "scheduled", updated: "now()",
+			worker: liveWorker, dispatched: true, runs: 1, want: []string{"completed"}},
+		{what: "handed to the live worker, its message is lost", action: "demo.work", status: "scheduled",
+			updated: "now() - interval '10 minutes'", worker: liveWorker, want: []string{"failed"}},
+		{what: "handed to a worker that was killed", action: "demo.work", status: "scheduled",
+			updated: "now() - interval '10 minutes'", worker: deadWorker, dispatched: true, want: []string{"failed"}},
+		{what: "runs at a worker that was killed", action: "demo.work", status: "running",
+			updated: "now() - interval '10 minutes'", worker: deadWorker, want: []string{"abandoned"}},
+		{what: "runs at a worker that was stopped", action: "demo.work", status: "running",
+			updated: "now() - interval '1 hour'", worker: absentWorker, want: []string{"abandoned"}},
+		{what: "runs at a worker whose row was deleted", action: "demo.work", status: "running",
+			updated: "now() - interval '1 hour'", want: []string{"abandoned"}},
+		{what: "is being cancelled at a worker that was killed", action: "demo.work", status: "canceling",
+			updated: "now() - interval '10 minutes'", worker: deadWorker, want: []string{"cancelled"}},
+		{what: "requested, of an action with max_retries, fails", action: "demo.retried", status: "requested",
+			updated: "now()", requested: true, runs: 1, want: []string{"failed"}},
+		{what: "completed before", action: "demo.work", status: "completed", updated: "now() - interval '1 day'",
+			worker: liveWorker, want: []string{"completed"}},
+		{what: "failed before", action: "demo.retried", status: "failed", updated: "now() - interval '1 day'",
+			worker: liveWorker, want: []string{"failed"}},
+		{what: "cancelled before", action: "demo.work", status: "cancelled", updated: "now() - interval '1 day'",
+			want: []string{"cancelled"}},
+		{what: "abandoned before", action: "demo.work", status: "abandoned", updated: "now() - interval '1 day'",
+			worker: deadWorker, want: []string{"abandoned"}},
+		{what: "timed out before", action: "demo.work", status: "timeout", updated: "now() - interval '1 day'",
+			want: []string{"timeout"}},
 	} {
 		id, err := r.add(ctx, left.action, left.status, left.updated, left.worker)
 		if err != nil {
@@ -196,12 +215,14 @@ func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, _, err := r.workflow(ctx, "demo.chain", "{}", "workflow that runs and has no task yet", "completed"); err != nil {
+	if _, _, err := r.workflow(ctx, "demo.chain", "{}", "workflow that runs and has no task yet",
+		"completed"); err != nil {
 		return err
 	}
 
 	// All children of a list are made up front; one at a time is published.
-	parent, workflow, err := r.workflow(ctx, "demo.list", `{"items": [1, 2, 3, 4]}`, "workflow with a list of four, one of them done", "completed")
+	parent, workflow, err := r.workflow(ctx, "demo.list", `{"items": [1, 2, 3, 4]}`,
+		"workflow with a list of four, one of them done", "completed")
 	if err != nil {
 		return err
 	}
@@ -219,7 +240,8 @@ func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
 	}
 
 	// A cancelled workflow whose task still runs at the live worker.
-	parent, workflow, err = r.workflow(ctx, "demo.gate", "{}", "workflow that is being cancelled while its task runs", "cancelled")
+	parent, workflow, err = r.workflow(ctx, "demo.gate", "{}", "workflow that is being cancelled while its task runs",
+		"cancelled")
 	if err != nil {
 		return err
 	}
@@ -231,7 +253,8 @@ func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
 	if err := r.dispatch(ctx, child, liveWorker); err != nil {
 		return err
 	}
-	if err := r.await(ctx, "the task of the cancelled workflow runs", `SELECT status = 'running' FROM execution WHERE id = $1`, child); err != nil {
+	if err := r.await(ctx, "the task of the cancelled workflow runs",
+		`SELECT status = 'running' FROM execution WHERE id = $1`, child); err != nil {
 		return err
 	}
 	return r.exec(ctx, `UPDATE execution SET status = 'canceling' WHERE id = $1`, parent)
@@ -260,7 +283,8 @@ func (r *rehearsal) leaveQuestions(ctx context.Context) error {
 		}
 		if one.status == "responded" {
 			err = r.publish(ctx, "attune.executions", "inquiry.responded", "InquiryResponded", map[string]any{
-				"inquiry_id": inquiry, "execution_id": id, "response": map[string]any{"go": true}, "responded_by": nil, "responded_at": time.Now().UTC(),
+				"inquiry_id": inquiry, "execution_id": id, "response": map[string]any{"go": true}, "responded_by": nil,
+				"responded_at": time.Now().UTC(),
 			})
 			if err != nil {
 				return err

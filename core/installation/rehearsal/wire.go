@@ -42,7 +42,8 @@ func (r *rehearsal) request(ctx context.Context, id int64) error {
 	var action, parent *int64
 	var ref string
 	var config json.RawMessage
-	err := r.pool.QueryRow(ctx, "SELECT action, action_ref, parent, config FROM execution WHERE id = $1", id).Scan(&action, &ref, &parent, &config)
+	err := r.pool.QueryRow(ctx, "SELECT action, action_ref, parent, config FROM execution WHERE id = $1",
+		id).Scan(&action, &ref, &parent, &config)
 	if err != nil {
 		return fmt.Errorf("read execution %d: %w", id, err)
 	}
@@ -55,7 +56,8 @@ func (r *rehearsal) request(ctx context.Context, id int64) error {
 func (r *rehearsal) dispatch(ctx context.Context, id int64, name string) error {
 	var worker int64
 	var ref string
-	err := r.pool.QueryRow(ctx, "SELECT w.id, e.action_ref FROM worker w, execution e WHERE w.name = $1 AND e.id = $2", name, id).Scan(&worker, &ref)
+	err := r.pool.QueryRow(ctx, "SELECT w.id, e.action_ref FROM worker w, execution e WHERE w.name = $1 AND e.id = $2",
+		name, id).Scan(&worker, &ref)
 	if err != nil {
 		return fmt.Errorf("read worker %s: %w", name, err)
 	}
@@ -70,13 +72,15 @@ func (r *rehearsal) dispatch(ctx context.Context, id int64, name string) error {
 		return fmt.Errorf("declare %s: %w", queue, err)
 	}
 	return r.publish(ctx, "attune.executions", key, "ExecutionRequested", map[string]any{
-		"execution_id": id, "worker_id": worker, "action_ref": ref, "config": nil, "scheduled_attempt_updated_at": time.Now().UTC(),
+		"execution_id": id, "worker_id": worker, "action_ref": ref, "config": nil,
+		"scheduled_attempt_updated_at": time.Now().UTC(),
 	})
 }
 
 // completed publishes that an execution has ended.
 func (r *rehearsal) completed(ctx context.Context, id int64) error {
 	return r.publish(ctx, "attune.executions", "execution.completed", "ExecutionCompleted", map[string]any{
-		"execution_id": id, "action_id": 0, "action_ref": "demo.work", "status": "Completed", "result": nil, "completed_at": time.Now().UTC(),
+		"execution_id": id, "action_id": 0, "action_ref": "demo.work", "status": "Completed", "result": nil,
+		"completed_at": time.Now().UTC(),
 	})
 }

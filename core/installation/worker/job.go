@@ -56,7 +56,8 @@ func (w *Worker) takeDispatches(ctx context.Context, dispatches <-chan amqp.Deli
 			defer func() { <-w.permit }()
 			_ = delivery.Ack(false) // a lost connection brings it back, and it runs twice
 			if err := w.work(ctx, job); err != nil && ctx.Err() == nil {
-				w.logger.Warn("Job failed in the worker itself", "worker", w.Name, "execution", job.ExecutionID, "error", err)
+				w.logger.Warn("Job failed in the worker itself", "worker", w.Name, "execution", job.ExecutionID,
+					"error", err)
 			}
 		})
 	}
@@ -193,7 +194,8 @@ func (w *Worker) report(ctx context.Context, job Job, actionID *int64, answer An
 	if err != nil {
 		return err
 	}
-	_, err = w.pool.Exec(ctx, `update execution set status = $2::text::execution_status_enum, result = $3 where id = $1`,
+	_, err = w.pool.Exec(ctx,
+		`update execution set status = $2::text::execution_status_enum, result = $3 where id = $1`,
 		job.ExecutionID, answer.Status, string(result))
 	if err != nil {
 		return err

@@ -62,11 +62,12 @@ type Config struct {
 	Gate              <-chan struct{} // what it has taken it does not begin before this is closed; nil for at once
 	HeartbeatInterval time.Duration   // 1 s when zero
 	Name              string          // unique when empty
-	Prefetch          int             // how many dispatches it takes before it acknowledges one; Concurrency+2 when zero
-	QueueTTL          time.Duration   // of its queue of dispatches; 5 min when zero
-	Schema            string          // "attune" when empty
-	SkipRunning       bool            // report only ends, never that something runs
-	Logger            *slog.Logger    // of what goes wrong in the worker itself; nil discards it
+	// how many dispatches it takes before it acknowledges one; Concurrency+2 when zero
+	Prefetch    int
+	QueueTTL    time.Duration // of its queue of dispatches; 5 min when zero
+	Schema      string        // "attune" when empty
+	SkipRunning bool          // report only ends, never that something runs
+	Logger      *slog.Logger  // of what goes wrong in the worker itself; nil discards it
 }
 
 // Job is one dispatch that reached the worker.
@@ -212,21 +213,24 @@ func (w *Worker) connect() error {
 // declare makes what every service declares, and the worker's own queues.
 func (w *Worker) declare(ch *amqp.Channel) error {
 	for name, kind := range map[string]string{
-		"attune.events": "topic", "attune.executions": "topic", "attune.notifications": "fanout", "attune.dlx": "direct",
+		"attune.events": "topic", "attune.executions": "topic", "attune.notifications": "fanout",
+		"attune.dlx": "direct",
 	} {
 		if err := ch.ExchangeDeclare(name, kind, true, false, false, false, nil); err != nil {
 			return err
 		}
 	}
 	dead := amqp.Table{"x-dead-letter-exchange": "attune.dlx"}
-	expiring := amqp.Table{"x-dead-letter-exchange": "attune.dlx", "x-message-ttl": int32(w.cfg.QueueTTL.Milliseconds())}
+	expiring := amqp.Table{"x-dead-letter-exchange": "attune.dlx",
+		"x-message-ttl": int32(w.cfg.QueueTTL.Milliseconds())}
 	for _, queue := range []struct {
 		name, exchange string
 		keys           []string
 		args           amqp.Table
 	}{
 		{"attune.dlx.queue", "attune.dlx", []string{"#"}, nil},
-		{w.queue("executions"), "attune.executions", []string{fmt.Sprintf("execution.dispatch.worker.%d", w.ID)}, expiring},
+		{w.queue("executions"), "attune.executions", []string{fmt.Sprintf("execution.dispatch.worker.%d", w.ID)},
+			expiring},
 		{w.queue("cancel"), "attune.executions", []string{fmt.Sprintf("execution.cancel.worker.%d", w.ID)}, dead},
 		{w.queue("packs"), "attune.events", []string{"pack.registered", "pack.deleted"}, dead},
 	} {
@@ -252,7 +256,8 @@ func (w *Worker) consume() (dispatches, cancels <-chan amqp.Delivery, err error)
 	if err := ch.Qos(w.cfg.Prefetch, 0, false); err != nil {
 		return nil, nil, err
 	}
-	if dispatches, err = ch.Consume(w.queue("executions"), w.Name+".executions", false, false, false, false, nil); err != nil {
+	if dispatches, err = ch.Consume(w.queue("executions"), w.Name+".executions", false, false, false, false,
+		nil); err != nil {
 		return nil, nil, err
 	}
 	cancels, err = ch.Consume(w.queue("cancel"), w.Name+".cancel", true, false, false, false, nil)
@@ -299,7 +304,8 @@ func (w *Worker) Stop(ctx context.Context) error {
 	_, err := w.pool.Exec(ctx, `update worker set status = 'inactive' where id = $1`, w.ID)
 	w.beat()
 	w.jobs.Wait()
-	if closing := w.conn.CloseDeadline(time.Now().Add(5 * time.Second)); closing != nil && !errors.Is(closing, amqp.ErrClosed) {
+	if closing := w.conn.CloseDeadline(time.Now().Add(5 * time.Second)); closing != nil &&
+		!errors.Is(closing, amqp.ErrClosed) {
 		err = errors.Join(err, closing)
 	}
 	w.Kill()

@@ -39,7 +39,8 @@ func (b *Fixture) Repeat(t *testing.T, id int64, reason string, delay time.Durat
 // Fail ends an execution as failed with a result.
 func (b *Fixture) Fail(t *testing.T, id int64, result string) {
 	t.Helper()
-	testkit.Exec(t, b.Store, `update execution set status = 'failed', started_at = now(), result = $2::jsonb where id = $1`, id, result)
+	testkit.Exec(t, b.Store,
+		`update execution set status = 'failed', started_at = now(), result = $2::jsonb where id = $1`, id, result)
 }
 
 // silent is a relay that publishes nothing.
@@ -51,7 +52,8 @@ func (silent) Published(int64, []outbox.Message) {}
 // admission itself.
 func (b *Fixture) Batches(t *testing.T) func(steps ...scheduler.Step) {
 	t.Helper()
-	replica := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.Store, Relay: silent{}, Logger: testkit.Logger(t)})
+	replica := scheduler.New(scheduler.Config{},
+		scheduler.Deps{Store: b.Store, Relay: silent{}, Logger: testkit.Logger(t)})
 	return func(steps ...scheduler.Step) {
 		t.Helper()
 		_, err := replica.Run(testkit.Context(t), steps...)
@@ -75,7 +77,8 @@ func (b *Fixture) AddLetter(t *testing.T, change ...func(*LetterRow)) int64 {
 	t.Helper()
 	r := LetterRow{
 		Kind: message.TypeExecutionRequested, Key: message.DispatchKey(7), exchange: message.ExchangeExecutions,
-		queue: "worker.7.executions", Reason: "expired", Worker: 7, attempt: 1, Body: []byte(`{"message_type":"ExecutionRequested"}`),
+		queue: "worker.7.executions", Reason: "expired", Worker: 7, attempt: 1,
+		Body: []byte(`{"message_type":"ExecutionRequested"}`),
 	}
 	for _, c := range change {
 		c(&r)
@@ -88,7 +91,8 @@ func (b *Fixture) AddLetter(t *testing.T, change ...func(*LetterRow)) int64 {
 			nullif($7, ''), nullif($8, ''), CASE WHEN $7 <> '' THEN now() END, nullif($9::bigint, 0), nullif($10::bigint, 0), nullif($11::int, 0),
 			now() - make_interval(secs => $12), now() - make_interval(secs => $12) - interval '2 seconds', $13, nullif($14, '')::jsonb, nullif($15, '')::jsonb)
 		RETURNING id`,
-		r.Kind, r.Key, r.exchange, r.queue, r.Reason, r.Action, r.Decision, r.By, r.Execution, r.Worker, r.attempt, r.Age.Seconds(), r.Body,
+		r.Kind, r.Key, r.exchange, r.queue, r.Reason, r.Action, r.Decision, r.By, r.Execution, r.Worker, r.attempt,
+		r.Age.Seconds(), r.Body,
 		r.Evidence, r.Headers).Scan(&id)
 	require.NoError(t, err)
 	return id
@@ -112,14 +116,16 @@ func (b *Fixture) AddInquiry(t *testing.T, r inquiryRow) int64 {
 			CASE WHEN $9::float8 > 0 THEN now() - make_interval(secs => $8) + make_interval(secs => $9::float8) END,
 			CASE WHEN $2 = 'responded' THEN now() END, $2 <> '')
 		RETURNING id`,
-		r.execution, r.status, r.prompt, r.form, r.response, r.answer, r.assigned, r.age.Seconds(), r.timeout.Seconds()))
+		r.execution, r.status, r.prompt, r.form, r.response, r.answer, r.assigned, r.age.Seconds(),
+		r.timeout.Seconds()))
 }
 
 // AddInquiries makes one of each kind in a workflow, and returns the executions and
 // inquiries by name.
 func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) {
 	t.Helper()
-	ask, act, flow := testkit.Action(t, b.Store, "pk.ask"), testkit.Action(t, b.Store, "pk.act"), testkit.Action(t, b.Store, "pk.deploy")
+	ask, act, flow := testkit.Action(t, b.Store, "pk.ask"), testkit.Action(t, b.Store, "pk.act"), testkit.Action(t,
+		b.Store, "pk.deploy")
 	ada := int64(testkit.Count(t, b.Store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`))
 	workflow := testkit.Execution(t, b.Store, flow, Status(attune.StatusRunning)).ID
 	child := func(action testkit.ActionRow, s attune.Status, result any) int64 {
@@ -129,18 +135,22 @@ func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) 
 	}
 	executions = map[string]int64{
 		"workflow": workflow, "task": child(ask, attune.StatusRunning, nil),
-		"result":   child(act, attune.StatusCompleted, map[string]any{"data": map[string]any{"__inquiry": map[string]any{"prompt": "go on?"}}}),
+		"result": child(act, attune.StatusCompleted,
+			map[string]any{"data": map[string]any{"__inquiry": map[string]any{"prompt": "go on?"}}}),
 		"answered": child(ask, attune.StatusCompleted, nil), "expired": child(ask, attune.StatusTimeout, nil),
 		"alone": testkit.Execution(t, b.Store, ask, Status(attune.StatusRunning)).ID,
 	}
 	ids = map[string]int64{
-		"task":    b.AddInquiry(t, inquiryRow{execution: executions["task"], assigned: ada, age: time.Hour, timeout: 2 * time.Hour, prompt: "deploy?"}),
-		"result":  b.AddInquiry(t, inquiryRow{execution: executions["result"], age: time.Minute}),
-		"alone":   b.AddInquiry(t, inquiryRow{execution: executions["alone"]}),
-		"expired": b.AddInquiry(t, inquiryRow{execution: executions["expired"], status: "timeout", timeout: time.Minute}),
+		"task": b.AddInquiry(t, inquiryRow{execution: executions["task"], assigned: ada, age: time.Hour,
+			timeout: 2 * time.Hour, prompt: "deploy?"}),
+		"result": b.AddInquiry(t, inquiryRow{execution: executions["result"], age: time.Minute}),
+		"alone":  b.AddInquiry(t, inquiryRow{execution: executions["alone"]}),
+		"expired": b.AddInquiry(t,
+			inquiryRow{execution: executions["expired"], status: "timeout", timeout: time.Minute}),
 		"answered": b.AddInquiry(t, inquiryRow{
 			execution: executions["answered"], status: "responded", answer: "ada",
-			form: `{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`, response: `{"user": "x", "token": "hidden"}`,
+			form:     `{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`,
+			response: `{"user": "x", "token": "hidden"}`,
 		}),
 	}
 	return executions, ids
@@ -199,11 +209,14 @@ func (b *Fixture) Ended(t *testing.T, action testkit.ActionRow, n int, status st
 
 // Line makes a queue with holders that run on the worker and waiters of the
 // normal lane, all of them as admission would have left them.
-func (b *Fixture) Line(t *testing.T, action testkit.ActionRow, limit, active, queued int, worker int64) (state int64, holders, waiters []int64) {
+func (b *Fixture) Line(t *testing.T, action testkit.ActionRow, limit, active, queued int,
+	worker int64) (state int64, holders, waiters []int64) {
 	t.Helper()
-	s := testkit.State(t, b.Store, action, limit, func(r *testkit.StateRow) { r.Active, r.Queued = int32(active), int32(queued) })
+	s := testkit.State(t, b.Store, action, limit,
+		func(r *testkit.StateRow) { r.Active, r.Queued = int32(active), int32(queued) })
 	for i := range active {
-		holders = append(holders, testkit.Execution(t, b.Store, action, Status(attune.StatusRunning), Aged(time.Hour-time.Duration(i)*time.Minute),
+		holders = append(holders, testkit.Execution(t, b.Store, action, Status(attune.StatusRunning),
+			Aged(time.Hour-time.Duration(i)*time.Minute),
 			func(r *testkit.ExecutionRow) { r.Worker, r.AdmissionState = &worker, &s.ID }).ID)
 	}
 	testkit.Exec(t, b.Store, `update execution set admitted_at = created + interval '1 second' where id in (select execution from execution_holder where state_id = $1)`, s.ID)
@@ -228,7 +241,8 @@ func (b *Fixture) Enqueue(t *testing.T, action testkit.ActionRow, state int64, l
 // Replica writes a replica that is alive.
 func (b *Fixture) Replica(t *testing.T) {
 	t.Helper()
-	testkit.Exec(t, b.Store, `insert into engine_replica (id, host, version, pid) values (gen_random_uuid(), 'h', 'v', 1)`)
+	testkit.Exec(t, b.Store,
+		`insert into engine_replica (id, host, version, pid) values (gen_random_uuid(), 'h', 'v', 1)`)
 }
 
 // Blocks has the queue's head wait for a worker.
@@ -238,7 +252,8 @@ func (b *Fixture) Blocks(t *testing.T, state int64, reason string) {
 }
 
 // Staff writes a worker with capabilities.
-func (b *Fixture) Staff(t *testing.T, name string, capabilities map[string]any, change ...func(*testkit.WorkerRow)) int64 {
+func (b *Fixture) Staff(t *testing.T, name string, capabilities map[string]any,
+	change ...func(*testkit.WorkerRow)) int64 {
 	t.Helper()
 	w := testkit.Worker(t, b.Store, name, append([]func(*testkit.WorkerRow){func(r *testkit.WorkerRow) {
 		r.Capabilities = map[string]any{"runtimes": []string{"python"}, "max_concurrent_executions": 10}
@@ -269,7 +284,8 @@ type begun struct {
 }
 
 // AddWorkflow makes a workflow that was begun, with the state that an engine keeps.
-func (b *Fixture) AddWorkflow(t *testing.T, ref, content string, state *workflow.State, options ...func(*testkit.ExecutionRow)) begun {
+func (b *Fixture) AddWorkflow(t *testing.T, ref, content string, state *workflow.State,
+	options ...func(*testkit.ExecutionRow)) begun {
 	t.Helper()
 	d, mistakes, _ := workflow.Parse("w", []byte(content))
 	require.Empty(t, mistakes)
@@ -278,7 +294,8 @@ func (b *Fixture) AddWorkflow(t *testing.T, ref, content string, state *workflow
 	kept, err := workflow.MarshalState(state)
 	require.NoError(t, err)
 	action := testkit.Action(t, b.Store, ref)
-	e := testkit.Execution(t, b.Store, action, append([]func(*testkit.ExecutionRow){Status(attune.StatusRunning)}, options...)...)
+	e := testkit.Execution(t, b.Store, action,
+		append([]func(*testkit.ExecutionRow){Status(attune.StatusRunning)}, options...)...)
 	rows, err := b.Store.Pool().Query(t.Context(), `
 		with d as (
 			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
@@ -287,8 +304,10 @@ func (b *Fixture) AddWorkflow(t *testing.T, ref, content string, state *workflow
 		insert into workflow_execution (execution, workflow_def, task_graph, state, variables, status, paused, version,
 			current_tasks, completed_tasks, failed_tasks, skipped_tasks)
 		select $3, d.id, $4, $5, $6, 'running', $7, 4, $8, $9, $10, $11 from d returning id`,
-		action.ID, ref, e.ID, graph, kept, map[string]any{"order": 7, "token": map[string]any{"$attune_secret": true, "redacted": true}},
-		state.Paused, orNone(state.Lists(d).Current), orNone(state.Lists(d).Completed), orNone(state.Lists(d).Failed), orNone(state.Lists(d).Skipped))
+		action.ID, ref, e.ID, graph, kept,
+		map[string]any{"order": 7, "token": map[string]any{"$attune_secret": true, "redacted": true}},
+		state.Paused, orNone(state.Lists(d).Current), orNone(state.Lists(d).Completed), orNone(state.Lists(d).Failed),
+		orNone(state.Lists(d).Skipped))
 	require.NoError(t, err)
 	defer rows.Close()
 	require.True(t, rows.Next())
@@ -305,7 +324,8 @@ func orNone(names []string) []string {
 }
 
 // AddChild makes the execution of a task, or of an item of its list.
-func (b *Fixture) AddChild(t *testing.T, of begun, task string, index int, s attune.Status, options ...func(*testkit.ExecutionRow)) int64 {
+func (b *Fixture) AddChild(t *testing.T, of begun, task string, index int, s attune.Status,
+	options ...func(*testkit.ExecutionRow)) int64 {
 	t.Helper()
 	action := testkit.Action(t, b.Store, fmt.Sprintf("shop.%s%d_%d", task, of.ID, index))
 	options = append([]func(*testkit.ExecutionRow){Status(s), func(r *testkit.ExecutionRow) {

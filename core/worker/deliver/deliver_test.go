@@ -16,7 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestEncode(t *testing.T) {
 	t.Parallel()
-	params := json.RawMessage(`{"b": {"x": [1, 2]}, "a": "it's $HOME\nand more", "n": 12345678901, "f": 0.5, "no": null, "9-x": true}`)
+	params := json.RawMessage(
+		`{"b": {"x": [1, 2]}, "a": "it's $HOME\nand more", "n": 12345678901, "f": 0.5, "no": null, "9-x": true}`)
 
 	t.Run("JSON", func(t *testing.T) {
 		t.Parallel()
@@ -64,7 +65,8 @@ yes='true'
 
 	t.Run("DotenvIsReadBackByAShell", func(t *testing.T) {
 		t.Parallel()
-		text, err := deliver.Encode("dotenv", json.RawMessage(`{"a": "it's $HOME\nand more", "n": 12345678901, "no": null, "l": [1, "'"]}`))
+		text, err := deliver.Encode("dotenv",
+			json.RawMessage(`{"a": "it's $HOME\nand more", "n": 12345678901, "no": null, "l": [1, "'"]}`))
 		require.NoError(t, err)
 		path, remove, err := deliver.File(t.TempDir(), text)
 		require.NoError(t, err)

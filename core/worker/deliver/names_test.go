@@ -29,10 +29,11 @@ func TestNamesThatAreRefused(t *testing.T) {
 			lines:     `the parameter "a_b" becomes the same variable as "a-b": rename it, or declare it in the parameters of the action`,
 			variables: `the parameter "a_b" becomes the same variable as "a-b"`,
 		},
-		`{"a":1,"A":2}`:                   {variables: `"a" becomes the same variable as "A"`},
-		`{"declared":1,"Declared":2}`:     {},
-		`{"declared":1,"dEclared":2}`:     {variables: `"dEclared" becomes the same variable as "declared"`},
-		`{"de-clared":1,"de clared":2}`:   {lines: `"de clared" becomes the same variable as "de-clared"`, variables: `"de clared" becomes`},
+		`{"a":1,"A":2}`:               {variables: `"a" becomes the same variable as "A"`},
+		`{"declared":1,"Declared":2}`: {},
+		`{"declared":1,"dEclared":2}`: {variables: `"dEclared" becomes the same variable as "declared"`},
+		`{"de-clared":1,"de clared":2}`: {lines: `"de clared" becomes the same variable as "de-clared"`,
+			variables: `"de clared" becomes`},
 		`{"a.b":1,"a":{"b":2},"c":[1,2]}`: {},
 	} {
 		for kind, c := range map[string]struct {

@@ -36,7 +36,8 @@ func TestScript(t *testing.T) {
 	t.Run("ValuesArriveAsTheyAre", func(t *testing.T) {
 		t.Parallel()
 		for _, value := range []string{
-			"", "hi", "it's", `'; touch /tmp/no; echo '`, "two\nlines\n", "$(false) `false` ${x}", `back\slash "quoted"`, "ünï ☃", "-n", "a'\\''b", "\t",
+			"", "hi", "it's", `'; touch /tmp/no; echo '`, "two\nlines\n", "$(false) `false` ${x}",
+			`back\slash "quoted"`, "ünï ☃", "-n", "a'\\''b", "\t",
 		} {
 			out, err := runScript(t, map[string]any{"value": value}, `printf '%s|%s' "$value" "$PARAM_VALUE"`)
 			require.NoError(t, err, out)
@@ -46,7 +47,8 @@ func TestScript(t *testing.T) {
 
 	t.Run("ValuesThatAreNoTextsAreJSON", func(t *testing.T) {
 		t.Parallel()
-		out, err := runScript(t, map[string]any{"o": map[string]any{"a": []int{1}}, "n": 1.5, "b": true, "z": nil}, `echo "o is $o $n $b $z"`)
+		out, err := runScript(t, map[string]any{"o": map[string]any{"a": []int{1}}, "n": 1.5, "b": true, "z": nil},
+			`echo "o is $o $n $b $z"`)
 		require.NoError(t, err, out)
 		require.Equal(t, "o is {\"a\":[1]} 1.5 true null\n", out)
 	})
@@ -55,8 +57,10 @@ func TestScript(t *testing.T) {
 		t.Parallel()
 		file := filepath.Join(t.TempDir(), "made")
 		out, err := runScript(t, map[string]any{
-			"my-param": 1, "x;touch " + file + ";y": 2, "$(touch " + file + ")": 3, "a\ntouch " + file: 4, "9": 5, "": 6, "é": 7, "if": 8,
-			"UID": 9, "PATH": "/nowhere", "IFS": "x", "BASH_ENV": file, "HOME": "/elsewhere", "my_param": 10, "PARAM_OTHER": 11, "other": 12,
+			"my-param": 1, "x;touch " + file + ";y": 2, "$(touch " + file + ")": 3, "a\ntouch " + file: 4, "9": 5,
+			"": 6, "é": 7, "if": 8,
+			"UID": 9, "PATH": "/nowhere", "IFS": "x", "BASH_ENV": file, "HOME": "/elsewhere", "my_param": 10,
+			"PARAM_OTHER": 11, "other": 12,
 		}, `ls / >/dev/null; echo "$PARAM_MY_PARAM $PARAM_9 $PARAM_UID $PARAM_PATH $HOME $PARAM_HOME $PARAM_IF $PARAM_OTHER $other"`)
 		require.NoError(t, err, out)
 		require.Equal(t, "10 5 9 /nowhere / /elsewhere 8 12 12\n", out)
@@ -65,7 +69,8 @@ func TestScript(t *testing.T) {
 
 	t.Run("ItEndsAtTheFirstFailureAndExportsNothing", func(t *testing.T) {
 		t.Parallel()
-		out, err := runScript(t, map[string]any{"secret": "s"}, "env | grep -c -e secret -e SECRET || true\nfalse\necho on")
+		out, err := runScript(t, map[string]any{"secret": "s"},
+			"env | grep -c -e secret -e SECRET || true\nfalse\necho on")
 		require.Error(t, err)
 		require.Equal(t, "0\n", out)
 	})

@@ -146,7 +146,8 @@ func TestCapture(t *testing.T) {
 func TestFit(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"", "plain", "\x01\x02", "\"\\\n\r\t\b\f/", "<>&\x7f", "ä€😀\u2028\u2029\ufeff\u0085", strings.Repeat("\x1b[0m", 50), "a\uFFFDb",
+		"", "plain", "\x01\x02", "\"\\\n\r\t\b\f/", "<>&\x7f", "ä€😀\u2028\u2029\ufeff\u0085",
+		strings.Repeat("\x1b[0m", 50), "a\uFFFDb",
 	} {
 		var out strings.Builder
 		encoder := json.NewEncoder(&out)

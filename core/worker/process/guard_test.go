@@ -55,10 +55,12 @@ func TestGuard(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pids")
 	parent := exec.CommandContext(t.Context(), os.Args[0])
-	parent.Env = append(os.Environ(), guardVariable+"=sleep 600 & echo $! >> "+pids+"; (sleep 600; :) & echo $! >> "+pids+"; echo $$ >> "+pids+"; wait")
+	parent.Env = append(os.Environ(), guardVariable+"=sleep 600 & echo $! >> "+pids+"; (sleep 600; :) & echo $! >> "+
+		pids+"; echo $$ >> "+pids+"; wait")
 	require.NoError(t, parent.Start())
 	var all []string
-	require.Eventually(t, func() bool { all = numbers(pids, 3); return all != nil }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { all = numbers(pids, 3); return all != nil }, 20*time.Second,
+		10*time.Millisecond)
 	require.False(t, ended(t, all[:1]))
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
@@ -74,7 +76,8 @@ func TestGuardIsReplaced(t *testing.T) {
 	guard := func() (pid int) {
 		_, err := process.Run(t.Context(), command)
 		require.NoError(t, err)
-		found, err := exec.CommandContext(t.Context(), "pgrep", "-P", strconv.Itoa(os.Getpid()), "-f", "attune-guard").Output()
+		found, err := exec.CommandContext(t.Context(), "pgrep", "-P", strconv.Itoa(os.Getpid()), "-f",
+			"attune-guard").Output()
 		require.NoError(t, err)
 		pid, err = strconv.Atoi(strings.TrimSpace(string(found)))
 		require.NoError(t, err)
@@ -83,7 +86,8 @@ func TestGuardIsReplaced(t *testing.T) {
 	first := guard()
 	require.Equal(t, first, guard())
 	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
-	require.Eventually(t, func() bool { return ended(t, []string{strconv.Itoa(first)}) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return ended(t, []string{strconv.Itoa(first)}) }, 20*time.Second,
+		time.Millisecond)
 	require.NotEqual(t, first, guard())
 	command.Guard.Close()
 	_, err := process.Run(t.Context(), command)

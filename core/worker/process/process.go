@@ -151,7 +151,8 @@ func (c Command) Check() error {
 
 // supervise waits for the child and passes the end of the context on to its
 // group, first as a request, then as force.
-func supervise(ctx context.Context, pid int, grace time.Duration, exited <-chan *os.ProcessState) (*os.ProcessState, Outcome) {
+func supervise(ctx context.Context, pid int, grace time.Duration,
+	exited <-chan *os.ProcessState) (*os.ProcessState, Outcome) {
 	select {
 	case state := <-exited:
 		return state, Outcome{}

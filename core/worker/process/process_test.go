@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 }
 
 func shell(script string, out *bytes.Buffer) process.Command {
-	command := process.Command{Args: []string{"/bin/sh", "-c", script}, Env: os.Environ(), Grace: 300 * time.Millisecond}
+	command := process.Command{Args: []string{"/bin/sh", "-c", script}, Env: os.Environ(),
+		Grace: 300 * time.Millisecond}
 	if out != nil {
 		command.Stdout = out
 	}
@@ -83,7 +84,8 @@ func TestRun(t *testing.T) {
 	t.Run("TermIsEnoughForAChildThatListens", func(t *testing.T) {
 		t.Parallel()
 		var out bytes.Buffer
-		outcome := interruptWhenReady(t, &out, "trap 'echo bye; exit 3' TERM; touch $READY; while :; do sleep 0.05; done")
+		outcome := interruptWhenReady(t, &out,
+			"trap 'echo bye; exit 3' TERM; touch $READY; while :; do sleep 0.05; done")
 		require.False(t, outcome.Killed)
 		require.Equal(t, 3, outcome.ExitCode)
 		require.Equal(t, "bye\n", out.String())
@@ -107,7 +109,8 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 		t.Parallel()
 		pidFile := filepath.Join(t.TempDir(), "pid")
 		var out bytes.Buffer
-		outcome := interruptWhenReady(t, &out, "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > "+pidFile+"; touch $READY; sleep 600' & wait; sleep 600")
+		outcome := interruptWhenReady(t, &out,
+			"trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > "+pidFile+"; touch $READY; sleep 600' & wait; sleep 600")
 		require.Error(t, outcome.Interrupted)
 		requireGone(t, pidFile)
 	})

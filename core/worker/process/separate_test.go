@@ -26,7 +26,8 @@ func runShielded() int {
 		}
 	}
 	outcome, err := process.Run(contextOfTest, process.Command{
-		Args: []string{"/bin/sh", "-c", `cat /proc/$PPID/environ && test -r /proc/$PPID/mem`}, Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: []string{"/bin/sh", "-c", `cat /proc/$PPID/environ && test -r /proc/$PPID/mem`}, Stdout: os.Stdout,
+		Stderr: os.Stderr,
 	})
 	if err != nil {
 		return 4
@@ -104,8 +105,10 @@ func TestLookUpUser(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, process.User{Name: "54321", Home: "/", UID: 54321, GID: 54322}, numbers)
 	for text, want := range map[string]string{
-		"nobody-of-this-name": "there is no user nobody-of-this-name", "root:no-such-group": "there is no group no-such-group",
-		"54321": "add a group, as in 54321:GROUP", "": "there is no user ", "99999999999": "there is no user 99999999999",
+		"nobody-of-this-name": "there is no user nobody-of-this-name",
+		"root:no-such-group":  "there is no group no-such-group",
+		"54321":               "add a group, as in 54321:GROUP", "": "there is no user ",
+		"99999999999": "there is no user 99999999999",
 	} {
 		_, err := process.LookUpUser(text)
 		require.ErrorContains(t, err, want)
@@ -143,7 +146,8 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("Memory", func(t *testing.T) {
 		t.Parallel()
-		outcome, _ := run(t, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}", process.Limits{Memory: 50 << 20}, nil)
+		outcome, _ := run(t, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}",
+			process.Limits{Memory: 50 << 20}, nil)
 		require.NotZero(t, outcome.ExitCode)
 	})
 	t.Run("Processes", func(t *testing.T) {

@@ -25,7 +25,8 @@ func film(scenes []scene, o options) []byte {
 	}
 	d, sizes := begin(o, frames...)
 	d.window(sizes)
-	d.out.WriteString("\n<style>g{visibility:hidden}g:last-of-type{visibility:visible}@media (prefers-reduced-motion:no-preference){")
+	d.out.WriteString(
+		"\n<style>g{visibility:hidden}g:last-of-type{visibility:visible}@media (prefers-reduced-motion:no-preference){")
 	begun := time.Duration(0)
 	for i, s := range scenes {
 		ended := begun + max(s.Shown, time.Millisecond)

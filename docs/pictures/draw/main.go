@@ -27,7 +27,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.Title, "title", "", "text of the bar above the frame")
 	flag.BoolVar(&o.Light, "light", false, "draw on a light page")
-	flag.BoolVar(&o.Relight, "relight", false, "draw a frame of the dark theme on a light page, as the light theme does")
+	flag.BoolVar(&o.Relight, "relight", false,
+		"draw a frame of the dark theme on a light page, as the light theme does")
 	flag.IntVar(&o.Columns, "columns", 0, "columns of the terminal")
 	flag.IntVar(&o.Rows, "rows", 0, "rows of the terminal")
 	flag.Parse()

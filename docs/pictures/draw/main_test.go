@@ -31,7 +31,8 @@ func TestDrawWritesAFilm(t *testing.T) {
 	require.Contains(t, out.String(), ">key: a</text>")
 	require.Contains(t, out.String(), ">bye</text>")
 	for argument, want := range map[string]string{
-		"one": "is not SECONDS:FILE:CAPTION", "x:one:a": "does not begin with a number", "1:" + dir + "/none:a": "read a frame",
+		"one": "is not SECONDS:FILE:CAPTION", "x:one:a": "does not begin with a number",
+		"1:" + dir + "/none:a": "read a frame",
 	} {
 		require.ErrorContains(t, draw(nil, &out, options{}, []string{argument}), want)
 	}

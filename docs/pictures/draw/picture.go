@@ -88,8 +88,10 @@ type path struct {
 // window draws the page and the bar above it.
 func (d *drawing) window(s size) {
 	w, h := number(s.width), number(s.height)
-	fmt.Fprintf(&d.out, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" font-size="%d" `+
-		`font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace">`+"\n", w, h, w, h, fontSize)
+	fmt.Fprintf(&d.out,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" font-size="%d" `+
+			`font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace">`+"\n", w, h, w, h,
+		fontSize)
 	fmt.Fprintf(&d.out, `<rect width="%s" height="%s" rx="8" fill="%s"/><path d="M0 22V8a8 8 0 0 1 8-8H%sa8 8 0 0 1 8 8v14z" fill="%s"/>`+"\n",
 		w, h, d.look.page, number(s.width-8), d.look.bar)
 	for i, colour := range []string{"#e06c75", "#d7a65f", "#7fbf7f"} {
@@ -111,7 +113,8 @@ func (d *drawing) frame(lines [][]cell, title string, width float64) {
 // line draws the grounds of a line and its letters, and collects its shapes.
 func (d *drawing) line(cells []cell, y float64) {
 	for _, g := range grounds(cells, d.look) {
-		fmt.Fprintf(&d.out, `<path d="%s" fill="%s"/>`+"\n", area(column(g.x), y, float64(g.width)*cellWidth, cellHeight), g.text)
+		fmt.Fprintf(&d.out, `<path d="%s" fill="%s"/>`+"\n",
+			area(column(g.x), y, float64(g.width)*cellWidth, cellHeight), g.text)
 	}
 	for _, r := range runs(cells) {
 		ink, _ := d.look.ink(r.style)
@@ -132,10 +135,12 @@ func (d *drawing) letters(r cell, ink string, y float64) {
 	}
 	if r.text[0] >= 0x80 {
 		middle := column(r.x) + float64(r.width)*cellWidth/2
-		fmt.Fprintf(&d.out, `<text x="%s" y="%s" text-anchor="middle" fill="%s"%s>%s</text>`+"\n", number(middle), number(y), ink, weight, escape(r.text))
+		fmt.Fprintf(&d.out, `<text x="%s" y="%s" text-anchor="middle" fill="%s"%s>%s</text>`+"\n", number(middle),
+			number(y), ink, weight, escape(r.text))
 		return
 	}
-	fmt.Fprintf(&d.out, `<text x="%s" y="%s" textLength="%s" lengthAdjust="spacingAndGlyphs" fill="%s"%s>%s</text>`+"\n",
+	fmt.Fprintf(&d.out,
+		`<text x="%s" y="%s" textLength="%s" lengthAdjust="spacingAndGlyphs" fill="%s"%s>%s</text>`+"\n",
 		number(column(r.x)), number(y), number(float64(r.width)*cellWidth), ink, weight, escape(r.text))
 }
 

@@ -42,7 +42,8 @@ func TestLettersStandInTheirCells(t *testing.T) {
 	t.Parallel()
 	got := strings.Join(elements(t, svg("  ab c   \x1b[1;32mok\x1b[0m", options{})), "\n")
 	require.Contains(t, got, "text x=30.8 y=43.5 textLength=33.6 lengthAdjust=spacingAndGlyphs fill=#d4d7dd |ab c")
-	require.Contains(t, got, "text x=89.6 y=43.5 textLength=16.8 lengthAdjust=spacingAndGlyphs fill=#7fbf7f font-weight=bold |ok")
+	require.Contains(t, got,
+		"text x=89.6 y=43.5 textLength=16.8 lengthAdjust=spacingAndGlyphs fill=#7fbf7f font-weight=bold |ok")
 }
 
 // TestAFrameOfTheDarkThemeIsRelit: it looks as if the light theme had drawn it, in every role.
@@ -58,7 +59,8 @@ func TestAFrameOfTheDarkThemeIsRelit(t *testing.T) {
 		return frame.String()
 	}
 	require.NotEqual(t, drawn("dark"), drawn("light"))
-	require.Equal(t, string(svg(drawn("light"), options{Light: true})), string(svg(drawn("dark"), options{Relight: true})))
+	require.Equal(t, string(svg(drawn("light"), options{Light: true})),
+		string(svg(drawn("dark"), options{Relight: true})))
 }
 
 func TestWideSignsTakeTwoCells(t *testing.T) {
@@ -71,7 +73,8 @@ func TestWideSignsTakeTwoCells(t *testing.T) {
 func TestBarsLinesAndBrailleAreShapes(t *testing.T) {
 	t.Parallel()
 	got := strings.Join(elements(t, svg("█▁─┌⠁", options{})), "\n")
-	require.Contains(t, got, "path d=M14 30h8.4v18h-8.4z"+"M22.4 45.8h8.4v2.2h-8.4z", "bars of one colour are one path, from the bottom up")
+	require.Contains(t, got, "path d=M14 30h8.4v18h-8.4z"+"M22.4 45.8h8.4v2.2h-8.4z",
+		"bars of one colour are one path, from the bottom up")
 	require.Contains(t, got, "M35 39H30.8M35 39H39.2M43.4 39H47.6M43.4 39V48 fill=none")
 	require.NotContains(t, got, "█")
 	require.NotContains(t, got, "⠁")
@@ -96,13 +99,15 @@ func TestColoursGoOnInTheNextLine(t *testing.T) {
 func TestTheTerminalHasAtLeastTheSizeAskedFor(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, string(svg("a\n", options{Columns: 80, Rows: 24})), `viewBox="0 0 700 476"`)
-	require.Contains(t, string(svg(strings.Repeat("x", 100)+"\n\n\n", options{Columns: 80, Rows: 1})), `viewBox="0 0 868 98"`)
+	require.Contains(t, string(svg(strings.Repeat("x", 100)+"\n\n\n", options{Columns: 80, Rows: 1})),
+		`viewBox="0 0 868 98"`)
 }
 
 // Each scene is seen for its share of the time; where nothing moves the last is.
 func TestAFilmShowsOneSceneAtATime(t *testing.T) {
 	t.Parallel()
-	moving := film([]scene{{Frame: "one", Caption: "a", Shown: time.Second}, {Frame: "two", Shown: 2 * time.Second}, {Frame: "three\n\nx", Shown: time.Second}},
+	moving := film([]scene{{Frame: "one", Caption: "a", Shown: time.Second}, {Frame: "two", Shown: 2 * time.Second},
+		{Frame: "three\n\nx", Shown: time.Second}},
 		options{Title: "t"})
 	got := strings.Join(elements(t, moving), "\n")
 	require.Contains(t, got, "@keyframes s0{0%{visibility:visible}0%{visibility:visible}25%{visibility:hidden}}#s0{animation:s0 4s step-end infinite}")
@@ -114,7 +119,8 @@ func TestAFilmShowsOneSceneAtATime(t *testing.T) {
 }
 
 func FuzzPicture(f *testing.F) {
-	for _, seed := range []string{"", "\x1b[", "\x1b[38;5m", "\x1b[38;5;999mx", "<&>\x00\x1b]0;t\a", "\xff\xfe", "e\u0301👩‍👩‍👧", "\x1b[1;;;7mx\r\n"} {
+	for _, seed := range []string{"", "\x1b[", "\x1b[38;5m", "\x1b[38;5;999mx", "<&>\x00\x1b]0;t\a", "\xff\xfe",
+		"e\u0301👩‍👩‍👧", "\x1b[1;;;7mx\r\n"} {
 		f.Add(seed, "<t>")
 	}
 	f.Fuzz(func(t *testing.T, frame, title string) {

@@ -44,7 +44,8 @@ var states = map[string]struct {
 	word string
 	rank int
 }{
-	"failed": {"problem", 0}, "warning": {"warning", 1}, "scheduled": {"uncounted", 2}, "active": {"active", 2}, "idle": {"idle", 3},
+	"failed": {"problem", 0}, "warning": {"warning", 1}, "scheduled": {"uncounted", 2}, "active": {"active", 2},
+	"idle": {"idle", 3},
 }
 
 var fields = []list.Field[row]{
@@ -80,7 +81,8 @@ var fields = []list.Field[row]{
 		Texts: list.TextOf(owner), Complete: true,
 	},
 	count("READY", 8, 0, "ready", "messages that wait", 2, func(r *row) int64 { return r.Ready }),
-	count("UNACK", 6, 0, "unacked", "messages that were given and not acknowledged", 3, func(r *row) int64 { return r.Unacked }),
+	count("UNACK", 6, 0, "unacked", "messages that were given and not acknowledged", 3,
+		func(r *row) int64 { return r.Unacked }),
 	consumers(count("CONS", 4, 0, "consumers", "how many take from it", 4, func(r *row) int64 { return r.Consumers })),
 	speed("IN/s", "in", "messages that come, a second", 5, func(r *row) *float64 { return r.Published }),
 	speed("OUT/s", "out", "messages that go, a second", 6, func(r *row) *float64 { return r.Delivered }),
@@ -376,14 +378,16 @@ func relations(r *row) (title string, related []screen.Relation) {
 		worker.Not, executions.Not = "its worker has no row", "its worker has no row"
 	case r.worker != "":
 		quoted := filter.Quote(r.worker)
-		worker = screen.Relation{Key: "w", Label: "worker", Help: r.worker, To: screen.OpenList(keymap.InWorkers, quoted)}
+		worker = screen.Relation{Key: "w", Label: "worker", Help: r.worker,
+			To: screen.OpenList(keymap.InWorkers, quoted)}
 		executions = screen.Relation{
 			Key: "x", Label: "executions", Help: "given to " + r.worker,
 			To: screen.OpenList(keymap.InExecutions, "worker:"+quoted),
 		}
 	}
 	letters := screen.Relation{
-		Key: "d", Label: "dead letters", Help: "that died in it", To: screen.OpenList(keymap.InDeadLetters, "queue:"+name),
+		Key: "d", Label: "dead letters", Help: "that died in it",
+		To: screen.OpenList(keymap.InDeadLetters, "queue:"+name),
 	}
 	if named(r) == monitor.DeadLetterQueue {
 		letters.Help, letters.To.Open.Filter = "that it holds, or held", ""

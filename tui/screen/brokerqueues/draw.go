@@ -23,16 +23,19 @@ func (v *Broker) head(w int) []string {
 			uncounted++
 		}
 	}
-	first := " " + e.Head(screen.FeedBroker, "BROKER") + "  " + widget.CutMiddle(widget.Clean(b.Node), 24) + "  " + widget.Cut(widget.Clean(b.Version), 12) +
+	first := " " + e.Head(screen.FeedBroker, "BROKER") + "  " + widget.CutMiddle(widget.Clean(b.Node), 24) + "  " +
+		widget.Cut(widget.Clean(b.Version), 12) +
 		"  vhost " + widget.CutMiddle(widget.Clean(b.VHost), 20)
-	second := " " + e.Num(int64(len(b.Queues))) + mark + " queues  ready " + e.Num(ready) + mark + "  unacked " + e.Num(unacked) + mark
+	second := " " + e.Num(int64(len(b.Queues))) + mark + " queues  ready " + e.Num(ready) + mark + "  unacked " +
+		e.Num(unacked) + mark
 	if uncounted > 0 {
 		second += e.Paint(theme.Warn, "  "+strconv.Itoa(uncounted)+" not counted yet")
 	}
 	second += "   alarms " + v.alarms(b) + "   blocked " + v.blocked(b)
 	lines := []string{widget.Cut(first, w), widget.Cut(second, w)}
 	if b.NodesUnknown != "" {
-		return append(lines, widget.Cut(" nodes "+widget.Unknown+"  "+e.Paint(theme.Dim, widget.Clean(b.NodesUnknown)), w))
+		return append(lines,
+			widget.Cut(" nodes "+widget.Unknown+"  "+e.Paint(theme.Dim, widget.Clean(b.NodesUnknown)), w))
 	}
 	for _, n := range b.Nodes[:min(len(b.Nodes), 3)] {
 		lines = append(lines, widget.Cut(" "+v.node(n), w))
@@ -45,7 +48,8 @@ func (v *Broker) alarms(b *monitor.Broker) string {
 	case b.AlarmsUnknown != "":
 		return widget.Unknown
 	case len(b.Alarms) > 0:
-		return v.env.Paint(theme.Bad, v.env.Theme.Glyphs.Critical+" "+widget.Cut(widget.Clean(strings.Join(b.Alarms, ", ")), 40))
+		return v.env.Paint(theme.Bad,
+			v.env.Theme.Glyphs.Critical+" "+widget.Cut(widget.Clean(strings.Join(b.Alarms, ", ")), 40))
 	default:
 		return "none" + v.env.Mark(screen.FeedBroker)
 	}
@@ -56,7 +60,8 @@ func (v *Broker) blocked(b *monitor.Broker) string {
 	case b.BlockedUnknown != "":
 		return widget.Unknown
 	case len(b.Blocked) > 0:
-		return v.env.Paint(theme.Bad, v.env.Theme.Glyphs.Critical+" "+strconv.Itoa(len(b.Blocked))+" clients: "+widget.Cut(widget.Clean(strings.Join(b.Blocked, ", ")), 40))
+		return v.env.Paint(theme.Bad, v.env.Theme.Glyphs.Critical+" "+strconv.Itoa(len(b.Blocked))+" clients: "+
+			widget.Cut(widget.Clean(strings.Join(b.Blocked, ", ")), 40))
 	default:
 		return "no" + v.env.Mark(screen.FeedBroker)
 	}
@@ -84,7 +89,8 @@ func (v *Broker) node(n monitor.BrokerNode) string {
 	if n.Uptime != nil {
 		up = "   up " + widget.Short(*n.Uptime)
 	}
-	return e.Paint(theme.Good, e.Theme.Glyphs.OK) + " " + name + "   " + of("memory", n.MemoryUsed, n.MemoryLimit, n.MemoryAlarm) + "   " + disk + up
+	return e.Paint(theme.Good, e.Theme.Glyphs.OK) + " " + name + "   " +
+		of("memory", n.MemoryUsed, n.MemoryLimit, n.MemoryAlarm) + "   " + disk + up
 }
 
 func bytes(n *int64) string {

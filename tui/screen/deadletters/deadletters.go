@@ -41,7 +41,8 @@ func New(env *screen.Env) *DeadLetters {
 		View: keymap.InDeadLetters, Singular: "dead letter", Plural: "dead letters",
 		Feed: screen.FeedDeadLetters, Stale: v.behind,
 		MoreFeeds: func() []screen.Feed { return []screen.Feed{screen.FeedLedger, screen.FeedPast} },
-		Loaded:    func() bool { return env.Data.DeadLetters != nil }, Rows: func() []row { return v.all }, Fields: fields,
+		Loaded:    func() bool { return env.Data.DeadLetters != nil }, Rows: func() []row { return v.all },
+		Fields: fields,
 		SearchTexts: func(r *row) []string {
 			return []string{
 				r.name(), r.Reason, r.ActionRef, r.Type, r.from(), r.StatusNow, r.Decision, r.problem, r.verdict.text,

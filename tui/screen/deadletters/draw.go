@@ -19,7 +19,8 @@ func (v *DeadLetters) Render(w, h int) []string {
 	}
 	lines := append(v.depth(d), v.ledger(d)...)
 	if d.Running != "" {
-		lines = append(lines, " "+e.Paint(theme.Warn, widget.Cut("▲ an operator acts on them: "+widget.Clean(d.Running), max(1, w-2))))
+		lines = append(lines,
+			" "+e.Paint(theme.Warn, widget.Cut("▲ an operator acts on them: "+widget.Clean(d.Running), max(1, w-2))))
 	}
 	v.first = len(lines)
 	under := v.selected(w)
@@ -63,7 +64,8 @@ func (v *DeadLetters) selected(w int) []string {
 		decided += ": " + r.Detail
 	}
 	said := decided + " · " + r.Verdict.Why
-	return []string{e.Rule(r.name(), "attune-executor dlq show "+r.key(), w), " " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
+	return []string{e.Rule(r.name(), "attune-executor dlq show "+r.key(), w),
+		" " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
 }
 
 // counts says what a requeue of the marked would do.
@@ -71,7 +73,8 @@ func (v *DeadLetters) counts(w int) string {
 	n := v.Table().Marks()
 	if n == 0 {
 		if more := v.more(); more != "" {
-			return v.env.Paint(theme.Dim, widget.Cut(" "+v.env.Num(int64(v.Len()))+" listed, "+widget.Clean(more), max(1, w-1)))
+			return v.env.Paint(theme.Dim,
+				widget.Cut(" "+v.env.Num(int64(v.Len()))+" listed, "+widget.Clean(more), max(1, w-1)))
 		}
 		return ""
 	}
@@ -80,7 +83,8 @@ func (v *DeadLetters) counts(w int) string {
 		by[r.verdict.class]++
 	}
 	e := v.env
-	text := " " + e.Num(int64(n)) + " marked: " + e.Num(int64(by[requeue])) + " can be requeued, " + e.Num(int64(by[stale])) + " stale, " +
+	text := " " + e.Num(int64(n)) + " marked: " + e.Num(int64(by[requeue])) + " can be requeued, " +
+		e.Num(int64(by[stale])) + " stale, " +
 		e.Num(int64(by[blocked])) + " blocked, " + e.Num(int64(by[other])) + " other"
 	return e.Paint(theme.Accent, widget.Cut(text, max(1, w-1)))
 }

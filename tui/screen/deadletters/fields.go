@@ -14,12 +14,14 @@ import (
 
 var fields = []list.Field[row]{
 	{
-		Sort: list.Order[row]{Key: 1, Name: "as listed", Ascending: true, Compare: list.Ascending(func(r *row) int { return r.at })},
+		Sort: list.Order[row]{Key: 1, Name: "as listed", Ascending: true,
+			Compare: list.Ascending(func(r *row) int { return r.at })},
 	},
 	{
 		Column: widget.Column{Title: "DIED", Width: 7, Right: true},
 		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: e.AgeOf(r.died())} },
-		Sort:   list.Order[row]{Key: 2, Name: "died", Compare: func(_ *screen.Env, a, b *row) int { return b.died().Compare(*a.died()) }},
+		Sort: list.Order[row]{Key: 2, Name: "died",
+			Compare: func(_ *screen.Env, a, b *row) int { return b.died().Compare(*a.died()) }},
 	},
 	{
 		Column: widget.Column{Title: "TYPE", Width: 18, Priority: 3, Middle: true}, Cell: list.Plain(byType),
@@ -36,8 +38,9 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "ACTION", Width: 16, Grow: true, Middle: true},
 		Cell:   list.Plain(func(r *row) string { return dash(r.ActionRef) }),
-		Term:   filter.Field{Name: "action", Kind: filter.Text, Help: "the action it is about; a star stands for anything"},
-		Texts:  list.TextOf(byAction), Complete: true,
+		Term: filter.Field{Name: "action", Kind: filter.Text,
+			Help: "the action it is about; a star stands for anything"},
+		Texts: list.TextOf(byAction), Complete: true,
 		Sort: list.Order[row]{Key: 4, Name: "action", Ascending: true, Compare: list.Ascending(byAction)},
 	},
 	{

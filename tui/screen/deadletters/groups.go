@@ -111,8 +111,10 @@ func (g *groupRows) Cells(i int, into []widget.Cell) []widget.Cell {
 		sign = e.Theme.Glyphs.Dot
 	}
 	num := func(n int) widget.Cell { return widget.Cell{Text: e.Num(int64(n))} }
-	return append(into, widget.Cell{Text: sign}, widget.Cell{Text: strings.Join(one.parts, "  ")}, num(len(one.keys)), widget.Cell{Text: e.AgeOf(one.oldest)},
-		widget.Cell{Text: e.AgeOf(one.newest)}, num(one.counts[requeue]), num(one.counts[stale]), num(one.counts[blocked]))
+	return append(into, widget.Cell{Text: sign}, widget.Cell{Text: strings.Join(one.parts, "  ")}, num(len(one.keys)),
+		widget.Cell{Text: e.AgeOf(one.oldest)},
+		widget.Cell{Text: e.AgeOf(one.newest)}, num(one.counts[requeue]), num(one.counts[stale]),
+		num(one.counts[blocked]))
 }
 
 func (g *groupRows) marked(one *group) int {

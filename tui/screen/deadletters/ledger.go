@@ -150,7 +150,8 @@ func (v *DeadLetters) forget(page *monitor.LedgerPage) {
 // sameFilter reports whether a page answers the filter in place.
 func (v *DeadLetters) sameFilter(of monitor.DeadLetterFilter) bool {
 	want := v.narrowed()
-	return of.Reason == want.Reason && of.Action == want.Action && of.Worker == want.Worker && of.Execution == want.Execution &&
+	return of.Reason == want.Reason && of.Action == want.Action && of.Worker == want.Worker &&
+		of.Execution == want.Execution &&
 		of.MaxAge == want.MaxAge && (of.Open || slices.Equal(of.Decisions, want.Decisions))
 }
 

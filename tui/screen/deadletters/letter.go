@@ -73,7 +73,8 @@ func readLetter(d *monitor.LedgerDetail) *letter {
 	l := &letter{
 		id: d.MessageID, kind: d.Type, size: d.Size, headers: d.Headers, raw: d.Body.Text, again: sentBefore(d.Headers),
 		properties: map[string]any{
-			"exchange": d.Exchange, "routing_key": d.RoutingKey, "message_id": d.MessageID, "correlation_id": d.CorrelationID, "type": d.Type,
+			"exchange": d.Exchange, "routing_key": d.RoutingKey, "message_id": d.MessageID,
+			"correlation_id": d.CorrelationID, "type": d.Type,
 			"fingerprint": d.Fingerprint, "stored": d.LedgerEntry.At, "evidence": d.Evidence,
 		},
 	}
@@ -152,7 +153,8 @@ func (m *Message) row(r *row) []string {
 	if x.ParentStatus != "" {
 		parent += "  " + e.State(x.ParentStatus)
 	}
-	return append(lines, line("status", e.State(x.Status)+"  "+widget.Clean(x.Reason)), line("action", action), line("worker", number(x.WorkerID)),
+	return append(lines, line("status", e.State(x.Status)+"  "+widget.Clean(x.Reason)), line("action", action),
+		line("worker", number(x.WorkerID)),
 		line("parent", parent), line("updated", x.Updated.UTC().Format("15:04:05.000Z")), line("tries", r.tries()), "")
 }
 
@@ -181,7 +183,8 @@ func (m *Message) compare(r *row, l *letter, w int) []string {
 		if !same {
 			sign, role = "▲ "+note, theme.Warn
 		}
-		lines = append(lines, "  "+e.Paint(theme.Dim, widget.Left(name, 11))+widget.Left(widget.CutMiddle(widget.Clean(message), each-2), each)+
+		lines = append(lines, "  "+e.Paint(theme.Dim,
+			widget.Left(name, 11))+widget.Left(widget.CutMiddle(widget.Clean(message), each-2), each)+
 			widget.Left(widget.CutMiddle(widget.Clean(row), each-2), each)+e.Paint(role, sign))
 	}
 	line("execution", number(said.ExecutionID), strconv.FormatInt(x.ID, 10), *said.ExecutionID == x.ID, "")
@@ -189,15 +192,18 @@ func (m *Message) compare(r *row, l *letter, w int) []string {
 		line("action", said.ActionRef, x.ActionRef, said.ActionRef == x.ActionRef, "differs")
 	}
 	if said.WorkerID != nil {
-		line("worker", number(said.WorkerID), number(x.WorkerID), x.WorkerID != nil && *said.WorkerID == *x.WorkerID, "moved")
+		line("worker", number(said.WorkerID), number(x.WorkerID), x.WorkerID != nil && *said.WorkerID == *x.WorkerID,
+			"moved")
 	}
 	if said.AttemptAt != nil {
-		line("attempt at", said.AttemptAt.UTC().Format("15:04:05.000Z"), x.Updated.UTC().Format("15:04:05.000Z"), said.AttemptAt.Equal(x.Updated), "moved")
+		line("attempt at", said.AttemptAt.UTC().Format("15:04:05.000Z"), x.Updated.UTC().Format("15:04:05.000Z"),
+			said.AttemptAt.Equal(x.Updated), "moved")
 	}
 	if said.Attempt != nil {
 		line("attempt", number(said.Attempt), number(&x.Attempt), *said.Attempt == x.Attempt, "newer")
 	}
-	return append(lines, "  "+e.Paint(theme.Dim, widget.Left("status", 11))+widget.Left("", each)+e.State(x.Status)+"  "+e.Theme.Glyphs.Arrow+" "+r.verdict.text, "")
+	return append(lines, "  "+e.Paint(theme.Dim, widget.Left("status", 11))+widget.Left("", each)+e.State(x.Status)+
+		"  "+e.Theme.Glyphs.Arrow+" "+r.verdict.text, "")
 }
 
 // same counts the letters with the same problem.
@@ -262,12 +268,14 @@ func (m *Message) plan(r *row) []string {
 		steps = []string{"nothing: " + r.Verdict.Why}
 	case r.Verdict.Requeue == monitor.RequeueRepeats:
 		steps = []string{
-			"execution " + id + " is repeated as a new execution, through admission", "the letter is decided as requeued, with its audit, in the same commit",
+			"execution " + id + " is repeated as a new execution, through admission",
+			"the letter is decided as requeued, with its audit, in the same commit",
 			"its request is in the outbox; a running engine sends it",
 		}
 	default:
 		steps = []string{
-			"the message is put into the outbox for " + r.Exchange + ", key " + r.RoutingKey, "the letter is decided as requeued, in the same commit",
+			"the message is put into the outbox for " + r.Exchange + ", key " + r.RoutingKey,
+			"the letter is decided as requeued, in the same commit",
 		}
 	}
 	for i, step := range steps {

@@ -119,7 +119,8 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		m.list.Table().Mark()
 		return m.moved()
 	}
-	folds := action == keymap.Left || action == keymap.Right || action == keymap.FoldAll || action == keymap.Wrap || action == keymap.Reveal ||
+	folds := action == keymap.Left || action == keymap.Right || action == keymap.FoldAll || action == keymap.Wrap ||
+		action == keymap.Reveal ||
 		action == keymap.NextMatch || action == keymap.PrevMatch
 	if m.inside || folds || action == keymap.HalfDown || action == keymap.HalfUp {
 		return screen.Effect{Handled: m.doc.Do(action)}
@@ -152,7 +153,8 @@ func (m *Message) Behind() screen.Feed {
 	if id := m.ID(); id != 0 && m.detail(id) == nil {
 		return screen.FeedLetter
 	}
-	if exchange, key, ok := m.Target(); ok && m.route(exchange, key) == nil && m.env.Data.Fresh(screen.FeedRoute).Err == nil {
+	if exchange, key, ok := m.Target(); ok && m.route(exchange, key) == nil &&
+		m.env.Data.Fresh(screen.FeedRoute).Err == nil {
 		return screen.FeedRoute
 	}
 	return ""
@@ -260,7 +262,8 @@ func (m *Message) Render(w, h int) []string {
 }
 
 func (m *Message) head(l *letter, w int) []string {
-	text := " id " + widget.CutMiddle(widget.Clean(dash(l.id)), max(8, w/3)) + "   " + widget.Clean(dash(l.kind)) + " " + widget.Clean(l.version) + "   " +
+	text := " id " + widget.CutMiddle(widget.Clean(dash(l.id)), max(8, w/3)) + "   " + widget.Clean(dash(l.kind)) +
+		" " + widget.Clean(l.version) + "   " +
 		strconv.FormatInt(l.size, 10) + " B"
 	lines := []string{widget.Cut(text, w)}
 	if l.again != "" {
@@ -272,7 +275,8 @@ func (m *Message) head(l *letter, w int) []string {
 // deaths are the history as the broker keeps it.
 func (m *Message) deaths(l *letter, w, most int) []string {
 	e := m.env
-	lines := []string{widget.Spread(" "+e.Paint(theme.Dim, "DEATHS"), e.Paint(theme.Dim, "time is the first death of its kind"), w-1)}
+	lines := []string{widget.Spread(" "+e.Paint(theme.Dim, "DEATHS"),
+		e.Paint(theme.Dim, "time is the first death of its kind"), w-1)}
 	if len(l.deaths) == 0 {
 		return append(lines, "  none that the broker has written down", "")
 	}
@@ -285,7 +289,8 @@ func (m *Message) deaths(l *letter, w, most int) []string {
 		if !d.Time.IsZero() {
 			at = d.Time.UTC().Format("2006-01-02 15:04:05Z")
 		}
-		text := "  " + strconv.Itoa(i+1) + " " + dash(d.Reason) + "  " + dash(d.Queue) + "  x" + strconv.FormatInt(d.Count, 10) + "  first " + at
+		text := "  " + strconv.Itoa(i+1) + " " + dash(d.Reason) + "  " + dash(d.Queue) + "  x" +
+			strconv.FormatInt(d.Count, 10) + "  first " + at
 		if d.Expiration != "" {
 			text += "  ttl " + d.Expiration + "ms"
 		}

@@ -45,12 +45,14 @@ func (v *DeadLetters) relations(r *row) (title string, list []screen.Relation, o
 	}
 	queue := screen.Relation{Key: "m", Label: "broker queue", Not: "nobody wrote down where it died"}
 	if name := r.Queue; name != "" {
-		queue = screen.Relation{Key: "m", Label: "broker queue", Help: "it died in " + name, To: screen.OpenList(keymap.InBroker, "queue:"+filter.Quote(name))}
+		queue = screen.Relation{Key: "m", Label: "broker queue", Help: "it died in " + name,
+			To: screen.OpenList(keymap.InBroker, "queue:"+filter.Quote(name))}
 	}
 	list = []screen.Relation{
 		{Key: "x", Label: "execution", Not: "it is about none"},
 		queue,
-		{Key: "s", Label: "same problem", Help: "all that died like it", To: screen.OpenList(keymap.InDeadLetters, r.alike())},
+		{Key: "s", Label: "same problem", Help: "all that died like it",
+			To: screen.OpenList(keymap.InDeadLetters, r.alike())},
 	}
 	x, ok := v.related(r)
 	switch {
@@ -67,7 +69,8 @@ func (v *DeadLetters) relations(r *row) (title string, list []screen.Relation, o
 // the way to the same place.
 func (r *row) alike() string {
 	var terms []string
-	for _, one := range []struct{ field, value string }{{"reason", r.Reason}, {"action", r.ActionRef}, {"from", r.from()}} {
+	for _, one := range []struct{ field, value string }{{"reason", r.Reason}, {"action", r.ActionRef},
+		{"from", r.from()}} {
 		if cmp.Or(one.value, "-") != "-" {
 			terms = append(terms, one.field+":"+filter.Quote(one.value))
 		}

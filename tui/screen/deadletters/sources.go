@@ -23,7 +23,8 @@ func (v *DeadLetters) depth(d *monitor.DeadLetters) []string {
 		if q.Consumers == 0 && !q.Uncounted {
 			consumers = e.Paint(theme.Warn, "0 ▲ S takes them")
 		}
-		return []string{label + "ready " + e.BrokerNum(*q, q.Ready) + "   unacked " + e.BrokerNum(*q, q.Unacked) + "   consumers " + consumers +
+		return []string{label + "ready " + e.BrokerNum(*q, q.Ready) + "   unacked " + e.BrokerNum(*q, q.Unacked) +
+			"   consumers " + consumers +
 			"   " + e.Change(screen.SeriesDead, 5*time.Minute) + "/5m"}
 	case d.QueueMissing:
 		return []string{
@@ -53,7 +54,8 @@ func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
 	if l.Oldest != nil {
 		waiting = e.Paint(theme.Warn, waiting+", the first for "+widget.Age(e.Since(*l.Oldest)))
 	}
-	return []string{label + e.Count(l.LastDay) + " in 24 h   " + strconv.FormatFloat(l.PerMinute, 'f', 1, 64) + "/m   " + waiting}
+	return []string{label + e.Count(l.LastDay) + " in 24 h   " + strconv.FormatFloat(l.PerMinute, 'f', 1, 64) +
+		"/m   " + waiting}
 }
 
 // nothing says in as many lines as it takes why no letter is listed.
@@ -84,7 +86,8 @@ func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 			" Until then the broker drops what dies, or keeps it where its queue is bound: nothing is lost by looking.",
 		}
 	case d.Queue != nil && d.Queue.Ready == 0 && d.Queue.Consumers > 0:
-		return []string{" No dead letters: none on the broker, none in the ledger. A handler is there to take them.", comesHere}
+		return []string{" No dead letters: none on the broker, none in the ledger. A handler is there to take them.",
+			comesHere}
 	case d.Queue != nil && d.Queue.Ready > 0:
 		return []string{" None in the ledger; " + v.env.Num(d.Queue.Ready) + " lie on the broker: S takes them."}
 	default:

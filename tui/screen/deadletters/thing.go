@@ -26,7 +26,8 @@ type taken struct {
 
 func (r *row) taken(letter any) taken {
 	return taken{
-		Name: r.name(), Died: r.died(), Type: r.Type, Reason: r.Reason, Action: r.ActionRef, Execution: r.execution(), Now: r.StatusNow,
+		Name: r.name(), Died: r.died(), Type: r.Type, Reason: r.Reason, Action: r.ActionRef, Execution: r.execution(),
+		Now:  r.StatusNow,
 		From: r.from(), Decision: r.Decision, Verdict: r.verdict.text, Why: r.Verdict.Why, Letter: letter,
 	}
 }
@@ -58,7 +59,8 @@ func legible(d *monitor.LedgerDetail) *monitor.LedgerDetail {
 		return d
 	}
 	without := *d
-	without.Body.Base64, without.Body.Text = nil, "not taken out: nobody can look for secrets in it; attune-executor dlq show has it"
+	without.Body.Base64, without.Body.Text = nil,
+		"not taken out: nobody can look for secrets in it; attune-executor dlq show has it"
 	return &without
 }
 

@@ -183,7 +183,8 @@ func (v *Executions) behind() screen.Feed {
 }
 
 // troubled are the statuses that mean trouble.
-var troubled = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned, attune.StatusCanceling}
+var troubled = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned,
+	attune.StatusCanceling}
 
 // Query is the filter that the database applies.
 func (v *Executions) Query() monitor.ExecutionFilter {
@@ -301,7 +302,8 @@ func (v *Executions) Title() (left, right string) {
 
 func (v *Executions) nothing() []string {
 	if v.Filter() == "" && !v.Problems() {
-		return []string{"", " No execution exists yet. Request one:", "   attune-executor run core.echo -p message=hello"}
+		return []string{"", " No execution exists yet. Request one:",
+			"   attune-executor run core.echo -p message=hello"}
 	}
 	asked := "/" + v.Filter()
 	if v.Problems() {

@@ -321,7 +321,8 @@ func (v *Inquiries) RelatedExecution() (*monitor.Execution, bool) {
 	if i == nil || i.Execution == 0 {
 		return nil, false
 	}
-	return &monitor.Execution{ID: i.Execution, ActionRef: i.ActionRef, Status: i.ExecutionStatus, Parent: i.Workflow}, true
+	return &monitor.Execution{ID: i.Execution, ActionRef: i.ActionRef, Status: i.ExecutionStatus,
+		Parent: i.Workflow}, true
 }
 
 // Relations is what the inquiry under the cursor has to do with, first who asks.

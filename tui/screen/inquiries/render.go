@@ -57,7 +57,8 @@ func (v *Inquiries) foot(w int) []string {
 	lines := []string{e.Paint(theme.Dim, text) + v.Gone()}
 	if len(p.Faults) > 0 {
 		f := p.Faults[0]
-		says := " ▲ " + strconv.Itoa(len(p.Faults)) + " could not be asked, the newest by execution " + strconv.FormatInt(f.Execution, 10) + ": " + widget.Clean(f.Reason)
+		says := " ▲ " + strconv.Itoa(len(p.Faults)) + " could not be asked, the newest by execution " +
+			strconv.FormatInt(f.Execution, 10) + ": " + widget.Clean(f.Reason)
 		lines = append(lines, e.Paint(theme.Warn, widget.Cut(says, w)))
 	}
 	return lines
@@ -65,7 +66,8 @@ func (v *Inquiries) foot(w int) []string {
 
 func (v *Inquiries) empty() []string {
 	if v.Problems() && v.Filter() == "" {
-		return []string{"", " No question has used up most of its time, waits for long, or was answered by nobody.", " z shows all of them again."}
+		return []string{"", " No question has used up most of its time, waits for long, or was answered by nobody.",
+			" z shows all of them again."}
 	}
 	if v.Filter() != "" {
 		also := ""
@@ -82,7 +84,8 @@ func (v *Inquiries) empty() []string {
 		return lines
 	}
 	return []string{
-		"", " Nobody has been asked anything yet.", " A task with the action core.ask asks a person, and its workflow goes on",
+		"", " Nobody has been asked anything yet.",
+		" A task with the action core.ask asks a person, and its workflow goes on",
 		" from the answer: docs/inquiries.md",
 	}
 }
@@ -97,7 +100,8 @@ func (v *Inquiries) about(w int) []string {
 		}
 		return e.Missing(screen.FeedInquiry, "inquiry "+strconv.FormatInt(v.Subject(), 10), w)
 	}
-	lines := []string{" " + e.State(d.Status) + "  for " + e.Paint(theme.Strong, widget.Clean(whom(&d.Inquiry))) + v.deadline(&d.Inquiry)}
+	lines := []string{" " + e.State(d.Status) + "  for " +
+		e.Paint(theme.Strong, widget.Clean(whom(&d.Inquiry))) + v.deadline(&d.Inquiry)}
 	for _, paragraph := range widget.CleanLines(d.Prompt) {
 		for _, part := range widget.Wrap(paragraph, max(8, w-2)) {
 			lines = append(lines, " "+part)
@@ -185,7 +189,8 @@ func (v *Inquiries) answer(d *monitor.InquiryDetail) []string {
 func (v *Inquiries) origin(d *monitor.InquiryDetail) []string {
 	e := v.env
 	execution := strconv.FormatInt(d.Execution, 10) + " " + widget.Clean(d.ActionRef)
-	lines := []string{"", " " + e.Paint(theme.Dim, "ASKED BY"), " execution " + execution + "  " + e.State(d.ExecutionStatus)}
+	lines := []string{"", " " + e.Paint(theme.Dim, "ASKED BY"),
+		" execution " + execution + "  " + e.State(d.ExecutionStatus)}
 	if d.Kind == monitor.InquiryOfResult {
 		lines[len(lines)-1] += "  in its result"
 	}
@@ -194,7 +199,8 @@ func (v *Inquiries) origin(d *monitor.InquiryDetail) []string {
 		if d.Task != "" {
 			task = " task " + widget.Clean(d.Task)
 		}
-		lines = append(lines, " workflow  "+strconv.FormatInt(*d.Workflow, 10)+" "+widget.Clean(d.WorkflowRef)+task+"  "+e.State(d.WorkflowStatus))
+		lines = append(lines, " workflow  "+strconv.FormatInt(*d.Workflow, 10)+" "+widget.Clean(d.WorkflowRef)+task+
+			"  "+e.State(d.WorkflowStatus))
 	}
 	return append(lines, e.Paint(theme.Dim, " asked     "+stamp(&d.Created)))
 }

@@ -60,7 +60,8 @@ func continues(later, earlier *row) bool {
 		return false // this session knows its own
 	}
 	a, b := later.audit, earlier.audit
-	return a.Actor == b.Actor && a.Source == b.Source && a.Action == b.Action && a.TargetType == b.TargetType && a.Reason == b.Reason &&
+	return a.Actor == b.Actor && a.Source == b.Source && a.Action == b.Action && a.TargetType == b.TargetType &&
+		a.Reason == b.Reason &&
 		a.At.Sub(b.At) <= foldGap
 }
 
@@ -117,7 +118,8 @@ func (v *Operations) foldedLines(r *row) []widget.Text {
 	return []widget.Text{
 		{Text: strings.Join(counts, ", ") + ", in " + widget.Age(span)},
 		{Text: " reason   " + last.Reason},
-		{Text: " audit    " + strconv.FormatInt(first.ID, 10) + " to " + strconv.FormatInt(last.ID, 10) + " by " + last.Actor + " through " + last.Source},
+		{Text: " audit    " + strconv.FormatInt(first.ID, 10) + " to " + strconv.FormatInt(last.ID, 10) + " by " +
+			last.Actor + " through " + last.Source},
 		{Role: theme.Accent, Text: " → enter lists each of them"},
 	}
 }

@@ -344,7 +344,8 @@ func (v *Operations) empty(w int) []string {
 		return v.env.Missing(screen.FeedAudit, "the acts of operators", w)
 	}
 	if all := len(v.rows()); all > 0 {
-		lines := []string{"", " None of the " + v.env.Num(int64(all)) + " acts that were read matches /" + widget.Clean(v.Filter()) + "; esc clears it."}
+		lines := []string{"", " None of the " + v.env.Num(int64(all)) + " acts that were read matches /" +
+			widget.Clean(v.Filter()) + "; esc clears it."}
 		if v.acts.Next() != 0 {
 			lines = append(lines, " Older ones are recorded: G reads them.")
 		}
@@ -363,7 +364,8 @@ func (v *Operations) detailLines(w int) []string {
 	r := v.Current()
 	if len(r.acts) > 0 {
 		title := said(r.audit.Action) + ": " + r.counted()
-		return append([]string{e.Rule(title, "enter = unfold", w)}, widget.Paragraphs(v.foldedLines(r), w-1, e.Theme)...)
+		return append([]string{e.Rule(title, "enter = unfold", w)},
+			widget.Paragraphs(v.foldedLines(r), w-1, e.Theme)...)
 	}
 	title := r.key
 	list := []widget.Text{}
@@ -389,7 +391,8 @@ func (v *Operations) detailLines(w int) []string {
 			say("reason", a.Reason)
 			say("error", a.Error)
 		}
-		say("audit", strconv.FormatInt(a.ID, 10)+" at "+a.At.UTC().Format("2006-01-02 15:04:05.000Z")+" by "+a.Actor+" through "+a.Source)
+		say("audit", strconv.FormatInt(a.ID, 10)+" at "+a.At.UTC().Format("2006-01-02 15:04:05.000Z")+" by "+a.Actor+
+			" through "+a.Source)
 	}
 	lines := append([]string{e.Rule(title, "enter = all of it", w)}, widget.Paragraphs(list, w-1, e.Theme)...)
 	if r.audit != nil && v.detail {

@@ -63,7 +63,8 @@ func (v *Operations) thing(r *row) screen.Thing {
 // recorded is an act of which only its record is known.
 func recorded(a *monitor.AuditEntry) Operation {
 	return Operation{
-		At: a.At, Title: a.Action + " " + a.Target, Kind: act.Kind(a.Action), Target: a.Target, State: act.State(a.Outcome), Reason: a.Reason,
+		At: a.At, Title: a.Action + " " + a.Target, Kind: act.Kind(a.Action), Target: a.Target,
+		State: act.State(a.Outcome), Reason: a.Reason,
 		Audits: []int64{a.ID}, Recorded: a,
 	}
 }

@@ -22,7 +22,8 @@ type texts struct{ kind, target, who, audit, reason, problem string }
 func (r *row) texts() texts {
 	t := texts{audit: "-"}
 	if a := r.audit; a != nil {
-		t = texts{kind: a.Action, target: a.Target, who: a.Actor, audit: strconv.FormatInt(a.ID, 10), reason: a.Reason, problem: a.Error}
+		t = texts{kind: a.Action, target: a.Target, who: a.Actor, audit: strconv.FormatInt(a.ID, 10), reason: a.Reason,
+			problem: a.Error}
 	}
 	op := r.op
 	if op == nil {

@@ -63,7 +63,8 @@ var fields = []list.Field[row]{
 	},
 	{
 		Term: filter.Field{
-			Name: "state", Kind: filter.Word, Values: []string{"active", "idle", "warning", "paused"}, Help: "its state",
+			Name: "state", Kind: filter.Word, Values: []string{"active", "idle", "warning", "paused"},
+			Help: "its state",
 		},
 		Texts: list.TextOf(func(r *row) string { return r.state }),
 	},
@@ -381,7 +382,8 @@ func (v *Queues) preview(w, h int) []string {
 	lines := []string{
 		e.Rule("preview: "+r.name, of, w),
 		" " + e.State(r.state) + "  " + widget.Clean(note),
-		" waiting " + e.Num(r.Queued) + "   running " + screen.Slots(r.Active, r.Limit) + "   head " + e.AgeOf(r.Oldest) +
+		" waiting " + e.Num(r.Queued) + "   running " + screen.Slots(r.Active, r.Limit) + "   head " +
+			e.AgeOf(r.Oldest) +
 			"   ever enqueued " + e.Num(r.Enqueued) + "   ever completed " + e.Num(r.Completed),
 	}
 	if id := v.Subject(); id != 0 {

@@ -34,7 +34,8 @@ var fields = []list.Field[row]{
 		},
 		Term:  filter.Field{Name: "replica", Kind: filter.Text, Help: "its id; a star stands for anything"},
 		Texts: list.TextOf(func(r *row) string { return r.ID }), Complete: true,
-		Sort: list.Order[row]{Key: 1, Name: "problem", Compare: list.Descending(func(r *row) int { return len(r.Problems) })},
+		Sort: list.Order[row]{Key: 1, Name: "problem",
+			Compare: list.Descending(func(r *row) int { return len(r.Problems) })},
 	},
 	{
 		Column: widget.Column{Title: "HOST", Width: 16, Grow: true, Middle: true}, Cell: list.Plain(host),
@@ -53,7 +54,8 @@ var fields = []list.Field[row]{
 		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(widget.Age(e.Since(r.seen)), r.Late) },
 		Term:   filter.Field{Name: "seen", Kind: filter.Age, Help: "when it reported last"},
 		Number: list.AgeOf(func(r *row) *time.Time { return &r.seen }),
-		Sort:   list.Order[row]{Key: 3, Name: "seen", Compare: list.OldestFirst(func(r *row) *time.Time { return &r.seen })},
+		Sort: list.Order[row]{Key: 3, Name: "seen",
+			Compare: list.OldestFirst(func(r *row) *time.Time { return &r.seen })},
 	},
 	{
 		Column: widget.Column{Title: "TICK", Width: 7, Right: true, Priority: 2},
@@ -124,7 +126,8 @@ func New(env *screen.Env) *Replicas {
 		Name:        func(r *row) string { return r.Short() },
 		TieBreak:    func(a, b *row) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) },
 		IsProblem:   func(r *row) bool { return r.Problem() != "" },
-		EmptyText:   []string{" No replica of the engine runs, so nothing is admitted. Start one:", "   attune-executor serve"},
+		EmptyText: []string{" No replica of the engine runs, so nothing is admitted. Start one:",
+			"   attune-executor serve"},
 		Export: func(r *row) screen.Thing {
 			return screen.Thing{
 				Name: "replica " + r.Short(), ID: r.ID, Value: r.Replica,

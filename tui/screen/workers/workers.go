@@ -78,8 +78,9 @@ var fields = []list.Field[row]{
 		Column: widget.Column{Title: "WORKER", Width: 18, Grow: true, Middle: true},
 		Cell:   list.Plain(named),
 		Term:   filter.Field{Name: "worker", Kind: filter.Text, Help: "its name or id; a star stands for anything"},
-		Texts:  list.TextOf(named), Complete: true, AlsoMatches: func(r *row) string { return strconv.FormatInt(r.ID, 10) },
-		Sort: list.Order[row]{Key: 2, Name: "name", Ascending: true, Compare: list.Ascending(named)},
+		Texts:  list.TextOf(named), Complete: true,
+		AlsoMatches: func(r *row) string { return strconv.FormatInt(r.ID, 10) },
+		Sort:        list.Order[row]{Key: 2, Name: "name", Ascending: true, Compare: list.Ascending(named)},
 	},
 	{
 		Column: widget.Column{Title: "STATUS", Width: 9, Watch: true},

@@ -24,7 +24,8 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "WORKFLOW", Width: 18, Grow: true, Middle: true},
 		Cell:   list.Plain(func(w *row) string { return w.ActionRef }),
-		Sort:   list.Order[row]{Key: 4, Name: "name", Compare: list.Ascending(func(w *row) string { return w.ActionRef })},
+		Sort: list.Order[row]{Key: 4, Name: "name",
+			Compare: list.Ascending(func(w *row) string { return w.ActionRef })},
 	},
 	{
 		Column: widget.Column{Title: "STATUS", Width: 11},
@@ -46,7 +47,8 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "NOW", Width: 20, Priority: 2},
 		Cell:   list.Dim(func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }),
-		Sort:   list.Order[row]{Key: 2, Name: "newest", Compare: list.Descending(func(w *row) int64 { return w.Execution })},
+		Sort: list.Order[row]{Key: 2, Name: "newest",
+			Compare: list.Descending(func(w *row) int64 { return w.Execution })},
 	},
 	{
 		Column: widget.Column{Title: "ERROR", Width: 30, Priority: 3},
@@ -116,7 +118,8 @@ func progress(e *screen.Env, w *row) widget.Cell {
 	failed = min(failed, progressWidth)
 	done := min(int(share(w)*progressWidth), progressWidth-failed)
 	cell := widget.Cell{
-		Text: strings.Repeat("█", done) + strings.Repeat(e.Theme.Glyphs.Failed, failed) + strings.Repeat("░", progressWidth-done-failed),
+		Text: strings.Repeat("█", done) + strings.Repeat(e.Theme.Glyphs.Failed, failed) + strings.Repeat("░",
+			progressWidth-done-failed),
 	}
 	if failed > 0 {
 		cell.Role = theme.Bad
