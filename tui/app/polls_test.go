@@ -20,7 +20,7 @@ func TestPollsKeepTheirMemory(t *testing.T) {
 	views := keymap.Scopes
 	poll := 0
 	several := func() uint64 {
-		for range 450 {
+		for range 250 {
 			poll++
 			if poll%30 == 0 {
 				b.open(views[poll/30%len(views)])
