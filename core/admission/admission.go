@@ -199,8 +199,8 @@ type Want struct {
 
 // ScopeWant says what a batch may do with a shared limit.
 type ScopeWant struct {
-	Rule     *policy.Wide // nil: only release
-	Releases int          // how many releases are planned for it
+	Rule     *policy.SharedLimit // nil: only release
+	Releases int                 // how many releases are planned for it
 }
 
 // shared returns the shared limits in order of id, with the limit of their policies (-1: none) and

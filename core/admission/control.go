@@ -21,8 +21,8 @@ const (
 	ActReset  Act = "reset"  // restore the policy's limit
 )
 
-// Word is an operator's change to queues, kept as an override.
-type Word struct {
+// Override is an operator's change to queues, kept as an override.
+type Override struct {
 	Act    Act
 	Limit  int    // of ActLimit
 	Reason string // of ActPause
@@ -39,8 +39,8 @@ type QueueState struct {
 	Override    *int       `json:"limit_override,omitempty"` // an operator's limit
 }
 
-// QueueWord is a queue before and after a Word.
-type QueueWord struct {
+// QueueChange is a queue before and after a Word.
+type QueueChange struct {
 	ID      int64      `json:"id"`
 	Group   string     `json:"group,omitempty"`
 	Active  int        `json:"active"`
@@ -51,24 +51,24 @@ type QueueWord struct {
 }
 
 // mayAdmit reports whether a changed queue may now admit an execution that it held back.
-func (q QueueWord) mayAdmit() bool {
+func (q QueueChange) mayAdmit() bool {
 	return q.Changed && q.Waiting > 0 && !q.After.Paused && (q.After.Limit == nil || q.Active < *q.After.Limit)
 }
 
 // ReasonChanged reports whether the queue was paused before and only its reason changed.
-func (q QueueWord) ReasonChanged() bool {
+func (q QueueChange) ReasonChanged() bool {
 	return q.Changed && q.Before.Paused && q.After.Paused && q.Before.PauseReason != q.After.PauseReason
 }
 
 // kept reports whether the override alone holds back the waiting executions.
-func (q QueueWord) kept() bool {
+func (q QueueChange) kept() bool {
 	return q.After.Paused || (q.After.Limit != nil && q.Active >= *q.After.Limit)
 }
 
-// Said is what a Word changed.
-type Said struct {
-	Queues []QueueWord // in order of id
-	Heads  []Head      // the heads of queues that may now admit
+// Applied is what a Word changed.
+type Applied struct {
+	Queues []QueueChange // in order of id
+	Heads  []Head        // the heads of queues that may now admit
 }
 
 // Head is the execution at the head of a queue.
@@ -83,14 +83,14 @@ type Head struct {
 }
 
 // Preview returns what a Word would change, without locks.
-func Preview(ctx context.Context, queries *store.Queries, target Target, word Word) ([]QueueWord, error) {
+func Preview(ctx context.Context, queries *store.Queries, target Target, word Override) ([]QueueChange, error) {
 	rows, err := queries.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
 	}
-	words := make([]QueueWord, len(rows))
+	words := make([]QueueChange, len(rows))
 	for i, row := range rows {
-		words[i] = judge(target, store.ControlLockQueuesRow(row), word)
+		words[i] = evaluate(target, store.ControlLockQueuesRow(row), word)
 	}
 	if len(words) == 0 && target.Group != "" {
 		return words, target.Fits()
@@ -100,21 +100,21 @@ func Preview(ctx context.Context, queries *store.Queries, target Target, word Wo
 
 // makes reports whether the override must create a missing queue, so that it holds for future
 // executions.
-func (w Word) makes() bool { return w.Act == ActPause || w.Act == ActLimit }
+func (w Override) makes() bool { return w.Act == ActPause || w.Act == ActLimit }
 
-// Say applies a Word to the target's queues, in the caller's transaction. It takes effect with the
+// Apply applies a Word to the target's queues, in the caller's transaction. It takes effect with the
 // commit: a batch that holds a queue's lock finishes first, and every later batch reads the
 // override from the row. A repeated Word changes nothing. A Word that only removes an override
 // creates no queue.
-func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, error) {
+func Apply(ctx context.Context, tx *store.Tx, target Target, word Override) (*Applied, error) {
 	rows, err := lockQueues(ctx, tx, target, word)
 	if err != nil {
 		return nil, err
 	}
-	said := &Said{Queues: make([]QueueWord, len(rows))}
+	said := &Applied{Queues: make([]QueueChange, len(rows))}
 	var changed, kept, opened []int64
 	for i, row := range rows {
-		q := judge(target, row, word)
+		q := evaluate(target, row, word)
 		said.Queues[i] = q
 		if !q.Changed {
 			continue
@@ -130,7 +130,7 @@ func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, er
 	if len(changed) == 0 {
 		return said, nil
 	}
-	if err := storeWord(ctx, tx, target, word, said.Queues); err != nil {
+	if err := storeOverride(ctx, tx, target, word, said.Queues); err != nil {
 		return nil, fmt.Errorf("%s the queues of %s: %w", word.Act, target, err)
 	}
 	// A queue that an override holds back must not be among the blocked queues, which batches try
@@ -148,7 +148,7 @@ func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, er
 // The plain queue holds the override for future groups, so it is created if missing. The second
 // read finds a group that another transaction created while the first read waited for the plain
 // queue.
-func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]store.ControlLockQueuesRow, error) {
+func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Override) ([]store.ControlLockQueuesRow, error) {
 	groups := target.groups()
 	rows, err := tx.ControlLockQueues(ctx, target.ActionID, groups)
 	found := slices.ContainsFunc(rows,
@@ -177,14 +177,14 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 	return rows, nil
 }
 
-// judge computes what a Word changes in one queue.
-func judge(target Target, row store.ControlLockQueuesRow, word Word) QueueWord {
+// evaluate computes what a Word changes in one queue.
+func evaluate(target Target, row store.ControlLockQueuesRow, word Override) QueueChange {
 	before := QueueState{
 		Paused: row.Paused, PausedBy: textOf(row.PausedBy), PausedAt: row.PausedAt,
 		PauseReason: textOf(row.PauseReason),
 		Limit:       limitOf(row.MaxConcurrent, row.Unlimited), Override: intOf(row.LimitOverride),
 	}
-	q := QueueWord{
+	q := QueueChange{
 		ID: row.ID, Group: row.GroupKey, Active: int(row.ActiveCount), Waiting: int(row.QueuedCount), Before: before,
 		After: before,
 	}
@@ -225,8 +225,8 @@ func adapted(limit int, adaptive *float64) int {
 	return max(1, min(limit, int(math.Floor(*adaptive))))
 }
 
-// storeWord stores the changes that judge computed.
-func storeWord(ctx context.Context, tx *store.Tx, target Target, word Word, queues []QueueWord) error {
+// storeOverride stores the changes that judge computed.
+func storeOverride(ctx context.Context, tx *store.Tx, target Target, word Override, queues []QueueChange) error {
 	var ids []int64
 	var maxima []int32
 	var unlimited []bool

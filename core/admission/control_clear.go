@@ -18,8 +18,8 @@ import (
 // clearPage bounds the executions that one transaction of a clearing cancels.
 const clearPage = 500
 
-// Line is a queue whose waiting executions a clearing cancels.
-type Line struct {
+// ClearingQueue is a queue whose waiting executions a clearing cancels.
+type ClearingQueue struct {
 	ID      int64     `json:"id"`
 	Group   string    `json:"group,omitempty"`
 	Paused  bool      `json:"paused"`
@@ -35,7 +35,7 @@ type Clearing struct {
 	Target  Target
 	At      time.Time // when it was planned
 	Cutoff  time.Time // only executions that have waited since then or longer
-	Lines   []Line
+	Queues  []ClearingQueue
 	Waiting int
 
 	next       int   // earlier lines are done
@@ -64,13 +64,13 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 		return nil, fmt.Errorf("read the clock: %w", err)
 	}
 	c := &Clearing{Target: target, At: now, Cutoff: now.Add(-olderThan)}
-	c.line()
+	c.rewind()
 	rows, err := tx.ControlWaiting(ctx, c.Cutoff, target.ActionID, target.groups())
 	if err != nil {
 		return nil, fmt.Errorf("count who waits for %s: %w", target, err)
 	}
 	for _, row := range rows {
-		c.Lines = append(c.Lines, Line{
+		c.Queues = append(c.Queues, ClearingQueue{
 			ID: row.ID, Group: row.GroupKey, Paused: row.Paused, Waiting: int(row.Waiting), Oldest: row.Oldest,
 			ticket: row.Ticket,
 		})
@@ -103,16 +103,16 @@ func (c *Clearing) restrict(ctx context.Context, queries *store.Queries, only []
 		}
 	}
 	c.next = 0
-	c.line()
-	c.Lines = slices.DeleteFunc(c.Lines, func(line Line) bool { return waiting[line.ID] == 0 })
-	for i := range c.Lines {
-		c.Lines[i].Waiting, c.Lines[i].Oldest = waiting[c.Lines[i].ID], time.Time{}
+	c.rewind()
+	c.Queues = slices.DeleteFunc(c.Queues, func(line ClearingQueue) bool { return waiting[line.ID] == 0 })
+	for i := range c.Queues {
+		c.Queues[i].Waiting, c.Queues[i].Oldest = waiting[c.Queues[i].ID], time.Time{}
 	}
 	return nil
 }
 
-// line starts at the first position of a queue.
-func (c *Clearing) line() { c.lane, c.queueOrder = math.MinInt16, math.MinInt64 }
+// rewind starts at the first position of a queue.
+func (c *Clearing) rewind() { c.lane, c.queueOrder = math.MinInt16, math.MinInt64 }
 
 // ClearingPage is the work of one transaction of a clearing.
 type ClearingPage struct {
@@ -125,7 +125,7 @@ func (p ClearingPage) Len() int { return len(p.rows) }
 // Next reads the next page, without locks; an empty page is the end. The page excludes executions
 // that left their queue since the plan.
 func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPage, error) {
-	for c.next < len(c.Lines) {
+	for c.next < len(c.Queues) {
 		arg, until := c.window()
 		rows, err := queries.ControlPage(ctx, arg)
 		if err != nil {
@@ -146,8 +146,8 @@ func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPa
 func (c *Clearing) window() (arg store.ControlPageParams, until int) {
 	arg = store.ControlPageParams{Cutoff: c.Cutoff, Page: clearPage}
 	waiting := 0
-	for until = c.next; until < len(c.Lines) && waiting < clearPage; until++ {
-		line := c.Lines[until]
+	for until = c.next; until < len(c.Queues) && waiting < clearPage; until++ {
+		line := c.Queues[until]
 		waiting += line.Waiting
 		lane, order := int16(math.MinInt16), int64(math.MinInt64)
 		if until == c.next {
@@ -163,18 +163,18 @@ func (c *Clearing) window() (arg store.ControlPageParams, until int) {
 func (c *Clearing) pass(rows []store.ControlPageRow, until int) {
 	if len(rows) < clearPage {
 		c.next = until
-		c.line()
+		c.rewind()
 		return
 	}
 	last := rows[len(rows)-1]
-	for c.Lines[c.next].ID != last.StateID {
+	for c.Queues[c.next].ID != last.StateID {
 		c.next++
 	}
 	c.lane, c.queueOrder = last.Lane, last.QueueOrder
 }
 
-// EndedWaiter is an execution that ended while it waited.
-type EndedWaiter struct {
+// EndedExecution is an execution that ended while it waited.
+type EndedExecution struct {
 	ExecutionID int64
 	ActionID    int64
 	ActionRef   string
@@ -186,15 +186,15 @@ type EndedWaiter struct {
 // the transaction commits.
 type Cleared struct {
 	At    time.Time // of the transaction, by the database's clock
-	Ended []EndedWaiter
+	Ended []EndedExecution
 	Gone  int // executions that were promoted or ended meanwhile
 
 	ledger *Ledger
 	result json.RawMessage
 }
 
-// ClearingTerms configure the cancellation of a page.
-type ClearingTerms struct {
+// ClearingConfig configure the cancellation of a page.
+type ClearingConfig struct {
 	// Result encodes the result of the cancelled executions at a time.
 	Result func(at time.Time) json.RawMessage
 	// StaleAfter is the heartbeat age from which a worker counts as absent.
@@ -205,7 +205,7 @@ type ClearingTerms struct {
 
 // CancelPage locks the queues of a page and cancels the executions that still wait there. An
 // execution that was promoted before the lock keeps its slot.
-func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms ClearingTerms) (*Cleared, error) {
+func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms ClearingConfig) (*Cleared, error) {
 	want := Want{
 		Queues: make(map[int64]int), Workers: []int64{}, MaxHeads: 1,
 		StaleAfter: terms.StaleAfter, WithoutStats: terms.WithoutStats,
@@ -231,7 +231,7 @@ func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms Clea
 			continue
 		}
 		ledger.End(row.ExecutionID, attune.StatusCancelled)
-		cleared.Ended = append(cleared.Ended, EndedWaiter{
+		cleared.Ended = append(cleared.Ended, EndedExecution{
 			ExecutionID: row.ExecutionID, ActionID: row.Action, ActionRef: row.ActionRef,
 			Status: attune.StatusCancelled, Result: cleared.result,
 		})
@@ -252,7 +252,7 @@ func (c *Cleared) Write(p *store.Pipeline) {
 }
 
 // CompletedMessage announces that an execution ended while it waited.
-func CompletedMessage(e EndedWaiter, at time.Time, source string) (outbox.Message, error) {
+func CompletedMessage(e EndedExecution, at time.Time, source string) (outbox.Message, error) {
 	envelope := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{
 		ExecutionID: e.ExecutionID, ActionID: e.ActionID, ActionRef: e.ActionRef,
 		Status: string(e.Status), Result: e.Result, CompletedAt: at,

@@ -45,8 +45,8 @@ const (
 	DriftStatistics = "statistics" // queue_stats of an action
 )
 
-// RepairTerms configure FindDrift and Release.
-type RepairTerms struct {
+// RepairConfig configure FindDrift and Release.
+type RepairConfig struct {
 	ActionID int64 // only this action's queues; 0: everything
 	// Grace is how long an ended execution may hold its slot, because its report may be on its way.
 	Grace time.Duration
@@ -73,7 +73,7 @@ type correction struct {
 func (f *Findings) Empty() bool { return len(f.Drifts) == 0 }
 
 // FindDrift compares the counters with the facts, in the snapshot of the caller's transaction.
-func FindDrift(ctx context.Context, tx *store.Tx, terms RepairTerms) (*Findings, error) {
+func FindDrift(ctx context.Context, tx *store.Tx, terms RepairConfig) (*Findings, error) {
 	f := &Findings{Drifts: []Drift{}}
 	queues, err := tx.RepairQueues(ctx, nil, terms.ActionID)
 	if err != nil {
@@ -84,7 +84,7 @@ func FindDrift(ctx context.Context, tx *store.Tx, terms RepairTerms) (*Findings,
 		f.fix.queues = append(f.fix.queues, row.ID)
 	}
 	if terms.ActionID == 0 {
-		if err := f.findWide(ctx, tx); err != nil {
+		if err := f.findShared(ctx, tx); err != nil {
 			return nil, err
 		}
 	}
@@ -156,8 +156,8 @@ func statsDrifts(row store.RepairStatsRow) []Drift {
 	return drifts
 }
 
-// findWide checks what belongs to no single action.
-func (f *Findings) findWide(ctx context.Context, tx *store.Tx) error {
+// findShared checks what belongs to no single action.
+func (f *Findings) findShared(ctx context.Context, tx *store.Tx) error {
 	loads, err := tx.RepairLoads(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("count the load of workers: %w", err)
@@ -177,7 +177,7 @@ func (f *Findings) findWide(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-func (f *Findings) findDeleted(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
+func (f *Findings) findDeleted(ctx context.Context, tx *store.Tx, terms RepairConfig) error {
 	notes, err := tx.RepairLost(ctx, terms.ActionID, maxEnded)
 	if err != nil {
 		return fmt.Errorf("read the notes of deleted executions: %w", err)
@@ -206,7 +206,7 @@ func appendKnown(list []int64, ids ...int64) []int64 {
 	return list
 }
 
-func (f *Findings) findEnded(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
+func (f *Findings) findEnded(ctx context.Context, tx *store.Tx, terms RepairConfig) error {
 	rows, err := tx.RepairEnded(ctx, terms.Grace.Seconds(), terms.ActionID, maxEnded)
 	if err != nil {
 		return fmt.Errorf("find ended executions that hold or wait: %w", err)
@@ -222,7 +222,7 @@ func (f *Findings) findEnded(ctx context.Context, tx *store.Tx, terms RepairTerm
 	return nil
 }
 
-func (f *Findings) findStats(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
+func (f *Findings) findStats(ctx context.Context, tx *store.Tx, terms RepairConfig) error {
 	if terms.WithoutStats {
 		return nil
 	}

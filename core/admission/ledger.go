@@ -25,8 +25,8 @@ type Fact struct {
 	lane int // of the queue it waits in
 }
 
-// Waiter is an execution that needs a slot, with the inputs of its placement.
-type Waiter struct {
+// Candidate is an execution that needs a slot, with the inputs of its placement.
+type Candidate struct {
 	ExecutionID int64
 	Status      attune.Status
 	ActionID    int64
@@ -75,7 +75,7 @@ type Ledger struct {
 
 	staleAfter time.Duration
 	assigned   map[int64]int      // executions at workers when the batch began
-	judged     map[int64]standing // the wanted workers
+	standings  map[int64]standing // the wanted workers
 	changes    map[int64]*change  // what the batch takes and returns at workers
 
 	unplanned bool // the batch needs a lock that was not wanted
@@ -171,19 +171,19 @@ func (l *Ledger) Assigned(worker int64) int {
 	return max(assigned, 0)
 }
 
-// Judged reports whether a worker was wanted, so that Live and Gone know its state.
-func (l *Ledger) Judged(worker int64) bool {
-	_, ok := l.judged[worker]
+// Known reports whether a worker was wanted, so that Live and Gone know its state.
+func (l *Ledger) Known(worker int64) bool {
+	_, ok := l.standings[worker]
 	return ok
 }
 
 // Live reports whether a worker may receive work: it is present and not cordoned, draining, suspect
 // or silent. It is false for a worker that was not wanted.
-func (l *Ledger) Live(worker int64) bool { return l.judged[worker].live }
+func (l *Ledger) Live(worker int64) bool { return l.standings[worker].live }
 
 // Gone reports whether a wanted worker was silent for too long, or was deleted. It is false for a
 // worker that was not wanted.
-func (l *Ledger) Gone(worker int64) bool { return l.judged[worker].gone }
+func (l *Ledger) Gone(worker int64) bool { return l.standings[worker].gone }
 
 // Queue is the public view of a locked queue.
 type Queue struct {
@@ -217,8 +217,8 @@ func (l *Ledger) Queue(id int64) (Queue, bool) {
 	}, true
 }
 
-// EachWaiter calls a function for every waiting execution that was read.
-func (l *Ledger) EachWaiter(call func(Waiter)) {
+// EachHead calls a function for every waiting execution that was read.
+func (l *Ledger) EachHead(call func(Candidate)) {
 	for _, q := range l.queues {
 		for _, line := range q.heads {
 			for _, w := range line {

@@ -74,9 +74,9 @@ type queue struct {
 	adaptive     *policy.Adaptive
 	hard         int // the limit that adaptation never exceeds
 
-	heads   [laneCount][]Waiter // the first waiting executions of each lane, in order, as far as they were read
-	tried   bool                // it was not wanted, but waits for a shared limit or a worker
-	blocked *obstacle           // what blocks the head although a slot is free; nil if nothing does
+	heads   [laneCount][]Candidate // the first waiting executions of each lane, in order, as far as they were read
+	tried   bool                   // it was not wanted, but waits for a shared limit or a worker
+	blocked *obstacle              // what blocks the head although a slot is free; nil if nothing does
 	before  columns
 }
 
@@ -148,10 +148,10 @@ func (q *queue) served(lane int) {
 }
 
 // first is the next waiting execution, if it was read.
-func (q *queue) first() (w Waiter, lane int, ok bool) {
+func (q *queue) first() (w Candidate, lane int, ok bool) {
 	lane = q.lane()
 	if lane < 0 || len(q.heads[lane]) == 0 {
-		return Waiter{}, lane, false
+		return Candidate{}, lane, false
 	}
 	return q.heads[lane][0], lane, true
 }
@@ -171,7 +171,7 @@ func (q *queue) unfilled() bool {
 
 // skip drops a withdrawn execution from the heads.
 func (q *queue) skip(lane int, id int64) {
-	q.heads[lane] = slices.DeleteFunc(q.heads[lane], func(w Waiter) bool { return w.ExecutionID == id })
+	q.heads[lane] = slices.DeleteFunc(q.heads[lane], func(w Candidate) bool { return w.ExecutionID == id })
 }
 
 // place returns the next order in a lane, at the end or before all others.

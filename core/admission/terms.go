@@ -7,17 +7,17 @@ import (
 	"github.com/attune-go/attune/core/policy"
 )
 
-// QueueTerms are the limits that policies set for a queue.
-type QueueTerms struct {
+// QueueConfig are the limits that policies set for a queue.
+type QueueConfig struct {
 	Limit     policy.Limit
 	MaxQueued int           // 0: as configured
 	Timeout   time.Duration // 0: as configured
 }
 
-// SetTerms puts the limits of a queue in force. An operator's limit replaces the policy's; an
+// Configure puts the limits of a queue in force. An operator's limit replaces the policy's; an
 // adaptive one stays below. A lowered limit evicts no execution; the next Promote fills a raised
 // one.
-func (l *Ledger) SetTerms(queueID int64, terms QueueTerms) {
+func (l *Ledger) Configure(queueID int64, terms QueueConfig) {
 	q := l.queues[queueID]
 	if q == nil {
 		return
@@ -62,13 +62,13 @@ func (q *queue) adapt(fact Fact, now time.Time) {
 }
 
 // SetScope sets the policy of a shared limit for this batch.
-func (l *Ledger) SetScope(id int64, rule policy.Wide) {
+func (l *Ledger) SetScope(id int64, rule policy.SharedLimit) {
 	s := l.scopes[id]
 	if s == nil {
 		return
 	}
 	s.rule, s.max = &rule, rule.Max
-	if s.kind == policy.WideRate {
+	if s.kind == policy.SharedRate {
 		s.due = s.rate().Due(l.Clock, s.due)
 	}
 }

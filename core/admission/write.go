@@ -265,7 +265,7 @@ func (l *Ledger) writeScopes(p *store.Pipeline) {
 		if s.rule != nil {
 			policies[i], refs[i] = s.rule.PolicyID, s.rule.PolicyRef
 			windows[i] = int32(s.rule.Window / time.Second)
-			if s.kind == policy.WideRate {
+			if s.kind == policy.SharedRate {
 				bursts[i] = int32(s.rule.Burst)
 			}
 		}

@@ -22,9 +22,9 @@ type Broker struct {
 	consume   *link
 	publisher *Publisher
 
-	mu        sync.Mutex
-	connected bool        // both links were up once; guarded by mu
-	remade    []Recreated // recreated queues, the latest last; guarded by mu
+	mu              sync.Mutex
+	connected       bool        // both links were up once; guarded by mu
+	recreatedQueues []Recreated // recreated queues, the latest last; guarded by mu
 }
 
 var _ supervise.Service = (*Broker)(nil)

@@ -112,10 +112,10 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask runs library calls, which have no deadlines, and waits for them no longer than the context.
+// call runs library calls, which have no deadlines, and waits for them no longer than the context.
 // If the broker does not answer within the call timeout, it severs the connection. It discards late
 // results.
-func ask[T any](ctx context.Context, c *connection, call func() (T, error), discard func(T)) (T, error) {
+func call[T any](ctx context.Context, c *connection, call func() (T, error), discard func(T)) (T, error) {
 	answers, gone := make(chan answer[T]), make(chan struct{})
 	defer close(gone)
 	watchdog := time.AfterFunc(c.cfg.CallTimeout, c.sever)

@@ -154,7 +154,7 @@ func (c *Consumer) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := ask(ctx, conn, func() (*subscription, error) { return subscribe(conn, c.cfg, c.link.broker.publisher) },
+	s, err := call(ctx, conn, func() (*subscription, error) { return subscribe(conn, c.cfg, c.link.broker.publisher) },
 		func(s *subscription) { discardChannel(s.channel) })
 	if err != nil {
 		return err

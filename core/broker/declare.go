@@ -43,7 +43,7 @@ func (b *Broker) declare(ctx context.Context, list func(declarations)) error {
 	if err != nil {
 		return fmt.Errorf("declare topology: %w", err)
 	}
-	_, err = ask(ctx, conn, func() (struct{}, error) {
+	_, err = call(ctx, conn, func() (struct{}, error) {
 		d := declarer{broker: b, ctx: ctx, conn: conn}
 		list(&d)
 		if d.channel != nil {
@@ -148,7 +148,7 @@ func (b *Broker) QueueState(ctx context.Context, name string) (QueueState, error
 	if err != nil {
 		return QueueState{}, fmt.Errorf("ask for the state of queue %s: %w", name, err)
 	}
-	state, err := ask(ctx, conn, func() (QueueState, error) {
+	state, err := call(ctx, conn, func() (QueueState, error) {
 		channel, err := conn.Channel()
 		if err != nil {
 			return QueueState{}, err

@@ -34,7 +34,7 @@ func (b *Broker) deleteQueue(ctx context.Context, name string, ifEmpty bool) (me
 		return 0, "", fmt.Errorf("delete queue %s: %w: %w", name, ErrNotConnected, err)
 	}
 	defer conn.goodbye()
-	messages, err = ask(ctx, conn, func() (int, error) {
+	messages, err = call(ctx, conn, func() (int, error) {
 		channel, err := conn.Channel()
 		if err != nil {
 			return 0, err

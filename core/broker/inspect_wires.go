@@ -88,7 +88,7 @@ func (b *Broker) ExchangeExists(ctx context.Context, name string) (bool, error) 
 	if err != nil {
 		return false, fmt.Errorf("ask for exchange %s: %w", name, err)
 	}
-	_, err = ask(ctx, conn, func() (struct{}, error) {
+	_, err = call(ctx, conn, func() (struct{}, error) {
 		channel, err := conn.Channel()
 		if err != nil {
 			return struct{}{}, err

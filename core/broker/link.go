@@ -52,12 +52,12 @@ func (l *link) run(ctx context.Context) {
 			// The listeners come before the first publish: the client drops a notice without one.
 			closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 			blocked := conn.NotifyBlocked(make(chan amqp.Blocking, watchBuffer))
-			l.turn(conn, nil)
+			l.set(conn, nil)
 			first()
 			l.broker.logger.InfoContext(ctx, "Connected to the message broker", "connection", l.purpose)
 			err = l.watch(ctx, conn, closed, blocked)
 		}
-		l.turn(nil, err)
+		l.set(nil, err)
 		first()
 		if ctx.Err() != nil {
 			return
@@ -121,8 +121,8 @@ func (l *link) block(ctx context.Context, conn *connection, b amqp.Blocking) {
 	l.broker.linkChanged(cause)
 }
 
-// turn records that the link is up (conn) or down (nil).
-func (l *link) turn(conn *connection, cause error) {
+// set records that the link is up (conn) or down (nil).
+func (l *link) set(conn *connection, cause error) {
 	l.mu.Lock()
 	was := l.conn
 	if conn != was || l.since.IsZero() {
@@ -154,13 +154,13 @@ func (l *link) condition() (up, blocked bool) {
 
 // wait returns a connection that is up and not blocked, within the connect timeout and the context.
 func (l *link) wait(ctx context.Context) (*connection, error) {
-	if conn, _, _ := l.look(); conn != nil && !conn.blocked.Load() {
+	if conn, _, _ := l.current(); conn != nil && !conn.blocked.Load() {
 		return conn, nil
 	}
 	timeout := time.NewTimer(l.broker.cfg.ConnectTimeout)
 	defer timeout.Stop()
 	for {
-		conn, changed, cause := l.look()
+		conn, changed, cause := l.current()
 		if conn != nil && !conn.blocked.Load() {
 			return conn, nil
 		}
@@ -176,7 +176,7 @@ func (l *link) wait(ctx context.Context) (*connection, error) {
 	}
 }
 
-func (l *link) look() (*connection, <-chan struct{}, error) {
+func (l *link) current() (*connection, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn, l.changed, l.lastErr

@@ -74,23 +74,23 @@ func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, er
 // Close ends idle connections; the client can still be used.
 func (m *Management) Close() { m.transport.CloseIdleConnections() }
 
-// carrier adds a context to the requests of a client that has none, and keeps their connections
+// contextTransport adds a context to the requests of a client that has none, and keeps their connections
 // alive, which that client forbids.
-type carrier struct {
+type contextTransport struct {
 	ctx       context.Context //nolint:containedctx // that is its purpose; it lives for one call
 	transport http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c carrier) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(c.ctx)
 	request.Close = false
-	return patient{c.transport}.RoundTrip(request)
+	return retrier{c.transport}.RoundTrip(request)
 }
 
 // client makes a rabbit-hole client for one call.
 func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
-	return rabbithole.NewTLSClient(m.endpoint, m.user, m.password, carrier{ctx, m.transport})
+	return rabbithole.NewTLSClient(m.endpoint, m.user, m.password, contextTransport{ctx, m.transport})
 }
 
 // through runs one rabbit-hole call with a deadline.
@@ -142,7 +142,7 @@ func (m *Management) send(ctx context.Context, method, path string, header http.
 	}
 	request.SetBasicAuth(m.user, m.password)
 	maps.Copy(request.Header, header)
-	response, err := patient{m.transport}.RoundTrip(request)
+	response, err := retrier{m.transport}.RoundTrip(request)
 	if err != nil {
 		return err
 	}

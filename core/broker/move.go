@@ -37,7 +37,7 @@ func (m *mover) send(ctx context.Context, taken []amqp.Delivery) (err error) {
 	confirms := make([]*amqp.DeferredConfirmation, len(taken))
 	for i := range taken {
 		confirms[i], err = m.target.PublishWithDeferredConfirmWithContext(ctx, m.exchange, taken[i].RoutingKey, true,
-			false, again(&taken[i]))
+			false, republished(&taken[i]))
 		if err != nil {
 			return err
 		}
@@ -59,8 +59,8 @@ func (m *mover) send(ctx context.Context, taken []amqp.Delivery) (err error) {
 	}
 }
 
-// again is a delivery as it was published.
-func again(d *amqp.Delivery) amqp.Publishing {
+// republished is a delivery as it was published.
+func republished(d *amqp.Delivery) amqp.Publishing {
 	return amqp.Publishing{
 		Headers: d.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
 		DeliveryMode: d.DeliveryMode,

@@ -30,7 +30,7 @@ func (b *Broker) SplitBatches(ctx context.Context, queue string) (split int, err
 	}
 	defer to.goodbye()
 	m := mover{from: from, to: to, queue: queue, exchange: message.ExchangeExecutions}
-	if m.source, err = ask(ctx, from, from.Channel, discardChannel); err != nil {
+	if m.source, err = call(ctx, from, from.Channel, discardChannel); err != nil {
 		return 0, fmt.Errorf("split the batches of queue %s: %w", queue, err)
 	}
 	for range state.Ready { // later messages are behind these
@@ -55,7 +55,7 @@ func (m *mover) splitNext(ctx context.Context) (more, split bool, err error) {
 		one amqp.Delivery
 		ok  bool
 	}
-	next, err := ask(ctx, m.from, func() (got, error) {
+	next, err := call(ctx, m.from, func() (got, error) {
 		one, ok, err := m.source.Get(m.queue, false)
 		return got{one, ok}, err
 	}, nil)
@@ -75,12 +75,13 @@ func (m *mover) splitNext(ctx context.Context) (more, split bool, err error) {
 			copies[i].MessageId, copies[i].Type, copies[i].Body, copies[i].RoutingKey = part.MessageID, part.Type,
 				part.Body, part.RoutingKey
 		}
-		if _, err := ask(ctx, m.to, func() (struct{}, error) { return struct{}{}, m.send(ctx, copies) },
+		if _, err := call(ctx, m.to, func() (struct{}, error) { return struct{}{}, m.send(ctx, copies) },
 			nil); err != nil {
 			return true, false, err
 		}
 	}
-	_, err = ask(ctx, m.from, func() (struct{}, error) { return struct{}{}, m.source.Ack(next.one.DeliveryTag, false) },
+	_, err = call(ctx, m.from,
+		func() (struct{}, error) { return struct{}{}, m.source.Ack(next.one.DeliveryTag, false) },
 		nil)
 	return true, err == nil, err
 }

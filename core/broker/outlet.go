@@ -49,7 +49,7 @@ func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 		if o := p.inUse(); o != nil {
 			return o, nil // another caller opened it, or it is no longer blocked
 		}
-		o, err := ask(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window) },
+		o, err := call(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window) },
 			func(o *outlet) { discardChannel(o.channel) })
 		if err == nil {
 			<-p.current

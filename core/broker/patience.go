@@ -8,18 +8,18 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// patient repeats a read that the management plugin answers with 500, which it does while a virtual
+// retrier repeats a read that the management plugin answers with 500, which it does while a virtual
 // host or its statistics are being created. It passes on every other response, even a 503, which is
 // the negative result of a health check.
-type patient struct{ transport http.RoundTripper }
+type retrier struct{ transport http.RoundTripper }
 
 // Pauses before a read is repeated.
-var patientPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
+var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
 
 // RoundTrip implements http.RoundTripper.
-func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
+func (p retrier) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := p.transport.RoundTrip(request)
-	for _, pause := range patientPauses {
+	for _, pause := range retryPauses {
 		if err != nil || request.Method != http.MethodGet || response.StatusCode != http.StatusInternalServerError {
 			break
 		}

@@ -18,13 +18,13 @@ type Recreated struct {
 func (b *Broker) Recreated() []Recreated {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.remade)
+	return slices.Clone(b.recreatedQueues)
 }
 
 func (b *Broker) recreated(ctx context.Context, queue string, cause error) {
 	b.logger.WarnContext(ctx, "Queue was gone and is declared again", "queue", queue, "reason", cause)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.remade = slices.DeleteFunc(b.remade, func(r Recreated) bool { return r.Queue == queue })
-	b.remade = append(b.remade, Recreated{Queue: queue, Cause: cause.Error(), At: time.Now()})
+	b.recreatedQueues = slices.DeleteFunc(b.recreatedQueues, func(r Recreated) bool { return r.Queue == queue })
+	b.recreatedQueues = append(b.recreatedQueues, Recreated{Queue: queue, Cause: cause.Error(), At: time.Now()})
 }

@@ -142,7 +142,7 @@ func (s *subscription) retire(unsent *Batch) error {
 		defer s.conn.large.leave()()
 	}
 	//nolint:forbidigo // the end of a subscription outlives its caller; ask has a deadline of its own
-	_, err := ask(context.Background(), s.conn, func() (struct{}, error) {
+	_, err := call(context.Background(), s.conn, func() (struct{}, error) {
 		if err := s.channel.Cancel(s.tag, false); err != nil {
 			return struct{}{}, err
 		}
@@ -180,7 +180,7 @@ func (s *subscription) closeChannel() {
 		defer s.conn.large.leave()()
 	}
 	//nolint:forbidigo // as in retire
-	_, _ = ask(context.Background(), s.conn, func() (struct{}, error) {
+	_, _ = call(context.Background(), s.conn, func() (struct{}, error) {
 		discardChannel(s.channel)
 		return struct{}{}, nil
 	}, nil)

@@ -17,7 +17,7 @@ func (b *Broker) UnbindWorkerDeadLetters(ctx context.Context, id int64) error {
 	if err != nil {
 		return fmt.Errorf("unbind the dead letters of worker %d: %w", id, err)
 	}
-	_, err = ask(ctx, conn, func() (struct{}, error) {
+	_, err = call(ctx, conn, func() (struct{}, error) {
 		channel, err := conn.Channel()
 		if err != nil {
 			return struct{}{}, err

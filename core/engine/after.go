@@ -22,7 +22,7 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 	items = l.keep(items, result)
 	l.fill(result)
 	if result.Wake > 0 {
-		l.wake.in(result.Wake, time.Now())
+		l.wake.after(result.Wake, time.Now())
 	}
 	for _, id := range early {
 		l.metrics.early()
@@ -40,8 +40,8 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 	var ended, requested []item // without a row
 	for _, it := range items {
 		switch {
-		case it.letter != nil:
-			l.settleLetter(ctx, it)
+		case it.deadLetter != nil:
+			l.settleDeadLetter(ctx, it)
 		case it.delivery == nil:
 		case missing[it.execution]:
 			excess, full := l.missing(ctx, it)
@@ -63,9 +63,9 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 // sideTimeout bounds the loop's work outside of batches.
 const sideTimeout = 5 * time.Second
 
-// putBack requests executions with unfinished claims again. Without the database it leaves them to
+// reclaimStale requests executions with unfinished claims again. Without the database it leaves them to
 // the sweep.
-func (l *lane) putBack(ctx context.Context, stale []int64) {
+func (l *lane) reclaimStale(ctx context.Context, stale []int64) {
 	if len(stale) == 0 || l.reclaim == nil {
 		return
 	}

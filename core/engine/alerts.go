@@ -39,8 +39,8 @@ func (s *alertService) Stop() {
 // probeEvery is the interval of rare broker queries, and depthPatience the timeout of reading the
 // length of a queue.
 const (
-	probeEvery    = time.Minute
-	depthPatience = 3 * time.Second
+	probeEvery   = time.Minute
+	depthTimeout = 3 * time.Second
 )
 
 // prober reads from the broker what alert rules check, over the replica's own connections.
@@ -98,7 +98,7 @@ func (p *prober) QueueDepth(ctx context.Context, queue string) (int64, error) {
 	if err := p.away(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, depthPatience)
+	ctx, cancel := context.WithTimeout(ctx, depthTimeout)
 	defer cancel()
 	state, err := p.engine.broker.QueueState(ctx, queue)
 	return int64(state.Ready), err

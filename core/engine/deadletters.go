@@ -19,13 +19,13 @@ func (e *Engine) addDeadLetters(metrics *supervise.Metrics) {
 	measured := deadletter.NewMetrics(e.registry)
 	consumer := e.consume(message.QueueDeadLetter, "executor.dlq", deadletter.Prefetch, deadletter.MaxBatch)
 	handler := deadletter.NewHandler(deadletter.Deps{
-		Store: e.query, Consumer: consumer, Decide: e.hot.SubmitLetters,
+		Store: e.query, Consumer: consumer, Decide: e.hot.SubmitDeadLetters,
 		Ended: func(ctx context.Context, executions []int64) error {
 			return e.hot.Submit(ctx, recovery.Found{Ended: executions})
 		},
 		Gate: e.gate, Logger: e.logger, Metrics: measured,
 	})
-	e.hot.desk = handler
+	e.hot.handler = handler
 	routes := deadletter.NewRoutes(deadletter.RoutesConfig{}, e.query, e.broker, e.logger, measured, metrics)
 	e.loops["dead letter routes"] = routes.Loop
 	e.services.Add("dead letter consumer", consumer)

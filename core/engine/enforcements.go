@@ -33,7 +33,7 @@ func (e *Engine) newEnforcements() *inbox {
 			e.logger.WarnContext(ctx, "Enforcement gets no execution", "enforcement_id", one.ID, "rule_ref",
 				one.RuleRef, "reason", one.Reason)
 		}
-		e.besides(ctx, result)
+		e.handleResult(ctx, result)
 		return outcome.Missing, nil
 	}
 	return e.newInbox(b)

@@ -67,12 +67,12 @@ type Engine struct {
 	broker *broker.Broker
 	relay  *outbox.Relay
 
-	lanes  int
-	hot    *hot
-	sweep  *recovery.Sweep
-	report *replica
-	sight  *liveness.Sight
-	gate   *gate.Gate
+	lanes   int
+	hot     *hot
+	sweep   *recovery.Sweep
+	report  *replica
+	outages *liveness.OutageDetector
+	gate    *gate.Gate
 
 	workflows *advancement.Runner
 	keys      secret.Keyring
@@ -131,13 +131,13 @@ func (e *Engine) open(ctx context.Context) (err error) {
 			"schedulers", e.lanes, "wanted", lanes, "max_connections", e.cfg.Database.MaxConnections,
 			"needed", lanes+batchConnections+restConnections)
 	}
-	rounds := int32(e.lanes + batchConnections)
-	hot.MaxConnections, hot.ApplicationName, hot.HotPath = rounds, e.cfg.Named("attune-executor rounds"), true
+	batches := int32(e.lanes + batchConnections)
+	hot.MaxConnections, hot.ApplicationName, hot.HotPath = batches, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for batches: %w", err)
 	}
 	rest := base
-	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-rounds,
+	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-batches,
 		restConnections), e.cfg.Named("attune-executor")
 	rest.MinConnections = e.cfg.Database.MinConnections
 	if e.query, err = store.Open(ctx, rest, e.logger); err != nil {
@@ -156,23 +156,23 @@ func (e *Engine) assemble(version string) {
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
 	}, e.logger, broker.NewMetrics(e.registry))
-	e.sight = liveness.NewSight(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
-	e.loops["sight"] = e.sight.Loop
+	e.outages = liveness.NewOutageDetector(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
+	e.loops["sight"] = e.outages.Loop
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
-	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take, Gate: e.gate}, e.query,
+	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Accept, Gate: e.gate}, e.query,
 		e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
-	rounds := scheduler.New(scheduler.Config{
+	sched := scheduler.New(scheduler.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
 		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
-		Recovering:          e.sight.Recovering, Recheck: func() { e.hot.wake.in(recheckAfter, time.Now()) },
+		Recovering:          e.outages.Recovering, Recheck: func() { e.hot.wake.after(recheckAfter, time.Now()) },
 	}, scheduler.Deps{Store: e.store, Relay: e.relay, Logger: e.logger, Metrics: scheduler.NewMetrics(e.registry)})
 
 	prefetch := mq.RabbitMQ.PrefetchCount
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
-	e.hot = e.newHotPath(rounds, prefetch)
+	e.hot = e.newHotPath(sched, prefetch)
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: scheduler.ClaimAge,
 		WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
@@ -189,8 +189,8 @@ func (e *Engine) assemble(version string) {
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
 		ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds,
-		FailLost:       e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.unsure,
-		Recovering: e.sight.Recovering,
+		FailLost:       e.cfg.Executor.LostRunning == "fail", DispatchesDelayed: e.dispatchesDelayed, Unsure: e.unsure,
+		Recovering: e.outages.Recovering,
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
@@ -212,7 +212,7 @@ func (e *Engine) assemble(version string) {
 
 	e.services.Add("http", e.http)
 	e.services.Add("replica", e.report)
-	e.services.Add("sight", e.sight)
+	e.services.Add("sight", e.outages)
 	e.services.Add("queue gauges", gauges)
 	e.services.Add("broker", e.broker)
 	e.services.Add("topology", &topology{engine: e})
@@ -224,7 +224,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("status", status)
 	e.services.Add("progress", scheduler.NewStatusReports(status, e.logger, scheduler.NewStatusMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
-	e.addWorkflows(rounds, loopMetrics)
+	e.addWorkflows(sched, loopMetrics)
 	e.services.Add("recovery", e.sweep)
 	e.services.Add("retries", retries)
 	e.services.Add("cancels", cancels)
@@ -232,17 +232,17 @@ func (e *Engine) assemble(version string) {
 		e.loops["timeouts"] = rescuer.Loop
 		e.services.Add("timeouts", rescuer)
 	}
-	e.guards(view, probe, loopMetrics)
+	e.addGuards(view, probe, loopMetrics)
 }
 
 // newHotPath makes the lanes with their consumers.
-func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
+func (e *Engine) newHotPath(sched *scheduler.Scheduler, prefetch int) *hot {
 	atOnce := e.lanes + 1 // each lane has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions),
 		maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests),
 		maxRequests)
-	h := newHot(completed, requested, e.lanes, rounds, e.stepConfig(), e.logger, NewMetrics(e.registry))
+	h := newHot(completed, requested, e.lanes, sched, e.stepConfig(), e.logger, NewMetrics(e.registry))
 	h.batched = e.consume(message.QueueExecutionBatches, "executor.batches", atOnce*maxBatches, maxBatches)
 	h.gate = e.gate
 	return h

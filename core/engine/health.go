@@ -67,13 +67,13 @@ func (h *health) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// scrapePatience is the timeout of a scrape for the database.
-const scrapePatience = 2 * time.Second
+// scrapeTimeout is the timeout of a scrape for the database.
+const scrapeTimeout = 2 * time.Second
 
 // Collect implements prometheus.Collector.
 func (h *health) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(),
-		scrapePatience) //nolint:forbidigo // a scrape hands over none
+		scrapeTimeout) //nolint:forbidigo // a scrape hands over none
 	defer cancel()
 	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)

@@ -101,7 +101,7 @@ func (e *Engine) newManagement() *broker.Management {
 	if err != nil {
 		return nil // then the broker is unreachable, which other checks report
 	}
-	management, err := broker.NewManagement(mq.ManagementURL, vhost, depthPatience)
+	management, err := broker.NewManagement(mq.ManagementURL, vhost, depthTimeout)
 	if err != nil {
 		return nil
 	}

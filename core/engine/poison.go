@@ -41,24 +41,24 @@ func (h *shared) absent(ctx context.Context, items []item, kind, what string) {
 		return
 	}
 	left := items
-	if h.desk != nil {
+	if h.handler != nil {
 		bounded, cancel := context.WithTimeout(ctx, sideTimeout)
 		defer cancel()
-		left = h.shelve(bounded, items, kind, what)
+		left = h.recordAbsent(bounded, items, kind, what)
 	}
 	for _, it := range left {
 		poison(ctx, h.logger, h.metrics, it, kind, deadletter.NoRow(what, it.execution))
 	}
 }
 
-// shelve writes messages about rows that do not exist into the ledger, acknowledges them and
+// recordAbsent writes messages about rows that do not exist into the ledger, acknowledges them and
 // returns the others.
-func (h *shared) shelve(ctx context.Context, items []item, kind, what string) (left []item) {
+func (h *shared) recordAbsent(ctx context.Context, items []item, kind, what string) (left []item) {
 	letters := make([]*deadletter.Letter, len(items))
 	for i, it := range items {
 		letters[i] = deadletter.Read(it.delivery.AsDeadLetter(deadletter.NoRow(what, it.execution), it.attempts+1))
 	}
-	exist, err := h.desk.Absent(ctx, letters)
+	exist, err := h.handler.Absent(ctx, letters)
 	if err != nil {
 		h.logger.WarnContext(ctx, "Messages about rows that do not exist go to the dead-letter queue",
 			"messages", len(items), "error", err)

@@ -96,11 +96,11 @@ func (e *Engine) Ready(ctx context.Context) []api.Check {
 	return append(checks, e.schedulerReady())
 }
 
-// pingPatience is shorter than the usual timeout of an orchestrator's probe.
-const pingPatience = 2 * time.Second
+// pingTimeout is shorter than the usual timeout of an orchestrator's probe.
+const pingTimeout = 2 * time.Second
 
 func (e *Engine) databaseReady(ctx context.Context) api.Check {
-	bounded, cancel := context.WithTimeout(ctx, pingPatience)
+	bounded, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	err := e.query.Ping(bounded)
 	if ctx.Err() == nil { // the client may have disconnected
@@ -141,7 +141,7 @@ func (e *Engine) brokerReady() api.Check {
 func (e *Engine) loopReady(name string) api.Check {
 	loop := e.loops[name]
 	last := loop.LastTick()
-	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < loop.Patience(),
+	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < loop.TickTimeout(),
 		Detail: "has not ticked"}
 	if !last.IsZero() {
 		check.Detail = "last tick " + moment(last)

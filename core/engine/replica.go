@@ -29,8 +29,8 @@ type replica struct {
 	host    string
 	born    time.Time
 
-	away     outage
-	judgesAt time.Time // from when on silent replicas count as vanished; only the loop uses it
+	away            outage
+	reportsOthersAt time.Time // from when on silent replicas count as vanished; only the loop uses it
 }
 
 func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica {
@@ -65,15 +65,15 @@ func (r *replica) tick(ctx context.Context) error {
 		r.away.note(err)
 	}
 	if err != nil {
-		r.judgesAt = time.Time{}
+		r.reportsOthersAt = time.Time{}
 		return fmt.Errorf("report replica %s: %w", r.engine.id, err)
 	}
 	// Only a replica that saw the database all the time may report others: after an outage every
 	// report is old.
-	if r.judgesAt.IsZero() {
-		r.judgesAt = time.Now().Add(replicaSilent)
+	if r.reportsOthersAt.IsZero() {
+		r.reportsOthersAt = time.Now().Add(replicaSilent)
 	}
-	if time.Now().Before(r.judgesAt) {
+	if time.Now().Before(r.reportsOthersAt) {
 		return nil
 	}
 	return r.miss(ctx)
@@ -153,7 +153,7 @@ func (r *replica) details() monitor.ReplicaDetails {
 		details.RoundSince = &since
 	}
 	for name, loop := range e.loops {
-		one := monitor.ReplicaLoop{Patience: loop.Patience()}
+		one := monitor.ReplicaLoop{Patience: loop.TickTimeout()}
 		if err := loop.LastError(); err != nil {
 			one.Error = err.Error()
 		}

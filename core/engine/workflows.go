@@ -15,9 +15,9 @@ import (
 )
 
 // addWorkflows adds the services that start and advance workflows.
-func (e *Engine) addWorkflows(rounds *scheduler.Scheduler, metrics *supervise.Metrics) {
+func (e *Engine) addWorkflows(sched *scheduler.Scheduler, metrics *supervise.Metrics) {
 	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
-	e.workflows = advancement.NewRunner(cfg, rounds, classifyWorkflows, e.besides, e.logger,
+	e.workflows = advancement.NewRunner(cfg, sched, classifyWorkflows, e.handleResult, e.logger,
 		advancement.NewMetrics(e.registry))
 	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "attune_workflow_orders_waiting",
@@ -47,14 +47,14 @@ func classifyWorkflows(err error, tries int) batch.Verdict {
 	return verdict
 }
 
-// besides handles the result of a batch outside of the hot loop: workflows, repetitions, and
+// handleResult handles the result of a batch outside of the hot loop: workflows, repetitions, and
 // unfilled queues.
-func (e *Engine) besides(ctx context.Context, result scheduler.Result) {
+func (e *Engine) handleResult(ctx context.Context, result scheduler.Result) {
 	e.workflows.Begin(result.Starts...)
 	e.workflows.Advance(result.Tasks...)
 	e.hot.repeated(ctx, result)
 	if result.Wake > 0 {
-		e.hot.wake.in(result.Wake, time.Now())
+		e.hot.wake.after(result.Wake, time.Now())
 	}
 	e.hot.fill(result)
 }

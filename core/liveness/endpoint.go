@@ -18,8 +18,8 @@ const (
 	endpointHops    = 3
 )
 
-// endpointLook is the result of one request to a worker's health endpoint.
-type endpointLook struct {
+// endpointResult is the result of one request to a worker's health endpoint.
+type endpointResult struct {
 	took time.Duration
 	// answered is true when an HTTP response came, whatever its status.
 	answered bool
@@ -47,17 +47,17 @@ func newClient() *http.Client {
 
 func web(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
-// ask requests the health endpoint of a worker. A response that names another worker id comes from
+// requestEndpoint requests the health endpoint of a worker. A response that names another worker id comes from
 // another program.
-func ask(ctx context.Context, client *http.Client, address string, worker int64) *endpointLook {
+func requestEndpoint(ctx context.Context, client *http.Client, address string, worker int64) *endpointResult {
 	begin := time.Now()
-	look := &endpointLook{}
-	look.err = look.ask(ctx, client, address, worker)
+	look := &endpointResult{}
+	look.err = look.request(ctx, client, address, worker)
 	look.took = time.Since(begin)
 	return look
 }
 
-func (l *endpointLook) ask(ctx context.Context, client *http.Client, address string, worker int64) string {
+func (l *endpointResult) request(ctx context.Context, client *http.Client, address string, worker int64) string {
 	target, err := url.Parse(address)
 	if err != nil || !web(target) {
 		return "is no http or https address"

@@ -127,7 +127,7 @@ func (p *Probes) all(ctx context.Context) error {
 		return fmt.Errorf("probe the workers: %w", err)
 	}
 	defer lock.Release(ctx)
-	look := &look{probes: p, places: make(chan struct{}, probeParallel)}
+	look := &probeRun{probes: p, requests: make(chan struct{}, probeParallel)}
 	if look.oldest, err = p.unstarted(ctx); err != nil {
 		return err
 	}
@@ -148,16 +148,16 @@ func (p *Probes) all(ctx context.Context) error {
 	}
 }
 
-// look is one probe of all workers.
-type look struct {
-	probes *Probes
-	oldest map[int64]*time.Time // of unstarted work, by worker
-	places chan struct{}        // bounds the requests to the broker
-	away   atomic.Bool          // the broker did not answer; no more requests go to it
+// probeRun is one probe of all workers.
+type probeRun struct {
+	probes   *Probes
+	oldest   map[int64]*time.Time // of unstarted work, by worker
+	requests chan struct{}        // bounds the requests to the broker
+	away     atomic.Bool          // the broker did not answer; no more requests go to it
 }
 
 // page probes the workers of one page and records the findings.
-func (l *look) page(ctx context.Context, rows []store.FindProbedRow) error {
+func (l *probeRun) page(ctx context.Context, rows []store.FindProbedRow) error {
 	p := l.probes
 	endings, err := p.endings(ctx, rows)
 	if err != nil {
@@ -167,9 +167,9 @@ func (l *look) page(ctx context.Context, rows []store.FindProbedRow) error {
 	var group sync.WaitGroup
 	for i, row := range rows {
 		group.Go(func() {
-			s := l.see(ctx, row)
+			s := l.observe(ctx, row)
 			s.oldest, s.endings, s.byFailures = l.oldest[row.ID], endings[row.ID], p.cfg.ByFailures || row.ByFailures
-			found[i] = judge(s, p.cfg.Limits, ValidFor*p.cfg.Interval)
+			found[i] = evaluate(s, p.cfg.Limits, ValidFor*p.cfg.Interval)
 		})
 	}
 	group.Wait()
@@ -179,7 +179,7 @@ func (l *look) page(ctx context.Context, rows []store.FindProbedRow) error {
 	if err := p.record(ctx, found); err != nil {
 		return err
 	}
-	p.tell(ctx, rows, found)
+	p.logChanges(ctx, rows, found)
 	return p.suspect(ctx, found)
 }
 
@@ -218,13 +218,13 @@ func (p *Probes) endings(ctx context.Context, rows []store.FindProbedRow) (map[i
 	return endings, nil
 }
 
-// see reads the queue of a worker from the broker and, concurrently, the worker's health endpoint
+// observe reads the queue of a worker from the broker and, concurrently, the worker's health endpoint
 // if it has one.
-func (l *look) see(ctx context.Context, row store.FindProbedRow) seen {
-	s := seen{FindProbedRow: row, stale: l.probes.cfg.StaleAfter}
+func (l *probeRun) observe(ctx context.Context, row store.FindProbedRow) observation {
+	s := observation{FindProbedRow: row, stale: l.probes.cfg.StaleAfter}
 	var group sync.WaitGroup
 	if row.HealthUrl != "" && row.HeartbeatAge < s.stale.Seconds() {
-		group.Go(func() { s.endpoint = ask(ctx, l.probes.client, row.HealthUrl, row.ID) })
+		group.Go(func() { s.endpoint = requestEndpoint(ctx, l.probes.client, row.HealthUrl, row.ID) })
 	}
 	s.queue = l.queue(ctx, row.ID)
 	group.Wait()
@@ -236,11 +236,11 @@ var errAway = errors.New("the broker does not answer")
 
 // queue reads the queue of a worker from the broker. After one timeout it skips the other workers:
 // each would wait as long.
-func (l *look) queue(ctx context.Context, worker int64) queueLook {
-	l.places <- struct{}{}
-	defer func() { <-l.places }()
+func (l *probeRun) queue(ctx context.Context, worker int64) queueResult {
+	l.requests <- struct{}{}
+	defer func() { <-l.requests }()
 	if l.away.Load() {
-		return queueLook{asked: true, err: errAway}
+		return queueResult{asked: true, err: errAway}
 	}
 	timed, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -249,7 +249,7 @@ func (l *look) queue(ctx context.Context, worker int64) queueLook {
 	if timed.Err() != nil {
 		l.away.Store(true)
 	}
-	return queueLook{asked: true, state: state, err: err, took: time.Since(begin)}
+	return queueResult{asked: true, state: state, err: err, took: time.Since(begin)}
 }
 
 // record writes the findings.
@@ -284,8 +284,8 @@ func (p *Probes) suspect(ctx context.Context, found []finding) error {
 	return nil
 }
 
-// tell logs what changed since the last probe.
-func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []finding) {
+// logChanges logs what changed since the last probe.
+func (p *Probes) logChanges(ctx context.Context, rows []store.FindProbedRow, found []finding) {
 	for i, f := range found {
 		old := rows[i]
 		p.metrics.probed(f)

@@ -48,7 +48,7 @@ func (s *Suspects) tick(ctx context.Context) error {
 	}
 	var failed error // one failing queue must not hide the others
 	for _, suspect := range suspects {
-		if err := s.look(ctx, suspect); err != nil {
+		if err := s.check(ctx, suspect); err != nil {
 			failed = errors.Join(failed, err)
 		}
 		if ctx.Err() != nil {
@@ -58,7 +58,7 @@ func (s *Suspects) tick(ctx context.Context) error {
 	return failed
 }
 
-func (s *Suspects) look(ctx context.Context, suspect store.FindSuspectsRow) error {
+func (s *Suspects) check(ctx context.Context, suspect store.FindSuspectsRow) error {
 	state, err := s.broker.QueueState(ctx, message.WorkerExecutionsQueue(suspect.ID))
 	if err != nil {
 		return fmt.Errorf("look at the queue of suspected worker %d: %w", suspect.ID, err)
@@ -66,7 +66,7 @@ func (s *Suspects) look(ctx context.Context, suspect store.FindSuspectsRow) erro
 	if state.Consumers == 0 {
 		return nil
 	}
-	acquitted, err := s.store.AcquitWorker(ctx, suspect.ID, suspect.SuspectSince)
+	acquitted, err := s.store.ClearSuspect(ctx, suspect.ID, suspect.SuspectSince)
 	if err != nil {
 		return fmt.Errorf("acquit worker %d: %w", suspect.ID, err)
 	}

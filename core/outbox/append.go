@@ -65,11 +65,11 @@ func appendRow(ctx context.Context, tx *store.Tx, relay Publishing, messages []M
 	return ticket.ID(), nil
 }
 
-// Ticket is the row of appended messages. Its id is known once the pipeline was sent.
-type Ticket struct{ ids *store.Result[int64] }
+// Handle is the row of appended messages. Its id is known once the pipeline was sent.
+type Handle struct{ ids *store.Result[int64] }
 
 // ID is the row's id, 0 before the pipeline was sent.
-func (t *Ticket) ID() int64 {
+func (t *Handle) ID() int64 {
 	if rows := t.ids.Rows(); len(rows) == 1 {
 		return rows[0]
 	}
@@ -78,10 +78,10 @@ func (t *Ticket) ID() int64 {
 
 // AppendTo is Append as one more statement of the transaction's pipeline. It also deletes rows that
 // the relay has published; relay may be nil.
-func AppendTo(tx *store.Tx, p *store.Pipeline, relay Publishing, messages []Message) *Ticket {
+func AppendTo(tx *store.Tx, p *store.Pipeline, relay Publishing, messages []Message) *Handle {
 	c := columnsOf(messages)
 	published := Published(tx, relay)
-	return &Ticket{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies,
+	return &Handle{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies,
 		c.traces, published)}
 }
 

@@ -16,7 +16,7 @@ const takeTimeout = 5 * time.Second
 // left to a sweep.
 func (r *Relay) runListen(ctx context.Context) {
 	r.store.Listen(ctx, func(_, payload string) {
-		id, mine := r.told(payload)
+		id, mine := r.parseNotification(payload)
 		if !mine || !r.room() {
 			return
 		}
@@ -35,8 +35,8 @@ func (r *Relay) runListen(ctx context.Context) {
 	}, Channel)
 }
 
-// told parses a notification; mine is false for another schema or an invalid payload.
-func (r *Relay) told(payload string) (id int64, mine bool) {
+// parseNotification parses a notification; mine is false for another schema or an invalid payload.
+func (r *Relay) parseNotification(payload string) (id int64, mine bool) {
 	schema, number, _ := strings.Cut(payload, " ")
 	id, err := strconv.ParseInt(number, 10, 64)
 	return id, err == nil && schema == r.store.Schema()

@@ -76,7 +76,7 @@ func TestHealthTurnsAtTheDocumentedThresholds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			health, reason := placement.DocumentedLimits().Judge(c.signs)
+			health, reason := placement.DocumentedLimits().Evaluate(c.signs)
 			require.Equal(t, c.health, health)
 			require.Equal(t, c.reason, reason)
 		})

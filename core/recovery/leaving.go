@@ -20,11 +20,11 @@ func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarte
 		s.afterLeft = 0
 		return nil, nil
 	}
-	ids, err := tx.FindHandedBack(ctx, workers, s.afterLeft, waitersPerLine)
+	ids, err := tx.FindUnstartedAt(ctx, workers, s.afterLeft, maxPerQueue)
 	if err != nil {
 		return nil, fmt.Errorf("find what %d workers that leave have not begun: %w", len(workers), err)
 	}
-	if s.afterLeft = 0; len(ids) == waitersPerLine { // some of these may have to stay at their worker
+	if s.afterLeft = 0; len(ids) == maxPerQueue { // some of these may have to stay at their worker
 		s.afterLeft = ids[len(ids)-1]
 	}
 	unstarted := make([]scheduler.Unstarted, len(ids))

@@ -57,12 +57,12 @@ func (s *Sweep) reclaim(ctx context.Context, q *store.Queries, claims []int64) (
 
 // undelivered reads the dispatches that the broker returned.
 func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarted, error) {
-	rows, err := tx.FindUndelivered(ctx, s.afterNote, waitersPerLine)
+	rows, err := tx.FindUndelivered(ctx, s.afterNote, maxPerQueue)
 	if err != nil {
 		return nil, fmt.Errorf("find hand-overs that were returned: %w", err)
 	}
 	s.afterNote = 0
-	if len(rows) == waitersPerLine {
+	if len(rows) == maxPerQueue {
 		s.afterNote = rows[len(rows)-1].ID
 	}
 	unstarted := make([]scheduler.Unstarted, len(rows))

@@ -30,10 +30,10 @@ type RescuerConfig struct {
 	// Grace is how long an execution may run beyond its timeout before the Rescuer ends it. Default
 	// 30 s.
 	Grace time.Duration
-	// Farewell is the delay between a worker marking itself inactive and the end of its running
+	// LeaveGrace is the delay between a worker marking itself inactive and the end of its running
 	// executions. Existing workers mark themselves first and send no heartbeats while they finish.
 	// Default 30 s, which is the longest that they take.
-	Farewell time.Duration
+	LeaveGrace time.Duration
 	// UnfencedTimeout is the timeout of executions at a worker that does not fence attempts, if
 	// neither task nor action sets one. Such a worker ends them after five minutes. If it
 	// restarted, it does not know them, and nothing else would reveal that. Default 5 min.
@@ -41,14 +41,14 @@ type RescuerConfig struct {
 	// ActionTimeouts says whether timeout_seconds of an action takes effect: true, false, or
 	// origin, which is true except on the schema of an existing installation. Empty means true.
 	ActionTimeouts string
-	// Patience is how long a live worker may take to stop a cancelled execution. Default 10 times
+	// CancelTimeout is how long a live worker may take to stop a cancelled execution. Default 10 times
 	// Grace.
-	Patience time.Duration
+	CancelTimeout time.Duration
 	// FailLost ends executions of dead workers as failed, not as abandoned.
 	FailLost bool
-	// Blind reports that dispatches may not have reached live workers, for example because the
+	// DispatchesDelayed reports that dispatches may not have reached live workers, for example because the
 	// broker is away. The Rescuer then ends no execution for starting late. Nil means never.
-	Blind func() bool
+	DispatchesDelayed func() bool
 	// Unsure reports that heartbeats and ages prove nothing, because the database was unreachable
 	// at times: workers could not record heartbeats, starts or ends. Nil means never.
 	Unsure func() bool
@@ -71,17 +71,17 @@ func (c RescuerConfig) withDefaults() RescuerConfig {
 	if c.Grace <= 0 {
 		c.Grace = 30 * time.Second
 	}
-	if c.Farewell <= 0 {
-		c.Farewell = 30 * time.Second
+	if c.LeaveGrace <= 0 {
+		c.LeaveGrace = 30 * time.Second
 	}
 	if c.UnfencedTimeout <= 0 {
 		c.UnfencedTimeout = 5 * time.Minute
 	}
-	if c.Patience <= 0 {
-		c.Patience = 10 * c.Grace
+	if c.CancelTimeout <= 0 {
+		c.CancelTimeout = 10 * c.Grace
 	}
-	if c.Blind == nil {
-		c.Blind = never
+	if c.DispatchesDelayed == nil {
+		c.DispatchesDelayed = never
 	}
 	if c.Unsure == nil {
 		c.Unsure = never
@@ -195,7 +195,7 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 		}
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: staleAfter, ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
-			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(),
+			CancelTimeout: o.cfg.CancelTimeout.Seconds(), LeaveGrace: o.cfg.LeaveGrace.Seconds(),
 			UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
 			Holders:         holders, After: o.after[holders], WindowSize: o.rows, ActionTimeouts: o.cfg.ActionTimeouts,
 		})
@@ -206,7 +206,7 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 		if !sure {
 			found = store.FindOrphansRow{Ids: found.Ids}
 		}
-		for _, id := range found.Stranded {
+		for _, id := range found.Unstarted {
 			unstarted = append(unstarted, scheduler.Unstarted{Execution: id})
 		}
 		late, err := o.overdue(ctx, tx, found.Overdue)
@@ -220,12 +220,12 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 		return false, 0, err
 	}
 	o.after[holders] = after
-	return after > 0, loss, o.handOn(ctx, unstarted)
+	return after > 0, loss, o.submitUnstarted(ctx, unstarted)
 }
 
 // overdue describes executions that live workers did not start in time.
 func (o *Rescuer) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]scheduler.Unstarted, error) {
-	if len(ids) == 0 || o.cfg.Blind() {
+	if len(ids) == 0 || o.cfg.DispatchesDelayed() {
 		return nil, nil
 	}
 	rows, err := tx.DescribeOverdue(ctx, placement.CapacityDefault, o.cfg.ScheduledTimeout.Seconds(), ids)
@@ -242,8 +242,8 @@ func (o *Rescuer) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]sch
 	return late, nil
 }
 
-// handOn submits unstarted executions to the batches, which find other workers.
-func (o *Rescuer) handOn(ctx context.Context, unstarted []scheduler.Unstarted) error {
+// submitUnstarted submits unstarted executions to the batches, which find other workers.
+func (o *Rescuer) submitUnstarted(ctx context.Context, unstarted []scheduler.Unstarted) error {
 	if len(unstarted) == 0 {
 		return nil
 	}
@@ -274,7 +274,7 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	if err != nil {
 		return err
 	}
-	unheard, err := o.endUnheard(ctx, tx, found.Unheard)
+	unheard, err := o.endIgnoredCancels(ctx, tx, found.CancelIgnored)
 	if err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 }
 
 // log logs the executions that the Rescuer ended.
-func (o *Rescuer) log(ctx context.Context, reason string, ended []told) {
+func (o *Rescuer) log(ctx context.Context, reason string, ended []outgoing) {
 	for _, one := range ended {
 		if end, ok := one.payload.(message.ExecutionCompleted); ok {
 			o.logger.WarnContext(ctx, "Orphaned execution ended", "execution_id", end.ExecutionID, "action_ref",
@@ -315,7 +315,8 @@ func (o *Rescuer) log(ctx context.Context, reason string, ended []told) {
 	}
 }
 
-func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) (said []told, err error) {
+func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64,
+	staleAfter float64) (said []outgoing, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -324,7 +325,7 @@ func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleA
 		status = attune.StatusFailed
 	}
 	rows, err := tx.EndOrphanedRuns(ctx, store.EndOrphanedRunsParams{
-		Status: string(status), Ids: ids, StaleAfter: staleAfter, Farewell: o.cfg.Farewell.Seconds(),
+		Status: string(status), Ids: ids, StaleAfter: staleAfter, LeaveGrace: o.cfg.LeaveGrace.Seconds(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("end what ran at workers that are gone: %w", err)
@@ -381,7 +382,7 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 }
 
 // endOverruns also tells the workers to stop.
-func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (said []outgoing, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -395,16 +396,16 @@ func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (s
 	for _, row := range rows {
 		stop := message.ExecutionCancelRequested{ExecutionID: row.ID, WorkerID: row.Worker}
 		said = append(said, endOf(row),
-			told{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
+			outgoing{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
 	}
 	return said, nil
 }
 
-func (o *Rescuer) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+func (o *Rescuer) endIgnoredCancels(ctx context.Context, tx *store.Tx, ids []int64) (said []outgoing, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.EndUnheardCancels(ctx, ids, o.cfg.Patience.Seconds())
+	rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("end what was to be stopped: %w", err)
 	}
@@ -415,7 +416,7 @@ func (o *Rescuer) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (sa
 }
 
 // endHeadless ends parents and inquiries whose workflow or question was deleted.
-func (o *Rescuer) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+func (o *Rescuer) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (said []outgoing, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -429,15 +430,15 @@ func (o *Rescuer) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (s
 	return said, nil
 }
 
-// told is a message that the engine sends.
-type told struct {
+// outgoing is a message that the engine sends.
+type outgoing struct {
 	kind, key string
 	payload   any
 	at        time.Time
 }
 
 // endOf is the completion message of an execution.
-func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnheardCancelsRow | store.EndHeadlessRow](row Row) told {
+func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow](row Row) outgoing {
 	r := store.EndOverrunsRow(row)
 	payload := message.ExecutionCompleted{
 		ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result),
@@ -446,11 +447,11 @@ func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnhear
 	if r.Action != nil {
 		payload.ActionID = *r.Action
 	}
-	return told{message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt}
+	return outgoing{message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt}
 }
 
 // encode encodes the messages.
-func encode(list []told) ([]outbox.Message, error) {
+func encode(list []outgoing) ([]outbox.Message, error) {
 	messages := make([]outbox.Message, len(list))
 	for i, one := range list {
 		envelope := message.New(one.kind, one.payload, one.at.UTC(), "execution_timeout_monitor")

@@ -67,7 +67,7 @@ func (r *Retries) Stop() {
 
 func (r *Retries) tick(ctx context.Context) error {
 	// A repetition that another program ended would stay due for ever and hide the others.
-	if err := r.store.SettleRetries(ctx); err != nil {
+	if err := r.store.CloseEndedRetries(ctx); err != nil {
 		return fmt.Errorf("settle repetitions that have ended before their time: %w", err)
 	}
 	due, err := r.store.FindDueRetries(ctx, duePerTick)

@@ -102,8 +102,8 @@ const pageDefault = 100
 // rowsPerSweep bounds the live rows, holders, entries and queues that one sweep reads.
 const rowsPerSweep = 20_000
 
-// waitersPerLine bounds the waiting executions of one queue that one sweep reads.
-const waitersPerLine = 200
+// maxPerQueue bounds the waiting executions of one queue that one sweep reads.
+const maxPerQueue = 200
 
 // Sweep finds stranded work and submits it.
 type Sweep struct {
@@ -117,9 +117,9 @@ type Sweep struct {
 	adopted     bool // no finished_status column: read status instead
 	shapeKnown  bool
 	afterLost   int64 // page keys; a sweep continues where the last one stopped
-	afterWaiter int64
+	afterEnded  int64
 	afterQueue  int64
-	afterLine   int64
+	afterQueued int64
 	afterNote   int64
 	afterHolder int64
 	afterLeft   int64
@@ -178,7 +178,7 @@ func (s *Sweep) tick(ctx context.Context) error {
 	if !won {
 		return nil
 	}
-	if err := s.heal(ctx); err != nil {
+	if err := s.repairStats(ctx); err != nil {
 		return err
 	}
 	if found.Empty() {
@@ -221,16 +221,16 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 		return found, err
 	}
 	found.Unstarted = append(found.Unstarted, left...)
-	waiters, err := tx.FindEndedWaiters(ctx, s.afterWaiter, rowsPerSweep)
+	waiters, err := tx.FindEndedQueued(ctx, s.afterEnded, rowsPerSweep)
 	if err != nil {
 		return found, fmt.Errorf("find ended waiters: %w", err)
 	}
-	s.afterWaiter = next(waiters.Last, waiters.Scanned, rowsPerSweep)
+	s.afterEnded = next(waiters.Last, waiters.Scanned, rowsPerSweep)
 	found.Ended = append(found.Ended, waiters.Ids...)
 	if found.Queues, err = s.unfilled(ctx, tx); err != nil {
 		return found, err
 	}
-	return found, s.lines(ctx, tx, &found)
+	return found, s.misqueued(ctx, tx, &found)
 }
 
 // thoroughEvery is how many passes over the queues make one thorough pass.
@@ -255,23 +255,23 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	return queues.Ids, nil
 }
 
-// lines finds executions that wait too long or in the wrong queue, notes of deleted executions, and
+// misqueued finds executions that wait too long or in the wrong queue, notes of deleted executions, and
 // statistics that batches maintain only in part.
-func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
-	expired, err := tx.FindExpiredWaiters(ctx, store.FindExpiredWaitersParams{
-		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterLine,
-		WindowSize: rowsPerSweep, PerLane: waitersPerLine, UndisturbedSeconds: s.cfg.Undisturbed().Seconds(),
+func (s *Sweep) misqueued(ctx context.Context, tx *store.Tx, found *Found) error {
+	expired, err := tx.FindExpiredExecutions(ctx, store.FindExpiredExecutionsParams{
+		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterQueued,
+		WindowSize: rowsPerSweep, PerLane: maxPerQueue, UndisturbedSeconds: s.cfg.Undisturbed().Seconds(),
 	})
 	if err != nil {
 		return fmt.Errorf("find who waits too long: %w", err)
 	}
-	misplaced, err := tx.FindMisplacedWaiters(ctx, waitersPerLine, s.afterLine, rowsPerSweep)
+	misplaced, err := tx.FindMisplacedExecutions(ctx, maxPerQueue, s.afterQueued, rowsPerSweep)
 	if err != nil {
 		return fmt.Errorf("find who waits in another's queue: %w", err)
 	}
-	s.afterLine = next(expired.Last, expired.Scanned, rowsPerSweep)
+	s.afterQueued = next(expired.Last, expired.Scanned, rowsPerSweep)
 	found.Expired, found.Misplaced = expired.Ids, misplaced.Ids
-	lost, err := tx.FindLostHolders(ctx, waitersPerLine)
+	lost, err := tx.FindLostHolders(ctx, maxPerQueue)
 	if err != nil {
 		return fmt.Errorf("find what deleted executions held: %w", err)
 	}
@@ -283,7 +283,7 @@ func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	if s.cfg.WithoutStats {
 		return nil
 	}
-	if err := tx.RefreshOldestWaiters(ctx); err != nil {
+	if err := tx.RefreshOldestQueued(ctx); err != nil {
 		return fmt.Errorf("refresh the oldest waiters of actions with groups: %w", err)
 	}
 	return nil
@@ -292,12 +292,12 @@ func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 // statsEvery is how many sweeps pass between two checks of all queue_stats.
 const statsEvery = 12
 
-// heal recounts wrong statistics of actions.
-func (s *Sweep) heal(ctx context.Context) error {
+// repairStats recounts wrong statistics of actions.
+func (s *Sweep) repairStats(ctx context.Context) error {
 	if s.sweeps++; s.cfg.WithoutStats || s.sweeps%statsEvery != 1 {
 		return nil
 	}
-	actions, err := s.store.FindWrongQueueStats(ctx, waitersPerLine)
+	actions, err := s.store.FindWrongQueueStats(ctx, maxPerQueue)
 	if err != nil {
 		return fmt.Errorf("look for wrong statistics: %w", err)
 	}

@@ -27,8 +27,8 @@ func NewUndelivered(logger *slog.Logger, wake func()) *Undelivered {
 // reasonNoQueue is the reason for suspecting a worker.
 const reasonNoQueue = "its queue does not exist: a hand-over was returned"
 
-// Take implements outbox.Config.Undeliverable.
-func (u *Undelivered) Take(ctx context.Context, tx *store.Tx, returned []outbox.Message) (map[string]bool, error) {
+// Accept implements outbox.Config.Undeliverable.
+func (u *Undelivered) Accept(ctx context.Context, tx *store.Tx, returned []outbox.Message) (map[string]bool, error) {
 	taken := make(map[string]bool, len(returned))
 	var note store.NoteUndeliveredParams
 	for _, m := range returned {

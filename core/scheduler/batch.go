@@ -144,9 +144,9 @@ func (b *Batch) Gate() admission.Gate { return admission.Gate{Scopes: b.scopes, 
 
 // scopes finds the shared limits of an execution. If one was not planned, scopes records it for the
 // next try, with the limits of all other executions that may be next.
-func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
+func (b *Batch) scopes(w admission.Candidate) ([]int64, bool) {
 	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
-	if !ok || len(rule.Limits.Wide) == 0 {
+	if !ok || len(rule.Limits.Shared) == 0 {
 		return nil, true
 	}
 	keys := rule.scopes(w.Config)
@@ -154,7 +154,7 @@ func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
 	for i, key := range keys {
 		id, known := b.plan.scopeIDs[key]
 		if !known {
-			b.Ledger.EachWaiter(b.miss)
+			b.Ledger.EachHead(b.miss)
 			b.miss(w)
 			return nil, false
 		}
@@ -163,13 +163,13 @@ func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
 	return ids, true
 }
 
-func (b *Batch) miss(w admission.Waiter) {
+func (b *Batch) miss(w admission.Candidate) {
 	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
 		return
 	}
 	for i, key := range rule.scopes(w.Config) {
-		b.missing[key] = rule.Limits.Wide[i]
+		b.missing[key] = rule.Limits.Shared[i]
 	}
 }
 
@@ -242,7 +242,7 @@ func (b *Batch) verdict(how attempt, steps []Step) error {
 	if b.unplaced && !how.fresh {
 		return errStaleFleet
 	}
-	if b.Ledger.Optimistic() && (!b.plan.open(steps) || !b.Ledger.Open() || len(b.said) > 0) {
+	if b.Ledger.Optimistic() && (!b.plan.open(steps) || !b.Ledger.Open() || len(b.contradictions) > 0) {
 		return admission.ErrNotOpen
 	}
 	return nil
@@ -262,8 +262,8 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	b.writeMoves(p)
 	b.writeStops(p)
 	b.writeLostWork(p)
-	if len(b.settled) > 0 {
-		p.Exec(store.SettleUndelivered, b.settled)
+	if len(b.handledNotes) > 0 {
+		p.Exec(store.DeleteUndelivered, b.handledNotes)
 	}
 	for _, one := range b.also {
 		p.Exec(one.sql, one.args...)
@@ -274,7 +274,7 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 		p.Exec(store.StartRetries, b.begun)
 	}
 	b.writeContradictions(p)
-	var ticket *outbox.Ticket
+	var ticket *outbox.Handle
 	if len(b.messages) > 0 {
 		ticket = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
 	}
@@ -442,7 +442,7 @@ func (b *Batch) observe(m *Metrics) {
 		}
 	}
 	if m != nil {
-		m.contradicting.Add(float64(len(b.said)))
+		m.contradicting.Add(float64(len(b.contradictions)))
 	}
 	for _, done := range b.ran {
 		m.ran(done.actionRef, done.took, done.latency)

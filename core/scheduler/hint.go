@@ -214,12 +214,12 @@ func (m *memory) learn(b *Batch) {
 }
 
 // plain reports whether all executions of the action share one queue and have no other limit.
-func (r Rule) plain() bool { return len(r.Limits.Queue.Parameters)+len(r.Limits.Wide) == 0 }
+func (r Rule) plain() bool { return len(r.Limits.Queue.Parameters)+len(r.Limits.Shared) == 0 }
 
 // grouped reports whether a limit of the action depends on parameters.
 func (r Rule) grouped() bool {
 	grouped := len(r.Limits.Queue.Parameters) > 0
-	for _, wide := range r.Limits.Wide {
+	for _, wide := range r.Limits.Shared {
 		grouped = grouped || len(wide.Parameters) > 0
 	}
 	return grouped

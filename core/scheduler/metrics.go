@@ -9,7 +9,7 @@ import (
 
 // Metrics counts what batches do. A nil *Metrics counts nothing.
 type Metrics struct {
-	rounds        prometheus.Counter
+	batches       prometheus.Counter
 	repeated      prometheus.Counter
 	granted       prometheus.Counter
 	released      prometheus.Counter
@@ -103,7 +103,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		refused: refused,
 		waits:   times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
 		runs:    times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
-		rounds:  counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
+		batches: counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
 		repeated: counter("attune_rounds_repeated_total",
 			"Rounds run again because a row, queue or worker changed meanwhile."),
 		granted:  counter("attune_executions_handed_over_total", "Executions admitted and handed to a worker."),
@@ -118,7 +118,7 @@ func (m *Metrics) observe(r Result, attempts int) {
 	if m == nil {
 		return
 	}
-	m.rounds.Inc()
+	m.batches.Inc()
 	m.repeated.Add(float64(attempts - 1))
 	m.granted.Add(float64(r.Granted))
 	m.released.Add(float64(r.Released))

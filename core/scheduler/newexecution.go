@@ -114,7 +114,7 @@ func (b *Batch) Create(e *NewExecution) {
 	case e.rule.Workflow:
 		b.StartWorkflow(e.ID)
 	default:
-		b.Enter(admission.Waiter{
+		b.Enter(admission.Candidate{
 			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
 			Updated: b.Ledger.Now, Created: b.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations,
 			Affinity: e.Affinity,
@@ -129,7 +129,7 @@ func (b *Batch) writeNewExecutions(p *store.Pipeline) {
 	}
 	slices.SortFunc(b.newExecutions, func(x, y *NewExecution) int { return cmp.Compare(x.ID, y.ID) })
 	for _, rows := range newExecutionParts(b.newExecutions) {
-		p.Exec(store.InsertBirths, rows)
+		p.Exec(store.InsertNewExecutions, rows)
 	}
 }
 
@@ -137,7 +137,7 @@ func (b *Batch) writeNewExecutions(p *store.Pipeline) {
 // database holds several copies in memory, and its JSON values have a size limit.
 const maxNewExecutionBytes = 8 << 20
 
-// NewExecutionParts encodes new rows as JSON arrays, one for each statement of InsertBirths.
+// NewExecutionParts encodes new rows as JSON arrays, one for each statement of InsertNewExecutions.
 func NewExecutionParts(newExecutions []*NewExecution) ([][]byte, error) {
 	for _, e := range newExecutions {
 		if err := e.encode(); err != nil {

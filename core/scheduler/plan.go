@@ -11,7 +11,7 @@ import (
 )
 
 // scopes maps the keys of shared limits to their rules.
-type scopes map[admission.ScopeKey]policy.Wide
+type scopes map[admission.ScopeKey]policy.SharedLimit
 
 // Plan collects what a batch needs before it takes any lock.
 type Plan struct {
@@ -136,7 +136,7 @@ func (n Needs) Admission(rule Rule, config []byte) admission.Key {
 	key := rule.Key(config)
 	n.plan.keys[key] = rule.Limits.Queue
 	for i, scope := range rule.scopes(config) {
-		n.plan.scopes[scope] = rule.Limits.Wide[i]
+		n.plan.scopes[scope] = rule.Limits.Shared[i]
 	}
 	if n.claim != nil {
 		n.claim.keys = append(n.claim.keys, key)

@@ -227,7 +227,7 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 		batch.Replan() // it waited in a queue when it was read
 		return
 	}
-	waiter := admission.Waiter{
+	waiter := admission.Candidate{
 		ExecutionID: id, Status: fact.Status, ActionID: rule.ActionID, ActionRef: row.ActionRef,
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,

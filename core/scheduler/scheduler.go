@@ -213,7 +213,7 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 			s.metrics.observe(result, try)
 			return result, nil
 		case try == maxTries || ctx.Err() != nil:
-			return Result{}, given(err)
+			return Result{}, conflictOf(err)
 		case errors.Is(err, errStaleFleet):
 			how.fresh = true
 		case errors.Is(err, admission.ErrQueueGone):
@@ -290,8 +290,8 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 	return batch.result(plan), nil
 }
 
-// given wraps the error of a batch that used all its tries.
-func given(err error) error {
+// conflictOf wraps the error of a batch that used all its tries.
+func conflictOf(err error) error {
 	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) ||
 		errors.Is(err, admission.ErrQueueGone) || errors.Is(err, admission.ErrNotOpen) {
 		return fmt.Errorf("%w: %w", ErrConflict, err)
@@ -444,7 +444,7 @@ func (s *Scheduler) lock(
 	}
 	for _, q := range queues {
 		if rule, ok := plan.Rule(&q.ActionID, ""); ok {
-			ledger.SetTerms(q.ID, admission.QueueTerms{
+			ledger.Configure(q.ID, admission.QueueConfig{
 				Limit: rule.Limits.Queue, MaxQueued: rule.Limits.MaxQueued, Timeout: rule.Limits.QueueTimeout,
 			})
 		}

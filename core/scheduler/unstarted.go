@@ -95,7 +95,7 @@ func (s *ReassignStep) Apply(batch *Batch) {
 		case !decided && len(s.left) < maxUnstarted:
 			s.left = append(s.left, one)
 		case decided && one.Note != 0:
-			batch.Settle(one.Note)
+			batch.DeleteNote(one.Note)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (one Unstarted) concerns(batch *Batch, fact admission.Fact, from int64) boo
 		return from == one.Worker && fact.Attempt == one.Attempt && !batch.Ledger.Gone(from) &&
 			batch.Now().Sub(fact.Updated) >= one.Late.Allowed
 	case one.Leaving:
-		return batch.Ledger.Judged(from) && !batch.Ledger.Live(from) // else it was moved since the read
+		return batch.Ledger.Known(from) && !batch.Ledger.Live(from) // else it was moved since the read
 	case one.Note != 0:
 		return from == one.Worker && fact.Attempt == one.Attempt // else it was dispatched again since the read
 	default:

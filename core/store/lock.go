@@ -101,12 +101,12 @@ func (l *SessionLock) Check(ctx context.Context) error {
 	return nil
 }
 
-// unlockPatience is the timeout of releasing a lock; after it the connection is closed.
-const unlockPatience = 3 * time.Second
+// unlockTimeout is the timeout of releasing a lock; after it the connection is closed.
+const unlockTimeout = 3 * time.Second
 
 // Release gives the lock back.
 func (l *SessionLock) Release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer cancel()
 	defer l.conn.Release()
 	_, err := l.queries.SessionUnlock(ctx, l.name)

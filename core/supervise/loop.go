@@ -112,9 +112,9 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Patience is the longest gap between ticks of a working loop: the longest pause, a tick that uses
+// TickTimeout is the longest gap between ticks of a working loop: the longest pause, a tick that uses
 // its whole timeout, and some slack.
-func (l *Loop) Patience() time.Duration {
+func (l *Loop) TickTimeout() time.Duration {
 	pause := max(l.cfg.Interval, l.cfg.MaxBackoff)
 	return pause + time.Duration(float64(pause)*l.cfg.Jitter) + l.cfg.Timeout + loopSlack
 }

@@ -76,7 +76,7 @@ func TestOneOfTheOthersMissesAReplica(t *testing.T) {
 	require.Zero(t, log.count("Replica has vanished"), "after an outage everybody's report is old")
 
 	for _, r := range replicas {
-		r.judgesAt = time.Now()
+		r.reportsOthersAt = time.Now()
 	}
 	tick()
 	require.Equal(t, 1, log.count("Replica has vanished"))
