@@ -38,8 +38,8 @@ type Clearing struct {
 	Queues  []ClearingQueue
 	Waiting int
 
-	next       int   // earlier lines are done
-	lane       int16 // continue behind this position of line next
+	next       int   // earlier queues are done
+	lane       int16 // continue behind this position of queue next
 	queueOrder int64
 
 	only map[int64]bool // nil: all
@@ -67,7 +67,7 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 	c.rewind()
 	rows, err := tx.ControlWaiting(ctx, c.Cutoff, target.ActionID, target.groups())
 	if err != nil {
-		return nil, fmt.Errorf("count who waits for %s: %w", target, err)
+		return nil, fmt.Errorf("count the executions that wait for %s: %w", target, err)
 	}
 	for _, row := range rows {
 		c.Queues = append(c.Queues, ClearingQueue{
@@ -104,7 +104,7 @@ func (c *Clearing) restrict(ctx context.Context, queries *store.Queries, only []
 	}
 	c.next = 0
 	c.rewind()
-	c.Queues = slices.DeleteFunc(c.Queues, func(line ClearingQueue) bool { return waiting[line.ID] == 0 })
+	c.Queues = slices.DeleteFunc(c.Queues, func(q ClearingQueue) bool { return waiting[q.ID] == 0 })
 	for i := range c.Queues {
 		c.Queues[i].Waiting, c.Queues[i].Oldest = waiting[c.Queues[i].ID], time.Time{}
 	}
@@ -129,7 +129,7 @@ func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPa
 		arg, until := c.window()
 		rows, err := queries.ControlPage(ctx, arg)
 		if err != nil {
-			return ClearingPage{}, fmt.Errorf("read who waits for %s: %w", c.Target, err)
+			return ClearingPage{}, fmt.Errorf("read the executions that wait for %s: %w", c.Target, err)
 		}
 		c.pass(rows, until)
 		if c.only != nil {
@@ -147,13 +147,13 @@ func (c *Clearing) window() (arg store.ControlPageParams, until int) {
 	arg = store.ControlPageParams{Cutoff: c.Cutoff, Page: clearPage}
 	waiting := 0
 	for until = c.next; until < len(c.Queues) && waiting < clearPage; until++ {
-		line := c.Queues[until]
-		waiting += line.Waiting
+		queue := c.Queues[until]
+		waiting += queue.Waiting
 		lane, order := int16(math.MinInt16), int64(math.MinInt64)
 		if until == c.next {
 			lane, order = c.lane, c.queueOrder
 		}
-		arg.States, arg.Tickets = append(arg.States, line.ID), append(arg.Tickets, line.ticket)
+		arg.States, arg.Tickets = append(arg.States, queue.ID), append(arg.Tickets, queue.ticket)
 		arg.Lanes, arg.Orders = append(arg.Lanes, lane), append(arg.Orders, order)
 	}
 	return arg, until
@@ -205,10 +205,10 @@ type ClearingConfig struct {
 
 // CancelPage locks the queues of a page and cancels the executions that still wait there. An
 // execution that was promoted before the lock keeps its slot.
-func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms ClearingConfig) (*Cleared, error) {
+func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, config ClearingConfig) (*Cleared, error) {
 	want := Want{
 		Queues: make(map[int64]int), Workers: []int64{}, MaxHeads: 1,
-		StaleAfter: terms.StaleAfter, WithoutStats: terms.WithoutStats,
+		StaleAfter: config.StaleAfter, WithoutStats: config.WithoutStats,
 	}
 	for _, row := range page.rows {
 		want.Queues[row.StateID] = 0
@@ -219,7 +219,7 @@ func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms Clea
 		return nil, err
 	}
 	cleared := &Cleared{At: ledger.Now.UTC(), ledger: ledger}
-	cleared.result = terms.Result(cleared.At)
+	cleared.result = config.Result(cleared.At)
 	for _, row := range page.rows {
 		fact, ok := ledger.Fact(row.ExecutionID)
 		if !ok || fact.Waits == nil || *fact.Waits != row.StateID || !ledger.Withdraw(row.ExecutionID) {
@@ -253,18 +253,10 @@ func (c *Cleared) Write(p *store.Pipeline) {
 
 // CompletedMessage announces that an execution ended while it waited.
 func CompletedMessage(e EndedExecution, at time.Time, source string) (outbox.Message, error) {
-	envelope := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{
+	return outbox.Encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
 		ExecutionID: e.ExecutionID, ActionID: e.ActionID, ActionRef: e.ActionRef,
 		Status: string(e.Status), Result: e.Result, CompletedAt: at,
 	}, at, source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the end of execution %d: %w", e.ExecutionID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted,
-		Type: message.TypeExecutionCompleted, Body: body,
-	}, nil
 }
 
 // maxConfigInNudge bounds the parameters copied into the message.
@@ -273,16 +265,8 @@ const maxConfigInNudge = 16 << 10
 // NudgeMessage requests the execution at the head of a queue again. The execution keeps its
 // position; the batch that takes the message gives free slots to the queue's heads.
 func NudgeMessage(head Head, at time.Time, source string) (outbox.Message, error) {
-	envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{
+	return outbox.Encode(message.TypeExecutionRequested, message.ExecutionRequested{
 		ExecutionID: head.ExecutionID, ActionID: head.ActionID, ActionRef: head.ActionRef,
 		ParentID: head.Parent, EnforcementID: head.Enforcement, Config: bounds.Copy(head.Config, maxConfigInNudge),
 	}, at, source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the request of execution %d: %w", head.ExecutionID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
-		Type: message.TypeExecutionRequested, Body: body,
-	}, nil
 }

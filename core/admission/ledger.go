@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -220,8 +221,8 @@ func (l *Ledger) Queue(id int64) (Queue, bool) {
 // EachHead calls a function for every waiting execution that was read.
 func (l *Ledger) EachHead(call func(Candidate)) {
 	for _, q := range l.queues {
-		for _, line := range q.heads {
-			for _, w := range line {
+		for _, lane := range q.heads {
+			for _, w := range lane {
 				call(w)
 			}
 		}
@@ -324,6 +325,26 @@ func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
 	return true
 }
 
+// Move moves a holder to another worker, which may have most executions; it keeps its slots. It
+// reports whether it could: the holder's queue must be locked.
+func (l *Ledger) Move(id, to int64, most int) bool {
+	fact, ok := l.facts[id]
+	if !ok || fact.Worker == nil || fact.Holds == nil {
+		return false
+	}
+	known := l.queues[*fact.Holds] != nil || l.gone[*fact.Holds] // a deleted queue has no counters
+	if !known {
+		l.unplanned = true
+		return false
+	}
+	if fact.HeldAt != nil {
+		l.leave(*fact.HeldAt)
+	}
+	l.occupy(to, most)
+	l.note(id, func(fact *Fact) { fact.Worker, fact.HeldAt = &to, &to; fact.Attempt++ })
+	return true
+}
+
 // occupy adds one execution to a worker, which may have most executions.
 func (l *Ledger) occupy(worker int64, most int) {
 	c := l.changeAt(worker)
@@ -383,7 +404,7 @@ func (l *Ledger) Withdraw(id int64) bool {
 		return false
 	}
 	q.queued[fact.lane]--
-	q.skip(fact.lane, id)
+	q.heads[fact.lane] = slices.DeleteFunc(q.heads[fact.lane], func(w Candidate) bool { return w.ExecutionID == id })
 	l.withdrawn = append(l.withdrawn, id)
 	l.note(id, func(fact *Fact) { fact.Waits = nil })
 	return true

@@ -546,7 +546,9 @@ func TestAdmitRefusals(t *testing.T) {
 	empty := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 1)}}
 	require.Equal(t, Ended,
 		admit(empty, AdmitOptions{MayWait: true}, Gate{Place: func(Candidate) Answer { return End() }}))
-	require.False(t, empty.Changed())
+	require.Empty(t, empty.touched())
+	require.Empty(t, empty.granted)
+	require.Empty(t, empty.enqueued)
 	// A limit that was not locked sends the batch back to planning.
 	require.Equal(t, Queued, admit(empty, AdmitOptions{MayWait: true}, Gate{Scopes: needs(77), Place: always}))
 	require.True(t, empty.Unplanned())

@@ -259,7 +259,7 @@ func (l *Ledger) readFacts() {
 		fact := Fact{
 			ID: row.ID, Status: row.Status, Updated: row.Updated, Attempt: row.Attempt,
 			Worker: row.Worker, HeldAt: row.HeldWorker, Scopes: row.Scopes,
-			Started: row.StartedAt, Ended: row.FinishedAt, Since: row.Since, lane: laneStored(row.Lane),
+			Started: row.StartedAt, Ended: row.FinishedAt, Since: row.Since, lane: laneOf(row.Lane),
 		}
 		if row.HeldState != 0 {
 			fact.Holds = &row.HeldState
@@ -281,7 +281,7 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 			l.passed = l.passed || !l.held[row.StateID]
 			continue
 		}
-		lane := laneStored(row.Lane)
+		lane := laneOf(row.Lane)
 		q.heads[lane] = append(q.heads[lane], Candidate{
 			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
 			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created,

@@ -15,23 +15,23 @@ func (l *Ledger) Promote(gate Gate) {
 	for _, s := range l.scopes {
 		s.reserved, s.awaited = 0, false
 	}
-	line := &heads{}
+	queues := &heads{}
 	for _, q := range l.queues {
 		q.blocked = nil
 		if q.promotable() {
-			*line = append(*line, q)
+			*queues = append(*queues, q)
 		}
 	}
-	heap.Init(line)
-	for line.Len() > 0 {
-		q := (*line)[0]
+	heap.Init(queues)
+	for queues.Len() > 0 {
+		q := (*queues)[0]
 		w, _, _ := q.first()
 		l.promote(q, gate)
 		if q.promotable() {
-			heap.Fix(line, 0)
+			heap.Fix(queues, 0)
 			continue
 		}
-		heap.Pop(line)
+		heap.Pop(queues)
 		if q.unfilled() {
 			l.await(w, gate)
 		}
@@ -78,7 +78,7 @@ func (l *Ledger) try(w Candidate, gate Gate) Answer {
 	scopes, ok := l.wanted(w, gate)
 	if !ok {
 		l.unplanned = true
-		return Wait("its limits are being looked up")
+		return Wait("its shared limits are being read")
 	}
 	for i, s := range scopes {
 		if kept := s.closed(l.Clock); kept != nil {

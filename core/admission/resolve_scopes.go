@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/attune-go/attune/core/policy"
@@ -13,17 +14,7 @@ import (
 // runs outside the batch's transaction.
 func (a *Admission) ResolveScopes(ctx context.Context,
 	wanted map[ScopeKey]policy.SharedLimit) (map[ScopeKey]int64, error) {
-	found := make(map[ScopeKey]int64, len(wanted))
-	var unknown []ScopeKey
-	a.mu.Lock()
-	for key := range wanted {
-		if id, ok := a.scopes[key]; ok {
-			found[key] = id
-		} else {
-			unknown = append(unknown, key)
-		}
-	}
-	a.mu.Unlock()
+	found, unknown := a.scopes.find(maps.Keys(wanted))
 	if len(unknown) == 0 {
 		return found, nil
 	}
@@ -34,25 +25,12 @@ func (a *Admission) ResolveScopes(ctx context.Context,
 	if err := a.createScopes(ctx, missing, wanted, found); err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.scopes)+len(unknown) > maxCachedKeys {
-		clear(a.scopes)
-	}
-	for _, key := range unknown {
-		if id, ok := found[key]; ok {
-			a.scopes[key] = id
-		}
-	}
+	a.scopes.add(unknown, found)
 	return found, nil
 }
 
 // ForgetScopes empties the cache of shared limits. Callers use it when the policies have changed.
-func (a *Admission) ForgetScopes() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	clear(a.scopes)
-}
+func (a *Admission) ForgetScopes() { a.scopes.forget() }
 
 // findScopes adds the existing rows to found. It returns the keys whose row is missing, belongs to
 // another policy, or has not counted running executions since policies changed: such a limit may
@@ -90,14 +68,11 @@ func (a *Admission) createScopes(
 ) error {
 	var plain []ScopeKey
 	for _, key := range keys {
-		wide := wanted[key]
-		if counts(wide) {
-			if err := a.adopt(ctx, key, wide, found); err != nil {
-				return err
-			}
-			continue
+		if !counts(wanted[key]) {
+			plain = append(plain, key)
+		} else if err := a.adopt(ctx, key, wanted[key], found); err != nil {
+			return err
 		}
-		plain = append(plain, key)
 	}
 	if len(plain) == 0 {
 		return nil
@@ -110,7 +85,7 @@ func (a *Admission) createScopes(
 }
 
 // counts reports whether a limit that comes into force counts the running executions.
-func counts(wide policy.SharedLimit) bool { return wide.Kind.Slots() && len(wide.Parameters) == 0 }
+func counts(limit policy.SharedLimit) bool { return limit.Kind.Slots() && len(limit.Parameters) == 0 }
 
 func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.SharedLimit) store.EnsureAdmissionScopesParams {
 	var arg store.EnsureAdmissionScopesParams

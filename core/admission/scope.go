@@ -40,7 +40,7 @@ func (s *scope) closed(clock time.Time) *obstacle {
 		return nil // its policy was deleted
 	}
 	if s.awaited {
-		return s.obstacle("those who wait longer are looked at first", time.Time{})
+		return s.obstacle("executions that have waited longer are read first", time.Time{})
 	}
 	switch s.kind {
 	case policy.SharedPack, policy.SharedGlobal:
@@ -101,5 +101,17 @@ func (s *scope) take(clock time.Time) {
 		}
 		s.period, s.used = s.quota().Counted(clock, s.period, s.used)
 		s.used++
+	}
+}
+
+// SetScope sets the policy of a shared limit for this batch.
+func (l *Ledger) SetScope(id int64, rule policy.SharedLimit) {
+	s := l.scopes[id]
+	if s == nil {
+		return
+	}
+	s.rule, s.max = &rule, rule.Max
+	if s.kind == policy.SharedRate {
+		s.due = s.rate().Due(l.Clock, s.due)
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// Broker keeps the connections to one virtual host of one message broker.
-// is a supervise.Service.
+// Broker keeps the connections to one virtual host of one message broker. It is a supervise.Service.
 type Broker struct {
 	supervise.Base
 	cfg       Config

@@ -98,7 +98,7 @@ func (c *Consumer) Subscribed() bool { return c.subscribed.Load() }
 func (c *Consumer) run(ctx context.Context) {
 	cfg := c.link.broker.cfg
 	pauses := newBackOff(cfg)
-	told := ""
+	logged := ""
 	for ctx.Err() == nil && (c.cfg.Await == nil || c.cfg.Await(ctx)) {
 		begun := time.Now()
 		err := c.serve(ctx)
@@ -107,7 +107,7 @@ func (c *Consumer) run(ctx context.Context) {
 		}
 		if time.Since(begun) > lasting {
 			pauses.Reset()
-			told = ""
+			logged = ""
 		}
 		if errors.Is(err, ErrStopped) {
 			<-ctx.Done() // the Broker has stopped
@@ -119,10 +119,10 @@ func (c *Consumer) run(ctx context.Context) {
 		}
 		// The same error is logged once, however often the subscription is tried.
 		level := slog.LevelWarn
-		if err.Error() == told {
+		if err.Error() == logged {
 			level = slog.LevelDebug
 		}
-		told = err.Error()
+		logged = err.Error()
 		c.restore(ctx, err)
 		pause := pauses.NextBackOff()
 		c.logger.Log(ctx, level, "Queue is not being consumed", "queue", c.cfg.Queue, "pause", pause, "error", err)
@@ -132,8 +132,8 @@ func (c *Consumer) run(ctx context.Context) {
 
 // restore declares a lost queue.
 func (c *Consumer) restore(ctx context.Context, cause error) {
-	refused, ok := errors.AsType[*amqp.Error](cause)
-	if c.cfg.Restore == nil || !errors.Is(cause, errCancelled) && (!ok || refused.Code != amqp.NotFound) {
+	_, missing := refusal(cause, amqp.NotFound)
+	if c.cfg.Restore == nil || !missing && !errors.Is(cause, errCancelled) {
 		return
 	}
 	before, err := c.link.broker.QueueState(ctx, c.cfg.Queue)

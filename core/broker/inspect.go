@@ -178,8 +178,7 @@ func (m *Management) Policies(ctx context.Context) ([]Policy, error) {
 	return policies, nil
 }
 
-// DeletePolicy takes a policy of the virtual host away. One that does not exist
-// is no error.
+// DeletePolicy takes a policy of the virtual host away. One that does not exist is no error.
 func (m *Management) DeletePolicy(ctx context.Context, name string) error {
 	err := m.do(ctx, http.MethodDelete, "policies/"+url.PathEscape(m.vhost)+"/"+url.PathEscape(name), nil, nil)
 	if err != nil && !errors.Is(err, ErrNotFound) {

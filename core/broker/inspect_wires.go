@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -86,24 +85,17 @@ func (m *Management) Consumers(ctx context.Context) ([]QueueConsumer, error) {
 func (b *Broker) ExchangeExists(ctx context.Context, name string) (bool, error) {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {
-		return false, fmt.Errorf("ask for exchange %s: %w", name, err)
+		return false, fmt.Errorf("look up exchange %s: %w", name, err)
 	}
-	_, err = call(ctx, conn, func() (struct{}, error) {
-		channel, err := conn.Channel()
-		if err != nil {
-			return struct{}{}, err
-		}
-		defer discardChannel(channel)
+	_, err = onChannel(ctx, conn, func(channel *amqp.Channel) (none struct{}, err error) {
 		// A passive declaration ignores the kind.
-		return struct{}{}, channel.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
-	}, nil)
-	var refused *amqp.Error
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &refused) && refused.Code == amqp.NotFound:
+		return none, channel.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
+	})
+	if _, missing := refusal(err, amqp.NotFound); missing {
 		return false, nil
-	default:
-		return false, fmt.Errorf("ask for exchange %s: %w", name, err)
 	}
+	if err != nil {
+		return false, fmt.Errorf("look up exchange %s: %w", name, err)
+	}
+	return true, nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
+
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // ManagementError is an unsuccessful response of the management API.
@@ -129,14 +131,9 @@ const answerLimit = 64 << 20
 
 // do makes one request that rabbit-hole lacks.
 func (m *Management) do(ctx context.Context, method, path string, header http.Header, into any) error {
-	return m.send(ctx, method, path, header, http.NoBody, into)
-}
-
-func (m *Management) send(ctx context.Context, method, path string, header http.Header, question io.Reader,
-	into any) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, question)
+	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -173,4 +170,30 @@ func reasonOf(body []byte) string {
 		return answer.Error
 	}
 	return strings.TrimSpace(fmt.Sprint(answer.Error, " ", answer.Reason))
+}
+
+// retrier repeats a read that the management plugin answers with 500, which it does while a virtual
+// host or its statistics are being created. It passes on every other response, even a 503, which is
+// the negative result of a health check.
+type retrier struct{ transport http.RoundTripper }
+
+// Pauses before a read is repeated.
+var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
+
+// RoundTrip implements http.RoundTripper.
+func (r retrier) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.transport.RoundTrip(request)
+	for _, pause := range retryPauses {
+		if err != nil || request.Method != http.MethodGet || response.StatusCode != http.StatusInternalServerError {
+			break
+		}
+		// so that the connection can be used again
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerLimit))
+		_ = response.Body.Close()
+		if !supervise.Sleep(request.Context(), pause) {
+			return nil, request.Context().Err()
+		}
+		response, err = r.transport.RoundTrip(request.Clone(request.Context()))
+	}
+	return response, err
 }

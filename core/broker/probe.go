@@ -66,14 +66,9 @@ func (b *Broker) ProbeDeath(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("probe expiry and rejection: %w", err)
 	}
-	_, err = call(ctx, conn, func() (struct{}, error) {
-		channel, err := conn.Channel()
-		if err != nil {
-			return struct{}{}, err
-		}
-		defer discardChannel(channel)
-		return struct{}{}, probeDeath(ctx, channel)
-	}, nil)
+	_, err = onChannel(ctx, conn, func(channel *amqp.Channel) (none struct{}, err error) {
+		return none, probeDeath(ctx, channel)
+	})
 	if err != nil {
 		return fmt.Errorf("probe expiry and rejection: %w", err)
 	}
@@ -146,4 +141,4 @@ func awaitDeaths(ctx context.Context, channel *amqp.Channel, queue string) error
 
 // ErrDeathLost reports that messages that died in a queue did not arrive at the dead-letter
 // exchange.
-var ErrDeathLost = errors.New("what expires or is rejected is lost")
+var ErrDeathLost = errors.New("expired or rejected messages are lost")

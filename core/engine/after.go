@@ -33,10 +33,7 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 		l.workflows.Begin(result.Starts...)
 		l.workflows.Advance(result.Tasks...)
 	}
-	missing := map[int64]bool{}
-	for _, id := range result.Missing {
-		missing[id] = true
-	}
+	missing := setOf(result.Missing)
 	var ended, requested []item // without a row
 	for _, it := range items {
 		switch {
@@ -58,6 +55,14 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 	}
 	l.absent(ctx, ended, message.TypeExecutionCompleted, "execution")
 	l.absent(ctx, requested, message.TypeExecutionRequested, "execution")
+}
+
+func setOf(ids []int64) map[int64]bool {
+	set := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }
 
 // sideTimeout bounds the loop's work outside of batches.

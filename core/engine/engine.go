@@ -80,7 +80,7 @@ type Engine struct {
 	http *api.Server
 
 	consumers map[string]*broker.Consumer
-	loops     map[string]*supervise.Loop
+	loops     map[string]loop
 	services  supervise.Group
 }
 
@@ -88,7 +88,7 @@ type Engine struct {
 func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, id: uuid.New(), registry: deps.Registry, beside: deps.Beside,
-		consumers: make(map[string]*broker.Consumer), loops: make(map[string]*supervise.Loop),
+		consumers: make(map[string]*broker.Consumer), loops: make(map[string]loop),
 	}
 	if e.registry == nil {
 		e.registry = telemetry.NewRegistry()
@@ -103,8 +103,8 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	}
 	e.gate = gate.New(gate.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: e.giveBack})
 	e.assemble(deps.Version)
-	for name, loop := range e.loops {
-		loop.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })
+	for name, l := range e.loops {
+		l.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })
 	}
 	return e, nil
 }
@@ -157,7 +157,6 @@ func (e *Engine) assemble(version string) {
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
 	}, e.logger, broker.NewMetrics(e.registry))
 	e.outages = liveness.NewOutageDetector(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
-	e.loops["sight"] = e.outages.Loop
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
 	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Accept, Gate: e.gate}, e.query,
 		e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
@@ -178,13 +177,12 @@ func (e *Engine) assemble(version string) {
 		WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 		Undisturbed:  e.gate.Undisturbed,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
-	e.loops["recovery"], e.hot.reclaim = e.sweep.Loop, e.sweep.Reclaim
+	e.hot.reclaim = e.sweep.Reclaim
 	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)
-	e.loops["retries"], e.hot.soon = retries.Loop, retries.Soon
+	e.hot.soon = retries.Soon
 	cancels := cancellation.NewPoll(cancellation.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.relay, e.logger, loopMetrics)
-	e.loops["cancels"] = cancels.Loop
 	rescuer := recovery.NewRescuer(recovery.RescuerConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
@@ -193,12 +191,11 @@ func (e *Engine) assemble(version string) {
 		Recovering: e.outages.Recovering,
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
-	e.loops["replica"] = e.report.Loop
 	probe := &prober{engine: e}
 	view := e.monitor(probe)
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)
-	e.loops["queue gauges"], e.loops["outbox"] = gauges.Loop, e.relay.Sweep()
+	e.loops["outbox"] = e.relay.Sweep()
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
 		Published: api.Published{
 			Store: e.query, Requester: submit.New(e.query, e.relay).WithKeyring(e.keys),
@@ -211,9 +208,9 @@ func (e *Engine) assemble(version string) {
 	})
 
 	e.services.Add("http", e.http)
-	e.services.Add("replica", e.report)
-	e.services.Add("sight", e.outages)
-	e.services.Add("queue gauges", gauges)
+	e.addLoop("replica", e.report)
+	e.addLoop("sight", e.outages)
+	e.addLoop("queue gauges", gauges)
 	e.services.Add("broker", e.broker)
 	e.services.Add("topology", &topology{engine: e})
 	e.services.Add("neighbours", &neighbours{engine: e})
@@ -225,12 +222,11 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("progress", scheduler.NewStatusReports(status, e.logger, scheduler.NewStatusMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
 	e.addWorkflows(sched, loopMetrics)
-	e.services.Add("recovery", e.sweep)
-	e.services.Add("retries", retries)
-	e.services.Add("cancels", cancels)
+	e.addLoop("recovery", e.sweep)
+	e.addLoop("retries", retries)
+	e.addLoop("cancels", cancels)
 	if e.cfg.Executor.EnableTimeoutMonitor {
-		e.loops["timeouts"] = rescuer.Loop
-		e.services.Add("timeouts", rescuer)
+		e.addLoop("timeouts", rescuer)
 	}
 	e.addGuards(view, probe, loopMetrics)
 }
@@ -348,3 +344,15 @@ func (e *Engine) ID() uuid.UUID { return e.id }
 
 // Addr is the replica's HTTP address, empty without HTTP.
 func (e *Engine) Addr() string { return e.http.Addr() }
+
+// unsure reports that heartbeats and ages prove nothing: the database was unreachable at times, or
+// refused reports.
+func (e *Engine) unsure() bool {
+	return e.outages.Unsure() || e.gate.Unsure(e.cfg.Executor.StaleAfter())
+}
+
+// dispatchesDelayed reports that dispatches may not have reached workers yet: while the broker is away, and
+// afterwards for as long as the delivery of the backlog may take.
+func (e *Engine) dispatchesDelayed() bool {
+	return e.broker.ConnectedFor() < min(time.Minute, e.cfg.Executor.ScheduledTimeout/2)
+}

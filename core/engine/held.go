@@ -44,10 +44,7 @@ func (l *lane) keep(items []item, result scheduler.Result) (others []item) {
 	if len(result.Left) == 0 {
 		return items
 	}
-	left := make(map[int64]bool, len(result.Left))
-	for _, id := range result.Left {
-		left[id] = true
-	}
+	left := setOf(result.Left)
 	var kept []item
 	for _, it := range items {
 		if it.deadLetter != nil || !left[it.execution] {

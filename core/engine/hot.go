@@ -85,7 +85,7 @@ func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
 	case h.found <- found:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("hand stranded work to the schedulers: %w", ctx.Err())
+		return fmt.Errorf("submit findings to the lanes: %w", ctx.Err())
 	}
 }
 

@@ -186,10 +186,7 @@ func (b *inbox) alone(ctx context.Context, m *inboxBatch, f batch.Failure) bool 
 
 // settle acknowledges postponed items, and postpones items without a row.
 func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
-	gone := make(map[int64]bool, len(missing))
-	for _, id := range missing {
-		gone[id] = true
-	}
+	gone := setOf(missing)
 	var absent []item
 	for _, it := range items {
 		switch {

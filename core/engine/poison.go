@@ -60,7 +60,7 @@ func (h *shared) recordAbsent(ctx context.Context, items []item, kind, what stri
 	}
 	exist, err := h.handler.Absent(ctx, letters)
 	if err != nil {
-		h.logger.WarnContext(ctx, "Messages about rows that do not exist go to the dead-letter queue",
+		h.logger.WarnContext(ctx, "Messages about missing rows go to the dead-letter queue",
 			"messages", len(items), "error", err)
 		return items
 	}
@@ -77,7 +77,7 @@ func (h *shared) recordAbsent(ctx context.Context, items []item, kind, what stri
 			h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
 		}
 	}
-	h.logger.WarnContext(ctx, "Messages about rows that do not exist are counted in the ledger",
+	h.logger.WarnContext(ctx, "Messages about missing rows recorded in the ledger",
 		"messages", len(items)-len(left), "message_type", kind, "what", what, "first", items[0].execution)
 	return left
 }

@@ -70,7 +70,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("take over the queues of another engine: %w", err)
 		}
-		e.logger.WarnContext(ctx, "Queues that another engine has left are taken over", "running", holders)
+		e.logger.WarnContext(ctx, "Queues of another engine taken over", "running", holders)
 		return nil
 	})
 }
@@ -139,13 +139,13 @@ func (e *Engine) brokerReady() api.Check {
 }
 
 func (e *Engine) loopReady(name string) api.Check {
-	loop := e.loops[name]
-	last := loop.LastTick()
-	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < loop.TickTimeout(),
+	l := e.loops[name]
+	last := l.LastTick()
+	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < l.TickTimeout(),
 		Detail: "has not ticked"}
 	if !last.IsZero() {
 		check.Detail = "last tick " + moment(last)
-		if err := loop.LastError(); err != nil {
+		if err := l.LastError(); err != nil {
 			check.Detail += " failed: " + err.Error()
 		}
 	}

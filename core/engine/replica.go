@@ -54,7 +54,7 @@ func (r *replica) Stop() {
 		replicaInterval) //nolint:forbidigo // the engine's context has ended
 	defer cancel()
 	if _, err := r.engine.query.ForgetReplica(ctx, r.engine.id); err != nil {
-		r.engine.logger.DebugContext(ctx, "Replica could not be taken off the list", "error", err)
+		r.engine.logger.DebugContext(ctx, "Row of the replica could not be deleted", "error", err)
 	}
 }
 
@@ -84,7 +84,7 @@ func (r *replica) tick(ctx context.Context) error {
 func (r *replica) miss(ctx context.Context) error {
 	vanished, err := r.engine.query.MarkVanishedReplicas(ctx, replicaSilent.Seconds())
 	if err != nil {
-		return fmt.Errorf("look for replicas that vanished: %w", err)
+		return fmt.Errorf("find vanished replicas: %w", err)
 	}
 	for _, one := range vanished {
 		r.engine.logger.WarnContext(ctx, "Replica has vanished",
@@ -92,7 +92,7 @@ func (r *replica) miss(ctx context.Context) error {
 	}
 	if _, err := r.engine.query.ForgetVanishedReplicas(ctx,
 		r.engine.cfg.Retention.SilentReplicas.Seconds()); err != nil {
-		return fmt.Errorf("forget replicas that vanished: %w", err)
+		return fmt.Errorf("forget vanished replicas: %w", err)
 	}
 	return nil
 }
@@ -117,8 +117,8 @@ func (r *replica) report(ctx context.Context) error {
 // ticking now.
 func (r *replica) ticks() map[string]time.Time {
 	ticks := map[string]time.Time{}
-	for name, loop := range r.engine.loops {
-		if last := loop.LastTick(); !last.IsZero() {
+	for name, l := range r.engine.loops {
+		if last := l.LastTick(); !last.IsZero() {
 			ticks[name] = last.UTC()
 		}
 	}
@@ -152,9 +152,9 @@ func (r *replica) details() monitor.ReplicaDetails {
 		since = since.UTC()
 		details.RoundSince = &since
 	}
-	for name, loop := range e.loops {
-		one := monitor.ReplicaLoop{Patience: loop.TickTimeout()}
-		if err := loop.LastError(); err != nil {
+	for name, l := range e.loops {
+		one := monitor.ReplicaLoop{Patience: l.TickTimeout()}
+		if err := l.LastError(); err != nil {
 			one.Error = err.Error()
 		}
 		details.Loops[name] = one

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/batch"
@@ -19,18 +20,18 @@ func (e *Engine) addWorkflows(sched *scheduler.Scheduler, metrics *supervise.Met
 	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
 	e.workflows = advancement.NewRunner(cfg, sched, classifyWorkflows, e.handleResult, e.logger,
 		advancement.NewMetrics(e.registry))
-	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "attune_workflow_orders_waiting",
-		Help: "Workflows that this replica was told to lead on and has not come to.",
-	}, func() float64 { return float64(e.workflows.Waiting()) }))
-	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "attune_workflows_stuck", Help: "Workflows that this replica could neither lead on nor end.",
-	}, func() float64 { return float64(e.workflows.Stuck()) }))
+	auto := promauto.With(e.registry)
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "attune_workflow_orders_waiting", Help: "Workflows that wait until this replica advances them.",
+	}, func() float64 { return float64(e.workflows.Waiting()) })
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "attune_workflows_stuck", Help: "Workflows that this replica could neither advance nor end.",
+	}, func() float64 { return float64(e.workflows.Stuck()) })
 	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look,
 		func(ctx context.Context, ended []int64) error {
 			return e.hot.Submit(ctx, recovery.Found{Ended: ended})
 		}, e.logger, metrics)
-	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep.Loop
+	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep
 	e.services.Add("workflows", e.workflows)
 	e.services.Add("workflow sweep", sweep)
 }

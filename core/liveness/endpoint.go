@@ -47,14 +47,14 @@ func newClient() *http.Client {
 
 func web(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
-// requestEndpoint requests the health endpoint of a worker. A response that names another worker id comes from
-// another program.
+// requestEndpoint requests the health endpoint of a worker. A response that names another worker id
+// comes from another program.
 func requestEndpoint(ctx context.Context, client *http.Client, address string, worker int64) *endpointResult {
 	begin := time.Now()
-	look := &endpointResult{}
-	look.err = look.request(ctx, client, address, worker)
-	look.took = time.Since(begin)
-	return look
+	result := &endpointResult{}
+	result.err = result.request(ctx, client, address, worker)
+	result.took = time.Since(begin)
+	return result
 }
 
 func (l *endpointResult) request(ctx context.Context, client *http.Client, address string, worker int64) string {
@@ -94,16 +94,12 @@ func (l *endpointResult) request(ctx context.Context, client *http.Client, addre
 
 // short is the innermost part of an error; the outer parts are always the same.
 func short(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+	var timeout interface{ Timeout() bool }
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
 		return "nothing within " + endpointTimeout.String()
 	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
 	}
 	return err.Error()
-}
-
-func isTimeout(err error) bool {
-	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
 }

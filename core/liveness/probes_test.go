@@ -418,9 +418,9 @@ func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
 	b.look()
 	require.Equal(t, "healthy", chosen())
 	require.Equal(t, []string{
-		"WARN Worker is unhealthy and given nothing",
-		"WARN Worker is degraded and given only what the healthy have no room for",
-		"WARN Worker is unhealthy and given nothing", "INFO Worker is healthy again",
+		"WARN Worker is unhealthy and receives no work",
+		"WARN Worker is degraded and receives only work for which healthy workers have no capacity",
+		"WARN Worker is unhealthy and receives no work", "INFO Worker is healthy again",
 	}, b.j.take())
 
 	report(`{"consecutive_failures": 99}`)

@@ -231,7 +231,7 @@ func params(list []finding) (store.RecordProbesParams, error) {
 	for _, f := range list {
 		details, err := json.Marshal(f.details)
 		if err != nil {
-			return p, fmt.Errorf("write down what was seen of worker %d: %w", f.worker, err)
+			return p, fmt.Errorf("encode the findings about worker %d: %w", f.worker, err)
 		}
 		p.Workers, p.Verdicts, p.Reasons = append(p.Workers, f.worker), append(p.Verdicts, f.verdict), append(p.Reasons,
 			f.reason)

@@ -13,6 +13,9 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
+// crashPoint lets a test kill the process. By default it does nothing.
+var crashPoint = func(string) {}
+
 // publish sends rows and settles each by its outcomes. It reports whether the broker answered for
 // all of them: false means that the broker is away and an immediate retry is useless.
 func (r *Relay) publish(ctx context.Context, rows []row) bool {
@@ -173,7 +176,7 @@ func (r *Relay) offerUndeliverable(ctx context.Context, tx *store.Tx, left, retu
 	}
 	taken, err := r.cfg.Undeliverable(ctx, tx, returned)
 	if err != nil {
-		return nil, fmt.Errorf("give away %d messages that no queue took: %w", len(returned), err)
+		return nil, fmt.Errorf("offer %d undeliverable messages: %w", len(returned), err)
 	}
 	return slices.DeleteFunc(slices.Clone(left), func(m Message) bool { return taken[m.ID] }), nil
 }
@@ -291,7 +294,12 @@ func (r *Relay) sweepOnce(ctx context.Context) error {
 	if err := r.release(ctx); err != nil {
 		return err
 	}
-	return r.lag(ctx)
+	backlog, err := r.store.OutboxBacklog(ctx)
+	if err != nil {
+		return fmt.Errorf("read the outbox backlog: %w", err)
+	}
+	r.metrics.backlog(backlog.Messages, backlog.OldestSeconds)
+	return nil
 }
 
 // takeOver hands claimed rows to the relay. It reports whether all of them fit.
@@ -320,13 +328,4 @@ func (r *Relay) holds(id int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held[id]
-}
-
-func (r *Relay) lag(ctx context.Context) error {
-	backlog, err := r.store.OutboxBacklog(ctx)
-	if err != nil {
-		return fmt.Errorf("read the outbox backlog: %w", err)
-	}
-	r.metrics.backlog(backlog.Messages, backlog.OldestSeconds)
-	return nil
 }

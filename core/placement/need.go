@@ -64,8 +64,12 @@ func NewNeed(spec Spec) Need {
 }
 
 func (r *rules) setSelector(whose string, raw []byte) {
-	var err error
-	r.selector, err = parseSelector(raw)
+	var given map[string]string
+	r.selector = nil
+	err := decode(raw, &given, "an object of labels with strings as values")
+	if err == nil {
+		r.selector, err = labels(given)
+	}
 	r.brokenSelector = fieldError(whose+".worker_selector", err)
 }
 

@@ -58,10 +58,10 @@ type fitting struct {
 	texts   map[Outcome]string // built on demand
 }
 
-// NewFleet makes a fleet of the registered workers. turn must change between batches; it rotates
+// NewFleet makes a fleet of the registered workers. rotation must change between batches; it rotates
 // the choice among equally loaded workers.
-func NewFleet(registered []Worker, turn int) *Fleet {
-	f := &Fleet{workers: slices.Clone(registered), rotation: turn & (1<<31 - 1), fits: make(map[fitKey]*fitting)}
+func NewFleet(registered []Worker, rotation int) *Fleet {
+	f := &Fleet{workers: slices.Clone(registered), rotation: rotation & (1<<31 - 1), fits: make(map[fitKey]*fitting)}
 	sorted := true
 	for i := range f.workers {
 		sorted = sorted && (i == 0 || f.workers[i-1].ID < f.workers[i].ID)

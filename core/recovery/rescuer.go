@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/alertevent"
@@ -97,11 +96,6 @@ func never() bool { return false }
 // forever is an age in seconds that no row reaches.
 const forever = 1e9
 
-// Relay publishes the outbox messages of a committed transaction.
-type Relay interface {
-	Published(row int64, messages []outbox.Message)
-}
-
 // Rescuer ends or reassigns executions of dead workers. Executions that never started, at dead or
 // late workers, go to the batches, which find another worker (see scheduler.ReassignStep). The
 // Rescuer ends running executions of dead workers, and executions that run beyond their timeout or
@@ -114,8 +108,8 @@ type Rescuer struct {
 
 	cfg    RescuerConfig
 	store  *store.Store
-	submit func(context.Context, Found) error
-	relay  Relay
+	submit Submit
+	relay  outbox.Publishing
 	logger *slog.Logger
 	rows   int32          // window size
 	after  map[bool]int64 // start of the next window: of holders, and of live rows without a slot
@@ -124,7 +118,7 @@ type Rescuer struct {
 
 // NewRescuer makes the loop. It calls submit with executions that batches must decide.
 func NewRescuer(
-	cfg RescuerConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger,
+	cfg RescuerConfig, st *store.Store, submit Submit, relay outbox.Publishing, logger *slog.Logger,
 	metrics *supervise.Metrics,
 ) *Rescuer {
 	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, rows: rowsPerSweep,
@@ -165,7 +159,7 @@ func (o *Rescuer) tick(ctx context.Context) error {
 			var loss time.Duration
 			var err error
 			if more, loss, err = o.window(ctx, sure, holders); err != nil {
-				return fmt.Errorf("look for orphaned work: %w", err)
+				return fmt.Errorf("find orphaned executions: %w", err)
 			}
 			if loss > 0 {
 				soonest = min(soonest, loss)
@@ -256,37 +250,45 @@ func (o *Rescuer) submitUnstarted(ctx context.Context, unstarted []scheduler.Uns
 	o.logger.WarnContext(ctx, "Unstarted executions submitted for reassignment",
 		"at_workers_that_are_gone", len(unstarted)-late, "overdue_at_live_workers", late)
 	found := Found{Unstarted: unstarted}
-	for !found.Empty() {
-		if err := o.submit(ctx, found.take(pageDefault)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return found.submit(ctx, pageDefault, o.submit)
 }
 
 // end ends executions of dead workers, and executions that do not end by themselves.
 func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphansRow, staleAfter float64) error {
-	lost, err := o.endLost(ctx, tx, found.Ids, staleAfter)
-	if err != nil {
-		return err
+	kinds := []struct {
+		reason string
+		ids    []int64
+		end    func(ids []int64) ([]outgoing, error)
+		ended  []outgoing
+	}{
+		{reason: "its worker is gone", ids: found.Ids,
+			end: func(ids []int64) ([]outgoing, error) { return o.endLost(ctx, tx, ids, staleAfter) }},
+		{reason: "it ran beyond its timeout", ids: found.Overrun,
+			end: func(ids []int64) ([]outgoing, error) { return o.endOverruns(ctx, tx, ids) }},
+		{reason: "its worker did not stop it", ids: found.CancelIgnored, end: func(ids []int64) ([]outgoing, error) {
+			rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
+			return completions(rows), err
+		}},
+		{reason: "its workflow or inquiry is gone", ids: found.Headless, end: func(ids []int64) ([]outgoing, error) {
+			rows, err := tx.EndHeadless(ctx, ids)
+			return completions(rows), err
+		}},
 	}
-	over, err := o.endOverruns(ctx, tx, found.Overrun)
-	if err != nil {
-		return err
+	var all []outgoing
+	for i, kind := range kinds {
+		if len(kind.ids) == 0 {
+			continue
+		}
+		ended, err := kind.end(kind.ids)
+		if err != nil {
+			return fmt.Errorf("end %d executions because %s: %w", len(kind.ids), kind.reason, err)
+		}
+		kinds[i].ended, all = ended, append(all, ended...)
 	}
-	unheard, err := o.endIgnoredCancels(ctx, tx, found.CancelIgnored)
-	if err != nil {
-		return err
-	}
-	headless, err := o.endHeadless(ctx, tx, found.Headless)
-	if err != nil {
-		return err
-	}
-	said := slices.Concat(lost, over, unheard, headless)
-	if len(said) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
-	messages, err := encode(said)
+	messages, err := encode(all)
 	if err != nil {
 		return err
 	}
@@ -295,10 +297,9 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 		return err
 	}
 	tx.AfterCommit(func() {
-		o.log(ctx, "its worker is gone", lost)
-		o.log(ctx, "it ran beyond its timeout", over)
-		o.log(ctx, "its worker did not stop it", unheard)
-		o.log(ctx, "its workflow or inquiry is gone", headless)
+		for _, kind := range kinds {
+			o.log(ctx, kind.reason, kind.ended)
+		}
 		o.relay.Published(row, messages)
 	})
 	return nil
@@ -315,11 +316,7 @@ func (o *Rescuer) log(ctx context.Context, reason string, ended []outgoing) {
 	}
 }
 
-func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64,
-	staleAfter float64) (said []outgoing, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
+func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) ([]outgoing, error) {
 	status := attune.StatusAbandoned
 	if o.cfg.FailLost {
 		status = attune.StatusFailed
@@ -328,11 +325,10 @@ func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64,
 		Status: string(status), Ids: ids, StaleAfter: staleAfter, LeaveGrace: o.cfg.LeaveGrace.Seconds(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("end what ran at workers that are gone: %w", err)
+		return nil, err
 	}
 	var alerts []alertevent.Alert
 	for _, row := range rows {
-		said = append(said, endOf(row))
 		alert, err := lostAlert(row, status)
 		if err != nil {
 			return nil, err
@@ -341,7 +337,7 @@ func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64,
 			alerts = append(alerts, *alert)
 		}
 	}
-	return said, alertevent.Emit(ctx, tx, nil, alerts)
+	return completions(rows), alertevent.Emit(ctx, tx, nil, alerts)
 }
 
 // lostAlert is the core.alert event of an execution that was ended because its worker is dead. It
@@ -364,7 +360,7 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 	}
 	worker := result.Worker
 	if worker == nil || worker.Cordoned || row.Status == attune.StatusCancelled {
-		return nil, nil //nolint:nilnil // nothing to tell
+		return nil, nil //nolint:nilnil // no alert
 	}
 	return &alertevent.Alert{
 		Severity: "error", Category: "execution_reconciliation", FailureType: "execution_abandoned_worker_unavailable",
@@ -382,52 +378,19 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 }
 
 // endOverruns also tells the workers to stop.
-func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (said []outgoing, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
+func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) ([]outgoing, error) {
 	rows, err := tx.EndOverruns(ctx, store.EndOverrunsParams{
 		ActionTimeouts: o.cfg.ActionTimeouts, Grace: o.cfg.Grace.Seconds(),
 		UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(), Ids: ids,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("end what runs for too long: %w", err)
-	}
-	for _, row := range rows {
+	var ended []outgoing
+	for i, completed := range completions(rows) {
+		row := rows[i]
 		stop := message.ExecutionCancelRequested{ExecutionID: row.ID, WorkerID: row.Worker}
-		said = append(said, endOf(row),
+		ended = append(ended, completed,
 			outgoing{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
 	}
-	return said, nil
-}
-
-func (o *Rescuer) endIgnoredCancels(ctx context.Context, tx *store.Tx, ids []int64) (said []outgoing, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
-	if err != nil {
-		return nil, fmt.Errorf("end what was to be stopped: %w", err)
-	}
-	for _, row := range rows {
-		said = append(said, endOf(row))
-	}
-	return said, nil
-}
-
-// endHeadless ends parents and inquiries whose workflow or question was deleted.
-func (o *Rescuer) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (said []outgoing, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.EndHeadless(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("end what nothing is left of: %w", err)
-	}
-	for _, row := range rows {
-		said = append(said, endOf(row))
-	}
-	return said, nil
+	return ended, err
 }
 
 // outgoing is a message that the engine sends.
@@ -437,31 +400,34 @@ type outgoing struct {
 	at        time.Time
 }
 
-// endOf is the completion message of an execution.
-func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow](row Row) outgoing {
-	r := store.EndOverrunsRow(row)
-	payload := message.ExecutionCompleted{
-		ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result),
-		CompletedAt: r.FinishedAt.UTC(),
+// completions are the completion messages of executions.
+func completions[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow](
+	rows []Row,
+) []outgoing {
+	list := make([]outgoing, len(rows))
+	for i, row := range rows {
+		r := store.EndOverrunsRow(row)
+		payload := message.ExecutionCompleted{
+			ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result),
+			CompletedAt: r.FinishedAt.UTC(),
+		}
+		if r.Action != nil {
+			payload.ActionID = *r.Action
+		}
+		list[i] = outgoing{
+			message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt,
+		}
 	}
-	if r.Action != nil {
-		payload.ActionID = *r.Action
-	}
-	return outgoing{message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt}
+	return list
 }
 
-// encode encodes the messages.
-func encode(list []outgoing) ([]outbox.Message, error) {
-	messages := make([]outbox.Message, len(list))
+func encode(list []outgoing) (messages []outbox.Message, err error) {
+	messages = make([]outbox.Message, len(list))
 	for i, one := range list {
-		envelope := message.New(one.kind, one.payload, one.at.UTC(), "execution_timeout_monitor")
-		body, err := envelope.Encode()
+		route := message.Route{Exchange: message.ExchangeExecutions, Key: one.key}
+		messages[i], err = outbox.EncodeTo(route, one.kind, one.payload, one.at, "execution_timeout_monitor")
 		if err != nil {
-			return nil, fmt.Errorf("encode %s for %s: %w", one.kind, one.key, err)
-		}
-		messages[i] = outbox.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: one.key, Type: one.kind,
-			Body: body,
+			return nil, err
 		}
 	}
 	return messages, nil

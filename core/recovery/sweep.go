@@ -31,8 +31,22 @@ func (f *Found) Empty() bool {
 
 // routine reports whether the sweep found only blocked queues, which every thorough pass tries even
 // if nothing was lost.
-func (f *Found) routine() bool {
-	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Unstarted) == 0
+func (f Found) routine() bool {
+	f.Queues = nil
+	return f.Empty()
+}
+
+// Submit passes findings to the batches.
+type Submit func(context.Context, Found) error
+
+// submit submits all findings, at most page of each kind at a time.
+func (f *Found) submit(ctx context.Context, page int, submit Submit) error {
+	for !f.Empty() {
+		if err := submit(ctx, f.take(page)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // take removes and returns at most n findings of each kind, as many as one batch may have.
@@ -111,7 +125,7 @@ type Sweep struct {
 
 	cfg    Config
 	store  *store.Store
-	submit func(context.Context, Found) error
+	submit Submit
 	logger *slog.Logger
 
 	adopted     bool // no finished_status column: read status instead
@@ -146,7 +160,7 @@ func (s *Sweep) MessagesLost() {
 // New makes the sweep. It calls submit with the findings, a page at a time. An error of submit
 // fails the tick, and the next sweep finds the rest again.
 func New(
-	cfg Config, st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger,
+	cfg Config, st *store.Store, submit Submit, logger *slog.Logger,
 	metrics *supervise.Metrics,
 ) *Sweep {
 	s := &Sweep{cfg: cfg.withDefaults(), store: st, submit: submit, logger: logger}
@@ -167,13 +181,13 @@ func (s *Sweep) tick(ctx context.Context) error {
 		}
 		// A plan cached while the queues were empty would read the whole queue for every row.
 		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
-			return fmt.Errorf("have plans made anew: %w", err)
+			return fmt.Errorf("force custom plans: %w", err)
 		}
 		found, err = s.find(ctx, tx)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("look for stranded work: %w", err)
+		return fmt.Errorf("find stranded work: %w", err)
 	}
 	if !won {
 		return nil
@@ -192,18 +206,13 @@ func (s *Sweep) tick(ctx context.Context) error {
 		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues),
 		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "unstarted",
 		len(found.Unstarted))
-	for !found.Empty() {
-		if err := s.submit(ctx, found.take(s.cfg.Page)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return found.submit(ctx, s.cfg.Page, s.submit)
 }
 
 func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error) {
 	if !s.shapeKnown {
 		if s.adopted, err = tx.IsAdopted(ctx); err != nil {
-			return found, fmt.Errorf("learn the shape of the database: %w", err)
+			return found, fmt.Errorf("find out whether the database is adopted: %w", err)
 		}
 		s.shapeKnown = true
 	}
@@ -221,12 +230,12 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 		return found, err
 	}
 	found.Unstarted = append(found.Unstarted, left...)
-	waiters, err := tx.FindEndedQueued(ctx, s.afterEnded, rowsPerSweep)
+	queued, err := tx.FindEndedQueued(ctx, s.afterEnded, rowsPerSweep)
 	if err != nil {
-		return found, fmt.Errorf("find ended waiters: %w", err)
+		return found, fmt.Errorf("find ended executions in queues: %w", err)
 	}
-	s.afterEnded = next(waiters.Last, waiters.Scanned, rowsPerSweep)
-	found.Ended = append(found.Ended, waiters.Ids...)
+	s.afterEnded = next(queued.Last, queued.Scanned, rowsPerSweep)
+	found.Ended = append(found.Ended, queued.Ids...)
 	if found.Queues, err = s.unfilled(ctx, tx); err != nil {
 		return found, err
 	}
@@ -242,7 +251,7 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	if s.afterQueue == 0 {
 		epoch, err := tx.ReadAdmissionEpoch(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("read the count of changes of rules: %w", err)
+			return nil, fmt.Errorf("read the version of the rules: %w", err)
 		}
 		s.thorough, s.epoch = epoch != s.epoch || s.passes%thoroughEvery == 0, epoch
 		s.passes++
@@ -263,17 +272,17 @@ func (s *Sweep) misqueued(ctx context.Context, tx *store.Tx, found *Found) error
 		WindowSize: rowsPerSweep, PerLane: maxPerQueue, UndisturbedSeconds: s.cfg.Undisturbed().Seconds(),
 	})
 	if err != nil {
-		return fmt.Errorf("find who waits too long: %w", err)
+		return fmt.Errorf("find executions that waited too long: %w", err)
 	}
 	misplaced, err := tx.FindMisplacedExecutions(ctx, maxPerQueue, s.afterQueued, rowsPerSweep)
 	if err != nil {
-		return fmt.Errorf("find who waits in another's queue: %w", err)
+		return fmt.Errorf("find executions in the wrong queue: %w", err)
 	}
 	s.afterQueued = next(expired.Last, expired.Scanned, rowsPerSweep)
 	found.Expired, found.Misplaced = expired.Ids, misplaced.Ids
 	lost, err := tx.FindLostHolders(ctx, maxPerQueue)
 	if err != nil {
-		return fmt.Errorf("find what deleted executions held: %w", err)
+		return fmt.Errorf("find the holders of deleted executions: %w", err)
 	}
 	for _, row := range lost {
 		found.Lost = append(found.Lost, scheduler.LostHolder{
@@ -284,7 +293,7 @@ func (s *Sweep) misqueued(ctx context.Context, tx *store.Tx, found *Found) error
 		return nil
 	}
 	if err := tx.RefreshOldestQueued(ctx); err != nil {
-		return fmt.Errorf("refresh the oldest waiters of actions with groups: %w", err)
+		return fmt.Errorf("refresh the oldest waiting executions of actions with groups: %w", err)
 	}
 	return nil
 }
@@ -299,7 +308,7 @@ func (s *Sweep) repairStats(ctx context.Context) error {
 	}
 	actions, err := s.store.FindWrongQueueStats(ctx, maxPerQueue)
 	if err != nil {
-		return fmt.Errorf("look for wrong statistics: %w", err)
+		return fmt.Errorf("find wrong statistics: %w", err)
 	}
 	for _, action := range actions {
 		err := s.store.Tx(ctx, "statistics", func(ctx context.Context, tx *store.Tx) error {
@@ -309,9 +318,9 @@ func (s *Sweep) repairStats(ctx context.Context) error {
 			return tx.SumQueueStats(ctx, action)
 		})
 		if err != nil {
-			return fmt.Errorf("sum up the statistics of action %d: %w", action, err)
+			return fmt.Errorf("recompute the statistics of action %d: %w", action, err)
 		}
-		s.logger.WarnContext(ctx, "Statistics of an action are summed up anew", "action_id", action)
+		s.logger.WarnContext(ctx, "Statistics of an action recomputed", "action_id", action)
 	}
 	return nil
 }

@@ -15,11 +15,10 @@
 //     messages to the outbox and commits.
 //  5. Publish, from memory, by the relay.
 //
-// Every statement of 4 counts the rows that it changed. A row that another service changed
-// since 2 (a cancel, say), or room at a worker that another batch took, fails the batch as a
-// whole, and it is run again on the new facts. An execution at a worker always has its slot,
-// its worker, its attempt number and its dispatch message from one commit (invariants S1, S6,
-// S13).
+// Every statement of 4 counts the rows that it changed. A row that another service changed since 2
+// (a cancel, say), or room at a worker that another batch took, fails the batch as a whole, and it
+// is run again on the new facts. An execution at a worker always has its slot, its worker, its
+// attempt number and its dispatch message from one commit (invariants S1, S6, S13).
 //
 // The steps are, by what they take:
 //

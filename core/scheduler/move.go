@@ -27,7 +27,7 @@ type stopped struct {
 	candidate admission.Candidate
 	worker    int64
 	cause     Cause
-	tell      bool // its worker could start it, now or after it returns
+	cancel    bool // its worker could start it, now or after it returns
 }
 
 // taken is what a batch takes back from workers.
@@ -51,16 +51,12 @@ func (b *Batch) Candidate(fact admission.Fact) (admission.Candidate, bool) {
 	if !ok {
 		return admission.Candidate{}, false
 	}
-	w := admission.Candidate{
+	return admission.Candidate{
 		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
 		Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-		Avoid: row.Avoid,
-	}
-	if row.Action != nil {
-		w.ActionID = *row.Action
-	}
-	return w, true
+		Avoid: row.Avoid, ActionID: deref(row.Action),
+	}, true
 }
 
 // Fences reports whether a worker refuses a dispatch of an attempt that was moved away from it.
@@ -87,7 +83,7 @@ func (b *Batch) move(w admission.Candidate, from, to int64, cause Cause) {
 // harmless.
 func (b *Batch) stop(w admission.Candidate, worker int64, why Reassignment) {
 	b.stops = append(b.stops, stopped{
-		candidate: w, worker: worker, cause: why.Cause, tell: worker != 0 && !b.Fences(worker),
+		candidate: w, worker: worker, cause: why.Cause, cancel: worker != 0 && !b.Fences(worker),
 		ending: ending{
 			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef,
 			status: attune.StatusFailed, result: encode(why.Result),
@@ -161,8 +157,7 @@ func (t *taken) writeLostWork(p *store.Pipeline) {
 // composeTaken writes the messages about moved and stopped executions.
 func (b *Batch) composeTaken() error {
 	for _, m := range b.moves {
-		granted := admission.Granted{Candidate: m.candidate, Worker: m.to}
-		if err := b.dispatch(granted); err != nil {
+		if err := b.dispatch(admission.Granted{Candidate: m.candidate, Worker: m.to}); err != nil {
 			return err
 		}
 	}
@@ -170,11 +165,12 @@ func (b *Batch) composeTaken() error {
 		if err := b.add(b.completed(s.ending)); err != nil {
 			return err
 		}
-		if !s.tell {
+		if !s.cancel {
 			continue
 		}
+		route := message.Route{Exchange: message.ExchangeExecutions, Key: message.CancelKey(s.worker)}
 		drop := message.ExecutionCancelRequested{ExecutionID: s.execution, WorkerID: s.worker}
-		err := b.add(b.message(message.TypeExecutionCancelRequested, message.CancelKey(s.worker), drop))
+		err := b.add(outbox.EncodeTo(route, message.TypeExecutionCancelRequested, drop, b.Now(), b.Source()))
 		if err != nil {
 			return err
 		}
@@ -190,14 +186,10 @@ const maxResultInMessage = 1 << 20
 func (b *Batch) composeOutcomes() error {
 	for _, o := range b.outcomes {
 		payload := message.ExecutionCompleted{
-			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), CompletedAt: o.FinishedAt.UTC(),
+			ExecutionID: o.ID, ActionID: deref(o.Action), ActionRef: o.ActionRef, Status: string(o.Status),
+			CompletedAt: o.FinishedAt.UTC(), Result: bounds.Copy(o.Result, maxResultInMessage),
 		}
-		payload.Result = bounds.Copy(o.Result, maxResultInMessage)
-		if o.Action != nil {
-			payload.ActionID = *o.Action
-		}
-		err := b.add(b.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
-		if err != nil {
+		if err := b.add(outbox.Encode(message.TypeExecutionCompleted, payload, b.Now(), b.Source())); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
 	}
 	ids, err := p.scheduler.store.NewExecutionIDs(ctx, int32(n))
 	if err != nil {
-		return nil, fmt.Errorf("take numbers for %d executions: %w", n, err)
+		return nil, fmt.Errorf("reserve ids for %d executions: %w", n, err)
 	}
 	slices.Sort(ids)
 	return ids, nil
@@ -163,16 +163,18 @@ func newExecutionParts(newExecutions []*NewExecution) [][]byte {
 	return append(parts, append(rows, ']'))
 }
 
-// asked is the message that requests the start of a workflow that this batch created. An existing
+// request is the message that requests the start of a workflow that this batch created. An existing
 // workflow has its own.
-func (b *Batch) asked(e *NewExecution) message.ExecutionRequested {
-	asked := message.ExecutionRequested{ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef}
+func (e *NewExecution) request() message.ExecutionRequested {
+	request := message.ExecutionRequested{
+		ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef,
+		Config: bounds.Copy(e.Config, maxConfigInDispatch),
+	}
 	if e.Parent != 0 {
-		asked.ParentID = &e.Parent
+		request.ParentID = &e.Parent
 	}
 	if e.Enforcement != 0 {
-		asked.EnforcementID = &e.Enforcement
+		request.EnforcementID = &e.Enforcement
 	}
-	asked.Config = bounds.Copy(e.Config, maxConfigInDispatch)
-	return asked
+	return request
 }

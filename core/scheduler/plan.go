@@ -196,8 +196,8 @@ func (p *Plan) wantedScopes() map[int64]admission.ScopeWant {
 		wanted[id] = admission.ScopeWant{Releases: n}
 	}
 	for key, id := range p.scopeIDs {
-		wide := p.scopes[key]
-		wanted[id] = admission.ScopeWant{Rule: &wide, Releases: p.scopeBack[id]}
+		limit := p.scopes[key]
+		wanted[id] = admission.ScopeWant{Rule: &limit, Releases: p.scopeBack[id]}
 	}
 	return wanted
 }

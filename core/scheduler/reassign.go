@@ -68,10 +68,7 @@ func (b *Batch) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
 		why.Move, why.Result = false, maps.Clone(why.Result)
 		why.Result["error"], why.Result["message"] = "parameters cannot be read", err.Error()
 	}
-	from := int64(0) // its worker's row was deleted
-	if fact.Worker != nil {
-		from = *fact.Worker
-	}
+	from := deref(fact.Worker) // 0: its worker's row was deleted
 	if result := b.elsewhere(fact, w, from, why); result != ReassignEnded {
 		return result
 	}

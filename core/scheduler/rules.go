@@ -47,11 +47,11 @@ func (r Rule) scopes(config []byte) []admission.ScopeKey {
 	}
 	var params map[string]any
 	keys := make([]admission.ScopeKey, len(r.Limits.Shared))
-	for i, wide := range r.Limits.Shared {
-		if len(wide.Parameters) > 0 && params == nil {
+	for i, limit := range r.Limits.Shared {
+		if len(limit.Parameters) > 0 && params == nil {
 			params = policy.WithDefaults(config, r.ParamSchema)
 		}
-		keys[i] = admission.ScopeKey{Kind: wide.Kind, Key: wide.Key(params)}
+		keys[i] = admission.ScopeKey{Kind: limit.Kind, Key: limit.Key(params)}
 	}
 	return keys
 }
@@ -134,9 +134,9 @@ func (b *ruleSet) load(ctx context.Context, q *store.Queries, ids []int64, refs 
 	for _, row := range rows {
 		rule := ruleOf(row, policies)
 		b.byID[row.ID], b.byRef[row.Ref] = rule, row.ID
-		for _, wide := range rule.Limits.Shared {
-			if len(wide.Parameters) == 0 && len(b.plain) < maxPlainScopes {
-				b.plain[admission.ScopeKey{Kind: wide.Kind, Key: wide.Base}] = wide
+		for _, limit := range rule.Limits.Shared {
+			if len(limit.Parameters) == 0 && len(b.plain) < maxPlainScopes {
+				b.plain[admission.ScopeKey{Kind: limit.Kind, Key: limit.Base}] = limit
 			}
 		}
 	}

@@ -41,8 +41,7 @@ type Config struct {
 	Recovering func() bool
 	// WithoutStats turns queue_stats off.
 	WithoutStats bool
-	// Source is the source_service of the messages written. Default
-	// "attune-executor".
+	// Source is the source_service of the messages written. Default "attune-executor".
 	Source string
 	// Now is the clock of caches; no stored value depends on it. Default time.Now.
 	Now func() time.Time
@@ -70,18 +69,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Relay publishes the outbox messages of a committed batch.
-type Relay interface {
-	Published(row int64, messages []outbox.Message)
-}
-
 // Scheduler runs batches. It is safe for concurrent use; batches that share a queue or a worker
 // wait for each other in the database.
 type Scheduler struct {
 	cfg       Config
 	store     *store.Store
 	admission *admission.Admission
-	relay     Relay
+	relay     outbox.Publishing
 	logger    *slog.Logger
 	metrics   *Metrics
 	fleet     *fleet
@@ -93,7 +87,7 @@ type Scheduler struct {
 // Deps are the dependencies of a Scheduler.
 type Deps struct {
 	Store   *store.Store
-	Relay   Relay
+	Relay   outbox.Publishing
 	Logger  *slog.Logger
 	Metrics *Metrics // nil counts nothing
 }
@@ -104,7 +98,10 @@ func New(cfg Config, deps Deps) *Scheduler {
 	s := &Scheduler{
 		cfg: cfg, store: deps.Store, admission: admission.New(deps.Store),
 		relay: deps.Relay, logger: deps.Logger, metrics: deps.Metrics,
-		fleet: newFleet(deps.Store, cfg.HeartbeatStaleAfter, cfg.Now), rules: &ruleCache{}, memory: newMemory(),
+		fleet: &fleet{store: deps.Store, staleAfter: cfg.HeartbeatStaleAfter, now: cfg.Now}, rules: &ruleCache{},
+		memory: &memory{
+			holdings: make(map[int64]holding), crowds: make(map[int64]bool), closed: make(map[int64]bool),
+		},
 	}
 	s.rotation.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
 	return s
@@ -233,7 +230,7 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 		default:
 			return Result{}, err
 		}
-		s.logger.DebugContext(ctx, "Batch is run again", "attempt", try, "error", err)
+		s.logger.DebugContext(ctx, "Batch run again", "attempt", try, "error", err)
 	}
 }
 

@@ -116,11 +116,8 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 	if !ok || fact.Status != attune.StatusScheduled {
 		return true
 	}
-	from := int64(0) // its worker's row was deleted
-	if fact.Worker != nil {
-		from = *fact.Worker
-	}
-	if from == 0 {
+	from := deref(fact.Worker)
+	if from == 0 { // its worker's row was deleted
 		one.Late = nil
 	} else if !one.concerns(batch, fact, from) {
 		return true

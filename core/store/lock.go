@@ -84,7 +84,7 @@ func (l *SessionLock) take(ctx context.Context, holder string) error {
 		}
 		if !errors.Is(err, sql.ErrNoRows) {
 			_ = l.conn.Conn().Close(ctx) // under a name that is not its own
-			return fmt.Errorf("find who holds the lock %s: %w", l.name, err)
+			return fmt.Errorf("find the holder of lock %s: %w", l.name, err)
 		}
 	}
 	if _, err := l.queries.NameSession(ctx, l.own); err != nil {

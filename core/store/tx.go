@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/attune-go/attune/core/store/internal/db"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 const (
@@ -61,10 +62,10 @@ func (s *Store) repeat(ctx context.Context, name, begin string, fn func(context.
 		if !again || attempt == txAttempts || ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		s.logger.DebugContext(ctx, "A transaction is repeated", "transaction", name, "attempt", attempt,
+		s.logger.DebugContext(ctx, "Transaction repeated", "transaction", name, "attempt", attempt,
 			"class", ClassOf(err).String(), "error", err.Error())
-		if err := pause(ctx, wait/2+rand.N(wait)); err != nil { //nolint:gosec // jitter needs no secrecy
-			return fmt.Errorf("%s: wait to repeat: %w", name, err)
+		if !supervise.Sleep(ctx, wait/2+rand.N(wait)) { //nolint:gosec // jitter needs no secrecy
+			return fmt.Errorf("%s: wait to repeat: %w", name, ctx.Err())
 		}
 		wait = min(2*wait, txMaxWait)
 	}
@@ -128,15 +129,4 @@ func (w *session) release(ctx context.Context) {
 		}
 	}
 	w.conn.Release()
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -122,8 +122,7 @@ func (l *Loop) TickTimeout() time.Duration {
 // loopSlack is the delay that a busy machine may add.
 const loopSlack = 15 * time.Second
 
-// LastTick returns when the last tick ended, whatever its outcome; zero before
-// the first.
+// LastTick returns when the last tick ended, whatever its outcome; zero before the first.
 func (l *Loop) LastTick() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,21 +143,19 @@ func (l *Loop) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil {
-			failures++
-		} else {
+		if err == nil {
 			failures = 0
-		}
-		if err != nil && pause == 0 {
+		} else if failures++; pause == 0 {
 			pause = l.pause(failures)
 		}
-		if pause > 0 {
-			if !l.waitAfterFailure(ctx, pause) {
-				return
-			}
-			continue
+		floor := min(pause, wakeFloor) // wakes after a failure are ignored this long
+		if floor > 0 && !l.wait(ctx, floor, nil) {
+			return
 		}
-		if !l.wait(ctx, l.pause(0), l.wake) {
+		if pause == 0 {
+			pause = l.pause(0)
+		}
+		if !l.wait(ctx, pause-floor, l.wake) {
 			return
 		}
 	}
@@ -170,7 +167,10 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 		fmt.Errorf("tick of %s took longer than %s: %w", l.cfg.Name, l.cfg.Timeout, context.DeadlineExceeded))
 	defer cancel()
 	begin := time.Now()
-	err = l.call(tickCtx)
+	err = recovered(tickCtx, l.cfg.Tick)
+	if errors.Is(err, context.DeadlineExceeded) && tickCtx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(tickCtx), err)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = nil // Stop interrupted it; the tick did not fail
 	}
@@ -196,20 +196,6 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 	return pause, err
 }
 
-// call runs the function; a panic becomes an error with its stack.
-func (l *Loop) call(ctx context.Context) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = panicError(value)
-		}
-	}()
-	err = l.cfg.Tick(ctx)
-	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-	}
-	return err
-}
-
 // pause returns how long to wait after so many failures in a row.
 func (l *Loop) pause(failures int) time.Duration {
 	pause := l.cfg.Interval
@@ -226,12 +212,6 @@ func (l *Loop) pause(failures int) time.Duration {
 	return max(pause, 0)
 }
 
-// waitAfterFailure ignores wakes during the first second.
-func (l *Loop) waitAfterFailure(ctx context.Context, pause time.Duration) bool {
-	floor := min(pause, wakeFloor)
-	return l.wait(ctx, floor, nil) && l.wait(ctx, pause-floor, l.wake)
-}
-
 // wait pauses until the time is over or a wake comes; false means stop.
 func (l *Loop) wait(ctx context.Context, pause time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(pause)
@@ -246,9 +226,32 @@ func (l *Loop) wait(ctx context.Context, pause time.Duration, wake <-chan struct
 	}
 }
 
-func panicError(value any) error {
-	if err, ok := value.(error); ok {
-		return fmt.Errorf("panic: %w\n%s", err, debug.Stack())
+// recovered runs a function and turns its panic into an error with the stack.
+func recovered(ctx context.Context, run func(context.Context) error) (err error) {
+	defer func() {
+		switch value := recover().(type) {
+		case nil:
+		case error:
+			err = fmt.Errorf("panic: %w\n%s", value, debug.Stack())
+		default:
+			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+		}
+	}()
+	return run(ctx)
+}
+
+// Sleep waits and reports whether the whole pause has passed; it is false when
+// the context ended first.
+func Sleep(ctx context.Context, pause time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
 	}
-	return fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
