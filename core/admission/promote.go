@@ -32,18 +32,15 @@ func (l *Ledger) Promote(gate Gate) {
 			continue
 		}
 		heap.Pop(queues)
-		if q.unfilled() {
-			l.await(w, gate)
+		if !q.unfilled() {
+			continue
 		}
-	}
-}
-
-// await closes the shared limits of a queue whose heads were not all read. Its next head may have
-// waited longer than all others, and another batch follows at once.
-func (l *Ledger) await(w Candidate, gate Gate) {
-	scopes, _ := l.wanted(w, gate)
-	for _, s := range scopes {
-		s.awaited = true
+		// Not all heads of the queue were read. Its next head may have waited longer than all others,
+		// and another batch follows at once: until then its shared limits are closed.
+		scopes, _ := l.wanted(w, gate)
+		for _, s := range scopes {
+			s.awaited = true
+		}
 	}
 }
 

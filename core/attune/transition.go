@@ -8,7 +8,7 @@ type Writer string
 
 // The writers of execution status.
 const (
-	WriterEngine   Writer = "engine"   // admission, hand-over, completion, recovery
+	WriterEngine   Writer = "engine"   // admission, dispatch, completion, recovery
 	WriterWorker   Writer = "worker"   // the process that runs the action
 	WriterOperator Writer = "operator" // cancel from the API, command line or dashboard
 )

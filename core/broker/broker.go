@@ -72,7 +72,8 @@ func (b *Broker) State() State {
 	case <-b.Done():
 		return StateStopped
 	default:
-		return b.board.current()
+		state, _ := b.board.held()
+		return state
 	}
 }
 

@@ -34,15 +34,8 @@ type ConsumerConfig struct {
 const batchDefault = 100
 
 func (c ConsumerConfig) withDefaults() ConsumerConfig {
-	if c.MaxBatch <= 0 {
-		c.MaxBatch = c.Prefetch
-	}
-	if c.MaxBatch <= 0 {
-		c.MaxBatch = batchDefault
-	}
-	if c.Prefetch <= 0 {
-		c.Prefetch = 2 * c.MaxBatch
-	}
+	c.MaxBatch = supervise.OrDefault(c.MaxBatch, supervise.OrDefault(c.Prefetch, batchDefault))
+	c.Prefetch = supervise.OrDefault(c.Prefetch, 2*c.MaxBatch)
 	return c
 }
 

@@ -22,12 +22,8 @@ type ExchangeInfo struct {
 
 // Exchanges lists the exchanges of the virtual host.
 func (m *Management) Exchanges(ctx context.Context) ([]ExchangeInfo, error) {
-	var exchanges []ExchangeInfo
-	path := "exchanges/" + url.PathEscape(m.vhost) + "?columns=name,type,durable,internal,arguments,policy"
-	if err := m.do(ctx, http.MethodGet, path, nil, &exchanges); err != nil {
-		return nil, fmt.Errorf("list exchanges: %w", err)
-	}
-	return exchanges, nil
+	return get[[]ExchangeInfo](ctx, m, "list exchanges",
+		"exchanges/"+url.PathEscape(m.vhost)+"?columns=name,type,durable,internal,arguments,policy")
 }
 
 // QueueConsumer is one subscription to a queue, as the management API lists it.

@@ -157,6 +157,15 @@ func (m *Management) do(ctx context.Context, method, path string, header http.He
 	return json.Unmarshal(body, into)
 }
 
+// get reads one resource of the API.
+func get[T any](ctx context.Context, m *Management, what, path string) (value T, err error) {
+	if err = m.do(ctx, http.MethodGet, path, nil, &value); err != nil {
+		var none T
+		return none, fmt.Errorf("%s: %w", what, err)
+	}
+	return value, nil
+}
+
 // reasonOf finds the reason in the body of an error response.
 func reasonOf(body []byte) string {
 	var answer struct {

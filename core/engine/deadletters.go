@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/attune-go/attune/core/batch"
@@ -45,12 +44,7 @@ type deadLetterHandler interface {
 // SubmitDeadLetters passes dead letters that a batch must decide to the loop. It blocks while the loop
 // is busy.
 func (h *hot) SubmitDeadLetters(ctx context.Context, letters []*deadletter.Letter) error {
-	select {
-	case h.deadLetterBatches <- letters:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("submit dead letters to the lanes: %w", ctx.Err())
-	}
+	return pass(ctx, h.deadLetterBatches, letters, "submit dead letters to the lanes")
 }
 
 // deadLetterItems are dead letters as items, each settled alone.

@@ -101,7 +101,12 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
-	e.gate = gate.New(gate.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: e.giveBack})
+	e.gate = gate.New(gate.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: func() {
+		// Another replica may be able to process the deliveries.
+		for _, consumer := range e.consumers {
+			consumer.GiveBack()
+		}
+	}})
 	e.assemble(deps.Version)
 	for name, l := range e.loops {
 		l.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })
@@ -295,14 +300,6 @@ func (e *Engine) refuses(ctx context.Context, err error) error {
 		return still
 	}
 	return e.query.Refuses(ctx, err)
-}
-
-// giveBack returns the deliveries of every consumer during a fault of the installation: another
-// replica may be able to process them.
-func (e *Engine) giveBack() {
-	for _, consumer := range e.consumers {
-		consumer.GiveBack()
-	}
 }
 
 // Start starts the replica. The database must have been migrated; if the broker is away, the

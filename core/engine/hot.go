@@ -81,11 +81,16 @@ func (h *hot) Start(ctx context.Context) error { return h.Launch(ctx, nil, h.run
 // Submit passes the findings of a sweep to the first lane. It blocks while the lane has not taken
 // the previous ones.
 func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
+	return pass(ctx, h.found, found, "submit findings to the lanes")
+}
+
+// pass sends a value to a loop, and waits until the loop takes it.
+func pass[T any](ctx context.Context, to chan<- T, value T, what string) error {
 	select {
-	case h.found <- found:
+	case to <- value:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("submit findings to the lanes: %w", ctx.Err())
+		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 }
 

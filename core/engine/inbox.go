@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -49,12 +48,7 @@ func (e *Engine) newInbox(b *inbox) *inbox {
 
 // Submit passes findings of a sweep to the loop. It returns when the loop has taken them.
 func (b *inbox) Submit(ctx context.Context, ids []int64) error {
-	select {
-	case b.found <- ids:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("submit lost messages of queue %s: %w", b.queue, ctx.Err())
-	}
+	return pass(ctx, b.found, ids, "submit lost messages of queue "+b.queue)
 }
 
 // Start implements supervise.Service.

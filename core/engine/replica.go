@@ -27,7 +27,7 @@ type replica struct {
 	engine  *Engine
 	version string
 	host    string
-	born    time.Time
+	started time.Time
 
 	away            outage
 	reportsOthersAt time.Time // from when on silent replicas count as vanished; only the loop uses it
@@ -38,7 +38,7 @@ func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica 
 	if err != nil {
 		host = "unknown"
 	}
-	r := &replica{engine: e, version: version, host: host, born: time.Now()}
+	r := &replica{engine: e, version: version, host: host, started: time.Now()}
 	r.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "replica", Interval: replicaInterval, Timeout: replicaInterval, Jitter: 0.1, MaxBackoff: replicaInterval,
 		Tick: r.tick, Logger: e.logger, Metrics: metrics,
@@ -109,7 +109,7 @@ func (r *replica) report(ctx context.Context) error {
 	return r.engine.query.ReportReplica(ctx, store.ReportReplicaParams{
 		ID: r.engine.id, Host: r.host, Version: r.version, Pid: int32(os.Getpid()),
 		State: r.engine.broker.State().String(), Loops: loops, InFlight: int32(r.engine.hot.inFlight()),
-		Details: details, UpSeconds: time.Since(r.born).Seconds(),
+		Details: details, UpSeconds: time.Since(r.started).Seconds(),
 	})
 }
 

@@ -103,7 +103,7 @@ func TestTheStartOfAReplicaIsToldByTheDatabase(t *testing.T) {
 	database := testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	r := unstarted(t, database, "amqp://u:p@127.0.0.1:1/", testkit.Logger(t)).report
-	r.born = r.born.Add(-time.Hour)
+	r.started = r.started.Add(-time.Hour)
 	for range 2 {
 		require.NoError(t, r.tick(testkit.Context(t)))
 		require.Equal(t, 1, testkit.Count(t, st, `select count(*) from engine_replica

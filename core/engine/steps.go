@@ -15,7 +15,7 @@ import (
 //	completion    execution.completed     releases the holder once; repeats if the policy allows
 //	return        a deleted execution     releases what it held
 //	reassign      a dead or late worker   finds another worker for unstarted executions
-//	letters       a dead dispatch         finds another worker, or ends the execution
+//	dead letter   a dead dispatch         finds another worker, or ends the execution
 //	expiry        a queue timeout         removes the execution from its queue and ends it
 //	fill          free slots              promotes waiting heads, in order
 //	move          changed policy groups   moves waiting executions to the right queue

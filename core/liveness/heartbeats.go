@@ -27,12 +27,8 @@ type HeartbeatsConfig struct {
 }
 
 func (c HeartbeatsConfig) withDefaults() HeartbeatsConfig {
-	if c.Interval <= 0 {
-		c.Interval = time.Minute
-	}
-	if c.StaleAfter <= 0 {
-		c.StaleAfter = 90 * time.Second
-	}
+	c.Interval = supervise.OrDefault(c.Interval, time.Minute)
+	c.StaleAfter = supervise.OrDefault(c.StaleAfter, 90*time.Second)
 	if c.Unsure == nil {
 		c.Unsure = func() bool { return false }
 	}

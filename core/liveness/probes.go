@@ -54,12 +54,8 @@ type ProbesConfig struct {
 }
 
 func (c ProbesConfig) withDefaults() ProbesConfig {
-	if c.Interval <= 0 {
-		c.Interval = 30 * time.Second
-	}
-	if c.StaleAfter <= 0 {
-		c.StaleAfter = 90 * time.Second
-	}
+	c.Interval = supervise.OrDefault(c.Interval, 30*time.Second)
+	c.StaleAfter = supervise.OrDefault(c.StaleAfter, 90*time.Second)
 	if c.Limits == (placement.Limits{}) {
 		c.Limits = placement.DocumentedLimits()
 	}

@@ -141,8 +141,10 @@ func (s observation) verdict(f *finding) (verdict, reason string) {
 		return verdictSuspect, cmp.Or(s.SuspectReason, bad, "suspected")
 	case f.suspect != "":
 		return verdictSuspect, f.suspect
+	case s.queue.asked && s.queue.err != nil && s.Verdict == verdictSuspect:
+		return verdictSuspect, unreachable // the old verdict stays without the broker
 	case s.queue.asked && s.queue.err != nil:
-		return cmp.Or(keep(s.Verdict), verdictFresh), unreachable
+		return verdictFresh, unreachable
 	case s.Status == string(store.WorkerStatusEnumError):
 		return verdictSuspect, "says that it is cut off from the broker"
 	case bad != "":
@@ -152,15 +154,6 @@ func (s observation) verdict(f *finding) (verdict, reason string) {
 	default:
 		return verdictFresh, ""
 	}
-}
-
-// keep returns the old verdict if it stays valid without the broker. Verdicts from the row and the
-// heartbeats are derived anew.
-func keep(old string) string {
-	if old == verdictSuspect || old == verdictFresh {
-		return old
-	}
-	return ""
 }
 
 // deaf checks the queue of a live worker: what is wrong with it, whether the worker becomes

@@ -47,24 +47,12 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.SweepInterval <= 0 {
-		c.SweepInterval = 2 * time.Second
-	}
-	if c.SweepAge <= 0 {
-		c.SweepAge = 5 * time.Second
-	}
-	if c.Lease <= 0 {
-		c.Lease = 5 * time.Second
-	}
-	if c.MaxPending <= 0 {
-		c.MaxPending = 20_000
-	}
-	if c.MaxBatch <= 0 {
-		c.MaxBatch = 500
-	}
-	if c.FlushTimeout <= 0 {
-		c.FlushTimeout = 5 * time.Second
-	}
+	c.SweepInterval = supervise.OrDefault(c.SweepInterval, 2*time.Second)
+	c.SweepAge = supervise.OrDefault(c.SweepAge, 5*time.Second)
+	c.Lease = supervise.OrDefault(c.Lease, 5*time.Second)
+	c.MaxPending = supervise.OrDefault(c.MaxPending, 20_000)
+	c.MaxBatch = supervise.OrDefault(c.MaxBatch, 500)
+	c.FlushTimeout = supervise.OrDefault(c.FlushTimeout, 5*time.Second)
 	return c
 }
 

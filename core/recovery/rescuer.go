@@ -58,27 +58,13 @@ type RescuerConfig struct {
 }
 
 func (c RescuerConfig) withDefaults() RescuerConfig {
-	if c.Interval <= 0 {
-		c.Interval = time.Minute
-	}
-	if c.StaleAfter <= 0 {
-		c.StaleAfter = 90 * time.Second
-	}
-	if c.ScheduledTimeout <= 0 {
-		c.ScheduledTimeout = 5 * time.Minute
-	}
-	if c.Grace <= 0 {
-		c.Grace = 30 * time.Second
-	}
-	if c.LeaveGrace <= 0 {
-		c.LeaveGrace = 30 * time.Second
-	}
-	if c.UnfencedTimeout <= 0 {
-		c.UnfencedTimeout = 5 * time.Minute
-	}
-	if c.CancelTimeout <= 0 {
-		c.CancelTimeout = 10 * c.Grace
-	}
+	c.Interval = supervise.OrDefault(c.Interval, time.Minute)
+	c.StaleAfter = supervise.OrDefault(c.StaleAfter, 90*time.Second)
+	c.ScheduledTimeout = supervise.OrDefault(c.ScheduledTimeout, 5*time.Minute)
+	c.Grace = supervise.OrDefault(c.Grace, 30*time.Second)
+	c.LeaveGrace = supervise.OrDefault(c.LeaveGrace, 30*time.Second)
+	c.UnfencedTimeout = supervise.OrDefault(c.UnfencedTimeout, 5*time.Minute)
+	c.CancelTimeout = supervise.OrDefault(c.CancelTimeout, 10*c.Grace)
 	if c.DispatchesDelayed == nil {
 		c.DispatchesDelayed = never
 	}

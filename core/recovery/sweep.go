@@ -89,21 +89,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Interval <= 0 {
-		c.Interval = 5 * time.Second
-	}
-	if c.RequestAge <= 0 {
-		c.RequestAge = 30 * time.Second
-	}
-	if c.HolderAge <= 0 {
-		c.HolderAge = 5 * time.Second
-	}
-	if c.ClaimAge <= 0 {
-		c.ClaimAge = 30 * time.Second
-	}
-	if c.Page <= 0 {
-		c.Page = pageDefault
-	}
+	c.Interval = supervise.OrDefault(c.Interval, 5*time.Second)
+	c.RequestAge = supervise.OrDefault(c.RequestAge, 30*time.Second)
+	c.HolderAge = supervise.OrDefault(c.HolderAge, 5*time.Second)
+	c.ClaimAge = supervise.OrDefault(c.ClaimAge, 30*time.Second)
+	c.Page = supervise.OrDefault(c.Page, pageDefault)
 	if c.Undisturbed == nil {
 		c.Undisturbed = func() time.Duration { return math.MaxInt64 }
 	}

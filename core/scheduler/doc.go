@@ -27,7 +27,7 @@
 //	ReassignStep     unstarted executions   finds another worker, or ends them
 //	ExpireStep       long waits             ends them
 //	FillStep         queues                 promotes waiting executions, in order
-//	RequestStep      execution.requested    admits, lets wait, or refuses; hands over
+//	RequestStep      execution.requested    admits, lets wait, or refuses; dispatches
 //	EnforcementStep  enforcement.created    creates the execution of a rule
 //
 // Packages advancement and deadletter have steps of their own. StatusReports reads what

@@ -112,15 +112,6 @@ func (p *Plan) NeedAdmission(rule Rule, config []byte) admission.Key {
 // NeedQueue is Needs.Queue of Firm.
 func (p *Plan) NeedQueue(queue int64) { p.Firm().Queue(queue) }
 
-// spareQueue requests the lock of a queue, unless another batch holds it.
-func (p *Plan) spareQueue(queue int64) {
-	if !p.spares {
-		p.NeedQueue(queue)
-		return
-	}
-	p.releases[queue] += 0
-}
-
 // NeedRelease is Needs.Release of Firm.
 func (p *Plan) NeedRelease(queue int64, scopes []int64) { p.Firm().Release(queue, scopes) }
 

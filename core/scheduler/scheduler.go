@@ -17,6 +17,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // Config configures batches.
@@ -48,12 +49,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.HeartbeatStaleAfter <= 0 {
-		c.HeartbeatStaleAfter = 90 * time.Second
-	}
-	if c.MaxQueued <= 0 {
-		c.MaxQueued = 10_000
-	}
+	c.HeartbeatStaleAfter = supervise.OrDefault(c.HeartbeatStaleAfter, 90*time.Second)
+	c.MaxQueued = supervise.OrDefault(c.MaxQueued, 10_000)
 	if c.Source == "" {
 		c.Source = "attune-executor"
 	}

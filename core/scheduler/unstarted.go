@@ -175,8 +175,7 @@ func waitedText(fact admission.Fact, worker int64) string {
 		worker, fact.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 }
 
-// unavailable is the result of an unstarted execution, in the words that decide about its
-// repetition.
+// unavailable is the result of an unstarted execution. Its text decides about the repetition.
 func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string) map[string]any {
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,
@@ -185,8 +184,7 @@ func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string
 	}
 }
 
-// overdue is the result of an execution that a live worker did not start in time, in the published
-// words.
+// overdue is the published result of an execution that a live worker did not start in time.
 func overdue(batch *Batch, fact admission.Fact, late Late) map[string]any {
 	age, allowed := int64(batch.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{

@@ -84,7 +84,6 @@ type (
 	CountFiringRow                  = db.CountFiringRow
 	CountLateEventsParams           = db.CountLateEventsParams
 	CountLateEventsRow              = db.CountLateEventsRow
-	CountLettersSinceRow            = db.CountLettersSinceRow
 	CountLostWorkSinceRow           = db.CountLostWorkSinceRow
 	CountOpenInquiriesRow           = db.CountOpenInquiriesRow
 	CountOpenTasksRow               = db.CountOpenTasksRow
@@ -618,7 +617,6 @@ const (
 	CountEventsBelow                      = db.CountEventsBelow
 	CountFiring                           = db.CountFiring
 	CountLateEvents                       = db.CountLateEvents
-	CountLettersSince                     = db.CountLettersSince
 	CountLostWorkSince                    = db.CountLostWorkSince
 	CountOpenInquiries                    = db.CountOpenInquiries
 	CountOpenTasks                        = db.CountOpenTasks
@@ -1066,7 +1064,6 @@ const (
 	ViewTriggerItems                      = db.ViewTriggerItems
 	ViewWorkQueueLease                    = db.ViewWorkQueueLease
 	ViewWorkQueues                        = db.ViewWorkQueues
-	ViewWorkerAssigned                    = db.ViewWorkerAssigned
 	ViewWorkerChanges                     = db.ViewWorkerChanges
 	ViewWorkerFacts                       = db.ViewWorkerFacts
 	ViewWorkerNames                       = db.ViewWorkerNames

@@ -89,7 +89,7 @@ func (p *Pipeline) send(ctx context.Context, commit bool) error {
 	}
 	if len(queued) == 0 {
 		if commit {
-			return work.Commit(ctx)
+			return work.commit(ctx)
 		}
 		return nil
 	}

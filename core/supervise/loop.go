@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,18 +67,23 @@ type Loop struct {
 
 var _ Service = (*Loop)(nil)
 
+// OrDefault returns a setting if it is positive, and otherwise its default.
+func OrDefault[T cmp.Ordered](setting, otherwise T) T {
+	var zero T
+	if setting > zero {
+		return setting
+	}
+	return otherwise
+}
+
 // NewLoop makes a loop; it panics without Name, Interval or Tick, because that is a mistake in the
 // program and not in its configuration.
 func NewLoop(cfg LoopConfig) *Loop {
 	if cfg.Name == "" || cfg.Interval <= 0 || cfg.Tick == nil {
 		panic(fmt.Sprintf("supervise: loop %q needs a name, a positive interval and a tick", cfg.Name))
 	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = LoopTimeoutDefault
-	}
-	if cfg.MaxBackoff <= 0 {
-		cfg.MaxBackoff = LoopMaxBackoffDefault
-	}
+	cfg.Timeout = OrDefault(cfg.Timeout, LoopTimeoutDefault)
+	cfg.MaxBackoff = OrDefault(cfg.MaxBackoff, LoopMaxBackoffDefault)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -237,13 +237,6 @@ FROM (SELECT x.id, x.cause, x.outcome FROM lost_work x
       WHERE x.id > sqlc.arg(after)::bigint AND x.at < now() - interval '5 seconds' ORDER BY x.id LIMIT sqlc.arg(bound)::bigint) l
 GROUP BY 1, 2 ORDER BY 1, 2;
 
--- name: CountLettersSince :many
--- CountLostWorkSince for dead letters, by reason.
-SELECT coalesce(d.reason, '')::text AS reason, count(*) AS n, max(d.id)::bigint AS last
-FROM (SELECT x.id, x.reason FROM dead_letter x
-      WHERE x.id > sqlc.arg(after)::bigint AND x.created < now() - interval '5 seconds' ORDER BY x.id LIMIT sqlc.arg(bound)::bigint) d
-GROUP BY 1 ORDER BY 1;
-
 -- name: CountAlertTimes :many
 -- How often each alert fired within a day, among the newest.
 SELECT r.rule, r.target, count(*) AS n

@@ -106,9 +106,6 @@ FROM (SELECT h."time" AS at, h.operation, h.changed_fields, h.old_values, h.new_
 WHERE c.operation = 'INSERT' OR c.changed_fields && ARRAY['status', 'cordoned', 'draining', 'host']
 ORDER BY c.at DESC LIMIT sqlc.arg(bound)::bigint;
 
--- name: ViewWorkerAssigned :many
-SELECT l.assigned::bigint AS assigned FROM worker_load l WHERE l.worker = sqlc.arg(worker)::bigint;
-
 -- name: ViewWorkerFacts :many
 SELECT w.id, w.created, w.status::text AS status, coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
        (to_regclass('worker_history') IS NOT NULL)::bool AS recorded

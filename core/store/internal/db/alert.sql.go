@@ -621,40 +621,6 @@ func (q *Queries) CountFiring(ctx context.Context) ([]CountFiringRow, error) {
 	return items, nil
 }
 
-const CountLettersSince = `-- name: CountLettersSince :many
-SELECT coalesce(d.reason, '')::text AS reason, count(*) AS n, max(d.id)::bigint AS last
-FROM (SELECT x.id, x.reason FROM dead_letter x
-      WHERE x.id > $1::bigint AND x.created < now() - interval '5 seconds' ORDER BY x.id LIMIT $2::bigint) d
-GROUP BY 1 ORDER BY 1
-`
-
-type CountLettersSinceRow struct {
-	Reason string
-	N      int64
-	Last   int64
-}
-
-// CountLostWorkSince for dead letters, by reason.
-func (q *Queries) CountLettersSince(ctx context.Context, after int64, bound int64) ([]CountLettersSinceRow, error) {
-	rows, err := q.db.Query(ctx, CountLettersSince, after, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CountLettersSinceRow
-	for rows.Next() {
-		var i CountLettersSinceRow
-		if err := rows.Scan(&i.Reason, &i.N, &i.Last); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const CountLostWorkSince = `-- name: CountLostWorkSince :many
 SELECT l.cause, l.outcome, count(*) AS n, max(l.id)::bigint AS last
 FROM (SELECT x.id, x.cause, x.outcome FROM lost_work x

@@ -249,30 +249,6 @@ func (q *Queries) ViewPublishedWorkerRuns(ctx context.Context, worker int64, bou
 	return items, nil
 }
 
-const ViewWorkerAssigned = `-- name: ViewWorkerAssigned :many
-SELECT l.assigned::bigint AS assigned FROM worker_load l WHERE l.worker = $1::bigint
-`
-
-func (q *Queries) ViewWorkerAssigned(ctx context.Context, worker int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, ViewWorkerAssigned, worker)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var assigned int64
-		if err := rows.Scan(&assigned); err != nil {
-			return nil, err
-		}
-		items = append(items, assigned)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ViewWorkerChanges = `-- name: ViewWorkerChanges :many
 SELECT c.at, c.operation, c.changed_fields, coalesce(c.old_values ->> 'status', '')::text AS was,
        coalesce(c.new_values ->> 'status', '')::text AS status,
