@@ -118,7 +118,7 @@ func queuesPage(w *page, list queueList, filter monitor.QueueFilter) {
 		col("LIMIT", func(s *monitor.Scope) any { return s.Name }),
 		col("POLICY", func(s *monitor.Scope) any { return dash(s.PolicyRef) }),
 		col("STATE", func(s *monitor.Scope) any {
-			if s.Kind == string(policy.WideRate) {
+			if s.Kind == string(policy.SharedRate) {
 				return fmt.Sprintf("%d every %s, %s", s.Limit, short(s.Window), s.State(list.At))
 			}
 			return s.State(list.At)

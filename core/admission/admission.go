@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -35,37 +36,64 @@ type Key struct {
 
 // Admission finds and locks queues. It is safe for concurrent use.
 type Admission struct {
-	store *store.Store
-
-	mu     sync.Mutex
-	ids    map[Key]int64 // known queue rows; a row can be pruned, see Forget
-	scopes map[ScopeKey]int64
+	store  *store.Store
+	queues idCache[Key]
+	scopes idCache[ScopeKey]
 }
 
 // New makes the admission of one engine on a store.
-func New(st *store.Store) *Admission {
-	return &Admission{store: st, ids: make(map[Key]int64), scopes: make(map[ScopeKey]int64)}
+func New(st *store.Store) *Admission { return &Admission{store: st} }
+
+// maxCachedKeys bounds a cache of ids; beyond it the cache starts empty, which costs one look-up
+// per key.
+const maxCachedKeys = 100_000
+
+// idCache caches the ids of rows. A row can be pruned, see Forget.
+type idCache[K comparable] struct {
+	mu  sync.Mutex
+	ids map[K]int64
 }
 
-// maxCachedKeys bounds the cache of queue ids; beyond it the cache starts empty, which costs one
-// look-up per key.
-const maxCachedKeys = 100_000
+// find returns the known ids of keys, and the unknown keys.
+func (c *idCache[K]) find(keys iter.Seq[K]) (known map[K]int64, unknown []K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known = make(map[K]int64)
+	for key := range keys {
+		if id, ok := c.ids[key]; ok {
+			known[key] = id
+		} else {
+			unknown = append(unknown, key)
+		}
+	}
+	return known, unknown
+}
+
+// add adds the found ids of keys.
+func (c *idCache[K]) add(keys []K, found map[K]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil || len(c.ids)+len(keys) > maxCachedKeys {
+		c.ids = make(map[K]int64)
+	}
+	for _, key := range keys {
+		if id, ok := found[key]; ok {
+			c.ids[key] = id
+		}
+	}
+}
+
+func (c *idCache[K]) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.ids)
+}
 
 // Resolve returns the queue of every key and creates missing rows with the limit in force. It runs
 // outside the batch's transaction: a queue that stays empty because the batch fails is harmless. A
 // key whose action was deleted has no queue and is not in the result.
 func (a *Admission) Resolve(ctx context.Context, wanted map[Key]policy.Limit) (map[Key]int64, error) {
-	found := make(map[Key]int64, len(wanted))
-	var missing []Key
-	a.mu.Lock()
-	for key := range wanted {
-		if id, ok := a.ids[key]; ok {
-			found[key] = id
-		} else {
-			missing = append(missing, key)
-		}
-	}
-	a.mu.Unlock()
+	found, missing := a.queues.find(maps.Keys(wanted))
 	if len(missing) == 0 {
 		return found, nil
 	}
@@ -75,7 +103,7 @@ func (a *Admission) Resolve(ctx context.Context, wanted map[Key]policy.Limit) (m
 	if err := a.create(ctx, missing, wanted, found); err != nil {
 		return nil, err
 	}
-	a.remember(missing, found)
+	a.queues.add(missing, found)
 	return found, nil
 }
 
@@ -105,10 +133,13 @@ func (a *Admission) create(ctx context.Context, keys []Key, limits map[Key]polic
 		if _, ok := found[key]; ok {
 			continue
 		}
-		maximum, none := limitColumns(limits[key])
+		limit := limits[key]
+		if limit.Unlimited {
+			limit.Max = Unlimited
+		}
 		created = append(created, key)
 		actions, groups = append(actions, key.ActionID), append(groups, key.Group)
-		maxima, unlimited = append(maxima, int32(maximum)), append(unlimited, none)
+		maxima, unlimited = append(maxima, int32(limit.Max)), append(unlimited, limit.Unlimited)
 		grouped = grouped || key.Group != ""
 	}
 	if len(created) == 0 {
@@ -127,33 +158,11 @@ func (a *Admission) create(ctx context.Context, keys []Key, limits map[Key]polic
 	return a.find(ctx, created, found)
 }
 
-func limitColumns(limit policy.Limit) (maximum int, unlimited bool) {
-	if limit.Unlimited {
-		return Unlimited, true
-	}
-	return limit.Max, false
-}
-
-func (a *Admission) remember(keys []Key, found map[Key]int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.ids)+len(keys) > maxCachedKeys {
-		clear(a.ids)
-	}
-	for _, key := range keys {
-		if id, ok := found[key]; ok {
-			a.ids[key] = id
-		}
-	}
-}
-
 // Forget empties the caches of rows. Callers use it when a batch failed, because a row may have
 // been pruned and created again.
 func (a *Admission) Forget() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	clear(a.ids)
-	clear(a.scopes)
+	a.queues.forget()
+	a.scopes.forget()
 }
 
 // Want says what a batch needs locked and read.
@@ -199,17 +208,14 @@ type Want struct {
 
 // ScopeWant says what a batch may do with a shared limit.
 type ScopeWant struct {
-	Rule     *policy.Wide // nil: only release
-	Releases int          // how many releases are planned for it
+	Rule     *policy.SharedLimit // nil: only release
+	Releases int                 // how many releases are planned for it
 }
 
 // shared returns the shared limits in order of id, with the limit of their policies (-1: none) and
 // the planned releases.
 func (w Want) shared() (ids, maxima, releases []int64) {
-	ids = slices.Sorted(maps.Keys(w.Scopes))
-	if ids == nil {
-		ids = []int64{} // a NULL array is not an empty one
-	}
+	ids = sortedIDs(w.Scopes)
 	maxima, releases = make([]int64, len(ids)), make([]int64, len(ids))
 	for i, id := range ids {
 		want := w.Scopes[id]
@@ -220,6 +226,13 @@ func (w Want) shared() (ids, maxima, releases []int64) {
 		}
 	}
 	return ids, maxima, releases
+}
+
+// sortedIDs returns the keys of a map in order. It is never nil: a NULL array is not an empty one.
+func sortedIDs[V any](of map[int64]V) []int64 {
+	ids := slices.AppendSeq(make([]int64, 0, len(of)), maps.Keys(of))
+	slices.Sort(ids)
+	return ids
 }
 
 // maxHeads is the number of heads read of each wanted queue.
@@ -246,11 +259,7 @@ func (w Want) firmAndSpare(ids []int64) (firm, spare []int64) {
 
 // ids returns the queues in order of id, with their planned releases.
 func (w Want) ids() (ids []int64, releases []int32) {
-	ids = make([]int64, 0, len(w.Queues))
-	for id := range w.Queues {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+	ids = sortedIDs(w.Queues)
 	releases = make([]int32, len(ids))
 	for i, id := range ids {
 		releases[i] = int32(w.Queues[id])

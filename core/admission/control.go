@@ -21,15 +21,15 @@ const (
 	ActReset  Act = "reset"  // restore the policy's limit
 )
 
-// Word is an operator's change to queues, kept as an override.
-type Word struct {
+// Override is an operator's change to queues.
+type Override struct {
 	Act    Act
 	Limit  int    // of ActLimit
 	Reason string // of ActPause
 	By     string // the operator
 }
 
-// QueueState is the part of a queue that a Word can change, and the limit in force.
+// QueueState is the part of a queue that an override can change, and the limit in force.
 type QueueState struct {
 	Paused      bool       `json:"paused"`
 	PausedBy    string     `json:"paused_by,omitempty"`
@@ -39,8 +39,8 @@ type QueueState struct {
 	Override    *int       `json:"limit_override,omitempty"` // an operator's limit
 }
 
-// QueueWord is a queue before and after a Word.
-type QueueWord struct {
+// QueueChange is a queue before and after an override.
+type QueueChange struct {
 	ID      int64      `json:"id"`
 	Group   string     `json:"group,omitempty"`
 	Active  int        `json:"active"`
@@ -50,25 +50,20 @@ type QueueWord struct {
 	After   QueueState `json:"after"`
 }
 
-// mayAdmit reports whether a changed queue may now admit an execution that it held back.
-func (q QueueWord) mayAdmit() bool {
-	return q.Changed && q.Waiting > 0 && !q.After.Paused && (q.After.Limit == nil || q.Active < *q.After.Limit)
-}
-
 // ReasonChanged reports whether the queue was paused before and only its reason changed.
-func (q QueueWord) ReasonChanged() bool {
+func (q QueueChange) ReasonChanged() bool {
 	return q.Changed && q.Before.Paused && q.After.Paused && q.Before.PauseReason != q.After.PauseReason
 }
 
 // kept reports whether the override alone holds back the waiting executions.
-func (q QueueWord) kept() bool {
+func (q QueueChange) kept() bool {
 	return q.After.Paused || (q.After.Limit != nil && q.Active >= *q.After.Limit)
 }
 
-// Said is what a Word changed.
-type Said struct {
-	Queues []QueueWord // in order of id
-	Heads  []Head      // the heads of queues that may now admit
+// Applied is what an override changed.
+type Applied struct {
+	Queues []QueueChange // in order of id
+	Heads  []Head        // the heads of queues that may now admit
 }
 
 // Head is the execution at the head of a queue.
@@ -82,56 +77,52 @@ type Head struct {
 	Config      []byte
 }
 
-// Preview returns what a Word would change, without locks.
-func Preview(ctx context.Context, queries *store.Queries, target Target, word Word) ([]QueueWord, error) {
+// Preview returns what an override would change, without locks.
+func Preview(ctx context.Context, queries *store.Queries, target Target, override Override) ([]QueueChange, error) {
 	rows, err := queries.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
 	}
-	words := make([]QueueWord, len(rows))
+	changes := make([]QueueChange, len(rows))
 	for i, row := range rows {
-		words[i] = judge(target, store.ControlLockQueuesRow(row), word)
+		changes[i] = evaluate(target, store.ControlLockQueuesRow(row), override)
 	}
-	if len(words) == 0 && target.Group != "" {
-		return words, target.Fits()
+	if len(changes) == 0 && target.Group != "" {
+		return changes, target.Fits()
 	}
-	return words, nil
+	return changes, nil
 }
 
-// makes reports whether the override must create a missing queue, so that it holds for future
-// executions.
-func (w Word) makes() bool { return w.Act == ActPause || w.Act == ActLimit }
-
-// Say applies a Word to the target's queues, in the caller's transaction. It takes effect with the
+// Apply applies an override to the target's queues, in the caller's transaction. It takes effect with the
 // commit: a batch that holds a queue's lock finishes first, and every later batch reads the
-// override from the row. A repeated Word changes nothing. A Word that only removes an override
+// override from the row. A repeated override changes nothing. An override that only removes an override
 // creates no queue.
-func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, error) {
-	rows, err := lockQueues(ctx, tx, target, word)
+func Apply(ctx context.Context, tx *store.Tx, target Target, override Override) (*Applied, error) {
+	rows, err := lockQueues(ctx, tx, target, override)
 	if err != nil {
 		return nil, err
 	}
-	said := &Said{Queues: make([]QueueWord, len(rows))}
+	applied := &Applied{Queues: make([]QueueChange, len(rows))}
 	var changed, kept, opened []int64
 	for i, row := range rows {
-		q := judge(target, row, word)
-		said.Queues[i] = q
+		q := evaluate(target, row, override)
+		applied.Queues[i] = q
 		if !q.Changed {
 			continue
 		}
 		changed = append(changed, q.ID)
-		if q.kept() {
+		switch {
+		case q.kept():
 			kept = append(kept, q.ID)
-		}
-		if q.mayAdmit() {
+		case q.Waiting > 0: // it may now admit an execution that it held back
 			opened = append(opened, q.ID)
 		}
 	}
 	if len(changed) == 0 {
-		return said, nil
+		return applied, nil
 	}
-	if err := storeWord(ctx, tx, target, word, said.Queues); err != nil {
-		return nil, fmt.Errorf("%s the queues of %s: %w", word.Act, target, err)
+	if err := storeOverride(ctx, tx, target, override, applied.Queues); err != nil {
+		return nil, fmt.Errorf("%s the queues of %s: %w", override.Act, target, err)
 	}
 	// A queue that an override holds back must not be among the blocked queues, which batches try
 	// when capacity returns. After a resume it is nudged.
@@ -140,20 +131,22 @@ func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, er
 			return nil, fmt.Errorf("unblock the queues of %s: %w", target, err)
 		}
 	}
-	said.Heads, err = Heads(ctx, tx.Queries, opened)
-	return said, err
+	applied.Heads, err = Heads(ctx, tx.Queries, opened)
+	return applied, err
 }
 
 // lockQueues locks the target's queues in order of id. For a whole action these are all its queues.
 // The plain queue holds the override for future groups, so it is created if missing. The second
 // read finds a group that another transaction created while the first read waited for the plain
 // queue.
-func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]store.ControlLockQueuesRow, error) {
+func lockQueues(ctx context.Context, tx *store.Tx, target Target,
+	override Override) ([]store.ControlLockQueuesRow, error) {
 	groups := target.groups()
 	rows, err := tx.ControlLockQueues(ctx, target.ActionID, groups)
 	found := slices.ContainsFunc(rows,
 		func(row store.ControlLockQueuesRow) bool { return row.GroupKey == target.Group })
-	if err == nil && !found && word.makes() {
+	if err == nil && !found && (override.Act == ActPause || override.Act == ActLimit) {
+		// The missing queue must hold the override for future executions.
 		if target.Group != "" {
 			if err := target.Fits(); err != nil {
 				return nil, err
@@ -162,7 +155,10 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 			_, err = tx.ControlLockQueues(ctx, target.ActionID, []string{""})
 		}
 		if err == nil {
-			err = target.ensure(ctx, tx.Queries)
+			maximum, unlimited := target.policyLimit()
+			err = tx.ControlEnsureQueue(ctx, store.ControlEnsureQueueParams{
+				GroupKey: target.Group, MaxConcurrent: int32(maximum), Unlimited: unlimited, Action: target.ActionID,
+			})
 		}
 	}
 	if err == nil {
@@ -177,32 +173,34 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 	return rows, nil
 }
 
-// judge computes what a Word changes in one queue.
-func judge(target Target, row store.ControlLockQueuesRow, word Word) QueueWord {
+// evaluate computes what an override changes in one queue.
+func evaluate(target Target, row store.ControlLockQueuesRow, override Override) QueueChange {
 	before := QueueState{
-		Paused: row.Paused, PausedBy: textOf(row.PausedBy), PausedAt: row.PausedAt,
-		PauseReason: textOf(row.PauseReason),
-		Limit:       limitOf(row.MaxConcurrent, row.Unlimited), Override: intOf(row.LimitOverride),
+		Paused: row.Paused, PausedBy: value(row.PausedBy), PausedAt: row.PausedAt,
+		PauseReason: value(row.PauseReason), Override: intOf(row.LimitOverride),
 	}
-	q := QueueWord{
+	if !row.Unlimited {
+		before.Limit = intOf(&row.MaxConcurrent)
+	}
+	q := QueueChange{
 		ID: row.ID, Group: row.GroupKey, Active: int(row.ActiveCount), Waiting: int(row.QueuedCount), Before: before,
 		After: before,
 	}
-	switch word.Act {
+	switch override.Act {
 	case ActPause:
 		switch {
 		case !row.Paused:
 			q.Changed = true
-			q.After.Paused, q.After.PausedBy, q.After.PauseReason = true, word.By, word.Reason
-		case word.Reason != "" && word.Reason != before.PauseReason: // a better reason for the same pause
-			q.Changed, q.After.PauseReason = true, word.Reason
+			q.After.Paused, q.After.PausedBy, q.After.PauseReason = true, override.By, override.Reason
+		case override.Reason != "" && override.Reason != before.PauseReason: // a better reason for the same pause
+			q.Changed, q.After.PauseReason = true, override.Reason
 		}
 	case ActResume:
 		q.Changed = row.Paused
 		q.After.Paused, q.After.PausedBy, q.After.PausedAt, q.After.PauseReason = false, "", nil, ""
 	case ActLimit:
-		limit := adapted(word.Limit, row.AdaptiveLimit)
-		q.After.Limit, q.After.Override = &limit, &word.Limit
+		limit := adapted(override.Limit, row.AdaptiveLimit)
+		q.After.Limit, q.After.Override = &limit, &override.Limit
 		q.Changed = !sameLimit(before.Override, q.After.Override) || !sameLimit(before.Limit, q.After.Limit)
 	case ActReset:
 		q.Changed = row.LimitOverride != nil
@@ -225,8 +223,8 @@ func adapted(limit int, adaptive *float64) int {
 	return max(1, min(limit, int(math.Floor(*adaptive))))
 }
 
-// storeWord stores the changes that judge computed.
-func storeWord(ctx context.Context, tx *store.Tx, target Target, word Word, queues []QueueWord) error {
+// storeOverride stores the changes that evaluate computed.
+func storeOverride(ctx context.Context, tx *store.Tx, target Target, override Override, queues []QueueChange) error {
 	var ids []int64
 	var maxima []int32
 	var unlimited []bool
@@ -234,28 +232,31 @@ func storeWord(ctx context.Context, tx *store.Tx, target Target, word Word, queu
 		if !q.Changed {
 			continue
 		}
-		ids, unlimited = append(ids, q.ID), append(unlimited, q.After.Limit == nil)
-		maxima = append(maxima, maximumOf(q.After.Limit))
+		maximum := int32(Unlimited)
+		if q.After.Limit != nil {
+			maximum = int32(*q.After.Limit)
+		}
+		ids, maxima, unlimited = append(ids, q.ID), append(maxima, maximum), append(unlimited, q.After.Limit == nil)
 	}
-	switch word.Act {
+	switch override.Act {
 	case ActPause:
-		return tx.ControlPauseQueues(ctx, word.Reason, word.By, ids)
+		return tx.ControlPauseQueues(ctx, override.Reason, override.By, ids)
 	case ActResume:
 		return tx.ControlResumeQueues(ctx, ids)
 	case ActLimit, ActReset:
-		override := int32(0)
-		if word.Act == ActLimit {
-			override = int32(word.Limit)
+		limit := int32(0)
+		if override.Act == ActLimit {
+			limit = int32(override.Limit)
 		}
 		err := tx.ControlLimitQueues(ctx, store.ControlLimitQueuesParams{
-			Override: override, Ids: ids, MaxConcurrent: maxima, Unlimited: unlimited,
+			Override: limit, Ids: ids, MaxConcurrent: maxima, Unlimited: unlimited,
 		})
 		if err != nil || target.Group != "" {
 			return err
 		}
 		return tx.ControlStatsLimit(ctx, maxima[0], target.ActionID)
 	}
-	return fmt.Errorf("unknown act %q", word.Act)
+	return fmt.Errorf("unknown act %q", override.Act)
 }
 
 // Heads reads the executions at the heads of queues. Requesting one of them again is harmless: the
@@ -278,26 +279,11 @@ func Heads(ctx context.Context, queries *store.Queries, queues []int64) ([]Head,
 	return heads, nil
 }
 
-func limitOf(maximum int32, unlimited bool) *int {
-	if unlimited {
-		return nil
-	}
-	return intOf(&maximum)
-}
-
-func maximumOf(limit *int) int32 {
-	if limit == nil {
-		return Unlimited
-	}
-	return int32(*limit)
-}
-
 func intOf(n *int32) *int {
 	if n == nil {
 		return nil
 	}
-	wide := int(*n)
-	return &wide
+	return new(int(*n))
 }
 
 func sameLimit(a, b *int) bool {
@@ -305,11 +291,4 @@ func sameLimit(a, b *int) bool {
 		return a == b
 	}
 	return *a == *b
-}
-
-func textOf(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

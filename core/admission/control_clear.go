@@ -18,8 +18,8 @@ import (
 // clearPage bounds the executions that one transaction of a clearing cancels.
 const clearPage = 500
 
-// Line is a queue whose waiting executions a clearing cancels.
-type Line struct {
+// ClearingQueue is a queue whose waiting executions a clearing cancels.
+type ClearingQueue struct {
 	ID      int64     `json:"id"`
 	Group   string    `json:"group,omitempty"`
 	Paused  bool      `json:"paused"`
@@ -35,11 +35,11 @@ type Clearing struct {
 	Target  Target
 	At      time.Time // when it was planned
 	Cutoff  time.Time // only executions that have waited since then or longer
-	Lines   []Line
+	Queues  []ClearingQueue
 	Waiting int
 
-	next       int   // earlier lines are done
-	lane       int16 // continue behind this position of line next
+	next       int   // earlier queues are done
+	lane       int16 // continue behind this position of queue next
 	queueOrder int64
 
 	only map[int64]bool // nil: all
@@ -64,13 +64,13 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 		return nil, fmt.Errorf("read the clock: %w", err)
 	}
 	c := &Clearing{Target: target, At: now, Cutoff: now.Add(-olderThan)}
-	c.line()
+	c.rewind()
 	rows, err := tx.ControlWaiting(ctx, c.Cutoff, target.ActionID, target.groups())
 	if err != nil {
-		return nil, fmt.Errorf("count who waits for %s: %w", target, err)
+		return nil, fmt.Errorf("count the executions that wait for %s: %w", target, err)
 	}
 	for _, row := range rows {
-		c.Lines = append(c.Lines, Line{
+		c.Queues = append(c.Queues, ClearingQueue{
 			ID: row.ID, Group: row.GroupKey, Paused: row.Paused, Waiting: int(row.Waiting), Oldest: row.Oldest,
 			ticket: row.Ticket,
 		})
@@ -103,16 +103,16 @@ func (c *Clearing) restrict(ctx context.Context, queries *store.Queries, only []
 		}
 	}
 	c.next = 0
-	c.line()
-	c.Lines = slices.DeleteFunc(c.Lines, func(line Line) bool { return waiting[line.ID] == 0 })
-	for i := range c.Lines {
-		c.Lines[i].Waiting, c.Lines[i].Oldest = waiting[c.Lines[i].ID], time.Time{}
+	c.rewind()
+	c.Queues = slices.DeleteFunc(c.Queues, func(q ClearingQueue) bool { return waiting[q.ID] == 0 })
+	for i := range c.Queues {
+		c.Queues[i].Waiting, c.Queues[i].Oldest = waiting[c.Queues[i].ID], time.Time{}
 	}
 	return nil
 }
 
-// line starts at the first position of a queue.
-func (c *Clearing) line() { c.lane, c.queueOrder = math.MinInt16, math.MinInt64 }
+// rewind starts at the first position of a queue.
+func (c *Clearing) rewind() { c.lane, c.queueOrder = math.MinInt16, math.MinInt64 }
 
 // ClearingPage is the work of one transaction of a clearing.
 type ClearingPage struct {
@@ -125,11 +125,11 @@ func (p ClearingPage) Len() int { return len(p.rows) }
 // Next reads the next page, without locks; an empty page is the end. The page excludes executions
 // that left their queue since the plan.
 func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPage, error) {
-	for c.next < len(c.Lines) {
+	for c.next < len(c.Queues) {
 		arg, until := c.window()
 		rows, err := queries.ControlPage(ctx, arg)
 		if err != nil {
-			return ClearingPage{}, fmt.Errorf("read who waits for %s: %w", c.Target, err)
+			return ClearingPage{}, fmt.Errorf("read the executions that wait for %s: %w", c.Target, err)
 		}
 		c.pass(rows, until)
 		if c.only != nil {
@@ -146,14 +146,14 @@ func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPa
 func (c *Clearing) window() (arg store.ControlPageParams, until int) {
 	arg = store.ControlPageParams{Cutoff: c.Cutoff, Page: clearPage}
 	waiting := 0
-	for until = c.next; until < len(c.Lines) && waiting < clearPage; until++ {
-		line := c.Lines[until]
-		waiting += line.Waiting
+	for until = c.next; until < len(c.Queues) && waiting < clearPage; until++ {
+		queue := c.Queues[until]
+		waiting += queue.Waiting
 		lane, order := int16(math.MinInt16), int64(math.MinInt64)
 		if until == c.next {
 			lane, order = c.lane, c.queueOrder
 		}
-		arg.States, arg.Tickets = append(arg.States, line.ID), append(arg.Tickets, line.ticket)
+		arg.States, arg.Tickets = append(arg.States, queue.ID), append(arg.Tickets, queue.ticket)
 		arg.Lanes, arg.Orders = append(arg.Lanes, lane), append(arg.Orders, order)
 	}
 	return arg, until
@@ -163,18 +163,18 @@ func (c *Clearing) window() (arg store.ControlPageParams, until int) {
 func (c *Clearing) pass(rows []store.ControlPageRow, until int) {
 	if len(rows) < clearPage {
 		c.next = until
-		c.line()
+		c.rewind()
 		return
 	}
 	last := rows[len(rows)-1]
-	for c.Lines[c.next].ID != last.StateID {
+	for c.Queues[c.next].ID != last.StateID {
 		c.next++
 	}
 	c.lane, c.queueOrder = last.Lane, last.QueueOrder
 }
 
-// EndedWaiter is an execution that ended while it waited.
-type EndedWaiter struct {
+// EndedExecution is an execution that ended while it waited.
+type EndedExecution struct {
 	ExecutionID int64
 	ActionID    int64
 	ActionRef   string
@@ -186,15 +186,15 @@ type EndedWaiter struct {
 // the transaction commits.
 type Cleared struct {
 	At    time.Time // of the transaction, by the database's clock
-	Ended []EndedWaiter
+	Ended []EndedExecution
 	Gone  int // executions that were promoted or ended meanwhile
 
 	ledger *Ledger
 	result json.RawMessage
 }
 
-// ClearingTerms configure the cancellation of a page.
-type ClearingTerms struct {
+// ClearingConfig configure the cancellation of a page.
+type ClearingConfig struct {
 	// Result encodes the result of the cancelled executions at a time.
 	Result func(at time.Time) json.RawMessage
 	// StaleAfter is the heartbeat age from which a worker counts as absent.
@@ -205,10 +205,10 @@ type ClearingTerms struct {
 
 // CancelPage locks the queues of a page and cancels the executions that still wait there. An
 // execution that was promoted before the lock keeps its slot.
-func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms ClearingTerms) (*Cleared, error) {
+func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, config ClearingConfig) (*Cleared, error) {
 	want := Want{
 		Queues: make(map[int64]int), Workers: []int64{}, MaxHeads: 1,
-		StaleAfter: terms.StaleAfter, WithoutStats: terms.WithoutStats,
+		StaleAfter: config.StaleAfter, WithoutStats: config.WithoutStats,
 	}
 	for _, row := range page.rows {
 		want.Queues[row.StateID] = 0
@@ -219,7 +219,7 @@ func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms Clea
 		return nil, err
 	}
 	cleared := &Cleared{At: ledger.Now.UTC(), ledger: ledger}
-	cleared.result = terms.Result(cleared.At)
+	cleared.result = config.Result(cleared.At)
 	for _, row := range page.rows {
 		fact, ok := ledger.Fact(row.ExecutionID)
 		if !ok || fact.Waits == nil || *fact.Waits != row.StateID || !ledger.Withdraw(row.ExecutionID) {
@@ -231,7 +231,7 @@ func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms Clea
 			continue
 		}
 		ledger.End(row.ExecutionID, attune.StatusCancelled)
-		cleared.Ended = append(cleared.Ended, EndedWaiter{
+		cleared.Ended = append(cleared.Ended, EndedExecution{
 			ExecutionID: row.ExecutionID, ActionID: row.Action, ActionRef: row.ActionRef,
 			Status: attune.StatusCancelled, Result: cleared.result,
 		})
@@ -252,19 +252,11 @@ func (c *Cleared) Write(p *store.Pipeline) {
 }
 
 // CompletedMessage announces that an execution ended while it waited.
-func CompletedMessage(e EndedWaiter, at time.Time, source string) (outbox.Message, error) {
-	envelope := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{
+func CompletedMessage(e EndedExecution, at time.Time, source string) (outbox.Message, error) {
+	return outbox.Encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
 		ExecutionID: e.ExecutionID, ActionID: e.ActionID, ActionRef: e.ActionRef,
 		Status: string(e.Status), Result: e.Result, CompletedAt: at,
 	}, at, source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the end of execution %d: %w", e.ExecutionID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted,
-		Type: message.TypeExecutionCompleted, Body: body,
-	}, nil
 }
 
 // maxConfigInNudge bounds the parameters copied into the message.
@@ -273,16 +265,8 @@ const maxConfigInNudge = 16 << 10
 // NudgeMessage requests the execution at the head of a queue again. The execution keeps its
 // position; the batch that takes the message gives free slots to the queue's heads.
 func NudgeMessage(head Head, at time.Time, source string) (outbox.Message, error) {
-	envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{
+	return outbox.Encode(message.TypeExecutionRequested, message.ExecutionRequested{
 		ExecutionID: head.ExecutionID, ActionID: head.ActionID, ActionRef: head.ActionRef,
 		ParentID: head.Parent, EnforcementID: head.Enforcement, Config: bounds.Copy(head.Config, maxConfigInNudge),
 	}, at, source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the request of execution %d: %w", head.ExecutionID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
-		Type: message.TypeExecutionRequested, Body: body,
-	}, nil
 }

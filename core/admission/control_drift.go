@@ -45,8 +45,8 @@ const (
 	DriftStatistics = "statistics" // queue_stats of an action
 )
 
-// RepairTerms configure FindDrift and Release.
-type RepairTerms struct {
+// RepairConfig configure FindDrift and Release.
+type RepairConfig struct {
 	ActionID int64 // only this action's queues; 0: everything
 	// Grace is how long an ended execution may hold its slot, because its report may be on its way.
 	Grace time.Duration
@@ -73,9 +73,9 @@ type correction struct {
 func (f *Findings) Empty() bool { return len(f.Drifts) == 0 }
 
 // FindDrift compares the counters with the facts, in the snapshot of the caller's transaction.
-func FindDrift(ctx context.Context, tx *store.Tx, terms RepairTerms) (*Findings, error) {
+func FindDrift(ctx context.Context, tx *store.Tx, config RepairConfig) (*Findings, error) {
 	f := &Findings{Drifts: []Drift{}}
-	queues, err := tx.RepairQueues(ctx, nil, terms.ActionID)
+	queues, err := tx.RepairQueues(ctx, nil, config.ActionID)
 	if err != nil {
 		return nil, fmt.Errorf("count queues: %w", err)
 	}
@@ -83,18 +83,18 @@ func FindDrift(ctx context.Context, tx *store.Tx, terms RepairTerms) (*Findings,
 		f.Drifts = append(f.Drifts, queueDrifts(row)...)
 		f.fix.queues = append(f.fix.queues, row.ID)
 	}
-	if terms.ActionID == 0 {
-		if err := f.findWide(ctx, tx); err != nil {
+	if config.ActionID == 0 {
+		if err := f.findShared(ctx, tx); err != nil {
 			return nil, err
 		}
 	}
-	if err := f.findDeleted(ctx, tx, terms); err != nil {
+	if err := f.findDeleted(ctx, tx, config); err != nil {
 		return nil, err
 	}
-	if err := f.findEnded(ctx, tx, terms); err != nil {
+	if err := f.findEnded(ctx, tx, config); err != nil {
 		return nil, err
 	}
-	return f, f.findStats(ctx, tx, terms)
+	return f, f.findStats(ctx, tx, config)
 }
 
 func queueDrifts(row store.RepairQueuesRow) []Drift {
@@ -102,11 +102,7 @@ func queueDrifts(row store.RepairQueuesRow) []Drift {
 	if row.GroupKey != "" {
 		name += " " + row.GroupKey
 	}
-	var drifts []Drift
-	for _, c := range []struct {
-		counter         string
-		stored, counted int64
-	}{
+	return compare(Drift{Kind: DriftQueue, ID: row.ID, Name: name}, []counter{
 		{"active_count", int64(row.ActiveCount), int64(row.Active)},
 		{"queued_count", int64(row.QueuedCount), int64(row.Queued)},
 		{"queued_high", int64(row.QueuedHigh), int64(row.High)},
@@ -115,11 +111,21 @@ func queueDrifts(row store.RepairQueuesRow) []Drift {
 		{"head_high", row.HeadHigh, row.FirstHigh},
 		{"head_low", row.HeadLow, row.FirstLow},
 		{"next_queue_order", row.NextQueueOrder, row.NextOrder},
-	} {
+	})
+}
+
+type counter struct {
+	name            string
+	stored, counted int64
+}
+
+// compare returns a drift for each wrong counter of one row.
+func compare(of Drift, counters []counter) []Drift {
+	var drifts []Drift
+	for _, c := range counters {
 		if c.stored != c.counted {
-			drifts = append(drifts, Drift{
-				Kind: DriftQueue, ID: row.ID, Name: name, Counter: c.counter, Stored: c.stored, Counted: c.counted,
-			})
+			of.Counter, of.Stored, of.Counted = c.name, c.stored, c.counted
+			drifts = append(drifts, of)
 		}
 	}
 	return drifts
@@ -140,24 +146,14 @@ func scopeDrift(row store.RepairScopesRow) Drift {
 }
 
 func statsDrifts(row store.RepairStatsRow) []Drift {
-	var drifts []Drift
-	if row.QueueLength != row.Queued {
-		drifts = append(drifts, Drift{
-			Kind: DriftStatistics, ID: row.ActionID, Name: row.Ref, Counter: "queue_length",
-			Stored: int64(row.QueueLength), Counted: int64(row.Queued),
-		})
-	}
-	if row.ActiveCount != row.Active {
-		drifts = append(drifts, Drift{
-			Kind: DriftStatistics, ID: row.ActionID, Name: row.Ref, Counter: "active_count",
-			Stored: int64(row.ActiveCount), Counted: int64(row.Active),
-		})
-	}
-	return drifts
+	return compare(Drift{Kind: DriftStatistics, ID: row.ActionID, Name: row.Ref}, []counter{
+		{"queue_length", int64(row.QueueLength), int64(row.Queued)},
+		{"active_count", int64(row.ActiveCount), int64(row.Active)},
+	})
 }
 
-// findWide checks what belongs to no single action.
-func (f *Findings) findWide(ctx context.Context, tx *store.Tx) error {
+// findShared checks what belongs to no single action.
+func (f *Findings) findShared(ctx context.Context, tx *store.Tx) error {
 	loads, err := tx.RepairLoads(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("count the load of workers: %w", err)
@@ -177,8 +173,8 @@ func (f *Findings) findWide(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-func (f *Findings) findDeleted(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
-	notes, err := tx.RepairLost(ctx, terms.ActionID, maxEnded)
+func (f *Findings) findDeleted(ctx context.Context, tx *store.Tx, config RepairConfig) error {
+	notes, err := tx.RepairLost(ctx, config.ActionID, maxEnded)
 	if err != nil {
 		return fmt.Errorf("read the notes of deleted executions: %w", err)
 	}
@@ -206,8 +202,8 @@ func appendKnown(list []int64, ids ...int64) []int64 {
 	return list
 }
 
-func (f *Findings) findEnded(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
-	rows, err := tx.RepairEnded(ctx, terms.Grace.Seconds(), terms.ActionID, maxEnded)
+func (f *Findings) findEnded(ctx context.Context, tx *store.Tx, config RepairConfig) error {
+	rows, err := tx.RepairEnded(ctx, config.Grace.Seconds(), config.ActionID, maxEnded)
 	if err != nil {
 		return fmt.Errorf("find ended executions that hold or wait: %w", err)
 	}
@@ -222,13 +218,13 @@ func (f *Findings) findEnded(ctx context.Context, tx *store.Tx, terms RepairTerm
 	return nil
 }
 
-func (f *Findings) findStats(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
-	if terms.WithoutStats {
+func (f *Findings) findStats(ctx context.Context, tx *store.Tx, config RepairConfig) error {
+	if config.WithoutStats {
 		return nil
 	}
 	var actions []int64
-	if terms.ActionID != 0 {
-		actions = []int64{terms.ActionID}
+	if config.ActionID != 0 {
+		actions = []int64{config.ActionID}
 	}
 	rows, err := tx.RepairStats(ctx, actions)
 	if err != nil {

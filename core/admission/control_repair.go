@@ -25,7 +25,7 @@ func (c *Corrected) Heads(ctx context.Context, queries *store.Queries) ([]Head, 
 	if len(c.scopes) > 0 || c.workers {
 		blocked, err := queries.ControlFirstBlocked(ctx, c.scopes, c.workers)
 		if err != nil {
-			return nil, fmt.Errorf("find who waits for %d shared limits: %w", len(c.scopes), err)
+			return nil, fmt.Errorf("find the queues that wait for %d shared limits: %w", len(c.scopes), err)
 		}
 		queues = append(queues, blocked...)
 	}
@@ -36,7 +36,7 @@ func (c *Corrected) Heads(ctx context.Context, queries *store.Queries) ([]Head, 
 // Correct locks the next page of the findings, counts again under the locks and corrects the
 // counters. more is false when nothing was left.
 func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int,
-	terms RepairTerms) (done *Corrected, more bool, err error) {
+	config RepairConfig) (done *Corrected, more bool, err error) {
 	part, more := f.fix.page(page)
 	if !more {
 		return nil, false, nil
@@ -52,7 +52,7 @@ func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int,
 			return nil, false, err
 		}
 	}
-	if terms.WithoutStats {
+	if config.WithoutStats {
 		return done, true, nil
 	}
 	return done, true, part.correctStats(ctx, tx, done)
@@ -186,13 +186,13 @@ func (c *correction) correctStats(ctx context.Context, tx *store.Tx, done *Corre
 // Release releases, through a ledger, what the next page of ended executions hold, and removes them
 // from their queues. The caller sends the pipeline. more is false when none was left.
 func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int,
-	terms RepairTerms) (p *store.Pipeline, done *Corrected, more bool, err error) {
+	config RepairConfig) (p *store.Pipeline, done *Corrected, more bool, err error) {
 	begin := min(page*maxReleased, len(f.ended))
 	rows := f.ended[begin:min(begin+maxReleased, len(f.ended))]
 	if len(rows) == 0 {
 		return nil, nil, false, nil
 	}
-	ledger, err := Lock(ctx, tx, releaseWant(rows, terms))
+	ledger, err := Lock(ctx, tx, releaseWant(rows, config))
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -222,10 +222,10 @@ func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int,
 }
 
 // releaseWant names the locks that the release of these executions needs.
-func releaseWant(rows []store.RepairEndedRow, terms RepairTerms) Want {
+func releaseWant(rows []store.RepairEndedRow, config RepairConfig) Want {
 	want := Want{
 		Queues: make(map[int64]int), Scopes: make(map[int64]ScopeWant), Workers: []int64{}, MaxHeads: 1,
-		StaleAfter: terms.StaleAfter, WithoutStats: terms.WithoutStats,
+		StaleAfter: config.StaleAfter, WithoutStats: config.WithoutStats,
 	}
 	for _, row := range rows {
 		want.Executions = append(want.Executions, row.ID)

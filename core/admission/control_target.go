@@ -143,18 +143,6 @@ func (t Target) groups() []string {
 	return []string{t.Group}
 }
 
-// ensure creates the target's queue if it is missing. An unused queue is harmless.
-func (t Target) ensure(ctx context.Context, queries *store.Queries) error {
-	maximum, unlimited := t.policyLimit()
-	err := queries.ControlEnsureQueue(ctx, store.ControlEnsureQueueParams{
-		GroupKey: t.Group, MaxConcurrent: int32(maximum), Unlimited: unlimited, Action: t.ActionID,
-	})
-	if err != nil {
-		return fmt.Errorf("make the queue of %s: %w", t, err)
-	}
-	return nil
-}
-
 // PolicyLimit is the limit of the action's policy; false if it has none.
 func (t Target) PolicyLimit() (limit int, limited bool) {
 	limit, unlimited := t.policyLimit()

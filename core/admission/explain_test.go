@@ -72,8 +72,8 @@ func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 // table without a key (the plans are made once and kept).
 func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 	t.Parallel()
-	rounds := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	sweeps := testkit.OpenStore(t, rounds.Pool().Config().ConnString())
+	batches := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
+	sweeps := testkit.OpenStore(t, batches.Pool().Config().ConnString())
 	none, noInts, noTexts, noTimes := []int64{}, []int32{}, []string{}, []*time.Time{}
 	statements := []struct {
 		on   *store.Store
@@ -81,55 +81,55 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		{rounds, "ReadBatchExecutions", store.ReadBatchExecutions, []any{none}},
-		{rounds, "FindAdmissionStates", store.FindAdmissionStates, []any{none, noTexts}},
-		{rounds, "LockAdmissionScopes", store.LockAdmissionScopes, []any{none}},
-		{rounds, "LockAdmissionStates", store.LockAdmissionStates, []any{none}},
-		{rounds, "LockFreeAdmissionStates", store.LockFreeAdmissionStates, []any{none, 64, none, none, none, none}},
-		{rounds, "ReadAdmissionStates", store.ReadAdmissionStates, []any{none, "1s"}},
-		{rounds, "JudgeWorkers", store.JudgeWorkers, []any{90.0, none}},
-		{rounds, "ReadAdmissionHeads", store.ReadAdmissionHeads, []any{none, noInts, 200, 8, 64, none, none, none}},
-		{rounds, "CountAdmissionEntries", store.CountAdmissionEntries, []any{none}},
-		{rounds, "LockLostHolders", store.LockLostHolders, []any{none}},
-		{rounds, "DecideExecutions", store.DecideExecutions, []any{none, noTexts, noTexts}},
-		{rounds, "ReturnScopeSlots", store.ReturnScopeSlots, []any{0, none}},
-		{rounds, "GrantSlots", store.GrantSlots, []any{none, time.Now(), none, none, noInts, none}},
-		{rounds, "ReleaseSlots", store.ReleaseSlots, []any{none, none}},
-		{rounds, "TakeScopeSlots", store.TakeScopeSlots, []any{none, none}},
-		{rounds, "DeleteAdmissionEntries", store.DeleteAdmissionEntries, []any{none}},
-		{rounds, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none, []int16{}}},
-		{rounds, "UpdateAdmissionStates", store.UpdateAdmissionStates,
+		{batches, "ReadBatchExecutions", store.ReadBatchExecutions, []any{none}},
+		{batches, "FindAdmissionStates", store.FindAdmissionStates, []any{none, noTexts}},
+		{batches, "LockAdmissionScopes", store.LockAdmissionScopes, []any{none}},
+		{batches, "LockAdmissionStates", store.LockAdmissionStates, []any{none}},
+		{batches, "LockFreeAdmissionStates", store.LockFreeAdmissionStates, []any{none, 64, none, none, none, none}},
+		{batches, "ReadAdmissionStates", store.ReadAdmissionStates, []any{none, "1s"}},
+		{batches, "ReadWorkerStandings", store.ReadWorkerStandings, []any{90.0, none}},
+		{batches, "ReadAdmissionHeads", store.ReadAdmissionHeads, []any{none, noInts, 200, 8, 64, none, none, none}},
+		{batches, "CountAdmissionEntries", store.CountAdmissionEntries, []any{none}},
+		{batches, "LockLostHolders", store.LockLostHolders, []any{none}},
+		{batches, "DecideExecutions", store.DecideExecutions, []any{none, noTexts, noTexts}},
+		{batches, "ReturnScopeSlots", store.ReturnScopeSlots, []any{0, none}},
+		{batches, "GrantSlots", store.GrantSlots, []any{none, time.Now(), none, none, noInts, none}},
+		{batches, "ReleaseSlots", store.ReleaseSlots, []any{none, none}},
+		{batches, "TakeScopeSlots", store.TakeScopeSlots, []any{none, none}},
+		{batches, "DeleteAdmissionEntries", store.DeleteAdmissionEntries, []any{none}},
+		{batches, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none, []int16{}}},
+		{batches, "UpdateAdmissionStates", store.UpdateAdmissionStates,
 			[]any{none, noInts, noInts, none, none, none, none}},
-		{rounds, "UpdateAdmissionLanes", store.UpdateAdmissionLanes,
+		{batches, "UpdateAdmissionLanes", store.UpdateAdmissionLanes,
 			[]any{none, noInts, noInts, none, none, none, []int16{}}},
-		{rounds, "UpdateAdmissionLimits", store.UpdateAdmissionLimits,
+		{batches, "UpdateAdmissionLimits", store.UpdateAdmissionLimits,
 			[]any{none, noInts, []bool{}, noInts, noInts, []float64{}, noTimes}},
-		{rounds, "UpdateAdmissionScopes", store.UpdateAdmissionScopes,
+		{batches, "UpdateAdmissionScopes", store.UpdateAdmissionScopes,
 			[]any{none, noInts, noInts, noTimes, noTimes, noInts, none, noTexts, noInts, noInts}},
-		{rounds, "ChangeWorkerLoads", store.ChangeWorkerLoads, []any{0, 90.0, none, noInts, []bool{}, noInts}},
-		{rounds, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, noTexts, none, noTimes, noTimes}},
-		{rounds, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none, none}},
-		{rounds, "UpdateQuietStates", store.UpdateQuietStates,
+		{batches, "ChangeWorkerLoads", store.ChangeWorkerLoads, []any{0, 90.0, none, noInts, []bool{}, noInts}},
+		{batches, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, noTexts, none, noTimes, noTimes}},
+		{batches, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none, none}},
+		{batches, "UpdateQuietStates", store.UpdateQuietStates,
 			[]any{none, noInts, noInts, noInts, none, none, none, none, noInts, none, none, none, none}},
-		{rounds, "ChangeOpenStates", store.ChangeOpenStates,
+		{batches, "ChangeOpenStates", store.ChangeOpenStates,
 			[]any{none, noInts, none, none, none, noInts, noInts, none, none}},
-		{rounds, "FindAdmissionScopes", store.FindAdmissionScopes, []any{noTexts, noTexts}},
-		{rounds, "RepeatExecutions", store.RepeatExecutions, []any{none, noTexts, []float64{}, nil}},
-		{rounds, "StartRetries", store.StartRetries, []any{none}},
-		{rounds, "ReadOutcomes", store.ReadOutcomes, []any{none}},
-		{rounds, "RecordContradictions", store.RecordContradictions, []any{"", none, noTexts}},
-		{rounds, "MoveExecutions", store.MoveExecutions, []any{none, none, none, noInts}},
-		{rounds, "EndScheduled", store.EndScheduled, []any{none, none, noInts, noTexts}},
-		{rounds, "SettleUndelivered", store.SettleUndelivered, []any{none}},
-		{rounds, "RecordLostWork", store.RecordLostWork, []any{noTexts, noTexts, none, noInts, noTexts, none, noTimes}},
+		{batches, "FindAdmissionScopes", store.FindAdmissionScopes, []any{noTexts, noTexts}},
+		{batches, "RepeatExecutions", store.RepeatExecutions, []any{none, noTexts, []float64{}, nil}},
+		{batches, "StartRetries", store.StartRetries, []any{none}},
+		{batches, "ReadOutcomes", store.ReadOutcomes, []any{none}},
+		{batches, "RecordContradictions", store.RecordContradictions, []any{"", none, noTexts}},
+		{batches, "MoveExecutions", store.MoveExecutions, []any{none, none, none, noInts}},
+		{batches, "EndScheduled", store.EndScheduled, []any{none, none, noInts, noTexts}},
+		{batches, "DeleteUndelivered", store.DeleteUndelivered, []any{none}},
+		{batches, "RecordLostWork", store.RecordLostWork, []any{noTexts, noTexts, none, noInts, noTexts, none, noTimes}},
 		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 30.0, 0, 20_000}},
-		{sweeps, "FindEndedWaiters", store.FindEndedWaiters, []any{0, 20_000}},
+		{sweeps, "FindEndedQueued", store.FindEndedQueued, []any{0, 20_000}},
 		{sweeps, "FindEndedHolders", store.FindEndedHolders, []any{5.0, 0, 20_000}},
 		{sweeps, "SettleOrphans", store.SettleOrphans, []any{"{}", 1}},
 		{sweeps, "ViewQueueHolders", store.ViewQueueHolders, []any{1, 1000}},
 		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{false, 0, 20_000}},
-		{sweeps, "FindExpiredWaiters", store.FindExpiredWaiters, []any{200, 1e9, 3600, 0, 20_000}},
-		{sweeps, "FindMisplacedWaiters", store.FindMisplacedWaiters, []any{200, 0, 20_000}},
+		{sweeps, "FindExpiredExecutions", store.FindExpiredExecutions, []any{200, 1e9, 3600, 0, 20_000}},
+		{sweeps, "FindMisplacedExecutions", store.FindMisplacedExecutions, []any{200, 0, 20_000}},
 	}
 	const empty = "tables analysed while empty"
 	check := func(state string) {
@@ -141,11 +141,11 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		}
 	}
 
-	testkit.Exec(t, rounds, `ANALYZE`)
+	testkit.Exec(t, batches, `ANALYZE`)
 	check(empty)
-	grow(t, rounds)
+	grow(t, batches)
 	check("a long line that the statistics do not know")
-	testkit.Exec(t, rounds, `ANALYZE`)
+	testkit.Exec(t, batches, `ANALYZE`)
 	check("a long line that the statistics know")
 }
 

@@ -29,8 +29,8 @@ const (
 	answerEnd
 )
 
-// kept is the obstacle of an answer that makes the execution wait.
-func (a Answer) kept(w Waiter) *obstacle {
+// obstacle is the obstacle of an answer that makes the execution wait.
+func (a Answer) obstacle(w Candidate) *obstacle {
 	return &obstacle{
 		execution: w.ExecutionID, ticket: w.ticket, scope: a.scope, need: a.need, reason: a.reason, until: a.until,
 	}
@@ -57,14 +57,14 @@ type Gate struct {
 	// Scopes lists the shared limits that the execution needs, in the order in which they are
 	// checked. It is false while they are unknown: the batch must be planned again. A nil Scopes
 	// means none.
-	Scopes func(Waiter) ([]int64, bool)
+	Scopes func(Candidate) ([]int64, bool)
 	// Place finds a worker for an execution that every limit admits.
-	Place func(Waiter) Answer
+	Place func(Candidate) Answer
 }
 
 // Granted is one execution that took its slots in this batch.
 type Granted struct {
-	Waiter
+	Candidate
 	Queue  int64
 	Worker int64
 	Scopes []int64

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -25,8 +26,8 @@ type Fact struct {
 	lane int // of the queue it waits in
 }
 
-// Waiter is an execution that needs a slot, with the inputs of its placement.
-type Waiter struct {
+// Candidate is an execution that needs a slot, with the inputs of its placement.
+type Candidate struct {
 	ExecutionID int64
 	Status      attune.Status
 	ActionID    int64
@@ -75,7 +76,7 @@ type Ledger struct {
 
 	staleAfter time.Duration
 	assigned   map[int64]int      // executions at workers when the batch began
-	judged     map[int64]standing // the wanted workers
+	standings  map[int64]standing // the wanted workers
 	changes    map[int64]*change  // what the batch takes and returns at workers
 
 	unplanned bool // the batch needs a lock that was not wanted
@@ -171,19 +172,19 @@ func (l *Ledger) Assigned(worker int64) int {
 	return max(assigned, 0)
 }
 
-// Judged reports whether a worker was wanted, so that Live and Gone know its state.
-func (l *Ledger) Judged(worker int64) bool {
-	_, ok := l.judged[worker]
+// Known reports whether a worker was wanted, so that Live and Gone know its state.
+func (l *Ledger) Known(worker int64) bool {
+	_, ok := l.standings[worker]
 	return ok
 }
 
 // Live reports whether a worker may receive work: it is present and not cordoned, draining, suspect
 // or silent. It is false for a worker that was not wanted.
-func (l *Ledger) Live(worker int64) bool { return l.judged[worker].live }
+func (l *Ledger) Live(worker int64) bool { return l.standings[worker].live }
 
 // Gone reports whether a wanted worker was silent for too long, or was deleted. It is false for a
 // worker that was not wanted.
-func (l *Ledger) Gone(worker int64) bool { return l.judged[worker].gone }
+func (l *Ledger) Gone(worker int64) bool { return l.standings[worker].gone }
 
 // Queue is the public view of a locked queue.
 type Queue struct {
@@ -217,11 +218,11 @@ func (l *Ledger) Queue(id int64) (Queue, bool) {
 	}, true
 }
 
-// EachWaiter calls a function for every waiting execution that was read.
-func (l *Ledger) EachWaiter(call func(Waiter)) {
+// EachHead calls a function for every waiting execution that was read.
+func (l *Ledger) EachHead(call func(Candidate)) {
 	for _, q := range l.queues {
-		for _, line := range q.heads {
-			for _, w := range line {
+		for _, lane := range q.heads {
+			for _, w := range lane {
 				call(w)
 			}
 		}
@@ -324,6 +325,26 @@ func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
 	return true
 }
 
+// Move moves a holder to another worker, which may have most executions; it keeps its slots. It
+// reports whether it could: the holder's queue must be locked.
+func (l *Ledger) Move(id, to int64, most int) bool {
+	fact, ok := l.facts[id]
+	if !ok || fact.Worker == nil || fact.Holds == nil {
+		return false
+	}
+	known := l.queues[*fact.Holds] != nil || l.gone[*fact.Holds] // a deleted queue has no counters
+	if !known {
+		l.unplanned = true
+		return false
+	}
+	if fact.HeldAt != nil {
+		l.leave(*fact.HeldAt)
+	}
+	l.occupy(to, most)
+	l.note(id, func(fact *Fact) { fact.Worker, fact.HeldAt = &to, &to; fact.Attempt++ })
+	return true
+}
+
 // occupy adds one execution to a worker, which may have most executions.
 func (l *Ledger) occupy(worker int64, most int) {
 	c := l.changeAt(worker)
@@ -383,7 +404,7 @@ func (l *Ledger) Withdraw(id int64) bool {
 		return false
 	}
 	q.queued[fact.lane]--
-	q.skip(fact.lane, id)
+	q.heads[fact.lane] = slices.DeleteFunc(q.heads[fact.lane], func(w Candidate) bool { return w.ExecutionID == id })
 	l.withdrawn = append(l.withdrawn, id)
 	l.note(id, func(fact *Fact) { fact.Waits = nil })
 	return true

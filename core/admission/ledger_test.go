@@ -31,7 +31,7 @@ type stored struct {
 	columns
 	paused  bool
 	needs   []int64 // the shared limits of its executions
-	entries [laneCount][]Waiter
+	entries [laneCount][]Candidate
 }
 
 type sharedLimit struct{ max, active int }
@@ -40,7 +40,7 @@ type sharedLimit struct{ max, active int }
 func (w *world) lock(t require.TestingT, headsRead int) *Ledger {
 	l := &Ledger{
 		queues: map[int64]*queue{}, scopes: map[int64]*scope{}, facts: map[int64]Fact{},
-		assigned: map[int64]int{}, judged: map[int64]standing{},
+		assigned: map[int64]int{}, standings: map[int64]standing{},
 	}
 	for id, s := range w.queues {
 		q := &queue{id: id, actionID: id, paused: s.paused, columns: s.columns}
@@ -56,14 +56,14 @@ func (w *world) lock(t require.TestingT, headsRead int) *Ledger {
 		l.queues[id] = q
 	}
 	for id, s := range w.scopes {
-		sc := &scope{id: id, kind: policy.WidePack,
-			rule: &policy.Wide{Kind: policy.WidePack, Method: policy.MethodEnqueue}}
+		sc := &scope{id: id, kind: policy.SharedPack,
+			rule: &policy.SharedLimit{Kind: policy.SharedPack, Method: policy.MethodEnqueue}}
 		sc.max, sc.active = s.max, s.active
 		sc.before = sc.scopeColumns
 		l.scopes[id] = sc
 	}
 	for id, n := range w.loads {
-		l.assigned[id], l.judged[id] = n, standing{live: true}
+		l.assigned[id], l.standings[id] = n, standing{live: true}
 	}
 	for id, fact := range w.executions {
 		l.facts[id] = *fact
@@ -86,7 +86,7 @@ func (w *world) store(t require.TestingT, l *Ledger) {
 		require.NotNil(t, fact.Waits, "an entry is deleted once")
 		s := w.queues[*fact.Waits]
 		for lane := range s.entries {
-			s.entries[lane] = slices.DeleteFunc(s.entries[lane], func(e Waiter) bool { return e.ExecutionID == id })
+			s.entries[lane] = slices.DeleteFunc(s.entries[lane], func(e Candidate) bool { return e.ExecutionID == id })
 		}
 		fact.Waits = nil
 	}
@@ -100,7 +100,7 @@ func (w *world) store(t require.TestingT, l *Ledger) {
 		w.nextTicket++
 		s := w.queues[e.queue]
 		s.entries[e.lane] = append(s.entries[e.lane],
-			Waiter{ExecutionID: e.execution, order: e.order, ticket: w.nextTicket})
+			Candidate{ExecutionID: e.execution, order: e.order, ticket: w.nextTicket})
 		sort.Slice(s.entries[e.lane],
 			func(i, j int) bool { return s.entries[e.lane][i].order < s.entries[e.lane][j].order })
 		fact := w.executions[e.execution]
@@ -175,8 +175,8 @@ func drawWorld(t *rapid.T) *world {
 
 func (w *world) gate(l *Ledger, queueOf map[int64]int64, room int) Gate {
 	return Gate{
-		Scopes: func(waiter Waiter) ([]int64, bool) { return w.queues[queueOf[waiter.ExecutionID]].needs, true },
-		Place: func(Waiter) Answer {
+		Scopes: func(waiter Candidate) ([]int64, bool) { return w.queues[queueOf[waiter.ExecutionID]].needs, true },
+		Place: func(Candidate) Answer {
 			for _, id := range []int64{1, 2} {
 				if l.Assigned(id) < room {
 					return Grant(id, room)
@@ -230,8 +230,8 @@ func TestLedgerKeepsItsPromises(t *testing.T) {
 				w.priority[nextID], queueOf[nextID] = priority, queueID
 				of := line{queueID, laneOf(priority)}
 				asked[of] = append(asked[of], nextID)
-				result, _ := l.Admit(Waiter{ExecutionID: nextID, Status: attune.StatusRequested},
-					Terms{Queue: queueID, MayWait: true, Priority: priority}, gate)
+				result, _ := l.Admit(Candidate{ExecutionID: nextID, Status: attune.StatusRequested},
+					AdmitOptions{Queue: queueID, MayWait: true, Priority: priority}, gate)
 				if result == Admitted {
 					require.Zero(t, l.queues[queueID].waiting(), "S5: directly only if nobody waits")
 				}
@@ -284,7 +284,7 @@ func finished(t *rapid.T, w *world) []int64 {
 func changeQueues(t *rapid.T, w *world, l *Ledger) {
 	for id := int64(1); id <= int64(len(w.queues)); id++ {
 		if rapid.IntRange(0, 9).Draw(t, "change limit") == 0 {
-			l.SetTerms(id, QueueTerms{Limit: policy.Limit{Max: rapid.IntRange(1, 4).Draw(t, "new max")}})
+			l.Configure(id, QueueConfig{Limit: policy.Limit{Max: rapid.IntRange(1, 4).Draw(t, "new max")}})
 		}
 		if rapid.IntRange(0, 9).Draw(t, "change pause") == 0 {
 			w.queues[id].paused = !w.queues[id].paused
@@ -372,7 +372,7 @@ func waitingQueue(id int64, limit int, tickets ...int64) *queue {
 	q := &queue{id: id, columns: columns{next: 100, head: [laneCount]int64{1, 1, 1}}}
 	q.limits.max = limit
 	for i, ticket := range tickets {
-		q.heads[laneNormal] = append(q.heads[laneNormal], Waiter{
+		q.heads[laneNormal] = append(q.heads[laneNormal], Candidate{
 			ExecutionID: id*1000 + int64(i), ActionID: id, Status: attune.StatusRequested, order: int64(i + 1),
 			ticket: ticket,
 		})
@@ -390,7 +390,7 @@ func order(l *Ledger) []int64 {
 	return ids
 }
 
-func always(Waiter) Answer { return Grant(7, 100) }
+func always(Candidate) Answer { return Grant(7, 100) }
 
 // Queues that wait for the same worker are served in the order in which their
 // heads began to wait.
@@ -400,7 +400,7 @@ func TestPromoteServesHeadsByTicket(t *testing.T) {
 		1: waitingQueue(1, 1, 30), 2: waitingQueue(2, 1, 10), 3: waitingQueue(3, 1, 20),
 	}}
 	left := 2
-	l.Promote(Gate{Place: func(Waiter) Answer {
+	l.Promote(Gate{Place: func(Candidate) Answer {
 		if left == 0 {
 			return Wait("busy")
 		}
@@ -411,9 +411,9 @@ func TestPromoteServesHeadsByTicket(t *testing.T) {
 	require.Equal(t, "busy", l.queues[1].blocked.reason)
 }
 
-func shared(kind policy.WideKind, limit int, change ...func(*scope)) *scope {
+func shared(kind policy.SharedKind, limit int, change ...func(*scope)) *scope {
 	s := &scope{id: 5, kind: kind,
-		rule: &policy.Wide{Kind: kind, Max: limit, PolicyRef: "p.shared", Method: policy.MethodEnqueue}}
+		rule: &policy.SharedLimit{Kind: kind, Max: limit, PolicyRef: "p.shared", Method: policy.MethodEnqueue}}
 	s.max = limit
 	for _, c := range change {
 		c(s)
@@ -421,8 +421,8 @@ func shared(kind policy.WideKind, limit int, change ...func(*scope)) *scope {
 	return s
 }
 
-func needs(ids ...int64) func(Waiter) ([]int64, bool) {
-	return func(Waiter) ([]int64, bool) { return ids, true }
+func needs(ids ...int64) func(Candidate) ([]int64, bool) {
+	return func(Candidate) ([]int64, bool) { return ids, true }
 }
 
 // S4 for a limit that queues share: its slots go to the heads in the order in
@@ -431,11 +431,11 @@ func needs(ids ...int64) func(Waiter) ([]int64, bool) {
 func TestS4SharedLimitsServeByTicketAndKeepWhatAnEarlierWaiterCouldUse(t *testing.T) {
 	t.Parallel()
 	l := &Ledger{
-		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.WidePack, 3)},
+		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.SharedPack, 3)},
 		queues: map[int64]*queue{1: waitingQueue(1, 9, 10, 40), 2: waitingQueue(2, 9, 20, 30),
 			3: waitingQueue(3, 9, 15)},
 	}
-	l.Promote(Gate{Scopes: needs(5), Place: func(w Waiter) Answer {
+	l.Promote(Gate{Scopes: needs(5), Place: func(w Candidate) Answer {
 		if w.ActionID == 3 {
 			return Wait("its kind of worker is busy")
 		}
@@ -448,7 +448,8 @@ func TestS4SharedLimitsServeByTicketAndKeepWhatAnEarlierWaiterCouldUse(t *testin
 
 	// A newcomer does not get it either.
 	l.queues[4] = waitingQueue(4, 9)
-	result, _ := l.Admit(Waiter{ExecutionID: 9, Status: attune.StatusRequested}, Terms{Queue: 4, MayWait: true},
+	result, _ := l.Admit(Candidate{ExecutionID: 9, Status: attune.StatusRequested},
+		AdmitOptions{Queue: 4, MayWait: true},
 		Gate{Scopes: needs(5), Place: always})
 	require.Equal(t, Queued, result)
 }
@@ -459,11 +460,11 @@ func TestS23LowerLanesHaveTheirTurn(t *testing.T) {
 	t.Parallel()
 	q := waitingQueue(1, 1000)
 	for i := range 40 {
-		q.heads[laneHigh] = append(q.heads[laneHigh], Waiter{ExecutionID: int64(100 + i),
+		q.heads[laneHigh] = append(q.heads[laneHigh], Candidate{ExecutionID: int64(100 + i),
 			Status: attune.StatusRequested, order: int64(i + 1), ticket: int64(1000 + i)})
 	}
-	q.heads[laneNormal] = []Waiter{{ExecutionID: 1, Status: attune.StatusRequested, order: 60, ticket: 2}}
-	q.heads[laneLow] = []Waiter{
+	q.heads[laneNormal] = []Candidate{{ExecutionID: 1, Status: attune.StatusRequested, order: 60, ticket: 2}}
+	q.heads[laneLow] = []Candidate{
 		{ExecutionID: 2, Status: attune.StatusRequested, order: 50, ticket: 1},
 		{ExecutionID: 3, Status: attune.StatusRequested, order: 70, ticket: 3},
 	}
@@ -484,9 +485,9 @@ func TestS22RatesAndQuotasSayWhenToTryAgain(t *testing.T) {
 		want  int
 		after time.Duration
 	}{
-		"rate": {shared(policy.WideRate, 6, func(s *scope) { s.rule.Window, s.rule.Burst = time.Minute, 2 }), 2,
+		"rate": {shared(policy.SharedRate, 6, func(s *scope) { s.rule.Window, s.rule.Burst = time.Minute, 2 }), 2,
 			10 * time.Second},
-		"quota": {shared(policy.WideQuota, 3, func(s *scope) {
+		"quota": {shared(policy.SharedQuota, 3, func(s *scope) {
 			s.rule.Window, s.period, s.used = time.Minute, clock.Truncate(time.Minute), 1
 		}), 2, 30 * time.Second},
 	} {
@@ -509,8 +510,8 @@ func TestS22RatesAndQuotasSayWhenToTryAgain(t *testing.T) {
 func TestAdmitRefusals(t *testing.T) {
 	t.Parallel()
 	grant := Gate{Place: always}
-	newcomer := Waiter{ExecutionID: 9, Status: attune.StatusRequested}
-	admit := func(l *Ledger, how Terms, gate Gate) Result {
+	newcomer := Candidate{ExecutionID: 9, Status: attune.StatusRequested}
+	admit := func(l *Ledger, how AdmitOptions, gate Gate) Result {
 		how.Queue = 1
 		result, _ := l.Admit(newcomer, how, gate)
 		return result
@@ -521,32 +522,35 @@ func TestAdmitRefusals(t *testing.T) {
 		return &Ledger{queues: map[int64]*queue{1: q}}
 	}
 	// The method cancel refuses what would have to wait for a slot, and only that.
-	require.Equal(t, Refused, admit(full(), Terms{}, grant))
+	require.Equal(t, Refused, admit(full(), AdmitOptions{}, grant))
 	busy := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 3, 1)}}
-	require.Equal(t, Queued, admit(busy, Terms{}, grant), "a slot is left; who waits waits for a worker")
-	require.Equal(t, Queued, admit(busy, Terms{}, grant))
-	require.Equal(t, Refused, admit(busy, Terms{}, grant), "no slot is left")
+	require.Equal(t, Queued, admit(busy, AdmitOptions{}, grant), "a slot is left; who waits waits for a worker")
+	require.Equal(t, Queued, admit(busy, AdmitOptions{}, grant))
+	require.Equal(t, Refused, admit(busy, AdmitOptions{}, grant), "no slot is left")
 	paused := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 1)}}
 	paused.queues[1].paused = true
-	require.Equal(t, Queued, admit(paused, Terms{}, grant), "a pause is not the policy's refusal")
+	require.Equal(t, Queued, admit(paused, AdmitOptions{}, grant), "a pause is not the policy's refusal")
 	// So does the method cancel of a limit that queues share.
 	closed := &Ledger{
 		queues: map[int64]*queue{1: waitingQueue(1, 3)},
-		scopes: map[int64]*scope{5: shared(policy.WideGlobal, 2,
+		scopes: map[int64]*scope{5: shared(policy.SharedGlobal, 2,
 			func(s *scope) { s.active, s.rule.Method = 2, policy.MethodCancel })},
 	}
-	result, why := closed.Admit(newcomer, Terms{Queue: 1, MayWait: true}, Gate{Scopes: needs(5), Place: always})
+	result, why := closed.Admit(newcomer, AdmitOptions{Queue: 1, MayWait: true}, Gate{Scopes: needs(5), Place: always})
 	require.Equal(t, Refused, result)
 	require.Equal(t, "all 2 slots of policy p.shared are taken", why)
 	// S17: the line never grows beyond its maximum.
-	require.Equal(t, Full, admit(full(), Terms{MayWait: true, MaxQueued: 2}, grant))
-	require.Equal(t, Queued, admit(full(), Terms{MayWait: true, MaxQueued: 3}, grant))
+	require.Equal(t, Full, admit(full(), AdmitOptions{MayWait: true, MaxQueued: 2}, grant))
+	require.Equal(t, Queued, admit(full(), AdmitOptions{MayWait: true, MaxQueued: 3}, grant))
 	// What the gate ended takes neither slot nor place.
 	empty := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 1)}}
-	require.Equal(t, Ended, admit(empty, Terms{MayWait: true}, Gate{Place: func(Waiter) Answer { return End() }}))
-	require.False(t, empty.Changed())
+	require.Equal(t, Ended,
+		admit(empty, AdmitOptions{MayWait: true}, Gate{Place: func(Candidate) Answer { return End() }}))
+	require.Empty(t, empty.touched())
+	require.Empty(t, empty.granted)
+	require.Empty(t, empty.enqueued)
 	// A limit that was not locked sends the batch back to planning.
-	require.Equal(t, Queued, admit(empty, Terms{MayWait: true}, Gate{Scopes: needs(77), Place: always}))
+	require.Equal(t, Queued, admit(empty, AdmitOptions{MayWait: true}, Gate{Scopes: needs(77), Place: always}))
 	require.True(t, empty.Unplanned())
 }
 
@@ -558,7 +562,8 @@ func TestRetriesJoinTheLineWhereTheSettingSays(t *testing.T) {
 	q.active = 1
 	l := &Ledger{queues: map[int64]*queue{1: q}}
 	for id, front := range map[int64]bool{8: true, 9: false} {
-		result, _ := l.Admit(Waiter{ExecutionID: id}, Terms{Queue: 1, MayWait: true, Front: front}, Gate{Place: always})
+		result, _ := l.Admit(Candidate{ExecutionID: id}, AdmitOptions{Queue: 1, MayWait: true, Front: front},
+			Gate{Place: always})
 		require.Equal(t, Queued, result)
 	}
 	orders := map[int64]int64{}
@@ -577,14 +582,14 @@ func TestAdaptiveLimitsFollowHowTheActionDoes(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	q := waitingQueue(1, 8)
 	l := &Ledger{Now: now, queues: map[int64]*queue{1: q}, facts: map[int64]Fact{}}
-	terms := QueueTerms{Limit: policy.Limit{Max: 8, Adaptive: &policy.Adaptive{Min: 2, Latency: time.Second}}}
+	terms := QueueConfig{Limit: policy.Limit{Max: 8, Adaptive: &policy.Adaptive{Min: 2, Latency: time.Second}}}
 	end := func(status attune.Status, took time.Duration) {
 		began, queueID := now.Add(-took), int64(1)
 		q.active++
 		l.facts[1] = Fact{ID: 1, Status: status, Holds: &queueID, Started: &began, Ended: &now}
 		require.True(t, l.Release(1))
 	}
-	l.SetTerms(1, terms)
+	l.Configure(1, terms)
 	require.Equal(t, 8, q.limits.max)
 	end(attune.StatusCompleted, 2*time.Second)
 	require.Equal(t, 4, q.limits.max, "too slow")
@@ -596,12 +601,12 @@ func TestAdaptiveLimitsFollowHowTheActionDoes(t *testing.T) {
 	}
 	require.Equal(t, 5, q.limits.max, "one more after as many good ends as there are slots")
 	q.override = 3
-	l.SetTerms(1, terms)
+	l.Configure(1, terms)
 	require.Equal(t, 3, q.limits.max, "never above an operator's limit")
-	l.SetTerms(1, QueueTerms{Limit: policy.None})
+	l.Configure(1, QueueConfig{Limit: policy.None})
 	require.Equal(t, 3, q.limits.max)
 	q.override = 0
-	l.SetTerms(1, QueueTerms{Limit: policy.None})
+	l.Configure(1, QueueConfig{Limit: policy.None})
 	require.True(t, q.limits.unlimited)
 }
 
@@ -626,7 +631,7 @@ func TestS4NobodyPassesWaitersThatWereNotRead(t *testing.T) {
 	long := waitingQueue(1, 99, 1, 2)
 	long.queued[laneNormal] = 5 // three more than were read
 	l := &Ledger{
-		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.WidePack, 4)},
+		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.SharedPack, 4)},
 		queues: map[int64]*queue{1: long, 2: waitingQueue(2, 99, 50)},
 	}
 	l.Promote(Gate{Scopes: needs(5), Place: always})

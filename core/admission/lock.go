@@ -24,16 +24,16 @@ const BriefLockTimeout = "300ms"
 
 // reading is the result of one round trip.
 type reading struct {
-	scopes  *store.Result[store.LockAdmissionScopesRow]
-	firm    *store.Result[store.LockAdmissionStatesRow] // nil if none is
-	open    *store.Result[store.ReadAdmissionStatesRow] // instead of states, of an optimistic batch
-	states  *store.Result[store.LockFreeAdmissionStatesRow]
-	judged  *store.Result[store.JudgeWorkersRow]
-	rows    *store.Result[store.ReadBatchExecutionsRow]
-	heads   *store.Result[store.ReadAdmissionHeadsRow] // nil while they are not read
-	counted *store.Result[store.CountAdmissionEntriesRow]
-	lost    *store.Result[store.LockLostHoldersRow]
-	moment  *store.Result[store.ReadAdmissionMomentRow]
+	scopes    *store.Result[store.LockAdmissionScopesRow]
+	firm      *store.Result[store.LockAdmissionStatesRow] // nil if none is
+	open      *store.Result[store.ReadAdmissionStatesRow] // instead of states, of an optimistic batch
+	states    *store.Result[store.LockFreeAdmissionStatesRow]
+	standings *store.Result[store.ReadWorkerStandingsRow]
+	rows      *store.Result[store.ReadBatchExecutionsRow]
+	heads     *store.Result[store.ReadAdmissionHeadsRow] // nil while they are not read
+	counted   *store.Result[store.CountAdmissionEntriesRow]
+	lost      *store.Result[store.LockLostHoldersRow]
+	moment    *store.Result[store.ReadAdmissionMomentRow]
 }
 
 // Lock locks the wanted shared limits and queues and returns their ledger. It reads the load of
@@ -59,7 +59,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		pruned:     make(map[int64]bool),
 		staleAfter: want.StaleAfter,
 		assigned:   make(map[int64]int, len(moment.Workers)),
-		judged:     make(map[int64]standing, len(want.Workers)),
+		standings:  make(map[int64]standing, len(want.Workers)),
 		facts:      make(map[int64]Fact, len(r.rows.Rows())),
 		rows:       r.rows.Rows(),
 		lost:       make(map[int64]lostHolder),
@@ -86,7 +86,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	for i, worker := range moment.Workers {
 		l.assigned[worker] = int(moment.Assigned[i])
 	}
-	l.judge(want.Workers, r.judged)
+	l.readStandings(want.Workers, r.standings)
 	l.readFacts()
 	if !want.Optimistic && r.heads == nil && (moment.Blocked || l.anyServed(ids, releases)) {
 		r.heads = want.readHeads(p, ids, releases)
@@ -97,9 +97,9 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	l.blocked = moment.Blocked
 	if r.heads != nil {
 		l.readHeads(r.heads.Rows())
-		l.trueUp(want, ids, releases)
+		l.reconcile(want, ids, releases)
 	}
-	l.readDoubts(r)
+	l.readRecounts(r)
 	return l, nil
 }
 
@@ -124,7 +124,8 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 			spare, int32(maxBlockedQueues), scopes, maxima, back, firm)
 	}
 	if len(w.Workers) > 0 {
-		r.judged = store.Many[store.JudgeWorkersRow](p, store.JudgeWorkers, w.StaleAfter.Seconds(), w.Workers)
+		r.standings = store.Many[store.ReadWorkerStandingsRow](p, store.ReadWorkerStandings, w.StaleAfter.Seconds(),
+			w.Workers)
 	}
 	r.rows = store.Many[store.ReadBatchExecutionsRow](p, store.ReadBatchExecutions, w.Executions)
 	if !w.Quiet && !w.Optimistic {
@@ -220,7 +221,7 @@ func (l *Ledger) readScopes(wanted map[int64]ScopeWant, result *store.Result[sto
 		return nil
 	}
 	for _, row := range result.Rows() {
-		s := &scope{id: row.ID, kind: policy.WideKind(row.Kind), scopeColumns: scopeColumns{
+		s := &scope{id: row.ID, kind: policy.SharedKind(row.Kind), scopeColumns: scopeColumns{
 			max: int(row.MaxConcurrent), active: int(row.ActiveCount), due: value(row.NextAt),
 			period: value(row.PeriodStart), used: int(row.Used),
 		}}
@@ -240,16 +241,16 @@ func (l *Ledger) readScopes(wanted map[int64]ScopeWant, result *store.Result[sto
 	return nil
 }
 
-// judge keeps the state of the wanted workers. A deleted worker is gone.
-func (l *Ledger) judge(wanted []int64, rows *store.Result[store.JudgeWorkersRow]) {
+// readStandings keeps the state of the wanted workers. A deleted worker is gone.
+func (l *Ledger) readStandings(wanted []int64, rows *store.Result[store.ReadWorkerStandingsRow]) {
 	for _, id := range wanted {
-		l.judged[id] = standing{gone: true}
+		l.standings[id] = standing{gone: true}
 	}
 	if rows == nil {
 		return
 	}
 	for _, row := range rows.Rows() {
-		l.judged[row.ID] = standing{live: row.Live, gone: row.Gone}
+		l.standings[row.ID] = standing{live: row.Live, gone: row.Gone}
 	}
 }
 
@@ -258,7 +259,7 @@ func (l *Ledger) readFacts() {
 		fact := Fact{
 			ID: row.ID, Status: row.Status, Updated: row.Updated, Attempt: row.Attempt,
 			Worker: row.Worker, HeldAt: row.HeldWorker, Scopes: row.Scopes,
-			Started: row.StartedAt, Ended: row.FinishedAt, Since: row.Since, lane: laneStored(row.Lane),
+			Started: row.StartedAt, Ended: row.FinishedAt, Since: row.Since, lane: laneOf(row.Lane),
 		}
 		if row.HeldState != 0 {
 			fact.Holds = &row.HeldState
@@ -280,8 +281,8 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 			l.passed = l.passed || !l.held[row.StateID]
 			continue
 		}
-		lane := laneStored(row.Lane)
-		q.heads[lane] = append(q.heads[lane], Waiter{
+		lane := laneOf(row.Lane)
+		q.heads[lane] = append(q.heads[lane], Candidate{
 			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
 			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created,
 			Attempt:  row.Attempt,
@@ -292,10 +293,10 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 	}
 }
 
-// trueUp reconciles the count of a lane that was read to its end with what was read. They differ
+// reconcile reconciles the count of a lane that was read to its end with what was read. They differ
 // only if another program deleted executions, whose entries are deleted with them. Uncorrected, the
 // queue would count as unfilled for ever.
-func (l *Ledger) trueUp(want Want, ids []int64, releases []int32) {
+func (l *Ledger) reconcile(want Want, ids []int64, releases []int32) {
 	for i, id := range ids {
 		q := l.queues[id]
 		if q == nil || q.paused {
@@ -313,8 +314,8 @@ func (l *Ledger) trueUp(want Want, ids []int64, releases []int32) {
 	}
 }
 
-// readDoubts keeps the recounted queues, and what deleted executions held.
-func (l *Ledger) readDoubts(r reading) {
+// readRecounts keeps the recounted queues, and what deleted executions held.
+func (l *Ledger) readRecounts(r reading) {
 	if r.counted != nil {
 		for _, row := range r.counted.Rows() {
 			if q := l.queues[row.StateID]; q != nil {

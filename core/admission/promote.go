@@ -15,35 +15,32 @@ func (l *Ledger) Promote(gate Gate) {
 	for _, s := range l.scopes {
 		s.reserved, s.awaited = 0, false
 	}
-	line := &heads{}
+	queues := &heads{}
 	for _, q := range l.queues {
 		q.blocked = nil
 		if q.promotable() {
-			*line = append(*line, q)
+			*queues = append(*queues, q)
 		}
 	}
-	heap.Init(line)
-	for line.Len() > 0 {
-		q := (*line)[0]
+	heap.Init(queues)
+	for queues.Len() > 0 {
+		q := (*queues)[0]
 		w, _, _ := q.first()
 		l.promote(q, gate)
 		if q.promotable() {
-			heap.Fix(line, 0)
+			heap.Fix(queues, 0)
 			continue
 		}
-		heap.Pop(line)
-		if q.unfilled() {
-			l.await(w, gate)
+		heap.Pop(queues)
+		if !q.unfilled() {
+			continue
 		}
-	}
-}
-
-// await closes the shared limits of a queue whose heads were not all read. Its next head may have
-// waited longer than all others, and another batch follows at once.
-func (l *Ledger) await(w Waiter, gate Gate) {
-	scopes, _ := l.wanted(w, gate)
-	for _, s := range scopes {
-		s.awaited = true
+		// Not all heads of the queue were read. Its next head may have waited longer than all others,
+		// and another batch follows at once: until then its shared limits are closed.
+		scopes, _ := l.wanted(w, gate)
+		for _, s := range scopes {
+			s.awaited = true
+		}
 	}
 }
 
@@ -53,7 +50,7 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 		answer := l.try(w, gate)
 		switch answer.kind {
 		case answerWait:
-			q.blocked = answer.kept(w)
+			q.blocked = answer.obstacle(w)
 			reserve(answer.passed)
 			return
 		case answerGrant:
@@ -74,11 +71,11 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 // ends with another execution, the answer names the limits before it, which are reserved while w
 // waits. An execution that waits for a point in time reserves nothing, because it cannot start
 // before it.
-func (l *Ledger) try(w Waiter, gate Gate) Answer {
+func (l *Ledger) try(w Candidate, gate Gate) Answer {
 	scopes, ok := l.wanted(w, gate)
 	if !ok {
 		l.unplanned = true
-		return Wait("its limits are being looked up")
+		return Wait("its shared limits are being read")
 	}
 	for i, s := range scopes {
 		if kept := s.closed(l.Clock); kept != nil {
@@ -109,7 +106,7 @@ func (l *Ledger) try(w Waiter, gate Gate) Answer {
 }
 
 // wanted are the shared limits of an execution. It is false when one of them is not locked.
-func (l *Ledger) wanted(w Waiter, gate Gate) ([]*scope, bool) {
+func (l *Ledger) wanted(w Candidate, gate Gate) ([]*scope, bool) {
 	if gate.Scopes == nil {
 		return nil, true
 	}
@@ -134,8 +131,8 @@ func reserve(scopes []*scope) {
 	}
 }
 
-// Terms are the inputs of Admit besides the execution.
-type Terms struct {
+// AdmitOptions are the inputs of Admit besides the execution.
+type AdmitOptions struct {
 	Queue     int64
 	MayWait   bool  // false: the policy's method is cancel
 	MaxQueued int   // limit of the queue's length; 0 means none
@@ -149,7 +146,7 @@ type Terms struct {
 // Admit admits a new request directly if no execution waits before it and a slot is free. Otherwise
 // the request waits, unless a policy or the queue's length limit forbids it. The text explains a
 // refusal to users and is empty otherwise.
-func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
+func (l *Ledger) Admit(w Candidate, how AdmitOptions, gate Gate) (Result, string) {
 	q := l.queues[how.Queue]
 	switch {
 	case !how.MayWait && !q.paused && q.active+q.waiting() >= q.limits.max:
@@ -166,7 +163,7 @@ func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
 		case answer.refuse:
 			return Refused, answer.reason
 		}
-		q.blocked = answer.kept(w)
+		q.blocked = answer.obstacle(w)
 		reserve(answer.passed)
 	}
 	if how.MaxQueued > 0 && q.waiting() >= how.MaxQueued {
@@ -184,10 +181,10 @@ func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
 	return Queued, ""
 }
 
-func (l *Ledger) grant(q *queue, w Waiter, answer Answer) {
+func (l *Ledger) grant(q *queue, w Candidate, answer Answer) {
 	q.active++
 	l.occupy(answer.worker, answer.most)
-	l.granted = append(l.granted, Granted{Waiter: w, Queue: q.id, Worker: answer.worker, Scopes: answer.slots})
+	l.granted = append(l.granted, Granted{Candidate: w, Queue: q.id, Worker: answer.worker, Scopes: answer.slots})
 	l.note(w.ExecutionID, func(fact *Fact) { fact.Holds, fact.Scopes = &q.id, answer.slots })
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/policy"
 )
 
@@ -19,7 +20,7 @@ const (
 	laneCount
 )
 
-// laneOf is the lane of a priority.
+// laneOf is the lane of a priority, or of a stored value.
 func laneOf(priority int16) int {
 	switch {
 	case priority > 0:
@@ -31,10 +32,8 @@ func laneOf(priority int16) int {
 	}
 }
 
-// laneColumn is the stored value of a lane; laneStored is its inverse.
+// laneColumn is the stored value of a lane; laneOf is its inverse.
 func laneColumn(lane int) int16 { return int16(laneNormal - lane) }
-
-func laneStored(column int16) int { return laneOf(column) }
 
 // MaxStreak is how many executions of higher lanes may be admitted in a row while a lower lane
 // waits. The next one comes from a lower lane (invariant S23).
@@ -74,9 +73,9 @@ type queue struct {
 	adaptive     *policy.Adaptive
 	hard         int // the limit that adaptation never exceeds
 
-	heads   [laneCount][]Waiter // the first waiting executions of each lane, in order, as far as they were read
-	tried   bool                // it was not wanted, but waits for a shared limit or a worker
-	blocked *obstacle           // what blocks the head although a slot is free; nil if nothing does
+	heads   [laneCount][]Candidate // the first waiting executions of each lane, in order, as far as they were read
+	tried   bool                   // it was not wanted, but waits for a shared limit or a worker
+	blocked *obstacle              // what blocks the head although a slot is free; nil if nothing does
 	before  columns
 }
 
@@ -121,7 +120,7 @@ func (q *queue) lane() int {
 			continue
 		}
 		if len(q.heads[lane]) == 0 {
-			return lane // its turn, but it was not read: another batch must serve it
+			return lane // it is next, but it was not read: another batch must serve it
 		}
 		if oldest < 0 || q.heads[lane][0].ticket < q.heads[oldest][0].ticket {
 			oldest = lane
@@ -148,10 +147,10 @@ func (q *queue) served(lane int) {
 }
 
 // first is the next waiting execution, if it was read.
-func (q *queue) first() (w Waiter, lane int, ok bool) {
+func (q *queue) first() (w Candidate, lane int, ok bool) {
 	lane = q.lane()
 	if lane < 0 || len(q.heads[lane]) == 0 {
-		return Waiter{}, lane, false
+		return Candidate{}, lane, false
 	}
 	return q.heads[lane][0], lane, true
 }
@@ -169,11 +168,6 @@ func (q *queue) unfilled() bool {
 	return q.blocked == nil && !q.paused && q.waiting() > 0 && q.free() > 0
 }
 
-// skip drops a withdrawn execution from the heads.
-func (q *queue) skip(lane int, id int64) {
-	q.heads[lane] = slices.DeleteFunc(q.heads[lane], func(w Waiter) bool { return w.ExecutionID == id })
-}
-
 // place returns the next order in a lane, at the end or before all others.
 func (q *queue) place(lane int, front bool) int64 {
 	order := q.next
@@ -188,6 +182,60 @@ func (q *queue) place(lane int, front bool) int64 {
 	}
 	q.queued[lane]++
 	return order
+}
+
+// QueueConfig are the limits that policies set for a queue.
+type QueueConfig struct {
+	Limit     policy.Limit
+	MaxQueued int           // 0: as configured
+	Timeout   time.Duration // 0: as configured
+}
+
+// Configure puts the limits of a queue in force. An operator's limit replaces the policy's; an
+// adaptive one stays below. A lowered limit evicts no execution; the next Promote fills a raised
+// one.
+func (l *Ledger) Configure(queueID int64, config QueueConfig) {
+	q := l.queues[queueID]
+	if q == nil {
+		return
+	}
+	q.hard, q.adaptive = config.Limit.Max, config.Limit.Adaptive
+	unlimited := config.Limit.Unlimited
+	if q.override > 0 {
+		q.hard, unlimited = q.override, false
+	}
+	if unlimited {
+		q.hard, q.adaptive = Unlimited, nil
+	}
+	now := limits{
+		max: q.hard, unlimited: unlimited, maxQueued: config.MaxQueued, timeout: config.Timeout,
+		adapted: q.limits.adapted,
+	}
+	if q.adaptive == nil {
+		now.adapted = policy.Adapted{}
+	} else {
+		now.adapted = q.adaptive.Bound(now.adapted, q.hard)
+		now.max = now.adapted.Whole()
+	}
+	q.limits = now
+}
+
+// adapt moves an adaptive limit by the outcome of an execution. A cancelled execution does not
+// count.
+func (q *queue) adapt(fact Fact, now time.Time) {
+	if q.adaptive == nil || fact.Status == attune.StatusCancelled {
+		return
+	}
+	bad := fact.Status != attune.StatusCompleted
+	if !bad && q.adaptive.Latency > 0 && fact.Started != nil {
+		ended := now
+		if fact.Ended != nil {
+			ended = *fact.Ended
+		}
+		bad = ended.Sub(*fact.Started) > q.adaptive.Latency
+	}
+	q.limits.adapted = q.adaptive.After(q.limits.adapted, q.hard, bad, now)
+	q.limits.max = q.limits.adapted.Whole()
 }
 
 // heads orders queues by the ticket of their head.

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/attune-go/attune/core/policy"
@@ -11,18 +12,9 @@ import (
 
 // ResolveScopes returns the row of every shared limit and creates missing ones. Like Resolve it
 // runs outside the batch's transaction.
-func (a *Admission) ResolveScopes(ctx context.Context, wanted map[ScopeKey]policy.Wide) (map[ScopeKey]int64, error) {
-	found := make(map[ScopeKey]int64, len(wanted))
-	var unknown []ScopeKey
-	a.mu.Lock()
-	for key := range wanted {
-		if id, ok := a.scopes[key]; ok {
-			found[key] = id
-		} else {
-			unknown = append(unknown, key)
-		}
-	}
-	a.mu.Unlock()
+func (a *Admission) ResolveScopes(ctx context.Context,
+	wanted map[ScopeKey]policy.SharedLimit) (map[ScopeKey]int64, error) {
+	found, unknown := a.scopes.find(maps.Keys(wanted))
 	if len(unknown) == 0 {
 		return found, nil
 	}
@@ -33,31 +25,18 @@ func (a *Admission) ResolveScopes(ctx context.Context, wanted map[ScopeKey]polic
 	if err := a.createScopes(ctx, missing, wanted, found); err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.scopes)+len(unknown) > maxCachedKeys {
-		clear(a.scopes)
-	}
-	for _, key := range unknown {
-		if id, ok := found[key]; ok {
-			a.scopes[key] = id
-		}
-	}
+	a.scopes.add(unknown, found)
 	return found, nil
 }
 
 // ForgetScopes empties the cache of shared limits. Callers use it when the policies have changed.
-func (a *Admission) ForgetScopes() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	clear(a.scopes)
-}
+func (a *Admission) ForgetScopes() { a.scopes.forget() }
 
 // findScopes adds the existing rows to found. It returns the keys whose row is missing, belongs to
 // another policy, or has not counted running executions since policies changed: such a limit may
 // have been out of force meanwhile.
 func (a *Admission) findScopes(
-	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.Wide, found map[ScopeKey]int64,
+	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.SharedLimit, found map[ScopeKey]int64,
 ) ([]ScopeKey, error) {
 	kinds, names := make([]string, len(keys)), make([]string, len(keys))
 	for i, key := range keys {
@@ -69,7 +48,7 @@ func (a *Admission) findScopes(
 	}
 	current := make(map[ScopeKey]bool, len(rows))
 	for _, row := range rows {
-		key := ScopeKey{Kind: policy.WideKind(row.Kind), Key: row.ScopeKey}
+		key := ScopeKey{Kind: policy.SharedKind(row.Kind), Key: row.ScopeKey}
 		found[key] = row.ID
 		current[key] = row.Policy == wanted[key].PolicyID && (row.Counted || !counts(wanted[key]))
 	}
@@ -85,18 +64,15 @@ func (a *Admission) findScopes(
 // createScopes creates the missing rows. A limit over all executions, or over those of a pack,
 // starts with the running executions; a limit with groups counts from its first execution.
 func (a *Admission) createScopes(
-	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.Wide, found map[ScopeKey]int64,
+	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.SharedLimit, found map[ScopeKey]int64,
 ) error {
 	var plain []ScopeKey
 	for _, key := range keys {
-		wide := wanted[key]
-		if counts(wide) {
-			if err := a.adopt(ctx, key, wide, found); err != nil {
-				return err
-			}
-			continue
+		if !counts(wanted[key]) {
+			plain = append(plain, key)
+		} else if err := a.adopt(ctx, key, wanted[key], found); err != nil {
+			return err
 		}
-		plain = append(plain, key)
 	}
 	if len(plain) == 0 {
 		return nil
@@ -109,9 +85,9 @@ func (a *Admission) createScopes(
 }
 
 // counts reports whether a limit that comes into force counts the running executions.
-func counts(wide policy.Wide) bool { return wide.Kind.Slots() && len(wide.Parameters) == 0 }
+func counts(limit policy.SharedLimit) bool { return limit.Kind.Slots() && len(limit.Parameters) == 0 }
 
-func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.Wide) store.EnsureAdmissionScopesParams {
+func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.SharedLimit) store.EnsureAdmissionScopesParams {
 	var arg store.EnsureAdmissionScopesParams
 	for _, key := range keys {
 		arg.Kinds, arg.Keys = append(arg.Kinds, string(key.Kind)), append(arg.Keys, key.Key)
@@ -125,9 +101,9 @@ func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.Wide) store.EnsureA
 // adopt creates the row of a limit and counts the running executions. Meanwhile it holds the locks
 // of all queues under the limit, for as long as reading the executions takes, once for each change
 // of policies.
-func (a *Admission) adopt(ctx context.Context, key ScopeKey, wide policy.Wide, found map[ScopeKey]int64) error {
+func (a *Admission) adopt(ctx context.Context, key ScopeKey, wide policy.SharedLimit, found map[ScopeKey]int64) error {
 	var pack *int64
-	if key.Kind == policy.WidePack {
+	if key.Kind == policy.SharedPack {
 		id, err := strconv.ParseInt(key.Key, 10, 64)
 		if err != nil {
 			return fmt.Errorf("shared limit of pack %q: %w", key.Key, err)
@@ -136,7 +112,8 @@ func (a *Admission) adopt(ctx context.Context, key ScopeKey, wide policy.Wide, f
 	}
 	one := []ScopeKey{key}
 	err := a.store.Tx(ctx, "adopt", func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.EnsureAdmissionScopes(ctx, scopeParams(one, map[ScopeKey]policy.Wide{key: wide})); err != nil {
+		if err := tx.EnsureAdmissionScopes(ctx,
+			scopeParams(one, map[ScopeKey]policy.SharedLimit{key: wide})); err != nil {
 			return err
 		}
 		states, err := tx.LockScopeQueues(ctx, pack)

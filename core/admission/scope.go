@@ -9,7 +9,7 @@ import (
 
 // ScopeKey names a limit that queues share.
 type ScopeKey struct {
-	Kind policy.WideKind
+	Kind policy.SharedKind
 	Key  string
 }
 
@@ -18,10 +18,10 @@ type scope struct {
 	scopeColumns
 
 	id       int64
-	kind     policy.WideKind
-	rule     *policy.Wide // the present policy; nil: only release
-	reserved int          // slots reserved for earlier executions that wait for something else
-	awaited  bool         // an earlier execution must be read first
+	kind     policy.SharedKind
+	rule     *policy.SharedLimit // the present policy; nil: only release
+	reserved int                 // slots reserved for earlier executions that wait for something else
+	awaited  bool                // an earlier execution must be read first
 	before   scopeColumns
 }
 
@@ -40,28 +40,29 @@ func (s *scope) closed(clock time.Time) *obstacle {
 		return nil // its policy was deleted
 	}
 	if s.awaited {
-		return s.keeps("those who wait longer are looked at first", time.Time{})
+		return s.obstacle("executions that have waited longer are read first", time.Time{})
 	}
 	switch s.kind {
-	case policy.WidePack, policy.WideGlobal:
+	case policy.SharedPack, policy.SharedGlobal:
 		if s.max-s.active-s.reserved > 0 {
 			return nil
 		}
 		if s.max == 1 {
-			return s.keeps("the one slot of policy "+s.rule.PolicyRef+" is taken", time.Time{})
+			return s.obstacle("the one slot of policy "+s.rule.PolicyRef+" is taken", time.Time{})
 		}
-		return s.keeps(fmt.Sprintf("all %d slots of policy %s are taken", s.max, s.rule.PolicyRef), time.Time{})
-	case policy.WideRate:
+		return s.obstacle(fmt.Sprintf("all %d slots of policy %s are taken", s.max, s.rule.PolicyRef), time.Time{})
+	case policy.SharedRate:
 		ready := s.rate().Ready(s.due)
 		if !ready.After(clock) {
 			return nil
 		}
-		return s.keeps(fmt.Sprintf("policy %s allows %s in %s", s.rule.PolicyRef, starts(s.max), s.rule.Window), ready)
-	case policy.WideQuota:
+		return s.obstacle(fmt.Sprintf("policy %s allows %s in %s", s.rule.PolicyRef, starts(s.max), s.rule.Window),
+			ready)
+	case policy.SharedQuota:
 		if s.quota().Left(clock, s.period, s.used) > 0 {
 			return nil
 		}
-		return s.keeps(fmt.Sprintf("the quota of policy %s, %s in %s, is used up", s.rule.PolicyRef, starts(s.max),
+		return s.obstacle(fmt.Sprintf("the quota of policy %s, %s in %s, is used up", s.rule.PolicyRef, starts(s.max),
 			s.rule.Window),
 			s.quota().Reset(clock))
 	}
@@ -75,7 +76,7 @@ func starts(n int) string {
 	return fmt.Sprintf("%d starts", n)
 }
 
-func (s *scope) keeps(reason string, until time.Time) *obstacle {
+func (s *scope) obstacle(reason string, until time.Time) *obstacle {
 	return &obstacle{scope: s.id, reason: reason, until: until}
 }
 
@@ -88,17 +89,29 @@ func (s *scope) quota() policy.Quota { return policy.Quota{Max: s.max, Window: s
 // take counts one start.
 func (s *scope) take(clock time.Time) {
 	switch s.kind {
-	case policy.WidePack, policy.WideGlobal:
+	case policy.SharedPack, policy.SharedGlobal:
 		s.active++
-	case policy.WideRate:
+	case policy.SharedRate:
 		if s.rule != nil {
 			s.due = s.rate().Start(clock, s.due)
 		}
-	case policy.WideQuota:
+	case policy.SharedQuota:
 		if s.rule == nil {
 			return
 		}
 		s.period, s.used = s.quota().Counted(clock, s.period, s.used)
 		s.used++
+	}
+}
+
+// SetScope sets the policy of a shared limit for this batch.
+func (l *Ledger) SetScope(id int64, rule policy.SharedLimit) {
+	s := l.scopes[id]
+	if s == nil {
+		return
+	}
+	s.rule, s.max = &rule, rule.Max
+	if s.kind == policy.SharedRate {
+		s.due = s.rate().Due(l.Clock, s.due)
 	}
 }

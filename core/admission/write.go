@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/attune-go/attune/core/policy"
@@ -46,8 +45,10 @@ func (l *Ledger) Write(p *store.Pipeline) {
 	touched := l.touched()
 	stats := l.statsOf(touched)
 	quiet := stats != nil && !slices.ContainsFunc(touched, func(q *queue) bool { return q.waiting() > 0 })
-	if !quiet {
-		l.writeQueues(p, touched)
+	c := columnsOf(touched)
+	if !quiet && len(touched) > 0 {
+		p.Exec(store.UpdateAdmissionStates, c.ids, c.active, c.queued, c.headOrders, c.nextOrders, c.enqueued,
+			c.completed)
 	}
 	l.writeLanes(p, touched)
 	if len(l.late) > 0 {
@@ -62,7 +63,6 @@ func (l *Ledger) Write(p *store.Pipeline) {
 	}
 	switch {
 	case quiet:
-		c := columnsOf(touched)
 		p.Exec(store.UpdateQuietStates, stats.actions, stats.queued, stats.active, stats.maxima, stats.enqueued,
 			stats.completed, stats.grouped,
 			c.ids, c.active, c.headOrders, c.nextOrders, c.enqueued, c.completed)
@@ -70,21 +70,6 @@ func (l *Ledger) Write(p *store.Pipeline) {
 		p.Exec(store.ApplyQueueStats, stats.actions, stats.queued, stats.active, stats.maxima, stats.enqueued,
 			stats.completed, stats.states, stats.grouped)
 	}
-}
-
-// Changed reports whether Write has anything to store.
-func (l *Ledger) Changed() bool {
-	return len(l.released)+len(l.granted)+len(l.withdrawn)+len(l.enqueued)+len(l.returned) > 0 ||
-		len(l.touched()) > 0 || l.anyBlocked()
-}
-
-func (l *Ledger) anyBlocked() bool {
-	for _, q := range l.queues {
-		if q.blocked != nil || q.before.waiting() > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // writeHolders stores granted and released slots, each in order of id. No execution has both in one
@@ -159,7 +144,7 @@ func (l *Ledger) touched() []*queue {
 			out = append(out, q)
 		}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].id < out[j].id })
+	slices.SortFunc(out, func(a, b *queue) int { return cmp.Compare(a.id, b.id) })
 	return out
 }
 
@@ -181,14 +166,6 @@ func columnsOf(touched []*queue) stateColumns {
 		c.active[i], c.queued[i] = int32(q.active), int32(q.waiting())
 	}
 	return c
-}
-
-func (l *Ledger) writeQueues(p *store.Pipeline, touched []*queue) {
-	if len(touched) == 0 {
-		return
-	}
-	c := columnsOf(touched)
-	p.Exec(store.UpdateAdmissionStates, c.ids, c.active, c.queued, c.headOrders, c.nextOrders, c.enqueued, c.completed)
 }
 
 // writeLanes stores the columns that only queues with priorities use.
@@ -254,7 +231,7 @@ func (l *Ledger) writeScopes(p *store.Pipeline) {
 	if n == 0 {
 		return
 	}
-	sort.Slice(changed, func(i, j int) bool { return changed[i].id < changed[j].id })
+	slices.SortFunc(changed, func(a, b *scope) int { return cmp.Compare(a.id, b.id) })
 	ids, policies, refs := make([]int64, n), make([]int64, n), make([]string, n)
 	active, maxima, used, windows, bursts := make([]int32, n), make([]int32, n), make([]int32, n), make([]int32,
 		n), make([]int32, n)
@@ -265,7 +242,7 @@ func (l *Ledger) writeScopes(p *store.Pipeline) {
 		if s.rule != nil {
 			policies[i], refs[i] = s.rule.PolicyID, s.rule.PolicyRef
 			windows[i] = int32(s.rule.Window / time.Second)
-			if s.kind == policy.WideRate {
+			if s.kind == policy.SharedRate {
 				bursts[i] = int32(s.rule.Burst)
 			}
 		}
@@ -317,7 +294,7 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 	if n == 0 {
 		return
 	}
-	sort.Slice(kept, func(i, j int) bool { return kept[i].id < kept[j].id })
+	slices.SortFunc(kept, func(a, b *queue) int { return cmp.Compare(a.id, b.id) })
 	ids, executions, scopes := make([]int64, n), make([]int64, n), make([]int64, n)
 	reasons, needs := make([]string, n), make([]string, n)
 	untils, wakes := make([]*time.Time, n), make([]*time.Time, n)

@@ -201,7 +201,7 @@ func (c *course) writeUnrolled(ctx context.Context, q *store.Queries) error {
 		return err
 	}
 	for _, part := range parts {
-		if err := q.InsertBirths(ctx, part); err != nil {
+		if err := q.InsertNewExecutions(ctx, part); err != nil {
 			return fmt.Errorf("insert %d executions: %w", len(c.newExecutions), err)
 		}
 	}

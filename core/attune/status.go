@@ -58,8 +58,7 @@ func ParseStatus(text string) (Status, error) {
 // Terminal reports whether s is final.
 func (s Status) Terminal() bool { return slices.Contains(TerminalStatuses, s) }
 
-// HoldsSlot reports whether an execution in s that was handed to a worker
-// holds its admission slot.
+// HoldsSlot reports whether an execution in s that was handed to a worker holds its admission slot.
 func (s Status) HoldsSlot() bool { return slices.Contains(SlotStatuses, s) }
 
 // Succeeded reports whether s is the one terminal status that means success.

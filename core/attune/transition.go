@@ -8,7 +8,7 @@ type Writer string
 
 // The writers of execution status.
 const (
-	WriterEngine   Writer = "engine"   // admission, hand-over, completion, recovery
+	WriterEngine   Writer = "engine"   // admission, dispatch, completion, recovery
 	WriterWorker   Writer = "worker"   // the process that runs the action
 	WriterOperator Writer = "operator" // cancel from the API, command line or dashboard
 )
@@ -65,15 +65,9 @@ var Transitions = []Transition{
 	{StatusCanceling, StatusAbandoned, WriterEngine, "its worker is gone"},
 }
 
-// CanMove reports whether some writer may move an execution from one status to
-// the other.
+// CanMove reports whether some writer may move an execution from one status to the other.
 func CanMove(from, to Status) bool {
-	for _, t := range Transitions {
-		if t.From == from && t.To == to {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(Transitions, func(t Transition) bool { return t.From == from && t.To == to })
 }
 
 // Successors lists the statuses an execution may move to from s, in the order

@@ -105,7 +105,12 @@ func (r Runner[B]) Run(ctx context.Context, b B) error {
 		}
 		if f.Verdict != Again {
 			if parts := r.Split(b, f); len(parts) > 0 {
-				return r.each(ctx, parts)
+				for _, part := range parts {
+					if err := r.Run(ctx, part); err != nil {
+						return err
+					}
+				}
+				return nil
 			}
 			if !r.Alone(ctx, b, f) {
 				return nil
@@ -115,15 +120,6 @@ func (r Runner[B]) Run(ctx context.Context, b B) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func (r Runner[B]) each(ctx context.Context, parts []B) error {
-	for _, part := range parts {
-		if err := r.Run(ctx, part); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Halves splits a list in its middle. A list of one has no halves.

@@ -138,13 +138,3 @@ func deliveryOf(d *amqp.Delivery) Delivery {
 		Headers: d.Headers, Timestamp: d.Timestamp, Body: d.Body,
 	}
 }
-
-// lastUnsettled is the position of the last unsettled delivery.
-func (b *Batch) lastUnsettled() int {
-	for i := len(b.settled) - 1; i > 0; i-- {
-		if !b.settled[i] {
-			return i
-		}
-	}
-	return 0
-}

@@ -10,8 +10,7 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// Broker keeps the connections to one virtual host of one message broker.
-// is a supervise.Service.
+// Broker keeps the connections to one virtual host of one message broker. It is a supervise.Service.
 type Broker struct {
 	supervise.Base
 	cfg       Config
@@ -22,9 +21,9 @@ type Broker struct {
 	consume   *link
 	publisher *Publisher
 
-	mu        sync.Mutex
-	connected bool        // both links were up once; guarded by mu
-	remade    []Recreated // recreated queues, the latest last; guarded by mu
+	mu              sync.Mutex
+	connected       bool        // both links were up once; guarded by mu
+	recreatedQueues []Recreated // recreated queues, the latest last; guarded by mu
 }
 
 var _ supervise.Service = (*Broker)(nil)
@@ -73,7 +72,8 @@ func (b *Broker) State() State {
 	case <-b.Done():
 		return StateStopped
 	default:
-		return b.board.current()
+		state, _ := b.board.held()
+		return state
 	}
 }
 

@@ -19,8 +19,7 @@ type Config struct {
 	CallTimeout time.Duration
 	// CloseTimeout bounds the orderly closing of a connection.
 	CloseTimeout time.Duration
-	// ConfirmTimeout is how long a message may stay unconfirmed before its
-	// outcome is Unknown.
+	// ConfirmTimeout is how long a message may stay unconfirmed before its outcome is Unknown.
 	ConfirmTimeout time.Duration
 	// ConnectTimeout is how long a caller waits for a connection that is down or blocked. A shorter
 	// context wins.

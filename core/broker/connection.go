@@ -3,8 +3,10 @@ package broker
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -112,15 +114,15 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask runs library calls, which have no deadlines, and waits for them no longer than the context.
+// call runs library calls, which have no deadlines, and waits for them no longer than the context.
 // If the broker does not answer within the call timeout, it severs the connection. It discards late
 // results.
-func ask[T any](ctx context.Context, c *connection, call func() (T, error), discard func(T)) (T, error) {
+func call[T any](ctx context.Context, c *connection, run func() (T, error), discard func(T)) (T, error) {
 	answers, gone := make(chan answer[T]), make(chan struct{})
 	defer close(gone)
 	watchdog := time.AfterFunc(c.cfg.CallTimeout, c.sever)
 	go func() {
-		value, err := call()
+		value, err := run()
 		watchdog.Stop()
 		select {
 		case answers <- answer[T]{value, err}:
@@ -137,6 +139,31 @@ func ask[T any](ctx context.Context, c *connection, call func() (T, error), disc
 		var none T
 		return none, context.Cause(ctx)
 	}
+}
+
+// do is call without a result.
+func do(ctx context.Context, c *connection, run func() error) error {
+	_, err := call(ctx, c, func() (struct{}, error) { return struct{}{}, run() }, nil)
+	return err
+}
+
+// onChannel is call with a channel of its own.
+func onChannel[T any](ctx context.Context, c *connection, use func(*amqp.Channel) (T, error)) (T, error) {
+	return call(ctx, c, func() (T, error) {
+		channel, err := c.Channel()
+		if err != nil {
+			var none T
+			return none, err
+		}
+		defer discardChannel(channel)
+		return use(channel)
+	}, nil)
+}
+
+// refusal is the broker's own error in err, if there is one with one of these codes.
+func refusal(err error, codes ...int) (*amqp.Error, bool) {
+	refused, ok := errors.AsType[*amqp.Error](err)
+	return refused, ok && slices.Contains(codes, refused.Code)
 }
 
 // discardChannel closes a channel unless an error has closed it already.

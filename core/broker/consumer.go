@@ -34,15 +34,8 @@ type ConsumerConfig struct {
 const batchDefault = 100
 
 func (c ConsumerConfig) withDefaults() ConsumerConfig {
-	if c.MaxBatch <= 0 {
-		c.MaxBatch = c.Prefetch
-	}
-	if c.MaxBatch <= 0 {
-		c.MaxBatch = batchDefault
-	}
-	if c.Prefetch <= 0 {
-		c.Prefetch = 2 * c.MaxBatch
-	}
+	c.MaxBatch = supervise.OrDefault(c.MaxBatch, supervise.OrDefault(c.Prefetch, batchDefault))
+	c.Prefetch = supervise.OrDefault(c.Prefetch, 2*c.MaxBatch)
 	return c
 }
 
@@ -98,7 +91,7 @@ func (c *Consumer) Subscribed() bool { return c.subscribed.Load() }
 func (c *Consumer) run(ctx context.Context) {
 	cfg := c.link.broker.cfg
 	pauses := newBackOff(cfg)
-	told := ""
+	logged := ""
 	for ctx.Err() == nil && (c.cfg.Await == nil || c.cfg.Await(ctx)) {
 		begun := time.Now()
 		err := c.serve(ctx)
@@ -107,7 +100,7 @@ func (c *Consumer) run(ctx context.Context) {
 		}
 		if time.Since(begun) > lasting {
 			pauses.Reset()
-			told = ""
+			logged = ""
 		}
 		if errors.Is(err, ErrStopped) {
 			<-ctx.Done() // the Broker has stopped
@@ -119,10 +112,10 @@ func (c *Consumer) run(ctx context.Context) {
 		}
 		// The same error is logged once, however often the subscription is tried.
 		level := slog.LevelWarn
-		if err.Error() == told {
+		if err.Error() == logged {
 			level = slog.LevelDebug
 		}
-		told = err.Error()
+		logged = err.Error()
 		c.restore(ctx, err)
 		pause := pauses.NextBackOff()
 		c.logger.Log(ctx, level, "Queue is not being consumed", "queue", c.cfg.Queue, "pause", pause, "error", err)
@@ -132,8 +125,8 @@ func (c *Consumer) run(ctx context.Context) {
 
 // restore declares a lost queue.
 func (c *Consumer) restore(ctx context.Context, cause error) {
-	refused, ok := errors.AsType[*amqp.Error](cause)
-	if c.cfg.Restore == nil || !errors.Is(cause, errCancelled) && (!ok || refused.Code != amqp.NotFound) {
+	_, missing := refusal(cause, amqp.NotFound)
+	if c.cfg.Restore == nil || !missing && !errors.Is(cause, errCancelled) {
 		return
 	}
 	before, err := c.link.broker.QueueState(ctx, c.cfg.Queue)
@@ -154,7 +147,7 @@ func (c *Consumer) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := ask(ctx, conn, func() (*subscription, error) { return subscribe(conn, c.cfg, c.link.broker.publisher) },
+	s, err := call(ctx, conn, func() (*subscription, error) { return subscribe(conn, c.cfg, c.link.broker.publisher) },
 		func(s *subscription) { discardChannel(s.channel) })
 	if err != nil {
 		return err

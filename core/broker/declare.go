@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -43,15 +45,14 @@ func (b *Broker) declare(ctx context.Context, list func(declarations)) error {
 	if err != nil {
 		return fmt.Errorf("declare topology: %w", err)
 	}
-	_, err = ask(ctx, conn, func() (struct{}, error) {
+	return do(ctx, conn, func() error {
 		d := declarer{broker: b, ctx: ctx, conn: conn}
 		list(&d)
 		if d.channel != nil {
 			discardChannel(d.channel)
 		}
-		return struct{}{}, errors.Join(d.errs...)
-	}, nil)
-	return err
+		return errors.Join(d.errs...)
+	})
 }
 
 // step runs one declaration.
@@ -68,12 +69,9 @@ func (d *declarer) step(object string, declare func(*amqp.Channel) error) {
 		d.channel = channel
 	}
 	err := declare(d.channel)
-	var refused *amqp.Error
-	switch {
-	case err == nil:
-	case errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed:
+	if refused, ok := refusal(err, amqp.PreconditionFailed); ok {
 		d.errs = append(d.errs, &TopologyError{Object: object, Reason: refused.Reason, cause: err})
-	default:
+	} else if err != nil {
 		d.errs = append(d.errs, fmt.Errorf("declare %s: %w", object, err))
 	}
 }
@@ -121,8 +119,8 @@ func (d *declarer) recreate(name string, cause error) {
 
 // crashed reports whether the broker refuses a queue because its process crashed.
 func crashed(err error) bool {
-	refused, ok := errors.AsType[*amqp.Error](err)
-	return ok && refused.Code == amqp.NotFound && strings.Contains(refused.Reason, "crashed")
+	refused, missing := refusal(err, amqp.NotFound)
+	return missing && strings.Contains(refused.Reason, "crashed")
 }
 
 func (d *declarer) bind(queue, exchange string, keys ...string) {
@@ -146,23 +144,102 @@ type QueueState struct {
 func (b *Broker) QueueState(ctx context.Context, name string) (QueueState, error) {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {
-		return QueueState{}, fmt.Errorf("ask for the state of queue %s: %w", name, err)
+		return QueueState{}, fmt.Errorf("read the state of queue %s: %w", name, err)
 	}
-	state, err := ask(ctx, conn, func() (QueueState, error) {
-		channel, err := conn.Channel()
-		if err != nil {
-			return QueueState{}, err
-		}
-		defer discardChannel(channel)
+	state, err := onChannel(ctx, conn, func(channel *amqp.Channel) (QueueState, error) {
 		queue, err := channel.QueueDeclarePassive(name, true, false, false, false, nil)
 		return QueueState{Exists: true, Consumers: queue.Consumers, Ready: queue.Messages}, err
-	}, nil)
-	var refused *amqp.Error
-	if errors.As(err, &refused) && refused.Code == amqp.NotFound {
+	})
+	if _, missing := refusal(err, amqp.NotFound); missing {
 		return QueueState{}, nil
 	}
 	if err != nil {
-		return QueueState{}, fmt.Errorf("ask for the state of queue %s: %w", name, err)
+		return QueueState{}, fmt.Errorf("read the state of queue %s: %w", name, err)
 	}
 	return state, nil
+}
+
+// Recreated is a queue that was missing or had crashed, and was declared again. Its messages are
+// lost.
+type Recreated struct {
+	Queue string
+	Cause string
+	At    time.Time
+}
+
+// Recreated lists the queues that this Broker declared again, each with the last time.
+func (b *Broker) Recreated() []Recreated {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.recreatedQueues)
+}
+
+func (b *Broker) recreated(ctx context.Context, queue string, cause error) {
+	b.logger.WarnContext(ctx, "Missing queue declared again", "queue", queue, "reason", cause)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.recreatedQueues = slices.DeleteFunc(b.recreatedQueues, func(r Recreated) bool { return r.Queue == queue })
+	b.recreatedQueues = append(b.recreatedQueues, Recreated{Queue: queue, Cause: cause.Error(), At: time.Now()})
+}
+
+// DeclareQueue declares a durable queue. A *TopologyError says that it exists with other arguments.
+func (b *Broker) DeclareQueue(ctx context.Context, name string, arguments Table) error {
+	return b.declare(ctx, func(d declarations) { d.queue(name, arguments) })
+}
+
+// BindQueues makes bindings. One that exists is no error.
+func (b *Broker) BindQueues(ctx context.Context, bindings []Binding) error {
+	return b.declare(ctx, func(d declarations) {
+		for _, one := range bindings {
+			d.bind(one.Queue, one.Source, one.RoutingKey)
+		}
+	})
+}
+
+// UnbindQueues deletes bindings. A missing binding is no error.
+func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
+	return b.rewire(ctx, func(d *declarer) {
+		for _, one := range bindings {
+			d.step(fmt.Sprintf("no binding of queue %s to exchange %s with key %q", one.Queue, one.Source,
+				one.RoutingKey),
+				func(ch *amqp.Channel) error { return ch.QueueUnbind(one.Queue, one.RoutingKey, one.Source, nil) })
+		}
+	})
+}
+
+// DeleteExchange deletes an exchange with its bindings. A missing exchange is no error.
+func (b *Broker) DeleteExchange(ctx context.Context, name string) error {
+	return b.rewire(ctx, func(d *declarer) {
+		d.step("no exchange "+name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) })
+	})
+}
+
+// rewire deletes declared objects.
+func (b *Broker) rewire(ctx context.Context, list func(*declarer)) error {
+	return b.declare(ctx, func(d declarations) {
+		if steps, ok := d.(*declarer); ok { // a list of declarations deletes nothing
+			list(steps)
+		}
+	})
+}
+
+// UnbindWorkerDeadLetters deletes the bindings of BindWorkerDeadLetters, for a worker whose queues
+// are deleted. A missing binding counts as deleted.
+func (b *Broker) UnbindWorkerDeadLetters(ctx context.Context, id int64) error {
+	conn, err := b.consume.wait(ctx)
+	if err != nil {
+		return fmt.Errorf("unbind the dead letters of worker %d: %w", id, err)
+	}
+	_, err = onChannel(ctx, conn, func(channel *amqp.Channel) (none struct{}, err error) {
+		for _, key := range []string{message.DispatchKey(id), message.CancelKey(id)} {
+			if err == nil {
+				err = channel.QueueUnbind(message.QueueDeadLetter, key, message.ExchangeDeadLetter, nil)
+			}
+		}
+		return none, err
+	})
+	if _, missing := refusal(err, amqp.NotFound); err == nil || missing {
+		return nil
+	}
+	return fmt.Errorf("unbind the dead letters of worker %d: %w", id, err)
 }

@@ -43,8 +43,7 @@ func (t *Topology) bind(queue, exchange string, keys ...string) {
 	}
 }
 
-// ExecutorTopology is what DeclareExecutor declares, without the routes of dead
-// letters.
+// ExecutorTopology is what DeclareExecutor declares, without the routes of dead letters.
 func ExecutorTopology() Topology {
 	var t Topology
 	declareCommon(&t)

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -34,23 +33,13 @@ func (b *Broker) deleteQueue(ctx context.Context, name string, ifEmpty bool) (me
 		return 0, "", fmt.Errorf("delete queue %s: %w: %w", name, ErrNotConnected, err)
 	}
 	defer conn.goodbye()
-	messages, err = ask(ctx, conn, func() (int, error) {
-		channel, err := conn.Channel()
-		if err != nil {
-			return 0, err
-		}
-		defer discardChannel(channel)
+	messages, err = onChannel(ctx, conn, func(channel *amqp.Channel) (int, error) {
 		return channel.QueueDelete(name, true, ifEmpty, false)
-	}, nil)
-	var refused *amqp.Error
-	switch {
-	case err == nil:
+	})
+	if _, missing := refusal(err, amqp.NotFound); err == nil || missing {
 		return messages, "", nil
-	case !errors.As(err, &refused):
-	case refused.Code == amqp.NotFound:
-		return 0, "", nil
-	case refused.Code == amqp.PreconditionFailed, refused.Code == amqp.NotImplemented,
-		refused.Code == amqp.ResourceLocked:
+	}
+	if refused, ok := refusal(err, amqp.PreconditionFailed, amqp.NotImplemented, amqp.ResourceLocked); ok {
 		return 0, refused.Reason, nil
 	}
 	return 0, "", fmt.Errorf("delete queue %s: %w", name, err)

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,7 +37,7 @@ func (b *Broker) Drain(ctx context.Context, queue string, bound, prefetch int) (
 		return nil, fmt.Errorf("take from queue %s: %w: %w", queue, ErrNotConnected, err)
 	}
 	d := &Drain{conn: conn, queue: queue, bound: bound, prefetch: prefetch}
-	if d.channel, err = ask(ctx, conn, conn.Channel, discardChannel); err != nil {
+	if d.channel, err = call(ctx, conn, conn.Channel, discardChannel); err != nil {
 		conn.goodbye()
 		return nil, fmt.Errorf("take from queue %s: %w", queue, err)
 	}
@@ -101,13 +100,13 @@ func (d *Drain) hand(page []amqp.Delivery) []Delivery {
 func (d *Drain) subscribe(ctx context.Context) (err error) {
 	d.tags++
 	d.window = min(d.prefetch, d.bound-d.delivered)
-	d.deliveries, err = ask(ctx, d.conn, func() (<-chan amqp.Delivery, error) {
+	d.deliveries, err = call(ctx, d.conn, func() (<-chan amqp.Delivery, error) {
 		if err := d.channel.Qos(d.window, 0, false); err != nil {
 			return nil, err
 		}
 		return d.channel.Consume(d.queue, d.tag(), false, false, false, false, nil)
 	}, nil)
-	if refused, ok := errors.AsType[*amqp.Error](err); ok && refused.Code == amqp.NotFound {
+	if _, missing := refusal(err, amqp.NotFound); missing {
 		return ErrNotFound
 	}
 	return err
@@ -120,8 +119,7 @@ func (d *Drain) pause(ctx context.Context) error {
 	if d.deliveries == nil {
 		return nil
 	}
-	_, err := ask(ctx, d.conn, func() (struct{}, error) { return struct{}{}, d.channel.Cancel(d.tag(), false) }, nil)
-	if err != nil {
+	if err := do(ctx, d.conn, func() error { return d.channel.Cancel(d.tag(), false) }); err != nil {
 		return fmt.Errorf("stop taking from queue %s: %w", d.queue, err)
 	}
 	for one := range d.deliveries { // ends: the library closes it after a cancel
@@ -154,8 +152,7 @@ func (d *Drain) Ack(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := ask(ctx, d.conn, func() (struct{}, error) { return struct{}{}, d.channel.Ack(d.last, true) }, nil)
-	if err != nil {
+	if err := do(ctx, d.conn, func() error { return d.channel.Ack(d.last, true) }); err != nil {
 		return fmt.Errorf("acknowledge messages of queue %s: %w", d.queue, err)
 	}
 	d.acked += d.handed
@@ -168,8 +165,7 @@ func (d *Drain) Ack(ctx context.Context) error {
 func (d *Drain) Close(ctx context.Context) error {
 	defer d.conn.goodbye()
 	// The broker answers on a channel in the order of the calls.
-	_, err := ask(ctx, d.conn, func() (struct{}, error) { return struct{}{}, d.channel.Qos(1, 0, false) }, nil)
-	if err != nil {
+	if err := do(ctx, d.conn, func() error { return d.channel.Qos(1, 0, false) }); err != nil {
 		return fmt.Errorf("take from queue %s: %w", d.queue, err)
 	}
 	return nil
@@ -182,14 +178,7 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("purge queue %s: %w", name, err)
 	}
-	n, err := ask(ctx, conn, func() (int, error) {
-		channel, err := conn.Channel()
-		if err != nil {
-			return 0, err
-		}
-		defer discardChannel(channel)
-		return channel.QueuePurge(name, false)
-	}, nil)
+	n, err := onChannel(ctx, conn, func(channel *amqp.Channel) (int, error) { return channel.QueuePurge(name, false) })
 	if err != nil && conn.IsClosed() {
 		err = fmt.Errorf("%w: %w", ErrNotConnected, err)
 	}

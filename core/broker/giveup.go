@@ -89,7 +89,8 @@ func (p *Publisher) giveUp(ctx context.Context, d *Delivery, letter Message) {
 		}
 		if outcome.Status == Confirmed {
 			if err := d.Ack(); err != nil {
-				logger.DebugContext(ctx, "Dead letter comes again", "message_id", letter.ID, "error", err)
+				logger.DebugContext(ctx, "Delivery of a dead letter could not be acknowledged", "message_id", letter.ID,
+					"error", err)
 			}
 			return
 		}

@@ -117,31 +117,18 @@ func (m *Management) Ping(ctx context.Context) error {
 
 // Overview reads the state of the whole broker.
 func (m *Management) Overview(ctx context.Context) (*Overview, error) {
-	overview := new(Overview)
-	if err := m.do(ctx, http.MethodGet, "overview", nil, overview); err != nil {
-		return nil, fmt.Errorf("read the broker's overview: %w", err)
-	}
-	return overview, nil
+	return get[*Overview](ctx, m, "read the broker's overview", "overview")
 }
 
 // Queues lists the queues of the virtual host.
 func (m *Management) Queues(ctx context.Context) ([]QueueInfo, error) {
-	var queues []QueueInfo
-	path := "queues/" + url.PathEscape(m.vhost) + "?columns=" + queueColumns
-	if err := m.do(ctx, http.MethodGet, path, nil, &queues); err != nil {
-		return nil, fmt.Errorf("list queues: %w", err)
-	}
-	return queues, nil
+	return get[[]QueueInfo](ctx, m, "list queues", "queues/"+url.PathEscape(m.vhost)+"?columns="+queueColumns)
 }
 
 // Queue reads one queue; errors.Is(err, ErrNotFound) if it is missing.
 func (m *Management) Queue(ctx context.Context, name string) (*QueueInfo, error) {
-	queue := new(QueueInfo)
 	path := "queues/" + url.PathEscape(m.vhost) + "/" + url.PathEscape(name) + "?columns=" + queueColumns
-	if err := m.do(ctx, http.MethodGet, path, nil, queue); err != nil {
-		return nil, fmt.Errorf("read queue %s: %w", name, err)
-	}
-	return queue, nil
+	return get[*QueueInfo](ctx, m, "read queue "+name, path)
 }
 
 // Alarms lists the alarms in force, which stop all publishing. Unlike the other calls the result is
@@ -178,8 +165,7 @@ func (m *Management) Policies(ctx context.Context) ([]Policy, error) {
 	return policies, nil
 }
 
-// DeletePolicy takes a policy of the virtual host away. One that does not exist
-// is no error.
+// DeletePolicy takes a policy of the virtual host away. One that does not exist is no error.
 func (m *Management) DeletePolicy(ctx context.Context, name string) error {
 	err := m.do(ctx, http.MethodDelete, "policies/"+url.PathEscape(m.vhost)+"/"+url.PathEscape(name), nil, nil)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -223,12 +209,13 @@ func (m *Management) QueueBindings(ctx context.Context, name string) ([]Binding,
 // CloseConnections closes every connection to the virtual host and sends the clients the reason. A
 // connection that closed meanwhile is no error.
 func (m *Management) CloseConnections(ctx context.Context, reason string) error {
-	var connections []struct {
+	type connection struct {
 		Name string `json:"name"`
 	}
 	path := "vhosts/" + url.PathEscape(m.vhost) + "/connections?columns=name"
-	if err := m.do(ctx, http.MethodGet, path, nil, &connections); err != nil {
-		return fmt.Errorf("list connections: %w", err)
+	connections, err := get[[]connection](ctx, m, "list connections", path)
+	if err != nil {
+		return err
 	}
 	header := http.Header{"X-Reason": {strings.ReplaceAll(reason, "\n", " ")}}
 	var errs []error

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,12 +22,8 @@ type ExchangeInfo struct {
 
 // Exchanges lists the exchanges of the virtual host.
 func (m *Management) Exchanges(ctx context.Context) ([]ExchangeInfo, error) {
-	var exchanges []ExchangeInfo
-	path := "exchanges/" + url.PathEscape(m.vhost) + "?columns=name,type,durable,internal,arguments,policy"
-	if err := m.do(ctx, http.MethodGet, path, nil, &exchanges); err != nil {
-		return nil, fmt.Errorf("list exchanges: %w", err)
-	}
-	return exchanges, nil
+	return get[[]ExchangeInfo](ctx, m, "list exchanges",
+		"exchanges/"+url.PathEscape(m.vhost)+"?columns=name,type,durable,internal,arguments,policy")
 }
 
 // QueueConsumer is one subscription to a queue, as the management API lists it.
@@ -86,24 +81,17 @@ func (m *Management) Consumers(ctx context.Context) ([]QueueConsumer, error) {
 func (b *Broker) ExchangeExists(ctx context.Context, name string) (bool, error) {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {
-		return false, fmt.Errorf("ask for exchange %s: %w", name, err)
+		return false, fmt.Errorf("look up exchange %s: %w", name, err)
 	}
-	_, err = ask(ctx, conn, func() (struct{}, error) {
-		channel, err := conn.Channel()
-		if err != nil {
-			return struct{}{}, err
-		}
-		defer discardChannel(channel)
+	_, err = onChannel(ctx, conn, func(channel *amqp.Channel) (none struct{}, err error) {
 		// A passive declaration ignores the kind.
-		return struct{}{}, channel.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
-	}, nil)
-	var refused *amqp.Error
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &refused) && refused.Code == amqp.NotFound:
+		return none, channel.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
+	})
+	if _, missing := refusal(err, amqp.NotFound); missing {
 		return false, nil
-	default:
-		return false, fmt.Errorf("ask for exchange %s: %w", name, err)
 	}
+	if err != nil {
+		return false, fmt.Errorf("look up exchange %s: %w", name, err)
+	}
+	return true, nil
 }

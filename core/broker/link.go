@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,12 +53,12 @@ func (l *link) run(ctx context.Context) {
 			// The listeners come before the first publish: the client drops a notice without one.
 			closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 			blocked := conn.NotifyBlocked(make(chan amqp.Blocking, watchBuffer))
-			l.turn(conn, nil)
+			l.set(conn, nil)
 			first()
 			l.broker.logger.InfoContext(ctx, "Connected to the message broker", "connection", l.purpose)
 			err = l.watch(ctx, conn, closed, blocked)
 		}
-		l.turn(nil, err)
+		l.set(nil, err)
 		first()
 		if ctx.Err() != nil {
 			return
@@ -121,15 +122,17 @@ func (l *link) block(ctx context.Context, conn *connection, b amqp.Blocking) {
 	l.broker.linkChanged(cause)
 }
 
-// turn records that the link is up (conn) or down (nil).
-func (l *link) turn(conn *connection, cause error) {
+// set records that the link is up (conn) or down (nil).
+func (l *link) set(conn *connection, cause error) {
 	l.mu.Lock()
 	was := l.conn
 	if conn != was || l.since.IsZero() {
 		l.since = time.Now()
 	}
 	if conn != nil {
-		l.server = serverOf(conn)
+		product, _ := conn.Properties["product"].(string)
+		version, _ := conn.Properties["version"].(string)
+		l.server = strings.TrimSpace(product + " " + version)
 	}
 	l.conn, l.lastErr = conn, cause
 	l.announceLocked()
@@ -154,13 +157,13 @@ func (l *link) condition() (up, blocked bool) {
 
 // wait returns a connection that is up and not blocked, within the connect timeout and the context.
 func (l *link) wait(ctx context.Context) (*connection, error) {
-	if conn, _, _ := l.look(); conn != nil && !conn.blocked.Load() {
+	if conn, _, _ := l.current(); conn != nil && !conn.blocked.Load() {
 		return conn, nil
 	}
 	timeout := time.NewTimer(l.broker.cfg.ConnectTimeout)
 	defer timeout.Stop()
 	for {
-		conn, changed, cause := l.look()
+		conn, changed, cause := l.current()
 		if conn != nil && !conn.blocked.Load() {
 			return conn, nil
 		}
@@ -176,7 +179,7 @@ func (l *link) wait(ctx context.Context) (*connection, error) {
 	}
 }
 
-func (l *link) look() (*connection, <-chan struct{}, error) {
+func (l *link) current() (*connection, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn, l.changed, l.lastErr
@@ -202,4 +205,37 @@ func newBackOff(cfg Config) *backoff.ExponentialBackOff {
 	pauses.Multiplier, pauses.RandomizationFactor = 2, 0.5
 	pauses.Reset()
 	return pauses
+}
+
+// Link is the state of one of a Broker's two connections.
+type Link struct {
+	// Purpose is publish or consume. Declarations use consume.
+	Purpose string
+	Up      bool
+	// Blocked says that the broker is connected but accepts no messages. Reason is then the
+	// exhausted resource, else why the connection is down.
+	Blocked bool
+	Reason  string
+	// Since is when the state began. It is zero before the first attempt to connect.
+	Since time.Time
+	// Server is the broker's name and version; empty before the first connection.
+	Server string
+}
+
+// Links returns the state of both connections.
+func (b *Broker) Links() []Link {
+	return []Link{b.publish.describe(), b.consume.describe()}
+}
+
+func (l *link) describe() Link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := Link{Purpose: l.purpose, Up: l.conn != nil, Since: l.since, Server: l.server}
+	switch {
+	case l.conn == nil && l.lastErr != nil:
+		d.Reason = l.lastErr.Error()
+	case l.conn != nil && l.conn.blocked.Load():
+		d.Blocked, d.Reason = true, l.blockedBy
+	}
+	return d
 }

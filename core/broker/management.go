@@ -13,6 +13,8 @@ import (
 	"time"
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
+
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // ManagementError is an unsuccessful response of the management API.
@@ -74,23 +76,23 @@ func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, er
 // Close ends idle connections; the client can still be used.
 func (m *Management) Close() { m.transport.CloseIdleConnections() }
 
-// carrier adds a context to the requests of a client that has none, and keeps their connections
+// contextTransport adds a context to the requests of a client that has none, and keeps their connections
 // alive, which that client forbids.
-type carrier struct {
+type contextTransport struct {
 	ctx       context.Context //nolint:containedctx // that is its purpose; it lives for one call
 	transport http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c carrier) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(c.ctx)
 	request.Close = false
-	return patient{c.transport}.RoundTrip(request)
+	return retrier{c.transport}.RoundTrip(request)
 }
 
 // client makes a rabbit-hole client for one call.
 func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
-	return rabbithole.NewTLSClient(m.endpoint, m.user, m.password, carrier{ctx, m.transport})
+	return rabbithole.NewTLSClient(m.endpoint, m.user, m.password, contextTransport{ctx, m.transport})
 }
 
 // through runs one rabbit-hole call with a deadline.
@@ -129,20 +131,15 @@ const answerLimit = 64 << 20
 
 // do makes one request that rabbit-hole lacks.
 func (m *Management) do(ctx context.Context, method, path string, header http.Header, into any) error {
-	return m.send(ctx, method, path, header, http.NoBody, into)
-}
-
-func (m *Management) send(ctx context.Context, method, path string, header http.Header, question io.Reader,
-	into any) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, question)
+	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, http.NoBody)
 	if err != nil {
 		return err
 	}
 	request.SetBasicAuth(m.user, m.password)
 	maps.Copy(request.Header, header)
-	response, err := patient{m.transport}.RoundTrip(request)
+	response, err := retrier{m.transport}.RoundTrip(request)
 	if err != nil {
 		return err
 	}
@@ -160,6 +157,15 @@ func (m *Management) send(ctx context.Context, method, path string, header http.
 	return json.Unmarshal(body, into)
 }
 
+// get reads one resource of the API.
+func get[T any](ctx context.Context, m *Management, what, path string) (value T, err error) {
+	if err = m.do(ctx, http.MethodGet, path, nil, &value); err != nil {
+		var none T
+		return none, fmt.Errorf("%s: %w", what, err)
+	}
+	return value, nil
+}
+
 // reasonOf finds the reason in the body of an error response.
 func reasonOf(body []byte) string {
 	var answer struct {
@@ -173,4 +179,30 @@ func reasonOf(body []byte) string {
 		return answer.Error
 	}
 	return strings.TrimSpace(fmt.Sprint(answer.Error, " ", answer.Reason))
+}
+
+// retrier repeats a read that the management plugin answers with 500, which it does while a virtual
+// host or its statistics are being created. It passes on every other response, even a 503, which is
+// the negative result of a health check.
+type retrier struct{ transport http.RoundTripper }
+
+// Pauses before a read is repeated.
+var retryPauses = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond}
+
+// RoundTrip implements http.RoundTripper.
+func (r retrier) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.transport.RoundTrip(request)
+	for _, pause := range retryPauses {
+		if err != nil || request.Method != http.MethodGet || response.StatusCode != http.StatusInternalServerError {
+			break
+		}
+		// so that the connection can be used again
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerLimit))
+		_ = response.Body.Close()
+		if !supervise.Sleep(request.Context(), pause) {
+			return nil, request.Context().Err()
+		}
+		response, err = r.transport.RoundTrip(request.Clone(request.Context()))
+	}
+	return response, err
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics measures a Broker. A nil *Metrics measures nothing.
@@ -22,40 +23,34 @@ type Metrics struct {
 
 // NewMetrics registers the metrics; with a nil registerer they are not exported.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
+	auto := promauto.With(registerer)
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return auto.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	return &Metrics{
 		connected: gauge("attune_broker_connected", "1 while the connection is up.", "connection"),
 		blocked: gauge("attune_broker_blocked", "1 while the broker accepts no messages on the connection.",
 			"connection"),
 		connects:  counter("attune_broker_connects_total", "Attempts to connect, by outcome.", "connection", "outcome"),
-		published: counter("attune_broker_published_total", "Messages given to the publisher, by outcome.", "outcome"),
-		confirm: prometheus.NewHistogram(prometheus.HistogramOpts{
+		published: counter("attune_broker_published_total", "Messages passed to the publisher, by outcome.", "outcome"),
+		confirm: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "attune_broker_confirm_seconds", Help: "Time from publishing a message to its confirmation.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 15},
 		}),
-		outstanding: prometheus.NewGauge(prometheus.GaugeOpts{
+		outstanding: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "attune_broker_unconfirmed", Help: "Messages published and not yet confirmed.",
 		}),
-		subscribed: gauge("attune_broker_subscribed", "1 while the queue is being consumed by this process.", "queue"),
+		subscribed: gauge("attune_broker_subscribed", "1 while this process consumes the queue.", "queue"),
 		delivered:  counter("attune_broker_delivered_total", "Messages delivered, by queue.", "queue", "redelivered"),
-		settled:    counter("attune_broker_settled_total", "Deliveries settled, by queue and how.", "queue", "how"),
-		batch: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "attune_broker_batch_messages", Help: "Messages in a batch handed to its step.",
+		settled:    counter("attune_broker_settled_total", "Settled deliveries, by queue and outcome.", "queue", "how"),
+		batch: auto.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "attune_broker_batch_messages", Help: "Messages in a received batch.",
 			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500, 1000},
 		}, []string{"queue"}),
 	}
-	if registerer != nil {
-		registerer.MustRegister(m.connected, m.blocked, m.connects, m.published, m.confirm,
-			m.outstanding, m.subscribed, m.delivered, m.settled, m.batch)
-	}
-	return m
-}
-
-func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-}
-
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
 func flag(on bool) float64 {

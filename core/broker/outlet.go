@@ -9,6 +9,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // outlet is one publishing channel in confirm mode.
@@ -43,13 +45,16 @@ func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 	var last error
 	for {
 		conn, err := p.link.wait(ctx)
+		if err != nil && last != nil {
+			return nil, fmt.Errorf("%w (before: %w)", err, last)
+		}
 		if err != nil {
-			return nil, joinDistinct(err, last)
+			return nil, err
 		}
 		if o := p.inUse(); o != nil {
 			return o, nil // another caller opened it, or it is no longer blocked
 		}
-		o, err := ask(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window) },
+		o, err := call(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window) },
 			func(o *outlet) { discardChannel(o.channel) })
 		if err == nil {
 			<-p.current
@@ -57,7 +62,8 @@ func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 			return o, nil
 		}
 		last = err
-		if !p.pauseAfterFailure(ctx) {
+		// No tight loop on a connection that opens no channels, or is about to be found dead.
+		if !supervise.Sleep(ctx, p.cfg.MinBackoff) {
 			return nil, fmt.Errorf("%w: %w", ErrNotConnected, last)
 		}
 	}
@@ -65,26 +71,6 @@ func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 
 // errConnectTimeout is the cause of a timeout while waiting for a channel.
 var errConnectTimeout = errors.New("no channel in time")
-
-func joinDistinct(err, last error) error {
-	if last == nil {
-		return err
-	}
-	return fmt.Errorf("%w (before: %w)", err, last)
-}
-
-// pauseAfterFailure prevents a tight loop on a connection that opens no channels, or is about to be
-// found dead.
-func (p *Publisher) pauseAfterFailure(ctx context.Context) bool {
-	timer := time.NewTimer(p.cfg.MinBackoff)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // inUse returns the current channel if it can send messages.
 func (p *Publisher) inUse() *outlet {
@@ -110,7 +96,7 @@ func openOutlet(conn *connection, window int) (*outlet, error) {
 	}
 	if err := channel.Confirm(false); err != nil {
 		discardChannel(channel)
-		return nil, fmt.Errorf("ask for confirmations: %w", err)
+		return nil, fmt.Errorf("enable confirmations: %w", err)
 	}
 	return o, nil
 }

@@ -53,8 +53,8 @@ func (b *Broker) ProbeDeadLetters(ctx context.Context, keys []string) []RoutePro
 // deathTTL is the time to live of the message in ProbeDeath, and deathPatience the timeout of its
 // arrival.
 const (
-	deathTTL      = 200 * time.Millisecond
-	deathPatience = 5 * time.Second
+	deathTTL     = 200 * time.Millisecond
+	deathTimeout = 5 * time.Second
 )
 
 // ProbeDeath checks whether the broker dead-letters messages: one message that expires and one that
@@ -66,14 +66,9 @@ func (b *Broker) ProbeDeath(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("probe expiry and rejection: %w", err)
 	}
-	_, err = ask(ctx, conn, func() (struct{}, error) {
-		channel, err := conn.Channel()
-		if err != nil {
-			return struct{}{}, err
-		}
-		defer discardChannel(channel)
-		return struct{}{}, probeDeath(ctx, channel)
-	}, nil)
+	_, err = onChannel(ctx, conn, func(channel *amqp.Channel) (none struct{}, err error) {
+		return none, probeDeath(ctx, channel)
+	})
 	if err != nil {
 		return fmt.Errorf("probe expiry and rejection: %w", err)
 	}
@@ -134,7 +129,7 @@ func awaitDeaths(ctx context.Context, channel *amqp.Channel, queue string) error
 			for _, death := range Deaths(one.Headers) {
 				reasons[death.Reason] = true
 			}
-		case time.Since(begin) > deathPatience:
+		case time.Since(begin) > deathTimeout:
 			return fmt.Errorf("%w: %d of 2 messages arrived (%v)", ErrDeathLost, arrived,
 				slices.Sorted(maps.Keys(reasons)))
 		case !supervise.Sleep(ctx, deathTTL/10):
@@ -146,4 +141,4 @@ func awaitDeaths(ctx context.Context, channel *amqp.Channel, queue string) error
 
 // ErrDeathLost reports that messages that died in a queue did not arrive at the dead-letter
 // exchange.
-var ErrDeathLost = errors.New("what expires or is rejected is lost")
+var ErrDeathLost = errors.New("expired or rejected messages are lost")

@@ -67,12 +67,6 @@ type stateBoard struct {
 	watchers []chan StateChange
 }
 
-func (b *stateBoard) current() State {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.state
-}
-
 func (b *stateBoard) held() (State, time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

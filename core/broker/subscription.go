@@ -141,16 +141,16 @@ func (s *subscription) retire(unsent *Batch) error {
 	if s.conn.large != nil {
 		defer s.conn.large.leave()()
 	}
-	//nolint:forbidigo // the end of a subscription outlives its caller; ask has a deadline of its own
-	_, err := ask(context.Background(), s.conn, func() (struct{}, error) {
+	//nolint:forbidigo // the end of a subscription outlives its caller; do has a deadline of its own
+	err := do(context.Background(), s.conn, func() error {
 		if err := s.channel.Cancel(s.tag, false); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		for d := range s.deliveries { // ends: the library closes it after a cancel
 			unsent = s.add(unsent, &d)
 		}
-		return struct{}{}, nil
-	}, nil)
+		return nil
+	})
 	if err != nil {
 		return s.invalidate(fmt.Errorf("cancel the consumer: %w", err))
 	}
@@ -180,31 +180,17 @@ func (s *subscription) closeChannel() {
 		defer s.conn.large.leave()()
 	}
 	//nolint:forbidigo // as in retire
-	_, _ = ask(context.Background(), s.conn, func() (struct{}, error) {
+	_ = do(context.Background(), s.conn, func() error {
 		discardChannel(s.channel)
-		return struct{}{}, nil
-	}, nil)
+		return nil
+	})
 }
 
 // acknowledge settles the unsettled deliveries of a batch: with one frame if no older batch is
 // open, because a multiple acknowledgement covers older ones too.
 func (s *subscription) acknowledge(b *Batch) error {
 	s.mu.Lock()
-	err := s.acknowledgeLocked(b)
-	s.unlockAndLeave()
-	return err
-}
-
-// unlockAndLeave closes the channel of a retired subscription with its last batch.
-func (s *subscription) unlockAndLeave() {
-	leave := s.retiring && !s.dead && len(s.open) == 0
-	s.mu.Unlock()
-	if leave {
-		s.closeChannel()
-	}
-}
-
-func (s *subscription) acknowledgeLocked(b *Batch) error {
+	defer s.unlockAndLeave()
 	if b.unsettled == 0 {
 		return nil
 	}
@@ -217,7 +203,11 @@ func (s *subscription) acknowledgeLocked(b *Batch) error {
 	if s.open[0] == b && !b.detached {
 		// The last unsettled tag, not the last tag: the broker rejects a tag that was settled
 		// before.
-		err = s.channel.Ack(b.tags[b.lastUnsettled()], true)
+		last := len(b.settled) - 1
+		for last > 0 && b.settled[last] {
+			last--
+		}
+		err = s.channel.Ack(b.tags[last], true)
 	} else {
 		for i, tag := range b.tags {
 			if !b.settled[i] && err == nil {
@@ -240,6 +230,15 @@ func (s *subscription) acknowledgeLocked(b *Batch) error {
 	return nil
 }
 
+// unlockAndLeave closes the channel of a retired subscription with its last batch.
+func (s *subscription) unlockAndLeave() {
+	leave := s.retiring && !s.dead && len(s.open) == 0
+	s.mu.Unlock()
+	if leave {
+		s.closeChannel()
+	}
+}
+
 func (s *subscription) isDead() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,10 +247,7 @@ func (s *subscription) isDead() bool {
 
 // accept settles one delivery.
 func (s *subscription) accept(b *Batch, position int) error {
-	s.mu.Lock()
-	err := s.settleLocked(b, position, "acknowledged", func() error { return s.channel.Ack(b.tags[position], false) })
-	s.unlockAndLeave()
-	return err
+	return s.settle(b, position, "acknowledged", func() error { return s.channel.Ack(b.tags[position], false) })
 }
 
 // acceptAll settles handed-out deliveries.
@@ -344,14 +340,12 @@ func (s *subscription) detach(b *Batch, position int) *Delivery {
 
 // requeue settles one delivery.
 func (s *subscription) requeue(b *Batch, position int) error {
-	s.mu.Lock()
-	err := s.settleLocked(b, position, "requeued",
-		func() error { return s.channel.Nack(b.tags[position], false, true) })
-	s.unlockAndLeave()
-	return err
+	return s.settle(b, position, "requeued", func() error { return s.channel.Nack(b.tags[position], false, true) })
 }
 
-func (s *subscription) settleLocked(b *Batch, position int, outcome string, tell func() error) error {
+func (s *subscription) settle(b *Batch, position int, outcome string, send func() error) error {
+	s.mu.Lock()
+	defer s.unlockAndLeave()
 	if b.settled[position] {
 		return nil
 	}
@@ -364,7 +358,7 @@ func (s *subscription) settleLocked(b *Batch, position int, outcome string, tell
 	if b.unsettled == 0 {
 		s.finishLocked(b)
 	}
-	if err := tell(); err != nil {
+	if err := send(); err != nil {
 		return fmt.Errorf("%w: %w", ErrStale, err)
 	}
 	s.metrics.settle(s.cfg.Queue, outcome, 1)

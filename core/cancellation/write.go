@@ -87,7 +87,7 @@ func (p *page) writeAsked(pipe *store.Pipeline) {
 // such executions, and a request for the next execution of each changed queue.
 func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 	for _, d := range p.ended {
-		m, err := admission.CompletedMessage(admission.EndedWaiter{
+		m, err := admission.CompletedMessage(admission.EndedExecution{
 			ExecutionID: d.ID, ActionID: d.Action, ActionRef: d.ActionRef, Status: attune.StatusCancelled,
 			Result: d.result,
 		}, p.At, p.order.Source)

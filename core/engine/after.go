@@ -22,7 +22,7 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 	items = l.keep(items, result)
 	l.fill(result)
 	if result.Wake > 0 {
-		l.wake.in(result.Wake, time.Now())
+		l.wake.after(result.Wake, time.Now())
 	}
 	for _, id := range early {
 		l.metrics.early()
@@ -33,15 +33,12 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 		l.workflows.Begin(result.Starts...)
 		l.workflows.Advance(result.Tasks...)
 	}
-	missing := map[int64]bool{}
-	for _, id := range result.Missing {
-		missing[id] = true
-	}
+	missing := setOf(result.Missing)
 	var ended, requested []item // without a row
 	for _, it := range items {
 		switch {
-		case it.letter != nil:
-			l.settleLetter(ctx, it)
+		case it.deadLetter != nil:
+			l.settleDeadLetter(ctx, it)
 		case it.delivery == nil:
 		case missing[it.execution]:
 			excess, full := l.missing(ctx, it)
@@ -60,12 +57,20 @@ func (l *lane) after(ctx context.Context, items []item, early []int64, result sc
 	l.absent(ctx, requested, message.TypeExecutionRequested, "execution")
 }
 
+func setOf(ids []int64) map[int64]bool {
+	set := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
 // sideTimeout bounds the loop's work outside of batches.
 const sideTimeout = 5 * time.Second
 
-// putBack requests executions with unfinished claims again. Without the database it leaves them to
+// reclaimStale requests executions with unfinished claims again. Without the database it leaves them to
 // the sweep.
-func (l *lane) putBack(ctx context.Context, stale []int64) {
+func (l *lane) reclaimStale(ctx context.Context, stale []int64) {
 	if len(stale) == 0 || l.reclaim == nil {
 		return
 	}

@@ -26,9 +26,9 @@ func newAlarm() *alarm {
 	return &alarm{C: timer.C, timer: timer}
 }
 
-// in requests a firing after a delay. Requests within one millisecond fire together, at the later
+// after requests a firing after a delay. Requests within one millisecond fire together, at the later
 // time.
-func (a *alarm) in(after time.Duration, now time.Time) {
+func (a *alarm) after(after time.Duration, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := now.Add(after).Truncate(time.Millisecond).Add(time.Millisecond)
@@ -41,8 +41,8 @@ func (a *alarm) in(after time.Duration, now time.Time) {
 	a.set(now)
 }
 
-// rang removes the past times, and waits for the next.
-func (a *alarm) rang(now time.Time) {
+// fired removes the past times, and waits for the next.
+func (a *alarm) fired(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	come, _ := slices.BinarySearchFunc(a.moments, now.Add(time.Nanosecond), time.Time.Compare)

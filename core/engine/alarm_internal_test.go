@@ -14,13 +14,13 @@ func TestAnAlarmRingsAtEveryMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, began := newAlarm(), time.Now()
 		for _, after := range []time.Duration{3 * time.Second, time.Second, time.Minute, time.Second} {
-			a.in(after, time.Now())
+			a.after(after, time.Now())
 		}
 		var rang []time.Duration
 		for range 3 {
 			<-a.C
 			rang = append(rang, time.Since(began).Truncate(time.Second))
-			a.rang(time.Now())
+			a.fired(time.Now())
 		}
 		require.Equal(t, []time.Duration{time.Second, 3 * time.Second, time.Minute}, rang)
 		select {
@@ -28,7 +28,7 @@ func TestAnAlarmRingsAtEveryMoment(t *testing.T) {
 			t.Fatal("nobody waits any more")
 		case <-time.After(time.Hour):
 		}
-		a.in(time.Second, time.Now())
+		a.after(time.Second, time.Now())
 		<-a.C
 	})
 }
@@ -38,7 +38,7 @@ func TestAnAlarmForgetsTheLatestWhenThereAreTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAlarm()
 		for n := 2 * mostMoments; n > 0; n-- {
-			a.in(time.Duration(n)*time.Second, time.Now())
+			a.after(time.Duration(n)*time.Second, time.Now())
 		}
 		require.Len(t, a.moments, mostMoments)
 		began := time.Now()

@@ -19,8 +19,7 @@ func (e *Engine) addAlerts(view *alerting.Reader, probe *prober, metrics *superv
 	alerts := alerting.New(alerting.Config{Rules: e.cfg.Alerts}, alerting.Deps{
 		Store: e.query, View: view, Logger: e.logger, Registry: e.registry, Metrics: metrics,
 	})
-	e.loops["alerts"] = alerts.Loop
-	e.services.Add("alerts", &alertService{Loop: alerts, probe: probe})
+	e.addLoop("alerts", &alertService{Loop: alerts, probe: probe})
 }
 
 // alertService closes the prober with the loop.
@@ -36,11 +35,11 @@ func (s *alertService) Stop() {
 	s.probe.close()
 }
 
-// probeEvery is the interval of rare broker queries, and depthPatience the timeout of reading the
+// probeEvery is the interval of rare broker queries, and depthTimeout the timeout of reading the
 // length of a queue.
 const (
-	probeEvery    = time.Minute
-	depthPatience = 3 * time.Second
+	probeEvery   = time.Minute
+	depthTimeout = 3 * time.Second
 )
 
 // prober reads from the broker what alert rules check, over the replica's own connections.
@@ -76,9 +75,9 @@ type remembered struct {
 
 // get queries again when the result is old. It never caches an error or a finding: a worker's row
 // may precede its routes by a moment, and such a finding must not last a minute.
-func (r *remembered) get(ask func() ([]string, error)) ([]string, error) {
+func (r *remembered) get(query func() ([]string, error)) ([]string, error) {
 	if r.err != nil || len(r.list) > 0 || time.Since(r.at) >= probeEvery {
-		r.list, r.err = ask()
+		r.list, r.err = query()
 		r.at = time.Now()
 	}
 	return r.list, r.err
@@ -87,7 +86,7 @@ func (r *remembered) get(ask func() ([]string, error)) ([]string, error) {
 var errBrokerAway = errors.New("the broker is not connected")
 
 func (p *prober) away() error {
-	if p.engine.broker.State() == broker.StateDisconnected || p.engine.broker.State() == broker.StateConnecting {
+	if state := p.engine.broker.State(); state == broker.StateDisconnected || state == broker.StateConnecting {
 		return errBrokerAway
 	}
 	return nil
@@ -98,7 +97,7 @@ func (p *prober) QueueDepth(ctx context.Context, queue string) (int64, error) {
 	if err := p.away(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, depthPatience)
+	ctx, cancel := context.WithTimeout(ctx, depthTimeout)
 	defer cancel()
 	state, err := p.engine.broker.QueueState(ctx, queue)
 	return int64(state.Ready), err
@@ -173,18 +172,15 @@ func (p *prober) Missing(ctx context.Context) ([]string, error) {
 func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return nil, false, nil
-	}
-	if p.manage() == nil {
+	if p.closed || p.manage() == nil {
 		return nil, false, nil
 	}
 	alarms, err := p.management.Alarms(ctx)
-	if err != nil {
-		if p.answered {
-			return nil, true, err
-		}
+	if err != nil && !p.answered {
 		return nil, false, nil
+	}
+	if err != nil {
+		return nil, true, err
 	}
 	p.answered = true
 	for _, a := range alarms {

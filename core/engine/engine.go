@@ -67,12 +67,12 @@ type Engine struct {
 	broker *broker.Broker
 	relay  *outbox.Relay
 
-	lanes  int
-	hot    *hot
-	sweep  *recovery.Sweep
-	report *replica
-	sight  *liveness.Sight
-	gate   *gate.Gate
+	lanes   int
+	hot     *hot
+	sweep   *recovery.Sweep
+	report  *replica
+	outages *liveness.OutageDetector
+	gate    *gate.Gate
 
 	workflows *advancement.Runner
 	keys      secret.Keyring
@@ -80,7 +80,7 @@ type Engine struct {
 	http *api.Server
 
 	consumers map[string]*broker.Consumer
-	loops     map[string]*supervise.Loop
+	loops     map[string]loop
 	services  supervise.Group
 }
 
@@ -88,7 +88,7 @@ type Engine struct {
 func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, id: uuid.New(), registry: deps.Registry, beside: deps.Beside,
-		consumers: make(map[string]*broker.Consumer), loops: make(map[string]*supervise.Loop),
+		consumers: make(map[string]*broker.Consumer), loops: make(map[string]loop),
 	}
 	if e.registry == nil {
 		e.registry = telemetry.NewRegistry()
@@ -101,10 +101,15 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
-	e.gate = gate.New(gate.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: e.giveBack})
+	e.gate = gate.New(gate.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: func() {
+		// Another replica may be able to process the deliveries.
+		for _, consumer := range e.consumers {
+			consumer.GiveBack()
+		}
+	}})
 	e.assemble(deps.Version)
-	for name, loop := range e.loops {
-		loop.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })
+	for name, l := range e.loops {
+		l.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })
 	}
 	return e, nil
 }
@@ -131,13 +136,13 @@ func (e *Engine) open(ctx context.Context) (err error) {
 			"schedulers", e.lanes, "wanted", lanes, "max_connections", e.cfg.Database.MaxConnections,
 			"needed", lanes+batchConnections+restConnections)
 	}
-	rounds := int32(e.lanes + batchConnections)
-	hot.MaxConnections, hot.ApplicationName, hot.HotPath = rounds, e.cfg.Named("attune-executor rounds"), true
+	batches := int32(e.lanes + batchConnections)
+	hot.MaxConnections, hot.ApplicationName, hot.HotPath = batches, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for batches: %w", err)
 	}
 	rest := base
-	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-rounds,
+	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-batches,
 		restConnections), e.cfg.Named("attune-executor")
 	rest.MinConnections = e.cfg.Database.MinConnections
 	if e.query, err = store.Open(ctx, rest, e.logger); err != nil {
@@ -156,49 +161,46 @@ func (e *Engine) assemble(version string) {
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
 	}, e.logger, broker.NewMetrics(e.registry))
-	e.sight = liveness.NewSight(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
-	e.loops["sight"] = e.sight.Loop
+	e.outages = liveness.NewOutageDetector(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
-	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take, Gate: e.gate}, e.query,
+	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Accept, Gate: e.gate}, e.query,
 		e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
-	rounds := scheduler.New(scheduler.Config{
+	sched := scheduler.New(scheduler.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
 		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
-		Recovering:          e.sight.Recovering, Recheck: func() { e.hot.wake.in(recheckAfter, time.Now()) },
+		Recovering:          e.outages.Recovering, Recheck: func() { e.hot.wake.after(recheckAfter, time.Now()) },
 	}, scheduler.Deps{Store: e.store, Relay: e.relay, Logger: e.logger, Metrics: scheduler.NewMetrics(e.registry)})
 
 	prefetch := mq.RabbitMQ.PrefetchCount
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
-	e.hot = e.newHotPath(rounds, prefetch)
+	e.hot = e.newHotPath(sched, prefetch)
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: scheduler.ClaimAge,
 		WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 		Undisturbed:  e.gate.Undisturbed,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
-	e.loops["recovery"], e.hot.reclaim = e.sweep.Loop, e.sweep.Reclaim
+	e.hot.reclaim = e.sweep.Reclaim
 	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)
-	e.loops["retries"], e.hot.soon = retries.Loop, retries.Soon
+	e.hot.soon = retries.Soon
 	cancels := cancellation.NewPoll(cancellation.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.relay, e.logger, loopMetrics)
-	e.loops["cancels"] = cancels.Loop
 	rescuer := recovery.NewRescuer(recovery.RescuerConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
 		ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds,
-		FailLost:       e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.unsure,
-		Recovering: e.sight.Recovering,
+		FailLost:       e.cfg.Executor.LostRunning == "fail", DispatchesDelayed: e.dispatchesDelayed, Unsure: e.unsure,
+		Recovering: e.outages.Recovering,
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
-	e.loops["replica"] = e.report.Loop
 	probe := &prober{engine: e}
 	view := e.monitor(probe)
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)
-	e.loops["queue gauges"], e.loops["outbox"] = gauges.Loop, e.relay.Sweep()
+	e.loops["outbox"] = e.relay.Sweep()
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
 		Published: api.Published{
 			Store: e.query, Requester: submit.New(e.query, e.relay).WithKeyring(e.keys),
@@ -211,9 +213,9 @@ func (e *Engine) assemble(version string) {
 	})
 
 	e.services.Add("http", e.http)
-	e.services.Add("replica", e.report)
-	e.services.Add("sight", e.sight)
-	e.services.Add("queue gauges", gauges)
+	e.addLoop("replica", e.report)
+	e.addLoop("sight", e.outages)
+	e.addLoop("queue gauges", gauges)
 	e.services.Add("broker", e.broker)
 	e.services.Add("topology", &topology{engine: e})
 	e.services.Add("neighbours", &neighbours{engine: e})
@@ -224,25 +226,24 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("status", status)
 	e.services.Add("progress", scheduler.NewStatusReports(status, e.logger, scheduler.NewStatusMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
-	e.addWorkflows(rounds, loopMetrics)
-	e.services.Add("recovery", e.sweep)
-	e.services.Add("retries", retries)
-	e.services.Add("cancels", cancels)
+	e.addWorkflows(sched, loopMetrics)
+	e.addLoop("recovery", e.sweep)
+	e.addLoop("retries", retries)
+	e.addLoop("cancels", cancels)
 	if e.cfg.Executor.EnableTimeoutMonitor {
-		e.loops["timeouts"] = rescuer.Loop
-		e.services.Add("timeouts", rescuer)
+		e.addLoop("timeouts", rescuer)
 	}
-	e.guards(view, probe, loopMetrics)
+	e.addGuards(view, probe, loopMetrics)
 }
 
 // newHotPath makes the lanes with their consumers.
-func (e *Engine) newHotPath(rounds *scheduler.Scheduler, prefetch int) *hot {
+func (e *Engine) newHotPath(sched *scheduler.Scheduler, prefetch int) *hot {
 	atOnce := e.lanes + 1 // each lane has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions),
 		maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, atOnce*maxRequests),
 		maxRequests)
-	h := newHot(completed, requested, e.lanes, rounds, e.stepConfig(), e.logger, NewMetrics(e.registry))
+	h := newHot(completed, requested, e.lanes, sched, e.stepConfig(), e.logger, NewMetrics(e.registry))
 	h.batched = e.consume(message.QueueExecutionBatches, "executor.batches", atOnce*maxBatches, maxBatches)
 	h.gate = e.gate
 	return h
@@ -301,14 +302,6 @@ func (e *Engine) refuses(ctx context.Context, err error) error {
 	return e.query.Refuses(ctx, err)
 }
 
-// giveBack returns the deliveries of every consumer during a fault of the installation: another
-// replica may be able to process them.
-func (e *Engine) giveBack() {
-	for _, consumer := range e.consumers {
-		consumer.GiveBack()
-	}
-}
-
 // Start starts the replica. The database must have been migrated; if the broker is away, the
 // replica connects in the background.
 func (e *Engine) Start(ctx context.Context) error {
@@ -348,3 +341,15 @@ func (e *Engine) ID() uuid.UUID { return e.id }
 
 // Addr is the replica's HTTP address, empty without HTTP.
 func (e *Engine) Addr() string { return e.http.Addr() }
+
+// unsure reports that heartbeats and ages prove nothing: the database was unreachable at times, or
+// refused reports.
+func (e *Engine) unsure() bool {
+	return e.outages.Unsure() || e.gate.Unsure(e.cfg.Executor.StaleAfter())
+}
+
+// dispatchesDelayed reports that dispatches may not have reached workers yet: while the broker is away, and
+// afterwards for as long as the delivery of the backlog may take.
+func (e *Engine) dispatchesDelayed() bool {
+	return e.broker.ConnectedFor() < min(time.Minute, e.cfg.Executor.ScheduledTimeout/2)
+}

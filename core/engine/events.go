@@ -5,6 +5,7 @@ import (
 
 	"github.com/attune-go/attune/core/eventing"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -33,10 +34,42 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	sweep := eventing.NewSweep(eventing.SweepConfig{Horizon: e.cfg.Executor.MaxEventAge}, e.query, events.Submit,
 		enforcements.Submit, e.logger, measured, metrics)
 	e.http.Emits(submit.New(e.query, e.relay).WithKeyring(e.keys))
-	e.loops["events"] = sweep.Loop
+	e.loops["events"] = sweep
 	e.services.Add("enforcement consumer", enforcements.consumer)
 	e.services.Add("enforcements", enforcements)
 	e.services.Add("event consumer", events.consumer)
 	e.services.Add("events", events)
 	e.services.Add("event sweep", sweep)
+}
+
+// maxEnforcements bounds the enforcements of one batch.
+const maxEnforcements = 100
+
+// newEnforcements makes the loop that creates executions for enforcements. It runs batches of its
+// own, beside the lanes, which wait for each other in the database. It passes the rest of its work
+// to the lanes.
+func (e *Engine) newEnforcements() *inbox {
+	b := &inbox{queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement",
+		most: maxEnforcements}
+	measured := scheduler.NewEnforcementMetrics(e.registry)
+	b.read = func(body []byte) (int64, error) {
+		envelope, err := message.Decode[message.EnforcementCreated](body)
+		return envelope.Payload.EnforcementID, err
+	}
+	b.work = func(ctx context.Context, ids []int64) ([]int64, error) {
+		step := scheduler.NewEnforcementStep(ids)
+		result, err := e.hot.scheduler.Run(ctx, step)
+		if err != nil {
+			return nil, err
+		}
+		outcome := step.Outcome()
+		measured.Observe(outcome)
+		for _, one := range outcome.Disabled {
+			e.logger.WarnContext(ctx, "Enforcement gets no execution", "enforcement_id", one.ID, "rule_ref",
+				one.RuleRef, "reason", one.Reason)
+		}
+		e.handleResult(ctx, result)
+		return outcome.Missing, nil
+	}
+	return e.newInbox(b)
 }

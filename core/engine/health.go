@@ -52,28 +52,28 @@ var (
 	awayDesc  = prometheus.NewDesc("attune_database_away_seconds",
 		"How long the database has been away, 0 while it answers.", nil, nil)
 	blockDesc = prometheus.NewDesc("attune_broker_blocked_seconds",
-		"How long the broker has taken no messages, 0 while it does.", nil, nil)
+		"How long the broker has accepted no messages, 0 while it does.", nil, nil)
 	faultDesc = prometheus.NewDesc("attune_installation_faults",
-		"Consumers and loops of this replica whose statements the database refuses, for want of a relation, a column, a function, an index or a privilege.",
+		"Consumers and loops of this replica whose statements the database refuses, because a relation, a column, "+
+			"a function, an index or a privilege is missing.",
 		[]string{"replica"}, nil)
-	roundDesc = prometheus.NewDesc("attune_round_under_way_seconds",
-		"How long the oldest of the rounds in hand is under way, 0 while there is none.", nil, nil)
+	batchDesc = prometheus.NewDesc("attune_round_under_way_seconds",
+		"How long the oldest running batch has run, 0 without one.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (h *health) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{readyDesc, awayDesc, blockDesc, roundDesc, faultDesc} {
+	for _, desc := range []*prometheus.Desc{readyDesc, awayDesc, blockDesc, batchDesc, faultDesc} {
 		descs <- desc
 	}
 }
 
-// scrapePatience is the timeout of a scrape for the database.
-const scrapePatience = 2 * time.Second
+// scrapeTimeout is the timeout of a scrape for the database.
+const scrapeTimeout = 2 * time.Second
 
 // Collect implements prometheus.Collector.
 func (h *health) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(),
-		scrapePatience) //nolint:forbidigo // a scrape hands over none
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout) //nolint:forbidigo // scrapes have none
 	defer cancel()
 	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
@@ -93,8 +93,8 @@ func (h *health) Collect(metrics chan<- prometheus.Metric) {
 		}
 	}
 	send(blockDesc, blocked)
-	round, _ := h.engine.hot.underWay()
-	send(roundDesc, secondsSince(round))
+	since, _ := h.engine.hot.underWay()
+	send(batchDesc, secondsSince(since))
 	send(faultDesc, float64(len(h.engine.gate.Faults())), h.engine.id.String()[:8])
 }
 

@@ -44,13 +44,10 @@ func (l *lane) keep(items []item, result scheduler.Result) (others []item) {
 	if len(result.Left) == 0 {
 		return items
 	}
-	left := make(map[int64]bool, len(result.Left))
-	for _, id := range result.Left {
-		left[id] = true
-	}
+	left := setOf(result.Left)
 	var kept []item
 	for _, it := range items {
-		if it.letter != nil || !left[it.execution] {
+		if it.deadLetter != nil || !left[it.execution] {
 			others = append(others, it)
 			continue
 		}
@@ -68,7 +65,7 @@ func (l *lane) keep(items []item, result scheduler.Result) (others []item) {
 
 // keepQueues does the same for queues to fill.
 func (l *lane) keepQueues(todo work, result scheduler.Result) {
-	alone := len(todo.ended)+len(todo.requested)+len(todo.letters) == 0 && len(result.Held) == todo.size()
+	alone := len(todo.ended)+len(todo.requested)+len(todo.deadLetters) == 0 && len(result.Held) == todo.size()
 	for _, queue := range result.Held {
 		l.heldQueues[queue] = todo.waited[queue] + 1
 		if alone {
@@ -88,7 +85,7 @@ func (l *lane) behindHeld(items []item) (others []item) {
 		held[it.action] = held[it.action] || !it.ended
 	}
 	for _, it := range items {
-		if it.letter == nil && !it.ended && it.action != "" && held[it.action] {
+		if it.deadLetter == nil && !it.ended && it.action != "" && held[it.action] {
 			l.held = append(l.held, it)
 		} else {
 			others = append(others, it)

@@ -46,7 +46,7 @@ type shared struct {
 	metrics   *Metrics
 	gate      *gate.Gate
 	config    stepConfig
-	desk      desk                // settles dead letters that batches have decided; nil without a handler
+	handler   deadLetterHandler   // settles dead letters that batches have decided; nil without a handler
 	soon      func(time.Duration) // receives the delay of the next repetition; may be nil
 
 	workflows workflowRunner // starts and advances workflows; nil in tests without any
@@ -55,19 +55,19 @@ type shared struct {
 
 	unstarted unstartedList
 
-	found   chan recovery.Found
-	letters chan []*deadletter.Letter
-	wake    *alarm       // fires when a queue's waiting time is over
-	absents atomic.Int64 // messages of all lanes that wait for their row
+	found             chan recovery.Found
+	deadLetterBatches chan []*deadletter.Letter
+	wake              *alarm       // fires when a queue's waiting time is over
+	absents           atomic.Int64 // messages of all lanes that wait for their row
 }
 
 func newHot(
-	completed, requested *broker.Consumer, lanes int, rounds *scheduler.Scheduler, config stepConfig,
+	completed, requested *broker.Consumer, lanes int, sched *scheduler.Scheduler, config stepConfig,
 	logger *slog.Logger, metrics *Metrics,
 ) *hot {
 	h := &hot{completed: completed, requested: requested, shared: &shared{
-		scheduler: rounds, config: config, logger: logger, metrics: metrics,
-		found: make(chan recovery.Found, 1), letters: make(chan []*deadletter.Letter), wake: newAlarm(),
+		scheduler: sched, config: config, logger: logger, metrics: metrics,
+		found: make(chan recovery.Found, 1), deadLetterBatches: make(chan []*deadletter.Letter), wake: newAlarm(),
 	}}
 	for range lanes {
 		h.lanes = append(h.lanes, newLane(h.shared, len(h.lanes) == 0))
@@ -81,11 +81,16 @@ func (h *hot) Start(ctx context.Context) error { return h.Launch(ctx, nil, h.run
 // Submit passes the findings of a sweep to the first lane. It blocks while the lane has not taken
 // the previous ones.
 func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
+	return pass(ctx, h.found, found, "submit findings to the lanes")
+}
+
+// pass sends a value to a loop, and waits until the loop takes it.
+func pass[T any](ctx context.Context, to chan<- T, value T, what string) error {
 	select {
-	case h.found <- found:
+	case to <- value:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("hand stranded work to the schedulers: %w", ctx.Err())
+		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 }
 
@@ -187,19 +192,19 @@ func (h *shared) lastDone() time.Time {
 
 // item is one execution of a delivery, or one finding of a sweep, in a batch.
 type item struct {
-	execution int64
-	action    string         // selects its lane; empty for a finding
-	hint      scheduler.Hint // what its message says; empty for a finding
-	ended     bool
-	said      attune.Status    // the reported status
-	delivery  *broker.Delivery // nil for a finding
-	open      *atomic.Int32    // unsettled items of the delivery; nil for a single item
-	letter    *deadletter.Letter
-	alone     bool // the delivery is settled alone, not with its batch
-	attempts  int  // failed tries
-	blocked   bool // another transaction held its rows when it was tried alone
-	left      int  // how often it was left because another batch held its queue
-	absent    bool // it waits for its row
+	execution  int64
+	action     string         // selects its lane; empty for a finding
+	hint       scheduler.Hint // what its message says; empty for a finding
+	ended      bool
+	said       attune.Status    // the reported status
+	delivery   *broker.Delivery // nil for a finding
+	open       *atomic.Int32    // unsettled items of the delivery; nil for a single item
+	deadLetter *deadletter.Letter
+	alone      bool // the delivery is settled alone, not with its batch
+	attempts   int  // failed tries
+	blocked    bool // another transaction held its rows when it was tried alone
+	left       int  // how often it was left because another batch held its queue
+	absent     bool // it waits for its row
 }
 
 // settled reports that the item was the last of its delivery, which the caller acknowledges.

@@ -121,18 +121,18 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	testkit.Worker(t, st, "w1")
 	action := testkit.Action(t, st, "pk.a")
 	request := testkit.Execution(t, st, action).ID
-	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
+	sched := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
 	// The rules are other ones whenever somebody looks.
 	testkit.Exec(t, st, `ALTER TABLE admission_epoch RENAME TO held`)
 	testkit.Exec(t, st, `CREATE SEQUENCE turns`)
 	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
-	_, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
+	_, err := sched.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
 	require.ErrorIs(t, err, scheduler.ErrConflict)
 	require.Equal(t, batch.Again, classify(err, maxRefusals+1))
 	require.Equal(t, batch.Suspect, classify(err, maxMoves+1))
 	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
 	testkit.Exec(t, st, `ALTER TABLE held RENAME TO admission_epoch`)
-	result, err := rounds.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
+	result, err := sched.Run(testkit.Context(t), scheduler.NewRequestStep([]int64{request}))
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Granted)
 }
@@ -150,8 +150,8 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 			func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusScheduling, age }).ID
 	}
 	stale, young := claim(time.Minute), claim(time.Second)
-	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
-	h := newHot(nil, nil, 1, rounds, stepConfig{}, testkit.Logger(t), nil).lanes[0]
+	sched := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
+	h := newHot(nil, nil, 1, sched, stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
 	ctx := testkit.Context(t)
 	require.NoError(t, h.runBatch(ctx, []item{{execution: stale}, {execution: young}}, chores{}))

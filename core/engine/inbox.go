@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -49,12 +48,7 @@ func (e *Engine) newInbox(b *inbox) *inbox {
 
 // Submit passes findings of a sweep to the loop. It returns when the loop has taken them.
 func (b *inbox) Submit(ctx context.Context, ids []int64) error {
-	select {
-	case b.found <- ids:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("submit lost messages of queue %s: %w", b.queue, ctx.Err())
-	}
+	return pass(ctx, b.found, ids, "submit lost messages of queue "+b.queue)
 }
 
 // Start implements supervise.Service.
@@ -121,8 +115,8 @@ func (b *inbox) all(ctx context.Context, items []item) bool {
 	return true
 }
 
-// mail is the content of one batch of an inbox.
-type mail struct {
+// inboxBatch is the content of one batch of an inbox.
+type inboxBatch struct {
 	items   []item
 	briefly bool    // like load.briefly
 	missing []int64 // ids without a row, of the last try
@@ -130,16 +124,16 @@ type mail struct {
 
 // batch processes items together. It returns an error only when the engine stops.
 func (b *inbox) batch(ctx context.Context, items []item) error {
-	return batch.Runner[*mail]{
+	return batch.Runner[*inboxBatch]{
 		Try: b.try, Failed: b.failed, Split: split, Alone: b.alone,
-		Done:     func(ctx context.Context, m *mail) { b.settle(ctx, m.items, m.missing) },
+		Done:     func(ctx context.Context, m *inboxBatch) { b.settle(ctx, m.items, m.missing) },
 		Hold:     func(ctx context.Context, err error) bool { return b.gate.Retry(ctx, b.what+"s", err) },
-		Classify: func(_ *mail, err error, tries int) batch.Verdict { return classify(err, tries) },
-	}.Run(ctx, &mail{items: items})
+		Classify: func(_ *inboxBatch, err error, tries int) batch.Verdict { return classify(err, tries) },
+	}.Run(ctx, &inboxBatch{items: items})
 }
 
 // try finishes a batch even if the engine stops, because that leaves less work to another replica.
-func (b *inbox) try(ctx context.Context, m *mail) (err error) {
+func (b *inbox) try(ctx context.Context, m *inboxBatch) (err error) {
 	if m.briefly {
 		ctx = scheduler.BriefLocks(ctx)
 	}
@@ -153,7 +147,7 @@ func (b *inbox) try(ctx context.Context, m *mail) (err error) {
 	return err
 }
 
-func (b *inbox) failed(ctx context.Context, m *mail, f batch.Failure) {
+func (b *inbox) failed(ctx context.Context, m *inboxBatch, f batch.Failure) {
 	switch {
 	case f.Verdict == batch.Again:
 		b.logger.WarnContext(ctx, "Batch failed and is tried again",
@@ -164,15 +158,15 @@ func (b *inbox) failed(ctx context.Context, m *mail, f batch.Failure) {
 	}
 }
 
-func split(m *mail, f batch.Failure) (parts []*mail) {
+func split(m *inboxBatch, f batch.Failure) (parts []*inboxBatch) {
 	for _, half := range batch.Halves(m.items) {
-		parts = append(parts, &mail{items: half, briefly: m.briefly || f.Verdict == batch.Blocked})
+		parts = append(parts, &inboxBatch{items: half, briefly: m.briefly || f.Verdict == batch.Blocked})
 	}
 	return parts
 }
 
 // alone handles an item that failed alone. A sweep finds its findings again.
-func (b *inbox) alone(ctx context.Context, m *mail, f batch.Failure) bool {
+func (b *inbox) alone(ctx context.Context, m *inboxBatch, f batch.Failure) bool {
 	it := m.items[0]
 	if it.delivery == nil {
 		b.logger.ErrorContext(ctx, "Lost message cannot be processed",
@@ -186,10 +180,7 @@ func (b *inbox) alone(ctx context.Context, m *mail, f batch.Failure) bool {
 
 // settle acknowledges postponed items, and postpones items without a row.
 func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
-	gone := make(map[int64]bool, len(missing))
-	for _, id := range missing {
-		gone[id] = true
-	}
+	gone := setOf(missing)
 	var absent []item
 	for _, it := range items {
 		switch {

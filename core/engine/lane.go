@@ -36,7 +36,7 @@ type lane struct {
 	// Only the first lane has these.
 	finds       <-chan recovery.Found
 	deadLetters <-chan []*deadletter.Letter
-	rings       <-chan time.Time
+	alarms      <-chan time.Time
 
 	later     *later
 	reclaimed []int64 // executions whose claims were put back, for the next batch
@@ -60,7 +60,7 @@ func newLane(common *shared, first bool) *lane {
 		ended: spread.NewBox[item](), requested: spread.NewBox[item](), unfilled: spread.NewBox[int64](),
 	}
 	if first {
-		l.finds, l.deadLetters, l.rings = common.found, common.letters, common.wake.C
+		l.finds, l.deadLetters, l.alarms = common.found, common.deadLetterBatches, common.wake.C
 	}
 	return l
 }
@@ -79,17 +79,17 @@ func (l *lane) run(ctx context.Context) {
 
 // arrival is the content of one batch.
 type arrival struct {
-	held      []item
-	ended     []item
-	requested []item
-	found     recovery.Found
-	letters   []*deadletter.Letter
-	later     []item // postponed deliveries
-	chores    chores
+	held        []item
+	ended       []item
+	requested   []item
+	found       recovery.Found
+	deadLetters []*deadletter.Letter
+	later       []item // postponed deliveries
+	chores      chores
 }
 
 func (in *arrival) empty() bool {
-	return len(in.held)+len(in.ended)+len(in.requested)+len(in.letters)+len(in.later) == 0 &&
+	return len(in.held)+len(in.ended)+len(in.requested)+len(in.deadLetters)+len(in.later) == 0 &&
 		in.found.Empty() && in.chores.empty()
 }
 
@@ -103,9 +103,9 @@ func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 		case <-l.requested.Wake():
 		case <-l.unfilled.Wake():
 		case in.found = <-l.finds:
-		case in.letters = <-l.deadLetters:
-		case <-l.rings:
-			l.wake.rang(time.Now())
+		case in.deadLetters = <-l.deadLetters:
+		case <-l.alarms:
+			l.wake.fired(time.Now())
 			in.chores.due = true
 		case <-l.later.timer.C:
 		}
@@ -119,9 +119,9 @@ func (l *lane) next(ctx context.Context) (in arrival, ok bool) {
 		default:
 		}
 	}
-	if in.letters == nil {
+	if in.deadLetters == nil {
 		select {
-		case in.letters = <-l.deadLetters:
+		case in.deadLetters = <-l.deadLetters:
 		default:
 		}
 	}
@@ -171,7 +171,7 @@ func (l *lane) handle(ctx context.Context, in arrival) {
 		l.logger.DebugContext(ctx, "Batch given up, deliveries return to their queues", "error", err)
 		return
 	}
-	l.retry(ctx, append(in.later, ofLetters(in.letters)...))
+	l.retry(ctx, append(in.later, deadLetterItems(in.deadLetters)...))
 	l.acknowledge(ctx)
 }
 
@@ -249,7 +249,7 @@ func (l *lane) try(ctx context.Context, b *load) (err error) {
 	if b.todo = collect(b.items, b.chores); b.todo.empty() {
 		return nil
 	}
-	b.todo.room = l.roomForLetters()
+	b.todo.room = l.roomForDeadLetters()
 	l.inFlight.Store(int64(len(b.items)))
 	if b.briefly {
 		ctx = scheduler.BriefLocks(ctx)
@@ -271,8 +271,8 @@ func (l *lane) done(ctx context.Context, b *load) {
 	l.metrics.batch(len(b.items), time.Since(b.begun))
 	l.lastDone.Store(time.Now().UnixNano())
 	l.keepQueues(b.todo, b.result)
-	l.after(ctx, b.items, b.steps.done.Early(), b.result)
-	l.putBack(ctx, b.steps.asked.Stale())
+	l.after(ctx, b.items, b.steps.completion.Early(), b.result)
+	l.reclaimStale(ctx, b.steps.request.Stale())
 	l.unstarted.add(b.steps.reassign.Left())
 }
 
@@ -316,8 +316,8 @@ func (l *lane) alone(ctx context.Context, b *load, f batch.Failure) bool {
 	for _, it := range b.items {
 		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
 		switch {
-		case it.letter != nil:
-			l.postponeLetter(ctx, it, f)
+		case it.deadLetter != nil:
+			l.postponeDeadLetter(ctx, it, f)
 		case it.delivery == nil:
 			l.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", f.Err)
 		default:
@@ -337,8 +337,8 @@ func collect(items []item, chores chores) work {
 	todo := work{chores: chores, said: map[int64]scheduler.Hint{}}
 	seenEnded, seenRequested := map[scheduler.Report]bool{}, map[int64]bool{}
 	for _, it := range items {
-		if it.letter != nil {
-			todo.letters = append(todo.letters, it.letter)
+		if it.deadLetter != nil {
+			todo.deadLetters = append(todo.deadLetters, it.deadLetter)
 			continue
 		}
 		if it.ended {

@@ -58,9 +58,9 @@ func (s *stand) run(lanes int) (h *hot, stop func()) {
 		return c
 	}
 	completed, requested := consume(message.QueueExecutionCompleted), consume(message.QueueExecutionRequests)
-	rounds := scheduler.New(scheduler.Config{},
+	sched := scheduler.New(scheduler.Config{},
 		scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(s.t)})
-	h = newHot(completed, requested, lanes, rounds, stepConfig{}, testkit.Logger(s.t),
+	h = newHot(completed, requested, lanes, sched, stepConfig{}, testkit.Logger(s.t),
 		NewMetrics(prometheus.NewRegistry()))
 	require.NoError(s.t, h.Start(testkit.Context(s.t)))
 	stop = func() {
@@ -374,7 +374,7 @@ func TestTheFirstLaneTakesWhatBelongsToNoAction(t *testing.T) {
 	t.Parallel()
 	h := newHot(nil, nil, 3, nil, stepConfig{}, testkit.Logger(t), nil)
 	for i, s := range h.lanes {
-		require.Equal(t, i == 0, s.finds != nil && s.deadLetters != nil && s.rings != nil)
+		require.Equal(t, i == 0, s.finds != nil && s.deadLetters != nil && s.alarms != nil)
 	}
 	require.Equal(t, "pk.a", actionOf("pk.a", new(int64(3))))
 	require.Equal(t, "7", actionOf("", new(int64(7))))

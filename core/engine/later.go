@@ -43,9 +43,7 @@ func (l *later) add(it item, now time.Time) {
 	}
 	due := now.Add(laterPause(it.attempts))
 	at := sort.Search(len(l.items), func(i int) bool { return l.items[i].due.After(due) })
-	l.items = append(l.items, waiting{})
-	copy(l.items[at+1:], l.items[at:])
-	l.items[at] = waiting{item: it, due: due}
+	l.items = slices.Insert(l.items, at, waiting{item: it, due: due})
 	if it.absent {
 		l.absent.Add(1)
 	}

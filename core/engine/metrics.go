@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics measures the hot loop. A nil *Metrics measures nothing.
@@ -17,27 +18,26 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of the hot loop.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_round_duration_seconds", Help: "Time from the start of a round to its commit.",
+	auto := promauto.With(reg)
+	return &Metrics{
+		duration: auto.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_round_duration_seconds", Help: "Time from the start of a batch to its commit.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
-		size: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_round_executions", Help: "Executions in one round.",
+		size: auto.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_round_executions", Help: "Executions in one batch.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 		}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_round_failures_total", Help: "Rounds that failed and were tried again or halved.",
+		failures: auto.NewCounter(prometheus.CounterOpts{
+			Name: "attune_round_failures_total", Help: "Batches that failed and were tried again or halved.",
 		}),
-		tooEarly: prometheus.NewCounter(prometheus.CounterOpts{
+		tooEarly: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_completions_early_total", Help: "Completions of executions whose row had not ended.",
 		}),
-		poisons: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_messages_dead_lettered_total", Help: "Messages the engine rejected to the dead-letter queue.",
+		poisons: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_messages_dead_lettered_total", Help: "Messages that the engine dead-lettered.",
 		}, []string{"type"}),
 	}
-	reg.MustRegister(m.duration, m.size, m.failures, m.tooEarly, m.poisons)
-	return m
 }
 
 func (m *Metrics) batch(size int, took time.Duration) {

@@ -101,9 +101,6 @@ func (e *Engine) newManagement() *broker.Management {
 	if err != nil {
 		return nil // then the broker is unreachable, which other checks report
 	}
-	management, err := broker.NewManagement(mq.ManagementURL, vhost, depthPatience)
-	if err != nil {
-		return nil
-	}
+	management, _ := broker.NewManagement(mq.ManagementURL, vhost, depthTimeout) // nil for an unusable URL
 	return management
 }

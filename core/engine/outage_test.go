@@ -82,12 +82,12 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	})
 	const stale = 3 * time.Second
 	for range 3 { // replicas
-		sight := liveness.NewSight(stale, st, testkit.Logger(t), nil)
+		sight := liveness.NewOutageDetector(stale, st, testkit.Logger(t), nil)
 		orphans := recovery.NewRescuer(recovery.RescuerConfig{StaleAfter: stale, Interval: 200 * time.Millisecond,
-			Unsure: sight.Blind}, st,
+			Unsure: sight.Unsure}, st,
 			func(context.Context, recovery.Found) error { return nil }, silentRelay{}, testkit.Logger(t), nil)
 		heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{StaleAfter: stale,
-			Interval: 200 * time.Millisecond, Unsure: sight.Blind},
+			Interval: 200 * time.Millisecond, Unsure: sight.Unsure},
 			st, testkit.Logger(t), nil, nil)
 		for _, loop := range []interface {
 			Start(context.Context) error

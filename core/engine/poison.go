@@ -41,26 +41,26 @@ func (h *shared) absent(ctx context.Context, items []item, kind, what string) {
 		return
 	}
 	left := items
-	if h.desk != nil {
+	if h.handler != nil {
 		bounded, cancel := context.WithTimeout(ctx, sideTimeout)
 		defer cancel()
-		left = h.shelve(bounded, items, kind, what)
+		left = h.recordAbsent(bounded, items, kind, what)
 	}
 	for _, it := range left {
 		poison(ctx, h.logger, h.metrics, it, kind, deadletter.NoRow(what, it.execution))
 	}
 }
 
-// shelve writes messages about rows that do not exist into the ledger, acknowledges them and
+// recordAbsent writes messages about rows that do not exist into the ledger, acknowledges them and
 // returns the others.
-func (h *shared) shelve(ctx context.Context, items []item, kind, what string) (left []item) {
+func (h *shared) recordAbsent(ctx context.Context, items []item, kind, what string) (left []item) {
 	letters := make([]*deadletter.Letter, len(items))
 	for i, it := range items {
 		letters[i] = deadletter.Read(it.delivery.AsDeadLetter(deadletter.NoRow(what, it.execution), it.attempts+1))
 	}
-	exist, err := h.desk.Absent(ctx, letters)
+	exist, err := h.handler.Absent(ctx, letters)
 	if err != nil {
-		h.logger.WarnContext(ctx, "Messages about rows that do not exist go to the dead-letter queue",
+		h.logger.WarnContext(ctx, "Messages about missing rows go to the dead-letter queue",
 			"messages", len(items), "error", err)
 		return items
 	}
@@ -77,7 +77,7 @@ func (h *shared) shelve(ctx context.Context, items []item, kind, what string) (l
 			h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
 		}
 	}
-	h.logger.WarnContext(ctx, "Messages about rows that do not exist are counted in the ledger",
+	h.logger.WarnContext(ctx, "Messages about missing rows recorded in the ledger",
 		"messages", len(items)-len(left), "message_type", kind, "what", what, "first", items[0].execution)
 	return left
 }

@@ -70,7 +70,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("take over the queues of another engine: %w", err)
 		}
-		e.logger.WarnContext(ctx, "Queues that another engine has left are taken over", "running", holders)
+		e.logger.WarnContext(ctx, "Queues of another engine taken over", "running", holders)
 		return nil
 	})
 }
@@ -96,11 +96,11 @@ func (e *Engine) Ready(ctx context.Context) []api.Check {
 	return append(checks, e.schedulerReady())
 }
 
-// pingPatience is shorter than the usual timeout of an orchestrator's probe.
-const pingPatience = 2 * time.Second
+// pingTimeout is shorter than the usual timeout of an orchestrator's probe.
+const pingTimeout = 2 * time.Second
 
 func (e *Engine) databaseReady(ctx context.Context) api.Check {
-	bounded, cancel := context.WithTimeout(ctx, pingPatience)
+	bounded, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	err := e.query.Ping(bounded)
 	if ctx.Err() == nil { // the client may have disconnected
@@ -139,13 +139,13 @@ func (e *Engine) brokerReady() api.Check {
 }
 
 func (e *Engine) loopReady(name string) api.Check {
-	loop := e.loops[name]
-	last := loop.LastTick()
-	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < loop.Patience(),
+	l := e.loops[name]
+	last := l.LastTick()
+	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < l.TickTimeout(),
 		Detail: "has not ticked"}
 	if !last.IsZero() {
 		check.Detail = "last tick " + moment(last)
-		if err := loop.LastError(); err != nil {
+		if err := l.LastError(); err != nil {
 			check.Detail += " failed: " + err.Error()
 		}
 	}

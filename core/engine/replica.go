@@ -27,10 +27,10 @@ type replica struct {
 	engine  *Engine
 	version string
 	host    string
-	born    time.Time
+	started time.Time
 
-	away     outage
-	judgesAt time.Time // from when on silent replicas count as vanished; only the loop uses it
+	away            outage
+	reportsOthersAt time.Time // from when on silent replicas count as vanished; only the loop uses it
 }
 
 func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica {
@@ -38,7 +38,7 @@ func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica 
 	if err != nil {
 		host = "unknown"
 	}
-	r := &replica{engine: e, version: version, host: host, born: time.Now()}
+	r := &replica{engine: e, version: version, host: host, started: time.Now()}
 	r.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "replica", Interval: replicaInterval, Timeout: replicaInterval, Jitter: 0.1, MaxBackoff: replicaInterval,
 		Tick: r.tick, Logger: e.logger, Metrics: metrics,
@@ -54,7 +54,7 @@ func (r *replica) Stop() {
 		replicaInterval) //nolint:forbidigo // the engine's context has ended
 	defer cancel()
 	if _, err := r.engine.query.ForgetReplica(ctx, r.engine.id); err != nil {
-		r.engine.logger.DebugContext(ctx, "Replica could not be taken off the list", "error", err)
+		r.engine.logger.DebugContext(ctx, "Row of the replica could not be deleted", "error", err)
 	}
 }
 
@@ -65,15 +65,15 @@ func (r *replica) tick(ctx context.Context) error {
 		r.away.note(err)
 	}
 	if err != nil {
-		r.judgesAt = time.Time{}
+		r.reportsOthersAt = time.Time{}
 		return fmt.Errorf("report replica %s: %w", r.engine.id, err)
 	}
 	// Only a replica that saw the database all the time may report others: after an outage every
 	// report is old.
-	if r.judgesAt.IsZero() {
-		r.judgesAt = time.Now().Add(replicaSilent)
+	if r.reportsOthersAt.IsZero() {
+		r.reportsOthersAt = time.Now().Add(replicaSilent)
 	}
-	if time.Now().Before(r.judgesAt) {
+	if time.Now().Before(r.reportsOthersAt) {
 		return nil
 	}
 	return r.miss(ctx)
@@ -84,7 +84,7 @@ func (r *replica) tick(ctx context.Context) error {
 func (r *replica) miss(ctx context.Context) error {
 	vanished, err := r.engine.query.MarkVanishedReplicas(ctx, replicaSilent.Seconds())
 	if err != nil {
-		return fmt.Errorf("look for replicas that vanished: %w", err)
+		return fmt.Errorf("find vanished replicas: %w", err)
 	}
 	for _, one := range vanished {
 		r.engine.logger.WarnContext(ctx, "Replica has vanished",
@@ -92,7 +92,7 @@ func (r *replica) miss(ctx context.Context) error {
 	}
 	if _, err := r.engine.query.ForgetVanishedReplicas(ctx,
 		r.engine.cfg.Retention.SilentReplicas.Seconds()); err != nil {
-		return fmt.Errorf("forget replicas that vanished: %w", err)
+		return fmt.Errorf("forget vanished replicas: %w", err)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (r *replica) report(ctx context.Context) error {
 	return r.engine.query.ReportReplica(ctx, store.ReportReplicaParams{
 		ID: r.engine.id, Host: r.host, Version: r.version, Pid: int32(os.Getpid()),
 		State: r.engine.broker.State().String(), Loops: loops, InFlight: int32(r.engine.hot.inFlight()),
-		Details: details, UpSeconds: time.Since(r.born).Seconds(),
+		Details: details, UpSeconds: time.Since(r.started).Seconds(),
 	})
 }
 
@@ -117,8 +117,8 @@ func (r *replica) report(ctx context.Context) error {
 // ticking now.
 func (r *replica) ticks() map[string]time.Time {
 	ticks := map[string]time.Time{}
-	for name, loop := range r.engine.loops {
-		if last := loop.LastTick(); !last.IsZero() {
+	for name, l := range r.engine.loops {
+		if last := l.LastTick(); !last.IsZero() {
 			ticks[name] = last.UTC()
 		}
 	}
@@ -152,9 +152,9 @@ func (r *replica) details() monitor.ReplicaDetails {
 		since = since.UTC()
 		details.RoundSince = &since
 	}
-	for name, loop := range e.loops {
-		one := monitor.ReplicaLoop{Patience: loop.Patience()}
-		if err := loop.LastError(); err != nil {
+	for name, l := range e.loops {
+		one := monitor.ReplicaLoop{Patience: l.TickTimeout()}
+		if err := l.LastError(); err != nil {
 			one.Error = err.Error()
 		}
 		details.Loops[name] = one

@@ -15,7 +15,7 @@ import (
 //	completion    execution.completed     releases the holder once; repeats if the policy allows
 //	return        a deleted execution     releases what it held
 //	reassign      a dead or late worker   finds another worker for unstarted executions
-//	letters       a dead dispatch         finds another worker, or ends the execution
+//	dead letter   a dead dispatch         finds another worker, or ends the execution
 //	expiry        a queue timeout         removes the execution from its queue and ends it
 //	fill          free slots              promotes waiting heads, in order
 //	move          changed policy groups   moves waiting executions to the right queue
@@ -28,18 +28,18 @@ import (
 //	advancement   an order of a workflow  decides; creates, admits and dispatches children
 //	enforcement   enforcement.created     creates, admits and dispatches the execution
 func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
-	its.done = scheduler.NewCompletionStep(c.completion, work.ended)
-	its.asked = scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
+	its.completion = scheduler.NewCompletionStep(c.completion, work.ended)
+	its.request = scheduler.NewRequestStep(work.requested).WithLate(work.late).WithHints(work.said)
 	its.reassign = scheduler.NewReassignStep(work.unstarted, c.moveLate)
-	all = append(all, its.done)
+	all = append(all, its.completion)
 	if len(work.lost) > 0 {
 		all = append(all, scheduler.NewReturnStep(work.lost))
 	}
 	if len(work.unstarted) > 0 {
 		all = append(all, its.reassign)
 	}
-	if len(work.letters) > 0 {
-		all = append(all, deadletter.NewStep(work.letters, work.room))
+	if len(work.deadLetters) > 0 {
+		all = append(all, deadletter.NewStep(work.deadLetters, work.room))
 	}
 	if len(work.expired) > 0 {
 		all = append(all, scheduler.NewExpireStep(work.expired, c.queueTimeout))
@@ -48,14 +48,14 @@ func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
 	if len(work.misplaced) > 0 {
 		all = append(all, scheduler.NewMoveStep(work.misplaced))
 	}
-	return its, append(all, its.asked)
+	return its, append(all, its.request)
 }
 
 // parts are the steps with results after the batch.
 type parts struct {
-	done     *scheduler.CompletionStep
-	reassign *scheduler.ReassignStep
-	asked    *scheduler.RequestStep
+	completion *scheduler.CompletionStep
+	reassign   *scheduler.ReassignStep
+	request    *scheduler.RequestStep
 }
 
 // stepConfig configures the steps.
@@ -67,17 +67,17 @@ type stepConfig struct {
 
 // work is the input of one batch.
 type work struct {
-	ended     []scheduler.Report
-	requested []int64                  // executions to start
-	late      []int64                  // requests that a sweep found
-	said      map[int64]scheduler.Hint // what the messages of the others say
-	letters   []*deadletter.Letter
-	room      int // how many of the dead letters may wait for capacity
+	ended       []scheduler.Report
+	requested   []int64                  // executions to start
+	late        []int64                  // requests that a sweep found
+	said        map[int64]scheduler.Hint // what the messages of the others say
+	deadLetters []*deadletter.Letter
+	room        int // how many of the dead letters may wait for capacity
 	chores
 }
 
 func (w work) empty() bool {
-	return len(w.ended)+len(w.requested)+len(w.letters) == 0 && w.chores.empty()
+	return len(w.ended)+len(w.requested)+len(w.deadLetters) == 0 && w.chores.empty()
 }
 
 // chores is the work of a batch that comes from no message.

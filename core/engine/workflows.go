@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/batch"
@@ -15,22 +16,22 @@ import (
 )
 
 // addWorkflows adds the services that start and advance workflows.
-func (e *Engine) addWorkflows(rounds *scheduler.Scheduler, metrics *supervise.Metrics) {
+func (e *Engine) addWorkflows(sched *scheduler.Scheduler, metrics *supervise.Metrics) {
 	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
-	e.workflows = advancement.NewRunner(cfg, rounds, classifyWorkflows, e.besides, e.logger,
+	e.workflows = advancement.NewRunner(cfg, sched, classifyWorkflows, e.handleResult, e.logger,
 		advancement.NewMetrics(e.registry))
-	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "attune_workflow_orders_waiting",
-		Help: "Workflows that this replica was told to lead on and has not come to.",
-	}, func() float64 { return float64(e.workflows.Waiting()) }))
-	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "attune_workflows_stuck", Help: "Workflows that this replica could neither lead on nor end.",
-	}, func() float64 { return float64(e.workflows.Stuck()) }))
+	auto := promauto.With(e.registry)
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "attune_workflow_orders_waiting", Help: "Workflows that wait until this replica advances them.",
+	}, func() float64 { return float64(e.workflows.Waiting()) })
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "attune_workflows_stuck", Help: "Workflows that this replica could neither advance nor end.",
+	}, func() float64 { return float64(e.workflows.Stuck()) })
 	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look,
 		func(ctx context.Context, ended []int64) error {
 			return e.hot.Submit(ctx, recovery.Found{Ended: ended})
 		}, e.logger, metrics)
-	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep.Loop
+	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep
 	e.services.Add("workflows", e.workflows)
 	e.services.Add("workflow sweep", sweep)
 }
@@ -47,14 +48,14 @@ func classifyWorkflows(err error, tries int) batch.Verdict {
 	return verdict
 }
 
-// besides handles the result of a batch outside of the hot loop: workflows, repetitions, and
+// handleResult handles the result of a batch outside of the hot loop: workflows, repetitions, and
 // unfilled queues.
-func (e *Engine) besides(ctx context.Context, result scheduler.Result) {
+func (e *Engine) handleResult(ctx context.Context, result scheduler.Result) {
 	e.workflows.Begin(result.Starts...)
 	e.workflows.Advance(result.Tasks...)
 	e.hot.repeated(ctx, result)
 	if result.Wake > 0 {
-		e.hot.wake.in(result.Wake, time.Now())
+		e.hot.wake.after(result.Wake, time.Now())
 	}
 	e.hot.fill(result)
 }

@@ -126,12 +126,12 @@ func (f *forecast) bounds(place int64) []bound {
 			continue // counted for groups that the queue does not name, or the queue's own
 		}
 		var b bound
-		switch policy.WideKind(line.Counter.Kind) {
-		case policy.WidePack, policy.WideGlobal:
+		switch policy.SharedKind(line.Counter.Kind) {
+		case policy.SharedPack, policy.SharedGlobal:
 			b = f.slots(place, line.Counter.Active, line.Counter.Limit, line.Counter.Name)
-		case policy.WideRate:
+		case policy.SharedRate:
 			b = rateBound(line.Counter, place, f.at)
-		case policy.WideQuota:
+		case policy.SharedQuota:
 			b = quotaBound(line.Counter, place, f.at)
 		}
 		if line.Shared(f.q) {

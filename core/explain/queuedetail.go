@@ -202,7 +202,7 @@ func paramsOf(p *monitor.Policies, group string) map[string]any {
 	if group == "" || decoder.Decode(&values) != nil {
 		return nil
 	}
-	for _, w := range p.Limits.Wide {
+	for _, w := range p.Limits.Shared {
 		for _, path := range w.Parameters {
 			if _, ok := values[path]; !ok {
 				return nil

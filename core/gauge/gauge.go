@@ -79,17 +79,19 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	length = desc("length", "Executions that wait in the queues of an action.")
 	active = desc("active", "Executions that hold a slot of the queues of an action.")
-	limit  = desc("limit", "Limit in force for each queue of an action: one queue, or one for each group where the policy has parameters; absent without a limit.")
+	limit  = desc("limit",
+		"Limit in force for each queue of an action: one queue, or one for each group if the policy has "+
+			"parameters; absent without a limit.")
 	oldest = desc("oldest_waiting_seconds",
-		"How long the longest waiting head of an action's queues has waited; 0 when nobody waits.")
+		"How long the longest waiting head of an action's queues has waited; 0 if no execution waits.")
 	paused  = desc("paused", "1 while a queue of the action is paused.")
 	blocked = desc("blocked",
-		"Queues of the action with room whose head waits for something wider, such as a worker.")
+		"Queues of the action with a free slot whose head waits for a shared limit or a worker.")
 	ages = desc("waiting_age",
-		"Executions that wait in the longest queues and have waited for at most le seconds.", "le")
+		"Executions in the longest queues that have waited for at most le seconds.", "le")
 	enqueued = desc("enqueued_total",
 		"Executions that ever entered the queues of an action, whether or not they had to wait.")
-	completed = desc("completed_total", "Executions that ever gave back a slot of the queues of an action.")
+	completed = desc("completed_total", "Executions that ever released a slot of the queues of an action.")
 )
 
 func sharedDesc(name, help string) *prometheus.Desc {
@@ -97,8 +99,8 @@ func sharedDesc(name, help string) *prometheus.Desc {
 }
 
 var (
-	sharedActive = sharedDesc("active", "Executions that hold a slot of a limit of a pack or of everything.")
-	sharedMax    = sharedDesc("max", "Slots of a limit of a pack or of everything that is in force.")
+	sharedActive = sharedDesc("active", "Executions that hold a slot of a shared limit of a pack or of everything.")
+	sharedMax    = sharedDesc("max", "Slots of a shared limit of a pack or of everything, as in force.")
 )
 
 // Describe implements prometheus.Collector.

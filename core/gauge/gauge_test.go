@@ -54,7 +54,7 @@ func TestAScrapeShowsWhatTheDatabaseHolds(t *testing.T) {
 # TYPE attune_queue_active gauge
 attune_queue_active{action="demo.free"} 0
 attune_queue_active{action="demo.sleep"} 5
-# HELP attune_queue_blocked Queues of the action with room whose head waits for something wider, such as a worker.
+# HELP attune_queue_blocked Queues of the action with a free slot whose head waits for a shared limit or a worker.
 # TYPE attune_queue_blocked gauge
 attune_queue_blocked{action="demo.free"} 0
 attune_queue_blocked{action="demo.sleep"} 1
@@ -66,14 +66,14 @@ attune_queue_enqueued_total{action="demo.sleep"} 40
 # TYPE attune_queue_length gauge
 attune_queue_length{action="demo.free"} 0
 attune_queue_length{action="demo.sleep"} 3
-# HELP attune_queue_limit Limit in force for each queue of an action: one queue, or one for each group where the policy has parameters; absent without a limit.
+# HELP attune_queue_limit Limit in force for each queue of an action: one queue, or one for each group if the policy has parameters; absent without a limit.
 # TYPE attune_queue_limit gauge
 attune_queue_limit{action="demo.sleep"} 5
 # HELP attune_queue_paused 1 while a queue of the action is paused.
 # TYPE attune_queue_paused gauge
 attune_queue_paused{action="demo.free"} 0
 attune_queue_paused{action="demo.sleep"} 1
-# HELP attune_queue_waiting_age Executions that wait in the longest queues and have waited for at most le seconds.
+# HELP attune_queue_waiting_age Executions in the longest queues that have waited for at most le seconds.
 # TYPE attune_queue_waiting_age gauge
 attune_queue_waiting_age{action="demo.sleep",le="1"} 0
 attune_queue_waiting_age{action="demo.sleep",le="10"} 1
@@ -108,13 +108,13 @@ func TestTheLimitIsThatOfEachQueue(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(g)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP attune_limit_active Executions that hold a slot of a limit of a pack or of everything.
+# HELP attune_limit_active Executions that hold a slot of a shared limit of a pack or of everything.
 # TYPE attune_limit_active gauge
 attune_limit_active{kind="pack",policy="`+pack.Ref+`",scope="pack demo"} 4
-# HELP attune_limit_max Slots of a limit of a pack or of everything that is in force.
+# HELP attune_limit_max Slots of a shared limit of a pack or of everything, as in force.
 # TYPE attune_limit_max gauge
 attune_limit_max{kind="pack",policy="`+pack.Ref+`",scope="pack demo"} 9
-# HELP attune_queue_limit Limit in force for each queue of an action: one queue, or one for each group where the policy has parameters; absent without a limit.
+# HELP attune_queue_limit Limit in force for each queue of an action: one queue, or one for each group if the policy has parameters; absent without a limit.
 # TYPE attune_queue_limit gauge
 attune_queue_limit{action="demo.grouped"} 3
 attune_queue_limit{action="demo.word"} 7

@@ -18,8 +18,8 @@ const (
 	endpointHops    = 3
 )
 
-// endpointLook is the result of one request to a worker's health endpoint.
-type endpointLook struct {
+// endpointResult is the result of one request to a worker's health endpoint.
+type endpointResult struct {
 	took time.Duration
 	// answered is true when an HTTP response came, whatever its status.
 	answered bool
@@ -47,17 +47,17 @@ func newClient() *http.Client {
 
 func web(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
-// ask requests the health endpoint of a worker. A response that names another worker id comes from
-// another program.
-func ask(ctx context.Context, client *http.Client, address string, worker int64) *endpointLook {
+// requestEndpoint requests the health endpoint of a worker. A response that names another worker id
+// comes from another program.
+func requestEndpoint(ctx context.Context, client *http.Client, address string, worker int64) *endpointResult {
 	begin := time.Now()
-	look := &endpointLook{}
-	look.err = look.ask(ctx, client, address, worker)
-	look.took = time.Since(begin)
-	return look
+	result := &endpointResult{}
+	result.err = result.request(ctx, client, address, worker)
+	result.took = time.Since(begin)
+	return result
 }
 
-func (l *endpointLook) ask(ctx context.Context, client *http.Client, address string, worker int64) string {
+func (l *endpointResult) request(ctx context.Context, client *http.Client, address string, worker int64) string {
 	target, err := url.Parse(address)
 	if err != nil || !web(target) {
 		return "is no http or https address"
@@ -94,16 +94,12 @@ func (l *endpointLook) ask(ctx context.Context, client *http.Client, address str
 
 // short is the innermost part of an error; the outer parts are always the same.
 func short(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+	var timeout interface{ Timeout() bool }
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
 		return "nothing within " + endpointTimeout.String()
 	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
 	}
 	return err.Error()
-}
-
-func isTimeout(err error) bool {
-	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
 }

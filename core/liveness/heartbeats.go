@@ -27,12 +27,8 @@ type HeartbeatsConfig struct {
 }
 
 func (c HeartbeatsConfig) withDefaults() HeartbeatsConfig {
-	if c.Interval <= 0 {
-		c.Interval = time.Minute
-	}
-	if c.StaleAfter <= 0 {
-		c.StaleAfter = 90 * time.Second
-	}
+	c.Interval = supervise.OrDefault(c.Interval, time.Minute)
+	c.StaleAfter = supervise.OrDefault(c.StaleAfter, 90*time.Second)
 	if c.Unsure == nil {
 		c.Unsure = func() bool { return false }
 	}
@@ -87,21 +83,23 @@ func seconds(d time.Duration) string {
 }
 
 func (h *Heartbeats) tick(ctx context.Context) error {
-	err := h.mark(ctx)
-	if err == nil {
-		err = count(ctx, h.store, h.cfg.StaleAfter, h.metrics)
-	}
-	if err != nil {
-		h.metrics.unknown()
-	}
-	return err
+	return counted(ctx, h.store, h.cfg.StaleAfter, h.metrics, h.mark)
 }
 
-// count updates the gauges of workers.
-func count(ctx context.Context, st *store.Store, staleAfter time.Duration, metrics *Metrics) error {
-	counts, err := st.CountWorkers(ctx, staleAfter.Seconds())
+// counted runs a tick and updates the gauges of workers, which are unknown after an error.
+func counted(
+	ctx context.Context, st *store.Store, staleAfter time.Duration, metrics *Metrics, tick func(context.Context) error,
+) error {
+	err := tick(ctx)
+	var counts store.CountWorkersRow
+	if err == nil {
+		if counts, err = st.CountWorkers(ctx, staleAfter.Seconds()); err != nil {
+			err = fmt.Errorf("count the workers: %w", err)
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("count the workers: %w", err)
+		metrics.unknown()
+		return err
 	}
 	metrics.count(counts)
 	return nil
@@ -120,21 +118,21 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 				return err
 			}
 			if back, err = tx.ReactivateWorkers(ctx, h.cfg.StaleAfter.Seconds(), page); err != nil {
-				return fmt.Errorf("mark workers that beat again: %w", err)
+				return fmt.Errorf("reactivate workers: %w", err)
 			}
 			if h.cfg.Unsure() {
 				return nil
 			}
 			if gone, err = tx.DeactivateWorkers(ctx, h.cfg.StaleAfter.Seconds(), page); err != nil {
-				return fmt.Errorf("mark workers without heartbeats: %w", err)
+				return fmt.Errorf("deactivate workers: %w", err)
 			}
 			return alertevent.Emit(ctx, tx, nil, h.alerts(gone))
 		})
 		if err != nil {
 			return err
 		}
-		h.tellBack(ctx, back)
-		h.tellGone(ctx, gone)
+		h.logReactivated(ctx, back)
+		h.logDeactivated(ctx, gone)
 		total += len(gone)
 		if len(gone) < page && len(back) < page {
 			break
@@ -180,7 +178,7 @@ func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []alertevent.Aler
 	return alerts
 }
 
-func (h *Heartbeats) tellGone(ctx context.Context, gone []store.DeactivateWorkersRow) {
+func (h *Heartbeats) logDeactivated(ctx context.Context, gone []store.DeactivateWorkersRow) {
 	for _, w := range gone {
 		h.metrics.gone(w.Silent)
 		text := fmt.Sprintf("Worker %s (ID: %d) has no heartbeat, marking as inactive", w.Name, w.ID)
@@ -193,7 +191,7 @@ func (h *Heartbeats) tellGone(ctx context.Context, gone []store.DeactivateWorker
 	}
 }
 
-func (h *Heartbeats) tellBack(ctx context.Context, back []store.ReactivateWorkersRow) {
+func (h *Heartbeats) logReactivated(ctx context.Context, back []store.ReactivateWorkersRow) {
 	for _, w := range back {
 		h.metrics.back(w.Outage)
 		text := "Worker %s (ID: %d) sends heartbeats again, marking as active"

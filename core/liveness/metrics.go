@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -20,45 +21,43 @@ type Metrics struct {
 
 // NewMetrics registers the metrics; with a nil registerer they are not exported.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		downtime: prometheus.NewHistogram(prometheus.HistogramOpts{
+	auto := promauto.With(registerer)
+	return &Metrics{
+		downtime: auto.NewHistogram(prometheus.HistogramOpts{
 			Name:    "attune_worker_downtime_seconds",
 			Help:    "Time between the last heartbeat of a worker and marking it inactive.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
 		}),
-		outage: prometheus.NewHistogram(prometheus.HistogramOpts{
+		outage: auto.NewHistogram(prometheus.HistogramOpts{
 			Name:    "attune_worker_outage_seconds",
-			Help:    "Time without heartbeats of a worker that was marked inactive and beats again.",
+			Help:    "Time without heartbeats of a worker that was marked inactive and sends heartbeats again.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 18),
 		}),
-		deactivated: prometheus.NewCounter(prometheus.CounterOpts{
+		deactivated: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_workers_deactivated_total",
 			Help: "Workers marked inactive because their heartbeats ended, by this replica.",
 		}),
-		reactivated: prometheus.NewCounter(prometheus.CounterOpts{
+		reactivated: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_workers_reactivated_total",
 			Help: "Workers marked active because their heartbeats resumed, by this replica.",
 		}),
-		workers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "attune_workers", Help: "Workers of any role by what they are, each counted once.",
+		workers: auto.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "attune_workers", Help: "Workers of any role by state, each counted once.",
 		}, []string{"state"}),
-		age: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		age: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_worker_heartbeat_age_seconds",
-			Help: "Time since the last heartbeat of the worker that has been silent for longest, of those that are not inactive, by the database's clock.",
+			Help: "Age of the last heartbeat of the worker that has been silent longest, without inactive workers, " +
+				"by the database's clock.",
 		}, nil),
-		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_worker_probes_total", Help: "Looks at workers by this replica, by verdict.",
+		probes: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_worker_probes_total", Help: "Probes of workers by this replica, by verdict.",
 		}, []string{"verdict"}),
-		rtt: prometheus.NewHistogram(prometheus.HistogramOpts{
+		rtt: auto.NewHistogram(prometheus.HistogramOpts{
 			Name:    "attune_worker_probe_rtt_seconds",
-			Help:    "How long the broker took to tell of a worker's queue.",
+			Help:    "Response time of the broker for the state of a worker's queue.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 13),
 		}),
 	}
-	if registerer != nil {
-		registerer.MustRegister(m.downtime, m.outage, m.deactivated, m.reactivated, m.workers, m.age, m.probes, m.rtt)
-	}
-	return m
 }
 
 // gone counts a worker that was marked inactive; silent is negative if it never sent a heartbeat.

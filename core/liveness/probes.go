@@ -20,7 +20,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Limits of one round of probes.
+// Limits of one run of the probes.
 const (
 	probePage     = 64
 	pagesParallel = 4
@@ -54,12 +54,8 @@ type ProbesConfig struct {
 }
 
 func (c ProbesConfig) withDefaults() ProbesConfig {
-	if c.Interval <= 0 {
-		c.Interval = 30 * time.Second
-	}
-	if c.StaleAfter <= 0 {
-		c.StaleAfter = 90 * time.Second
-	}
+	c.Interval = supervise.OrDefault(c.Interval, 30*time.Second)
+	c.StaleAfter = supervise.OrDefault(c.StaleAfter, 90*time.Second)
 	if c.Limits == (placement.Limits{}) {
 		c.Limits = placement.DocumentedLimits()
 	}
@@ -103,14 +99,7 @@ func (p *Probes) Stop() {
 
 // tick probes all workers, a page at a time, and counts them.
 func (p *Probes) tick(ctx context.Context) error {
-	err := p.all(ctx)
-	if err == nil {
-		err = count(ctx, p.store, p.cfg.StaleAfter, p.metrics)
-	}
-	if err != nil {
-		p.metrics.unknown()
-	}
-	return err
+	return counted(ctx, p.store, p.cfg.StaleAfter, p.metrics, p.all)
 }
 
 // lockHolder is the application name of the session that holds the lock of the probes.
@@ -127,8 +116,8 @@ func (p *Probes) all(ctx context.Context) error {
 		return fmt.Errorf("probe the workers: %w", err)
 	}
 	defer lock.Release(ctx)
-	look := &look{probes: p, places: make(chan struct{}, probeParallel)}
-	if look.oldest, err = p.unstarted(ctx); err != nil {
+	run := &probeRun{probes: p, requests: make(chan struct{}, probeParallel)}
+	if run.oldest, err = p.unstarted(ctx); err != nil {
 		return err
 	}
 	var pages errgroup.Group
@@ -140,7 +129,7 @@ func (p *Probes) all(ctx context.Context) error {
 		}
 		if len(rows) > 0 {
 			after = rows[len(rows)-1].ID
-			pages.Go(func() error { return look.page(ctx, rows) })
+			pages.Go(func() error { return run.page(ctx, rows) })
 		}
 		if len(rows) < probePage {
 			return pages.Wait()
@@ -148,17 +137,17 @@ func (p *Probes) all(ctx context.Context) error {
 	}
 }
 
-// look is one probe of all workers.
-type look struct {
-	probes *Probes
-	oldest map[int64]*time.Time // of unstarted work, by worker
-	places chan struct{}        // bounds the requests to the broker
-	away   atomic.Bool          // the broker did not answer; no more requests go to it
+// probeRun is one probe of all workers.
+type probeRun struct {
+	probes   *Probes
+	oldest   map[int64]*time.Time // of unstarted work, by worker
+	requests chan struct{}        // bounds the requests to the broker
+	away     atomic.Bool          // the broker did not answer; no more requests go to it
 }
 
 // page probes the workers of one page and records the findings.
-func (l *look) page(ctx context.Context, rows []store.FindProbedRow) error {
-	p := l.probes
+func (r *probeRun) page(ctx context.Context, rows []store.FindProbedRow) error {
+	p := r.probes
 	endings, err := p.endings(ctx, rows)
 	if err != nil {
 		return err
@@ -167,9 +156,9 @@ func (l *look) page(ctx context.Context, rows []store.FindProbedRow) error {
 	var group sync.WaitGroup
 	for i, row := range rows {
 		group.Go(func() {
-			s := l.see(ctx, row)
-			s.oldest, s.endings, s.byFailures = l.oldest[row.ID], endings[row.ID], p.cfg.ByFailures || row.ByFailures
-			found[i] = judge(s, p.cfg.Limits, ValidFor*p.cfg.Interval)
+			s := r.observe(ctx, row)
+			s.oldest, s.endings, s.byFailures = r.oldest[row.ID], endings[row.ID], p.cfg.ByFailures || row.ByFailures
+			found[i] = evaluate(s, p.cfg.Limits, ValidFor*p.cfg.Interval)
 		})
 	}
 	group.Wait()
@@ -179,7 +168,7 @@ func (l *look) page(ctx context.Context, rows []store.FindProbedRow) error {
 	if err := p.record(ctx, found); err != nil {
 		return err
 	}
-	p.tell(ctx, rows, found)
+	p.logChanges(ctx, rows, found)
 	return p.suspect(ctx, found)
 }
 
@@ -218,15 +207,15 @@ func (p *Probes) endings(ctx context.Context, rows []store.FindProbedRow) (map[i
 	return endings, nil
 }
 
-// see reads the queue of a worker from the broker and, concurrently, the worker's health endpoint
+// observe reads the queue of a worker from the broker and, concurrently, the worker's health endpoint
 // if it has one.
-func (l *look) see(ctx context.Context, row store.FindProbedRow) seen {
-	s := seen{FindProbedRow: row, stale: l.probes.cfg.StaleAfter}
+func (r *probeRun) observe(ctx context.Context, row store.FindProbedRow) observation {
+	s := observation{FindProbedRow: row, stale: r.probes.cfg.StaleAfter}
 	var group sync.WaitGroup
 	if row.HealthUrl != "" && row.HeartbeatAge < s.stale.Seconds() {
-		group.Go(func() { s.endpoint = ask(ctx, l.probes.client, row.HealthUrl, row.ID) })
+		group.Go(func() { s.endpoint = requestEndpoint(ctx, r.probes.client, row.HealthUrl, row.ID) })
 	}
-	s.queue = l.queue(ctx, row.ID)
+	s.queue = r.queue(ctx, row.ID)
 	group.Wait()
 	return s
 }
@@ -236,20 +225,20 @@ var errAway = errors.New("the broker does not answer")
 
 // queue reads the queue of a worker from the broker. After one timeout it skips the other workers:
 // each would wait as long.
-func (l *look) queue(ctx context.Context, worker int64) queueLook {
-	l.places <- struct{}{}
-	defer func() { <-l.places }()
-	if l.away.Load() {
-		return queueLook{asked: true, err: errAway}
+func (r *probeRun) queue(ctx context.Context, worker int64) queueResult {
+	r.requests <- struct{}{}
+	defer func() { <-r.requests }()
+	if r.away.Load() {
+		return queueResult{asked: true, err: errAway}
 	}
 	timed, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	begin := time.Now()
-	state, err := l.probes.broker.QueueState(timed, message.WorkerExecutionsQueue(worker))
+	state, err := r.probes.broker.QueueState(timed, message.WorkerExecutionsQueue(worker))
 	if timed.Err() != nil {
-		l.away.Store(true)
+		r.away.Store(true)
 	}
-	return queueLook{asked: true, state: state, err: err, took: time.Since(begin)}
+	return queueResult{asked: true, state: state, err: err, took: time.Since(begin)}
 }
 
 // record writes the findings.
@@ -284,8 +273,8 @@ func (p *Probes) suspect(ctx context.Context, found []finding) error {
 	return nil
 }
 
-// tell logs what changed since the last probe.
-func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []finding) {
+// logChanges logs what changed since the last probe.
+func (p *Probes) logChanges(ctx context.Context, rows []store.FindProbedRow, found []finding) {
 	for i, f := range found {
 		old := rows[i]
 		p.metrics.probed(f)
@@ -295,8 +284,9 @@ func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []f
 				"worker_id", f.worker, "worker", f.name, "reason", f.failed, "suspect", f.suspect != "")
 		}
 		if off := math.Abs(f.skew); off > SkewLimit.Seconds() && math.Abs(old.OldSkew) <= SkewLimit.Seconds() {
-			p.logger.WarnContext(ctx, "Worker's clock differs from the database's. This engine judges heartbeats by the database's clock alone; "+
-				"executors that compare with the worker's take it for dead, or for alive when it is not",
+			p.logger.WarnContext(ctx,
+				"Worker's clock differs from the database's. This engine uses only the database's "+
+					"clock; executors that use the worker's clock may misjudge whether it is alive",
 				"worker_id", f.worker, "worker", f.name, "ahead_seconds", math.Round(f.skew))
 		}
 		if string(f.health) == old.OldHealth {
@@ -306,9 +296,10 @@ func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []f
 			"was", old.OldHealth}
 		switch {
 		case f.health == placement.Unhealthy:
-			p.logger.WarnContext(ctx, "Worker is unhealthy and given nothing", args...)
+			p.logger.WarnContext(ctx, "Worker is unhealthy and receives no work", args...)
 		case f.health == placement.Degraded:
-			p.logger.WarnContext(ctx, "Worker is degraded and given only what the healthy have no room for", args...)
+			p.logger.WarnContext(ctx,
+				"Worker is degraded and receives only work for which healthy workers have no capacity", args...)
 		case f.health == placement.Healthy &&
 			(old.OldHealth == string(placement.Unhealthy) || old.OldHealth == string(placement.Degraded)):
 			p.logger.InfoContext(ctx, "Worker is healthy again", args...)

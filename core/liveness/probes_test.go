@@ -214,10 +214,10 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 		}
 		return r
 	}
-	look := func(state broker.QueueState) queueLook { return queueLook{asked: true, state: state} }
+	look := func(state broker.QueueState) queueResult { return queueResult{asked: true, state: state} }
 	for name, c := range map[string]struct {
 		row             store.FindProbedRow
-		queue           queueLook
+		queue           queueResult
 		verdict, reason string
 		suspect         bool
 		failures        int32
@@ -252,13 +252,13 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 		"error": {row(func(r *store.FindProbedRow) { r.Status = "error" }), look(consumed), verdictSuspect,
 			"says that it is cut off from the broker", false, 0},
 		"unreachable": {row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictFresh, 1 }),
-			queueLook{asked: true, err: errAway}, verdictFresh, unreachable, false, 1},
+			queueResult{asked: true, err: errAway}, verdictFresh, unreachable, false, 1},
 		"back, unseen": {row(func(r *store.FindProbedRow) { r.Verdict = verdictDead }),
-			queueLook{asked: true, err: errAway}, verdictFresh, unreachable, false, 0},
+			queueResult{asked: true, err: errAway}, verdictFresh, unreachable, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := judge(seen{FindProbedRow: c.row, stale: stale, queue: c.queue}, placement.DocumentedLimits(),
+			f := evaluate(observation{FindProbedRow: c.row, stale: stale, queue: c.queue}, placement.DocumentedLimits(),
 				time.Minute)
 			require.Equal(t, []any{c.verdict, c.reason, c.suspect, c.failures},
 				[]any{f.verdict, f.reason, f.suspect != "", f.failures})
@@ -418,9 +418,9 @@ func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
 	b.look()
 	require.Equal(t, "healthy", chosen())
 	require.Equal(t, []string{
-		"WARN Worker is unhealthy and given nothing",
-		"WARN Worker is degraded and given only what the healthy have no room for",
-		"WARN Worker is unhealthy and given nothing", "INFO Worker is healthy again",
+		"WARN Worker is unhealthy and receives no work",
+		"WARN Worker is degraded and receives only work for which healthy workers have no capacity",
+		"WARN Worker is unhealthy and receives no work", "INFO Worker is healthy again",
 	}, b.j.take())
 
 	report(`{"consecutive_failures": 99}`)

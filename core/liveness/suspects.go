@@ -44,11 +44,11 @@ func NewSuspects(st *store.Store, inspector Inspector, logger *slog.Logger, metr
 func (s *Suspects) tick(ctx context.Context) error {
 	suspects, err := s.store.FindSuspects(ctx)
 	if err != nil {
-		return fmt.Errorf("read the suspected workers: %w", err)
+		return fmt.Errorf("read the suspect workers: %w", err)
 	}
 	var failed error // one failing queue must not hide the others
 	for _, suspect := range suspects {
-		if err := s.look(ctx, suspect); err != nil {
+		if err := s.check(ctx, suspect); err != nil {
 			failed = errors.Join(failed, err)
 		}
 		if ctx.Err() != nil {
@@ -58,20 +58,20 @@ func (s *Suspects) tick(ctx context.Context) error {
 	return failed
 }
 
-func (s *Suspects) look(ctx context.Context, suspect store.FindSuspectsRow) error {
+func (s *Suspects) check(ctx context.Context, suspect store.FindSuspectsRow) error {
 	state, err := s.broker.QueueState(ctx, message.WorkerExecutionsQueue(suspect.ID))
 	if err != nil {
-		return fmt.Errorf("look at the queue of suspected worker %d: %w", suspect.ID, err)
+		return fmt.Errorf("read the queue of suspect worker %d: %w", suspect.ID, err)
 	}
 	if state.Consumers == 0 {
 		return nil
 	}
-	acquitted, err := s.store.AcquitWorker(ctx, suspect.ID, suspect.SuspectSince)
+	cleared, err := s.store.ClearSuspect(ctx, suspect.ID, suspect.SuspectSince)
 	if err != nil {
-		return fmt.Errorf("acquit worker %d: %w", suspect.ID, err)
+		return fmt.Errorf("clear suspect worker %d: %w", suspect.ID, err)
 	}
-	if acquitted > 0 {
-		s.logger.InfoContext(ctx, "Worker is no longer suspected: its queue is consumed", "worker_id", suspect.ID,
+	if cleared > 0 {
+		s.logger.InfoContext(ctx, "Worker is no longer suspect: its queue has a consumer", "worker_id", suspect.ID,
 			"worker", suspect.Name)
 	}
 	return nil

@@ -28,20 +28,20 @@ const unreachable = "broker unreachable"
 // becomes suspect: workers register before they declare and consume.
 const deafProbes = 2
 
-// queueLook is the state of a worker's queue.
-type queueLook struct {
+// queueResult is the state of a worker's queue.
+type queueResult struct {
 	asked bool
 	state broker.QueueState
 	took  time.Duration
 	err   error
 }
 
-// seen is everything that a probe read about a worker.
-type seen struct {
+// observation is everything that a probe read about a worker.
+type observation struct {
 	store.FindProbedRow
 	stale    time.Duration
-	queue    queueLook
-	endpoint *endpointLook // nil without an endpoint
+	queue    queueResult
+	endpoint *endpointResult // nil without an endpoint
 	oldest   *time.Time
 	endings  *store.FindEndingsRow // its recently ended executions, as far as known
 	// byFailures derives its health from failures of its executions.
@@ -60,12 +60,12 @@ type finding struct {
 	health       placement.Health
 	healthReason string
 	skew         float64 // NaN if unknown
-	queue        queueLook
+	queue        queueResult
 	details      map[string]any
 }
 
-// judge derives the finding. It is pure.
-func judge(s seen, limits placement.Limits, valid time.Duration) finding {
+// evaluate derives the finding. It is pure.
+func evaluate(s observation, limits placement.Limits, valid time.Duration) finding {
 	f := finding{worker: s.ID, name: s.Name, queue: s.queue, skew: s.Skew, failures: s.Failures}
 	f.verdict, f.reason = s.verdict(&f)
 	if f.failed == "" && s.endpoint != nil && s.endpoint.err != "" && f.verdict != verdictDraining {
@@ -86,9 +86,9 @@ func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 	if !s.byFailures {
 		signs.Report.InARow, signs.Report.Total, signs.Report.Failed = 0, 0, 0
 	}
-	f.health, f.healthReason = limits.Judge(signs)
+	f.health, f.healthReason = limits.Evaluate(signs)
 	if s.byFailures && !numbers && s.endings != nil {
-		if health, reason := limits.Judge(s.ended()); health.Worse(f.health) {
+		if health, reason := limits.Evaluate(s.ended()); health.Worse(f.health) {
 			f.health, f.healthReason = health, reason
 		}
 	}
@@ -103,7 +103,7 @@ func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 }
 
 // ended derives the signs of a worker that does not report them.
-func (s seen) ended() placement.Signs {
+func (s observation) ended() placement.Signs {
 	e := s.endings
 	return placement.Signs{
 		Numbers: true, Ready: -1, Unchanged: time.Duration(max(e.Idle, 0) * float64(time.Second)),
@@ -113,7 +113,7 @@ func (s seen) ended() placement.Signs {
 }
 
 // verdict combines the row, the heartbeat and the queue; the strictest wins.
-func (s seen) verdict(f *finding) (verdict, reason string) {
+func (s observation) verdict(f *finding) (verdict, reason string) {
 	age := s.HeartbeatAge
 	switch {
 	case math.IsInf(age, 1) || math.IsNaN(age):
@@ -141,8 +141,10 @@ func (s seen) verdict(f *finding) (verdict, reason string) {
 		return verdictSuspect, cmp.Or(s.SuspectReason, bad, "suspected")
 	case f.suspect != "":
 		return verdictSuspect, f.suspect
+	case s.queue.asked && s.queue.err != nil && s.Verdict == verdictSuspect:
+		return verdictSuspect, unreachable // the old verdict stays without the broker
 	case s.queue.asked && s.queue.err != nil:
-		return cmp.Or(keep(s.Verdict), verdictFresh), unreachable
+		return verdictFresh, unreachable
 	case s.Status == string(store.WorkerStatusEnumError):
 		return verdictSuspect, "says that it is cut off from the broker"
 	case bad != "":
@@ -154,18 +156,9 @@ func (s seen) verdict(f *finding) (verdict, reason string) {
 	}
 }
 
-// keep returns the old verdict if it stays valid without the broker. Verdicts from the row and the
-// heartbeats are derived anew.
-func keep(old string) string {
-	if old == verdictSuspect || old == verdictFresh {
-		return old
-	}
-	return ""
-}
-
 // deaf checks the queue of a live worker: what is wrong with it, whether the worker becomes
 // suspect, and for how many probes this has lasted.
-func (s seen) deaf(f *finding) string {
+func (s observation) deaf(f *finding) string {
 	if !s.queue.asked || s.queue.err != nil {
 		return ""
 	}
@@ -187,7 +180,7 @@ func (s seen) deaf(f *finding) string {
 
 // poor is what the endpoint reports against the worker. An unreachable endpoint proves nothing: the
 // network to it may be broken.
-func (s seen) poor() string {
+func (s observation) poor() string {
 	if s.endpoint == nil || !s.endpoint.answered || s.endpoint.err == "" {
 		return ""
 	}
@@ -198,7 +191,7 @@ func ago(age float64) string {
 	return time.Duration(math.Round(age)*float64(time.Second)).String() + " ago"
 }
 
-func (s seen) details(fingerprint string, valid time.Duration) map[string]any {
+func (s observation) details(fingerprint string, valid time.Duration) map[string]any {
 	d := map[string]any{"valid_seconds": valid.Seconds()}
 	if fingerprint != "" {
 		d["report"] = fingerprint
@@ -231,7 +224,7 @@ func params(list []finding) (store.RecordProbesParams, error) {
 	for _, f := range list {
 		details, err := json.Marshal(f.details)
 		if err != nil {
-			return p, fmt.Errorf("write down what was seen of worker %d: %w", f.worker, err)
+			return p, fmt.Errorf("encode the findings about worker %d: %w", f.worker, err)
 		}
 		p.Workers, p.Verdicts, p.Reasons = append(p.Workers, f.worker), append(p.Verdicts, f.verdict), append(p.Reasons,
 			f.reason)

@@ -54,8 +54,7 @@ func New[P any](kind string, payload P, at time.Time, source string) Envelope[P]
 	}
 }
 
-// newID makes a time-ordered identifier, or a random one where the clock does
-// not allow it.
+// newID makes a time-ordered identifier, or a random one where the clock does not allow it.
 func newID() string {
 	if id, err := uuid.NewV7(); err == nil {
 		return id.String()
@@ -147,7 +146,7 @@ func DecodeRaw(body []byte) (Envelope[json.RawMessage], error) {
 	if err := json.Unmarshal(body, &w); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrNotJSON, err)
 	}
-	if e, err := w.envelope(); err != nil || isObject(w.Payload) {
+	if e, err := w.envelope(); err != nil || bytes.HasPrefix(bytes.TrimSpace(w.Payload), []byte("{")) {
 		return e, err
 	}
 	return e, fmt.Errorf("%w: payload, an object", ErrIncomplete)
@@ -180,8 +179,4 @@ func orElse(value *string, other func() string) string {
 		return other()
 	}
 	return *value
-}
-
-func isObject(raw json.RawMessage) bool {
-	return len(bytes.TrimSpace(raw)) > 0 && bytes.TrimSpace(raw)[0] == '{'
 }

@@ -59,6 +59,7 @@ func decodeUnusual(raw json.RawMessage) (Headers, error) {
 	// A header of the wrong type is kept unchanged and does not fail the message: no decision
 	// depends on it.
 	for key, value := range fields {
+		recognized := true
 		var err error
 		switch key {
 		case "retry_count":
@@ -68,19 +69,15 @@ func decodeUnusual(raw json.RawMessage) (Headers, error) {
 		case "trace_id":
 			err = json.Unmarshal(value, &h.TraceID)
 		default:
-			h.Extra = keep(h.Extra, key, value)
+			recognized = false
 		}
-		if err != nil {
-			h.Extra = keep(h.Extra, key, value)
+		if recognized && err == nil {
+			continue
 		}
+		if h.Extra == nil {
+			h.Extra = make(map[string]json.RawMessage)
+		}
+		h.Extra[key] = value
 	}
 	return h, nil
-}
-
-func keep(extra map[string]json.RawMessage, key string, value json.RawMessage) map[string]json.RawMessage {
-	if extra == nil {
-		extra = make(map[string]json.RawMessage)
-	}
-	extra[key] = value
-	return extra
 }

@@ -116,9 +116,8 @@ var Types = []string{
 // Route is where messages of a type are published.
 type Route struct{ Exchange, Key string }
 
-// RouteOf returns the exchange and routing key of a message type. Cancel
-// requests have no key of their own: they go to CancelKey; batches of dispatches go to
-// DispatchKey.
+// RouteOf returns the exchange and routing key of a message type. Cancel requests have no key of
+// their own: they go to CancelKey; batches of dispatches go to DispatchKey.
 func RouteOf(kind string) (Route, bool) {
 	route, ok := routes[kind]
 	return route, ok
@@ -166,8 +165,8 @@ func MayVanish(key string) bool {
 // WorkerOfQueue returns the worker that one of its own queues belongs to.
 func WorkerOfQueue(queue string) (int64, bool) {
 	rest, ok := strings.CutPrefix(queue, "worker.")
-	number, kind, parted := strings.Cut(rest, ".")
-	if !ok || !parted || kind != "executions" && kind != "cancel" && kind != "packs" {
+	number, kind, named := strings.Cut(rest, ".")
+	if !ok || !named || kind != "executions" && kind != "cancel" && kind != "packs" {
 		return 0, false
 	}
 	id, err := strconv.ParseInt(number, 10, 64)

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Every payload has a name that decoding can check and fields in the order in
-// which existing services write them. Pointers and raw JSON are nullable and
-// written as null when absent.
+// Every payload has a name that decoding can check and fields in the order in which existing
+// services write them. Pointers and raw JSON are nullable and written as null when absent.
 
 // EventCreated says that an event was recorded.
 type EventCreated struct {

@@ -98,7 +98,7 @@ func sharedLimits(ctx context.Context, tx *store.Tx, at time.Time) ([]Scope, err
 	}
 	list, err := scopesByID(ctx, tx, ids, at)
 	return slices.DeleteFunc(list,
-		func(s Scope) bool { return s.PolicyID == nil || !policy.WideKind(s.Kind).Slots() }), err
+		func(s Scope) bool { return s.PolicyID == nil || !policy.SharedKind(s.Kind).Slots() }), err
 }
 
 // readLoads adds the oldest heads and the ages of those who wait.

@@ -128,7 +128,7 @@ func (m *Monitor) Keeper(ctx context.Context, tx *store.Tx, q *Queue, at time.Ti
 		return nil, nil, err
 	}
 	scope := &list[0]
-	if !policy.WideKind(scope.Kind).Slots() {
+	if !policy.SharedKind(scope.Kind).Slots() {
 		return scope, nil, nil
 	}
 	rows, err := tx.ViewScopeHolders(ctx, scope.ID, holderCount)

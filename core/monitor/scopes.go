@@ -55,7 +55,7 @@ type Scopes struct {
 
 // Full reports whether the limit lets nobody start now.
 func (s Scope) Full() bool {
-	if policy.WideKind(s.Kind).Slots() {
+	if policy.SharedKind(s.Kind).Slots() {
 		return s.Active >= s.Limit
 	}
 	return s.NextStart != nil
@@ -64,9 +64,9 @@ func (s Scope) Full() bool {
 // State says in words how much of the limit is used.
 func (s Scope) State(at time.Time) string {
 	switch {
-	case policy.WideKind(s.Kind).Slots():
+	case policy.SharedKind(s.Kind).Slots():
 		return fmt.Sprintf("%d of %d in %s", s.Active, s.Limit, s.Name)
-	case s.Kind == string(policy.WideQuota) && s.Used != nil:
+	case s.Kind == string(policy.SharedQuota) && s.Used != nil:
 		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used,
 			phrase.Plural(s.Limit, "start", "starts"), phrase.Span(s.Window), phrase.Clock(*s.Resets, at))
 	case s.NextStart != nil:
@@ -117,15 +117,15 @@ func scopeOf(r store.ViewScopesRow, at time.Time) Scope {
 	if r.WindowSeconds != nil {
 		s.Window = time.Duration(*r.WindowSeconds) * time.Second
 	}
-	switch policy.WideKind(r.Kind) {
-	case policy.WidePack:
+	switch policy.SharedKind(r.Kind) {
+	case policy.SharedPack:
 		s.Name = "pack " + cmp.Or(r.PackRef, base)
-	case policy.WideGlobal:
+	case policy.SharedGlobal:
 		s.Name = "all actions"
-	case policy.WideRate:
+	case policy.SharedRate:
 		s.Name = "rate " + cmp.Or(r.PolicyRef, base)
 		readRate(&s, r, at)
-	case policy.WideQuota:
+	case policy.SharedQuota:
 		s.Name = "quota " + cmp.Or(r.PolicyRef, base)
 		readQuota(&s, r, at)
 	}
@@ -262,7 +262,7 @@ func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range p.Limits.Wide {
+	for _, w := range p.Limits.Shared {
 		out = append(out, p.wideLine(w, params, scopes, at))
 	}
 	return out, nil
@@ -272,7 +272,7 @@ func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map
 func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]any,
 	at time.Time) (map[[2]string]Scope, error) {
 	var kinds, keys []string
-	for _, w := range p.Limits.Wide {
+	for _, w := range p.Limits.Shared {
 		if len(w.Parameters) == 0 || params != nil {
 			kinds, keys = append(kinds, string(w.Kind)), append(keys, w.Key(params))
 		}
@@ -325,14 +325,15 @@ func (p *Policies) queueLine(q *Queue) PolicyLine {
 	return line
 }
 
-func (p *Policies) wideLine(w policy.Wide, params map[string]any, scopes map[[2]string]Scope, at time.Time) PolicyLine {
+func (p *Policies) wideLine(w policy.SharedLimit, params map[string]any, scopes map[[2]string]Scope,
+	at time.Time) PolicyLine {
 	r := p.rows[w.PolicyID]
 	line := PolicyLine{
 		Ref: w.PolicyRef, Kind: r.Kind, Scope: r.Scope, Threshold: int64(w.Max), Method: string(w.Method),
 		Window:     w.Window,
 		Parameters: w.Parameters,
 	}
-	if w.Kind == policy.WideRate {
+	if w.Kind == policy.SharedRate {
 		line.Burst = int64(w.Burst)
 	}
 	if len(w.Parameters) > 0 {
@@ -354,7 +355,7 @@ func (p *Policies) wideLine(w policy.Wide, params map[string]any, scopes map[[2]
 	switch {
 	case w.Kind.Slots():
 		line.Used = &scope.Active
-	case w.Kind == policy.WideQuota:
+	case w.Kind == policy.SharedQuota:
 		line.Used = scope.Used
 	}
 	if ok && scope.Limit != line.Threshold {

@@ -3,7 +3,11 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -15,6 +19,24 @@ type Message struct {
 	Type       string
 	Body       []byte
 	Trace      string // trace context of its cause; may be empty
+}
+
+// Encode makes a message of a type, addressed to the route of that type.
+func Encode[P any](kind string, payload P, at time.Time, source string) (Message, error) {
+	route, _ := message.RouteOf(kind)
+	return EncodeTo(route, kind, payload, at, source)
+}
+
+// EncodeTo is Encode with another route.
+func EncodeTo[P any](route message.Route, kind string, payload P, at time.Time, source string) (Message, error) {
+	envelope := message.New(kind, payload, at, source)
+	body, err := envelope.Encode()
+	if err != nil {
+		return Message{}, fmt.Errorf("encode %s for %s: %w", kind, route.Key, err)
+	}
+	return Message{
+		ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind, Body: body,
+	}, nil
 }
 
 // Publishing publishes committed messages at once; a *Relay is one.
@@ -45,7 +67,7 @@ func Publish(ctx context.Context, tx *store.Tx, relay Publishing, id int64, mess
 		return nil
 	}
 	if err := tx.NotifyOutbox(ctx, id); err != nil {
-		return fmt.Errorf("tell the engines of row %d of the outbox: %w", id, err)
+		return fmt.Errorf("notify the engines of row %d of the outbox: %w", id, err)
 	}
 	return nil
 }
@@ -65,11 +87,11 @@ func appendRow(ctx context.Context, tx *store.Tx, relay Publishing, messages []M
 	return ticket.ID(), nil
 }
 
-// Ticket is the row of appended messages. Its id is known once the pipeline was sent.
-type Ticket struct{ ids *store.Result[int64] }
+// Handle is the row of appended messages. Its id is known once the pipeline was sent.
+type Handle struct{ ids *store.Result[int64] }
 
 // ID is the row's id, 0 before the pipeline was sent.
-func (t *Ticket) ID() int64 {
+func (t *Handle) ID() int64 {
 	if rows := t.ids.Rows(); len(rows) == 1 {
 		return rows[0]
 	}
@@ -78,10 +100,10 @@ func (t *Ticket) ID() int64 {
 
 // AppendTo is Append as one more statement of the transaction's pipeline. It also deletes rows that
 // the relay has published; relay may be nil.
-func AppendTo(tx *store.Tx, p *store.Pipeline, relay Publishing, messages []Message) *Ticket {
+func AppendTo(tx *store.Tx, p *store.Pipeline, relay Publishing, messages []Message) *Handle {
 	c := columnsOf(messages)
 	published := Published(tx, relay)
-	return &Ticket{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies,
+	return &Handle{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies,
 		c.traces, published)}
 }
 
@@ -122,4 +144,20 @@ func columnsOf(messages []Message) columns {
 			m.Type, m.Trace, m.Body
 	}
 	return c
+}
+
+// headerPrefix is the prefix of the headers that a trace may name.
+const headerPrefix = "x-attune-"
+
+// HeaderTrace is a trace that the relay publishes as a header of the message. The name must begin
+// with x-attune-; a trace without it stays in the table only.
+func HeaderTrace(name, value string) string { return name + "=" + value }
+
+// headers returns the header of a trace, or nil.
+func headers(trace string) broker.Table {
+	name, value, ok := strings.Cut(trace, "=")
+	if !ok || !strings.HasPrefix(name, headerPrefix) {
+		return nil
+	}
+	return broker.Table{name: value}
 }

@@ -74,7 +74,7 @@ func TestOnlyRowsOfItsSchemaAreItsBusiness(t *testing.T) {
 	for payload, mine := range map[string]bool{
 		testkit.Schema + " 7": true, "other 7": false, testkit.Schema: false, testkit.Schema + " x": false, "": false,
 	} {
-		_, got := relay.told(payload)
+		_, got := relay.parseNotification(payload)
 		require.Equal(t, mine, got, payload)
 	}
 }

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/attune-go/attune/core/broker"
 )
@@ -18,30 +19,30 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of the relay.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		published: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_outbox_messages_total", Help: "Messages the relay tried to publish, by what the broker said.",
+	auto := promauto.With(reg)
+	return &Metrics{
+		published: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_outbox_messages_total", Help: "Messages that the relay tried to publish, by outcome.",
 		}, []string{"outcome"}),
-		sweeps: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_outbox_swept_total", Help: "Messages that a sweep took because nobody had published them.",
+		sweeps: auto.NewCounter(prometheus.CounterOpts{
+			Name: "attune_outbox_swept_total",
+			Help: "Messages that a sweep claimed because no replica had published them.",
 		}),
-		left: prometheus.NewCounter(prometheus.CounterOpts{
+		left: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_outbox_left_total",
 			Help: "Messages left to the sweep because too many were pending in memory.",
 		}),
-		given: prometheus.NewCounter(prometheus.CounterOpts{
+		given: auto.NewCounter(prometheus.CounterOpts{
 			Name: "attune_outbox_lost_rows_total",
-			Help: "Rows that another replica claimed because this one stood still for longer than its lease.",
+			Help: "Rows that another replica claimed because this one did not renew its lease in time.",
 		}),
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+		waiting: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "attune_outbox_messages", Help: "Messages in the outbox at the last sweep.",
 		}),
-		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
+		oldest: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "attune_outbox_oldest_seconds", Help: "Age of the oldest outbox row at the last sweep.",
 		}),
 	}
-	reg.MustRegister(m.published, m.sweeps, m.left, m.given, m.waiting, m.oldest)
-	return m
 }
 
 func (m *Metrics) outcomes(outcomes []broker.Outcome) {

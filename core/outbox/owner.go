@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,7 +56,10 @@ func (r *Relay) renew(ctx context.Context) error {
 // entitled reports whether this relay may publish the rows it holds. After a lapse it drops the
 // rows that another replica has claimed.
 func (r *Relay) entitled(ctx context.Context) bool {
-	if r.owner == uuid.Nil || r.leased() {
+	r.mu.Lock()
+	leased := !r.lease.lapsed && time.Since(r.lease.renewed) < r.cfg.Lease*4/5
+	r.mu.Unlock()
+	if r.owner == uuid.Nil || leased {
 		return true
 	}
 	err := r.renew(ctx)
@@ -64,12 +70,6 @@ func (r *Relay) entitled(ctx context.Context) bool {
 		r.logger.DebugContext(ctx, "Publishing waits for the lease of the outbox", "error", err)
 	}
 	return err == nil
-}
-
-func (r *Relay) leased() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.lease.lapsed && time.Since(r.lease.renewed) < r.cfg.Lease*4/5
 }
 
 // confirmOwned drops the held rows that this relay no longer owns.
@@ -123,10 +123,7 @@ func (r *Relay) release(ctx context.Context) error {
 		return nil
 	}
 	r.mu.Lock()
-	held := make([]int64, 0, len(r.held))
-	for id := range r.held {
-		held = append(held, id)
-	}
+	held := slices.AppendSeq(make([]int64, 0, len(r.held)), maps.Keys(r.held)) // never nil: NULL is not empty
 	r.mu.Unlock()
 	_, err := r.store.ReleaseOutbox(ctx, store.ReleaseOutboxParams{
 		Owner: r.owner, OlderThanSeconds: 2 * r.cfg.SweepAge.Seconds(), Held: held, Page: releasePage,
@@ -162,4 +159,44 @@ func (r *Relay) ownerID() *uuid.UUID {
 		return nil
 	}
 	return &r.owner
+}
+
+// takeTimeout bounds the claim of one notified row.
+const takeTimeout = 5 * time.Second
+
+// runListen claims notified rows, whose writers have no relay. A row that it cannot claim now is
+// left to a sweep.
+func (r *Relay) runListen(ctx context.Context) {
+	r.store.Listen(ctx, func(_, payload string) {
+		id, mine := r.parseNotification(payload)
+		if !mine || !r.room() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, takeTimeout)
+		defer cancel()
+		taken, err := r.store.TakeOutbox(ctx, r.ownerID(), id)
+		if err != nil {
+			r.logger.DebugContext(ctx, "A row of the outbox is left to a sweep", "outbox_id", id, "error", err)
+			return
+		}
+		rows := make([]store.ClaimOutboxRow, len(taken))
+		for i, row := range taken {
+			rows[i] = store.ClaimOutboxRow(row)
+		}
+		r.takeOver(rows)
+	}, Channel)
+}
+
+// parseNotification parses a notification; mine is false for another schema or an invalid payload.
+func (r *Relay) parseNotification(payload string) (id int64, mine bool) {
+	schema, number, _ := strings.Cut(payload, " ")
+	id, err := strconv.ParseInt(number, 10, 64)
+	return id, err == nil && schema == r.store.Schema()
+}
+
+// room reports whether the relay can hold more messages.
+func (r *Relay) room() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.size < r.cfg.MaxPending
 }

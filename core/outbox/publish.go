@@ -13,6 +13,9 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
+// crashPoint lets a test kill the process. By default it does nothing.
+var crashPoint = func(string) {}
+
 // publish sends rows and settles each by its outcomes. It reports whether the broker answered for
 // all of them: false means that the broker is away and an immediate retry is useless.
 func (r *Relay) publish(ctx context.Context, rows []row) bool {
@@ -38,11 +41,11 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 		outcomes = outcomes[len(each.messages):]
 		r.metrics.outcomes(mine)
 		switch r.settle(ctx, each, mine) {
-		case settledConfirmed, settledSplit:
-		case settledRepeat:
+		case rowConfirmed, rowSplit:
+		case rowRepeated:
 			repeat = append(repeat, each)
 			answered = false
-		case settledLeft:
+		case rowLeft:
 			answered = false
 		}
 	}
@@ -50,19 +53,19 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	return answered
 }
 
-// settled is the state of a row after one attempt to publish it.
-type settled int
+// rowOutcome is the state of a row after one attempt to publish it.
+type rowOutcome int
 
 const (
-	settledConfirmed settled = iota // the broker has confirmed every message of it
-	settledRepeat                   // this replica retries it from memory
-	settledSplit                    // the refused messages wait for a sweep in a row of their own
-	settledLeft                     // the row waits for a sweep unchanged
+	rowConfirmed rowOutcome = iota // the broker has confirmed every message of it
+	rowRepeated                    // this replica retries it from memory
+	rowSplit                       // the refused messages wait for a sweep in a row of their own
+	rowLeft                        // the row waits for a sweep unchanged
 )
 
 // settle decides what happens to a row and does it. The caller handles settledRepeat, because it
 // keeps the order of the rows.
-func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome) settled {
+func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome) rowOutcome {
 	var left, returned []Message
 	var reason error
 	refused := false
@@ -85,15 +88,15 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 	switch {
 	case len(left) == 0:
 		r.forget(each, true)
-		return settledConfirmed
+		return rowConfirmed
 	case refused || len(left) < len(each.messages):
 		r.split(ctx, each, left, returned, reason)
-		return settledSplit
+		return rowSplit
 	case time.Since(each.since) < r.cfg.SweepAge-time.Second, r.keeps(reason):
-		return settledRepeat // the same row, from memory: no other replica publishes it
+		return rowRepeated // the same row, from memory: no other replica publishes it
 	default:
 		r.forget(each, false) // a sweep of any replica takes it
-		return settledLeft
+		return rowLeft
 	}
 }
 
@@ -138,7 +141,7 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 		if err != nil || len(mine) == 0 {
 			return err // another replica has settled the row
 		}
-		rest, err := r.giveAway(ctx, tx, left, returned)
+		rest, err := r.offerUndeliverable(ctx, tx, left, returned)
 		if err != nil {
 			return err
 		}
@@ -165,15 +168,15 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 // splitTimeout bounds the wait for locked rows: all publishing waits for it.
 const splitTimeout = 10 * time.Second
 
-// giveAway offers messages that no queue accepted to Undeliverable, and returns the messages to
+// offerUndeliverable offers messages that no queue accepted to Undeliverable, and returns the messages to
 // retry.
-func (r *Relay) giveAway(ctx context.Context, tx *store.Tx, left, returned []Message) ([]Message, error) {
+func (r *Relay) offerUndeliverable(ctx context.Context, tx *store.Tx, left, returned []Message) ([]Message, error) {
 	if len(returned) == 0 || r.cfg.Undeliverable == nil {
 		return left, nil
 	}
 	taken, err := r.cfg.Undeliverable(ctx, tx, returned)
 	if err != nil {
-		return nil, fmt.Errorf("give away %d messages that no queue took: %w", len(returned), err)
+		return nil, fmt.Errorf("offer %d undeliverable messages: %w", len(returned), err)
 	}
 	return slices.DeleteFunc(slices.Clone(left), func(m Message) bool { return taken[m.ID] }), nil
 }
@@ -291,7 +294,12 @@ func (r *Relay) sweepOnce(ctx context.Context) error {
 	if err := r.release(ctx); err != nil {
 		return err
 	}
-	return r.lag(ctx)
+	backlog, err := r.store.OutboxBacklog(ctx)
+	if err != nil {
+		return fmt.Errorf("read the outbox backlog: %w", err)
+	}
+	r.metrics.backlog(backlog.Messages, backlog.OldestSeconds)
+	return nil
 }
 
 // takeOver hands claimed rows to the relay. It reports whether all of them fit.
@@ -320,13 +328,4 @@ func (r *Relay) holds(id int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held[id]
-}
-
-func (r *Relay) lag(ctx context.Context) error {
-	backlog, err := r.store.OutboxBacklog(ctx)
-	if err != nil {
-		return fmt.Errorf("read the outbox backlog: %w", err)
-	}
-	r.metrics.backlog(backlog.Messages, backlog.OldestSeconds)
-	return nil
 }

@@ -47,24 +47,12 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.SweepInterval <= 0 {
-		c.SweepInterval = 2 * time.Second
-	}
-	if c.SweepAge <= 0 {
-		c.SweepAge = 5 * time.Second
-	}
-	if c.Lease <= 0 {
-		c.Lease = 5 * time.Second
-	}
-	if c.MaxPending <= 0 {
-		c.MaxPending = 20_000
-	}
-	if c.MaxBatch <= 0 {
-		c.MaxBatch = 500
-	}
-	if c.FlushTimeout <= 0 {
-		c.FlushTimeout = 5 * time.Second
-	}
+	c.SweepInterval = supervise.OrDefault(c.SweepInterval, 2*time.Second)
+	c.SweepAge = supervise.OrDefault(c.SweepAge, 5*time.Second)
+	c.Lease = supervise.OrDefault(c.Lease, 5*time.Second)
+	c.MaxPending = supervise.OrDefault(c.MaxPending, 20_000)
+	c.MaxBatch = supervise.OrDefault(c.MaxBatch, 500)
+	c.FlushTimeout = supervise.OrDefault(c.FlushTimeout, 5*time.Second)
 	return c
 }
 
@@ -106,20 +94,16 @@ type row struct {
 func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, metrics *Metrics) *Relay {
 	r := &Relay{
 		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger, metrics: metrics,
-		owner: ownerOf(st), held: make(map[int64]bool), wake: make(chan struct{}, 1), delete: make(chan struct{}, 1),
+		held: make(map[int64]bool), wake: make(chan struct{}, 1), delete: make(chan struct{}, 1),
+	}
+	if st != nil {
+		r.owner = st.Relay()
 	}
 	r.sweep = supervise.NewLoop(supervise.LoopConfig{
 		Name: "outbox", Interval: r.cfg.SweepInterval, Timeout: 20 * time.Second, Jitter: 0.2, Tick: r.sweepOnce,
 		Logger: logger,
 	})
 	return r
-}
-
-func ownerOf(st *store.Store) uuid.UUID {
-	if st == nil {
-		return uuid.Nil
-	}
-	return st.Relay()
 }
 
 // Published hands over a committed row. It never blocks; when the memory bound is reached because
@@ -146,6 +130,13 @@ func (r *Relay) hold(rows ...row) bool {
 	return true
 }
 
+// Pending is the number of unconfirmed messages that this replica holds in memory.
+func (r *Relay) Pending() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.size
+}
+
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -162,18 +153,17 @@ func (r *Relay) Start(ctx context.Context) error {
 func (r *Relay) Sweep() *supervise.Loop { return r.sweep }
 
 func (r *Relay) run(ctx context.Context) {
-	var besides sync.WaitGroup
+	var background, renewing sync.WaitGroup
 	leasing, endLeasing := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLeasing()
-	var renewing sync.WaitGroup
 	renewing.Go(func() { r.runLease(leasing) })
-	besides.Go(func() { r.runDeletes(ctx) })
+	background.Go(func() { r.runDeletes(ctx) })
 	if r.cfg.Listen {
-		besides.Go(func() { r.runListen(ctx) })
+		background.Go(func() { r.runListen(ctx) })
 	}
 	r.runPublishes(ctx)
 	r.sweep.Stop()
-	besides.Wait()
+	background.Wait()
 	r.flush(context.WithoutCancel(ctx))
 	endLeasing()
 	renewing.Wait()
@@ -185,9 +175,9 @@ func (r *Relay) run(ctx context.Context) {
 // Messages in flight when the relay stops still get their confirms, within the flush timeout:
 // otherwise they would be published twice.
 func (r *Relay) runPublishes(ctx context.Context) {
-	flying, land := context.WithCancel(context.WithoutCancel(ctx))
-	defer land()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(r.cfg.FlushTimeout, land) })()
+	publishing, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(r.cfg.FlushTimeout, end) })()
 	for {
 		select {
 		case <-ctx.Done():
@@ -205,7 +195,7 @@ func (r *Relay) runPublishes(ctx context.Context) {
 			if len(rows) == 0 {
 				break
 			}
-			answered := r.publish(flying, rows)
+			answered := r.publish(publishing, rows)
 			r.well.Store(answered)
 			r.away.Store(!answered)
 			if !answered && !supervise.Sleep(ctx, retryPause) {

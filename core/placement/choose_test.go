@@ -154,7 +154,7 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 			[]placement.Worker{sized(1, 1, 0, has("shell"), stands(placement.Suspect, "no queue")), sized(2, 1, 0)},
 			placement.Verdict{
 				Outcome: placement.Busy,
-				Reason:  "waiting for a worker: nothing may be given to those that fit now: worker-1 is suspected (no queue)",
+				Reason:  "waiting for a worker: the fitting workers receive no work now: worker-1 is suspected (no queue)",
 			},
 		},
 		"a full one and one that hears nothing": {

@@ -116,14 +116,6 @@ func parseRequired(raw []byte) ([]runtimeNeed, error) {
 	return list, nil
 }
 
-func parseSelector(raw []byte) ([]label, error) {
-	var given map[string]string
-	if err := decode(raw, &given, "an object of labels with strings as values"); err != nil {
-		return nil, err
-	}
-	return labels(given)
-}
-
 func labels(given map[string]string) ([]label, error) {
 	var list []label
 	for _, key := range slices.Sorted(maps.Keys(given)) {

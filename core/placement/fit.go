@@ -23,15 +23,17 @@ func (r *rules) unmet(w *Worker) (rejection, bool) {
 		return untolerated(w, nil)
 	}
 	if !r.runtime(w) {
-		return lacks("runtime " + r.runtimeText()), true
+		return lacks("runtime " + join(strings.Join(r.runtimes, " or "), r.version)), true
 	}
 	for _, need := range r.required {
 		if !need.met(w) {
 			return lacks("the required runtime " + join(need.name, need.version)), true
 		}
 	}
-	if !r.selected(w) {
-		return r.missing(w), true
+	if missing := r.missing(w); len(missing) == 1 {
+		return lacks("the label " + missing[0]), true
+	} else if len(missing) > 1 {
+		return lacks("the labels " + strings.Join(missing, ", ")), true
 	}
 	if why, ok := untolerated(w, r.tolerations); ok {
 		return why, true
@@ -67,8 +69,6 @@ func (r *rules) runtime(w *Worker) bool {
 	return false
 }
 
-func (r *rules) runtimeText() string { return join(strings.Join(r.runtimes, " or "), r.version) }
-
 func join(name string, version Constraint) string {
 	if version.Any() {
 		return name
@@ -83,32 +83,19 @@ func (n runtimeNeed) met(w *Worker) bool {
 	return n.version.Any() || slices.ContainsFunc(w.Versions[n.name], n.version.Admits)
 }
 
-func (r *rules) selected(w *Worker) bool {
-	for _, l := range r.selector {
-		if !l.on(w) {
-			return false
-		}
-	}
-	return true
-}
-
 func (l label) on(w *Worker) bool {
 	value, ok := w.Labels[l.key]
 	return ok && value == l.value
 }
 
 // missing names the labels of the selector that the worker lacks.
-func (r *rules) missing(w *Worker) rejection {
-	var list []string
+func (r *rules) missing(w *Worker) (list []string) {
 	for _, l := range r.selector {
 		if !l.on(w) {
 			list = append(list, l.key+"="+l.value)
 		}
 	}
-	if len(list) == 1 {
-		return lacks("the label " + list[0])
-	}
-	return lacks("the labels " + strings.Join(list, ", "))
+	return list
 }
 
 // untolerated is the first hard taint without a toleration.
@@ -122,35 +109,18 @@ func untolerated(w *Worker, tolerations []toleration) (rejection, bool) {
 }
 
 func (t Taint) tolerated(by []toleration) bool {
-	for _, one := range by {
-		if one.key == t.Key && (one.effect == "" || one.effect == t.Effect) && (one.exists || one.value == t.Value) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(by, func(one toleration) bool {
+		return one.key == t.Key && (one.effect == "" || one.effect == t.Effect) && (one.exists || one.value == t.Value)
+	})
 }
 
 func anyTerm(terms []term, w *Worker) bool {
-	for _, t := range terms {
-		if t.matches(w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(terms, func(t term) bool { return t.matches(w) })
 }
 
 func (t term) matches(w *Worker) bool {
-	for _, l := range t.labels {
-		if !l.on(w) {
-			return false
-		}
-	}
-	for _, e := range t.expressions {
-		if !e.matches(w) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.labels, func(l label) bool { return !l.on(w) }) &&
+		!slices.ContainsFunc(t.expressions, func(e expression) bool { return !e.matches(w) })
 }
 
 func (e expression) matches(w *Worker) bool {

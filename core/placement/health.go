@@ -111,14 +111,14 @@ type Signs struct {
 	Poor string
 }
 
-// Judge returns a worker's health and the reason, which is empty for a healthy one. The worst sign
+// Evaluate returns a worker's health and the reason, which is empty for a healthy one. The worst sign
 // counts.
-func (l Limits) Judge(s Signs) (Health, string) {
-	health, reason := l.judgeQueue(s)
-	if h, why := l.judgeFailures(s); h.Worse(health) {
+func (l Limits) Evaluate(s Signs) (Health, string) {
+	health, reason := l.byQueue(s)
+	if h, why := l.byFailures(s); h.Worse(health) {
 		health, reason = h, why
 	}
-	if h, why := l.judgeShare(s); h.Worse(health) {
+	if h, why := l.byShare(s); h.Worse(health) {
 		health, reason = h, why
 	}
 	if h := s.Report.Status; !s.Numbers && h.Worse(health) {
@@ -146,7 +146,7 @@ func (h Health) rank() int {
 	}
 }
 
-func (l Limits) judgeQueue(s Signs) (Health, string) {
+func (l Limits) byQueue(s Signs) (Health, string) {
 	waiting := max(s.Ready, 0)
 	if s.Numbers {
 		waiting = max(waiting, s.Report.QueueDepth)
@@ -164,7 +164,7 @@ func (l Limits) judgeQueue(s Signs) (Health, string) {
 	}
 }
 
-func (l Limits) judgeFailures(s Signs) (Health, string) {
+func (l Limits) byFailures(s Signs) (Health, string) {
 	reason := fmt.Sprintf("%d failures in a row", s.Report.InARow) + s.Report.allOf()
 	switch {
 	case s.Report.InARow >= l.UnhealthyFailures && s.Report.Actions == 1:
@@ -178,7 +178,7 @@ func (l Limits) judgeFailures(s Signs) (Health, string) {
 	}
 }
 
-func (l Limits) judgeShare(s Signs) (Health, string) {
+func (l Limits) byShare(s Signs) (Health, string) {
 	if s.Report.Total < RateSample || s.Report.Failed <= 0 {
 		return HealthUnknown, ""
 	}

@@ -76,7 +76,7 @@ func TestHealthTurnsAtTheDocumentedThresholds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			health, reason := placement.DocumentedLimits().Judge(c.signs)
+			health, reason := placement.DocumentedLimits().Evaluate(c.signs)
 			require.Equal(t, c.health, health)
 			require.Equal(t, c.reason, reason)
 		})
@@ -133,7 +133,7 @@ func TestHealthDecidesWhoIsChosen(t *testing.T) {
 
 	require.Equal(t, placement.Verdict{
 		Outcome: placement.Busy,
-		Reason:  "waiting for a worker: nothing may be given to those that fit now: worker-1 is unhealthy: 12 failures in a row",
+		Reason:  "waiting for a worker: the fitting workers receive no work now: worker-1 is unhealthy: 12 failures in a row",
 	}, choose(placement.Need{}, sized(1, 9, 0, sick)), "it is there, and waited for")
 }
 

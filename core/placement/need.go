@@ -64,8 +64,12 @@ func NewNeed(spec Spec) Need {
 }
 
 func (r *rules) setSelector(whose string, raw []byte) {
-	var err error
-	r.selector, err = parseSelector(raw)
+	var given map[string]string
+	r.selector = nil
+	err := decode(raw, &given, "an object of labels with strings as values")
+	if err == nil {
+		r.selector, err = labels(given)
+	}
 	r.brokenSelector = fieldError(whose+".worker_selector", err)
 }
 
@@ -85,7 +89,7 @@ func (r *rules) setAffinity(whose string, raw []byte) {
 func (r *rules) name(spec Spec) {
 	texts := []string{strings.Join(r.runtimes, " "), strings.TrimSpace(spec.Version)}
 	for _, raw := range [][]byte{spec.Required, spec.Selector, spec.Tolerations, spec.Affinity} {
-		texts = append(texts, said(raw))
+		texts = append(texts, textOf(raw))
 	}
 	for i := range texts {
 		if texts[i] != "" {
@@ -102,8 +106,8 @@ func (r *rules) name(spec Spec) {
 // maxKind bounds the text of a kind.
 const maxKind = 500
 
-// said is a JSON document, or empty for an empty one.
-func said(raw []byte) string {
+// textOf is a JSON document, or empty for an empty one.
+func textOf(raw []byte) string {
 	switch text := strings.TrimSpace(string(raw)); text {
 	case "null", "{}", "[]":
 		return ""
@@ -135,7 +139,7 @@ func (n Need) Err() error {
 // Override is the need of an execution whose row overrides its action: each of the three replaces
 // the action's unless it is nil or null; an empty one clears it. The error names the invalid field.
 func (n Need) Override(selector, tolerations, affinity []byte) (Need, error) {
-	if unsaid(selector) && unsaid(tolerations) && unsaid(affinity) {
+	if isUnset(selector) && isUnset(tolerations) && isUnset(affinity) {
 		return n, n.Err()
 	}
 	r := rules{}
@@ -146,7 +150,7 @@ func (n Need) Override(selector, tolerations, affinity []byte) (Need, error) {
 	id.WriteString(r.id)
 	for i, raw := range [][]byte{selector, tolerations, affinity} {
 		id.WriteString("\x01")
-		if unsaid(raw) {
+		if isUnset(raw) {
 			continue
 		}
 		id.Write(raw)
@@ -164,7 +168,7 @@ func (n Need) Override(selector, tolerations, affinity []byte) (Need, error) {
 	return n, n.Err()
 }
 
-func unsaid(raw []byte) bool {
+func isUnset(raw []byte) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }
 

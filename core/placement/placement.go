@@ -37,10 +37,10 @@ type Verdict struct {
 // Fleet is the set of workers of one batch. Every placed execution takes capacity. It is not safe
 // for concurrent use.
 type Fleet struct {
-	workers []Worker // by id
-	present int      // number of live ones
-	turn    int
-	fits    map[fitKey]*fitting
+	workers  []Worker // by id
+	present  int      // number of live ones
+	rotation int
+	fits     map[fitKey]*fitting
 }
 
 // fitKey identifies equal needs: their fitting workers are computed once for a fleet.
@@ -58,10 +58,10 @@ type fitting struct {
 	texts   map[Outcome]string // built on demand
 }
 
-// NewFleet makes a fleet of the registered workers. turn must change between batches; it rotates
+// NewFleet makes a fleet of the registered workers. rotation must change between batches; it rotates
 // the choice among equally loaded workers.
-func NewFleet(registered []Worker, turn int) *Fleet {
-	f := &Fleet{workers: slices.Clone(registered), turn: turn & (1<<31 - 1), fits: make(map[fitKey]*fitting)}
+func NewFleet(registered []Worker, rotation int) *Fleet {
+	f := &Fleet{workers: slices.Clone(registered), rotation: rotation & (1<<31 - 1), fits: make(map[fitKey]*fitting)}
 	sorted := true
 	for i := range f.workers {
 		sorted = sorted && (i == 0 || f.workers[i-1].ID < f.workers[i].ID)
@@ -106,7 +106,7 @@ func (f *Fleet) Choose(need Need) Verdict {
 	}
 	if best := f.pick(fit, sieve); best != nil {
 		best.Assigned++
-		f.turn++
+		f.rotation++
 		return Verdict{Outcome: Placed, Worker: best.ID}
 	}
 	return Verdict{Outcome: Busy, Reason: fit.busy(sieve, open)}
@@ -238,7 +238,7 @@ func (f *Fleet) pick(fit *fitting, s sieve) *Worker {
 	plain := s.plain()
 	for _, class := range fit.classes {
 		var best *Worker
-		at := f.turn % len(class)
+		at := f.rotation % len(class)
 		for range class {
 			w := class[at]
 			if at++; at == len(class) {

@@ -147,12 +147,8 @@ func (w *Worker) announce(capabilities []byte) {
 	if read(fields["max_concurrent_executions"], &most) && most >= 1 && most <= math.MaxInt32 {
 		w.Capacity = int(most)
 	}
-	if !read(fields["attempt_fence"], &w.AttemptFence) {
-		w.AttemptFence = false
-	}
-	if !read(fields["batch"], &w.Batch) {
-		w.Batch = false
-	}
+	w.AttemptFence = read(fields["attempt_fence"], &w.AttemptFence) && w.AttemptFence
+	w.Batch = read(fields["batch"], &w.Batch) && w.Batch
 	w.Versions = versions(fields)
 	var labels map[string]json.RawMessage
 	if read(fields["labels"], &labels) {
@@ -266,24 +262,56 @@ func taints(raw json.RawMessage) []Taint {
 	}
 	list := make([]Taint, len(rows))
 	for i, row := range rows {
-		list[i] = taint(row)
+		var one struct {
+			Key    string          `json:"key"`
+			Value  json.RawMessage `json:"value"`
+			Effect Effect          `json:"effect"`
+		}
+		if !read(row, &one) || strings.TrimSpace(one.Key) == "" {
+			list[i] = Taint{Key: unreadable, Effect: NoSchedule}
+			continue
+		}
+		list[i] = Taint{Key: one.Key, Effect: NoSchedule}
+		list[i].Value, _ = scalar(one.Value)
+		if one.Effect == PreferNoSchedule {
+			list[i].Effect = PreferNoSchedule
+		}
 	}
 	return list
 }
 
-func taint(row json.RawMessage) Taint {
-	var one struct {
-		Key    string          `json:"key"`
-		Value  json.RawMessage `json:"value"`
-		Effect string          `json:"effect"`
+var runtimeNames = map[string]string{
+	"nodejs": "node", "node.js": "node",
+	"python3": "python",
+	"bash":    "shell", "sh": "shell",
+	"builtin": "native", "standalone": "native",
+	"rb":     "ruby",
+	"golang": "go",
+	"jdk":    "java", "openjdk": "java",
+	"perl5":   "perl",
+	"rscript": "r",
+}
+
+// NormalizeRuntime maps the spellings of a runtime's name to one: node, nodejs and node.js are
+// node; bash, sh and shell are shell; and so on. Other names become lower case.
+func NormalizeRuntime(name string) string {
+	lower := strings.ToLower(strings.TrimSpace(name))
+	if known, ok := runtimeNames[lower]; ok {
+		return known
 	}
-	if !read(row, &one) || strings.TrimSpace(one.Key) == "" {
-		return Taint{Key: unreadable, Effect: NoSchedule}
+	return lower
+}
+
+// NormalizeRuntimes maps every name and drops repetitions, keeping order.
+func NormalizeRuntimes(names []string) []string {
+	out := make([]string, 0, len(names))
+	seen := map[string]bool{}
+	for _, name := range names {
+		n := NormalizeRuntime(name)
+		if n != "" && !seen[n] {
+			seen[n] = true
+			out = append(out, n)
+		}
 	}
-	t := Taint{Key: one.Key, Effect: NoSchedule}
-	t.Value, _ = scalar(one.Value)
-	if Effect(one.Effect) == PreferNoSchedule {
-		t.Effect = PreferNoSchedule
-	}
-	return t
+	return out
 }

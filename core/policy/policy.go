@@ -91,24 +91,24 @@ type Limit struct {
 // None is the limit of an action without a policy: any number at once, in order of arrival.
 var None = Limit{Unlimited: true, Method: MethodEnqueue}
 
-// WideKind is what a shared limit counts, spelled as in the column admission_scope.kind.
-type WideKind string
+// SharedKind is what a shared limit counts, spelled as in the column admission_scope.kind.
+type SharedKind string
 
 // The kinds of shared limits.
 const (
-	WidePack   WideKind = "pack"
-	WideGlobal WideKind = "global"
-	WideRate   WideKind = "rate"
-	WideQuota  WideKind = "quota"
+	SharedPack   SharedKind = "pack"
+	SharedGlobal SharedKind = "global"
+	SharedRate   SharedKind = "rate"
+	SharedQuota  SharedKind = "quota"
 )
 
 // Slots reports whether executions hold slots of such a limit until they end. The other kinds only
 // count starts.
-func (k WideKind) Slots() bool { return k == WidePack || k == WideGlobal }
+func (k SharedKind) Slots() bool { return k == SharedPack || k == SharedGlobal }
 
-// Wide is one limit that an execution needs besides its queue's.
-type Wide struct {
-	Kind       WideKind
+// SharedLimit is one limit that an execution needs besides its queue's.
+type SharedLimit struct {
+	Kind       SharedKind
 	Base       string // the key of the limit, without a group
 	Max        int
 	Method     Method
@@ -120,7 +120,7 @@ type Wide struct {
 }
 
 // Key is the limit's key for these parameters, unique within its kind.
-func (w Wide) Key(params map[string]any) string {
+func (w SharedLimit) Key(params map[string]any) string {
 	group, grouped := GroupKey(w.Parameters, params)
 	if !grouped {
 		return w.Base
@@ -131,7 +131,7 @@ func (w Wide) Key(params map[string]any) string {
 // Limits is everything that limits the executions of one action.
 type Limits struct {
 	Queue        Limit
-	Wide         []Wide        // in the order in which they are checked
+	Shared       []SharedLimit // in the order in which they are checked
 	MaxQueued    int           // 0: the installation's
 	QueueTimeout time.Duration // 0: the installation's
 	RetryPlace   Place         // empty: the installation's
@@ -160,7 +160,7 @@ func Compose(packID int64, policies []Policy) Limits {
 		limits.QueueTimeout = cmp.Or(limits.QueueTimeout, p.QueueTimeout)
 		limits.RetryPlace = cmp.Or(limits.RetryPlace, p.RetryPlace)
 	}
-	slices.SortStableFunc(limits.Wide, func(a, b Wide) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
+	slices.SortStableFunc(limits.Shared, func(a, b SharedLimit) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
 	if limits.Queue.Unlimited {
 		limits.Queue.Parameters = limits.shape()
 	}
@@ -172,7 +172,7 @@ func Compose(packID int64, policies []Policy) Limits {
 // the same rule as attune_queue_shape.
 func (l *Limits) shape() []string {
 	var paths []string
-	for _, wide := range l.Wide {
+	for _, wide := range l.Shared {
 		paths = append(paths, wide.Parameters...)
 	}
 	slices.Sort(paths)
@@ -181,8 +181,8 @@ func (l *Limits) shape() []string {
 
 // rank is the order in which shared limits are checked: those with slots first, so that a start is
 // counted only if a slot is free.
-func rank(k WideKind) int {
-	return map[WideKind]int{WidePack: 0, WideGlobal: 1, WideRate: 2, WideQuota: 3}[k]
+func rank(k SharedKind) int {
+	return map[SharedKind]int{SharedPack: 0, SharedGlobal: 1, SharedRate: 2, SharedQuota: 3}[k]
 }
 
 func (l *Limits) add(packID int64, p Policy) {
@@ -192,19 +192,19 @@ func (l *Limits) add(packID int64, p Policy) {
 		}
 		return
 	}
-	wide := Wide{
+	wide := SharedLimit{
 		Max: p.Threshold, Method: p.Method, Parameters: p.Parameters, Window: p.Window, Burst: max(p.Burst, 1),
 		PolicyID: p.ID, PolicyRef: p.Ref,
 	}
 	switch {
 	case p.Kind == KindRate:
-		wide.Kind, wide.Base = WideRate, strconv.FormatInt(p.ID, 10)
+		wide.Kind, wide.Base = SharedRate, strconv.FormatInt(p.ID, 10)
 	case p.Kind == KindQuota:
-		wide.Kind, wide.Base = WideQuota, strconv.FormatInt(p.ID, 10)
+		wide.Kind, wide.Base = SharedQuota, strconv.FormatInt(p.ID, 10)
 	case p.Scope == ScopePack:
-		wide.Kind, wide.Base = WidePack, strconv.FormatInt(packID, 10)
+		wide.Kind, wide.Base = SharedPack, strconv.FormatInt(packID, 10)
 	default:
-		wide.Kind = WideGlobal
+		wide.Kind = SharedGlobal
 	}
-	l.Wide = append(l.Wide, wide)
+	l.Shared = append(l.Shared, wide)
 }

@@ -93,15 +93,16 @@ func TestComposeStacksScopes(t *testing.T) {
 		limits.Queue)
 	require.Equal(t, 50, limits.MaxQueued, "the policy that was replaced says nothing any more")
 	require.Equal(t, time.Hour, limits.QueueTimeout)
-	var kinds []policy.WideKind
+	var kinds []policy.SharedKind
 	var keys []string
-	for _, w := range limits.Wide {
+	for _, w := range limits.Shared {
 		kinds = append(kinds, w.Kind)
 		keys = append(keys, w.Key(map[string]any{"zone": "eu"}))
 	}
-	require.Equal(t, []policy.WideKind{policy.WidePack, policy.WideGlobal, policy.WideRate, policy.WideQuota}, kinds)
+	require.Equal(t, []policy.SharedKind{policy.SharedPack, policy.SharedGlobal, policy.SharedRate, policy.SharedQuota},
+		kinds)
 	require.Equal(t, []string{"7", ` {"zone":"eu"}`, "6", "5"}, keys)
-	require.Equal(t, 1, limits.Wide[2].Burst)
+	require.Equal(t, 1, limits.Shared[2].Burst)
 }
 
 // S22: in every window at most threshold + burst − 1 starts, whatever the

@@ -20,7 +20,7 @@ func TestEverythingThatLeavingWorkersHoldIsFoundInItsTurn(t *testing.T) {
 	id := testkit.Worker(t, st, "drains", func(w *testkit.WorkerRow) {
 		w.Draining, w.Capabilities = true, map[string]any{"attempt_fence": true}
 	}).ID
-	const held = waitersPerLine + 5
+	const held = maxPerQueue + 5
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = $2 WHERE worker = $1`, id, held)
 	testkit.Exec(t, st, `WITH e AS (
 			INSERT INTO execution (action, action_ref, status, worker, attempt) SELECT $1, 'pk.a', 'scheduled', $2, 1 FROM generate_series(1, $4) RETURNING id)
@@ -28,7 +28,7 @@ func TestEverythingThatLeavingWorkersHoldIsFoundInItsTurn(t *testing.T) {
 		action.ID, id, state.ID, held)
 	s, _ := sweeper(t, st, Config{})
 	found := map[int64]int{}
-	sizes := []int{waitersPerLine, 5, waitersPerLine}
+	sizes := []int{maxPerQueue, 5, maxPerQueue}
 	for _, size := range sizes {
 		require.NoError(t, st.Tx(testkit.Context(t), "look", func(ctx context.Context, tx *store.Tx) error {
 			page, err := s.leaving(ctx, tx)

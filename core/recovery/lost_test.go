@@ -33,7 +33,7 @@ func TestWhatRunsAtAnInactiveWorkerIsAbandonedInTime(t *testing.T) {
 	}
 	id, other := row(inactive.ID), row(silent.ID)
 	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) {
-		c.Interval, c.Farewell = time.Hour, 2*time.Second
+		c.Interval, c.LeaveGrace = time.Hour, 2*time.Second
 		c.Unsure, c.Recovering = func() bool { return true }, func() bool { return false }
 	})
 	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other)

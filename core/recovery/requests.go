@@ -50,25 +50,51 @@ func (s *Sweep) reclaim(ctx context.Context, q *store.Queries, claims []int64) (
 		return nil, fmt.Errorf("put %d unfinished claims back: %w", len(claims), err)
 	}
 	if len(reclaimed) > 0 {
-		s.logger.WarnContext(ctx, "Claims that nobody finished are put back", "executions", reclaimed)
+		s.logger.WarnContext(ctx, "Unfinished claims put back", "executions", reclaimed)
 	}
 	return reclaimed, nil
 }
 
 // undelivered reads the dispatches that the broker returned.
 func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarted, error) {
-	rows, err := tx.FindUndelivered(ctx, s.afterNote, waitersPerLine)
+	rows, err := tx.FindUndelivered(ctx, s.afterNote, maxPerQueue)
 	if err != nil {
-		return nil, fmt.Errorf("find hand-overs that were returned: %w", err)
+		return nil, fmt.Errorf("find returned dispatches: %w", err)
 	}
 	s.afterNote = 0
-	if len(rows) == waitersPerLine {
+	if len(rows) == maxPerQueue {
 		s.afterNote = rows[len(rows)-1].ID
 	}
 	unstarted := make([]scheduler.Unstarted, len(rows))
 	for i, row := range rows {
 		unstarted[i] = scheduler.Unstarted{Execution: row.Execution, Note: row.ID, Worker: row.Worker,
 			Attempt: row.Attempt}
+	}
+	return unstarted, nil
+}
+
+// leaving finds executions that draining or departed workers have not started. It reads only
+// workers that fence attempts: the others may still start them. It reads no executions unless such
+// a worker holds some, which is rare.
+func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]scheduler.Unstarted, error) {
+	workers, err := tx.FindLeavingWorkers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find leaving workers: %w", err)
+	}
+	if len(workers) == 0 {
+		s.afterLeft = 0
+		return nil, nil
+	}
+	ids, err := tx.FindUnstartedAt(ctx, workers, s.afterLeft, maxPerQueue)
+	if err != nil {
+		return nil, fmt.Errorf("find the unstarted executions of %d leaving workers: %w", len(workers), err)
+	}
+	if s.afterLeft = 0; len(ids) == maxPerQueue { // some of these may have to stay at their worker
+		s.afterLeft = ids[len(ids)-1]
+	}
+	unstarted := make([]scheduler.Unstarted, len(ids))
+	for i, id := range ids {
+		unstarted[i] = scheduler.Unstarted{Execution: id, Leaving: true}
 	}
 	return unstarted, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/alertevent"
@@ -30,10 +29,10 @@ type RescuerConfig struct {
 	// Grace is how long an execution may run beyond its timeout before the Rescuer ends it. Default
 	// 30 s.
 	Grace time.Duration
-	// Farewell is the delay between a worker marking itself inactive and the end of its running
+	// LeaveGrace is the delay between a worker marking itself inactive and the end of its running
 	// executions. Existing workers mark themselves first and send no heartbeats while they finish.
 	// Default 30 s, which is the longest that they take.
-	Farewell time.Duration
+	LeaveGrace time.Duration
 	// UnfencedTimeout is the timeout of executions at a worker that does not fence attempts, if
 	// neither task nor action sets one. Such a worker ends them after five minutes. If it
 	// restarted, it does not know them, and nothing else would reveal that. Default 5 min.
@@ -41,14 +40,14 @@ type RescuerConfig struct {
 	// ActionTimeouts says whether timeout_seconds of an action takes effect: true, false, or
 	// origin, which is true except on the schema of an existing installation. Empty means true.
 	ActionTimeouts string
-	// Patience is how long a live worker may take to stop a cancelled execution. Default 10 times
+	// CancelTimeout is how long a live worker may take to stop a cancelled execution. Default 10 times
 	// Grace.
-	Patience time.Duration
+	CancelTimeout time.Duration
 	// FailLost ends executions of dead workers as failed, not as abandoned.
 	FailLost bool
-	// Blind reports that dispatches may not have reached live workers, for example because the
+	// DispatchesDelayed reports that dispatches may not have reached live workers, for example because the
 	// broker is away. The Rescuer then ends no execution for starting late. Nil means never.
-	Blind func() bool
+	DispatchesDelayed func() bool
 	// Unsure reports that heartbeats and ages prove nothing, because the database was unreachable
 	// at times: workers could not record heartbeats, starts or ends. Nil means never.
 	Unsure func() bool
@@ -59,29 +58,15 @@ type RescuerConfig struct {
 }
 
 func (c RescuerConfig) withDefaults() RescuerConfig {
-	if c.Interval <= 0 {
-		c.Interval = time.Minute
-	}
-	if c.StaleAfter <= 0 {
-		c.StaleAfter = 90 * time.Second
-	}
-	if c.ScheduledTimeout <= 0 {
-		c.ScheduledTimeout = 5 * time.Minute
-	}
-	if c.Grace <= 0 {
-		c.Grace = 30 * time.Second
-	}
-	if c.Farewell <= 0 {
-		c.Farewell = 30 * time.Second
-	}
-	if c.UnfencedTimeout <= 0 {
-		c.UnfencedTimeout = 5 * time.Minute
-	}
-	if c.Patience <= 0 {
-		c.Patience = 10 * c.Grace
-	}
-	if c.Blind == nil {
-		c.Blind = never
+	c.Interval = supervise.OrDefault(c.Interval, time.Minute)
+	c.StaleAfter = supervise.OrDefault(c.StaleAfter, 90*time.Second)
+	c.ScheduledTimeout = supervise.OrDefault(c.ScheduledTimeout, 5*time.Minute)
+	c.Grace = supervise.OrDefault(c.Grace, 30*time.Second)
+	c.LeaveGrace = supervise.OrDefault(c.LeaveGrace, 30*time.Second)
+	c.UnfencedTimeout = supervise.OrDefault(c.UnfencedTimeout, 5*time.Minute)
+	c.CancelTimeout = supervise.OrDefault(c.CancelTimeout, 10*c.Grace)
+	if c.DispatchesDelayed == nil {
+		c.DispatchesDelayed = never
 	}
 	if c.Unsure == nil {
 		c.Unsure = never
@@ -97,11 +82,6 @@ func never() bool { return false }
 // forever is an age in seconds that no row reaches.
 const forever = 1e9
 
-// Relay publishes the outbox messages of a committed transaction.
-type Relay interface {
-	Published(row int64, messages []outbox.Message)
-}
-
 // Rescuer ends or reassigns executions of dead workers. Executions that never started, at dead or
 // late workers, go to the batches, which find another worker (see scheduler.ReassignStep). The
 // Rescuer ends running executions of dead workers, and executions that run beyond their timeout or
@@ -114,8 +94,8 @@ type Rescuer struct {
 
 	cfg    RescuerConfig
 	store  *store.Store
-	submit func(context.Context, Found) error
-	relay  Relay
+	submit Submit
+	relay  outbox.Publishing
 	logger *slog.Logger
 	rows   int32          // window size
 	after  map[bool]int64 // start of the next window: of holders, and of live rows without a slot
@@ -124,7 +104,7 @@ type Rescuer struct {
 
 // NewRescuer makes the loop. It calls submit with executions that batches must decide.
 func NewRescuer(
-	cfg RescuerConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger,
+	cfg RescuerConfig, st *store.Store, submit Submit, relay outbox.Publishing, logger *slog.Logger,
 	metrics *supervise.Metrics,
 ) *Rescuer {
 	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, rows: rowsPerSweep,
@@ -165,7 +145,7 @@ func (o *Rescuer) tick(ctx context.Context) error {
 			var loss time.Duration
 			var err error
 			if more, loss, err = o.window(ctx, sure, holders); err != nil {
-				return fmt.Errorf("look for orphaned work: %w", err)
+				return fmt.Errorf("find orphaned executions: %w", err)
 			}
 			if loss > 0 {
 				soonest = min(soonest, loss)
@@ -195,7 +175,7 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 		}
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: staleAfter, ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
-			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(),
+			CancelTimeout: o.cfg.CancelTimeout.Seconds(), LeaveGrace: o.cfg.LeaveGrace.Seconds(),
 			UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
 			Holders:         holders, After: o.after[holders], WindowSize: o.rows, ActionTimeouts: o.cfg.ActionTimeouts,
 		})
@@ -206,7 +186,7 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 		if !sure {
 			found = store.FindOrphansRow{Ids: found.Ids}
 		}
-		for _, id := range found.Stranded {
+		for _, id := range found.Unstarted {
 			unstarted = append(unstarted, scheduler.Unstarted{Execution: id})
 		}
 		late, err := o.overdue(ctx, tx, found.Overdue)
@@ -220,12 +200,12 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 		return false, 0, err
 	}
 	o.after[holders] = after
-	return after > 0, loss, o.handOn(ctx, unstarted)
+	return after > 0, loss, o.submitUnstarted(ctx, unstarted)
 }
 
 // overdue describes executions that live workers did not start in time.
 func (o *Rescuer) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]scheduler.Unstarted, error) {
-	if len(ids) == 0 || o.cfg.Blind() {
+	if len(ids) == 0 || o.cfg.DispatchesDelayed() {
 		return nil, nil
 	}
 	rows, err := tx.DescribeOverdue(ctx, placement.CapacityDefault, o.cfg.ScheduledTimeout.Seconds(), ids)
@@ -242,8 +222,8 @@ func (o *Rescuer) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]sch
 	return late, nil
 }
 
-// handOn submits unstarted executions to the batches, which find other workers.
-func (o *Rescuer) handOn(ctx context.Context, unstarted []scheduler.Unstarted) error {
+// submitUnstarted submits unstarted executions to the batches, which find other workers.
+func (o *Rescuer) submitUnstarted(ctx context.Context, unstarted []scheduler.Unstarted) error {
 	if len(unstarted) == 0 {
 		return nil
 	}
@@ -256,37 +236,45 @@ func (o *Rescuer) handOn(ctx context.Context, unstarted []scheduler.Unstarted) e
 	o.logger.WarnContext(ctx, "Unstarted executions submitted for reassignment",
 		"at_workers_that_are_gone", len(unstarted)-late, "overdue_at_live_workers", late)
 	found := Found{Unstarted: unstarted}
-	for !found.Empty() {
-		if err := o.submit(ctx, found.take(pageDefault)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return found.submit(ctx, pageDefault, o.submit)
 }
 
 // end ends executions of dead workers, and executions that do not end by themselves.
 func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphansRow, staleAfter float64) error {
-	lost, err := o.endLost(ctx, tx, found.Ids, staleAfter)
-	if err != nil {
-		return err
+	kinds := []struct {
+		reason string
+		ids    []int64
+		end    func(ids []int64) ([]outgoing, error)
+		ended  []outgoing
+	}{
+		{reason: "its worker is gone", ids: found.Ids,
+			end: func(ids []int64) ([]outgoing, error) { return o.endLost(ctx, tx, ids, staleAfter) }},
+		{reason: "it ran beyond its timeout", ids: found.Overrun,
+			end: func(ids []int64) ([]outgoing, error) { return o.endOverruns(ctx, tx, ids) }},
+		{reason: "its worker did not stop it", ids: found.CancelIgnored, end: func(ids []int64) ([]outgoing, error) {
+			rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
+			return completions(rows), err
+		}},
+		{reason: "its workflow or inquiry is gone", ids: found.Headless, end: func(ids []int64) ([]outgoing, error) {
+			rows, err := tx.EndHeadless(ctx, ids)
+			return completions(rows), err
+		}},
 	}
-	over, err := o.endOverruns(ctx, tx, found.Overrun)
-	if err != nil {
-		return err
+	var all []outgoing
+	for i, kind := range kinds {
+		if len(kind.ids) == 0 {
+			continue
+		}
+		ended, err := kind.end(kind.ids)
+		if err != nil {
+			return fmt.Errorf("end %d executions because %s: %w", len(kind.ids), kind.reason, err)
+		}
+		kinds[i].ended, all = ended, append(all, ended...)
 	}
-	unheard, err := o.endUnheard(ctx, tx, found.Unheard)
-	if err != nil {
-		return err
-	}
-	headless, err := o.endHeadless(ctx, tx, found.Headless)
-	if err != nil {
-		return err
-	}
-	said := slices.Concat(lost, over, unheard, headless)
-	if len(said) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
-	messages, err := encode(said)
+	messages, err := encode(all)
 	if err != nil {
 		return err
 	}
@@ -295,17 +283,16 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 		return err
 	}
 	tx.AfterCommit(func() {
-		o.log(ctx, "its worker is gone", lost)
-		o.log(ctx, "it ran beyond its timeout", over)
-		o.log(ctx, "its worker did not stop it", unheard)
-		o.log(ctx, "its workflow or inquiry is gone", headless)
+		for _, kind := range kinds {
+			o.log(ctx, kind.reason, kind.ended)
+		}
 		o.relay.Published(row, messages)
 	})
 	return nil
 }
 
 // log logs the executions that the Rescuer ended.
-func (o *Rescuer) log(ctx context.Context, reason string, ended []told) {
+func (o *Rescuer) log(ctx context.Context, reason string, ended []outgoing) {
 	for _, one := range ended {
 		if end, ok := one.payload.(message.ExecutionCompleted); ok {
 			o.logger.WarnContext(ctx, "Orphaned execution ended", "execution_id", end.ExecutionID, "action_ref",
@@ -315,23 +302,19 @@ func (o *Rescuer) log(ctx context.Context, reason string, ended []told) {
 	}
 }
 
-func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) (said []told, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
+func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) ([]outgoing, error) {
 	status := attune.StatusAbandoned
 	if o.cfg.FailLost {
 		status = attune.StatusFailed
 	}
 	rows, err := tx.EndOrphanedRuns(ctx, store.EndOrphanedRunsParams{
-		Status: string(status), Ids: ids, StaleAfter: staleAfter, Farewell: o.cfg.Farewell.Seconds(),
+		Status: string(status), Ids: ids, StaleAfter: staleAfter, LeaveGrace: o.cfg.LeaveGrace.Seconds(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("end what ran at workers that are gone: %w", err)
+		return nil, err
 	}
 	var alerts []alertevent.Alert
 	for _, row := range rows {
-		said = append(said, endOf(row))
 		alert, err := lostAlert(row, status)
 		if err != nil {
 			return nil, err
@@ -340,7 +323,7 @@ func (o *Rescuer) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleA
 			alerts = append(alerts, *alert)
 		}
 	}
-	return said, alertevent.Emit(ctx, tx, nil, alerts)
+	return completions(rows), alertevent.Emit(ctx, tx, nil, alerts)
 }
 
 // lostAlert is the core.alert event of an execution that was ended because its worker is dead. It
@@ -363,7 +346,7 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 	}
 	worker := result.Worker
 	if worker == nil || worker.Cordoned || row.Status == attune.StatusCancelled {
-		return nil, nil //nolint:nilnil // nothing to tell
+		return nil, nil //nolint:nilnil // no alert
 	}
 	return &alertevent.Alert{
 		Severity: "error", Category: "execution_reconciliation", FailureType: "execution_abandoned_worker_unavailable",
@@ -381,86 +364,56 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 }
 
 // endOverruns also tells the workers to stop.
-func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
+func (o *Rescuer) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) ([]outgoing, error) {
 	rows, err := tx.EndOverruns(ctx, store.EndOverrunsParams{
 		ActionTimeouts: o.cfg.ActionTimeouts, Grace: o.cfg.Grace.Seconds(),
 		UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(), Ids: ids,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("end what runs for too long: %w", err)
-	}
-	for _, row := range rows {
+	var ended []outgoing
+	for i, completed := range completions(rows) {
+		row := rows[i]
 		stop := message.ExecutionCancelRequested{ExecutionID: row.ID, WorkerID: row.Worker}
-		said = append(said, endOf(row),
-			told{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
+		ended = append(ended, completed,
+			outgoing{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
 	}
-	return said, nil
+	return ended, err
 }
 
-func (o *Rescuer) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.EndUnheardCancels(ctx, ids, o.cfg.Patience.Seconds())
-	if err != nil {
-		return nil, fmt.Errorf("end what was to be stopped: %w", err)
-	}
-	for _, row := range rows {
-		said = append(said, endOf(row))
-	}
-	return said, nil
-}
-
-// endHeadless ends parents and inquiries whose workflow or question was deleted.
-func (o *Rescuer) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.EndHeadless(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("end what nothing is left of: %w", err)
-	}
-	for _, row := range rows {
-		said = append(said, endOf(row))
-	}
-	return said, nil
-}
-
-// told is a message that the engine sends.
-type told struct {
+// outgoing is a message that the engine sends.
+type outgoing struct {
 	kind, key string
 	payload   any
 	at        time.Time
 }
 
-// endOf is the completion message of an execution.
-func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnheardCancelsRow | store.EndHeadlessRow](row Row) told {
-	r := store.EndOverrunsRow(row)
-	payload := message.ExecutionCompleted{
-		ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result),
-		CompletedAt: r.FinishedAt.UTC(),
+// completions are the completion messages of executions.
+func completions[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow](
+	rows []Row,
+) []outgoing {
+	list := make([]outgoing, len(rows))
+	for i, row := range rows {
+		r := store.EndOverrunsRow(row)
+		payload := message.ExecutionCompleted{
+			ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result),
+			CompletedAt: r.FinishedAt.UTC(),
+		}
+		if r.Action != nil {
+			payload.ActionID = *r.Action
+		}
+		list[i] = outgoing{
+			message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt,
+		}
 	}
-	if r.Action != nil {
-		payload.ActionID = *r.Action
-	}
-	return told{message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt}
+	return list
 }
 
-// encode encodes the messages.
-func encode(list []told) ([]outbox.Message, error) {
-	messages := make([]outbox.Message, len(list))
+func encode(list []outgoing) (messages []outbox.Message, err error) {
+	messages = make([]outbox.Message, len(list))
 	for i, one := range list {
-		envelope := message.New(one.kind, one.payload, one.at.UTC(), "execution_timeout_monitor")
-		body, err := envelope.Encode()
+		route := message.Route{Exchange: message.ExchangeExecutions, Key: one.key}
+		messages[i], err = outbox.EncodeTo(route, one.kind, one.payload, one.at, "execution_timeout_monitor")
 		if err != nil {
-			return nil, fmt.Errorf("encode %s for %s: %w", one.kind, one.key, err)
-		}
-		messages[i] = outbox.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: one.key, Type: one.kind,
-			Body: body,
+			return nil, err
 		}
 	}
 	return messages, nil

@@ -20,7 +20,7 @@ type Retries struct {
 	*supervise.Loop
 
 	store  *store.Store
-	submit func(context.Context, Found) error
+	submit Submit
 
 	mu    sync.Mutex
 	timer *time.Timer // guarded by mu; nil before the first use and after Stop
@@ -30,7 +30,7 @@ type Retries struct {
 
 // NewRetries makes the loop.
 func NewRetries(
-	st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger, metrics *supervise.Metrics,
+	st *store.Store, submit Submit, logger *slog.Logger, metrics *supervise.Metrics,
 ) *Retries {
 	r := &Retries{store: st, submit: submit}
 	r.Loop = supervise.NewLoop(supervise.LoopConfig{
@@ -67,18 +67,13 @@ func (r *Retries) Stop() {
 
 func (r *Retries) tick(ctx context.Context) error {
 	// A repetition that another program ended would stay due for ever and hide the others.
-	if err := r.store.SettleRetries(ctx); err != nil {
-		return fmt.Errorf("settle repetitions that have ended before their time: %w", err)
+	if err := r.store.CloseEndedRetries(ctx); err != nil {
+		return fmt.Errorf("close repetitions that ended before they were due: %w", err)
 	}
 	due, err := r.store.FindDueRetries(ctx, duePerTick)
 	if err != nil {
-		return fmt.Errorf("look for repetitions that are due: %w", err)
+		return fmt.Errorf("find due repetitions: %w", err)
 	}
 	found := Found{Requested: due}
-	for !found.Empty() {
-		if err := r.submit(ctx, found.take(pageDefault)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return found.submit(ctx, pageDefault, r.submit)
 }

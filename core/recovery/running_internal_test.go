@@ -51,7 +51,7 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 		"work of a worker that is gone": func(ctx context.Context, tx *store.Tx) (int, error) {
 			row, err := tx.FindOrphans(ctx,
 				store.FindOrphansParams{Holders: true, WindowSize: rowsPerSweep, StaleAfter: -1, UnfencedTimeout: 300})
-			return len(row.Stranded) + len(row.Ids), err
+			return len(row.Unstarted) + len(row.Ids), err
 		},
 		"a worker's start": func(ctx context.Context, tx *store.Tx) (int, error) {
 			rows, err := tx.SettleOrphans(ctx, []byte("{}"), &worker.ID)

@@ -31,8 +31,22 @@ func (f *Found) Empty() bool {
 
 // routine reports whether the sweep found only blocked queues, which every thorough pass tries even
 // if nothing was lost.
-func (f *Found) routine() bool {
-	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Unstarted) == 0
+func (f Found) routine() bool {
+	f.Queues = nil
+	return f.Empty()
+}
+
+// Submit passes findings to the batches.
+type Submit func(context.Context, Found) error
+
+// submit submits all findings, at most page of each kind at a time.
+func (f *Found) submit(ctx context.Context, page int, submit Submit) error {
+	for !f.Empty() {
+		if err := submit(ctx, f.take(page)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // take removes and returns at most n findings of each kind, as many as one batch may have.
@@ -75,21 +89,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Interval <= 0 {
-		c.Interval = 5 * time.Second
-	}
-	if c.RequestAge <= 0 {
-		c.RequestAge = 30 * time.Second
-	}
-	if c.HolderAge <= 0 {
-		c.HolderAge = 5 * time.Second
-	}
-	if c.ClaimAge <= 0 {
-		c.ClaimAge = 30 * time.Second
-	}
-	if c.Page <= 0 {
-		c.Page = pageDefault
-	}
+	c.Interval = supervise.OrDefault(c.Interval, 5*time.Second)
+	c.RequestAge = supervise.OrDefault(c.RequestAge, 30*time.Second)
+	c.HolderAge = supervise.OrDefault(c.HolderAge, 5*time.Second)
+	c.ClaimAge = supervise.OrDefault(c.ClaimAge, 30*time.Second)
+	c.Page = supervise.OrDefault(c.Page, pageDefault)
 	if c.Undisturbed == nil {
 		c.Undisturbed = func() time.Duration { return math.MaxInt64 }
 	}
@@ -102,8 +106,8 @@ const pageDefault = 100
 // rowsPerSweep bounds the live rows, holders, entries and queues that one sweep reads.
 const rowsPerSweep = 20_000
 
-// waitersPerLine bounds the waiting executions of one queue that one sweep reads.
-const waitersPerLine = 200
+// maxPerQueue bounds the waiting executions of one queue that one sweep reads.
+const maxPerQueue = 200
 
 // Sweep finds stranded work and submits it.
 type Sweep struct {
@@ -111,15 +115,15 @@ type Sweep struct {
 
 	cfg    Config
 	store  *store.Store
-	submit func(context.Context, Found) error
+	submit Submit
 	logger *slog.Logger
 
 	adopted     bool // no finished_status column: read status instead
 	shapeKnown  bool
 	afterLost   int64 // page keys; a sweep continues where the last one stopped
-	afterWaiter int64
+	afterEnded  int64
 	afterQueue  int64
-	afterLine   int64
+	afterQueued int64
 	afterNote   int64
 	afterHolder int64
 	afterLeft   int64
@@ -146,7 +150,7 @@ func (s *Sweep) MessagesLost() {
 // New makes the sweep. It calls submit with the findings, a page at a time. An error of submit
 // fails the tick, and the next sweep finds the rest again.
 func New(
-	cfg Config, st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger,
+	cfg Config, st *store.Store, submit Submit, logger *slog.Logger,
 	metrics *supervise.Metrics,
 ) *Sweep {
 	s := &Sweep{cfg: cfg.withDefaults(), store: st, submit: submit, logger: logger}
@@ -167,18 +171,18 @@ func (s *Sweep) tick(ctx context.Context) error {
 		}
 		// A plan cached while the queues were empty would read the whole queue for every row.
 		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
-			return fmt.Errorf("have plans made anew: %w", err)
+			return fmt.Errorf("force custom plans: %w", err)
 		}
 		found, err = s.find(ctx, tx)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("look for stranded work: %w", err)
+		return fmt.Errorf("find stranded work: %w", err)
 	}
 	if !won {
 		return nil
 	}
-	if err := s.heal(ctx); err != nil {
+	if err := s.repairStats(ctx); err != nil {
 		return err
 	}
 	if found.Empty() {
@@ -192,18 +196,13 @@ func (s *Sweep) tick(ctx context.Context) error {
 		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues),
 		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "unstarted",
 		len(found.Unstarted))
-	for !found.Empty() {
-		if err := s.submit(ctx, found.take(s.cfg.Page)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return found.submit(ctx, s.cfg.Page, s.submit)
 }
 
 func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error) {
 	if !s.shapeKnown {
 		if s.adopted, err = tx.IsAdopted(ctx); err != nil {
-			return found, fmt.Errorf("learn the shape of the database: %w", err)
+			return found, fmt.Errorf("find out whether the database is adopted: %w", err)
 		}
 		s.shapeKnown = true
 	}
@@ -221,16 +220,16 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 		return found, err
 	}
 	found.Unstarted = append(found.Unstarted, left...)
-	waiters, err := tx.FindEndedWaiters(ctx, s.afterWaiter, rowsPerSweep)
+	queued, err := tx.FindEndedQueued(ctx, s.afterEnded, rowsPerSweep)
 	if err != nil {
-		return found, fmt.Errorf("find ended waiters: %w", err)
+		return found, fmt.Errorf("find ended executions in queues: %w", err)
 	}
-	s.afterWaiter = next(waiters.Last, waiters.Scanned, rowsPerSweep)
-	found.Ended = append(found.Ended, waiters.Ids...)
+	s.afterEnded = next(queued.Last, queued.Scanned, rowsPerSweep)
+	found.Ended = append(found.Ended, queued.Ids...)
 	if found.Queues, err = s.unfilled(ctx, tx); err != nil {
 		return found, err
 	}
-	return found, s.lines(ctx, tx, &found)
+	return found, s.misqueued(ctx, tx, &found)
 }
 
 // thoroughEvery is how many passes over the queues make one thorough pass.
@@ -242,7 +241,7 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	if s.afterQueue == 0 {
 		epoch, err := tx.ReadAdmissionEpoch(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("read the count of changes of rules: %w", err)
+			return nil, fmt.Errorf("read the version of the rules: %w", err)
 		}
 		s.thorough, s.epoch = epoch != s.epoch || s.passes%thoroughEvery == 0, epoch
 		s.passes++
@@ -255,25 +254,25 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	return queues.Ids, nil
 }
 
-// lines finds executions that wait too long or in the wrong queue, notes of deleted executions, and
+// misqueued finds executions that wait too long or in the wrong queue, notes of deleted executions, and
 // statistics that batches maintain only in part.
-func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
-	expired, err := tx.FindExpiredWaiters(ctx, store.FindExpiredWaitersParams{
-		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterLine,
-		WindowSize: rowsPerSweep, PerLane: waitersPerLine, UndisturbedSeconds: s.cfg.Undisturbed().Seconds(),
+func (s *Sweep) misqueued(ctx context.Context, tx *store.Tx, found *Found) error {
+	expired, err := tx.FindExpiredExecutions(ctx, store.FindExpiredExecutionsParams{
+		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterQueued,
+		WindowSize: rowsPerSweep, PerLane: maxPerQueue, UndisturbedSeconds: s.cfg.Undisturbed().Seconds(),
 	})
 	if err != nil {
-		return fmt.Errorf("find who waits too long: %w", err)
+		return fmt.Errorf("find executions that waited too long: %w", err)
 	}
-	misplaced, err := tx.FindMisplacedWaiters(ctx, waitersPerLine, s.afterLine, rowsPerSweep)
+	misplaced, err := tx.FindMisplacedExecutions(ctx, maxPerQueue, s.afterQueued, rowsPerSweep)
 	if err != nil {
-		return fmt.Errorf("find who waits in another's queue: %w", err)
+		return fmt.Errorf("find executions in the wrong queue: %w", err)
 	}
-	s.afterLine = next(expired.Last, expired.Scanned, rowsPerSweep)
+	s.afterQueued = next(expired.Last, expired.Scanned, rowsPerSweep)
 	found.Expired, found.Misplaced = expired.Ids, misplaced.Ids
-	lost, err := tx.FindLostHolders(ctx, waitersPerLine)
+	lost, err := tx.FindLostHolders(ctx, maxPerQueue)
 	if err != nil {
-		return fmt.Errorf("find what deleted executions held: %w", err)
+		return fmt.Errorf("find the holders of deleted executions: %w", err)
 	}
 	for _, row := range lost {
 		found.Lost = append(found.Lost, scheduler.LostHolder{
@@ -283,8 +282,8 @@ func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	if s.cfg.WithoutStats {
 		return nil
 	}
-	if err := tx.RefreshOldestWaiters(ctx); err != nil {
-		return fmt.Errorf("refresh the oldest waiters of actions with groups: %w", err)
+	if err := tx.RefreshOldestQueued(ctx); err != nil {
+		return fmt.Errorf("refresh the oldest waiting executions of actions with groups: %w", err)
 	}
 	return nil
 }
@@ -292,14 +291,14 @@ func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 // statsEvery is how many sweeps pass between two checks of all queue_stats.
 const statsEvery = 12
 
-// heal recounts wrong statistics of actions.
-func (s *Sweep) heal(ctx context.Context) error {
+// repairStats recounts wrong statistics of actions.
+func (s *Sweep) repairStats(ctx context.Context) error {
 	if s.sweeps++; s.cfg.WithoutStats || s.sweeps%statsEvery != 1 {
 		return nil
 	}
-	actions, err := s.store.FindWrongQueueStats(ctx, waitersPerLine)
+	actions, err := s.store.FindWrongQueueStats(ctx, maxPerQueue)
 	if err != nil {
-		return fmt.Errorf("look for wrong statistics: %w", err)
+		return fmt.Errorf("find wrong statistics: %w", err)
 	}
 	for _, action := range actions {
 		err := s.store.Tx(ctx, "statistics", func(ctx context.Context, tx *store.Tx) error {
@@ -309,9 +308,9 @@ func (s *Sweep) heal(ctx context.Context) error {
 			return tx.SumQueueStats(ctx, action)
 		})
 		if err != nil {
-			return fmt.Errorf("sum up the statistics of action %d: %w", action, err)
+			return fmt.Errorf("recompute the statistics of action %d: %w", action, err)
 		}
-		s.logger.WarnContext(ctx, "Statistics of an action are summed up anew", "action_id", action)
+		s.logger.WarnContext(ctx, "Statistics of an action recomputed", "action_id", action)
 	}
 	return nil
 }

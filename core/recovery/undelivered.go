@@ -25,10 +25,10 @@ func NewUndelivered(logger *slog.Logger, wake func()) *Undelivered {
 }
 
 // reasonNoQueue is the reason for suspecting a worker.
-const reasonNoQueue = "its queue does not exist: a hand-over was returned"
+const reasonNoQueue = "its queue does not exist: a dispatch was returned"
 
-// Take implements outbox.Config.Undeliverable.
-func (u *Undelivered) Take(ctx context.Context, tx *store.Tx, returned []outbox.Message) (map[string]bool, error) {
+// Accept implements outbox.Config.Undeliverable.
+func (u *Undelivered) Accept(ctx context.Context, tx *store.Tx, returned []outbox.Message) (map[string]bool, error) {
 	taken := make(map[string]bool, len(returned))
 	var note store.NoteUndeliveredParams
 	for _, m := range returned {
@@ -56,10 +56,10 @@ func (u *Undelivered) Take(ctx context.Context, tx *store.Tx, returned []outbox.
 	}
 	note.Reason = reasonNoQueue
 	if err := tx.NoteUndelivered(ctx, note); err != nil {
-		return nil, fmt.Errorf("note %d hand-overs that no queue took: %w", len(note.Executions), err)
+		return nil, fmt.Errorf("note %d undelivered dispatches: %w", len(note.Executions), err)
 	}
 	tx.AfterCommit(func() {
-		u.logger.WarnContext(ctx, "Hand-overs were returned by the broker and go to other workers",
+		u.logger.WarnContext(ctx, "Dispatches returned by the broker are reassigned",
 			"executions", note.Executions, "workers", note.Workers)
 		u.wake()
 	})

@@ -160,7 +160,7 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 	lost, lostToo := at(silent, attune.StatusRunning), at(marked, attune.StatusRunning)
 	unstarted := at(silent, attune.StatusScheduled)
 
-	relay, found := orphans(t, st, func(c *recovery.RescuerConfig) { c.Farewell = 30 * time.Minute })
+	relay, found := orphans(t, st, func(c *recovery.RescuerConfig) { c.LeaveGrace = 30 * time.Minute })
 	ends(t, st, relay, map[int64]attune.Status{
 		over: attune.StatusAbandoned, broken: attune.StatusAbandoned, lost: attune.StatusAbandoned,
 		lostToo: attune.StatusAbandoned,

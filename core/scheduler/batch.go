@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -100,8 +99,7 @@ func (b *Batch) Left(id int64) bool {
 		b.left[id] = b.left[id] || b.Ledger.Held(queue)
 	}
 	for _, key := range c.keys {
-		queue, ok := b.plan.queues[key]
-		b.left[id] = b.left[id] || (ok && b.Ledger.Held(queue))
+		b.left[id] = b.left[id] || b.Ledger.Held(b.plan.queues[key])
 	}
 	return b.left[id]
 }
@@ -144,9 +142,9 @@ func (b *Batch) Gate() admission.Gate { return admission.Gate{Scopes: b.scopes, 
 
 // scopes finds the shared limits of an execution. If one was not planned, scopes records it for the
 // next try, with the limits of all other executions that may be next.
-func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
+func (b *Batch) scopes(w admission.Candidate) ([]int64, bool) {
 	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
-	if !ok || len(rule.Limits.Wide) == 0 {
+	if !ok || len(rule.Limits.Shared) == 0 {
 		return nil, true
 	}
 	keys := rule.scopes(w.Config)
@@ -154,7 +152,7 @@ func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
 	for i, key := range keys {
 		id, known := b.plan.scopeIDs[key]
 		if !known {
-			b.Ledger.EachWaiter(b.miss)
+			b.Ledger.EachHead(b.miss)
 			b.miss(w)
 			return nil, false
 		}
@@ -163,13 +161,13 @@ func (b *Batch) scopes(w admission.Waiter) ([]int64, bool) {
 	return ids, true
 }
 
-func (b *Batch) miss(w admission.Waiter) {
+func (b *Batch) miss(w admission.Candidate) {
 	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
 		return
 	}
 	for i, key := range rule.scopes(w.Config) {
-		b.missing[key] = rule.Limits.Wide[i]
+		b.missing[key] = rule.Limits.Shared[i]
 	}
 }
 
@@ -242,7 +240,7 @@ func (b *Batch) verdict(how attempt, steps []Step) error {
 	if b.unplaced && !how.fresh {
 		return errStaleFleet
 	}
-	if b.Ledger.Optimistic() && (!b.plan.open(steps) || !b.Ledger.Open() || len(b.said) > 0) {
+	if b.Ledger.Optimistic() && (!b.plan.open(steps) || !b.Ledger.Open() || len(b.contradictions) > 0) {
 		return admission.ErrNotOpen
 	}
 	return nil
@@ -262,8 +260,8 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	b.writeMoves(p)
 	b.writeStops(p)
 	b.writeLostWork(p)
-	if len(b.settled) > 0 {
-		p.Exec(store.SettleUndelivered, b.settled)
+	if len(b.handledNotes) > 0 {
+		p.Exec(store.DeleteUndelivered, b.handledNotes)
 	}
 	for _, one := range b.also {
 		p.Exec(one.sql, one.args...)
@@ -274,25 +272,25 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 		p.Exec(store.StartRetries, b.begun)
 	}
 	b.writeContradictions(p)
-	var ticket *outbox.Ticket
+	var row *outbox.Handle
 	if len(b.messages) > 0 {
-		ticket = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
+		row = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
 	}
 	crashpoint.Reach("batch:before-commit")
 	if err := p.Commit(ctx); err != nil {
 		return 0, fmt.Errorf("write a batch of %d executions: %w", len(b.plan.ids), err)
 	}
-	if ticket == nil {
+	if row == nil {
 		return 0, nil
 	}
-	return ticket.ID(), nil
+	return row.ID(), nil
 }
 
 func (b *Batch) writeEndings(p *store.Pipeline) {
 	if len(b.endings) == 0 {
 		return
 	}
-	sort.Slice(b.endings, func(i, j int) bool { return b.endings[i].execution < b.endings[j].execution })
+	slices.SortFunc(b.endings, func(x, y ending) int { return cmp.Compare(x.execution, y.execution) })
 	n := len(b.endings)
 	ids, statuses, results := make([]int64, n), make([]string, n), make([]string, n)
 	for i, e := range b.endings {
@@ -319,8 +317,7 @@ func (b *Batch) compose() error {
 		if !e.known || !e.rule.Workflow {
 			continue
 		}
-		if err := b.add(b.message(message.TypeExecutionRequested, message.KeyExecutionRequested,
-			b.asked(e))); err != nil {
+		if err := b.add(outbox.Encode(message.TypeExecutionRequested, e.request(), b.Now(), b.Source())); err != nil {
 			return err
 		}
 	}
@@ -344,10 +341,11 @@ func (b *Batch) dispatch(g admission.Granted) error {
 	payload := message.Dispatch{
 		ExecutionID: g.ExecutionID, WorkerID: g.Worker, ActionRef: g.ActionRef,
 		ScheduledAttemptUpdatedAt: b.updatedAt(g.Updated), Attempt: g.Attempt + 1,
+		Config: bounds.Copy(g.Config, maxConfigInDispatch),
 	}
-	payload.Config = bounds.Copy(g.Config, maxConfigInDispatch)
 	if w := b.fleet.Worker(g.Worker); w == nil || !w.Batch {
-		return b.add(b.message(message.TypeExecutionRequested, message.DispatchKey(g.Worker), payload))
+		route := message.Route{Exchange: message.ExchangeExecutions, Key: message.DispatchKey(g.Worker)}
+		return b.add(outbox.EncodeTo(route, message.TypeExecutionRequested, payload, b.Now(), b.Source()))
 	}
 	if b.dispatches == nil {
 		b.dispatches = make(map[int64][]message.Dispatch)
@@ -384,22 +382,10 @@ func (b *Batch) updatedAt(before time.Time) time.Time {
 }
 
 func (b *Batch) completed(e ending) (outbox.Message, error) {
-	return b.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted,
-		message.ExecutionCompleted{
-			ExecutionID: e.execution, ActionID: e.actionID, ActionRef: e.actionRef,
-			Status: string(e.status), Result: e.result, CompletedAt: b.Now(),
-		})
-}
-
-func (b *Batch) message(kind, key string, payload any) (outbox.Message, error) {
-	envelope := message.New(kind, payload, b.Now(), b.scheduler.cfg.Source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode %s for %s: %w", kind, key, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: kind, Body: body,
-	}, nil
+	return outbox.Encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
+		ExecutionID: e.execution, ActionID: e.actionID, ActionRef: e.actionRef,
+		Status: string(e.status), Result: e.result, CompletedAt: b.Now(),
+	}, b.Now(), b.Source())
 }
 
 func (b *Batch) result(plan *Plan) Result {
@@ -442,7 +428,7 @@ func (b *Batch) observe(m *Metrics) {
 		}
 	}
 	if m != nil {
-		m.contradicting.Add(float64(len(b.said)))
+		m.contradicting.Add(float64(len(b.contradictions)))
 	}
 	for _, done := range b.ran {
 		m.ran(done.actionRef, done.took, done.latency)

@@ -14,7 +14,7 @@ import (
 
 // asking is a step that only asks where an execution could go.
 type asking struct {
-	waiter admission.Waiter
+	waiter admission.Candidate
 	fence  bool
 	except int64
 
@@ -52,18 +52,19 @@ func TestARoundFindsAnotherWorker(t *testing.T) {
 		return placement.Verdict{Outcome: placement.Placed, Worker: worker}
 	}
 	require.Equal(t, to(other.ID), choose(asking{fence: true, except: left.ID}))
-	require.Equal(t, to(plain.ID), choose(asking{waiter: admission.Waiter{Avoid: []int64{left.ID}}, except: other.ID}))
 	require.Equal(t, to(plain.ID),
-		choose(asking{waiter: admission.Waiter{Selector: []byte(`{"zone": "a"}`)}, except: left.ID}))
+		choose(asking{waiter: admission.Candidate{Avoid: []int64{left.ID}}, except: other.ID}))
+	require.Equal(t, to(plain.ID),
+		choose(asking{waiter: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, except: left.ID}))
 
-	none := choose(asking{waiter: admission.Waiter{Selector: []byte(`{"zone": "a"}`)}, fence: true, except: left.ID})
+	none := choose(asking{waiter: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, fence: true, except: left.ID})
 	require.Equal(t, placement.Incompatible, none.Outcome)
 	require.Equal(t, "no compatible worker: 1 live worker does not refuse dispatches of older attempts; "+
 		"1 lacks the label zone=a; 1 is where it is to be taken from", none.Reason)
-	bad := choose(asking{waiter: admission.Waiter{Selector: []byte(`[]`)}})
+	bad := choose(asking{waiter: admission.Candidate{Selector: []byte(`[]`)}})
 	require.Equal(t, placement.Incompatible, bad.Outcome)
 	require.Contains(t, bad.Reason, "no worker fits: execution.worker_selector: it must be an object")
-	gone := choose(asking{waiter: admission.Waiter{ActionID: 4711, ActionRef: "pk.gone"}})
+	gone := choose(asking{waiter: admission.Candidate{ActionID: 4711, ActionRef: "pk.gone"}})
 	require.Equal(t, placement.Verdict{Outcome: placement.Incompatible, Reason: "action not found"}, gone)
 
 	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 3 WHERE worker = $1`, other.ID)

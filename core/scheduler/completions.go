@@ -155,21 +155,10 @@ func (s *CompletionStep) Apply(batch *Batch) {
 			s.end(batch, report, fact.Status)
 		}
 	}
-	s.ask(batch)
-}
-
-// ask opens the inquiries of results, in the transaction that processes their ends. A second batch
-// for the same execution fails on the guard and reads again.
-func (s *CompletionStep) ask(batch *Batch) {
-	if s.questions.Empty() {
-		return
-	}
-	for _, statement := range s.questions.Statements() {
-		batch.Also(statement.SQL, statement.Args...)
-	}
-	messages, err := s.questions.Messages(batch.Now(), batch.Source())
-	if err == nil { // texts and numbers always encode
-		batch.Send(messages...)
+	// The inquiries open in the transaction that processes the ends. A second batch for the same
+	// execution fails on the guard and reads again.
+	if !s.questions.Empty() {
+		batch.openInquiries(s.questions)
 	}
 }
 
@@ -178,8 +167,9 @@ func (s *CompletionStep) ask(batch *Batch) {
 func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) {
 	released := batch.Release(report.Execution)
 	withdrawn := batch.Ledger.Withdraw(report.Execution)
-	if contradicts(report.Said, status) {
-		batch.Contradict(report.Execution, report.Said)
+	// Existing workers report completed for every end, so completed contradicts nothing.
+	if said := report.Said; said.Terminal() && said != attune.StatusCompleted && said != status {
+		batch.Contradict(report.Execution, said)
 	}
 	if outcome, ok := s.outcomes[report.Execution]; ok && (released || withdrawn) {
 		batch.Announce(outcome)
@@ -210,28 +200,18 @@ func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) 
 // verdict decides whether an ended execution is repeated. A workflow repeats its own tasks that a
 // worker started. Tasks that never started are repeated like any lost work.
 func (s *CompletionStep) verdict(row store.ReadBatchExecutionsRow) retrypolicy.Verdict {
-	allowed := int(row.AllowedRetries)
+	allowed, chance := int(row.AllowedRetries), 0.5 // the middle: no spreading
 	if row.Workflow != 0 {
 		allowed = 0
+	}
+	if s.cfg.Chance != nil {
+		chance = s.cfg.Chance()
 	}
 	return s.cfg.Retry.Decide(retrypolicy.Ended{
 		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.StartedAt != nil,
 		Retries: int(row.RetryCount), MaxRetries: allowed, ByAction: row.ActionAllows, Adopted: row.Adopted,
 		CancelAsked: row.CancelAsked,
-	}, s.chance())
-}
-
-// contradicts reports whether a report names another end than the row. Existing workers report
-// completed for every end, so completed contradicts nothing.
-func contradicts(said, status attune.Status) bool {
-	return said.Terminal() && said != attune.StatusCompleted && said != status
-}
-
-func (s *CompletionStep) chance() float64 {
-	if s.cfg.Chance == nil {
-		return 0.5 // the middle: no spreading
-	}
-	return s.cfg.Chance()
+	}, chance)
 }
 
 // Early lists reported executions whose row has not ended. It is valid after the batch.

@@ -15,11 +15,10 @@
 //     messages to the outbox and commits.
 //  5. Publish, from memory, by the relay.
 //
-// Every statement of 4 counts the rows that it changed. A row that another service changed
-// since 2 (a cancel, say), or room at a worker that another batch took, fails the batch as a
-// whole, and it is run again on the new facts. An execution at a worker always has its slot,
-// its worker, its attempt number and its dispatch message from one commit (invariants S1, S6,
-// S13).
+// Every statement of 4 counts the rows that it changed. A row that another service changed since 2
+// (a cancel, say), or room at a worker that another batch took, fails the batch as a whole, and it
+// is run again on the new facts. An execution at a worker always has its slot, its worker, its
+// attempt number and its dispatch message from one commit (invariants S1, S6, S13).
 //
 // The steps are, by what they take:
 //
@@ -28,7 +27,7 @@
 //	ReassignStep     unstarted executions   finds another worker, or ends them
 //	ExpireStep       long waits             ends them
 //	FillStep         queues                 promotes waiting executions, in order
-//	RequestStep      execution.requested    admits, lets wait, or refuses; hands over
+//	RequestStep      execution.requested    admits, lets wait, or refuses; dispatches
 //	EnforcementStep  enforcement.created    creates the execution of a rule
 //
 // Packages advancement and deadletter have steps of their own. StatusReports reads what

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -176,13 +177,12 @@ type EnforcementMetrics struct{ resolved *prometheus.CounterVec }
 
 // NewEnforcementMetrics registers the metrics of enforcements.
 func NewEnforcementMetrics(reg prometheus.Registerer) *EnforcementMetrics {
-	m := &EnforcementMetrics{resolved: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "attune_enforcements_total", Help: "Enforcements that were taken up, by what became of them.",
+	m := &EnforcementMetrics{resolved: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: "attune_enforcements_total", Help: "Processed enforcements, by outcome.",
 	}, []string{"outcome"})}
 	for _, outcome := range []string{"processed", "disabled"} {
 		m.resolved.WithLabelValues(outcome)
 	}
-	reg.MustRegister(m.resolved)
 	return m
 }
 

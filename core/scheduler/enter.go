@@ -22,14 +22,14 @@ type Entry struct {
 
 // Enter admits an execution whose queue was planned: it gets a slot and a worker, waits in the
 // queue, or ends with the reason in its result.
-func (b *Batch) Enter(w admission.Waiter, rule Rule, entry Entry) {
+func (b *Batch) Enter(w admission.Candidate, rule Rule, entry Entry) {
 	queue, ok := b.Queue(entry.Key)
 	if !ok {
 		b.Fail(w.ExecutionID, rule.ActionID, w.ActionRef, "action not found",
 			"the action was deleted while the execution was admitted")
 		return
 	}
-	how := admission.Terms{
+	how := admission.AdmitOptions{
 		Queue: queue, MayWait: entry.Moved || rule.Limits.Queue.Method != policy.MethodCancel,
 		Priority: entry.Priority, Front: entry.Repetition && b.Front(rule), Late: entry.Late && !entry.Repetition,
 	}
@@ -48,7 +48,7 @@ func (b *Batch) Enter(w admission.Waiter, rule Rule, entry Entry) {
 	}
 }
 
-func (b *Batch) refuse(w admission.Waiter, rule Rule, queue int64, why string) {
+func (b *Batch) refuse(w admission.Candidate, rule Rule, queue int64, why string) {
 	if why != "" {
 		b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
 			why+", and it does not let executions wait", nil)

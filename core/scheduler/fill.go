@@ -24,7 +24,11 @@ func (f FillStep) Plan(_ context.Context, plan *Plan) error {
 		plan.NeedQueue(id)
 	}
 	for _, id := range f.Spare {
-		plan.spareQueue(id)
+		if plan.spares {
+			plan.releases[id] += 0 // wanted, and not waited for
+		} else {
+			plan.NeedQueue(id)
+		}
 	}
 	return nil
 }

@@ -27,10 +27,6 @@ type fleet struct {
 	absent []placement.Worker // absent workers
 }
 
-func newFleet(st *store.Store, staleAfter time.Duration, now func() time.Time) *fleet {
-	return &fleet{store: st, staleAfter: staleAfter, now: now}
-}
-
 // live returns the present workers, including workers that may receive nothing at the moment. It
 // reads them again if fresh is set or the cache is too old.
 func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error) {
@@ -46,7 +42,13 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 	var present, absent []placement.Worker
 	var missing []int64
 	for _, row := range rows {
-		w := candidate(row, f.staleAfter)
+		w := placement.Row{
+			ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status),
+			Cordoned: row.Cordoned, Draining: row.Draining,
+			Suspect: row.Suspect, SuspectReason: row.SuspectReason, HeartbeatAge: row.HeartbeatAge,
+			Health: row.Health, HealthReason: row.HealthReason,
+			Capabilities: row.Capabilities, Assigned: int(row.Assigned),
+		}.Worker(f.staleAfter)
 		if w.Standing.Absent() {
 			absent = append(absent, w)
 			continue
@@ -63,16 +65,6 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 	}
 	f.latest, f.absent, f.read = present, absent, f.now()
 	return present, nil
-}
-
-func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worker {
-	return placement.Row{
-		ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status),
-		Cordoned: row.Cordoned, Draining: row.Draining,
-		Suspect: row.Suspect, SuspectReason: row.SuspectReason, HeartbeatAge: row.HeartbeatAge,
-		Health: row.Health, HealthReason: row.HealthReason,
-		Capabilities: row.Capabilities, Assigned: int(row.Assigned),
-	}.Worker(staleAfter)
 }
 
 // standing returns all workers as the batch sees them: present ones with the ledger's facts, and

@@ -44,7 +44,7 @@ func TestHealthDecidesWhoIsGivenWork(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 2}, result, "they are there, so nothing fails")
 	require.Equal(t,
-		"waiting for a worker: nothing may be given to those that fit now: ill is unhealthy: 12 failures in a row",
+		"waiting for a worker: the fitting workers receive no work now: ill is unhealthy: 12 failures in a row",
 		b.text(t, `SELECT reason FROM admission_blocked`))
 
 	b.judged(t, ill, "unhealthy", "91 seconds")

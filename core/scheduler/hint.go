@@ -3,9 +3,11 @@ package scheduler
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -75,12 +77,7 @@ func (p *Plan) hint(ctx context.Context, steps []Step) error {
 }
 
 func (p *Plan) isHinted(step Step) bool {
-	for _, hinted := range p.hinted {
-		if Step(hinted) == step {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.hinted, func(hinted Hinted) bool { return Step(hinted) == step })
 }
 
 // verify plans hinted steps again, under the locks. It reports whether the batch holds every lock
@@ -133,10 +130,6 @@ type memory struct {
 	blocked  bool              // a queue waits for a shared limit or a worker
 }
 
-func newMemory() *memory {
-	return &memory{holdings: make(map[int64]holding), crowds: make(map[int64]bool), closed: make(map[int64]bool)}
-}
-
 func (m *memory) holdingOf(execution int64) (holding, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,27 +142,24 @@ func (m *memory) holdingOf(execution int64) (holding, bool) {
 func (m *memory) quiet(queues map[int64]int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for id := range queues {
-		if m.crowds[id] {
-			return false
-		}
-	}
-	return !m.blocked
+	return !m.blocked && none(queues, m.crowds)
 }
 
-// open reports whether these queues had no limit, no pause and no waiting executions.
-func (m *memory) open(queues map[int64]int) bool {
-	if !m.quiet(queues) {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// none reports whether none of the queues is in a set.
+func none(queues map[int64]int, set map[int64]bool) bool {
 	for id := range queues {
-		if m.closed[id] {
+		if set[id] {
 			return false
 		}
 	}
 	return true
+}
+
+// open reports whether these queues had no limit, no pause and no waiting executions.
+func (m *memory) open(queues map[int64]int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.blocked && none(queues, m.crowds) && none(queues, m.closed)
 }
 
 // learn remembers what a committed batch saw.
@@ -179,28 +169,14 @@ func (m *memory) learn(b *Batch) {
 	if len(m.holdings) > maxHoldings {
 		clear(m.holdings)
 	}
-	if len(m.crowds) > maxHoldings {
-		clear(m.crowds)
-	}
-	if len(m.closed) > maxHoldings {
-		clear(m.closed)
-	}
 	m.blocked = b.Ledger.Blocked()
 	for _, q := range b.Ledger.Queues() {
-		if q.Queued > 0 {
-			m.crowds[q.ID] = true
-		} else {
-			delete(m.crowds, q.ID)
-		}
-		if q.Max < admission.Unlimited || q.Paused {
-			m.closed[q.ID] = true
-		} else {
-			delete(m.closed, q.ID)
-		}
+		remember(m.crowds, q.ID, q.Queued > 0)
+		remember(m.closed, q.ID, q.Max < admission.Unlimited || q.Paused)
 	}
 	for _, id := range b.plan.queues {
 		if b.Ledger.Held(id) {
-			m.closed[id] = true // until a batch gets its lock
+			remember(m.closed, id, true) // until a batch gets its lock
 		}
 	}
 	for _, id := range b.Ledger.ReleasedIDs() {
@@ -213,16 +189,25 @@ func (m *memory) learn(b *Batch) {
 	}
 }
 
+// remember keeps whether a queue is in a set of bounded size.
+func remember(set map[int64]bool, id int64, in bool) {
+	if !in {
+		delete(set, id)
+		return
+	}
+	if len(set) > maxHoldings {
+		clear(set)
+	}
+	set[id] = true
+}
+
 // plain reports whether all executions of the action share one queue and have no other limit.
-func (r Rule) plain() bool { return len(r.Limits.Queue.Parameters)+len(r.Limits.Wide) == 0 }
+func (r Rule) plain() bool { return len(r.Limits.Queue.Parameters)+len(r.Limits.Shared) == 0 }
 
 // grouped reports whether a limit of the action depends on parameters.
 func (r Rule) grouped() bool {
-	grouped := len(r.Limits.Queue.Parameters) > 0
-	for _, wide := range r.Limits.Wide {
-		grouped = grouped || len(wide.Parameters) > 0
-	}
-	return grouped
+	return len(r.Limits.Queue.Parameters) > 0 ||
+		slices.ContainsFunc(r.Limits.Shared, func(limit policy.SharedLimit) bool { return len(limit.Parameters) > 0 })
 }
 
 // HintAdmission plans Needs.Admission from a message. It reports false if the message does not

@@ -11,8 +11,8 @@ import (
 func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 	for _, m := range b.moves {
 		logger.WarnContext(ctx, "Execution moved to another worker",
-			"execution_id", m.waiter.ExecutionID, "action_ref", m.waiter.ActionRef,
-			"attempt", m.waiter.Attempt+1, "worker_id", m.to, "from_worker_id", m.from, "cause", m.cause)
+			"execution_id", m.candidate.ExecutionID, "action_ref", m.candidate.ActionRef,
+			"attempt", m.candidate.Attempt+1, "worker_id", m.to, "from_worker_id", m.from, "cause", m.cause)
 	}
 	for _, s := range b.stops {
 		text := fmt.Sprintf("Execution %d was not started by its worker, marking as failed", s.execution)
@@ -21,7 +21,7 @@ func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 			text = fmt.Sprintf("Execution %d has been scheduled for too long, marking as failed", s.execution)
 		}
 		logger.WarnContext(ctx, text, //nolint:sloglint // users look for these lines
-			"execution_id", s.execution, "action_ref", s.actionRef, "attempt", s.waiter.Attempt,
+			"execution_id", s.execution, "action_ref", s.actionRef, "attempt", s.candidate.Attempt,
 			"worker_id", s.worker, "cause", s.cause)
 	}
 	for _, e := range b.endings {

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics counts what batches do. A nil *Metrics counts nothing.
 type Metrics struct {
-	rounds        prometheus.Counter
+	batches       prometheus.Counter
 	repeated      prometheus.Counter
 	granted       prometheus.Counter
 	released      prometheus.Counter
@@ -64,53 +65,44 @@ func (m *Metrics) ran(ref string, took, latency time.Duration) {
 
 // NewMetrics registers the metrics of batches.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	auto := promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		reg.MustRegister(c)
-		return c
+		return auto.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "attune_executions_refused_total",
-		Help: "Executions ended before their start: their queue was full, a policy does not let them wait, " +
-			"or they waited too long.",
-	}, []string{"reason"})
-	reg.MustRegister(refused)
 	times := func(name, help string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		return auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
 		}, []string{"action"})
-		reg.MustRegister(h)
-		return h
 	}
-	again := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "attune_executions_repeated_total", Help: "New attempts of executions that have ended, by why.",
-	}, []string{"reason"})
-	reg.MustRegister(again)
-	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "attune_requested_to_running_seconds",
-		Help:    "From the request of an execution to its start at a worker, told of when it has ended.",
-		Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
-	})
-	reg.MustRegister(latency)
 	return &Metrics{
-		latency: latency,
-		again:   again,
+		latency: auto.NewHistogram(prometheus.HistogramOpts{
+			Name:    "attune_requested_to_running_seconds",
+			Help:    "Time from the request of an execution to its start at a worker, observed at its end.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
+		}),
+		again: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_executions_repeated_total", Help: "Repetitions of ended executions, by reason.",
+		}, []string{"reason"}),
 		moved: counter("attune_executions_moved_total",
-			"Executions handed to another worker before they started, in place."),
+			"Executions moved to another worker before they started, in place."),
 		contradicting: counter("attune_completions_contradicting_total",
-			"Reports that told of another end than the row; the row decides."),
+			"Reports of another end than the row's; the row decides."),
 		actions: make(map[string]bool),
-		refused: refused,
-		waits:   times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
-		runs:    times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
-		rounds:  counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
+		refused: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_executions_refused_total",
+			Help: "Executions ended before their start: their queue was full, a policy does not let them wait, " +
+				"or they waited too long.",
+		}, []string{"reason"}),
+		waits:   times("attune_queue_wait_seconds", "Time from the request of an execution to its admission."),
+		runs:    times("attune_queue_run_seconds", "Time from the start of an execution at its worker to its end."),
+		batches: counter("attune_rounds_total", "Committed batches."),
 		repeated: counter("attune_rounds_repeated_total",
-			"Rounds run again because a row, queue or worker changed meanwhile."),
-		granted:  counter("attune_executions_handed_over_total", "Executions admitted and handed to a worker."),
-		released: counter("attune_slots_released_total", "Slots given back by terminal executions."),
+			"Batches run again because a row, queue or worker changed meanwhile."),
+		granted:  counter("attune_executions_handed_over_total", "Executions admitted and dispatched to a worker."),
+		released: counter("attune_slots_released_total", "Slots released by ended executions."),
 		enqueued: counter("attune_executions_enqueued_total", "Executions that began to wait for a slot."),
 		ended: counter("attune_executions_ended_by_engine_total",
-			"Executions ended by the engine's own decision before any worker had them."),
+			"Executions that the engine ended before any worker received them."),
 	}
 }
 
@@ -118,7 +110,7 @@ func (m *Metrics) observe(r Result, attempts int) {
 	if m == nil {
 		return
 	}
-	m.rounds.Inc()
+	m.batches.Inc()
 	m.repeated.Add(float64(attempts - 1))
 	m.granted.Add(float64(r.Granted))
 	m.released.Add(float64(r.Released))

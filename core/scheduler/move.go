@@ -16,26 +16,26 @@ import (
 
 // moved is an execution that another worker receives while it keeps its slot.
 type moved struct {
-	waiter   admission.Waiter
-	from, to int64
-	cause    Cause
+	candidate admission.Candidate
+	from, to  int64
+	cause     Cause
 }
 
 // stopped is an execution that is ended although a worker received it, because it never started.
 type stopped struct {
 	ending
-	waiter admission.Waiter
-	worker int64
-	cause  Cause
-	tell   bool // its worker could start it, now or after it returns
+	candidate admission.Candidate
+	worker    int64
+	cause     Cause
+	cancel    bool // its worker could start it, now or after it returns
 }
 
 // taken is what a batch takes back from workers.
 type taken struct {
-	moves   []moved
-	stops   []stopped
-	settled []int64 // notes of returned messages that the batch processed
-	also    []statement
+	moves        []moved
+	stops        []stopped
+	handledNotes []int64 // notes of returned messages that the batch processed
+	also         []statement
 }
 
 // statement is an additional write of a step.
@@ -44,23 +44,19 @@ type statement struct {
 	args []any
 }
 
-// Waiter returns an execution as placement needs it, from its row and its fact read under the
+// Candidate returns an execution as placement needs it, from its row and its fact read under the
 // locks.
-func (b *Batch) Waiter(fact admission.Fact) (admission.Waiter, bool) {
+func (b *Batch) Candidate(fact admission.Fact) (admission.Candidate, bool) {
 	row, ok := b.plan.Row(fact.ID)
 	if !ok {
-		return admission.Waiter{}, false
+		return admission.Candidate{}, false
 	}
-	w := admission.Waiter{
+	return admission.Candidate{
 		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
 		Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-		Avoid: row.Avoid,
-	}
-	if row.Action != nil {
-		w.ActionID = *row.Action
-	}
-	return w, true
+		Avoid: row.Avoid, ActionID: deref(row.Action),
+	}, true
 }
 
 // Fences reports whether a worker refuses a dispatch of an attempt that was moved away from it.
@@ -71,13 +67,13 @@ func (b *Batch) Fences(worker int64) bool {
 
 // move hands a scheduled execution to another worker as its next attempt. It keeps its slot. Both
 // workers must fence attempts.
-func (b *Batch) move(w admission.Waiter, from, to int64, cause Cause) {
+func (b *Batch) move(w admission.Candidate, from, to int64, cause Cause) {
 	if !b.Ledger.Move(w.ExecutionID, to, b.fleet.Worker(to).Most()) {
 		b.Replan()
 		return
 	}
 	b.fleet.Release(from)
-	b.moves = append(b.moves, moved{waiter: w, from: from, to: to, cause: cause})
+	b.moves = append(b.moves, moved{candidate: w, from: from, to: to, cause: cause})
 }
 
 // stop ends a scheduled execution that its worker has not started. A worker that does not fence
@@ -85,9 +81,9 @@ func (b *Batch) move(w admission.Waiter, from, to int64, cause Cause) {
 // before the dispatch expires in its queue. Such workers, and unknown ones, get a cancel message,
 // which waits in their queue as long as the dispatch. A cancel for a dispatch that never arrives is
 // harmless.
-func (b *Batch) stop(w admission.Waiter, worker int64, why Reassignment) {
+func (b *Batch) stop(w admission.Candidate, worker int64, why Reassignment) {
 	b.stops = append(b.stops, stopped{
-		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !b.Fences(worker),
+		candidate: w, worker: worker, cause: why.Cause, cancel: worker != 0 && !b.Fences(worker),
 		ending: ending{
 			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef,
 			status: attune.StatusFailed, result: encode(why.Result),
@@ -106,18 +102,19 @@ func (b *Batch) Send(messages ...outbox.Message) { b.more = append(b.more, messa
 // Source is the source_service of the batch's messages.
 func (b *Batch) Source() string { return b.scheduler.cfg.Source }
 
-// Settle deletes the note of a returned message that is decided.
-func (b *Batch) Settle(note int64) { b.settled = append(b.settled, note) }
+// DeleteNote deletes the note of a returned message that is decided.
+func (b *Batch) DeleteNote(note int64) { b.handledNotes = append(b.handledNotes, note) }
 
 func (t *taken) writeMoves(p *store.Pipeline) {
 	n := len(t.moves)
 	if n == 0 {
 		return
 	}
-	slices.SortFunc(t.moves, func(a, b moved) int { return cmp.Compare(a.waiter.ExecutionID, b.waiter.ExecutionID) })
+	slices.SortFunc(t.moves,
+		func(a, b moved) int { return cmp.Compare(a.candidate.ExecutionID, b.candidate.ExecutionID) })
 	ids, from, to, attempts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
 	for i, m := range t.moves {
-		ids[i], from[i], to[i], attempts[i] = m.waiter.ExecutionID, m.from, m.to, m.waiter.Attempt+1
+		ids[i], from[i], to[i], attempts[i] = m.candidate.ExecutionID, m.from, m.to, m.candidate.Attempt+1
 	}
 	p.Exec(store.MoveExecutions, ids, from, to, attempts)
 }
@@ -130,7 +127,7 @@ func (t *taken) writeStops(p *store.Pipeline) {
 	slices.SortFunc(t.stops, func(a, b stopped) int { return cmp.Compare(a.execution, b.execution) })
 	ids, workers, attempts, results := make([]int64, n), make([]int64, n), make([]int32, n), make([]json.RawMessage, n)
 	for i, s := range t.stops {
-		ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.waiter.Attempt, s.result
+		ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.candidate.Attempt, s.result
 	}
 	p.Exec(store.EndScheduled, ids, workers, attempts, results)
 }
@@ -141,16 +138,16 @@ func (t *taken) writeLostWork(p *store.Pipeline) {
 	var ids, workers []int64
 	var attempts []int32
 	var handed []time.Time
-	note := func(w admission.Waiter, worker int64, cause Cause, outcome string) {
+	note := func(w admission.Candidate, worker int64, cause Cause, outcome string) {
 		causes, outcomes, refs = append(causes, string(cause)), append(outcomes, outcome), append(refs, w.ActionRef)
 		ids, workers = append(ids, w.ExecutionID), append(workers, worker)
 		attempts, handed = append(attempts, w.Attempt), append(handed, w.Updated)
 	}
 	for _, m := range t.moves {
-		note(m.waiter, m.from, m.cause, "moved")
+		note(m.candidate, m.from, m.cause, "moved")
 	}
 	for _, s := range t.stops {
-		note(s.waiter, s.worker, s.cause, string(s.status))
+		note(s.candidate, s.worker, s.cause, string(s.status))
 	}
 	if len(ids) > 0 {
 		p.Exec(store.RecordLostWork, causes, outcomes, ids, attempts, refs, workers, handed)
@@ -160,8 +157,7 @@ func (t *taken) writeLostWork(p *store.Pipeline) {
 // composeTaken writes the messages about moved and stopped executions.
 func (b *Batch) composeTaken() error {
 	for _, m := range b.moves {
-		granted := admission.Granted{Waiter: m.waiter, Worker: m.to}
-		if err := b.dispatch(granted); err != nil {
+		if err := b.dispatch(admission.Granted{Candidate: m.candidate, Worker: m.to}); err != nil {
 			return err
 		}
 	}
@@ -169,11 +165,12 @@ func (b *Batch) composeTaken() error {
 		if err := b.add(b.completed(s.ending)); err != nil {
 			return err
 		}
-		if !s.tell {
+		if !s.cancel {
 			continue
 		}
+		route := message.Route{Exchange: message.ExchangeExecutions, Key: message.CancelKey(s.worker)}
 		drop := message.ExecutionCancelRequested{ExecutionID: s.execution, WorkerID: s.worker}
-		err := b.add(b.message(message.TypeExecutionCancelRequested, message.CancelKey(s.worker), drop))
+		err := b.add(outbox.EncodeTo(route, message.TypeExecutionCancelRequested, drop, b.Now(), b.Source()))
 		if err != nil {
 			return err
 		}
@@ -189,14 +186,10 @@ const maxResultInMessage = 1 << 20
 func (b *Batch) composeOutcomes() error {
 	for _, o := range b.outcomes {
 		payload := message.ExecutionCompleted{
-			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), CompletedAt: o.FinishedAt.UTC(),
+			ExecutionID: o.ID, ActionID: deref(o.Action), ActionRef: o.ActionRef, Status: string(o.Status),
+			CompletedAt: o.FinishedAt.UTC(), Result: bounds.Copy(o.Result, maxResultInMessage),
 		}
-		payload.Result = bounds.Copy(o.Result, maxResultInMessage)
-		if o.Action != nil {
-			payload.ActionID = *o.Action
-		}
-		err := b.add(b.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
-		if err != nil {
+		if err := b.add(outbox.Encode(message.TypeExecutionCompleted, payload, b.Now(), b.Source())); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
 	}
 	ids, err := p.scheduler.store.NewExecutionIDs(ctx, int32(n))
 	if err != nil {
-		return nil, fmt.Errorf("take numbers for %d executions: %w", n, err)
+		return nil, fmt.Errorf("reserve ids for %d executions: %w", n, err)
 	}
 	slices.Sort(ids)
 	return ids, nil
@@ -114,7 +114,7 @@ func (b *Batch) Create(e *NewExecution) {
 	case e.rule.Workflow:
 		b.StartWorkflow(e.ID)
 	default:
-		b.Enter(admission.Waiter{
+		b.Enter(admission.Candidate{
 			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
 			Updated: b.Ledger.Now, Created: b.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations,
 			Affinity: e.Affinity,
@@ -129,7 +129,7 @@ func (b *Batch) writeNewExecutions(p *store.Pipeline) {
 	}
 	slices.SortFunc(b.newExecutions, func(x, y *NewExecution) int { return cmp.Compare(x.ID, y.ID) })
 	for _, rows := range newExecutionParts(b.newExecutions) {
-		p.Exec(store.InsertBirths, rows)
+		p.Exec(store.InsertNewExecutions, rows)
 	}
 }
 
@@ -137,7 +137,7 @@ func (b *Batch) writeNewExecutions(p *store.Pipeline) {
 // database holds several copies in memory, and its JSON values have a size limit.
 const maxNewExecutionBytes = 8 << 20
 
-// NewExecutionParts encodes new rows as JSON arrays, one for each statement of InsertBirths.
+// NewExecutionParts encodes new rows as JSON arrays, one for each statement of InsertNewExecutions.
 func NewExecutionParts(newExecutions []*NewExecution) ([][]byte, error) {
 	for _, e := range newExecutions {
 		if err := e.encode(); err != nil {
@@ -163,16 +163,18 @@ func newExecutionParts(newExecutions []*NewExecution) [][]byte {
 	return append(parts, append(rows, ']'))
 }
 
-// asked is the message that requests the start of a workflow that this batch created. An existing
+// request is the message that requests the start of a workflow that this batch created. An existing
 // workflow has its own.
-func (b *Batch) asked(e *NewExecution) message.ExecutionRequested {
-	asked := message.ExecutionRequested{ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef}
+func (e *NewExecution) request() message.ExecutionRequested {
+	request := message.ExecutionRequested{
+		ExecutionID: e.ID, ActionID: &e.ActionID, ActionRef: e.ActionRef,
+		Config: bounds.Copy(e.Config, maxConfigInDispatch),
+	}
 	if e.Parent != 0 {
-		asked.ParentID = &e.Parent
+		request.ParentID = &e.Parent
 	}
 	if e.Enforcement != 0 {
-		asked.EnforcementID = &e.Enforcement
+		request.EnforcementID = &e.Enforcement
 	}
-	asked.Config = bounds.Copy(e.Config, maxConfigInDispatch)
-	return asked
+	return request
 }

@@ -10,7 +10,7 @@ import (
 
 // place finds a worker for an execution that every limit admits. It ends an execution that no
 // worker can ever run.
-func (b *Batch) place(w admission.Waiter) admission.Answer {
+func (b *Batch) place(w admission.Candidate) admission.Answer {
 	if b.RefuseDeep(w.ExecutionID, w.ActionID, w.ActionRef, w.Config) {
 		return admission.End()
 	}
@@ -36,7 +36,7 @@ func (b *Batch) place(w admission.Waiter) admission.Answer {
 	// outage.
 	mayWait := b.scheduler.cfg.WaitForWorkers || b.scheduler.cfg.Recovering()
 	if mayWait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
-		return admission.WaitFor(need.Kind(), patience(verdict))
+		return admission.WaitFor(need.Kind(), waitReason(verdict))
 	}
 	b.unplaced = true
 	detail := cmp.Or(verdict.Detail, "the execution cannot be placed on any worker")
@@ -61,8 +61,8 @@ func (b *Batch) RefuseDeep(id, actionID int64, actionRef string, config []byte) 
 // fail again.
 func unreadable(err error) string { return "no worker fits: " + err.Error() }
 
-// patience is the reason for waiting of an execution that no live worker can take.
-func patience(verdict placement.Verdict) string {
+// waitReason is the reason for waiting of an execution that no live worker can take.
+func waitReason(verdict placement.Verdict) string {
 	if verdict.Detail == "" {
 		return verdict.Reason
 	}
@@ -71,7 +71,7 @@ func patience(verdict placement.Verdict) string {
 
 // needs returns the placement of an execution: its action's, overridden by its row, avoiding
 // workers where it failed.
-func needs(rule Rule, w admission.Waiter) (placement.Need, error) {
+func needs(rule Rule, w admission.Candidate) (placement.Need, error) {
 	need, err := rule.Need.Override(w.Selector, w.Tolerations, w.Affinity)
 	need.Avoid = w.Avoid
 	return need, err
@@ -81,7 +81,7 @@ func needs(rule Rule, w admission.Waiter) (placement.Need, error) {
 // ends nothing and queues nothing. fence requires a worker that refuses dispatches of older
 // attempts. except excludes a worker; 0 excludes none. An execution without an action, or with an
 // unreadable placement, fits no worker.
-func (b *Batch) Choose(w admission.Waiter, fence bool, except int64) placement.Verdict {
+func (b *Batch) Choose(w admission.Candidate, fence bool, except int64) placement.Verdict {
 	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
 		return placement.Verdict{Outcome: placement.Incompatible, Reason: "action not found"}

@@ -175,7 +175,7 @@ func TestOnlyLiveWorkersGetWork(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 	require.Equal(t,
-		"waiting for a worker: nothing may be given to those that fit now: suspect is suspected (no queue took it)",
+		"waiting for a worker: the fitting workers receive no work now: suspect is suspected (no queue took it)",
 		b.text(t, `SELECT reason FROM admission_blocked`))
 	testkit.Exec(t, b.store, `UPDATE worker SET suspect_since = NULL, suspect_reason = NULL WHERE id = $1`, suspect.ID)
 	require.Equal(t, scheduler.Result{Granted: 1}, b.fill(t, b.replica(t)))

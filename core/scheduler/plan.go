@@ -11,7 +11,7 @@ import (
 )
 
 // scopes maps the keys of shared limits to their rules.
-type scopes map[admission.ScopeKey]policy.Wide
+type scopes map[admission.ScopeKey]policy.SharedLimit
 
 // Plan collects what a batch needs before it takes any lock.
 type Plan struct {
@@ -112,15 +112,6 @@ func (p *Plan) NeedAdmission(rule Rule, config []byte) admission.Key {
 // NeedQueue is Needs.Queue of Firm.
 func (p *Plan) NeedQueue(queue int64) { p.Firm().Queue(queue) }
 
-// spareQueue requests the lock of a queue, unless another batch holds it.
-func (p *Plan) spareQueue(queue int64) {
-	if !p.spares {
-		p.NeedQueue(queue)
-		return
-	}
-	p.releases[queue] += 0
-}
-
 // NeedRelease is Needs.Release of Firm.
 func (p *Plan) NeedRelease(queue int64, scopes []int64) { p.Firm().Release(queue, scopes) }
 
@@ -136,7 +127,7 @@ func (n Needs) Admission(rule Rule, config []byte) admission.Key {
 	key := rule.Key(config)
 	n.plan.keys[key] = rule.Limits.Queue
 	for i, scope := range rule.scopes(config) {
-		n.plan.scopes[scope] = rule.Limits.Wide[i]
+		n.plan.scopes[scope] = rule.Limits.Shared[i]
 	}
 	if n.claim != nil {
 		n.claim.keys = append(n.claim.keys, key)
@@ -196,8 +187,8 @@ func (p *Plan) wantedScopes() map[int64]admission.ScopeWant {
 		wanted[id] = admission.ScopeWant{Releases: n}
 	}
 	for key, id := range p.scopeIDs {
-		wide := p.scopes[key]
-		wanted[id] = admission.ScopeWant{Rule: &wide, Releases: p.scopeBack[id]}
+		limit := p.scopes[key]
+		wanted[id] = admission.ScopeWant{Rule: &limit, Releases: p.scopeBack[id]}
 	}
 	return wanted
 }

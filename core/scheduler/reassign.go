@@ -60,7 +60,7 @@ const maxMoves = 10
 // dispatch. The caller must have checked under the locks that the execution is still scheduled at
 // that worker.
 func (b *Batch) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
-	w, ok := b.Waiter(fact)
+	w, ok := b.Candidate(fact)
 	if !ok {
 		return ReassignKept
 	}
@@ -68,10 +68,7 @@ func (b *Batch) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
 		why.Move, why.Result = false, maps.Clone(why.Result)
 		why.Result["error"], why.Result["message"] = "parameters cannot be read", err.Error()
 	}
-	from := int64(0) // its worker's row was deleted
-	if fact.Worker != nil {
-		from = *fact.Worker
-	}
+	from := deref(fact.Worker) // 0: its worker's row was deleted
 	if result := b.elsewhere(fact, w, from, why); result != ReassignEnded {
 		return result
 	}
@@ -81,7 +78,7 @@ func (b *Batch) Reassign(fact admission.Fact, why Reassignment) ReassignResult {
 
 // elsewhere finds another worker for an execution; ReassignEnded means that none is worth waiting
 // for.
-func (b *Batch) elsewhere(fact admission.Fact, w admission.Waiter, from int64, why Reassignment) ReassignResult {
+func (b *Batch) elsewhere(fact admission.Fact, w admission.Candidate, from int64, why Reassignment) ReassignResult {
 	last := ReassignEnded
 	if why.Keep {
 		last = ReassignKept

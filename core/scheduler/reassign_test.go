@@ -223,10 +223,10 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - interval '1 minute'`)
 	testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
 	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{StaleAfter: 90, ScheduledTimeout: 300,
-		Grace: 30, Patience: 300, Holders: true, WindowSize: 1000})
+		Grace: 30, CancelTimeout: 300, Holders: true, WindowSize: 1000})
 	require.NoError(t, err)
-	require.Equal(t, ids, found.Stranded)
-	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, found.Stranded))
+	require.Equal(t, ids, found.Unstarted)
+	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, found.Unstarted))
 	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids...))
 }
 

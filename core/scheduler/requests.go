@@ -196,11 +196,9 @@ func (s *RequestStep) moveTo(batch *Batch, id int64, fact admission.Fact) {
 	if !planned {
 		return // its action is deleted; its present queue serves it
 	}
-	queue, ok := batch.Queue(key)
-	if !ok || queue == *fact.Waits || !batch.Ledger.Withdraw(id) {
-		return
+	if queue, ok := batch.Queue(key); ok && queue != *fact.Waits && batch.Ledger.Withdraw(id) {
+		s.admit(batch, id, fact)
 	}
-	s.admit(batch, id, fact)
 }
 
 func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
@@ -227,13 +225,9 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 		batch.Replan() // it waited in a queue when it was read
 		return
 	}
-	waiter := admission.Waiter{
-		ExecutionID: id, Status: fact.Status, ActionID: rule.ActionID, ActionRef: row.ActionRef,
-		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
-		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-		Avoid: row.Avoid,
-	}
-	batch.Enter(waiter, rule, Entry{
+	candidate, _ := batch.Candidate(fact)
+	candidate.ActionID = rule.ActionID
+	batch.Enter(candidate, rule, Entry{
 		Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move,
 	})
 }
@@ -244,14 +238,18 @@ func askPerson(batch *Batch, row store.ReadBatchExecutionsRow, opening *inquiry.
 		batch.Fail(row.ID, deref(row.Action), row.ActionRef, opening.Faults[0].Reason, opening.Faults[0].Reason)
 		return
 	}
-	for _, statement := range opening.Statements() {
-		batch.Also(statement.SQL, statement.Args...)
-	}
-	messages, err := opening.Messages(batch.Now(), batch.Source())
-	if err == nil { // texts and numbers always encode
-		batch.Send(messages...)
-	}
+	batch.openInquiries(opening)
 	batch.Ledger.End(row.ID, attune.StatusRunning)
+}
+
+func (b *Batch) openInquiries(opening *inquiry.Opening) {
+	for _, statement := range opening.Statements() {
+		b.Also(statement.SQL, statement.Args...)
+	}
+	messages, err := opening.Messages(b.Now(), b.Source())
+	if err == nil { // texts and numbers always encode
+		b.Send(messages...)
+	}
 }
 
 func deref(id *int64) int64 {

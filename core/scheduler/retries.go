@@ -13,11 +13,11 @@ import (
 
 // afterwards is what a batch writes about ended executions and due repetitions.
 type afterwards struct {
-	repeats  []repeat
-	repeated *store.Result[store.RepeatExecutionsRow] // nil when nothing is repeated
-	begun    []int64                                  // repetitions that are due
-	said     []contradiction
-	outcomes []store.ReadOutcomesRow
+	repeats        []repeat
+	repeated       *store.Result[store.RepeatExecutionsRow] // nil when nothing is repeated
+	begun          []int64                                  // repetitions that are due
+	contradictions []contradiction
+	outcomes       []store.ReadOutcomesRow
 }
 
 type repeat struct {
@@ -44,7 +44,7 @@ func (b *Batch) Begin(id int64) { b.begun = append(b.begun, id) }
 // Contradict records that a report named another end than the row. It changes nothing else: the row
 // decides.
 func (b *Batch) Contradict(id int64, said attune.Status) {
-	b.said = append(b.said, contradiction{execution: id, said: said})
+	b.contradictions = append(b.contradictions, contradiction{execution: id, said: said})
 }
 
 // Announce publishes the end of an execution that ended without a report.
@@ -66,12 +66,12 @@ func (a *afterwards) writeRepeats(p *store.Pipeline) {
 }
 
 func (a *afterwards) writeContradictions(p *store.Pipeline) {
-	n := len(a.said)
+	n := len(a.contradictions)
 	if n == 0 {
 		return
 	}
 	ids, said := make([]int64, n), make([]string, n)
-	for i, one := range a.said {
+	for i, one := range a.contradictions {
 		ids[i], said[i] = one.execution, string(one.said)
 	}
 	p.Exec(store.RecordContradictions, message.KeyExecutionCompleted, ids, said)

@@ -42,16 +42,16 @@ func (r Rule) Key(config []byte) admission.Key {
 // scopes are the shared limits of an execution with these parameters, in the order in which they
 // are checked.
 func (r Rule) scopes(config []byte) []admission.ScopeKey {
-	if len(r.Limits.Wide) == 0 {
+	if len(r.Limits.Shared) == 0 {
 		return nil
 	}
 	var params map[string]any
-	keys := make([]admission.ScopeKey, len(r.Limits.Wide))
-	for i, wide := range r.Limits.Wide {
-		if len(wide.Parameters) > 0 && params == nil {
+	keys := make([]admission.ScopeKey, len(r.Limits.Shared))
+	for i, limit := range r.Limits.Shared {
+		if len(limit.Parameters) > 0 && params == nil {
 			params = policy.WithDefaults(config, r.ParamSchema)
 		}
-		keys[i] = admission.ScopeKey{Kind: wide.Kind, Key: wide.Key(params)}
+		keys[i] = admission.ScopeKey{Kind: limit.Kind, Key: limit.Key(params)}
 	}
 	return keys
 }
@@ -71,13 +71,13 @@ type ruleSet struct {
 	mu    sync.Mutex
 	byID  map[int64]Rule
 	byRef map[string]int64
-	plain map[admission.ScopeKey]policy.Wide // shared limits without groups, of the loaded rules
+	plain map[admission.ScopeKey]policy.SharedLimit // shared limits without groups, of the loaded rules
 }
 
 func newRuleSet(epoch int64) *ruleSet {
 	return &ruleSet{
 		epoch: epoch, byID: make(map[int64]Rule), byRef: make(map[string]int64),
-		plain: make(map[admission.ScopeKey]policy.Wide),
+		plain: make(map[admission.ScopeKey]policy.SharedLimit),
 	}
 }
 
@@ -134,9 +134,9 @@ func (b *ruleSet) load(ctx context.Context, q *store.Queries, ids []int64, refs 
 	for _, row := range rows {
 		rule := ruleOf(row, policies)
 		b.byID[row.ID], b.byRef[row.Ref] = rule, row.ID
-		for _, wide := range rule.Limits.Wide {
-			if len(wide.Parameters) == 0 && len(b.plain) < maxPlainScopes {
-				b.plain[admission.ScopeKey{Kind: wide.Kind, Key: wide.Base}] = wide
+		for _, limit := range rule.Limits.Shared {
+			if len(limit.Parameters) == 0 && len(b.plain) < maxPlainScopes {
+				b.plain[admission.ScopeKey{Kind: limit.Kind, Key: limit.Base}] = limit
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (b *ruleSet) find(id *int64, ref string) (Rule, bool) {
 }
 
 // plainScopes copies the shared limits without groups into wanted.
-func (b *ruleSet) plainScopes(wanted map[admission.ScopeKey]policy.Wide) {
+func (b *ruleSet) plainScopes(wanted map[admission.ScopeKey]policy.SharedLimit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.Copy(wanted, b.plain)

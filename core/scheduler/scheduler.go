@@ -17,6 +17,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // Config configures batches.
@@ -41,20 +42,15 @@ type Config struct {
 	Recovering func() bool
 	// WithoutStats turns queue_stats off.
 	WithoutStats bool
-	// Source is the source_service of the messages written. Default
-	// "attune-executor".
+	// Source is the source_service of the messages written. Default "attune-executor".
 	Source string
 	// Now is the clock of caches; no stored value depends on it. Default time.Now.
 	Now func() time.Time
 }
 
 func (c Config) withDefaults() Config {
-	if c.HeartbeatStaleAfter <= 0 {
-		c.HeartbeatStaleAfter = 90 * time.Second
-	}
-	if c.MaxQueued <= 0 {
-		c.MaxQueued = 10_000
-	}
+	c.HeartbeatStaleAfter = supervise.OrDefault(c.HeartbeatStaleAfter, 90*time.Second)
+	c.MaxQueued = supervise.OrDefault(c.MaxQueued, 10_000)
 	if c.Source == "" {
 		c.Source = "attune-executor"
 	}
@@ -70,18 +66,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Relay publishes the outbox messages of a committed batch.
-type Relay interface {
-	Published(row int64, messages []outbox.Message)
-}
-
 // Scheduler runs batches. It is safe for concurrent use; batches that share a queue or a worker
 // wait for each other in the database.
 type Scheduler struct {
 	cfg       Config
 	store     *store.Store
 	admission *admission.Admission
-	relay     Relay
+	relay     outbox.Publishing
 	logger    *slog.Logger
 	metrics   *Metrics
 	fleet     *fleet
@@ -93,7 +84,7 @@ type Scheduler struct {
 // Deps are the dependencies of a Scheduler.
 type Deps struct {
 	Store   *store.Store
-	Relay   Relay
+	Relay   outbox.Publishing
 	Logger  *slog.Logger
 	Metrics *Metrics // nil counts nothing
 }
@@ -104,7 +95,10 @@ func New(cfg Config, deps Deps) *Scheduler {
 	s := &Scheduler{
 		cfg: cfg, store: deps.Store, admission: admission.New(deps.Store),
 		relay: deps.Relay, logger: deps.Logger, metrics: deps.Metrics,
-		fleet: newFleet(deps.Store, cfg.HeartbeatStaleAfter, cfg.Now), rules: &ruleCache{}, memory: newMemory(),
+		fleet: &fleet{store: deps.Store, staleAfter: cfg.HeartbeatStaleAfter, now: cfg.Now}, rules: &ruleCache{},
+		memory: &memory{
+			holdings: make(map[int64]holding), crowds: make(map[int64]bool), closed: make(map[int64]bool),
+		},
 	}
 	s.rotation.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
 	return s
@@ -213,7 +207,7 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 			s.metrics.observe(result, try)
 			return result, nil
 		case try == maxTries || ctx.Err() != nil:
-			return Result{}, given(err)
+			return Result{}, conflictOf(err)
 		case errors.Is(err, errStaleFleet):
 			how.fresh = true
 		case errors.Is(err, admission.ErrQueueGone):
@@ -233,7 +227,7 @@ func (s *Scheduler) runUntilDecided(ctx context.Context, spare sparing, steps []
 		default:
 			return Result{}, err
 		}
-		s.logger.DebugContext(ctx, "Batch is run again", "attempt", try, "error", err)
+		s.logger.DebugContext(ctx, "Batch run again", "attempt", try, "error", err)
 	}
 }
 
@@ -290,8 +284,8 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 	return batch.result(plan), nil
 }
 
-// given wraps the error of a batch that used all its tries.
-func given(err error) error {
+// conflictOf wraps the error of a batch that used all its tries.
+func conflictOf(err error) error {
 	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) ||
 		errors.Is(err, admission.ErrQueueGone) || errors.Is(err, admission.ErrNotOpen) {
 		return fmt.Errorf("%w: %w", ErrConflict, err)
@@ -444,7 +438,7 @@ func (s *Scheduler) lock(
 	}
 	for _, q := range queues {
 		if rule, ok := plan.Rule(&q.ActionID, ""); ok {
-			ledger.SetTerms(q.ID, admission.QueueTerms{
+			ledger.Configure(q.ID, admission.QueueConfig{
 				Limit: rule.Limits.Queue, MaxQueued: rule.Limits.MaxQueued, Timeout: rule.Limits.QueueTimeout,
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
@@ -17,11 +18,9 @@ type StatusMetrics struct{ reports *prometheus.CounterVec }
 
 // NewStatusMetrics registers the metrics of reports.
 func NewStatusMetrics(reg prometheus.Registerer) *StatusMetrics {
-	m := &StatusMetrics{reports: prometheus.NewCounterVec(prometheus.CounterOpts{
+	return &StatusMetrics{reports: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "attune_status_reports_total", Help: "Reports of workers about the status of executions.",
 	}, []string{"status"})}
-	reg.MustRegister(m.reports)
-	return m
 }
 
 // StatusReports reads execution.status.changed, which workers send while an execution moves. The
@@ -67,19 +66,14 @@ func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
 			continue
 		}
 		if r.metrics != nil {
-			r.metrics.reports.WithLabelValues(statusLabel(envelope.Payload.NewStatus)).Inc()
+			status, err := attune.ParseStatus(envelope.Payload.NewStatus)
+			if err != nil {
+				status = "unknown" // limits the labels to the known statuses
+			}
+			r.metrics.reports.WithLabelValues(string(status)).Inc()
 		}
 	}
 	if err := batch.Ack(); err != nil {
 		r.logger.DebugContext(ctx, "Status reports could not be acknowledged", "error", err)
 	}
-}
-
-// statusLabel limits the metric's labels to the known statuses.
-func statusLabel(text string) string {
-	status, err := attune.ParseStatus(text)
-	if err != nil {
-		return "unknown"
-	}
-	return string(status)
 }

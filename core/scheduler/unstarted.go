@@ -95,7 +95,7 @@ func (s *ReassignStep) Apply(batch *Batch) {
 		case !decided && len(s.left) < maxUnstarted:
 			s.left = append(s.left, one)
 		case decided && one.Note != 0:
-			batch.Settle(one.Note)
+			batch.DeleteNote(one.Note)
 		}
 	}
 }
@@ -116,11 +116,8 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 	if !ok || fact.Status != attune.StatusScheduled {
 		return true
 	}
-	from := int64(0) // its worker's row was deleted
-	if fact.Worker != nil {
-		from = *fact.Worker
-	}
-	if from == 0 {
+	from := deref(fact.Worker)
+	if from == 0 { // its worker's row was deleted
 		one.Late = nil
 	} else if !one.concerns(batch, fact, from) {
 		return true
@@ -161,7 +158,7 @@ func (one Unstarted) concerns(batch *Batch, fact admission.Fact, from int64) boo
 		return from == one.Worker && fact.Attempt == one.Attempt && !batch.Ledger.Gone(from) &&
 			batch.Now().Sub(fact.Updated) >= one.Late.Allowed
 	case one.Leaving:
-		return batch.Ledger.Judged(from) && !batch.Ledger.Live(from) // else it was moved since the read
+		return batch.Ledger.Known(from) && !batch.Ledger.Live(from) // else it was moved since the read
 	case one.Note != 0:
 		return from == one.Worker && fact.Attempt == one.Attempt // else it was dispatched again since the read
 	default:
@@ -178,8 +175,7 @@ func waitedText(fact admission.Fact, worker int64) string {
 		worker, fact.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 }
 
-// unavailable is the result of an unstarted execution, in the words that decide about its
-// repetition.
+// unavailable is the result of an unstarted execution. Its text decides about the repetition.
 func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string) map[string]any {
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,
@@ -188,8 +184,7 @@ func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string
 	}
 }
 
-// overdue is the result of an execution that a live worker did not start in time, in the published
-// words.
+// overdue is the published result of an execution that a live worker did not start in time.
 func overdue(batch *Batch, fact admission.Fact, late Late) map[string]any {
 	age, allowed := int64(batch.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{

@@ -84,7 +84,6 @@ type (
 	CountFiringRow                  = db.CountFiringRow
 	CountLateEventsParams           = db.CountLateEventsParams
 	CountLateEventsRow              = db.CountLateEventsRow
-	CountLettersSinceRow            = db.CountLettersSinceRow
 	CountLostWorkSinceRow           = db.CountLostWorkSinceRow
 	CountOpenInquiriesRow           = db.CountOpenInquiriesRow
 	CountOpenTasksRow               = db.CountOpenTasksRow
@@ -98,12 +97,12 @@ type (
 	DescribeOverdueRow              = db.DescribeOverdueRow
 	EndCancelledParams              = db.EndCancelledParams
 	EndHeadlessRow                  = db.EndHeadlessRow
+	EndIgnoredCancelsRow            = db.EndIgnoredCancelsRow
 	EndOrphanedRunsParams           = db.EndOrphanedRunsParams
 	EndOrphanedRunsRow              = db.EndOrphanedRunsRow
 	EndOverrunsParams               = db.EndOverrunsParams
 	EndOverrunsRow                  = db.EndOverrunsRow
 	EndScheduledParams              = db.EndScheduledParams
-	EndUnheardCancelsRow            = db.EndUnheardCancelsRow
 	Enforcement                     = db.Enforcement
 	EnforcementConditionEnum        = db.EnforcementConditionEnum
 	EnforcementStatusEnum           = db.EnforcementStatusEnum
@@ -134,11 +133,11 @@ type (
 	FindAskingRow                   = db.FindAskingRow
 	FindCancelsRow                  = db.FindCancelsRow
 	FindEndedHoldersRow             = db.FindEndedHoldersRow
-	FindEndedWaitersRow             = db.FindEndedWaitersRow
+	FindEndedQueuedRow              = db.FindEndedQueuedRow
 	FindEndingsRow                  = db.FindEndingsRow
+	FindExpiredExecutionsParams     = db.FindExpiredExecutionsParams
+	FindExpiredExecutionsRow        = db.FindExpiredExecutionsRow
 	FindExpiredInquiriesRow         = db.FindExpiredInquiriesRow
-	FindExpiredWaitersParams        = db.FindExpiredWaitersParams
-	FindExpiredWaitersRow           = db.FindExpiredWaitersRow
 	FindFamiliesRow                 = db.FindFamiliesRow
 	FindForgettableWorkersParams    = db.FindForgettableWorkersParams
 	FindForgettableWorkersRow       = db.FindForgettableWorkersRow
@@ -150,7 +149,7 @@ type (
 	FindLostRequestsByStatusRow     = db.FindLostRequestsByStatusRow
 	FindLostRequestsParams          = db.FindLostRequestsParams
 	FindLostRequestsRow             = db.FindLostRequestsRow
-	FindMisplacedWaitersRow         = db.FindMisplacedWaitersRow
+	FindMisplacedExecutionsRow      = db.FindMisplacedExecutionsRow
 	FindNewestAttemptRow            = db.FindNewestAttemptRow
 	FindOldRootsRow                 = db.FindOldRootsRow
 	FindOrphansParams               = db.FindOrphansParams
@@ -192,7 +191,6 @@ type (
 	InsertRequestedExecutionsRow    = db.InsertRequestedExecutionsRow
 	InsertSecretValuesParams        = db.InsertSecretValuesParams
 	InsertTasksParams               = db.InsertTasksParams
-	JudgeWorkersRow                 = db.JudgeWorkersRow
 	Key                             = db.Key
 	KeysOfActionRow                 = db.KeysOfActionRow
 	LateWrite                       = db.LateWrite
@@ -331,6 +329,7 @@ type (
 	ReadSecretValuesRow             = db.ReadSecretValuesRow
 	ReadSettledTasksRow             = db.ReadSettledTasksRow
 	ReadTaskResultsRow              = db.ReadTaskResultsRow
+	ReadWorkerStandingsRow          = db.ReadWorkerStandingsRow
 	ReadWorkflowChildrenRow         = db.ReadWorkflowChildrenRow
 	ReadWorkflowItemsParams         = db.ReadWorkflowItemsParams
 	ReadWorkflowOriginRow           = db.ReadWorkflowOriginRow
@@ -498,7 +497,6 @@ type (
 
 // Labels of the enumerated types, and the text of every query by its name.
 const (
-	AcquitWorker                          = db.AcquitWorker
 	ActionIDsLike                         = db.ActionIDsLike
 	ActionRefs                            = db.ActionRefs
 	ActionsByRef                          = db.ActionsByRef
@@ -595,6 +593,8 @@ const (
 	ClaimOutbox                           = db.ClaimOutbox
 	ClearAlerts                           = db.ClearAlerts
 	ClearEntries                          = db.ClearEntries
+	ClearSuspect                          = db.ClearSuspect
+	CloseEndedRetries                     = db.CloseEndedRetries
 	ControlAction                         = db.ControlAction
 	ControlEnsureQueue                    = db.ControlEnsureQueue
 	ControlFirstBlocked                   = db.ControlFirstBlocked
@@ -617,7 +617,6 @@ const (
 	CountEventsBelow                      = db.CountEventsBelow
 	CountFiring                           = db.CountFiring
 	CountLateEvents                       = db.CountLateEvents
-	CountLettersSince                     = db.CountLettersSince
 	CountLostWorkSince                    = db.CountLostWorkSince
 	CountOpenInquiries                    = db.CountOpenInquiries
 	CountOpenTasks                        = db.CountOpenTasks
@@ -633,6 +632,7 @@ const (
 	DeleteOldExecutions                   = db.DeleteOldExecutions
 	DeleteOutbox                          = db.DeleteOutbox
 	DeletePolicies                        = db.DeletePolicies
+	DeleteUndelivered                     = db.DeleteUndelivered
 	DeleteWorker                          = db.DeleteWorker
 	DescribeOverdue                       = db.DescribeOverdue
 	DiscardDeadLetters                    = db.DiscardDeadLetters
@@ -640,11 +640,11 @@ const (
 	EndAskingExecutions                   = db.EndAskingExecutions
 	EndCancelled                          = db.EndCancelled
 	EndHeadless                           = db.EndHeadless
+	EndIgnoredCancels                     = db.EndIgnoredCancels
 	EndOrphanedRuns                       = db.EndOrphanedRuns
 	EndOutboxLease                        = db.EndOutboxLease
 	EndOverruns                           = db.EndOverruns
 	EndScheduled                          = db.EndScheduled
-	EndUnheardCancels                     = db.EndUnheardCancels
 	EndWorkflowParents                    = db.EndWorkflowParents
 	EnforcementConditionEnumAll           = db.EnforcementConditionEnumAll
 	EnforcementConditionEnumAny           = db.EnforcementConditionEnumAny
@@ -676,21 +676,20 @@ const (
 	FindCancels                           = db.FindCancels
 	FindDueRetries                        = db.FindDueRetries
 	FindEndedHolders                      = db.FindEndedHolders
-	FindEndedWaiters                      = db.FindEndedWaiters
+	FindEndedQueued                       = db.FindEndedQueued
 	FindEndings                           = db.FindEndings
+	FindExpiredExecutions                 = db.FindExpiredExecutions
 	FindExpiredInquiries                  = db.FindExpiredInquiries
-	FindExpiredWaiters                    = db.FindExpiredWaiters
 	FindFamilies                          = db.FindFamilies
 	FindForgettableWorkers                = db.FindForgettableWorkers
 	FindForgottenEnforcements             = db.FindForgottenEnforcements
 	FindForgottenEvents                   = db.FindForgottenEvents
-	FindHandedBack                        = db.FindHandedBack
 	FindIdentity                          = db.FindIdentity
 	FindLeavingWorkers                    = db.FindLeavingWorkers
 	FindLostHolders                       = db.FindLostHolders
 	FindLostRequests                      = db.FindLostRequests
 	FindLostRequestsByStatus              = db.FindLostRequestsByStatus
-	FindMisplacedWaiters                  = db.FindMisplacedWaiters
+	FindMisplacedExecutions               = db.FindMisplacedExecutions
 	FindNewestAttempt                     = db.FindNewestAttempt
 	FindOldRoots                          = db.FindOldRoots
 	FindOrphans                           = db.FindOrphans
@@ -702,6 +701,7 @@ const (
 	FindUnfilledQueues                    = db.FindUnfilledQueues
 	FindUnsettledInquiries                = db.FindUnsettledInquiries
 	FindUnstarted                         = db.FindUnstarted
+	FindUnstartedAt                       = db.FindUnstartedAt
 	FindWaitingHeads                      = db.FindWaitingHeads
 	FindWorkflows                         = db.FindWorkflows
 	FindWrongQueueStats                   = db.FindWrongQueueStats
@@ -727,17 +727,16 @@ const (
 	InquiryStatusEnumTimeout              = db.InquiryStatusEnumTimeout
 	InsertAdmissionEntries                = db.InsertAdmissionEntries
 	InsertAudit                           = db.InsertAudit
-	InsertBirths                          = db.InsertBirths
 	InsertEnforcements                    = db.InsertEnforcements
 	InsertEntries                         = db.InsertEntries
 	InsertEvents                          = db.InsertEvents
 	InsertExecution                       = db.InsertExecution
+	InsertNewExecutions                   = db.InsertNewExecutions
 	InsertRequestedExecutions             = db.InsertRequestedExecutions
 	InsertSecretValues                    = db.InsertSecretValues
 	InsertTasks                           = db.InsertTasks
 	InsertWorkflows                       = db.InsertWorkflows
 	IsAdopted                             = db.IsAdopted
-	JudgeWorkers                          = db.JudgeWorkers
 	KeepOutbox                            = db.KeepOutbox
 	KeepWorkflowItems                     = db.KeepWorkflowItems
 	KeepWorkflowSource                    = db.KeepWorkflowSource
@@ -911,6 +910,7 @@ const (
 	ReadSettledTasks                      = db.ReadSettledTasks
 	ReadTaskIndexes                       = db.ReadTaskIndexes
 	ReadTaskResults                       = db.ReadTaskResults
+	ReadWorkerStandings                   = db.ReadWorkerStandings
 	ReadWorkflowChildren                  = db.ReadWorkflowChildren
 	ReadWorkflowItems                     = db.ReadWorkflowItems
 	ReadWorkflowOrigin                    = db.ReadWorkflowOrigin
@@ -925,7 +925,7 @@ const (
 	RecordLostWork                        = db.RecordLostWork
 	RecordProbes                          = db.RecordProbes
 	ReferredWorkers                       = db.ReferredWorkers
-	RefreshOldestWaiters                  = db.RefreshOldestWaiters
+	RefreshOldestQueued                   = db.RefreshOldestQueued
 	ReleaseOutbox                         = db.ReleaseOutbox
 	ReleaseSlots                          = db.ReleaseSlots
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
@@ -974,9 +974,7 @@ const (
 	SessionUnlock                         = db.SessionUnlock
 	SettleInquiries                       = db.SettleInquiries
 	SettleOrphans                         = db.SettleOrphans
-	SettleRetries                         = db.SettleRetries
 	SettleTasks                           = db.SettleTasks
-	SettleUndelivered                     = db.SettleUndelivered
 	SizeOfTaskResults                     = db.SizeOfTaskResults
 	SplitOutbox                           = db.SplitOutbox
 	StartExecutions                       = db.StartExecutions
@@ -1066,7 +1064,6 @@ const (
 	ViewTriggerItems                      = db.ViewTriggerItems
 	ViewWorkQueueLease                    = db.ViewWorkQueueLease
 	ViewWorkQueues                        = db.ViewWorkQueues
-	ViewWorkerAssigned                    = db.ViewWorkerAssigned
 	ViewWorkerChanges                     = db.ViewWorkerChanges
 	ViewWorkerFacts                       = db.ViewWorkerFacts
 	ViewWorkerNames                       = db.ViewWorkerNames

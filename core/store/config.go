@@ -19,8 +19,7 @@ type Config struct {
 	Schema string
 	// MaxConnections bounds the pool; 10 when zero.
 	MaxConnections int32
-	// MinConnections is how many connections are kept open when idle, at most
-	// MaxConnections.
+	// MinConnections is how many connections are kept open when idle, at most MaxConnections.
 	MinConnections int32
 	// IdleTimeout is how long an unused connection is kept; 30 min when zero.
 	IdleTimeout time.Duration

@@ -31,7 +31,8 @@ func (s *Store) Listen(ctx context.Context, heard func(channel, payload string),
 		if time.Since(began) > listenLast {
 			pause = listenFirst
 		}
-		s.logger.DebugContext(ctx, "Notifications are not heard for a while", "channels", channels, "again_in", pause,
+		s.logger.DebugContext(ctx, "Not listening for notifications for a while", "channels", channels, "again_in",
+			pause,
 			"error", err)
 		if !supervise.Sleep(ctx, pause) {
 			return

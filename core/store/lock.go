@@ -84,7 +84,7 @@ func (l *SessionLock) take(ctx context.Context, holder string) error {
 		}
 		if !errors.Is(err, sql.ErrNoRows) {
 			_ = l.conn.Conn().Close(ctx) // under a name that is not its own
-			return fmt.Errorf("find who holds the lock %s: %w", l.name, err)
+			return fmt.Errorf("find the holder of lock %s: %w", l.name, err)
 		}
 	}
 	if _, err := l.queries.NameSession(ctx, l.own); err != nil {
@@ -101,12 +101,12 @@ func (l *SessionLock) Check(ctx context.Context) error {
 	return nil
 }
 
-// unlockPatience is the timeout of releasing a lock; after it the connection is closed.
-const unlockPatience = 3 * time.Second
+// unlockTimeout is the timeout of releasing a lock; after it the connection is closed.
+const unlockTimeout = 3 * time.Second
 
 // Release gives the lock back.
 func (l *SessionLock) Release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer cancel()
 	defer l.conn.Release()
 	_, err := l.queries.SessionUnlock(ctx, l.name)

@@ -12,10 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Pipeline collects statements and sends them in one network round trip. They
-// run in order; the first that fails ends the transaction, and none after it
-// has run. (A statement that a connection meets for the first time is prepared
-// first, once, in a round trip of its own.)
+// Pipeline collects statements and sends them in one network round trip. They run in order; the
+// first that fails ends the transaction, and none after it has run. (A statement that a connection
+// meets for the first time is prepared first, once, in a round trip of its own.)
 type Pipeline struct {
 	tx         *Tx
 	statements []statement
@@ -54,9 +53,8 @@ func (p *Pipeline) Exec(sql string, args ...any) *Affected {
 	return tag
 }
 
-// Many queues a statement that returns rows. T is a struct whose fields are
-// the columns in order, such as a generated row type, or a plain type for a
-// statement with one column.
+// Many queues a statement that returns rows. T is a struct whose fields are the columns in order,
+// such as a generated row type, or a plain type for a statement with one column.
 func Many[T any](p *Pipeline, sql string, args ...any) *Result[T] {
 	result := &Result[T]{}
 	scan := pgx.RowTo[T]
@@ -91,7 +89,7 @@ func (p *Pipeline) send(ctx context.Context, commit bool) error {
 	}
 	if len(queued) == 0 {
 		if commit {
-			return work.Commit(ctx)
+			return work.commit(ctx)
 		}
 		return nil
 	}

@@ -53,7 +53,7 @@ func (r *refusals) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 
 // TraceQueryEnd implements pgx.QueryTracer.
 func (r *refusals) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
-	r.see(ctx, data.Err)
+	r.record(ctx, data.Err)
 }
 
 // TraceBatchStart implements pgx.BatchTracer.
@@ -63,15 +63,15 @@ func (r *refusals) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 
 // TraceBatchQuery implements pgx.BatchTracer.
 func (r *refusals) TraceBatchQuery(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
-	r.see(ctx, data.Err)
+	r.record(ctx, data.Err)
 }
 
 // TraceBatchEnd implements pgx.BatchTracer.
 func (r *refusals) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchEndData) {
-	r.see(ctx, data.Err)
+	r.record(ctx, data.Err)
 }
 
-func (r *refusals) see(ctx context.Context, err error) {
+func (r *refusals) record(ctx context.Context, err error) {
 	if err == nil || ClassOf(err) != ClassInstallation {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,14 +23,11 @@ const (
 // session is a transaction on one connection that begins with its first
 // statement, so that BEGIN shares that statement's round trip where it can.
 type session struct {
-	conn       *pgxpool.Conn
-	begin      string
-	state      sessionState
-	failure    error // the cause of the unknown state
-	savepoints int
+	conn    *pgxpool.Conn
+	begin   string
+	state   sessionState
+	failure error // the cause of the unknown state
 }
-
-var _ pgx.Tx = (*session)(nil)
 
 // open sends BEGIN on its own, for a single statement outside a pipeline.
 func (w *session) open(ctx context.Context) error {
@@ -48,8 +44,8 @@ func (w *session) open(ctx context.Context) error {
 	return nil
 }
 
-// Commit ends the transaction. One without a statement has nothing to commit.
-func (w *session) Commit(ctx context.Context) error {
+// commit ends the transaction. One without a statement has nothing to commit.
+func (w *session) commit(ctx context.Context) error {
 	switch w.state {
 	case stateNew:
 		w.state = stateCommitted
@@ -85,8 +81,8 @@ func (w *session) committed(tag pgconn.CommandTag, err error) error {
 	}
 }
 
-// Rollback undoes the transaction. After the end it does nothing.
-func (w *session) Rollback(ctx context.Context) error {
+// rollback undoes the transaction. After the end it does nothing.
+func (w *session) rollback(ctx context.Context) error {
 	if w.state != stateOpen {
 		return nil
 	}
@@ -124,95 +120,11 @@ func (w *session) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	return w.conn.QueryRow(ctx, sql, args...)
 }
 
-// CopyFrom loads rows into a table.
-func (w *session) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string,
-	rows pgx.CopyFromSource) (int64, error) {
-	if err := w.open(ctx); err != nil {
-		return 0, err
-	}
-	return w.conn.CopyFrom(ctx, table, columns, rows)
-}
-
-// SendBatch sends statements together.
-func (w *session) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
-	if err := w.open(ctx); err != nil {
-		return failedBatch{err}
-	}
-	return w.conn.SendBatch(ctx, batch)
-}
-
-// Prepare is not needed: every statement is prepared by its text.
-func (w *session) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
-	return w.conn.Conn().Prepare(ctx, name, sql)
-}
-
-// LargeObjects is not supported; using what it returns panics, so it refuses
-// loudly by returning the zero value.
-func (w *session) LargeObjects() pgx.LargeObjects { return pgx.LargeObjects{} }
-
 // Conn is the connection below.
 func (w *session) Conn() *pgx.Conn { return w.conn.Conn() }
-
-// Begin starts a nested transaction as a savepoint.
-func (w *session) Begin(ctx context.Context) (pgx.Tx, error) {
-	if err := w.open(ctx); err != nil {
-		return nil, err
-	}
-	w.savepoints++
-	name := "attune_" + strconv.Itoa(w.savepoints)
-	if _, err := w.conn.Exec(ctx, "savepoint "+name); err != nil {
-		return nil, fmt.Errorf("savepoint: %w", err)
-	}
-	return &savepoint{session: w, name: name}, nil
-}
-
-// savepoint is a part of a transaction that can be undone alone.
-type savepoint struct {
-	*session
-	name   string
-	closed bool
-}
-
-// Commit keeps what was done since the savepoint.
-func (p *savepoint) Commit(ctx context.Context) error { return p.end(ctx, "release savepoint ") }
-
-// Rollback undoes the changes since the savepoint.
-func (p *savepoint) Rollback(ctx context.Context) error {
-	if p.closed {
-		return pgx.ErrTxClosed
-	}
-	return p.end(ctx, "rollback to savepoint ")
-}
-
-func (p *savepoint) end(ctx context.Context, verb string) error {
-	if p.closed {
-		return pgx.ErrTxClosed
-	}
-	p.closed = true
-	_, err := p.conn.Exec(ctx, verb+p.name)
-	return err
-}
 
 // failedRow is the result of a query that could not be sent.
 type failedRow struct{ err error }
 
 // Scan returns the error.
 func (r failedRow) Scan(...any) error { return r.err }
-
-// failedBatch is the result of statements that could not be sent.
-type failedBatch struct{ err error }
-
-// Exec returns the error.
-func (b failedBatch) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, b.err }
-
-// Query returns the error.
-func (b failedBatch) Query() (pgx.Rows, error) { return nil, b.err }
-
-// QueryRow returns the error.
-func (b failedBatch) QueryRow() pgx.Row { return failedRow(b) }
-
-// Close returns the error.
-func (b failedBatch) Close() error { return b.err }
-
-// Tx is the transaction begun by the batch: none.
-func (b failedBatch) Tx() pgx.Tx { return nil }

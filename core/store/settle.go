@@ -43,11 +43,11 @@ func (s *Store) AwaitLockers(ctx context.Context, table string) error {
 func (s *Store) lockers(ctx context.Context, table string) ([]string, error) {
 	rows, err := s.pool.Query(ctx, lockersSQL, table)
 	if err != nil {
-		return nil, fmt.Errorf("list who locks rows of %s: %w", table, err)
+		return nil, fmt.Errorf("list the transactions that lock rows of %s: %w", table, err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, fmt.Errorf("list who locks rows of %s: %w", table, err)
+		return nil, fmt.Errorf("list the transactions that lock rows of %s: %w", table, err)
 	}
 	return list, nil
 }

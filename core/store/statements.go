@@ -9,8 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// statementLog logs every statement at level debug, without its values: they may be
-// secret.
+// statementLog logs every statement at level debug, without its values: they may be secret.
 type statementLog struct{ logger *slog.Logger }
 
 // begun is the context key of a statement and its start.

@@ -356,24 +356,6 @@ func TestErrorOfTheFunctionTakesEverythingBack(t *testing.T) {
 	require.Equal(t, attune.StatusRequested, status(t, s, id))
 }
 
-func TestSavepointTakesBackItsPartOnly(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	a, b := newExecution(t, s), newExecution(t, s)
-	err := s.Tx(testkit.Context(t), "part", func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, setStatus, a, "cancelled")
-		require.NoError(t, err)
-		nested, err := tx.Begin(ctx)
-		require.NoError(t, err)
-		_, err = nested.Exec(ctx, setStatus, b, "cancelled")
-		require.NoError(t, err)
-		return nested.Rollback(ctx)
-	})
-	require.NoError(t, err)
-	require.Equal(t, attune.StatusCancelled, status(t, s, a))
-	require.Equal(t, attune.StatusRequested, status(t, s, b))
-}
-
 func TestClassOfTellsWhatACallerCanDo(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]store.Class{

@@ -7,9 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/attune-go/attune/core/store/internal/db"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 const (
@@ -20,14 +19,13 @@ const (
 	rollbackTimeout = 5 * time.Second
 )
 
-// Tx is one transaction, for one goroutine. The generated queries and
-// everything of pgx.Tx run inside it. BEGIN is sent with the first statement.
+// Tx is one transaction, for one goroutine, with the generated queries. BEGIN is sent with the first
+// statement.
 type Tx struct {
-	pgx.Tx
+	*session
 	*Queries
-	session *session
-	hooks   []func()
-	ends    []func(committed bool)
+	hooks []func()
+	ends  []func(committed bool)
 }
 
 // AfterCommit registers a function to run once after the commit. It does not run after a rollback,
@@ -61,10 +59,10 @@ func (s *Store) repeat(ctx context.Context, name, begin string, fn func(context.
 		if !again || attempt == txAttempts || ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		s.logger.DebugContext(ctx, "A transaction is repeated", "transaction", name, "attempt", attempt,
+		s.logger.DebugContext(ctx, "Transaction repeated", "transaction", name, "attempt", attempt,
 			"class", ClassOf(err).String(), "error", err.Error())
-		if err := pause(ctx, wait/2+rand.N(wait)); err != nil { //nolint:gosec // jitter needs no secrecy
-			return fmt.Errorf("%s: wait to repeat: %w", name, err)
+		if !supervise.Sleep(ctx, wait/2+rand.N(wait)) { //nolint:gosec // jitter needs no secrecy
+			return fmt.Errorf("%s: wait to repeat: %w", name, ctx.Err())
 		}
 		wait = min(2*wait, txMaxWait)
 	}
@@ -79,7 +77,7 @@ func (s *Store) once(ctx context.Context, begin string, fn func(context.Context,
 		return false, fmt.Errorf("acquire connection: %w", classified(err))
 	}
 	work := &session{conn: conn, begin: begin}
-	tx := &Tx{Tx: work, Queries: db.New(work), session: work}
+	tx := &Tx{session: work, Queries: db.New(work)}
 	again, err = attempt(ctx, tx, fn)
 	for _, end := range tx.ends {
 		end(work.state == stateCommitted)
@@ -97,7 +95,7 @@ func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (
 	defer work.release(ctx)
 	err = fn(ctx, tx)
 	if err == nil && work.state != stateCommitted {
-		err = work.Commit(ctx)
+		err = work.commit(ctx)
 	}
 	switch work.state {
 	case stateCommitted:
@@ -123,20 +121,9 @@ func (w *session) release(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 		defer cancel()
 		// A rollback that fails closes the connection, and with it the transaction.
-		if err := w.Rollback(ctx); err != nil {
+		if err := w.rollback(ctx); err != nil {
 			_ = w.conn.Conn().Close(ctx)
 		}
 	}
 	w.conn.Release()
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

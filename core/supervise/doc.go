@@ -12,13 +12,11 @@
 //	 ▲                │ setup failed
 //	 └────────────────┘
 //
-// Start may be tried again after it failed. A stopped service stays stopped,
-// even if Stop came before Start; so whenever the two race, the outcome is that
-// nothing runs.
+// Start may be tried again after it failed. A stopped service stays stopped, even if Stop came
+// before Start; so whenever the two race, the outcome is that nothing runs.
 //
-// The context given to Start bounds the start only. Its values live on in the
-// context that the service runs with, its cancellation does not: the one way to
-// end a service is Stop, so that a signal cannot end services in a random
-// order. Inside a service context.Cause tells a stop (ErrStopping) from a
-// deadline.
+// The context given to Start bounds the start only. Its values live on in the context that the
+// service runs with, its cancellation does not: the one way to end a service is Stop, so that a
+// signal cannot end services in a random order. Inside a service context.Cause tells a stop
+// (ErrStopping) from a deadline.
 package supervise

@@ -22,8 +22,7 @@ type Foreground struct {
 // ErrEnded is returned by RunUntilSignal where the foreground ended by itself.
 var ErrEnded = errors.New("it ended by itself")
 
-// errSignal is the cause of a context that a signal ended. Only a second
-// signal is ever shown.
+// errSignal is the cause of a context that a signal ended. Only a second signal is ever shown.
 var errSignal = errors.New("asked a second time to stop at once")
 
 // RunUntilSignal starts f, waits for SIGTERM or SIGINT and stops f within the
@@ -69,8 +68,7 @@ func RunUntilSignal(ctx context.Context, logger *slog.Logger, timeout time.Durat
 // timeout(1), make and shells signal a process and then its whole group.
 const sameRequest = 300 * time.Millisecond
 
-// signalled returns a context that the next signal ends, not counting those of
-// the first moment.
+// signalled returns a context that the next signal ends, not counting those of the first moment.
 func signalled(parent context.Context, signals <-chan os.Signal, deaf time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {

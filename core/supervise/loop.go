@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,18 +67,23 @@ type Loop struct {
 
 var _ Service = (*Loop)(nil)
 
+// OrDefault returns a setting if it is positive, and otherwise its default.
+func OrDefault[T cmp.Ordered](setting, otherwise T) T {
+	var zero T
+	if setting > zero {
+		return setting
+	}
+	return otherwise
+}
+
 // NewLoop makes a loop; it panics without Name, Interval or Tick, because that is a mistake in the
 // program and not in its configuration.
 func NewLoop(cfg LoopConfig) *Loop {
 	if cfg.Name == "" || cfg.Interval <= 0 || cfg.Tick == nil {
 		panic(fmt.Sprintf("supervise: loop %q needs a name, a positive interval and a tick", cfg.Name))
 	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = LoopTimeoutDefault
-	}
-	if cfg.MaxBackoff <= 0 {
-		cfg.MaxBackoff = LoopMaxBackoffDefault
-	}
+	cfg.Timeout = OrDefault(cfg.Timeout, LoopTimeoutDefault)
+	cfg.MaxBackoff = OrDefault(cfg.MaxBackoff, LoopMaxBackoffDefault)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -112,9 +118,9 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Patience is the longest gap between ticks of a working loop: the longest pause, a tick that uses
+// TickTimeout is the longest gap between ticks of a working loop: the longest pause, a tick that uses
 // its whole timeout, and some slack.
-func (l *Loop) Patience() time.Duration {
+func (l *Loop) TickTimeout() time.Duration {
 	pause := max(l.cfg.Interval, l.cfg.MaxBackoff)
 	return pause + time.Duration(float64(pause)*l.cfg.Jitter) + l.cfg.Timeout + loopSlack
 }
@@ -122,8 +128,7 @@ func (l *Loop) Patience() time.Duration {
 // loopSlack is the delay that a busy machine may add.
 const loopSlack = 15 * time.Second
 
-// LastTick returns when the last tick ended, whatever its outcome; zero before
-// the first.
+// LastTick returns when the last tick ended, whatever its outcome; zero before the first.
 func (l *Loop) LastTick() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,21 +149,19 @@ func (l *Loop) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil {
-			failures++
-		} else {
+		if err == nil {
 			failures = 0
-		}
-		if err != nil && pause == 0 {
+		} else if failures++; pause == 0 {
 			pause = l.pause(failures)
 		}
-		if pause > 0 {
-			if !l.waitAfterFailure(ctx, pause) {
-				return
-			}
-			continue
+		floor := min(pause, wakeFloor) // wakes after a failure are ignored this long
+		if floor > 0 && !l.wait(ctx, floor, nil) {
+			return
 		}
-		if !l.wait(ctx, l.pause(0), l.wake) {
+		if pause == 0 {
+			pause = l.pause(0)
+		}
+		if !l.wait(ctx, pause-floor, l.wake) {
 			return
 		}
 	}
@@ -170,7 +173,10 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 		fmt.Errorf("tick of %s took longer than %s: %w", l.cfg.Name, l.cfg.Timeout, context.DeadlineExceeded))
 	defer cancel()
 	begin := time.Now()
-	err = l.call(tickCtx)
+	err = recovered(tickCtx, l.cfg.Tick)
+	if errors.Is(err, context.DeadlineExceeded) && tickCtx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(tickCtx), err)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = nil // Stop interrupted it; the tick did not fail
 	}
@@ -196,20 +202,6 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 	return pause, err
 }
 
-// call runs the function; a panic becomes an error with its stack.
-func (l *Loop) call(ctx context.Context) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = panicError(value)
-		}
-	}()
-	err = l.cfg.Tick(ctx)
-	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-	}
-	return err
-}
-
 // pause returns how long to wait after so many failures in a row.
 func (l *Loop) pause(failures int) time.Duration {
 	pause := l.cfg.Interval
@@ -226,12 +218,6 @@ func (l *Loop) pause(failures int) time.Duration {
 	return max(pause, 0)
 }
 
-// waitAfterFailure ignores wakes during the first second.
-func (l *Loop) waitAfterFailure(ctx context.Context, pause time.Duration) bool {
-	floor := min(pause, wakeFloor)
-	return l.wait(ctx, floor, nil) && l.wait(ctx, pause-floor, l.wake)
-}
-
 // wait pauses until the time is over or a wake comes; false means stop.
 func (l *Loop) wait(ctx context.Context, pause time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(pause)
@@ -246,9 +232,32 @@ func (l *Loop) wait(ctx context.Context, pause time.Duration, wake <-chan struct
 	}
 }
 
-func panicError(value any) error {
-	if err, ok := value.(error); ok {
-		return fmt.Errorf("panic: %w\n%s", err, debug.Stack())
+// recovered runs a function and turns its panic into an error with the stack.
+func recovered(ctx context.Context, run func(context.Context) error) (err error) {
+	defer func() {
+		switch value := recover().(type) {
+		case nil:
+		case error:
+			err = fmt.Errorf("panic: %w\n%s", value, debug.Stack())
+		default:
+			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+		}
+	}()
+	return run(ctx)
+}
+
+// Sleep waits and reports whether the whole pause has passed; it is false when
+// the context ended first.
+func Sleep(ctx context.Context, pause time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
 	}
-	return fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics measures all loops of a process. A nil *Metrics measures nothing.
@@ -15,25 +16,22 @@ type Metrics struct {
 
 // NewMetrics registers the loop metrics; with a nil registerer they are not exported.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		lastTick: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	auto := promauto.With(registerer)
+	return &Metrics{
+		lastTick: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_loop_last_tick_timestamp_seconds",
-			Help: "When the loop last ended a tick, whatever its outcome, in Unix seconds.",
+			Help: "End of the last tick of the loop, whatever its outcome, in Unix seconds.",
 		}, []string{"loop"}),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+		errors: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_loop_errors_total",
-			Help: "Ticks of the loop that failed, ran over their deadline or panicked.",
+			Help: "Ticks of the loop that failed, exceeded their deadline or panicked.",
 		}, []string{"loop"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "attune_loop_duration_seconds",
-			Help:    "How long a tick of the loop took.",
+			Help:    "Duration of a tick of the loop.",
 			Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60},
 		}, []string{"loop"}),
 	}
-	if registerer != nil {
-		registerer.MustRegister(m.lastTick, m.errors, m.duration)
-	}
-	return m
 }
 
 func (m *Metrics) observe(loop string, now time.Time, took time.Duration, err error) {

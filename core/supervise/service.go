@@ -48,15 +48,13 @@ type Base struct {
 	cancel  context.CancelCauseFunc
 }
 
-// Launch starts the service: setup runs in the caller's goroutine and may fail
-// the start; then run is given a goroutine of its own until Stop cancels its
-// context. Either may be nil: without run the service only occupies its place
-// until Stop. If setup fails the service is as if never started and setup must
-// have undone what it did.
+// Launch starts the service: setup runs in the caller's goroutine and may fail the start; then run
+// is given a goroutine of its own until Stop cancels its context. Either may be nil: without run
+// the service only occupies its place until Stop. If setup fails the service is as if never started
+// and setup must have undone what it did.
 //
-// If Stop comes during setup, the context of setup is cancelled; should setup
-// succeed nevertheless, run is called with a cancelled context so that what
-// setup opened is closed in one place.
+// If Stop comes during setup, the context of setup is cancelled; should setup succeed nevertheless,
+// run is called with a cancelled context so that what setup opened is closed in one place.
 func (b *Base) Launch(ctx context.Context, setup func(context.Context) error, run func(context.Context)) error {
 	runCtx, settled, err := b.begin(ctx)
 	if err != nil {
@@ -66,7 +64,7 @@ func (b *Base) Launch(ctx context.Context, setup func(context.Context) error, ru
 
 	if setup != nil {
 		setupCtx, release := joinCancel(runCtx, ctx)
-		err = runSetup(setupCtx, setup)
+		err = recovered(setupCtx, setup) // after a panic, the state stays correct and Stop does not wait for ever
 		release()
 		if err != nil {
 			return b.startFailed(err)
@@ -87,7 +85,7 @@ func (b *Base) begin(ctx context.Context) (context.Context, chan struct{}, error
 		return nil, nil, ErrStopped
 	case stateNew:
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
 	b.state = stateStarting
@@ -97,8 +95,7 @@ func (b *Base) begin(ctx context.Context) (context.Context, chan struct{}, error
 	return runCtx, b.settled, nil
 }
 
-// startFailed puts the service back to new, or leaves it stopped if Stop came
-// meanwhile.
+// startFailed puts the service back to new, or leaves it stopped if Stop came meanwhile.
 func (b *Base) startFailed(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,8 +127,7 @@ func (b *Base) commit(runCtx context.Context, run func(context.Context)) error {
 	return nil
 }
 
-// Started is closed once the service has started. It stays open if the start
-// failed.
+// Started is closed once the service has started. It stays open if the start failed.
 func (b *Base) Started() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,15 +179,4 @@ func joinCancel(parent, other context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() { stop(); cancel(nil) }
-}
-
-// runSetup turns a panic during the start into an error, so that the state of the service stays
-// correct and Stop does not wait for ever.
-func runSetup(ctx context.Context, setup func(context.Context) error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = panicError(value)
-		}
-	}()
-	return setup(ctx)
 }

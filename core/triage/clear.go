@@ -13,7 +13,7 @@ import (
 )
 
 // Line is a queue of which a clearing takes those who wait.
-type Line = admission.Line
+type Line = admission.ClearingQueue
 
 // ClearOrder says which waiters are to be cancelled.
 type ClearOrder struct {
@@ -54,7 +54,7 @@ func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, e
 		return &ClearPlan{
 			Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
 			OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting,
-			Queues:   append([]Line{}, clearing.Lines...),
+			Queues:   append([]Line{}, clearing.Queues...),
 			clearing: clearing,
 		}, nil
 	})
@@ -124,7 +124,7 @@ func (t *Triage) clearPage(
 func (t *Triage) cancel(
 	ctx context.Context, tx *store.Tx, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt,
 ) error {
-	cleared, err := admission.CancelPage(ctx, tx, page, admission.ClearingTerms{
+	cleared, err := admission.CancelPage(ctx, tx, page, admission.ClearingConfig{
 		Result: t.cancelledResult, StaleAfter: t.cfg.HeartbeatStaleAfter, WithoutStats: t.cfg.WithoutStats,
 	})
 	if err != nil {

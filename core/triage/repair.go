@@ -39,8 +39,8 @@ func (t *Triage) PlanRepair(ctx context.Context, action string) (*RepairReceipt,
 	return receipt, nil
 }
 
-func (t *Triage) terms(target admission.Target) admission.RepairTerms {
-	return admission.RepairTerms{
+func (t *Triage) terms(target admission.Target) admission.RepairConfig {
+	return admission.RepairConfig{
 		ActionID: target.ActionID, Grace: t.cfg.ReportGrace, StaleAfter: t.cfg.HeartbeatStaleAfter,
 		WithoutStats: t.cfg.WithoutStats,
 	}

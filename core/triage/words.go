@@ -20,7 +20,7 @@ const (
 )
 
 // QueueWord is a queue before and after a word.
-type QueueWord = admission.QueueWord
+type QueueWord = admission.QueueChange
 
 // Order is a word to be said.
 type Order struct {
@@ -31,11 +31,11 @@ type Order struct {
 	Reason string `json:"reason,omitempty"` // of Pause
 }
 
-func (t *Triage) word(order Order) (admission.Word, error) {
+func (t *Triage) word(order Order) (admission.Override, error) {
 	if order.Act == Limit && (order.Limit < 1 || order.Limit >= admission.Unlimited) {
-		return admission.Word{}, fmt.Errorf("%w: %d", ErrLimit, order.Limit)
+		return admission.Override{}, fmt.Errorf("%w: %d", ErrLimit, order.Limit)
 	}
-	return admission.Word{Act: order.Act, Limit: order.Limit, Reason: order.Reason, By: t.cfg.Actor}, nil
+	return admission.Override{Act: order.Act, Limit: order.Limit, Reason: order.Reason, By: t.cfg.Actor}, nil
 }
 
 // WordPlan is what a word would change.
@@ -108,7 +108,7 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 			return nil, err
 		}
 		receipt.Group = target.Group
-		said, err := admission.Say(ctx, tx, target, word)
+		said, err := admission.Apply(ctx, tx, target, word)
 		if err != nil {
 			return nil, err
 		}

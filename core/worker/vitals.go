@@ -95,7 +95,7 @@ func (v *vitals) report() placement.Report {
 	if r.Total > 0 {
 		r.AverageMS = float64((took / time.Duration(r.Total)).Microseconds()) / 1e3
 	}
-	r.Status, _ = placement.DocumentedLimits().Judge(placement.Signs{Report: r, Numbers: true, Ready: -1,
+	r.Status, _ = placement.DocumentedLimits().Evaluate(placement.Signs{Report: r, Numbers: true, Ready: -1,
 		Unchanged: idle})
 	return r
 }

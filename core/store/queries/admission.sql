@@ -1,16 +1,15 @@
--- The queues of admission. Every statement that reads entries or executions to
--- decide something runs after LockAdmissionStates in the same transaction, so
--- that its snapshot is newer than every earlier decision.
+-- Queues of admission. Every statement that reads entries or executions for a decision runs after
+-- LockAdmissionStates in the same transaction: its snapshot is then newer than every earlier
+-- decision.
 --
--- Every statement has one sensible plan whatever the statistics say: queue
--- tables are analysed while empty all their life. Rows are found by key, heads
--- by LATERAL … LIMIT, existence by scalar subquery. Rows named by arrays are
--- looked up by = ANY (ARRAY[…]): unlike =, it can be nothing but a look-up by
--- key, also in a plan that was made while the table was empty.
+-- Every statement has one sensible plan, whatever the statistics say, because queue tables are
+-- analysed while they are empty. Rows are found by key, heads by LATERAL … LIMIT, existence by
+-- scalar subquery. Rows named by arrays are compared with = ANY (ARRAY[…]): unlike =, that is
+-- always a look-up by key, also in a plan that was made for an empty table.
 
 -- name: LockAdmissionScopes :many
--- Locks the shared limits that a batch may take from or give back to. First of
--- all locks, so that the room read here decides which queues are worth trying.
+-- Locks the shared limits that a batch may take from or return to. It precedes all other locks,
+-- because the free slots read here decide which queues are tried.
 SELECT id, kind, max_concurrent, active_count, next_at, period_start, used
 FROM admission_scope
 WHERE id = ANY (sqlc.arg(ids)::bigint[])
@@ -18,7 +17,7 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: LockAdmissionStates :many
--- Locks the named queues and waits for their holders. In order of id: the lock order of the engine.
+-- Locks the named queues, in order of id (the engine's lock order), and waits for other holders.
 SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
        active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
        next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
@@ -29,8 +28,8 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: ReadAdmissionStates :many
--- The named queues without their locks, for a batch that expects them to be open. What it waits
--- for when it writes, it waits for no longer than lock_timeout.
+-- Reads the named queues without locks, for a batch that expects them to be open. lock_timeout
+-- bounds the waits of its writes.
 WITH brief AS MATERIALIZED (SELECT set_config('lock_timeout', sqlc.arg(lock_timeout)::text, true))
 SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
        active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
@@ -59,11 +58,10 @@ ORDER BY id
 FOR UPDATE SKIP LOCKED;
 
 -- name: ReadAdmissionMoment :one
--- The start of the transaction, the moment under the locks, the version of the
--- rules, and when the first queue that waits for a moment should be tried. Besides, how
--- many executions each worker has; a worker that is missing has none. Its row is not
--- locked: ChangeWorkerLoads checks the room again when it takes it. blocked is whether any
--- queue waits for something wider than its own limit.
+-- The start of the transaction, the time under the locks, the version of the rules, and when the
+-- first queue that waits for a point in time is due. workers and assigned are the executions at
+-- each worker; a missing worker has none. Its row is not locked: ChangeWorkerLoads checks the
+-- capacity again. blocked is true if any queue waits for a shared limit or a worker.
 SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
        coalesce((SELECT b.wake FROM admission_blocked b WHERE b.wake > now() ORDER BY b.wake LIMIT 1), 'epoch')::timestamptz AS due,
        ((SELECT count(*) FROM (SELECT b.wake FROM admission_blocked b WHERE b.wake <= now()
@@ -73,7 +71,7 @@ FROM (SELECT coalesce(array_agg(l.worker), '{}') AS workers, coalesce(array_agg(
       FROM worker_load l WHERE l.assigned > 0) w;
 
 -- name: CountAdmissionEntries :many
--- The true length of the lines of a queue, for one whose count is in doubt.
+-- The true length of the lanes of a queue whose count is in doubt.
 SELECT s.id AS state_id,
        (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = 1)::int AS high,
        (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = 0)::int AS normal,
@@ -82,7 +80,7 @@ FROM execution_admission_state s
 WHERE s.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: LockLostHolders :many
--- What deleted executions held. Another replica may have given it back already.
+-- What deleted executions held. Another replica may have returned it already.
 SELECT id, execution, coalesce(state_id, 0)::bigint AS state_id, worker, scopes
 FROM lost_holder
 WHERE id = ANY (sqlc.arg(ids)::bigint[])
@@ -92,9 +90,9 @@ FOR UPDATE;
 -- name: DeleteLostHolders :exec
 DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
--- name: JudgeWorkers :many
--- live is a worker that may be given work, by the database's clock. gone is one that
--- has been silent for too long, whatever its status says.
+-- name: ReadWorkerStandings :many
+-- live workers may receive work, by the database's clock. gone workers have been silent for too
+-- long, whatever their status.
 SELECT w.id,
        coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
                 AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)::bool AS live,
@@ -103,9 +101,8 @@ FROM worker w
 WHERE w.id = ANY (sqlc.arg(workers)::bigint[]);
 
 -- name: ReadAdmissionHeads :many
--- The first waiters of each lane of each queue, as many as could be promoted
--- once the planned releases are done and two more in case some have been
--- cancelled, at most cap a queue and blocked_cap one that is only tried.
+-- The heads of each lane of each queue: as many as the planned releases can promote, and two more
+-- in case some are cancelled, at most cap for a wanted queue and blocked_cap for a tried one.
 -- OFFSET 0 keeps the queues' rows to one look-up each.
 SELECT s.id AS state_id, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
@@ -169,8 +166,8 @@ WITH granted AS (
 SELECT attune_expect((SELECT count(*) FROM held), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'granted slots');
 
 -- name: ReleaseSlots :exec
--- Once each, only the holder that was read under the lock, and only if its execution has
--- ended (invariant S7). The execution itself is not written.
+-- Releases each holder once, only as it was read under the lock, and only if its execution has
+-- ended (invariant S7). It does not write the execution.
 WITH released AS (
     DELETE FROM execution_holder h
     USING (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::bigint[]) AS state) r
@@ -188,7 +185,7 @@ FROM (
 ) r;
 
 -- name: ReturnScopeSlots :exec
--- Once each, and only what was read under the lock (invariant S7).
+-- Returns each slot once, and only as it was read under the lock (invariant S7).
 WITH gone AS (
     DELETE FROM execution_slot
     WHERE execution = ANY (sqlc.arg(executions)::bigint[])
@@ -213,7 +210,7 @@ WITH gone AS (
 SELECT attune_expect((SELECT count(*) FROM gone), cardinality(sqlc.arg(executions)::bigint[])::bigint, 'deleted entries');
 
 -- name: UpdateAdmissionStates :exec
--- Absolute values: the rows are locked and the ledger is their newer version.
+-- Writes absolute values: the rows are locked, and the ledger is their newer version.
 UPDATE execution_admission_state s
 SET active_count = r.active, queued_count = r.queued, head_order = r.head_order, next_queue_order = r.next_order,
     total_enqueued = s.total_enqueued + r.enqueued, total_completed = s.total_completed + r.completed
@@ -239,10 +236,10 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: OrderLateEntries :exec
--- Puts executions whose request was lost before the entries that were requested after
--- them. The end of each lane, from the first such entry on, gets new orders, so that no
--- order is given twice meanwhile. Entries before the lane's first order keep their place:
--- a policy put them there. It runs after UpdateAdmissionStates, whose lock it needs.
+-- Puts executions whose request was lost before the entries that were requested after them. The end
+-- of each lane, from the first such entry on, gets new orders, so that no order is used twice.
+-- Entries before the lane's first order keep their place, because a policy put them there. It needs
+-- the lock of UpdateAdmissionStates and runs after it.
 WITH late AS (
     SELECT q.id, q.state_id, q.lane, q.execution_id, q.queue_order
     FROM execution_admission_entry q
@@ -276,8 +273,7 @@ FROM moved m JOIN counted c ON c.id = m.state_id
 WHERE q.id = m.id;
 
 -- name: UpdateAdmissionLimits :exec
--- For queues whose limits are no longer what their row says. A zero stands for
--- none.
+-- For queues whose limits differ from their row. 0 means none.
 UPDATE execution_admission_state s
 SET max_concurrent = r.max_concurrent, unlimited = r.unlimited, max_queued = nullif(r.max_queued, 0),
     queue_timeout_seconds = nullif(r.timeout, 0), adaptive_limit = nullif(r.adaptive, 0), adaptive_at = r.adaptive_at
@@ -290,8 +286,7 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: UpdateAdmissionScopes :exec
--- A policy of -1 leaves what the row says of its policy: the batch only gave
--- back.
+-- A policy of -1 keeps the policy of the row: the batch only returned slots.
 UPDATE admission_scope s
 SET active_count = r.active, max_concurrent = r.max_concurrent, next_at = r.next_at, period_start = r.period_start,
     used = r.used,
@@ -332,9 +327,9 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed WHERE takes), sqlc.arg(taking)::bigint, 'workers with room');
 
 -- name: BlockQueues :one
--- The ticket is that of the execution that is kept; a scope of 0 means the
--- workers. recheck is true if a queue begins to wait for workers: room that another
--- batch returned meanwhile was not offered to it.
+-- The ticket is that of the blocked execution. A scope of 0 means the workers. recheck is true if a
+-- queue begins to wait for workers: capacity that another batch returned meanwhile was not offered
+-- to it.
 WITH known AS MATERIALIZED (
     SELECT b.state_id FROM admission_blocked b WHERE b.state_id = ANY (sqlc.arg(states)::bigint[]) AND b.scope_id IS NULL
 ), kept AS (
@@ -361,11 +356,10 @@ SELECT EXISTS (SELECT FROM kept k WHERE k.scope_id IS NULL AND k.state_id NOT IN
 DELETE FROM admission_blocked WHERE state_id = ANY (sqlc.arg(states)::bigint[]);
 
 -- name: ApplyQueueStats :exec
--- One delta a touched action, in order of action so that the table
--- that others read is true with every commit. oldest_enqueued_at looks at the
--- queues of this batch, so that the cost does not grow with the groups of an
--- action: for one with groups it may name a moment too early until the sweep
--- has looked at all of them.
+-- One delta for each touched action, in order of action, so that the published statistics are exact
+-- at every commit. oldest_enqueued_at considers only the queues of this batch, so that the cost
+-- does not grow with the groups of an action. For an action with groups it may be too early until a
+-- sweep has read all groups.
 INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed,
                               oldest_enqueued_at, last_updated)
 SELECT r.action, r.queued, r.active, r.max_concurrent, r.enqueued, r.completed, h.oldest, now()
@@ -405,8 +399,8 @@ SET queue_length = t.queue_length + excluded.queue_length,
     last_updated = excluded.last_updated;
 
 -- name: UpdateQuietStates :exec
--- UpdateAdmissionStates and ApplyQueueStats at once, for queues in which no execution
--- waits any more: their oldest one need not be read.
+-- UpdateAdmissionStates and ApplyQueueStats in one statement, for queues without waiting
+-- executions: their oldest one need not be read.
 WITH states AS (
     UPDATE execution_admission_state s
     SET active_count = r.active, queued_count = 0, head_order = r.head_order, next_queue_order = r.next_order,
@@ -437,8 +431,8 @@ SET queue_length = t.queue_length + excluded.queue_length,
     last_updated = excluded.last_updated;
 
 -- name: ChangeOpenStates :exec
--- What a batch that has no locks adds to its queues and to their statistics, if all of
--- these queues are open still: no limit, no pause, and no execution waits.
+-- Adds what an optimistic batch changes to its queues and their statistics, if all of these queues
+-- are still open: no limit, no pause, and no waiting execution.
 WITH states AS (
     UPDATE execution_admission_state s
     SET active_count = s.active_count + r.active, total_enqueued = s.total_enqueued + r.enqueued,
@@ -469,7 +463,7 @@ WITH states AS (
 SELECT attune_expect((SELECT count(*) FROM states), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'open queues');
 
 -- name: EnsureAdmissionStates :exec
--- The plain queue of each action.
+-- Creates the plain queue of each action.
 INSERT INTO execution_admission_state (action_id, max_concurrent, unlimited)
 SELECT r.action, r.max_concurrent, r.unlimited
 FROM (
@@ -485,9 +479,8 @@ ORDER BY r.action
 ON CONFLICT (action_id, group_key_normalized) DO NOTHING;
 
 -- name: EnsureGroupStates :exec
--- Queues of groups inherit an operator's word on the action from its plain
--- queue. The lock on that row waits for a word that is being given, so that no
--- group is made past it.
+-- Queues of groups inherit an operator's override of the action from its plain queue. The lock on
+-- that row waits for an override that is being written, so no group misses it.
 INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited, limit_override,
                                        paused, pause_reason, paused_by, paused_at, resumed_at)
 SELECT p.action_id, r.group_key, coalesce(p.limit_override, r.max_concurrent), r.unlimited AND p.limit_override IS NULL,
@@ -506,8 +499,7 @@ ORDER BY r.action, r.group_key
 ON CONFLICT (action_id, group_key_normalized) DO NOTHING;
 
 -- name: FindAdmissionScopes :many
--- counted says that since the last change of policies it has been counted who
--- runs.
+-- counted is true if the running executions were counted since the last change of policies.
 SELECT s.id, s.kind, s.scope_key, coalesce(s.policy, 0)::bigint AS policy,
        (s.counted_at = (SELECT policies FROM admission_epoch WHERE one))::bool AS counted
 FROM (
@@ -530,8 +522,8 @@ ON CONFLICT (kind, scope_key) DO UPDATE SET policy = excluded.policy, policy_ref
 WHERE admission_scope.policy IS DISTINCT FROM excluded.policy;
 
 -- name: LockScopeQueues :many
--- The queues under a limit of a pack, or of everything. Under their locks no other transaction
--- takes or returns a slot there.
+-- Locks the queues under a limit of a pack, or of everything. Under these locks no other
+-- transaction takes or returns a slot there.
 SELECT s.id
 FROM execution_admission_state s
 WHERE sqlc.narg(pack)::bigint IS NULL
@@ -540,8 +532,8 @@ ORDER BY s.id
 FOR UPDATE;
 
 -- name: AdoptScopeHolders :one
--- Lets the executions that run count against a limit that is new. Those that
--- have ended and not been released yet hold nothing of it.
+-- Counts the running executions against a new limit. Executions that ended and are not yet released
+-- hold nothing of it.
 WITH taken AS (
     INSERT INTO execution_slot (execution, scope_id)
     SELECT e.id, sqlc.arg(scope)::bigint

@@ -9,8 +9,8 @@ ORDER BY w.id
 FOR NO KEY UPDATE;
 
 -- name: ReadWorkflowStarts :many
--- Executions of workflows that ask to run. A workflow is 0 when there is none yet; held
--- is one above which another is paused; depth is in how many others it is nested, counted as far as matters.
+-- Requested executions of workflows. workflow is 0 while none exists; held is set if a workflow
+-- above it is paused; depth is its nesting, counted as far as it matters.
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
        coalesce(attune_task_timeout(e.workflow_task), CASE WHEN attune_honours(sqlc.arg(action_timeouts)::text) THEN a.timeout_seconds END, 0)::float8 AS timeout_seconds,
@@ -27,7 +27,7 @@ JOIN workflow_definition d ON d.id = a.workflow_def
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadWorkflows :many
--- Where workflows are, without locks. held are those above which one is paused.
+-- The state of workflows, read without locks. held is set if a workflow above it is paused.
 SELECT w.id, w.version, w.status, w.paused, w.open, w.execution, w.source, w.state, w.variables, w.created,
        (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
        (w.deadline IS NOT NULL AND w.deadline <= now())::bool AS overdue,
@@ -40,13 +40,13 @@ WHERE w.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY w.id;
 
 -- name: ReadWorkflowSources :many
--- The definitions that workflows were started with.
+-- The definitions with which workflows were started.
 SELECT s.id, s.definition, s.param_schema FROM workflow_source s WHERE s.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadEndedTasks :many
--- Children that ended and are not settled: reported ones, and ones whose report is overdue.
--- Excluded are children that still hold a slot, because their end is not processed, and children
--- with an open or pending inquiry. asked is the outcome of an inquiry that a result opened: empty
+-- Ended children that are not processed: reported ones, and ones whose report is overdue. It
+-- excludes children that still hold a slot, because their end is not processed, and children with
+-- an open or pending inquiry. asked is the outcome of an inquiry that a result opened, empty
 -- without one. The workflow does not wait for inquiries about a child that came through the API.
 SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count,
        EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked,
@@ -72,7 +72,7 @@ ORDER BY d.workflow_execution, e.updated, e.id
 LIMIT sqlc.arg(most)::int;
 
 -- name: ReadTaskResults :many
--- What the children of tasks have given, in the order of their items.
+-- The results of the children of tasks, in the order of their items.
 SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
        coalesce(q.status::text, '')::text AS asked, coalesce(f.reason, '')::text AS fault
 FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task) r
@@ -83,7 +83,7 @@ LEFT JOIN inquiry_fault f ON f.execution = e.id
 ORDER BY d.workflow_execution, d.task_name, coalesce(d.task_index, -1);
 
 -- name: ReadOwnChildren :many
--- Which of these executions are tasks of the workflow.
+-- The executions that are tasks of the workflow.
 SELECT e.id FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object'
   AND (e.workflow_task ->> 'workflow_execution')::bigint = sqlc.arg(workflow)::bigint;
@@ -94,7 +94,7 @@ FROM workflow_task_dispatch d
 WHERE d.workflow_execution = sqlc.arg(workflow) AND d.task_name = ANY (sqlc.arg(tasks)::text[]) AND d.settled;
 
 -- name: ReopenTasks :exec
--- Their children are repeated after all.
+-- Reopens tasks whose children are repeated after all.
 UPDATE workflow_task_dispatch SET settled = false, updated = now() WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadWorkflowItems :many
@@ -117,7 +117,7 @@ ON CONFLICT (digest) DO UPDATE SET used = greatest(s.used, now())
 RETURNING s.id;
 
 -- name: InsertWorkflows :exec
--- One object for each workflow, with its columns, and its execution begins to run.
+-- Takes one object with its columns for each workflow, and sets its execution running.
 WITH given AS MATERIALIZED (
     SELECT (g.v ->> 'id')::bigint AS id, (g.v ->> 'execution')::bigint AS execution, (g.v ->> 'definition')::bigint AS definition,
            (g.v ->> 'source')::bigint AS source, g.v -> 'graph' AS graph, (g.v ->> 'timeout')::float8 AS timeout
@@ -138,8 +138,8 @@ WITH given AS MATERIALIZED (
 SELECT attune_expect((SELECT count(*) FROM begun) + (SELECT count(*) FROM made), 2 * jsonb_array_length(sqlc.arg(workflows)::jsonb)::bigint, 'started workflows');
 
 -- name: AdvanceWorkflows :exec
--- One object for each workflow, with what it comes to. The version that was read
--- is repeated (invariant S11).
+-- Takes one object with the new state for each workflow. It repeats the version that was read
+-- (invariant S11).
 WITH changed AS (
     UPDATE workflow_execution w
     SET version = w.version + 1, state = g.v -> 'state', variables = g.v -> 'variables', status = (g.v ->> 'status')::execution_status_enum,
@@ -158,7 +158,7 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), jsonb_array_length(sqlc.arg(workflows)::jsonb)::bigint, 'advanced workflows');
 
 -- name: SettleTasks :exec
--- Only with the child that was read: another program may have repeated it meanwhile.
+-- Requires the child that was read: another program may have repeated it meanwhile.
 WITH settled AS (
     UPDATE workflow_task_dispatch d SET settled = true, updated = now()
     FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(executions)::bigint[]) AS execution) r
@@ -168,8 +168,8 @@ WITH settled AS (
 SELECT attune_expect((SELECT count(*) FROM settled), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'settled tasks');
 
 -- name: InsertTasks :exec
--- One child for each (workflow, task, index), ever (invariant S10). An index of -1 is
--- none. A row that another engine has made, and never a child for, is taken over.
+-- One child for each (workflow, task, index), ever (invariant S10). Index -1 means none. A row of
+-- another engine without a child is taken over.
 WITH made AS (
     INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
     SELECT r.workflow, r.task, nullif(r.index, -1), r.execution
@@ -183,8 +183,7 @@ WITH made AS (
 SELECT attune_expect((SELECT count(*) FROM made), cardinality(sqlc.arg(executions)::bigint[])::bigint, 'new tasks');
 
 -- name: RunWorkflowParents :exec
--- Executions whose workflow was made by another engine, which did not get to say that
--- they run.
+-- Sets executions running whose workflow another engine created and did not mark.
 WITH changed AS (
     UPDATE execution e SET status = 'running', started_at = coalesce(e.started_at, now())
     WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND (e.status = 'requested' OR e.status = 'scheduling') AND e.worker IS NULL
@@ -199,7 +198,7 @@ SELECT sqlc.arg(workflow)::bigint, sqlc.arg(task)::text, (i.n - 1)::int, i.item
 FROM jsonb_array_elements(sqlc.arg(items)::jsonb) WITH ORDINALITY i (item, n);
 
 -- name: DropWorkflowItems :exec
--- Lists of tasks that have ended.
+-- Deletes the lists of ended tasks.
 DELETE FROM workflow_item i
 USING (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task) r
 WHERE i.workflow_execution = r.workflow AND i.task_name = r.task;
@@ -273,7 +272,7 @@ LEFT JOIN LATERAL (
 ORDER BY w.id;
 
 -- name: ReadWorkflowOrigin :one
--- The definition of a workflow that another engine has started, as it is now.
+-- The present definition of a workflow that another engine started.
 SELECT d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema, w.source
 FROM workflow_execution w
 JOIN workflow_definition d ON d.id = w.workflow_def
@@ -282,9 +281,8 @@ LEFT JOIN action a ON a.id = e.action
 WHERE w.id = sqlc.arg(id);
 
 -- name: ReadWorkflowChildren :many
--- The children of a workflow that another engine has started: of each task and item
--- the last repetition, which its row is pointed to. What was made and never handed
--- over counts as not ended.
+-- The children of a workflow that another engine started: the last repetition of each task and
+-- item, to which its row will point. An execution that was never dispatched counts as not ended.
 SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
        e.action, e.action_ref, e.parent, e.enforcement, e.config,
        (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
@@ -300,7 +298,7 @@ WHERE d.workflow_execution = sqlc.arg(id)
 ORDER BY d.id;
 
 -- name: ReadMadeTasks :many
--- Existing children among the ones that a workflow creates.
+-- The existing children among the ones that a workflow creates.
 SELECT d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.action, e.action_ref,
        e.parent, e.enforcement, e.config, e.status
 FROM (SELECT unnest(sqlc.arg(tasks)::text[]) AS task, unnest(sqlc.arg(indexes)::int[]) AS index) r
@@ -310,8 +308,8 @@ JOIN execution e ON e.id = d.execution_id
 ORDER BY e.id;
 
 -- name: AdoptWorkflow :exec
--- What leads on a workflow of another engine: its definition, its deadline, and
--- the last repetition of each child.
+-- Takes over a workflow of another engine: its definition, its deadline, and the last repetition of
+-- each child.
 WITH kept AS (
     UPDATE workflow_execution w SET source = sqlc.arg(source)::bigint WHERE w.id = sqlc.arg(id) AND w.source IS NULL
 )

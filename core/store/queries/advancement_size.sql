@@ -1,8 +1,8 @@
--- What children of workflows have given, looked at before it is read.
+-- Sizes of the results of workflows' children, read before the results.
 
 -- name: SizeOfTaskResults :one
--- The bytes that the results of tasks take when they are read. How many that are is
--- only seen of compressed ones when they are opened; the others tell without.
+-- The size of the results of tasks in bytes. Compressed results must be opened for it; the others
+-- are not.
 SELECT (coalesce(sum(CASE WHEN pg_column_compression(e.result) IS NULL THEN pg_column_size(e.result) ELSE octet_length(e.result::text) END), 0)
         + coalesce(sum(pg_column_size(q.response)), 0))::bigint AS bytes
 FROM (SELECT unnest(sqlc.arg(tasks)::text[]) AS task) r
@@ -11,8 +11,8 @@ JOIN execution e ON e.id = d.execution_id
 LEFT JOIN inquiry q ON q.execution = e.id;
 
 -- name: ReadChildResults :many
--- The same as ReadTaskResults for single children, whatever else their task has. The
--- child of a task without a list has no index and is asked for as 0.
+-- ReadTaskResults for single children, whatever else their task has. The child of a task without a
+-- list has no index; its index is passed as 0.
 SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
        coalesce(q.status::text, '')::text AS asked, coalesce(f.reason, '')::text AS fault
 FROM (SELECT unnest(sqlc.arg(tasks)::text[]) AS task, unnest(sqlc.arg(indexes)::int[]) AS index) r

@@ -1,14 +1,13 @@
--- What alert rules measure, and the alerts themselves. Every measure is a bounded
--- look through an index; nothing but the alerts is written, and nothing locked.
+-- Measures of alert rules, and the alerts themselves. Every measure is a bounded read through an
+-- index. Only alerts are written; nothing is locked.
 
 -- name: AlertSchema :one
--- Whether the tables are there that alerts need, and those of alerts themselves.
+-- Whether the schema has the tables that alerts need, and the tables of alerts themselves.
 SELECT (to_regclass('alert') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL AND to_regclass('worker_probe') IS NOT NULL)::boolean AS alerts;
 
 -- name: AlertLive :one
--- The oldest and the newest unfinished executions: how many of them have been
--- scheduled for longer than they may, and since when the oldest of those that are
--- scheduled is.
+-- Of the oldest and the newest unfinished executions: how many have been scheduled for longer than
+-- they may, and since when the oldest scheduled one is.
 WITH live AS MATERIALIZED (
     (SELECT e.id, e.status, e.updated, e.action FROM execution e
      WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint)
@@ -26,22 +25,22 @@ SELECT count(*) FILTER (WHERE s.overdue) AS overdue,
 FROM scheduled s;
 
 -- name: AlertLostWork :many
--- Executions of the last minute that ended because they were not begun or not
--- ended in time, by the worker that they were given to.
+-- Executions that ended within the last minute because they were not started or not ended in time,
+-- by worker.
 SELECT l.cause, coalesce(w.name, '')::text AS worker, count(*) AS n
 FROM lost_work l LEFT JOIN worker w ON w.id = l.worker
 WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome <> 'moved'
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 100;
 
 -- name: AlertLetters :one
--- Dead letters that wait for a person, and those that arrived in five minutes, each
--- up to a bound.
+-- Dead letters that wait for an operator, and dead letters of the last five minutes, each up to a
+-- bound.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS open,
        (SELECT count(*) FROM (SELECT 1 FROM dead_letter r WHERE r.created > now() - interval '5 minutes' LIMIT sqlc.arg(bound)::bigint) b)::bigint AS recent;
 
 -- name: AlertWorkers :many
--- Workers that count, or counted until the engine marked them inactive within a
--- day. silence is negative when no heartbeat ever came.
+-- Workers that are present, or were until the engine marked them inactive within a day. silence is
+-- negative without any heartbeat.
 SELECT w.id, w.name, w.worker_role::text AS role, (w.status::text NOT IN ('inactive', 'error'))::bool AS active, w.cordoned, w.draining,
        coalesce(extract(epoch FROM now() - w.suspect_since), -1)::float8 AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), -1)::float8 AS silence, extract(epoch FROM now() - w.created)::float8 AS age,
@@ -55,15 +54,14 @@ WHERE w.status::text <> 'inactive' OR w.deactivated_at > now() - interval '1 day
 ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: AlertLeaks :one
--- Executions that ended a minute ago and hold a slot.
+-- Executions that ended over a minute ago and still hold a slot.
 SELECT count(*) AS n, coalesce(min(f.id), 0)::bigint AS execution
 FROM execution_holder h
 CROSS JOIN LATERAL (SELECT e.id, e.status, e.finished_at FROM execution e WHERE e.id = ANY (ARRAY[h.execution]) OFFSET 0) f
 WHERE f.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND f.finished_at < now() - interval '1 minute';
 
 -- name: AlertUnplaced :one
--- Queues that have room and whose head no live worker could run, now or when one
--- is free.
+-- Queues with a free slot whose head no live worker can run, now or when one is free.
 SELECT count(*) AS n, coalesce(min(b.reason), '')::text AS reason
 FROM (SELECT x.reason, x.state_id FROM admission_blocked x WHERE x.scope_id IS NULL LIMIT sqlc.arg(bound)::bigint) b
 JOIN execution_admission_state s ON s.id = b.state_id
@@ -73,9 +71,9 @@ WHERE s.queued_count > 0 AND NOT s.paused AND coalesce(b.reason, '') NOT LIKE 'w
 SELECT coalesce((SELECT extract(epoch FROM now() - o.created) FROM outbox o ORDER BY o.id LIMIT 1), 0)::float8 AS oldest;
 
 -- name: AlertRules :many
--- Rules that failed in the last 15 minutes, of the newest enforcements and matched
--- events, as many as are asked for: how often, and the newest reason. One that failed
--- may not have been carried out, or have conditions that could not be evaluated.
+-- Rules that failed in the last 15 minutes, of a bounded number of the newest enforcements and
+-- matched events: how often, and the newest reason. A failed rule was not carried out, or has
+-- conditions that cannot be evaluated.
 SELECT f.rule_ref::text AS rule, count(*)::bigint AS n, (array_agg(left(f.reason, 300) ORDER BY f.at DESC))[1]::text AS reason, min(f.at)::timestamptz AS since
 FROM (
     SELECT n.rule_ref, coalesce(n.error, '') AS reason, n.created AS at
@@ -93,8 +91,8 @@ ORDER BY count(*) DESC, f.rule_ref
 LIMIT 100;
 
 -- name: AlertRuleRates :many
--- How often a minute each rule fires, by the newest enforcements of the last minute. If
--- as many as are asked for are younger, the rate is that of the time which these span.
+-- The enforcements of each rule per minute, of a bounded number of the newest ones of the last
+-- minute. If the bound is reached, the rate is computed over the time that these span.
 WITH newest AS MATERIALIZED (
     SELECT e.rule_ref, e.created FROM enforcement e ORDER BY e.id DESC LIMIT sqlc.arg(most)::int
 ), span AS (
@@ -110,15 +108,15 @@ ORDER BY count(*) DESC, n.rule_ref
 LIMIT 100;
 
 -- name: AlertRetries :one
--- Of the newest executions of a quarter of an hour, how many repeat another.
+-- How many of the newest executions of the last 15 minutes repeat another.
 SELECT count(*) AS requested, count(*) FILTER (WHERE c.retry_count > 0) AS repeated
 FROM (SELECT e.created, e.retry_count FROM execution e ORDER BY e.id DESC LIMIT sqlc.arg(bound)::bigint) c
 WHERE c.created > now() - interval '15 minutes';
 
 -- name: AlertEnds :one
--- How those that ended within a quarter of an hour did; the cancelled say nothing. Of each way to end the
--- newest are looked at; where there are more, the others are counted back to the
--- same execution only, so that the shares are right.
+-- The outcomes of executions that ended within 15 minutes, without cancelled ones. A bounded number
+-- of the newest of each outcome is read. If the bound is reached, the others are counted back to
+-- the same execution only, so that the shares are right.
 WITH ends AS MATERIALIZED (
     SELECT f.id, s.status, f.finished_at, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest
     FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
@@ -132,9 +130,9 @@ WHERE x.finished_at > now() - interval '15 minutes'
   AND x.id >= coalesce((SELECT max(o.oldest) FROM ends o WHERE o.n >= sqlc.arg(bound)::bigint), 0);
 
 -- name: AlertActionEnds :many
--- Of each action of which more than a few executions ended badly in five minutes: how
--- many did, and how many ended at all. Of each way to end the newest are read; where
--- there are more, both counts of the share go back to the same execution.
+-- For each action of which more than a few executions ended badly in five minutes: how many did,
+-- and how many ended at all. A bounded number of the newest of each outcome is read. If the bound
+-- is reached, both counts go back to the same execution.
 WITH bad AS MATERIALIZED (
     SELECT f.id, f.action_ref, s.status, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest, f.finished_at
     FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
@@ -161,7 +159,7 @@ SELECT f.action_ref, f.n AS failed,
 FROM failing f ORDER BY f.n DESC, f.action_ref LIMIT 100;
 
 -- name: AlertActionReasons :many
--- What the newest that ended badly say, by their actions.
+-- The errors of the newest badly ended executions, by action.
 SELECT f.action_ref, coalesce(CASE WHEN pg_column_size(f.result) < 8000
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(f.result ->> 'message', f.result ->> 'error') LIKE '% exited with code %'
@@ -175,8 +173,8 @@ WHERE f.action_ref = ANY (sqlc.arg(actions)::text[])
 GROUP BY 1, 2;
 
 -- name: RaiseAlerts :many
--- Opens the alerts of conditions that hold, and takes over their newest values. One
--- that has held for as long as its rule asks fires. news says that it fires now.
+-- Opens the alerts of true conditions, and stores their newest values. An alert fires once its
+-- condition has held for as long as its rule says. news is true when it begins to fire.
 INSERT INTO alert AS a (rule, target, severity, summary, hint, value, fired)
 SELECT n.rule, n.target, n.severity, n.summary, n.hint, n.value, CASE WHEN n.held <= 0 THEN now() END
 FROM (SELECT unnest(sqlc.arg(rules)::text[]) AS rule, unnest(sqlc.arg(targets)::text[]) AS target,
@@ -195,18 +193,18 @@ SELECT a.id, a.rule, a.target, (a.fired IS NOT NULL)::bool AS fired FROM alert a
 WHERE a.cleared IS NULL ORDER BY a.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: AlertsWrittenSince :one
--- Whether somebody has evaluated since a time, as far as that left anything.
+-- Whether any replica has evaluated the rules since a time, as far as that left a row.
 SELECT (EXISTS (SELECT FROM alert a WHERE a.cleared IS NULL AND a.seen > sqlc.arg(at)::timestamptz)
      OR EXISTS (SELECT FROM alert c WHERE c.cleared > sqlc.arg(at)::timestamptz))::bool AS written;
 
 -- name: ClearAlerts :many
--- Ends alerts whose condition holds no more.
+-- Ends alerts whose condition is no longer true.
 UPDATE alert a SET cleared = now(), seen = now()
 WHERE a.id = ANY (sqlc.arg(ids)::bigint[]) AND a.cleared IS NULL AND a.fired IS NOT NULL
 RETURNING a.rule, a.target, a.severity, a.summary, a.value, a.since, extract(epoch FROM now() - a.fired)::float8 AS lasted;
 
 -- name: ForgetAlerts :execrows
--- Conditions that did not hold for long enough to fire leave nothing behind.
+-- Deletes alerts whose condition ended before they fired.
 DELETE FROM alert a WHERE a.id = ANY (sqlc.arg(ids)::bigint[]) AND a.cleared IS NULL AND a.fired IS NULL;
 
 -- name: CountFiring :many
@@ -214,40 +212,33 @@ SELECT a.rule, a.severity, count(*) AS n FROM alert a
 WHERE a.cleared IS NULL AND a.fired IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 500;
 
 -- name: ListAlerts :many
--- The open ones, the worst and oldest first.
+-- Open alerts, the worst and oldest first.
 SELECT a.id, a.rule, a.target, a.severity, a.summary, a.hint, a.value, a.since, a.fired, a.cleared, a.seen FROM alert a
 WHERE a.cleared IS NULL
 ORDER BY (a.fired IS NULL), CASE a.severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, a.since, a.id
 LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ListPastAlerts :many
--- Those that have been cleared, among the newest.
+-- Cleared alerts, among the newest.
 SELECT r.id, r.rule, r.target, r.severity, r.summary, r.hint, r.value, r.since, r.fired, r.cleared, r.seen
 FROM (SELECT a.* FROM alert a ORDER BY a.since DESC LIMIT 2000) r
 WHERE r.cleared IS NOT NULL AND r.fired IS NOT NULL
 ORDER BY r.cleared DESC, r.id DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- name: AlertMarks :one
--- Where counting goes on from: the newest rows now.
+-- The newest rows, from which counting continues.
 SELECT coalesce((SELECT max(l.id) FROM lost_work l), 0)::bigint AS lost, coalesce((SELECT max(d.id) FROM dead_letter d), 0)::bigint AS letters;
 
 -- name: CountLostWorkSince :many
--- What was decided since a row, by cause and outcome; the last seconds are left to
--- the next look, since a transaction with a smaller number may still commit.
+-- Decisions since a row, by cause and outcome. The last seconds are left to the next read, because
+-- a transaction with a smaller id may still commit.
 SELECT l.cause, l.outcome, count(*) AS n, max(l.id)::bigint AS last
 FROM (SELECT x.id, x.cause, x.outcome FROM lost_work x
       WHERE x.id > sqlc.arg(after)::bigint AND x.at < now() - interval '5 seconds' ORDER BY x.id LIMIT sqlc.arg(bound)::bigint) l
 GROUP BY 1, 2 ORDER BY 1, 2;
 
--- name: CountLettersSince :many
--- The same of dead letters, by reason.
-SELECT coalesce(d.reason, '')::text AS reason, count(*) AS n, max(d.id)::bigint AS last
-FROM (SELECT x.id, x.reason FROM dead_letter x
-      WHERE x.id > sqlc.arg(after)::bigint AND x.created < now() - interval '5 seconds' ORDER BY x.id LIMIT sqlc.arg(bound)::bigint) d
-GROUP BY 1 ORDER BY 1;
-
 -- name: CountAlertTimes :many
--- How often each alert has fired within a day, among the newest.
+-- How often each alert fired within a day, among the newest.
 SELECT r.rule, r.target, count(*) AS n
 FROM (SELECT a.rule, a.target, a.fired FROM alert a
       WHERE a.since > now() - interval '1 day' ORDER BY a.since DESC LIMIT sqlc.arg(bound)::bigint) r

@@ -1,12 +1,11 @@
--- Repetitions of executions that have ended.
+-- Repetitions of ended executions.
 
 -- name: RepeatExecutions :many
--- Makes the next attempt of each: a new row, so that whatever is still written
--- about the old one lands on a closed row. An execution is repeated once; who
--- comes second gets no row. Nor is one repeated by the engine whose end was asked
--- for since it was read. What it needs to run is copied, secrets too, but not
--- the enforcement, which has one execution: it is reached through the original.
--- The task of a workflow that waits for the old one waits for the new one then.
+-- Creates the next attempt of each execution: a new row, so that late writes about the old attempt
+-- meet a closed row. An execution is repeated once; a second caller gets no row. The engine does
+-- not repeat an execution whose end was requested since it was read. The new row copies everything
+-- needed to run, with secrets, but not the enforcement, which has one execution: it is found
+-- through the original. A workflow task that waits for the old row then waits for the new one.
 WITH wanted AS (
     SELECT unnest(sqlc.arg(failed)::bigint[]) AS failed, unnest(sqlc.arg(reasons)::text[]) AS reason,
            unnest(sqlc.arg(delays)::float8[]) AS delay
@@ -55,17 +54,17 @@ CROSS JOIN LATERAL (
 RETURNING id, action, action_ref, config, parent, original_execution, retry_count, coalesce(retry_reason, '')::text AS retry_reason, created;
 
 -- name: FindDueRetries :many
--- Repetitions whose time has come, who has waited longest first.
+-- Due repetitions, in order of due.
 SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY due LIMIT sqlc.arg(page)::int;
 
--- name: SettleRetries :exec
--- Repetitions that another program ended or deleted before their time.
+-- name: CloseEndedRetries :exec
+-- Closes repetitions that another program ended or deleted before they were due.
 UPDATE execution_retry t SET waiting = false
 WHERE t.waiting AND t.due <= now()
   AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested');
 
 -- name: StartRetries :exec
--- Their time has come; from here on they are executions like all others.
+-- Marks due repetitions: from here on they are executions like all others.
 UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(executions)::bigint[]);
 
 -- name: ReadOutcomes :many
@@ -76,7 +75,7 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status IN ('completed', 'failed
 ORDER BY e.id;
 
 -- name: RecordContradictions :exec
--- Reports that say another end than the row does. Each is recorded once.
+-- Records reports of another end than the row's, each once.
 INSERT INTO late_write (execution, old_status, refused_status, writer)
 SELECT e.id, e.status, r.said::execution_status_enum, sqlc.arg(writer)::text
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(said)::text[]) AS said) r

@@ -1,14 +1,14 @@
--- What people ask about attempts. The attempts of an execution are those that
--- name the same first one, and those that are chained by their repetitions, since
--- the first may have been deleted. Repetitions that others made have no chain.
+-- Attempts, for users. The attempts of an execution name the same first one, or are chained by
+-- their repetitions, because the first may have been deleted. Repetitions of other programs have no
+-- chain.
 
 -- name: ViewAttemptTables :one
--- Whether repetitions are recorded here at all.
+-- Whether the schema records repetitions.
 SELECT (to_regclass('execution_retry') IS NOT NULL)::boolean AS recorded;
 
 -- name: ViewAttempts :many
--- All attempts of the chain that the execution is in, the last first; a chain
--- longer than the page is cut at its beginning.
+-- All attempts of the execution's chain, the last first. A chain longer than the page is cut at its
+-- beginning.
 WITH RECURSIVE chain (id) AS (
     SELECT e.id FROM execution e WHERE e.id = sqlc.arg(id)::bigint
     UNION
@@ -38,7 +38,7 @@ ORDER BY e.retry_count DESC, e.id DESC
 LIMIT sqlc.arg(page)::int;
 
 -- name: ViewPublishedAttempts :many
--- The same from what the published schema has.
+-- ViewAttempts from the published schema.
 WITH first AS (
     SELECT coalesce(e.original_execution, e.id) AS id FROM execution e WHERE e.id = sqlc.arg(id)::bigint
 ), chain AS (
@@ -61,7 +61,7 @@ ORDER BY e.retry_count DESC, e.id DESC
 LIMIT sqlc.arg(page)::int;
 
 -- name: ViewRepetition :one
--- What decides whether an ended execution is repeated, and what became of it.
+-- The inputs of the decision whether an ended execution is repeated, and its outcome.
 SELECT e.status, e.retry_count, (e.started_at IS NOT NULL)::bool AS started, (e.workflow_task IS NOT NULL)::bool AS workflow_task,
        left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000)::text AS error,
        coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '')::text AS ended_by,
@@ -73,8 +73,7 @@ FROM execution e
 WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: FindNewestAttempt :one
--- An execution that somebody wants repeated, and the newest attempt after it:
--- itself when there is none.
+-- An execution to repeat, and the newest attempt after it: itself if there is none.
 WITH RECURSIVE later (id, depth) AS (
     SELECT sqlc.arg(id)::bigint, 0
     UNION ALL

@@ -3,10 +3,10 @@
 -- rolls back its transaction if they have changed.
 
 -- name: CancelTargets :many
--- Whom a cancellation is about: the execution itself, or the last of its
--- repetitions. state_id is the queue to be locked before the row is: that in
--- which one waits, or of which one that failed still holds a slot, since the batch
--- that gives it back is the one that would repeat the execution.
+-- The executions that a cancellation is about: the execution itself, or the last of its
+-- repetitions. state_id is the queue to lock before the row: the queue in which it waits, or, for a
+-- failed one, the queue of the slot that it still holds, because the batch that releases the slot
+-- would repeat it.
 WITH RECURSIVE chain AS (
     SELECT e.id AS named, e.id AS latest, 0 AS n FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
     UNION ALL
@@ -28,8 +28,8 @@ ORDER BY c.named;
 SELECT id FROM workflow_execution WHERE execution = ANY (sqlc.arg(ids)::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: CancelLock :exec
--- The rows are read by the statement after this one: it sees what was committed
--- while this one waited.
+-- Locks the rows. The next statement reads them: it sees everything that was committed while this
+-- one waited.
 SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;
 
 -- name: CancelFacts :many
@@ -67,7 +67,7 @@ ORDER BY r.id
 ON CONFLICT (execution) DO UPDATE SET actor = excluded.actor, reason = excluded.reason WHERE c.actor IS NULL;
 
 -- name: EndCancelled :exec
--- Ends executions where nothing runs, or nothing that a worker could stop.
+-- Ends executions that do not run, or that no worker could stop.
 WITH changed AS (
     UPDATE execution e
     SET status = 'cancelled', result = r.result
@@ -98,9 +98,8 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'executions asked to stop');
 
 -- name: CancelFollowers :exec
--- What hangs on a cancelled execution: its time to be repeated at, its question
--- to a person, its workflow. What others ask about an execution that a worker had
--- stays open.
+-- Cancels what belongs to a cancelled execution: its due time, its inquiry, its workflow. Inquiries
+-- of other services about an execution that a worker had stay open.
 WITH untimed AS (
     UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND waiting
 ), unasked AS (
@@ -112,10 +111,9 @@ UPDATE workflow_execution SET status = 'cancelled'
 WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned');
 
 -- name: CancelChildren :many
--- The children of executions, as many as are asked for. OFFSET 0 keeps the
--- planner from looking for them along the primary key. Where it is as workflows
--- define it, a task that a worker has begun is let go on to its end, unless its
--- workflow says otherwise.
+-- The children of executions, up to a bound. OFFSET 0 keeps the planner from searching them along
+-- the primary key. By the definition of workflows, a task that a worker has started runs to its end
+-- unless its workflow says otherwise.
 SELECT c.id::bigint AS id
 FROM (SELECT e.id, e.parent, e.status, e.worker FROM execution e WHERE e.parent = ANY (sqlc.arg(parents)::bigint[]) OFFSET 0) c
 LEFT JOIN LATERAL (
@@ -128,10 +126,9 @@ ORDER BY c.id
 LIMIT sqlc.arg(most)::int;
 
 -- name: FindCancels :many
--- What was asked to stop, a page behind the last one seen; asked and ended are
--- the ages of the request and of the end. strayed says that one which failed was
--- repeated all the same, by a batch that had read the row before the note was
--- written. The page comes first, and everything else by key.
+-- A page of requested cancels after the last id; asked and ended are the ages of the request and of
+-- the end. strayed is true for a failed execution that was repeated nevertheless, by a batch that
+-- read the row before the note was written. The page comes first, and everything else by key.
 WITH page AS MATERIALIZED (
     SELECT n.execution, n.at FROM execution_cancel n
     WHERE n.execution > sqlc.arg(after)::bigint

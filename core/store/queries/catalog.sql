@@ -1,14 +1,14 @@
--- What people describe in files and apply: packs with all that is in them, and
--- policies. A document is a row as JSON: what a file says over what the table has.
+-- Items that users describe in files and apply: packs with everything in them, and policies. A
+-- document is a row as JSON: the file's fields override the table's.
 
 -- name: LockCatalog :exec
--- One at a time compares files with the tables and changes them; readers and
--- batches are not held up.
+-- Only one transaction at a time compares files with the tables and changes them. Readers and
+-- batches do not wait.
 SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.attune.catalog', 0));
 
 -- name: LockPolicyPacks :many
--- Keeps the packs that policies will name, and those of their actions, from
--- being deleted before they do. Packs come before actions, as in a deletion.
+-- Keeps the packs that policies will name, and the packs of their actions, from being deleted
+-- before the commit. Packs are locked before actions, as in a deletion.
 SELECT p.id FROM pack p
 WHERE p.ref = ANY (sqlc.arg(refs)::text[])
    OR p.id = ANY (ARRAY(SELECT a.pack FROM action a WHERE a.ref = ANY (sqlc.arg(actions)::text[])))
@@ -22,8 +22,8 @@ SELECT a.id FROM action a WHERE a.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY a.
 SELECT p.id FROM policy p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id FOR UPDATE;
 
 -- name: CatalogActions :many
--- The named actions, and those of packs, or all, whose parameters a wider
--- policy may name.
+-- The named actions, and the actions of packs, or all, whose parameters a policy of the pack or of
+-- everything may name.
 SELECT a.id, a.ref, a.pack, p.ref AS pack_ref, a.param_schema
 FROM action a
 JOIN pack p ON p.id = a.pack
@@ -34,12 +34,12 @@ ORDER BY a.id;
 SELECT p.id, p.ref FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id;
 
 -- name: PackRefs :many
--- For a hint when a ref is unknown; read only then.
+-- For a hint about an unknown ref; read only then.
 SELECT p.ref FROM pack p ORDER BY p.ref LIMIT sqlc.arg(page)::int;
 
 -- name: CatalogPolicies :many
--- Policies as they are now. The refs of action and pack are those of the rows
--- that the policy is bound to, not the texts beside them.
+-- The present policies. The refs of action and pack are the ones of the rows that the policy is
+-- bound to, not the texts beside them.
 SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.tags,
        p.action, coalesce(a.ref, '')::text AS action_ref, p.pack, coalesce(k.ref, '')::text AS pack_ref,
        p.kind, p.threshold, coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst,
@@ -54,8 +54,8 @@ WHERE p.ref = ANY (sqlc.arg(refs)::text[])
 ORDER BY p.id;
 
 -- name: CatalogRivals :many
--- The concurrency policies of actions, of packs, or of everything: of each
--- scope only the newest has an effect.
+-- The concurrency policies of actions, of packs, or of everything: only the newest of each scope
+-- has an effect.
 SELECT p.id, p.ref, p.action, p.pack, p.created
 FROM policy p
 WHERE p.kind = 'concurrency'
@@ -65,8 +65,9 @@ WHERE p.kind = 'concurrency'
 ORDER BY p.created DESC, p.id DESC;
 
 -- name: UndescribedPolicies :many
--- Policies about packs and their actions, called by a pack's name or read from its folder,
--- that no file describes. folder is the pack in whose folder the newest application read one.
+-- Policies about packs and their actions that are named after a pack or were read from its folder,
+-- and that no file describes. folder is the pack in whose folder the newest application read the
+-- policy.
 SELECT p.id, p.ref, p.action, p.pack, f.folder
 FROM policy p
 LEFT JOIN action a ON a.id = p.action
@@ -82,7 +83,7 @@ WHERE p.ref <> ALL (sqlc.arg(described)::text[])
 ORDER BY p.ref;
 
 -- name: LockPolicyScopes :many
--- The counters of policies that are to be deleted: batches lock them before policies.
+-- Locks the counters of policies that will be deleted: batches lock them before policies.
 SELECT c.id FROM admission_scope c
 WHERE c.policy IN (SELECT p.id FROM policy p WHERE p.ref = ANY (sqlc.arg(refs)::text[]))
 ORDER BY c.id FOR UPDATE;
@@ -91,8 +92,8 @@ ORDER BY c.id FOR UPDATE;
 DELETE FROM policy WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ApplyPolicy :one
--- Writes one policy by its ref. created stays what it was: it says which of
--- several policies of one scope is the newest.
+-- Writes one policy by its ref. created does not change: it decides which of several policies of
+-- one scope is the newest.
 INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
                     burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
                     adaptive_latency_ms)
@@ -145,7 +146,7 @@ ORDER BY s.id;
 SELECT p.id, p.ref, to_jsonb(p) AS doc FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id;
 
 -- name: CatalogRuntimes :many
--- All of them: an action may mean one by any of its names.
+-- All runtimes: an action may use any name of one.
 SELECT r.id, r.ref, coalesce(r.pack_ref, '')::text AS pack_ref, r.name, r.aliases, to_jsonb(r) AS doc
 FROM runtime r ORDER BY r.id;
 
@@ -171,7 +172,7 @@ SELECT r.id, r.ref, r.pack_ref, r.is_adhoc, to_jsonb(r) AS doc
 FROM rule r WHERE r.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY r.id;
 
 -- name: TriggerRefs :many
--- For a hint when a ref is unknown; read only then.
+-- For a hint about an unknown ref; read only then.
 SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT sqlc.arg(page)::int;
 
 -- name: ApplyPack :one
@@ -276,8 +277,8 @@ SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, 
 RETURNING id;
 
 -- name: RelinkRules :many
--- Deleting an action or a trigger takes it from the rules that name it. Those get it
--- back when it is there again.
+-- Deleting an action or a trigger removes it from its rules. Rules get it back when it exists
+-- again.
 UPDATE rule r
 SET action = coalesce(r.action, a.id), trigger = coalesce(r.trigger, t.id)
 FROM rule x
@@ -289,7 +290,7 @@ RETURNING r.id, r.ref, r.pack_ref, r.action_ref, r.trigger_ref, (a.id IS NOT NUL
           (t.id IS NOT NULL)::bool AS trigger_linked, to_jsonb(r) AS doc;
 
 -- name: PackRuntimeNames :many
--- What workers prepare for a pack.
+-- The runtimes that workers prepare for a pack.
 SELECT DISTINCT lower(r.name)::text AS name
 FROM runtime r
 WHERE r.id IN (SELECT a.runtime FROM action a WHERE a.pack = sqlc.arg(pack))
@@ -297,9 +298,8 @@ WHERE r.id IN (SELECT a.runtime FROM action a WHERE a.pack = sqlc.arg(pack))
 ORDER BY name;
 
 -- name: PrunableRows :many
--- What packs have and their files do not, but for what people made by hand, in the
--- order in which it can be deleted. Busy counts executions that have not ended, up to
--- a thousand.
+-- Rows of packs that their files lack, without rows that users created by hand, in the order in
+-- which they can be deleted. busy counts unfinished executions, up to a thousand.
 SELECT 'rule'::text AS kind, r.id, r.ref, r.trigger_ref AS detail, 0::bigint AS busy
 FROM rule r
 WHERE r.pack_ref = ANY (sqlc.arg(packs)::text[]) AND NOT r.is_adhoc AND r.ref <> ALL (sqlc.arg(rules)::text[])

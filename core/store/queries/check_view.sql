@@ -1,18 +1,18 @@
--- What the dashboard looks at beyond the alerts: whether rows agree with each
--- other. Nothing locks, every look stops at its bound. All of them belong in one
--- transaction that sees one state of the rows.
+-- Checks of the dashboard beyond the alerts: whether rows agree with each other. Nothing locks, and
+-- every query is bounded. All of them run in one transaction with one snapshot.
 
 -- name: CheckWorkerIDs :many
 SELECT w.id FROM worker w ORDER BY w.id DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- name: CheckSlots :one
--- How many slots the queues count, and how many are held.
+-- The slots that queues count, and the held ones.
 SELECT (SELECT coalesce(sum(s.active_count), 0) FROM execution_admission_state s)::bigint AS counted,
        ((SELECT count(*) FROM execution_holder)
         + (SELECT count(*) FROM lost_holder l WHERE l.state_id IS NOT NULL))::bigint AS held;
 
 -- name: CheckLeaked :many
--- Executions that ended two minutes ago and hold a slot. One is given back within a sweep.
+-- Executions that ended over two minutes ago and hold a slot. A sweep releases such slots within
+-- seconds.
 SELECT e.id, e.action_ref
 FROM execution_holder h
 CROSS JOIN LATERAL (
@@ -22,7 +22,7 @@ WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') A
 ORDER BY e.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: CheckForgotten :many
--- Requested executions that wait nowhere, among the oldest unfinished.
+-- Requested executions without a queue, among the oldest unfinished ones.
 SELECT c.id, c.action_ref FROM (
     SELECT e.id, e.action_ref, e.status, e.updated FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint) c
 WHERE c.status = 'requested' AND c.updated < now() - interval '10 minutes'
@@ -30,7 +30,7 @@ WHERE c.status = 'requested' AND c.updated < now() - interval '10 minutes'
   AND NOT EXISTS (SELECT FROM execution_retry t WHERE t.execution = c.id AND t.waiting);
 
 -- name: CheckStaleLoad :many
--- Workers that were not heard of for so long and have executions in hand.
+-- Workers that have been silent for the given time and have executions.
 SELECT w.name, l.assigned::bigint AS assigned
 FROM worker w JOIN worker_load l ON l.worker = w.id
 WHERE l.assigned > 0
@@ -38,8 +38,7 @@ WHERE l.assigned > 0
 ORDER BY l.assigned DESC, w.id LIMIT 20;
 
 -- name: CheckQueueStats :many
--- Actions whose published numbers differ from those of their queues, where they
--- are kept at all.
+-- Actions whose published statistics differ from their queues, if statistics are kept.
 SELECT a.ref
 FROM queue_stats t
 JOIN (SELECT s.action_id, sum(s.queued_count) AS queued, sum(s.active_count) AS active, max(s.updated) AS changed
@@ -49,8 +48,7 @@ WHERE t.last_updated >= q.changed AND (t.queue_length, t.active_count) IS DISTIN
 ORDER BY a.ref LIMIT 20;
 
 -- name: CheckPublishedLeaks :many
--- The same for a schema that has only what Attune publishes: there an entry holds
--- the slot.
+-- CheckLeaked for a schema with the published tables only: there an entry holds the slot.
 SELECT e.id, e.action_ref
 FROM execution_admission_state s
 CROSS JOIN LATERAL (

@@ -2,8 +2,8 @@
 -- counters. Every writer has locked the rows first, in order of id, as a batch does.
 
 -- name: ControlAction :one
--- An action with its newest concurrency policy, by which its queues are limited,
--- and the parameters by which its executions wait in lines of their own.
+-- An action with its newest concurrency policy, which limits its queues, and the parameters by
+-- which its executions are grouped.
 SELECT a.id, a.ref, (a.workflow_def IS NOT NULL)::bool AS workflow, (p.id IS NULL)::bool AS unlimited, coalesce(p.threshold, 0)::int AS threshold,
        coalesce(attune_queue_shape(a.id), '{}')::text[] AS parameters
 FROM action a
@@ -15,8 +15,8 @@ LEFT JOIN LATERAL (
 WHERE a.ref = sqlc.arg(ref)::text;
 
 -- name: ControlEnsureQueue :exec
--- Makes a queue of an action if it is missing. A group begins with the word that
--- the action's plain queue holds.
+-- Creates a queue of an action if it is missing. A group starts with the override of the action's
+-- plain queue.
 INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited, limit_override,
                                        paused, pause_reason, paused_by, paused_at, resumed_at)
 SELECT a.id, nullif(sqlc.arg(group_key)::text, ''), coalesce(w.limit_override, sqlc.arg(max_concurrent)::int),
@@ -37,8 +37,8 @@ WHERE s.action_id = sqlc.arg(action)::bigint
 ORDER BY s.id;
 
 -- name: ControlLockQueues :many
--- The same, locked. Run it twice: a group that was made while the first waited
--- is seen by the second, and none is made while the plain queue is locked.
+-- ControlReadQueues with locks. Run it twice: the second run sees a group that another transaction
+-- created while the first waited, and no group is created while the plain queue is locked.
 SELECT s.id, coalesce(s.group_key, '')::text AS group_key, s.max_concurrent, s.unlimited, s.limit_override, s.adaptive_limit,
        s.paused, s.pause_reason, s.paused_by, s.paused_at, s.active_count, s.queued_count
 FROM execution_admission_state s
@@ -48,7 +48,7 @@ ORDER BY s.id
 FOR UPDATE;
 
 -- name: ControlPauseQueues :exec
--- Of a queue that is paused already only the reason changes.
+-- Changes only the reason of a paused queue.
 UPDATE execution_admission_state
 SET paused = true, pause_reason = nullif(sqlc.arg(reason)::text, ''),
     paused_by = CASE WHEN paused THEN paused_by ELSE sqlc.arg(paused_by)::text END,
@@ -61,7 +61,7 @@ SET paused = false, pause_reason = NULL, paused_by = NULL, paused_at = NULL, res
 WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ControlLimitQueues :exec
--- override 0 takes an operator's limit back.
+-- override 0 removes an operator's limit.
 UPDATE execution_admission_state s
 SET limit_override = nullif(sqlc.arg(override)::int, 0), max_concurrent = r.max_concurrent, unlimited = r.unlimited
 FROM (
@@ -71,7 +71,7 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: ControlUnblockQueues :exec
--- Queues that an operator's word keeps wait for nothing wider.
+-- Queues that an override holds back do not wait for a shared limit or a worker.
 DELETE FROM admission_blocked WHERE state_id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ControlStatsLimit :exec
@@ -96,8 +96,8 @@ JOIN execution e ON e.id = ANY (ARRAY[f.execution_id])
 ORDER BY r.state_id;
 
 -- name: ControlFirstBlocked :many
--- The queue that has waited longest for each of these shared limits and, if
--- asked, for each kind of worker: the batch that takes its head tries the others.
+-- The queue that has waited longest for each of these shared limits and, if requested, for each
+-- kind of worker: the batch that takes its head tries the others.
 SELECT DISTINCT x.state_id::bigint AS state_id
 FROM (
     SELECT (SELECT b.state_id FROM admission_blocked b WHERE b.scope_id = s.id ORDER BY b.ticket LIMIT 1) AS state_id
@@ -128,8 +128,8 @@ WHERE s.action_id = sqlc.arg(action)::bigint
 ORDER BY s.id;
 
 -- name: ControlPage :many
--- The next waiters of some queues, each behind its cursor and not above its
--- ticket, read without locks.
+-- The next waiting executions of some queues, each behind its cursor and not above its ticket, read
+-- without locks.
 SELECT r.state_id::bigint AS state_id, q.execution_id, q.lane, q.queue_order, coalesce(e.action, 0)::bigint AS action, e.action_ref
 FROM (
     SELECT unnest(sqlc.arg(states)::bigint[]) AS state_id, unnest(sqlc.arg(tickets)::bigint[]) AS ticket,
@@ -147,7 +147,7 @@ ORDER BY r.state_id, q.lane, q.queue_order
 LIMIT sqlc.arg(page)::int;
 
 -- name: CancelWaiting :exec
--- Ends waiting executions by an operator's hand.
+-- Ends waiting executions for an operator.
 WITH changed AS (
     UPDATE execution e
     SET status = 'cancelled', result = sqlc.arg(result)::jsonb
@@ -169,7 +169,7 @@ SET request = sqlc.arg(request)::jsonb, outcome = sqlc.arg(outcome)::text, error
 WHERE id = sqlc.arg(id)::bigint;
 
 -- name: RepairLockQueues :many
--- Shared limits, queues, loads, notes, statistics: the lock order of a batch.
+-- Lock order of a batch: shared limits, queues, loads, notes, statistics.
 SELECT id FROM execution_admission_state WHERE id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY id FOR UPDATE;
 
 -- name: RepairLockScopes :many
@@ -234,7 +234,7 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: RepairLoads :many
--- Workers whose load is not the number of slots held by what was handed to them.
+-- Workers whose load differs from the number of slots of their executions.
 WITH holders AS (
     SELECT h.id, sum(h.n)::int AS n FROM (
         SELECT e.worker AS id, count(*) AS n FROM execution_holder e WHERE e.worker IS NOT NULL GROUP BY 1
@@ -258,7 +258,7 @@ FROM (
 WHERE l.worker = ANY (ARRAY[r.worker]);
 
 -- name: RepairScopes :many
--- Wide limits whose counter is not the number of slots taken from them.
+-- Shared limits whose counter differs from the number of slots taken from them.
 SELECT s.id, s.kind, s.scope_key, s.active_count, (coalesce(t.n, 0) + coalesce(g.n, 0))::int AS taken
 FROM admission_scope s
 LEFT JOIN (SELECT x.scope_id, count(*) AS n FROM execution_slot x GROUP BY 1) t ON t.scope_id = s.id
@@ -290,8 +290,8 @@ LIMIT sqlc.arg(page)::int;
 DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: RepairEnded :many
--- Executions that have ended a while ago and still hold a slot, or still wait. Holders and
--- entries come first, and executions by key.
+-- Executions that ended a while ago and still hold a slot, or still wait. Holders and entries come
+-- first, and executions by key.
 SELECT e.id, e.status::text AS status, coalesce(c.holds, 0)::bigint AS state_id, coalesce(c.waits, 0)::bigint AS waits,
        coalesce(c.worker, 0)::bigint AS worker, e.action_ref,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY 1)::bigint[] AS scopes
@@ -311,7 +311,7 @@ ORDER BY e.id
 LIMIT sqlc.arg(page)::int;
 
 -- name: RepairStats :many
--- Actions whose published statistics are not the sum of their queues.
+-- Actions whose published statistics differ from the sum of their queues.
 SELECT t.action_id, a.ref, t.queue_length, t.active_count,
        coalesce(s.queued, 0)::int AS queued, coalesce(s.active, 0)::int AS active
 FROM queue_stats t

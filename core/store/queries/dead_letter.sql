@@ -1,8 +1,8 @@
 -- The ledger of dead letters. Only package deadletter writes it.
 
 -- name: RecordDeadLetter :many
--- One dead-lettering of one message, once however often it is delivered: no row is
--- returned of one that is there. A row without a decision waits for a person.
+-- Records one dead-lettering of one message, once however often it is delivered: an existing one
+-- returns no row. A row without a decision waits for an operator.
 INSERT INTO dead_letter (
     fingerprint, message_id, correlation_id, message_type, exchange, routing_key, queue, reason, died,
     x_death, headers, body, execution, execution_status, action_ref, attempt, worker,
@@ -22,14 +22,14 @@ RETURNING id;
 SELECT d.fingerprint::text AS fingerprint FROM dead_letter d WHERE d.fingerprint = ANY (sqlc.arg(fingerprints)::text[]);
 
 -- name: ReadLetterExecutions :many
--- The executions that dead letters are about, as they are.
+-- The executions of dead letters, as they are.
 SELECT e.id, e.status, e.attempt, coalesce(e.worker, 0)::bigint AS worker, e.action_ref, e.created, e.updated, e.started_at, e.finished_at,
        e.retry_count, EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))::bool AS holds
 FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadLetterWorkers :many
--- The workers that dead letters were on their way to, with what the newest look
--- at them found. A heartbeat that never came is infinitely old.
+-- The workers of dead letters, with the findings of the newest probe. The heartbeat age of a worker
+-- without one is infinite.
 SELECT w.id, w.name, coalesce(w.status::text, '')::text AS status, w.cordoned, w.draining, coalesce(w.suspect_reason, '')::text AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce(p.verdict, '')::text AS verdict, coalesce(p.reason, '')::text AS reason, coalesce(p.health, '')::text AS health,
@@ -38,11 +38,11 @@ FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id
 WHERE w.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: CountWaitingDeadLetters :one
--- How many dead letters wait for a person, counted up to a bound.
+-- Dead letters that wait for an operator, up to a bound.
 SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.decision IS NULL LIMIT sqlc.arg(bound)::bigint) o;
 
 -- name: LetterRouteWorkers :many
--- Workers whose queues may hold something that dies.
+-- Workers whose queues may hold messages that die.
 SELECT w.id FROM worker w
 WHERE w.worker_role = 'action' AND (w.status = 'active' OR w.heartbeat_seen > now() - interval '1 hour')
 ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
@@ -51,8 +51,8 @@ ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
 SELECT pg_advisory_xact_lock(hashtextextended('attune dead letters ' || sqlc.arg(print)::text, 0));
 
 -- name: CountAlikeDeadLetters :execrows
--- Counts letters at the open row that stands for them, and names the first executions.
--- A row that was decided stands for no more.
+-- Counts dead letters at the open row that represents them, and names the first executions. A
+-- decided row represents no more.
 WITH freed AS (
     UPDATE dead_letter d SET fingerprint = d.fingerprint || ' ' || d.id
     WHERE d.fingerprint = sqlc.arg(print)::text AND d.decision IS NOT NULL
@@ -77,13 +77,13 @@ SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_
 FROM dead_letter d WHERE d.id = sqlc.arg(id) FOR UPDATE;
 
 -- name: ForgetDeadLetterPrint :exec
--- A message that leaves the ledger for a queue is another dead letter when it comes again.
+-- A message that returns from the ledger to a queue is another dead letter when it dies again.
 UPDATE dead_letter d
 SET fingerprint = NULL, evidence = coalesce(d.evidence, '{}') || jsonb_build_object('fingerprint', d.fingerprint)
 WHERE d.id = sqlc.arg(id);
 
 -- name: DecideDeadLetter :execrows
--- A person decides. What had been decided before is kept with the evidence.
+-- Stores an operator's decision. The earlier decision is kept with the evidence.
 UPDATE dead_letter d
 SET decision = sqlc.arg(decision)::text, decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
@@ -92,7 +92,7 @@ SET decision = sqlc.arg(decision)::text, decided_by = sqlc.arg(decided_by)::text
 WHERE d.id = sqlc.arg(id);
 
 -- name: ReopenDeadLetters :many
--- What was discarded waits again. What was decided stays with the evidence.
+-- Reopens discarded dead letters. The earlier decision is kept with the evidence.
 UPDATE dead_letter d
 SET decision = NULL, decided_by = NULL, decided_at = NULL,
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
@@ -103,7 +103,7 @@ WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::b
 RETURNING d.id;
 
 -- name: DiscardDeadLetters :many
--- A person is done with many at once. Only what still waits is changed.
+-- Stores an operator's discard of many. Only open ones change.
 UPDATE dead_letter d
 SET decision = 'discarded', decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(

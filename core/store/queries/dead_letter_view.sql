@@ -1,9 +1,9 @@
--- What people ask about dead letters. A search looks at a bounded number of rows
--- and says how far it came; what waits is found by its partial index, the letters
--- of one execution by theirs. Nothing here locks, and no list opens a body.
+-- Dead letters, for users. A search reads a bounded number of rows and returns how far it came.
+-- Open ones are found by their partial index, and the dead letters of one execution by theirs.
+-- Nothing locks, and no list opens a body.
 
 -- name: ViewLetterIDs :one
--- A page of ids from the newest down, and the rows that were looked at for it.
+-- A page of ids, the newest first, and the number of rows read for it.
 WITH scanned AS MATERIALIZED (
     (SELECT d.id, d.created, d.decision, d.reason, d.action_ref, d.worker, d.message_type, d.execution
      FROM dead_letter d
@@ -38,8 +38,8 @@ SELECT coalesce((SELECT array_agg(h.id ORDER BY h.id DESC) FROM hit h), '{}')::b
 FROM scanned s;
 
 -- name: ViewLetters :many
--- The rows of a page, the newest first, with their execution as it is now and what
--- the verdict on them depends on. The newest repetition is found by one step.
+-- The rows of a page, the newest first, with their present execution and the inputs of the verdict.
+-- One step finds the newest repetition.
 SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
        coalesce(d.reason, '')::text AS reason,
@@ -63,7 +63,7 @@ WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY d.id DESC;
 
 -- name: ViewLetterRest :many
--- What only one letter shows, or an export: documents, and the body up to a cut.
+-- Fields of a single dead letter, or of an export: documents, and the body up to a cut.
 SELECT d.id, coalesce(d.fingerprint, '')::text AS fingerprint, coalesce(d.correlation_id, '')::text AS correlation_id,
        coalesce(d.detail, '')::text AS detail, d.updated,
        coalesce(d.x_death, 'null')::jsonb AS x_death, coalesce(d.headers, 'null')::jsonb AS headers, coalesce(d.evidence, 'null')::jsonb AS evidence,
@@ -73,7 +73,7 @@ WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY d.id DESC;
 
 -- name: ViewLetterExecution :one
--- What of an execution and what is around it decides about a requeue.
+-- The inputs of the decision about a requeue: the execution, and what depends on it.
 SELECT e.id, e.status::text AS status, e.action_ref, e.attempt, e.worker, e.updated, e.finished_at,
        (a.id IS NULL)::bool AS action_gone, coalesce(p.status::text, '')::text AS parent_status, e.parent,
        coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
@@ -84,7 +84,7 @@ LEFT JOIN execution p ON p.id = e.parent
 WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: ViewLetterNumbers :one
--- Depth, age and pace, each counted up to a bound.
+-- Depth, age and rate, each counted up to a bound.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS waiting,
        coalesce((SELECT o.created FROM dead_letter o WHERE o.decision IS NULL ORDER BY o.id LIMIT 1), 'epoch')::timestamptz AS oldest,
        (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.created > now() - make_interval(secs => sqlc.arg(pace_seconds)::float8)
@@ -94,7 +94,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NU
             WHERE k.died IS NOT NULL AND k.created >= k.died), -1)::float8 AS latency_seconds;
 
 -- name: ViewLetterGroups :many
--- The letters of a window in groups; what they are grouped by is the caller's.
+-- The dead letters of a window in groups; the caller chooses the group columns.
 SELECT (CASE sqlc.arg(by)::text
             WHEN 'reason' THEN coalesce(nullif(r.reason, ''), '-')
             WHEN 'action' THEN coalesce(nullif(r.action_ref, ''), '-')
@@ -108,7 +108,7 @@ FROM (SELECT d.reason, d.action_ref, d.worker, d.decision, d.created FROM dead_l
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT sqlc.arg(top)::bigint;
 
 -- name: ViewLostGroups :many
--- The same of the work that its worker did not do, whatever told the engine so.
+-- ViewLetterGroups for lost work, from whatever source.
 SELECT (CASE sqlc.arg(by)::text
             WHEN 'action' THEN r.action_ref
             WHEN 'worker' THEN coalesce(r.worker::text, '-')
@@ -131,8 +131,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created >= now
 SELECT w.id, w.name FROM worker w WHERE w.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: PlanLetterDiscard :many
--- The open letters that match, from the oldest up. What comes later is not part
--- of the plan.
+-- The matching open dead letters, the oldest first. Later ones are not part of the plan.
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d
 WHERE d.decision IS NULL
@@ -146,14 +145,14 @@ WHERE d.decision IS NULL
 ORDER BY d.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: PlanLetterDiscardOf :many
--- The same of letters that were chosen one by one.
+-- PlanLetterDiscard for single dead letters.
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d
 WHERE d.id = ANY (sqlc.arg(ids)::bigint[]) AND d.decision IS NULL
 ORDER BY d.id;
 
 -- name: ViewLetterLeases :many
--- Of executions that were given items of work, which item is leased to another by now.
+-- For executions with items of a work queue: the items that are now leased to another execution.
 SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.leased_execution, 0)::bigint AS holder
 FROM work_queue_dispatch d
 JOIN execution e ON e.id = d.execution

@@ -1,9 +1,8 @@
--- Enforcements and the executions they lead to.
+-- Enforcements and their executions.
 
 -- name: ReadEnforcements :many
--- Enforcements with what decides about them. execution is the one that there is
--- already, 0 if there is none. Without an owner the rule acts as the system, if
--- that identity is there.
+-- Enforcements with the inputs of the decision. execution is the existing one, 0 for none. A rule
+-- without an owner acts as the system, if that identity exists.
 SELECT f.id, f.status, f.rule_ref, f.trigger_ref, f.event, f.config, f.created,
        coalesce(r.id, 0)::bigint AS rule, coalesce(r.enabled, false)::bool AS enabled,
        r.action, coalesce(r.action_ref, '')::text AS action_ref, (r.trigger IS NOT NULL)::bool AS has_trigger,
@@ -30,7 +29,7 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'enforcements that were to be taken up');
 
 -- name: CopyEnforcementSecrets :exec
--- The secrets of parameters go with the parameters.
+-- Copies the secrets of parameters together with the parameters.
 INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash)
 SELECT 'execution_config', c.execution, v.json_path, v.source_kind, v.source_ref, v.encrypted_value, v.encryption_key_hash
 FROM (SELECT unnest(sqlc.arg(enforcements)::bigint[]) AS enforcement, unnest(sqlc.arg(executions)::bigint[]) AS execution) c

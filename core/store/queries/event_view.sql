@@ -1,11 +1,11 @@
--- What people ask about events, rules and enforcements. Every look is bounded.
+-- Events, rules and enforcements, for users. Every query is bounded.
 
 -- name: EventSchema :one
 SELECT (to_regclass('event_matched') IS NOT NULL AND to_regclass('event_matching') IS NOT NULL)::bool AS there;
 
 -- name: ViewEvents :many
--- One page of a bounded number of events below an id, the newest first. seen is how
--- many were looked at up to this one.
+-- One page of a bounded number of events below an id, the newest first. seen is how many rows were
+-- read up to this one.
 SELECT w.id, w.trigger_ref, w.rule_ref, w.source_ref, w.created, w.n AS seen,
        (m.event IS NOT NULL)::bool AS done, coalesce(m.rules, 0)::int AS rules, coalesce(m.matched, 0)::int AS matched,
        coalesce(m.failures, '{}')::text[] AS failures, m.at,
@@ -21,12 +21,12 @@ ORDER BY w.id DESC
 LIMIT sqlc.arg(page)::int;
 
 -- name: CountEventsBelow :one
--- How many of the events that a page may look at there are, and the last of them.
+-- The number of events that a page may read, and the last of them.
 SELECT count(*)::int AS n, coalesce(min(w.id), 0)::bigint AS last
 FROM (SELECT e.id FROM event e WHERE e.id < sqlc.arg(before)::bigint ORDER BY e.id DESC LIMIT sqlc.arg(scan)::int) w;
 
 -- name: ViewEnforcementPayload :one
--- The payload by which a rule was compared, with the conditions of the rule now.
+-- The payload that the rule was compared with, and the present conditions of the rule.
 SELECT f.payload, f.created, coalesce(r.conditions, 'null')::jsonb AS now
 FROM enforcement f LEFT JOIN rule r ON r.id = f.rule
 WHERE f.id = sqlc.arg(id);
@@ -44,8 +44,7 @@ WHERE e.id = sqlc.arg(id)
 LIMIT 1;
 
 -- name: ViewRules :many
--- Rules by reference, with what their newest firings came to: at most recent of them
--- are looked at.
+-- Rules by reference, with the outcomes of their newest enforcements, at most recent of them.
 SELECT r.id, r.ref, r.pack_ref, r.trigger_ref, r.action_ref, r.enabled, (r.action IS NOT NULL)::bool AS has_action,
        (t.id IS NOT NULL AND r.trigger IS NOT NULL)::bool AS has_trigger, coalesce(t.enabled, false)::bool AS trigger_enabled, r.conditions, r.action_params,
        r.created, r.updated, coalesce(r.label, '') AS label, coalesce(r.description, '')::text AS description, i.login AS owner,

@@ -1,8 +1,8 @@
--- Events and the rules that answer them.
+-- Events and the rules that they fire.
 
 -- name: ReadEvents :many
--- The time bounds in which partitions an id is looked for. before_matching is set
--- for an event that another engine may have matched.
+-- The time bounds the partitions that are searched for an id. before_matching is set for an event
+-- that another engine may have matched.
 SELECT e.id, e.trigger_ref, e.payload, e.rule, coalesce(e.rule_ref, '')::text AS rule_ref, e.created,
        coalesce(e.created < (SELECT m.since FROM event_matching m WHERE m.one), false)::bool AS before_matching,
        coalesce(o.depth, 0)::int AS depth, coalesce(o.execution, 0)::bigint AS origin
@@ -12,8 +12,8 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.created > now() - make_interval
 ORDER BY e.id;
 
 -- name: FindRules :many
--- Rules that events of these triggers, or made for these rules, may fire. now is
--- the moment of matching.
+-- Rules that events of these triggers, or events for these rules, may fire. now is the time of
+-- matching.
 SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, r.created, now()::timestamptz AS now
 FROM rule r
 WHERE r.id = ANY (ARRAY(
@@ -71,11 +71,11 @@ WHERE f.event = ANY (sqlc.arg(events)::bigint[]) AND f.status = 'created'
 ORDER BY f.id;
 
 -- name: FindForgottenEvents :one
--- Events that were never matched, one window of ids at a time. recent is the
--- smallest id in the window that is younger than settle seconds, 0 if there is
--- none. Of an event from before matching began, whose matching another engine did not
--- note, that no enforcement exists says that its message was lost, if a rule was there
--- for it then; a rule that has changed since leaves that open, and the event alone.
+-- Events that were never matched, one window of ids at a time. recent is the smallest id in the
+-- window that is younger than settle seconds, 0 for none. An event from before matching began,
+-- whose matching another engine did not record, has lost its message if it has no enforcement
+-- although a rule existed for it then. If such a rule has changed since, that is undecidable, and
+-- the event is left alone.
 WITH w AS MATERIALIZED (
     SELECT e.id, e.trigger_ref, e.created, e.created < (SELECT m.since FROM event_matching m WHERE m.one) AS before
     FROM event e
@@ -96,10 +96,9 @@ SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
 FROM w;
 
 -- name: CountLateEvents :one
--- Events that a rule was there for, that nothing shows the matching of, and that are
--- not matched any more: they are too old, or come from before matching began and
--- their rule has changed since. Bounded; keep is how far back it is known what was
--- matched.
+-- Unmatched events with a rule that are no longer matched: they are too old, or they are from
+-- before matching began and their rule has changed since. Bounded; keep is how far back matching is
+-- recorded.
 SELECT count(*)::int AS events, coalesce(min(x.id), 0)::bigint AS first, coalesce(max(x.id), 0)::bigint AS last
 FROM (
     SELECT e.id
@@ -130,8 +129,7 @@ ORDER BY f.id
 LIMIT sqlc.arg(page)::int;
 
 -- name: PruneEventMatched :execrows
--- Ids of events grow with time: the oldest are looked at, and the first that is
--- young enough ends it.
+-- Ids of events grow with time: the oldest are read, up to the first that is young enough.
 DELETE FROM event_matched m
 WHERE m.event = ANY (ARRAY(
         SELECT t.event FROM (SELECT o.event, o.at < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
@@ -139,7 +137,7 @@ WHERE m.event = ANY (ARRAY(
         WHERE t.old));
 
 -- name: PruneEventOrigins :execrows
--- Those of events before the oldest that is still marked as matched.
+-- Deletes the origins of events before the oldest one that is still marked as matched.
 DELETE FROM event_origin o
 WHERE o.event = ANY (ARRAY(
         SELECT x.event FROM event_origin x
@@ -147,9 +145,9 @@ WHERE o.event = ANY (ARRAY(
         ORDER BY x.event LIMIT sqlc.arg(page)::int));
 
 -- name: RecordEventOrigins :exec
--- Events that executions have emitted are one rule deeper than the event that led to the
--- execution. An execution is led to by the enforcement of its own row, or of the execution
--- that it repeats or is a part of.
+-- Events that executions have emitted are one rule deeper than the event that caused the execution.
+-- An execution is caused by the enforcement of its own row, or of the execution that it repeats or
+-- is a part of.
 WITH RECURSIVE up AS (
     SELECT m.event, e.id AS origin, e.enforcement, coalesce(e.original_execution, e.parent) AS above, 1 AS n
     FROM (SELECT unnest(sqlc.arg(events)::bigint[]) AS event, unnest(sqlc.arg(executions)::bigint[]) AS execution) m
@@ -171,15 +169,15 @@ ON CONFLICT (event) DO NOTHING;
 SELECT t.id, t.ref, t.enabled, t.out_schema FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;
 
 -- name: KnownTriggers :many
--- For a hint when a ref is unknown; read only then.
+-- For a hint about an unknown ref; read only then.
 SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT sqlc.arg(page)::int;
 
 -- name: RuleByRef :one
 SELECT r.id, r.trigger_ref FROM rule r WHERE r.ref = sqlc.arg(ref);
 
 -- name: InsertEvents :many
--- The rows get ascending ids in the order of the arrays. An empty payload is
--- stored as NULL, and so is a rule that is 0.
+-- The rows get ascending ids in the order of the arrays. An empty payload is stored as NULL, and so
+-- is rule 0.
 INSERT INTO event (trigger, trigger_ref, payload, source_ref, rule, rule_ref)
 SELECT m.trigger, m.ref, nullif(m.payload, '')::jsonb, sqlc.arg(source_ref)::text, nullif(m.rule, 0), nullif(m.rule_ref, '')
 FROM (

@@ -1,9 +1,8 @@
--- The work itself. Statements that move a status name the statuses they move
--- it from; zero rows mean that another program decided first.
+-- Executions. Statements that change a status name the statuses that they change; zero rows mean
+-- that another program decided first.
 --
--- Lists go by key, newest first: pass the last id seen, or the largest bigint
--- for the first page. Always write e.finished_status: on an adopted schema it
--- is a function of the row.
+-- Lists are paged by key, newest first: pass the last id, or the largest bigint for the first page.
+-- Always write e.finished_status: on an adopted schema it is a function of the row.
 
 -- name: InsertExecution :one
 INSERT INTO execution (action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs,
@@ -33,7 +32,7 @@ SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforceme
 FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id;
 
 -- name: LockExecutions :many
--- In order of id, the lock order of the engine.
+-- Locks rows in order of id, the engine's lock order.
 SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.attempt, e.parent, e.updated
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[])

@@ -1,11 +1,11 @@
--- Giving an adopted database back to the executor of its installation.
+-- Returns an adopted database to the executor of its installation.
 
 -- name: LockForHandBack :exec
--- The locks under which executions are admitted: no replica decides meanwhile.
+-- Takes the locks under which executions are admitted: no replica decides meanwhile.
 SELECT count(*) FROM (SELECT s.id FROM execution_admission_state s ORDER BY s.id FOR UPDATE) l;
 
 -- name: LiveReplicas :many
--- Replicas that have reported themselves lately.
+-- Replicas that have reported lately.
 SELECT r.id, r.host, r.pid, extract(epoch FROM now() - r.last_seen)::float8 AS age
 FROM engine_replica r
 WHERE r.state <> 'vanished' AND r.last_seen > now() - make_interval(secs => sqlc.arg(silent_seconds)::float8)
@@ -19,8 +19,8 @@ FROM worker w
 ORDER BY w.id;
 
 -- name: LiveExecutions :many
--- A page of the executions that have not ended, with their places. list is the task
--- of a child that is one of a list, and empty for all others.
+-- A page of unfinished executions with their positions. list is the task of a child of a list, and
+-- empty for all others.
 SELECT e.id, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.status::text AS status, e.config,
        (h.state_id IS NOT NULL)::bool AS holds, e.admitted_at,
        (q.id IS NOT NULL)::bool AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.queue_order, 0)::bigint AS queue_order,
@@ -38,8 +38,7 @@ ORDER BY e.id
 LIMIT sqlc.arg(page)::int;
 
 -- name: ListWindows :many
--- How many children of these lists the other executor runs at once, by the graph
--- from which it reads that.
+-- How many children of these lists the other executor runs at once, by the graph that it reads.
 SELECT r.parent::bigint AS parent, r.task::text AS task,
        CASE WHEN jsonb_typeof(n.concurrency) = 'number' THEN (n.concurrency)::numeric ELSE 1 END::int AS most
 FROM (SELECT unnest(sqlc.arg(parents)::bigint[]) AS parent, unnest(sqlc.arg(tasks)::text[]) AS task) r
@@ -57,8 +56,8 @@ ORDER BY w.id;
 DELETE FROM execution_admission_entry;
 
 -- name: UpsertStates :many
--- The states of the queues, an empty key for no group. Our own counters go to
--- zero, so that a replica that starts after all takes the queues over.
+-- The states of the queues, with an empty key for no group. Our own counters become zero, so that a
+-- replica that starts nevertheless takes the queues over.
 INSERT INTO execution_admission_state AS s (action_id, group_key, max_concurrent)
 SELECT r.action, nullif(r.key, ''), r.most
 FROM (SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(keys)::text[]) AS key,
@@ -75,8 +74,8 @@ FROM (SELECT unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(execut
              unnest(sqlc.arg(enqueued)::timestamptz[]) AS enqueued, unnest(sqlc.arg(activated)::timestamptz[]) AS activated) r;
 
 -- name: FinishStates :exec
--- Limits as the policies say, places beyond every entry, and no counters of ours. A
--- queue without entries keeps the count of its holders: no replica takes it over anew.
+-- Limits as the policies say, positions behind every entry, and no counters of ours. A queue
+-- without entries keeps the count of its holders: no replica takes it over again.
 UPDATE execution_admission_state s
 SET max_concurrent = coalesce(r.most, s.max_concurrent), queued_count = 0, queued_high = 0, queued_low = 0,
     active_count = CASE WHEN EXISTS (SELECT FROM execution_admission_entry q WHERE q.state_id = s.id) THEN 0 ELSE s.active_count END,
@@ -87,7 +86,7 @@ LEFT JOIN (SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg
 WHERE t.id = s.id;
 
 -- name: WriteQueueStats :exec
--- The figures that others read, by the entries.
+-- The published statistics, by the entries.
 INSERT INTO queue_stats AS t
     (action_id, queue_length, active_count, max_concurrent, oldest_enqueued_at, total_enqueued, total_completed)
 SELECT s.action_id, sum(n.queued)::int, sum(n.active)::int,
@@ -105,13 +104,13 @@ SET queue_length = excluded.queue_length, active_count = excluded.active_count, 
     oldest_enqueued_at = excluded.oldest_enqueued_at, last_updated = now();
 
 -- name: ReadRequests :many
--- What the messages about these executions say.
+-- The contents of the messages about these executions.
 SELECT e.id, e.action, e.action_ref, e.parent, e.enforcement, e.config
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: UnsettledEnds :many
--- Ended children whose workflow has not gone on yet.
+-- Ended children whose workflow has not advanced yet.
 SELECT e.id, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.status::text AS status, e.result
 FROM workflow_task_dispatch d
 JOIN workflow_execution w ON w.id = d.workflow_execution
@@ -120,8 +119,8 @@ WHERE NOT d.settled AND w.open AND e.finished_status IS NOT NULL
 ORDER BY e.id;
 
 -- name: NotUnderstood :many
--- What the executor of an existing installation knows nothing of: how many, the
--- first ids, and a note each.
+-- Features that the executor of an existing installation does not know: their number, the first
+-- ids, and a note each.
 SELECT x.kind::text AS kind, count(*) AS n,
        coalesce((array_agg(x.id ORDER BY x.id))[1:20], '{}')::bigint[] AS ids,
        coalesce((array_agg(coalesce(x.note, '') ORDER BY x.id))[1:20], '{}')::text[] AS notes

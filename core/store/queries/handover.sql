@@ -1,18 +1,18 @@
 -- name: ReadBatchExecutions :many
--- The rows a batch is about. Every batch reads them under its locks; a batch whose
--- messages do not say which queues it needs also reads them before.
+-- The rows of a batch. Every batch reads them under its locks. A batch whose messages do not name
+-- the queues also reads them before.
 SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker,
        e.attempt, e.started_at, e.finished_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
        e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
-       -- The workflow of which it is a task; existing engines write the null of JSON where there is none.
+       -- The workflow of which it is a task; existing engines write a JSON null for none.
        coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes,
-       -- Of one that completed, whether it asks a person; nobody asks in a result of megabytes.
+       -- Whether the result of a completed one opens an inquiry; no inquiry is megabytes long.
        CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
             THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
-       -- Of one that did not succeed, what a repetition depends on.
+       -- The inputs of a repetition, for one that did not succeed.
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
@@ -24,7 +24,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0) ELSE 0 END::int AS allowed_retries,
        (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
-       -- Of a repetition, when its time comes, and where it should not run.
+       -- When a repetition is due, and the workers that it avoids.
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
        coalesce(CASE WHEN e.retry_count > 0 THEN
@@ -39,7 +39,7 @@ LEFT JOIN LATERAL (
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: DecideExecutions :exec
--- Ends executions by the engine's own decision while they still wait.
+-- Ends waiting executions by the engine's own decision.
 WITH changed AS (
     UPDATE execution e
     SET status = r.status::execution_status_enum, result = r.result
@@ -73,7 +73,7 @@ ORDER BY id
 ON CONFLICT (worker) DO NOTHING;
 
 -- name: ReadActionRules :many
--- What handing over an action's executions depends on.
+-- The inputs of dispatching an action's executions.
 SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases,
        coalesce(a.max_retries, 0)::int AS max_retries, coalesce(a.runtime_version_constraint, '') AS runtime_version_constraint,
        a.required_worker_runtimes, a.worker_selector, a.worker_tolerations, a.worker_affinity
@@ -82,7 +82,7 @@ LEFT JOIN runtime r ON r.id = a.runtime
 WHERE a.id = ANY (sqlc.arg(ids)::bigint[]) OR a.ref = ANY (sqlc.arg(refs)::text[]);
 
 -- name: ReadPolicies :many
--- The policies that apply to these actions, to their packs, and to everything.
+-- The policies of these actions, of their packs, and of everything.
 SELECT p.id, p.ref, p.action, p.pack, p.kind, p.threshold, p.method::text AS method, p.parameters, p.created,
        coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst,
        coalesce(p.max_queue_length, 0)::int AS max_queue_length,
@@ -93,10 +93,10 @@ WHERE p.action = ANY (sqlc.arg(actions)::bigint[])
    OR (p.action IS NULL AND (p.pack IS NULL OR p.pack = ANY (sqlc.arg(packs)::bigint[])));
 
 -- name: MoveExecutions :exec
--- Hands scheduled executions to other workers, in place, and their slots with them: the attempt goes up, so
--- that the worker it was at refuses what it may still get. Zero rows mean that it
--- was started, or ended, meanwhile. Conditions besides the id are spelled so that
--- no index of an adopted schema can serve them in its place.
+-- Moves scheduled executions with their slots to other workers, in place. The attempt grows, so
+-- that the old worker refuses a late dispatch. Zero rows mean that the execution was started, or
+-- ended, meanwhile. Conditions besides the id are written so that no index of an adopted schema can
+-- serve them instead.
 WITH changed AS (
     UPDATE execution e
     SET worker = r.worker, attempt = r.attempt
@@ -113,8 +113,8 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'moved executions');
 
 -- name: EndScheduled :exec
--- Ends executions that were handed over and never started, if they are still
--- where they were. Worker 0 is one whose row was deleted.
+-- Ends executions that were dispatched and never started, if their worker and attempt are
+-- unchanged. Worker 0 is a deleted one.
 WITH changed AS (
     UPDATE execution e
     SET status = 'failed', result = r.result
@@ -128,8 +128,8 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'ended dispatches');
 
 -- name: NoteUndelivered :exec
--- What the broker returned: no queue took it. Its worker is suspected until its
--- queue is seen again.
+-- Notes dispatches that the broker returned: no queue accepted them. Their worker is suspect until
+-- its queue is seen again.
 WITH noted AS (
     INSERT INTO undelivered_dispatch (execution, attempt, worker, reason)
     SELECT unnest(sqlc.arg(executions)::bigint[]), unnest(sqlc.arg(attempts)::int[]), unnest(sqlc.arg(workers)::bigint[]), sqlc.arg(reason)::text
@@ -141,11 +141,11 @@ WHERE id = ANY (ARRAY(SELECT DISTINCT w FROM unnest(sqlc.arg(workers)::bigint[])
 SELECT id, execution, attempt, worker, reason FROM undelivered_dispatch
 WHERE id > sqlc.arg(after)::bigint ORDER BY id LIMIT sqlc.arg(page)::int;
 
--- name: SettleUndelivered :exec
+-- name: DeleteUndelivered :exec
 DELETE FROM undelivered_dispatch WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: RecordLostWork :exec
--- What was decided about work that a worker was handed and did not start.
+-- Records decisions about dispatches that a worker did not start.
 INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
 SELECT r.cause, r.outcome, r.execution, r.attempt, r.ref, nullif(r.worker, 0), extract(epoch FROM now() - r.handed)
 FROM (SELECT unnest(sqlc.arg(causes)::text[]) AS cause, unnest(sqlc.arg(outcomes)::text[]) AS outcome,

@@ -1,10 +1,9 @@
--- Questions to people. Executions are locked in order of id before their inquiries
--- are; every change of an inquiry repeats that it is pending and, by the
--- database's clock, in time or not, so that an answer and an expiry exclude each
--- other (invariant S16).
+-- Inquiries. Executions are locked in order of id before their inquiries. Every change of an
+-- inquiry repeats that it is pending and, by the database's clock, in time or not, so that an
+-- answer and an expiry exclude each other (invariant S16).
 
 -- name: NewInquiryIDs :many
--- Numbers for inquiries that are about to be opened.
+-- Reserves ids for inquiries.
 SELECT nextval(pg_get_serial_sequence('inquiry', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
 
 -- name: FindAsking :many
@@ -18,7 +17,7 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'completed' AND attune
 ORDER BY e.id;
 
 -- name: ReadBeginningQuestions :many
--- Executions of the action that asks, which ask to run: tasks of workflows, or not.
+-- Requested executions of the inquiry action, in workflows or not.
 SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds,
        coalesce((SELECT p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') FROM execution p WHERE p.id = e.parent),
                 jsonb_typeof(e.workflow_task) IS NOT DISTINCT FROM 'object')::bool AS over,
@@ -41,8 +40,8 @@ SELECT attune_expect((SELECT count(*) FROM begun), cardinality(sqlc.arg(ids)::bi
 SELECT i.id FROM identity i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: OpenInquiries :exec
--- One object for each question. An execution that has an inquiry already takes
--- the transaction back, as does one that is gone.
+-- Takes one object for each inquiry. An execution that has an inquiry already, or is gone, rolls
+-- the transaction back.
 WITH opened AS (
     INSERT INTO inquiry (id, execution, prompt, response_schema, assigned_to, timeout_at)
     SELECT (q.v ->> 'id')::bigint, (q.v ->> 'execution')::bigint, q.v ->> 'prompt', nullif(q.v -> 'schema', 'null'::jsonb),
@@ -62,16 +61,16 @@ ORDER BY r.execution
 ON CONFLICT DO NOTHING;
 
 -- name: InquiryExecutions :many
--- The executions of inquiries, to be locked before these are.
+-- The executions of inquiries, to lock before them.
 SELECT i.id, i.execution FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY i.execution;
 
 -- name: LockAskingExecutions :exec
 SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;
 
 -- name: LockAboveAsking :exec
--- The workflows that wait for an answer: the one that an execution is a task of, the
--- one that this is a task of, and so on. They neither end nor begin to be cancelled
--- before the transaction has; many answers may hold them at once.
+-- Locks the workflows that wait for an answer: the workflow of which the execution is a task, the
+-- workflow of which that one is a task, and so on. They neither end nor begin to be cancelled
+-- before the commit. Several answers may hold them at once.
 WITH RECURSIVE above AS (
     SELECT e.parent AS id, 1 AS n FROM execution e WHERE e.id = sqlc.arg(execution)::bigint AND e.parent IS NOT NULL
     UNION ALL
@@ -124,7 +123,7 @@ SET status = 'responded', response = sqlc.arg(response)::jsonb, responded_at = c
 WHERE i.id = sqlc.arg(id)::bigint AND i.status = 'pending' AND (i.timeout_at IS NULL OR i.timeout_at > clock_timestamp());
 
 -- name: FindExpiredInquiries :many
--- Pending inquiries whose time is over, the oldest first.
+-- Pending inquiries after their timeout, the oldest first.
 SELECT i.id, i.execution FROM inquiry i
 WHERE i.status = 'pending' AND i.timeout_at <= now()
 ORDER BY i.timeout_at
@@ -139,7 +138,7 @@ UPDATE inquiry i SET status = 'cancelled', updated = now()
 WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status = 'pending';
 
 -- name: FindUnsettledInquiries :many
--- Inquiries that have ended and from which nothing was drawn yet.
+-- Ended inquiries that are not processed yet.
 SELECT i.id, i.execution FROM inquiry i
 WHERE i.status <> 'pending' AND NOT i.settled
 ORDER BY i.id
@@ -182,9 +181,9 @@ FROM (
 ORDER BY u.id;
 
 -- name: EndAskingExecutions :many
--- Ends the executions that did nothing but ask, as their inquiry has ended. One
--- that ended otherwise, that a worker runs, or that is a workflow, is left. Sealed are answers that are
--- kept without their secrets.
+-- Ends executions that only asked, as their inquiry ended. It leaves executions that ended
+-- otherwise, that a worker runs, or that are workflows. sealed are answers that are stored without
+-- their secrets.
 UPDATE execution e
 SET status = (CASE i.status WHEN 'responded' THEN 'completed' WHEN 'timeout' THEN 'timeout' ELSE 'cancelled' END)::execution_status_enum,
     result = CASE i.status
@@ -201,8 +200,8 @@ WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status <> 'pending' AND NOT i.s
 RETURNING e.id;
 
 -- name: SettleInquiries :many
--- Marks what was drawn from. Only these are announced. Sealed are answers that are
--- kept without their secrets.
+-- Marks inquiries as processed and returns them: only these are announced. sealed are answers that
+-- are stored without their secrets.
 UPDATE inquiry i
 SET settled = true, response = coalesce((
         SELECT s.response::jsonb
@@ -212,24 +211,23 @@ WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status <> 'pending' AND NOT i.s
 RETURNING i.id, i.execution, i.status;
 
 -- name: NoteResponders :exec
--- Who answered, as a message of another service tells it.
+-- Stores the responder that a message of another service names.
 UPDATE inquiry i SET responded_by = r.identity
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(identities)::bigint[]) AS identity) r
 WHERE i.id = r.id AND i.status = 'responded' AND i.responded_by IS NULL AND i.responder IS NULL;
 
 -- name: CountOpenInquiries :one
--- How many are open, up to a bound, how old the oldest is, and how many of those
--- that may expire have used up most of their time.
+-- The number of open inquiries up to a bound, the age of the oldest, and the number that have used
+-- up most of their time.
 SELECT (SELECT count(*) FROM (SELECT FROM inquiry a WHERE a.status = 'pending' LIMIT sqlc.arg(bound)::bigint) n)::bigint AS open,
        coalesce((SELECT extract(epoch FROM now() - o.created) FROM inquiry o WHERE o.status = 'pending' ORDER BY o.id LIMIT 1), 0)::float8 AS oldest_seconds,
        (SELECT count(*) FROM (SELECT FROM inquiry l WHERE l.status = 'pending' AND l.timeout_at < now() + interval '30 days'
                               AND now() > l.created + (l.timeout_at - l.created) * 0.8 LIMIT sqlc.arg(bound)::bigint) n)::bigint AS late;
 
 -- name: ViewInquiryIDs :one
--- A page of ids. Open ones come from the one that has waited longest on, above after;
--- ended ones from the newest down, below before. The rows that were looked at are
--- told; last is where a search goes on. An execution is the one that asks, or the
--- workflow that it is a task of.
+-- A page of ids. Open ones start at the longest waiting one above after; ended ones go down from
+-- the newest below before. Returns the number of rows read; a search continues at last. An
+-- execution is the asking one, or the workflow of which it is a task.
 WITH scanned AS MATERIALIZED (
     (SELECT i.id, i.status, i.execution, i.assigned_to, i.created, i.timeout_at FROM inquiry i
      WHERE sqlc.arg(open)::bool AND sqlc.arg(execution)::bigint = 0 AND i.status = 'pending' AND i.id > sqlc.arg(after)::bigint
@@ -283,7 +281,7 @@ SELECT coalesce((SELECT array_agg(h.id ORDER BY CASE WHEN sqlc.arg(open)::bool T
 FROM scanned s;
 
 -- name: ViewInquiries :many
--- The inquiries of a page with what asks and for whom; prompts up to a cut.
+-- The inquiries of a page with their executions and assignees; prompts are cut.
 SELECT i.id, i.execution, i.status::text AS status, left(i.prompt, sqlc.arg(cut)::int)::text AS prompt, i.created, i.timeout_at, i.responded_at,
        i.assigned_to, coalesce(k.login, '')::text AS assignee, coalesce(i.responder, r.login, '')::text AS responder, i.responded_by,
        (i.response_schema IS NOT NULL)::bool AS has_schema,
@@ -298,15 +296,15 @@ LEFT JOIN identity r ON r.id = i.responded_by
 WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ViewInquiryForms :many
--- What only one inquiry shows.
+-- Fields of a single inquiry.
 SELECT i.id, coalesce(i.response_schema, 'null')::jsonb AS response_schema, coalesce(i.response, 'null')::jsonb AS response, i.updated
 FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ViewInquiryFaults :many
--- The newest questions that could not be asked.
+-- The newest questions that could not be opened.
 SELECT f.execution, e.action_ref, f.at, f.reason FROM inquiry_fault f JOIN execution e ON e.id = f.execution
 ORDER BY f.at DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- name: InquirySchema :one
--- Whether the schema has what is kept of inquiries beside the published table.
+-- Whether the schema has our own columns beside the published table.
 SELECT (to_regclass('inquiry_fault') IS NOT NULL)::bool AS there;

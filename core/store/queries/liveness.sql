@@ -1,20 +1,19 @@
--- Workers that are suspected.
+-- Suspect workers, heartbeats and probes.
 
 -- name: FindSuspects :many
--- Those that beat. One that is gone is given nothing anyway, and beats before it
--- is back.
+-- Suspect workers with heartbeats. A dead worker receives nothing anyway, and sends heartbeats
+-- before it returns.
 SELECT id, name, suspect_since::timestamptz AS suspect_since FROM worker
 WHERE suspect_since IS NOT NULL AND heartbeat_seen > now() - interval '10 minutes'
 ORDER BY id;
 
--- name: AcquitWorker :execrows
--- Only of the suspicion that was looked into; a newer one stays.
+-- name: ClearSuspect :execrows
+-- Clears only the suspicion that was checked; a newer one stays.
 UPDATE worker SET suspect_since = NULL, suspect_reason = NULL
 WHERE id = sqlc.arg(id) AND suspect_since = sqlc.arg(since)::timestamptz;
 
 -- name: SuspectWorkers :exec
--- Those that live, may be given work and are not suspected already: an older
--- suspicion stays, with its reason.
+-- Marks live workers that may receive work. An older suspicion stays, with its reason.
 WITH accused AS (
     SELECT w.id, s.reason
     FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(reasons)::text[]) AS reason) s
@@ -28,11 +27,10 @@ WHERE w.id = a.id AND w.suspect_since IS NULL AND NOT w.draining AND w.status <>
   AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8);
 
 -- name: DeactivateWorkers :many
--- Workers of any role that count as there and have sent no heartbeat for too long,
--- or never. One that drains says goodbye itself as long as it beats; one that has
--- fallen silent drains no more, and no other would ever end its drain. silent is
--- the age of the last heartbeat, negative when there never was one; when it was is
--- kept until the worker is back.
+-- Workers of any role that count as present and have sent no heartbeat for too long, or never. A
+-- draining worker with heartbeats marks itself; a silent one drains no more, and nothing else would
+-- end its drain. silent is the age of the last heartbeat, negative without one; its time is kept
+-- until the worker is back.
 WITH stale AS (
     SELECT w.id, w.status, w.draining FROM worker w
     WHERE (w.status <> 'inactive' OR w.draining)
@@ -58,10 +56,9 @@ SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous, 
 FROM marked m ORDER BY m.id;
 
 -- name: ReactivateWorkers :many
--- Workers that were marked inactive here and beat again, or have marked themselves
--- active since. Who was inactive by itself has no deactivated_at. outage is the
--- time between the last heartbeat before and the newest, negative when there was
--- none before.
+-- Workers that were marked inactive here and send heartbeats again, or have marked themselves
+-- active since. A worker that became inactive by itself has no deactivated_at. outage is the time
+-- between the last heartbeat before and the newest, negative without one before.
 WITH back AS (
     SELECT w.id, w.status, w.deactivated_at FROM worker w
     WHERE w.deactivated_at IS NOT NULL
@@ -85,7 +82,7 @@ SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous,
 FROM marked m ORDER BY m.id;
 
 -- name: CountWorkers :one
--- Workers of any role by what they are, each counted once.
+-- Workers of any role by state, each counted once.
 SELECT count(*) FILTER (WHERE c.state = 'active') AS active, count(*) FILTER (WHERE c.state = 'inactive') AS inactive,
        count(*) FILTER (WHERE c.state = 'stale') AS stale, count(*) FILTER (WHERE c.state = 'draining') AS draining,
        count(*) FILTER (WHERE c.state = 'cordoned') AS cordoned, count(*) FILTER (WHERE c.state = 'suspect') AS suspect,
@@ -102,9 +99,8 @@ FROM (
 ) c;
 
 -- name: FindProbed :many
--- A page of action workers to look at, with what was seen of them last. One that
--- another replica has just looked at is left out, and so is one that has been gone
--- for an hour and is known to be.
+-- A page of action workers to probe, with the findings of their last probe. It skips workers that
+-- another replica has just probed, and workers that are known to be dead for an hour.
 SELECT w.id, w.name, w.status::text AS status, w.cordoned, w.draining, (w.deactivated_at IS NOT NULL)::bool AS deactivated,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(w.cordon_reason, '') AS cordon_reason,
@@ -125,8 +121,8 @@ WHERE w.worker_role = 'action' AND w.id > sqlc.arg(after)::bigint
 ORDER BY w.id LIMIT sqlc.arg(page)::int;
 
 -- name: FindUnstarted :many
--- Since when the oldest execution that was handed to a worker and not started lies
--- there, among the oldest unfinished ones.
+-- For each worker, since when its oldest unstarted execution was dispatched, among the oldest
+-- unfinished ones.
 SELECT c.worker::bigint AS worker, min(c.updated)::timestamptz AS oldest FROM (
     SELECT e.worker, e.status, e.updated FROM execution e
     WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::int) c
@@ -134,8 +130,8 @@ WHERE c.status = 'scheduled' AND c.worker IS NOT NULL
 GROUP BY c.worker;
 
 -- name: FindEndings :many
--- How what workers ran has ended lately, among the newest executions: what they do
--- not tell themselves. idle is how long ago the last ended.
+-- How the executions of workers without reports have ended lately, among the newest. idle is the
+-- time since the last end.
 WITH recent AS (
     SELECT e.worker, e.status, e.action_ref, e.started_at, e.finished_at FROM execution e ORDER BY e.id DESC LIMIT sqlc.arg(bound)::int
 ), ended AS (
@@ -153,15 +149,15 @@ SELECT d.worker::bigint AS worker, count(*)::int AS total, count(*) FILTER (WHER
 FROM ended d GROUP BY d.worker;
 
 -- name: RecordProbes :exec
--- What was seen, one row for a worker. Workers that were removed meanwhile are left
--- out. The report and since when it has been the same are kept together.
+-- Stores one row of findings for each worker, without workers that were deleted meanwhile. The
+-- report is kept with the time since when it has been the same.
 WITH seen AS (
     SELECT unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(verdicts)::text[]) AS verdict,
            unnest(sqlc.arg(reasons)::text[]) AS reason, unnest(sqlc.arg(healths)::text[]) AS health,
            unnest(sqlc.arg(health_reasons)::text[]) AS health_reason, unnest(sqlc.arg(details)::jsonb[]) AS details,
            unnest(sqlc.arg(failures)::int[]) AS failures
 ), there AS (
-    -- Locked before what belongs to them, as by whoever removes a worker.
+    -- Locked before the rows that belong to them, as in the deletion of a worker.
     SELECT w.id FROM worker w WHERE w.id = ANY (sqlc.arg(workers)::bigint[]) ORDER BY w.id FOR KEY SHARE OF w
 )
 INSERT INTO worker_probe AS p (worker, verdict, reason, health, health_reason, rtt_ms, queue_exists, consumers, ready, oldest,
@@ -183,8 +179,8 @@ ON CONFLICT (worker) DO UPDATE SET
                 THEN jsonb_build_object('report_since', p.details -> 'report_since') ELSE '{}' END;
 
 -- name: ReportHealth :execrows
--- What a worker says of its own health. Every change is a row of worker_history,
--- so it is written seldom.
+-- Stores a worker's report about its health. Every change is a row of worker_history, so it is
+-- written rarely.
 UPDATE worker SET capabilities = jsonb_set(CASE WHEN jsonb_typeof(capabilities) = 'object' THEN capabilities ELSE '{}' END,
                                            '{health}', sqlc.arg(health)::jsonb)
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;

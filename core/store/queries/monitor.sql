@@ -1,11 +1,10 @@
--- What people look at. Every query is bounded: recent windows are ranges of the
--- primary key, unfinished rows come from the partial index, and counting stops
--- at a bound. None of them locks anything.
+-- Reads for users. Every query is bounded: recent windows are ranges of the primary key, unfinished
+-- rows come from the partial index, and counting stops at a bound. Nothing locks.
 
 -- name: MonitorSchema :one
--- What the schema has: ours is true where the engine's own columns and tables
--- are, shared where they include those of shared limits and of slots, history and ledger
--- where those tables are, work_queues where they have the published columns.
+-- The features of the schema: ours is true if it has the engine's own columns and tables, shared if
+-- these include shared limits and slots, history and ledger if those tables exist, work_queues if
+-- they have the published columns.
 SELECT now()::timestamptz AS at,
        EXISTS (SELECT FROM pg_catalog.pg_attribute att
                WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
@@ -24,8 +23,8 @@ SELECT now()::timestamptz AS at,
 SELECT now()::timestamptz AS at;
 
 -- name: MonitorFloor :one
--- The smallest id requested within the window, found by halving the range of
--- the primary key, since nothing is indexed by time. Ids and times grow together.
+-- The smallest id requested within the window, found by bisecting the range of the primary key,
+-- because nothing is indexed by time. Ids and times grow together.
 WITH RECURSIVE search (lo, hi) AS (
     SELECT coalesce((SELECT e.id FROM execution e ORDER BY e.id LIMIT 1), 0)::bigint,
            coalesce((SELECT e.id FROM execution e ORDER BY e.id DESC LIMIT 1), 0)::bigint + 1
@@ -39,16 +38,16 @@ WITH RECURSIVE search (lo, hi) AS (
 SELECT search.hi::bigint AS floor FROM search ORDER BY search.hi, search.lo DESC LIMIT 1;
 
 -- name: MonitorLive :many
--- The oldest unfinished rows by status; rows beyond the bound are not looked at.
+-- The oldest unfinished rows by status, up to a bound.
 SELECT c.status, count(*) AS n,
        count(*) FILTER (WHERE c.status = 'scheduled' AND c.updated < now() - make_interval(secs => sqlc.arg(stuck_seconds)::float8)) AS stuck
 FROM (SELECT e.status, e.updated FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint) c
 GROUP BY c.status;
 
 -- name: MonitorEnds :many
--- The newest of each status are looked at, few first, and counted from the floor
--- up. With the floor as a condition of the walk, or the status compared for
--- equality, the walk goes through all that ever ended so, or through the primary key.
+-- Reads the newest of each status, few first, and counts from the floor up. With the floor as a
+-- condition of the scan, or the status compared for equality, the planner would read all rows that
+-- ever ended so, or the primary key.
 SELECT s.status::text AS status,
        (SELECT CASE WHEN count(*) < 500 THEN count(*) ELSE (
                    SELECT count(*) FROM (SELECT e.id FROM execution e
@@ -62,8 +61,8 @@ SELECT s.status::text AS status,
 FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status);
 
 -- name: MonitorFailedLastMinute :one
--- The status is a range of one value: with an equality the planner takes the
--- order by id for an invitation to walk back through the primary key.
+-- The status is a range of one value: with an equality the planner uses the order by id and scans
+-- the primary key backwards.
 SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
 CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e
                     WHERE e.finished_status >= s.status AND e.finished_status <= s.status
@@ -71,8 +70,8 @@ CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e
 WHERE f.finished_at > now() - interval '1 minute';
 
 -- name: MonitorFailReasons :many
--- Why the newest that ended badly did, of those from the floor up, a bounded number of
--- each status. A result too large for a list is not opened.
+-- The errors of the newest badly ended executions above the floor, a bounded number of each status.
+-- A result too large for a list is not opened.
 SELECT s.status::text AS status,
        coalesce(CASE WHEN pg_column_size(f.result) < 8000
              THEN left(substring(rtrim(coalesce(
@@ -88,8 +87,8 @@ WHERE f.id >= sqlc.arg(floor)::bigint
 GROUP BY 1, 2;
 
 -- name: MonitorQueueTotals :one
--- Queues that are left over (see ViewQueueIDs) are not counted, and slots only
--- where something is in the queue.
+-- Leftover queues (see ViewQueueIDs) are not counted, and slots only of queues with a holder or a
+-- waiting execution.
 WITH shapes AS MATERIALIZED (
     SELECT d.action_id, attune_queue_shape(d.action_id) AS shape
     FROM (SELECT DISTINCT i.action_id FROM execution_admission_state i
@@ -108,8 +107,8 @@ SELECT count(*) FILTER (
 FROM execution_admission_state s LEFT JOIN shapes h ON h.action_id = s.action_id;
 
 -- name: MonitorWorkers :many
--- The suspicion, and when the database was told of the heartbeat, are asked of the
--- row as a whole, since older schemas do not record them. The epoch stands for none.
+-- The suspicion and the arrival of the heartbeat are read from the row as a whole, because older
+-- schemas do not record them. The epoch means none.
 SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status,
        coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
        w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
@@ -128,8 +127,8 @@ ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT
 SELECT (to_regclass('worker_probe') IS NOT NULL)::bool AS recorded;
 
 -- name: MonitorProbes :many
--- What was seen of workers when they were looked at last. valid is false when
--- nobody has looked for too long; then their health counts for nothing.
+-- The findings of the last probes. valid is false if no replica has probed for too long; then the
+-- health counts for nothing.
 SELECT p.worker, p.at, p.verdict, p.reason, p.since, p.health, p.health_reason, p.rtt_ms, p.queue_exists, p.consumers, p.ready,
        p.oldest, p.failures, p.skew_seconds, coalesce(p.details ->> 'endpoint_error', '')::text AS endpoint_error,
        (CASE WHEN jsonb_typeof(p.details -> 'endpoint_ms') = 'number' THEN (p.details ->> 'endpoint_ms')::float8 ELSE -1 END)::float8 AS endpoint_ms,
@@ -141,7 +140,7 @@ WHERE p.worker = ANY (sqlc.arg(workers)::bigint[]);
 SELECT w.id FROM worker w WHERE w.name = $1;
 
 -- name: MonitorNewest :many
--- A page of ids from the newest down, after looking at no more than scan rows.
+-- A page of ids, the newest first, from at most scan rows.
 SELECT c.id FROM (
     SELECT e.id, e.action_ref, e.worker FROM execution e
     WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
@@ -151,7 +150,7 @@ WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::tex
 ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorOldest :many
--- The same from the oldest up, after looking at no more than scan rows.
+-- A page of ids, the oldest first, from at most scan rows.
 SELECT c.id FROM (
     SELECT e.id, e.action_ref, e.worker FROM execution e
     WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
@@ -161,20 +160,20 @@ WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::tex
 ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorScanEdge :many
--- The id at which a search that looks at scan rows stops; no row if it reaches the end.
+-- The id at which a search over scan rows stops; no row if it reaches the end.
 SELECT e.id FROM execution e
 WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
 ORDER BY e.id DESC OFFSET sqlc.arg(scan)::bigint LIMIT 1;
 
 -- name: MonitorOldestEdge :many
--- The same of a search from the oldest up.
+-- MonitorScanEdge for a search from the oldest up.
 SELECT e.id FROM execution e
 WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
 ORDER BY e.id OFFSET sqlc.arg(scan)::bigint LIMIT 1;
 
 -- name: MonitorEnded :many
--- A page of ids that ended in one of the statuses, each found in the index on
--- how rows ended; the range of one value keeps the planner to that index.
+-- A page of ids that ended in one of the statuses, each found in the index of ended rows. The range
+-- of one value keeps the planner to that index.
 SELECT t.id FROM unnest(sqlc.arg(statuses)::text[]) AS s (status)
 CROSS JOIN LATERAL (
     SELECT c.id FROM (
@@ -188,7 +187,7 @@ CROSS JOIN LATERAL (
 ORDER BY t.id DESC LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorOldestEnded :many
--- The same from the oldest up; the index is read backwards.
+-- MonitorEnded from the oldest up; the index is read backwards.
 SELECT t.id FROM unnest(sqlc.arg(statuses)::text[]) AS s (status)
 CROSS JOIN LATERAL (
     SELECT c.id FROM (
@@ -202,8 +201,8 @@ CROSS JOIN LATERAL (
 ORDER BY t.id LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorUnended :many
--- A page of unfinished ids in one of the statuses. Both ends of the unfinished
--- rows are searched, since what runs is old and what waits may be many.
+-- A page of unfinished ids in one of the statuses. Both ends of the unfinished rows are searched,
+-- because running executions are old and waiting ones may be many.
 SELECT c.id FROM (
     (SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
      WHERE e.finished_status IS NULL AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
@@ -234,8 +233,8 @@ WHERE e.parent = sqlc.arg(parent)::bigint AND e.id < sqlc.arg(before)::bigint AN
 ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN e.id ELSE -e.id END LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorSift :many
--- Of a bounded number of ids those first in order whose rows pass what no index finds. Each row is
--- looked up by its id, however few rows there are besides.
+-- The first of a bounded number of ids, in order, whose rows match conditions without an index.
+-- Each row is read by its id, however few rows exist besides.
 SELECT e.id FROM unnest(sqlc.arg(ids)::bigint[]) AS wanted(id)
 CROSS JOIN LATERAL (
     SELECT x.id, x.status, x.action_ref, x.worker, x.retry_count, x.parent, x.result, x.action, x.config FROM execution x WHERE x.id = wanted.id OFFSET 0
@@ -270,7 +269,7 @@ WHERE (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc
 ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN e.id ELSE -e.id END LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorSecretSchemas :many
--- The schemas of parameters that mark secrets, of the actions of a bounded number of executions.
+-- The parameter schemas that mark secrets, of the actions of a bounded number of executions.
 SELECT a.ref, a.param_schema
 FROM (SELECT DISTINCT e.action_ref FROM unnest(sqlc.arg(ids)::bigint[]) AS wanted(id)
       CROSS JOIN LATERAL (SELECT x.action_ref FROM execution x WHERE x.id = wanted.id OFFSET 0) e) used
@@ -278,8 +277,8 @@ JOIN action a ON a.ref = used.action_ref
 WHERE a.param_schema::text LIKE '%"secret"%';
 
 -- name: MonitorParams :many
--- The parameters of a page of executions, and what their actions mark as secret. Parameters too
--- large for a list are not opened.
+-- The parameters of a page of executions, and the secret parameters of their actions. Parameters
+-- too large for a list are not opened.
 SELECT e.id, (CASE WHEN pg_column_size(e.config) < 8000 THEN e.config::text ELSE '' END)::text AS config,
        (CASE WHEN a.param_schema::text LIKE '%"secret"%' THEN a.param_schema::text ELSE '' END)::text AS param_schema
 FROM execution e LEFT JOIN action a ON a.ref = e.action_ref
@@ -299,14 +298,13 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id DESC;
 
 -- name: MonitorTaskNames :many
--- Which of a bounded number of executions are tasks of workflows, and what these are
--- called.
+-- The tasks of workflows among a bounded number of executions, with their names.
 SELECT e.id, coalesce(e.workflow_task ->> 'task_name', '')::text AS task, coalesce(e.workflow_task ->> 'task_index', '')::text AS item
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object';
 
 -- name: MonitorExecutionRest :one
--- What only the page of one execution shows. Documents are cut.
+-- Fields of the page of a single execution. Documents are cut.
 SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,
        coalesce(left(e.config::text, sqlc.arg(cut)::int), '')::text AS config,
        coalesce(left(e.env_vars::text, sqlc.arg(cut)::int), '')::text AS env_vars,
@@ -315,7 +313,7 @@ SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,
 FROM execution e WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: MonitorTimeline :many
--- The steps of one execution. Rows older than it are not looked for.
+-- The steps of one execution. Rows older than it are not searched.
 SELECT h."time" AS at, h.changed_fields, coalesce(h.new_values ->> 'status', '')::text AS status,
        coalesce(h.new_values ->> 'worker', '')::text AS worker
 FROM execution_history h
@@ -323,7 +321,7 @@ WHERE h.entity_id = sqlc.arg(id)::bigint AND h."time" >= sqlc.arg(created)::time
 ORDER BY h."time" LIMIT 200;
 
 -- name: MonitorLedgerGroups :many
--- What died within a day by reason and decision, and with each line how many in all.
+-- Dead letters of the last day by reason and decision, each with the total.
 SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest,
        (sum(count(*)) OVER ())::bigint AS total
 FROM (SELECT d.reason, d.decision, d.created FROM dead_letter d ORDER BY d.id DESC LIMIT sqlc.arg(bound)::bigint) r

@@ -1,11 +1,11 @@
--- The last hour, for a dashboard that has just started. Nothing is indexed by time,
--- so what ended is found by id in the index on how rows ended, and where that is
--- more than can be read it is estimated from looks spread evenly over it.
+-- The last hour, for a dashboard that has just started. Nothing is indexed by time, so ended
+-- executions are found by id in the index of ended rows. If they are more than can be read, their
+-- number is estimated from samples spread evenly over the index.
 
 -- name: PastEnds :many
--- How many ended, by status and minute. Each look reads at most per rows of its
--- share of the ids; where there are more, a row stands for as many as its share
--- has per row that was read, and the minute is estimated.
+-- Ended executions by status and minute. Each sample reads at most per rows of its share of the
+-- ids. If the share has more, each row stands for as many as the share has per read row, and the
+-- minute is estimated.
 WITH RECURSIVE search (status, lo, hi) AS (
     SELECT s.status,
            coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= s.status AND e.finished_status <= s.status
@@ -54,9 +54,9 @@ FROM (SELECT d.created FROM dead_letter d
 GROUP BY 1;
 
 -- name: PastWaiting :many
--- By how many the dead letters that wait for a person changed in each minute; minute 60
--- stands for all time before. It knows those that wait, and of those that died within a
--- day the ones that were decided within the hour, each up to the bound.
+-- The change in the number of open dead letters in each minute; minute 60 stands for all time
+-- before. It knows the open ones, and of the dead letters of the last day the ones that were
+-- decided within the hour, each up to the bound.
 SELECT c.minutes_ago::int AS minutes_ago, sum(c.change)::bigint AS change
 FROM (
     SELECT w.created, NULL::timestamptz AS decided_at
@@ -75,8 +75,8 @@ WHERE c.change <> 0
 GROUP BY 1;
 
 -- name: PastRuns :many
--- What ran at workers, and since and until how many seconds ago. Those that ended are
--- looked for as PastEnds does.
+-- Executions at workers, with their start and end in seconds ago. Ended ones are found as in
+-- PastEnds.
 WITH RECURSIVE search (status, lo, hi) AS (
     SELECT s.status,
            coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= s.status AND e.finished_status <= s.status

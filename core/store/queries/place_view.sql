@@ -1,10 +1,10 @@
--- What the pages of one queue and of one worker show beside the lists: who stands
--- in line, how long the line was, what runs at a worker, and what became of it.
--- Everything is bounded, and found by the indexes that queue_view.sql names.
+-- Fields of the pages of one queue and of one worker: waiting executions, past lengths, running
+-- executions and their outcomes. Everything is bounded, and found by the indexes that
+-- queue_view.sql names.
 
 -- name: ViewLine :many
--- Who stands in a queue: of each lane so many from its head on, and so many before its
--- end, with what asked for them.
+-- The waiting executions of a queue: of each lane a number from its head and a number before its
+-- end, with their causes.
 SELECT r.lane::smallint AS lane, q.queue_order, q.enqueued_at, e.id, e.parent, e.original_execution,
        coalesce(e.workflow_task ->> 'task_name', '')::text AS task, coalesce(p.action_ref, '')::text AS parent_ref,
        coalesce(n.rule_ref, '')::text AS rule_ref, coalesce(i.login, '')::text AS login
@@ -26,11 +26,11 @@ LEFT JOIN identity i ON i.id = ANY (ARRAY[e.executor])
 ORDER BY r.lane DESC, q.queue_order;
 
 -- name: ViewLeft :many
--- What left the line of an action's queues within the last hour, below an id. The
--- first such row is found by halving, since those that came first leave first; rows
--- requested since so many seconds are looked at in any case. Each look reads at most
--- per rows of its share of the ids; where there are more, a row stands for as many as
--- its share has per row that was read. The epoch stands for who waits still.
+-- Executions that left the queues of an action within the last hour, below an id. Bisection finds
+-- the first such row, because the first to come are the first to leave; rows requested since the
+-- given seconds are read in any case. Each sample reads at most per rows of its share of the ids;
+-- if the share has more, a row stands for as many as the share has per read row. The epoch stands
+-- for executions that still wait.
 WITH RECURSIVE ends AS MATERIALIZED (
     SELECT coalesce((SELECT e.id FROM execution e
                      WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, 0::bigint) AND e.action <= sqlc.arg(action_id)::bigint
@@ -71,7 +71,7 @@ WINDOW w AS (PARTITION BY l.start)
 ORDER BY l.start, r.id;
 
 -- name: ViewWorkerRuns :many
--- What a worker has now, the oldest first.
+-- The present executions of a worker, the oldest first.
 SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.admitted_at, e.updated, coalesce(a.ref, '')::text AS queue_ref,
        coalesce(s.group_key, '')::text AS group_key
 FROM (SELECT attune_handed_to(sqlc.arg(worker)::bigint) AS execution) c
@@ -85,7 +85,7 @@ ORDER BY coalesce(e.started_at, e.admitted_at, e.updated), e.id
 LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewPublishedWorkerRuns :many
--- The same from what the published schema has, where the statuses are indexed.
+-- ViewWorkerRuns from the published schema, which indexes the statuses.
 SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, NULL::timestamptz AS admitted_at, e.updated,
        ''::text AS queue_ref, ''::text AS group_key
 FROM unnest(ARRAY['scheduled', 'running', 'canceling']::execution_status_enum[]) AS s (status)
@@ -95,8 +95,7 @@ CROSS JOIN LATERAL (
 ORDER BY coalesce(e.started_at, e.updated), e.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewWorkerChanges :many
--- What changed of a worker lately, the newest first. What it says of its own health
--- changes its row too, and is left out.
+-- The latest changes of a worker, the newest first, without changes of its own health report.
 SELECT c.at, c.operation, c.changed_fields, coalesce(c.old_values ->> 'status', '')::text AS was,
        coalesce(c.new_values ->> 'status', '')::text AS status,
        coalesce((c.new_values ->> 'cordoned')::bool, false)::bool AS cordoned, coalesce(c.new_values ->> 'cordon_reason', '')::text AS cordon_reason,
@@ -106,9 +105,6 @@ FROM (SELECT h."time" AS at, h.operation, h.changed_fields, h.old_values, h.new_
       ORDER BY h."time" DESC LIMIT sqlc.arg(scan)::bigint) c
 WHERE c.operation = 'INSERT' OR c.changed_fields && ARRAY['status', 'cordoned', 'draining', 'host']
 ORDER BY c.at DESC LIMIT sqlc.arg(bound)::bigint;
-
--- name: ViewWorkerAssigned :many
-SELECT l.assigned::bigint AS assigned FROM worker_load l WHERE l.worker = sqlc.arg(worker)::bigint;
 
 -- name: ViewWorkerFacts :many
 SELECT w.id, w.created, w.status::text AS status, coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,

@@ -1,7 +1,7 @@
--- Who could take an execution, and what it asks for.
+-- Workers and the requirements of executions.
 
 -- name: ViewFleet :many
--- Action workers as placement sees them, and who cordoned them.
+-- Action workers as placement sees them, and the operator who cordoned them.
 SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat)), 'Infinity')::float8 AS heartbeat_age,
@@ -13,7 +13,7 @@ WHERE w.worker_role = 'action'
 ORDER BY w.id;
 
 -- name: ViewPlacement :many
--- What an execution says of its workers besides its action, and whose repetition it is.
+-- The placement of an execution's row, and the execution that it repeats.
 SELECT e.id, e.worker_selector, e.worker_tolerations, e.worker_affinity, coalesce(r.avoid, '{}')::bigint[] AS avoid,
        coalesce(r.waiting, false)::bool AS waiting, coalesce(r.reason, '') AS reason, coalesce(r.requested_by, '') AS requested_by, r.due
 FROM execution e

@@ -1,4 +1,4 @@
--- What the published HTTP routes read.
+-- Reads of the published HTTP routes.
 
 -- name: PublishedExecution :one
 SELECT e.id, e.action, e.action_ref, e.config, e.parent, e.enforcement, e.executor, e.worker, e.status, e.result,
@@ -17,11 +17,10 @@ WITH RECURSIVE above AS (
 SELECT EXISTS (SELECT FROM above a WHERE a.id = sqlc.arg(top)::bigint)::bool AS within;
 
 -- name: PublishedExecutions :many
--- The newest first. Lead names the one index that finds candidates, at most scan of
--- them; branches of other indexes are not executed. The other filters look at the
--- candidates only; a pattern is one of LIKE, empty for any. Matched counts what
--- matches among the candidates. Unended rows are searched from both ends, since what
--- runs is old and what waits may be many.
+-- The newest first. lead names the one index that finds candidates, at most scan of them; branches
+-- of other indexes are not executed. The other filters apply to the candidates only; a pattern is
+-- one of LIKE, empty for any. matched counts the matching candidates. Unfinished rows are searched
+-- from both ends, because running executions are old and waiting ones may be many.
 WITH RECURSIVE tree AS (
     SELECT e.id FROM execution e
     WHERE sqlc.arg(lead)::text = 'enforcement' AND e.enforcement = sqlc.arg(enforcement)::bigint
@@ -50,7 +49,7 @@ WITH RECURSIVE tree AS (
         ORDER BY x.action DESC, x.id DESC LIMIT sqlc.arg(scan)::bigint) e
      WHERE sqlc.arg(lead)::text = 'action')
     UNION ALL
-    (SELECT e.id FROM execution e -- of actions that were deleted
+    (SELECT e.id FROM execution e -- of deleted actions
      WHERE sqlc.arg(lead)::text = 'action' AND e.action IS NULL ORDER BY e.id DESC LIMIT 20000)
     UNION ALL
     (SELECT e.id FROM execution e
@@ -77,7 +76,7 @@ WHERE (sqlc.arg(status)::text = '' OR e.status::text = sqlc.arg(status)::text)
 ORDER BY e.id DESC OFFSET sqlc.arg(skip)::bigint LIMIT sqlc.arg(page)::bigint;
 
 -- name: PublishedStats :many
--- It counts every execution.
+-- Counts every execution.
 SELECT e.status, count(*)::bigint AS n FROM execution e GROUP BY e.status;
 
 -- name: ActionIDsLike :many
@@ -87,7 +86,7 @@ SELECT a.id FROM action a WHERE a.ref LIKE sqlc.arg(pattern)::text ORDER BY a.id
 SELECT a.id, a.ref, a.pack_ref, a.default_execution_permission_set_refs FROM action a WHERE a.ref = sqlc.arg(ref);
 
 -- name: TokenExecution :one
--- Whether an execution token still holds, and for whom its execution acts.
+-- Whether an execution token is still valid, and the identity as which its execution acts.
 SELECT e.status, e.executor FROM execution e WHERE e.id = sqlc.arg(id);
 
 -- name: TokenIdentity :one
@@ -100,7 +99,7 @@ SELECT (to_regclass('permission_set') IS NOT NULL AND to_regclass('permission_as
         AND to_regclass('identity_role_assignment') IS NOT NULL)::bool AS has;
 
 -- name: IdentityPermissionSets :many
--- Those of an identity, its own and those of its roles.
+-- The permission sets of an identity, its own and the ones of its roles.
 SELECT p.ref, p.grants FROM permission_set p
 WHERE p.id IN (SELECT a.permset FROM permission_assignment a WHERE a.identity = sqlc.arg(identity))
    OR p.id IN (SELECT r.permset FROM permission_set_role_assignment r

@@ -1,12 +1,11 @@
--- What people ask about queues: who waits and why, who holds the slots, how
--- fast it drains. Nothing here locks, and nothing costs more when more wait:
--- places are found by the index on (state_id, lane, queue_order), executions by
--- the partial index on unfinished rows or by (action, id), each up to a bound.
--- A pair compared as a row, with the action as a range of one value, keeps the
--- planner to the index on (action, id), whatever it believes of the action.
+-- Queues, for users: waiting executions and their reasons, holders of slots, and rates. Nothing
+-- locks, and nothing costs more when more executions wait: positions are found by the index on
+-- (state_id, lane, queue_order), executions by the partial index on unfinished rows or by (action,
+-- id), each up to a bound. A pair compared as a row, with the action as a range of one value, keeps
+-- the planner to the index on (action, id), whatever the statistics say of the action.
 
 -- name: ViewAdmission :many
--- What admission knows of one execution. A config too large to open is null.
+-- The admission state of one execution. A config too large to open is null.
 SELECT e.attempt, e.admitted_at, coalesce(h.state_id, 0)::bigint AS held_state, coalesce(e.priority, 0)::smallint AS priority,
        a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
        coalesce(a.scheduled_timeout_seconds, 0)::int AS scheduled_timeout_seconds,
@@ -21,9 +20,8 @@ LEFT JOIN execution_holder h ON h.execution = ANY (ARRAY[e.id])
 WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: ViewQueueIDs :many
--- The busiest queues that match. Left over is what holds nothing, bears no
--- operator's word, and is of groups that the policies in force do not make; it
--- is left out unless everything is asked for.
+-- The busiest matching queues. A leftover queue holds nothing, has no override, and is of a group
+-- that the policies in force do not make. Leftover queues are omitted unless all are requested.
 WITH shapes AS MATERIALIZED (
     SELECT d.action_id, attune_queue_shape(d.action_id) AS shape
     FROM (SELECT DISTINCT i.action_id FROM execution_admission_state i
@@ -61,7 +59,7 @@ WHERE s.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY s.queued_count DESC, s.active_count DESC, s.id;
 
 -- name: ViewHeads :many
--- The first waiter of each lane, one step into the index each.
+-- The first waiting execution of each lane, one step into the index each.
 SELECT s.id AS state_id, l.lane::smallint AS lane, h.execution_id, h.enqueued_at
 FROM (
     SELECT st.id, st.head_high, st.head_order, st.head_low, st.queued_count, st.queued_high, st.queued_low
@@ -79,7 +77,7 @@ CROSS JOIN LATERAL (
 WHERE l.n > 0;
 
 -- name: ViewAhead :one
--- How many wait before a place of its lane, up to the bound.
+-- The number of waiting executions before a position in its lane, up to the bound.
 SELECT count(*) FROM (
     SELECT 1 FROM execution_admission_entry o
     WHERE o.state_id = sqlc.arg(state)::bigint AND o.lane = sqlc.arg(lane)::smallint
@@ -91,19 +89,19 @@ SELECT s.id FROM execution_admission_state s
 WHERE s.action_id = sqlc.arg(action_id)::bigint AND s.group_key_normalized = sqlc.arg(group_key)::text;
 
 -- name: ViewAction :many
--- An action by its ref, or by its id where that is not zero.
+-- An action by its ref, or by its id if that is not zero.
 SELECT a.id, a.ref, a.pack AS pack_id, a.param_schema
 FROM action a
 WHERE a.ref = sqlc.arg(ref)::text OR a.id = sqlc.arg(id)::bigint;
 
 -- name: ViewActionTotals :one
--- What all queues of an action hold together.
+-- The totals of all queues of an action.
 SELECT count(*) FILTER (WHERE s.group_key IS NOT NULL) AS groups, coalesce(sum(s.queued_count), 0)::bigint AS queued,
        coalesce(sum(s.active_count), 0)::bigint AS active
 FROM execution_admission_state s WHERE s.action_id = sqlc.arg(action_id)::bigint;
 
 -- name: ViewActionRefs :many
--- For a hint when a ref is unknown; read only then.
+-- For a hint about an unknown ref; read only then.
 SELECT a.ref FROM action a ORDER BY a.ref LIMIT sqlc.arg(bound)::int;
 
 -- name: ViewPolicies :many
@@ -128,8 +126,8 @@ CROSS JOIN LATERAL (
 ) sc;
 
 -- name: ViewScopeIDs :many
--- Shared limits in force, and those that still hold something; with a pattern
--- those that apply to actions whose ref matches.
+-- Shared limits in force, and limits with taken slots; with a pattern, the limits of actions whose
+-- ref matches.
 SELECT c.id FROM admission_scope c LEFT JOIN policy p ON p.id = c.policy
 WHERE (c.policy IS NOT NULL OR c.active_count > 0)
   AND (sqlc.arg(pattern)::text = '' OR c.scope_key ILIKE sqlc.arg(pattern)::text OR EXISTS (
@@ -140,7 +138,7 @@ WHERE (c.policy IS NOT NULL OR c.active_count > 0)
 ORDER BY c.kind, c.scope_key LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewScopes :many
--- Shared limits with the policy they come from, and the queues they keep.
+-- Shared limits with their policy, and the queues that they block.
 SELECT c.id, c.kind, c.scope_key, c.max_concurrent, c.active_count, c.policy AS policy_id, c.policy_ref, c.window_seconds, c.burst,
        c.next_at, c.period_start, c.used, c.updated,
        coalesce((SELECT k.ref FROM pack k WHERE k.id = CASE WHEN c.kind = 'pack' AND c.scope_key ~ '^[0-9]{1,18}( |$)'
@@ -171,8 +169,8 @@ FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ViewSample :many
--- What was admitted lately, looked for below each of the given ids: those of
--- the heads of the lanes, before which the admitted stand, and the end.
+-- A sample of recent admissions, searched below each of the given ids: the heads of the lanes,
+-- before which the admitted executions stand, and the end.
 SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, coalesce(h.state_id, 0)::bigint AS held_state, c.config
 FROM (SELECT unnest(sqlc.arg(belows)::bigint[]) AS below) r
 CROSS JOIN LATERAL (
@@ -185,7 +183,7 @@ LEFT JOIN LATERAL (SELECT o.state_id FROM execution_holder o WHERE o.execution =
 WHERE c.admitted_at IS NOT NULL;
 
 -- name: ViewAges :many
--- How long the first waiters of each lane, as many as the bound allows, have waited.
+-- The waiting times of the first executions of each lane, up to the bound.
 SELECT greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
 FROM (
     SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(heads)::bigint[]) AS head
@@ -196,7 +194,7 @@ CROSS JOIN LATERAL (
     ORDER BY q.queue_order LIMIT sqlc.arg(bound)::bigint) w;
 
 -- name: ViewAgeProbes :many
--- The ages of single waiters, each the first at or behind a place of a lane.
+-- The waiting times of single executions, each the first at or behind a position of a lane.
 SELECT r.lane::smallint AS lane, greatest(extract(epoch FROM now() - h.enqueued_at), 0)::float8 AS age
 FROM (
     SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(places)::bigint[]) AS place
@@ -207,8 +205,8 @@ CROSS JOIN LATERAL (
     ORDER BY q.queue_order LIMIT 1) h;
 
 -- name: ViewReplicas :one
--- How many replicas of the engine have been seen within the given time, and for
--- how many seconds none has been; -1 when there are none.
+-- The number of replicas seen within the given time, and the seconds since the last one; -1 if
+-- there was none.
 SELECT count(*) FILTER (WHERE r.last_seen > now() - make_interval(secs => sqlc.arg(seconds)::float8)) AS alive,
        coalesce(extract(epoch FROM now() - max(r.last_seen)), -1)::float8 AS silent
 FROM engine_replica r;
@@ -220,10 +218,9 @@ FROM queue_stats q JOIN action a ON a.id = q.action_id
 WHERE q.action_id = sqlc.arg(action_id)::bigint;
 
 -- name: ViewBusiest :many
--- The busiest actions, all their queues taken together. The limit is that of
--- each of their queues: an operator's word on the action, or the newest
--- concurrency policy, below which the one queue of an action without groups may
--- have been lowered; -1 without a limit.
+-- The busiest actions, all their queues together. The limit is the one of each queue: an operator's
+-- override of the action, or the newest concurrency policy, below which the one queue of an action
+-- without groups may have been lowered; -1 without a limit.
 SELECT t.action_id, a.ref, t.queued, t.active, t.enqueued, t.completed, t.paused, t.blocked,
        coalesce(least(coalesce(w.limit_override, p.threshold),
                       CASE WHEN coalesce(cardinality(p.parameters), 0) = 0 AND w.adaptive_limit >= 1

@@ -1,17 +1,16 @@
--- Sweeps look for work that no message will bring back. They only find; what
--- they find goes through the same batches as messages do.
+-- Sweeps find work that no message brings back. They only find: batches process the findings like
+-- messages.
 
 -- name: TryLoopLock :one
 -- One replica at a time runs a sweep; the lock ends with the transaction.
 SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.' || sqlc.arg(loop)::text, 0)) AS won;
 
 -- name: FindLostRequests :one
--- Requested executions without a place in line, older than any message in
--- flight should be: one window of live rows at a time, so that a million
--- waiting executions cost no more than a thousand. last is where the next
--- window begins, scanned below the window means that the end was reached. early are
--- items that another engine has requested before they are due; their workflow asks for
--- them.
+-- Requested executions without a queue position, older than any message in flight should be: one
+-- window of live rows at a time, so that a million waiting executions cost no more than a thousand.
+-- last is where the next window begins; scanned below the window size means that the end was
+-- reached. early are items that another engine requested before they are due; their workflow
+-- requests them.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8)
@@ -36,7 +35,7 @@ FROM (
 ) w;
 
 -- name: FindLostRequestsByStatus :one
--- The same on an adopted database, which keeps its index on status.
+-- FindLostRequests on an adopted database, which indexes the status.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8)
@@ -61,8 +60,8 @@ FROM (
 ) w;
 
 -- name: ReclaimClaims :many
--- Puts unfinished claims back, so that they are admitted like all others. The age is checked again
--- here: a claim that is being finished stays.
+-- Puts unfinished claims back, so that they are admitted like all others. It checks the age again:
+-- a claim that is being finished stays.
 UPDATE execution e SET status = 'requested'
 WHERE e.id = ANY (ARRAY(
         SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
@@ -71,8 +70,8 @@ WHERE e.id = ANY (ARRAY(
 RETURNING e.id;
 
 -- name: FindEndedHolders :one
--- Executions that have ended long enough ago to have been reported and still hold a slot,
--- one window of holders at a time. missing are those whose row is gone.
+-- Executions that ended long enough ago to have been reported and still hold a slot, one window of
+-- holders at a time. missing are holders whose execution is gone.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
@@ -86,8 +85,7 @@ FROM (
 ) w;
 
 -- name: NoteMissingHolders :exec
--- Executions are truncated, or deleted while triggers are off, without a note. It is
--- written here.
+-- Writes the notes of executions that were truncated, or deleted while triggers were off.
 WITH gone AS (
     DELETE FROM execution_holder h
     WHERE h.execution = ANY (sqlc.arg(ids)::bigint[]) AND NOT EXISTS (SELECT FROM execution e WHERE e.id = h.execution)
@@ -127,7 +125,7 @@ FROM (
 -- name: ReadAdmissionEpoch :one
 SELECT epoch FROM admission_epoch WHERE one;
 
--- name: FindExpiredWaiters :one
+-- name: FindExpiredExecutions :one
 -- Executions that have waited longer than their queue allows, at most some of each lane, in their
 -- order; one window of queues at a time. Waiting time stops in a paused queue and starts anew at
 -- the end of the pause; it starts anew for all queues undisturbed_seconds ago. A timeout of 0 means
@@ -155,9 +153,9 @@ SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) 
              AND greatest(h.enqueued_at, w.resumed_at) < now() - make_interval(secs => w.seconds)
        )::bigint[] AS ids;
 
--- name: FindMisplacedWaiters :one
--- Executions that wait in a queue whose group is of other parameters than the
--- policy's now, in the order in which they began to wait.
+-- name: FindMisplacedExecutions :one
+-- Executions that wait in a queue whose group has other parameters than the present policy, in the
+-- order in which they began to wait.
 WITH w AS MATERIALIZED (
     SELECT s.id, s.action_id, s.queued_count, s.group_key
     FROM execution_admission_state s
@@ -187,9 +185,9 @@ FROM lost_holder
 ORDER BY id
 LIMIT sqlc.arg(page)::int;
 
--- name: RefreshOldestWaiters :exec
--- The oldest waiter of actions with groups, which a batch does not look for in
--- all groups.
+-- name: RefreshOldestQueued :exec
+-- Stores the oldest waiting execution of actions with groups, which a batch does not search in all
+-- groups.
 WITH oldest AS (
     SELECT s.action_id, min(least(
         (SELECT q.enqueued_at FROM execution_admission_entry q
@@ -212,8 +210,8 @@ WITH oldest AS (
 UPDATE queue_stats t SET oldest_enqueued_at = s.at FROM stale s WHERE t.action_id = s.action_id;
 
 -- name: FindWrongQueueStats :many
--- Actions whose statistics are not the sums over their queues, as they are for
--- one whose statistics were not kept for a time.
+-- Actions whose statistics differ from the sums of their queues, for example after statistics were
+-- off for a time.
 SELECT s.action_id
 FROM (
     SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active
@@ -228,7 +226,7 @@ LIMIT sqlc.arg(page)::int;
 SELECT id FROM execution_admission_state WHERE action_id = sqlc.arg(action) ORDER BY id FOR UPDATE;
 
 -- name: SumQueueStats :exec
--- With the locks of all its queues.
+-- Needs the locks of all queues of the action.
 INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed, last_updated)
 SELECT s.action_id, sum(s.queued_count), sum(s.active_count), max(s.max_concurrent), sum(s.total_enqueued), sum(s.total_completed), now()
 FROM execution_admission_state s
@@ -237,9 +235,8 @@ GROUP BY s.action_id
 ON CONFLICT (action_id) DO UPDATE
 SET queue_length = excluded.queue_length, active_count = excluded.active_count, last_updated = excluded.last_updated;
 
--- name: FindEndedWaiters :one
--- Entries whose execution has ended or left requested by another's hand, one
--- window of entries at a time.
+-- name: FindEndedQueued :one
+-- Entries whose execution another program ended or moved on, one window of entries at a time.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.execution_id ORDER BY w.id) FILTER (WHERE w.status <> 'requested'), '{}')::bigint[] AS ids
 FROM (
@@ -252,21 +249,20 @@ FROM (
 ) w;
 
 -- name: IsAdopted :one
--- An adopted database keeps its own execution table without our generated
--- column.
+-- An adopted database keeps its own execution table, without our generated column.
 SELECT NOT EXISTS (
     SELECT FROM pg_catalog.pg_attribute a
     WHERE a.attrelid = to_regclass('execution') AND a.attname = 'finished_status' AND NOT a.attisdropped
 ) AS adopted;
 
 -- name: LeftByAnotherEngine :one
--- Entries of executions that run are never ours, nor are entries that no queue
--- counts.
+-- Entries of running executions are never ours, nor are entries that no queue counts.
 SELECT (EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active')
         OR (SELECT count(*) FROM execution_admission_entry)
            > (SELECT coalesce(sum(queued_count), 0) FROM execution_admission_state))::bool AS left_over;
 
 -- name: TakeOver :one
--- Who was taken over holds no slots of shared limits: they count anew who runs.
+-- Executions that were taken over hold no slots of shared limits: these count the running
+-- executions again.
 WITH counted AS (UPDATE admission_epoch SET epoch = epoch + 1, policies = policies + 1 RETURNING 1)
 SELECT attune_take_over()::bigint AS holders FROM counted;

@@ -1,4 +1,4 @@
--- The replicas of the engine as they report themselves.
+-- The replicas of the engine, as they report themselves.
 
 -- name: ReportReplica :exec
 -- The start is passed as an age, so that it becomes a time of the database's clock.

@@ -1,8 +1,7 @@
--- Unused and expired rows.
+-- Deletes unused and expired rows.
 
 -- name: PruneGroupStates :execrows
--- Rows that a batch holds are left to the next look. The row is looked at again
--- under its lock.
+-- Rows that a batch holds are left to the next run. The row is checked again under its lock.
 DELETE FROM execution_admission_state s
 WHERE s.id = ANY (ARRAY(
         SELECT t.id FROM execution_admission_state t
@@ -32,10 +31,10 @@ WHERE w.status = 'inactive' AND NOT w.cordoned AND NOT w.draining AND w.id > sql
 ORDER BY w.id LIMIT sqlc.arg(page)::int;
 
 -- name: ReleaseWorkerWindow :one
--- Takes the workers' names off the ended executions of one window of ids; last
--- is where the next window begins, scanned below the window means that the end
--- was reached. held are the workers that executions of the window still need: one
--- that has not ended, or that still holds its slot.
+-- Removes the workers' names from the ended executions of one window of ids. last is where the next
+-- window begins; scanned below the window size means that the end was reached. held are the workers
+-- that executions of the window still need: unfinished executions, or ended ones that still hold
+-- their slot.
 WITH page AS MATERIALIZED (
     SELECT e.id, e.worker, (e.finished_status IS NOT NULL AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])))::bool AS over
     FROM execution e WHERE e.id > sqlc.arg(after)::bigint ORDER BY e.id LIMIT sqlc.arg(window_size)::int
@@ -53,7 +52,7 @@ SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last, (SELECT coun
        ARRAY(SELECT DISTINCT p.worker FROM page p WHERE NOT p.over AND p.worker = ANY (sqlc.arg(workers)::bigint[]))::bigint[] AS held;
 
 -- name: LockWorkerLoad :one
--- Comes before the lock of the worker's row, as in every batch.
+-- Precedes the lock of the worker's row, as in every batch.
 SELECT coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = sqlc.arg(worker) FOR UPDATE), 0)::int AS assigned;
 
 -- name: LockForgottenWorker :one
@@ -63,8 +62,7 @@ SELECT w.name, w.status::text AS status, w.cordoned, w.draining, w.updated::time
 FROM worker w WHERE w.id = sqlc.arg(worker) FOR UPDATE;
 
 -- name: ReferredWorkers :many
--- Those of the workers at which executions are that have not ended: one look at
--- the live ones, by their index.
+-- The given workers with unfinished executions, found by the index of live rows.
 SELECT DISTINCT e.worker::bigint AS worker FROM execution e
 WHERE e.finished_status IS NULL AND e.worker = ANY (sqlc.arg(workers)::bigint[])
   AND e.status IN ('scheduled', 'running', 'canceling');
@@ -73,7 +71,7 @@ WHERE e.finished_status IS NULL AND e.worker = ANY (sqlc.arg(workers)::bigint[])
 DELETE FROM worker WHERE id = sqlc.arg(worker);
 
 -- name: PruneDeadLetters :execrows
--- Decided ones. What waits for a person is never removed.
+-- Deletes decided dead letters, never ones that wait for an operator.
 DELETE FROM dead_letter d
 WHERE d.id = ANY (ARRAY(
         SELECT t.id FROM dead_letter t
@@ -89,9 +87,9 @@ WHERE w.id = ANY (ARRAY(
         ORDER BY t.at LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED));
 
 -- name: PruneWorkflowSources :execrows
--- Definitions that no workflow refers to. An engine takes one again at least once an
--- hour before it starts a workflow with it, and workflows refer to theirs by a key, so
--- that none is removed that is about to be used.
+-- Definitions without a workflow. An engine records the use of a definition at least once an hour
+-- before it starts a workflow with it, and workflows refer to theirs by a key. So no definition is
+-- deleted that is about to be used.
 DELETE FROM workflow_source s
 WHERE s.id = ANY (ARRAY(
         SELECT t.id FROM workflow_source t
@@ -101,7 +99,7 @@ WHERE s.id = ANY (ARRAY(
   AND s.used < now() - make_interval(secs => sqlc.arg(older)::float8);
 
 -- name: PruneAlerts :execrows
--- Those that have cleared; one that is still open is open for a reason.
+-- Deletes cleared alerts; an open one still has a cause.
 DELETE FROM alert a
 WHERE a.id = ANY (ARRAY(
         SELECT t.id FROM alert t
@@ -110,8 +108,7 @@ WHERE a.id = ANY (ARRAY(
         ORDER BY t.since LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED));
 
 -- name: PruneLateWrites :execrows
--- Their ids grow with time: the oldest are looked at, and the first that is young
--- enough ends it.
+-- Ids grow with time: the oldest are read, up to the first that is young enough.
 DELETE FROM late_write w
 WHERE w.id = ANY (ARRAY(
         SELECT t.id FROM (SELECT o.id, o.at < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
@@ -119,9 +116,9 @@ WHERE w.id = ANY (ARRAY(
         WHERE t.old));
 
 -- name: FindOldRoots :one
--- The ended roots of one window of ids: executions without a parent and an original
--- that ended long ago. last is where the next window begins; more is false when the
--- window reached executions that are too young, or the end.
+-- The ended roots of one window of ids: executions without a parent and an original that ended long
+-- ago. last is where the next window begins; more is false when the window reached executions that
+-- are too young, or the end.
 WITH page AS MATERIALIZED (
     SELECT e.id, e.created < now() - make_interval(secs => sqlc.arg(older)::float8) AS old,
            (e.parent IS NULL AND e.original_execution IS NULL AND e.finished_status IS NOT NULL AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
@@ -133,8 +130,8 @@ SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last,
        ARRAY(SELECT p.id FROM page p WHERE p.old AND p.ended ORDER BY p.id)::bigint[] AS roots;
 
 -- name: FindFamilies :many
--- The executions of each root: its children and repetitions, theirs, and so on. over
--- says that all ended long ago and that nothing open refers to any of them.
+-- The executions of each root: its children and repetitions, theirs, and so on. over is true if all
+-- ended long ago and nothing open refers to any of them.
 WITH RECURSIVE family AS (
     SELECT r.id AS root, r.id FROM unnest(sqlc.arg(roots)::bigint[]) r (id)
     UNION
@@ -156,7 +153,7 @@ FROM family f JOIN execution e ON e.id = f.id
 GROUP BY f.root ORDER BY f.root;
 
 -- name: LeasedExecutions :many
--- Those of the executions that hold items of a work queue.
+-- The executions that hold items of a work queue.
 SELECT w.execution::bigint AS execution FROM work_queue_dispatch w
 WHERE w.execution = ANY (sqlc.arg(executions)::bigint[]) AND w.status IN ('leased', 'dispatched');
 
@@ -164,13 +161,12 @@ WHERE w.execution = ANY (sqlc.arg(executions)::bigint[]) AND w.status IN ('lease
 SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR UPDATE;
 
 -- name: DeleteOldExecutions :execrows
--- Attempts, workflow states, their logs, inquiries and secrets go with their
--- executions.
+-- Attempts, workflow states, their logs, inquiries and secrets are deleted with their executions.
 DELETE FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: PruneEnforcements :one
--- The processed enforcements of one window of ids to which no execution refers; last
--- and more as for FindOldRoots.
+-- Processed enforcements of one window of ids without an execution; last and more as in
+-- FindOldRoots.
 WITH page AS MATERIALIZED (
     SELECT f.id, f.status, f.created < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
     FROM enforcement f WHERE f.id > sqlc.arg(after)::bigint ORDER BY f.id LIMIT sqlc.arg(window_size)::int
@@ -186,7 +182,7 @@ SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last,
        (SELECT count(*) FROM gone)::bigint AS removed;
 
 -- name: PruneOperatorAudit :execrows
--- Their ids grow with time, as those of late writes do.
+-- Ids grow with time, as in PruneLateWrites.
 DELETE FROM operator_audit a
 WHERE a.id = ANY (ARRAY(
         SELECT t.id FROM (SELECT o.id, o.at < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
@@ -194,8 +190,7 @@ WHERE a.id = ANY (ARRAY(
         WHERE t.old));
 
 -- name: RetentionShape :one
--- Whether there are work queues, and executions are found by their enforcement without
--- a scan.
+-- Whether the schema has work queues, and finds executions by their enforcement without a scan.
 SELECT (to_regclass('work_queue_dispatch') IS NOT NULL)::bool AS work_queues, EXISTS (
     SELECT FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
@@ -203,5 +198,5 @@ SELECT (to_regclass('work_queue_dispatch') IS NOT NULL)::bool AS work_queues, EX
       AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) = '(enforcement IS NOT NULL)'))::bool AS indexed;
 
 -- name: SchemaAdopted :one
--- Whether the schema belongs to an installation that was there before.
+-- Whether the schema belongs to an existing installation.
 SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted;

@@ -1,7 +1,7 @@
--- Secret values, encrypted, beside the JSON in which markers stand for them.
+-- Encrypted secret values, beside the JSON in which markers stand for them.
 
 -- name: ReadSecretValues :many
--- All that belong to these entities of one type, by entity and path.
+-- All values of these entities of one type, by entity and path.
 SELECT v.entity_id, v.json_path, v.source_kind, coalesce(v.source_ref, '')::text AS source_ref, v.encrypted_value,
        coalesce(v.encryption_key_hash, '')::text AS encryption_key_hash
 FROM unnest(sqlc.arg(entities)::bigint[]) AS w (id)
@@ -11,8 +11,8 @@ CROSS JOIN LATERAL (
 ORDER BY v.entity_id, v.json_path;
 
 -- name: InsertSecretValues :exec
--- Row i of the arrays is one value. A second insert of the same path replaces it. The key's hash is
--- the key itself, so it is kept only where another program has written it.
+-- Row i of the arrays is one value. A second insert of the same path replaces it. The hash of the
+-- key is the key itself, so it is stored only where another program has written it.
 INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash)
 SELECT s.entity_type, s.entity_id, s.json_path, s.source_kind, nullif(s.source_ref, ''), s.encrypted_value::jsonb, nullif(s.key_hash, '')
 FROM (
@@ -27,7 +27,7 @@ SET source_kind = excluded.source_kind, source_ref = excluded.source_ref,
     encrypted_value = excluded.encrypted_value, encryption_key_hash = excluded.encryption_key_hash;
 
 -- name: ViewSchemas :one
--- What the action of an execution marks as secret.
+-- The parameters that the action of an execution marks as secret.
 SELECT a.param_schema, a.out_schema
 FROM execution e
 CROSS JOIN LATERAL (

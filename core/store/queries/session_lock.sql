@@ -1,4 +1,4 @@
--- Locks of a session: they are held by a connection and end with it.
+-- Locks of a session: a connection holds them, and they end with it.
 
 -- name: TrySessionLock :one
 SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '.attune.' || sqlc.arg(name)::text, 0)) AS won;
@@ -7,7 +7,7 @@ SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '.attune.' || s
 SELECT pg_advisory_unlock(hashtextextended(current_schema() || '.attune.' || sqlc.arg(name)::text, 0)) AS freed;
 
 -- name: SessionLockHolder :one
--- Who holds a lock, by what their session calls itself.
+-- The holder of a lock, by the application name of its session.
 SELECT coalesce(a.application_name, '')::text AS holder, coalesce(a.client_addr::text, '')::text AS address,
        coalesce(a.backend_start, now())::timestamptz AS since
 FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid

@@ -1,16 +1,16 @@
--- Requests from people and programs.
+-- Requests of users and programs.
 
 -- name: ActionsByRef :many
 SELECT a.id, a.ref, a.param_schema, md5(coalesce(a.param_schema::text, ''))::text AS digest FROM action a WHERE a.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY a.id;
 
 -- name: ActionRefs :many
--- For a hint when a ref is unknown; read only then.
+-- For a hint about an unknown ref; read only then.
 SELECT a.ref FROM action a ORDER BY a.ref LIMIT sqlc.arg(page)::int;
 
 -- name: InsertRequestedExecutions :many
--- The rows get ascending ids in the order of the arrays. An empty config is
--- stored as NULL, and so is the normal priority, 0. An option is empty, or an
--- object with what a caller of the HTTP API says of the row.
+-- The rows get ascending ids in the order of the arrays. An empty config is stored as NULL, and so
+-- is the normal priority, 0. An option is empty, or an object with the fields that a caller of the
+-- HTTP API sets.
 INSERT INTO execution (action, action_ref, config, priority, executor, parent, permission_set_refs, env_vars,
                        artifact_retention_policy, artifact_retention_limit,
                        worker_selector, worker_tolerations, worker_affinity)
@@ -35,14 +35,14 @@ ORDER BY r.place -- a join alone gives the rows in any order
 RETURNING id, created;
 
 -- name: OutboxRowExists :one
--- False as soon as every message of the row has been confirmed by the broker.
+-- False as soon as the broker has confirmed every message of the row.
 SELECT EXISTS (SELECT 1 FROM outbox o WHERE o.id = sqlc.arg(id));
 
 -- name: RequestExecutions :many
--- Inserts executions and the outbox row with their requests at once, if the actions are
--- still what the caller knows of them; else nothing, and no row is returned. A message's
--- body is its parts with the time of the row and its id between them. The rows get
--- ascending ids in the order of the arrays. Told engines hear of the outbox row.
+-- Inserts executions and the outbox row with their requests in one statement, if the actions are
+-- unchanged since the caller read them. Otherwise it inserts and returns nothing. The body of a
+-- message is its parts with the row's time and its id between them. The rows get ascending ids in
+-- the order of the arrays. With tell, the engines are notified of the outbox row.
 WITH asked AS MATERIALIZED (
     SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(refs)::text[]) AS ref, unnest(sqlc.arg(schemas)::text[]) AS digest,
            unnest(sqlc.arg(configs)::text[]) AS config, unnest(sqlc.arg(priorities)::smallint[]) AS priority,

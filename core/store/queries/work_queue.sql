@@ -1,6 +1,5 @@
--- The work queues of an existing installation. The engine reads them and never
--- writes to them. A schema may lack their tables: MonitorSchema says whether they
--- are there with the published columns.
+-- The work queues of an existing installation. The engine reads them and never writes to them. A
+-- schema may lack their tables: MonitorSchema says whether they exist with the published columns.
 
 -- name: ViewWorkQueues :many
 -- The queues that hold items, up to most, with the items counted up to bound each.

@@ -2,8 +2,8 @@
 -- load locks it before the worker's row, as batches do; these actions lock the row alone.
 
 -- name: FindActWorker :many
--- By id or, unless only ids count, by name, with what an act depends on; a worker
--- whose name is a number comes before the one that has it as its id.
+-- Finds a worker by id or, unless only ids count, by name, with the inputs of an action. A worker
+-- whose name is a number precedes the worker with that id.
 SELECT w.id, w.name, w.status::text AS status, w.cordoned, coalesce(w.cordon_reason, '') AS cordon_reason,
        coalesce(w.cordoned_at, 'epoch')::timestamptz AS cordoned_at, w.draining,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
@@ -17,8 +17,8 @@ LIMIT 1;
 SELECT w.id FROM worker w WHERE w.id = sqlc.arg(id) FOR NO KEY UPDATE;
 
 -- name: SayWorker :execrows
--- Puts an operator's word on a worker that is as the operator was told. Of one
--- that is cordoned already only the reason may change.
+-- Stores an operator's override of a worker whose state is as the plan said. For a cordoned worker
+-- only the reason may change.
 UPDATE worker
 SET cordoned = sqlc.arg(cordoned)::bool, draining = sqlc.arg(draining)::bool,
     cordon_reason = CASE WHEN sqlc.arg(cordoned)::bool THEN sqlc.arg(reason)::text END,
@@ -27,21 +27,20 @@ SET cordoned = sqlc.arg(cordoned)::bool, draining = sqlc.arg(draining)::bool,
 WHERE id = sqlc.arg(id) AND cordoned = sqlc.arg(was_cordoned)::bool AND draining = sqlc.arg(was_draining)::bool;
 
 -- name: RetireWorker :execrows
--- Marks a worker inactive that sends no heartbeats, as the heartbeat monitor does
--- when it comes to it.
+-- Marks a worker without heartbeats inactive, as the heartbeat monitor does at its next tick.
 UPDATE worker SET status = 'inactive', draining = false, deactivated_at = coalesce(deactivated_at, now())
 WHERE id = sqlc.arg(id) AND (status <> 'inactive' OR draining)
   AND coalesce(heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8);
 
 -- name: CountWorkerWork :one
--- What is at a worker: begun, and handed to it and not begun.
+-- The executions at a worker: started, and dispatched but not started.
 SELECT count(*) FILTER (WHERE e.status IN ('running', 'canceling')) AS running,
        count(*) FILTER (WHERE e.status = 'scheduled') AS unstarted
 FROM execution e
 WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker)::bigint))) AND e.worker = sqlc.arg(worker)::bigint;
 
 -- name: GroupUnstarted :many
--- What a worker has not begun, by what it asks of workers.
+-- The unstarted executions of a worker, by their requirements.
 SELECT coalesce(e.action, 0)::bigint AS action, e.worker_selector, e.worker_tolerations, e.worker_affinity, count(*) AS executions
 FROM execution e
 WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker)::bigint))) AND e.worker = sqlc.arg(worker)::bigint AND e.status = 'scheduled'
@@ -50,8 +49,8 @@ ORDER BY executions DESC, action
 LIMIT sqlc.arg(bound)::bigint;
 
 -- name: FindLeavingWorkers :many
--- Workers that refuse outdated hand-overs, take nothing more and have something:
--- they drain, or have left by themselves.
+-- Workers with executions that fence attempts and receive nothing more, because they drain or have
+-- left.
 SELECT w.id
 FROM worker w
 JOIN worker_load l ON l.worker = w.id
@@ -59,8 +58,8 @@ WHERE w.worker_role = 'action' AND (w.draining OR (w.status = 'inactive' AND w.d
   AND w.capabilities -> 'attempt_fence' = 'true' AND l.assigned > 0
 ORDER BY w.id;
 
--- name: FindHandedBack :many
--- What these workers were handed and have not begun, in order of id.
+-- name: FindUnstartedAt :many
+-- The unstarted executions of these workers, in order of id.
 SELECT h.execution
 FROM execution_holder h
 CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e

@@ -1,13 +1,13 @@
--- What a worker writes: itself, and the executions it runs. Every statement is
--- one transaction of its own; rows of executions are locked in order of id.
+-- Writes of a worker: itself, and the executions that it runs. Every statement is one transaction
+-- of its own; rows of executions are locked in order of id.
 --
--- A worker may act for its row only while the row carries its incarnation, so
--- that of two processes with one name the older one stops by itself.
+-- A worker may write its row only while the row has its incarnation, so the older of two processes
+-- with one name stops by itself.
 
 -- name: EnrolWorker :one
--- By name: a known name keeps its id and its cordon. The worker is not offered
--- work before ActivateWorker, which comes when it consumes. registered_at, in seconds
--- since 1970, tells readers which observations are of an earlier process.
+-- Finds the worker by name: a known name keeps its id and its cordon. The worker receives no work
+-- before ActivateWorker, which it calls when it consumes. registered_at, in seconds since 1970,
+-- tells readers which observations belong to an earlier process.
 INSERT INTO worker (name, worker_type, worker_role, host, port, capabilities, status, draining, incarnation)
 VALUES (sqlc.arg(name), sqlc.arg(worker_type), 'action', sqlc.narg(host), sqlc.narg(port),
         sqlc.arg(capabilities)::jsonb || jsonb_build_object('registered_at', extract(epoch FROM now())::float8),
@@ -19,13 +19,13 @@ ON CONFLICT (name) DO UPDATE SET
 RETURNING id, cordoned;
 
 -- name: AnnounceInterpreters :execrows
--- Only if they differ: every change is a row of worker_history.
+-- Writes only if they differ: every change is a row of worker_history.
 UPDATE worker SET capabilities = capabilities || sqlc.arg(announced)::jsonb
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid
   AND jsonb_typeof(capabilities) = 'object' AND capabilities || sqlc.arg(announced)::jsonb <> capabilities;
 
 -- name: ActivateWorker :execrows
--- Enrolling has ended an earlier drain; one that was asked for since stays.
+-- Enrolling has ended an earlier drain; a drain that was requested since stays.
 UPDATE worker SET status = 'active', last_heartbeat = now()
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
@@ -45,8 +45,7 @@ UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivate
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
 -- name: SettleOrphans :many
--- What an earlier process of this worker was running when it died can have no
--- outcome any more.
+-- Ends the executions that an earlier process of this worker ran when it died.
 WITH orphan AS (
     SELECT e.id FROM execution e
     WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker))))
@@ -86,8 +85,8 @@ WITH wanted AS (
     RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
               e.workflow_task, e.finished_at, e.result, e.parent, e.permission_set_refs
 ), ended AS (
-    -- Cancelled outright while its dispatch was under way. Not everybody who
-    -- cancels announces that end; it is announced as the row has it.
+    -- Cancelled outright while its dispatch was under way. Not every program that cancels
+    -- announces that end; it is announced as the row says.
     SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
            e.workflow_task, l.finished_at, l.result, e.parent, e.permission_set_refs
     FROM execution e JOIN locked l ON l.id = e.id
@@ -120,8 +119,8 @@ FROM runtime_version v JOIN runtime r ON r.id = v.runtime
 WHERE v.available ORDER BY v.id;
 
 -- name: KeysOfAction :many
--- The keys of the keystore that an action gets: those of the system, then of its pack,
--- then its own, so that the last of a name wins. Ask HasKeystore first.
+-- The keystore keys of an action: of the system, then of its pack, then its own, so that the last
+-- of a name wins. Call HasKeystore first.
 SELECT k.ref, k.name, k.owner_type::text AS owner, k.encrypted,
        coalesce(k.encryption_key_hash, '')::text AS encryption_key_hash, k.value
 FROM key k
@@ -170,8 +169,8 @@ WHERE e.id = ANY (ARRAY[l.id]) AND e.status IN ('running', 'canceling')
 RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous, CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words;
 
 -- name: ReadRunStates :many
--- How the rows behind running work look, for cancels whose message was lost
--- and work that was taken away.
+-- The rows behind running executions, for cancels whose message was lost and for reassigned
+-- executions.
 SELECT e.id, e.status, e.worker, e.attempt, e.action, e.action_ref, e.finished_at,
        CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words
 FROM execution e

@@ -1,4 +1,4 @@
--- What operators do to workflows. An engine notices within seconds.
+-- Operators' actions on workflows. An engine notices them within seconds.
 
 -- name: LockActWorkflow :one
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason, w.open,

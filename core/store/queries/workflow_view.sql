@@ -1,13 +1,12 @@
--- What people ask about workflows. They know one by the execution that it runs for.
+-- Workflows, for users, who name a workflow by its execution.
 
 -- name: ViewWorkflowTables :one
--- Whether it is recorded here how far workflows are.
+-- Whether the schema records the progress of workflows.
 SELECT (to_regclass('workflow_log') IS NOT NULL)::boolean AS recorded;
 
 -- name: ViewWorkflowPage :many
--- A page of workflows from the newest down, after looking at no more than scan rows,
--- or at those with the ids. A task is one that is on its way or has failed.
--- Of those that are open there are few, whatever there has ever been.
+-- A page of workflows, the newest first, from at most scan rows, or of the given ids. A task is one
+-- that is under way or has failed. Few workflows are open, however many there have been.
 WITH looked AS (
     SELECT w.id, w.execution, w.open, w.paused, w.pause_reason, w.current_tasks, w.completed_tasks, w.failed_tasks,
            w.skipped_tasks, w.task_graph, w.error_message
@@ -68,13 +67,13 @@ ORDER BY w.execution DESC
 LIMIT sqlc.arg(page)::int;
 
 -- name: ViewWorkflowEdge :many
--- The key at which a search that looks at scan rows stops; no row if it reaches the end.
+-- The key at which a search over scan rows stops; no row if it reaches the end.
 SELECT x.execution FROM workflow_execution x
 WHERE x.execution < sqlc.arg(before)::bigint AND x.execution >= sqlc.arg(floor)::bigint
 ORDER BY x.execution DESC OFFSET sqlc.arg(scan)::int LIMIT 1;
 
 -- name: ViewWorkflow :one
--- One workflow, with where its tasks are.
+-- One workflow, with the states of its tasks.
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
        coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
@@ -91,8 +90,7 @@ LEFT JOIN workflow_definition d ON d.id = w.workflow_def
 WHERE w.execution = sqlc.arg(execution)::bigint;
 
 -- name: ViewWorkflowOf :one
--- What an execution is: whether it is a workflow, begun or not, and of which one it
--- is a task.
+-- Whether an execution is a workflow, started or not, and the workflow of which it is a task.
 SELECT e.status::text AS status, e.action_ref, coalesce(e.parent, 0)::bigint AS parent,
        coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
        (EXISTS (SELECT FROM workflow_execution w WHERE w.execution = e.id)
@@ -101,8 +99,8 @@ FROM execution e
 WHERE e.id = sqlc.arg(execution)::bigint;
 
 -- name: ViewWorkflowTasks :many
--- What the children of each task have come to, the last repetition of each. It
--- looks at no more than scan children.
+-- The outcomes of the children of each task, the last repetition of each. It reads at most scan
+-- children.
 WITH child AS (
     SELECT d.task_name, d.execution_id FROM workflow_task_dispatch d
     WHERE d.workflow_execution = sqlc.arg(workflow)::bigint
@@ -122,12 +120,11 @@ JOIN execution e ON e.id = c.execution_id
 GROUP BY c.task_name;
 
 -- name: ViewWorkflowChildren :many
--- The first children of each task: those that have not ended, then those that did not
--- succeed, then the others, in the order of their items. Due is when one is repeated
--- that waits for it; asked is the question that one waits for; nested is one that is a
--- workflow itself, drawn one from whose end the workflow has gone on. Of one task more
--- are shown than of the others. What could not be asked is the error of one
--- that completed.
+-- The first children of each task: unfinished ones, then unsuccessful ones, then the others, in the
+-- order of their items. due is when a waiting repetition is due; asked is the inquiry that a child
+-- waits for; nested marks a child that is a workflow; drawn marks a child from whose end the
+-- workflow has advanced. A single task shows more children than several. For a completed child, the
+-- error is an inquiry that could not be opened.
 SELECT x.task_name, x.task_index, x.execution, x.status, x.retry_count, x.worker, x.worker_name, x.created, x.started_at, x.finished_at,
        x.due, x.asked, x.error, x.action_ref, x.drawn,
        EXISTS (SELECT FROM workflow_execution n WHERE n.execution = x.execution)::bool AS nested
@@ -152,14 +149,14 @@ WHERE x.place <= CASE WHEN x.task_name = sqlc.arg(wide_task)::text THEN sqlc.arg
 ORDER BY x.task_name, x.place;
 
 -- name: ViewWorkflowLog :many
--- What was decided, the last first.
+-- The decisions, the last first.
 SELECT l.version, l.at, l.lines FROM workflow_log l
 WHERE l.workflow_execution = sqlc.arg(workflow)::bigint AND cardinality(l.lines) > 0
 ORDER BY l.version DESC
 LIMIT sqlc.arg(page)::int;
 
 -- name: ViewFalseConditions :many
--- What the log of a workflow says of conditions that were false, the last first.
+-- The false conditions in the log of a workflow, the last first.
 SELECT x.line::text AS line
 FROM workflow_execution w
 JOIN workflow_log l ON l.workflow_execution = w.id
@@ -169,9 +166,9 @@ ORDER BY l.version DESC, x.n DESC
 LIMIT sqlc.arg(page)::int;
 
 -- name: ViewWorkflowTrouble :one
--- How many workflows are paused, and how many have failed that were requested since the
--- floor. Both counts stop at a bound: the first at as many open workflows, the second at
--- as many failures of each kind, whatever they are of, the newest first.
+-- How many workflows are paused, and how many of the ones requested since the floor have failed.
+-- Both counts are bounded: the first reads as many open workflows, the second as many failures of
+-- each kind, of whatever, the newest first.
 SELECT (SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT sqlc.arg(bound)::bigint) o WHERE o.paused)::bigint AS paused,
        (SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
         CROSS JOIN LATERAL (SELECT e.id FROM execution e

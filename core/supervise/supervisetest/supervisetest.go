@@ -1,6 +1,5 @@
-// Package supervisetest checks that a supervise.Service keeps its promises
-// however Start and Stop are called. Every service runs its tests through
-// Stress.
+// Package supervisetest checks that a supervise.Service keeps its promises however Start and Stop
+// are called. Every service runs its tests through Stress.
 package supervisetest
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// patience is how long a call may take before it counts as stuck.
-const patience = 20 * time.Second
+// stuckAfter is how long a call may take before it counts as stuck.
+const stuckAfter = 20 * time.Second
 
 // Stress hammers services made by create with starts and stops: started twice,
 // stopped twice, stopped unstarted, and both from many goroutines at once. Each
@@ -112,12 +111,12 @@ func StressFailedStart(t *testing.T, create func(t *testing.T) supervise.Service
 // long; what names the thing waited for.
 func Closed(t *testing.T, what string, channel <-chan struct{}) {
 	t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(stuckAfter)
 	defer timer.Stop()
 	select {
 	case <-channel:
 	case <-timer.C:
-		require.FailNow(t, "stuck", "%s did not happen within %s", what, patience)
+		require.FailNow(t, "stuck", "%s did not happen within %s", what, stuckAfter)
 	}
 }
 

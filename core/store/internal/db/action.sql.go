@@ -20,8 +20,8 @@ type AdoptedActionsWithRetriesRow struct {
 	MaxRetries *int32
 }
 
-// Actions of an existing installation that name repetitions, which its engine did not
-// make; none where the schema is our own.
+// Actions of an existing installation with max_retries, which its engine ignored. A schema of our
+// own has none.
 func (q *Queries) AdoptedActionsWithRetries(ctx context.Context, page int32) ([]AdoptedActionsWithRetriesRow, error) {
 	rows, err := q.db.Query(ctx, AdoptedActionsWithRetries, page)
 	if err != nil {

@@ -28,8 +28,8 @@ WHERE s.id = $1::bigint
 RETURNING s.active_count
 `
 
-// Lets the executions that run count against a limit that is new. Those that
-// have ended and not been released yet hold nothing of it.
+// Counts the running executions against a new limit. Executions that ended and are not yet released
+// hold nothing of it.
 func (q *Queries) AdoptScopeHolders(ctx context.Context, scope int64, states []int64) (int32, error) {
 	row := q.db.QueryRow(ctx, AdoptScopeHolders, scope, states)
 	var active_count int32
@@ -88,11 +88,10 @@ type ApplyQueueStatsParams struct {
 	Grouped       []int64
 }
 
-// One delta a touched action, in order of action so that the table
-// that others read is true with every commit. oldest_enqueued_at looks at the
-// queues of this batch, so that the cost does not grow with the groups of an
-// action: for one with groups it may name a moment too early until the sweep
-// has looked at all of them.
+// One delta for each touched action, in order of action, so that the published statistics are exact
+// at every commit. oldest_enqueued_at considers only the queues of this batch, so that the cost
+// does not grow with the groups of an action. For an action with groups it may be too early until a
+// sweep has read all groups.
 func (q *Queries) ApplyQueueStats(ctx context.Context, arg ApplyQueueStatsParams) error {
 	_, err := q.db.Exec(ctx, ApplyQueueStats,
 		arg.Actions,
@@ -141,9 +140,9 @@ type BlockQueuesParams struct {
 	Wakes      []time.Time
 }
 
-// The ticket is that of the execution that is kept; a scope of 0 means the
-// workers. recheck is true if a queue begins to wait for workers: room that another
-// batch returned meanwhile was not offered to it.
+// The ticket is that of the blocked execution. A scope of 0 means the workers. recheck is true if a
+// queue begins to wait for workers: capacity that another batch returned meanwhile was not offered
+// to it.
 func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) (bool, error) {
 	row := q.db.QueryRow(ctx, BlockQueues,
 		arg.States,
@@ -202,8 +201,8 @@ type ChangeOpenStatesParams struct {
 	ActionCompleted []int64
 }
 
-// What a batch that has no locks adds to its queues and to their statistics, if all of
-// these queues are open still: no limit, no pause, and no execution waits.
+// Adds what an optimistic batch changes to its queues and their statistics, if all of these queues
+// are still open: no limit, no pause, and no waiting execution.
 func (q *Queries) ChangeOpenStates(ctx context.Context, arg ChangeOpenStatesParams) error {
 	_, err := q.db.Exec(ctx, ChangeOpenStates,
 		arg.Ids,
@@ -280,7 +279,7 @@ type CountAdmissionEntriesRow struct {
 	Low     int32
 }
 
-// The true length of the lines of a queue, for one whose count is in doubt.
+// The true length of the lanes of a queue whose count is in doubt.
 func (q *Queries) CountAdmissionEntries(ctx context.Context, ids []int64) ([]CountAdmissionEntriesRow, error) {
 	rows, err := q.db.Query(ctx, CountAdmissionEntries, ids)
 	if err != nil {
@@ -377,7 +376,7 @@ ORDER BY r.action
 ON CONFLICT (action_id, group_key_normalized) DO NOTHING
 `
 
-// The plain queue of each action.
+// Creates the plain queue of each action.
 func (q *Queries) EnsureAdmissionStates(ctx context.Context, actions []int64, maxConcurrent []int32, unlimited []bool) error {
 	_, err := q.db.Exec(ctx, EnsureAdmissionStates, actions, maxConcurrent, unlimited)
 	return err
@@ -409,9 +408,8 @@ type EnsureGroupStatesParams struct {
 	Unlimited     []bool
 }
 
-// Queues of groups inherit an operator's word on the action from its plain
-// queue. The lock on that row waits for a word that is being given, so that no
-// group is made past it.
+// Queues of groups inherit an operator's override of the action from its plain queue. The lock on
+// that row waits for an override that is being written, so no group misses it.
 func (q *Queries) EnsureGroupStates(ctx context.Context, arg EnsureGroupStatesParams) error {
 	_, err := q.db.Exec(ctx, EnsureGroupStates,
 		arg.Actions,
@@ -441,8 +439,7 @@ type FindAdmissionScopesRow struct {
 	Counted  bool
 }
 
-// counted says that since the last change of policies it has been counted who
-// runs.
+// counted is true if the running executions were counted since the last change of policies.
 func (q *Queries) FindAdmissionScopes(ctx context.Context, kinds []string, keys []string) ([]FindAdmissionScopesRow, error) {
 	rows, err := q.db.Query(ctx, FindAdmissionScopes, kinds, keys)
 	if err != nil {
@@ -576,43 +573,6 @@ func (q *Queries) InsertAdmissionEntries(ctx context.Context, arg InsertAdmissio
 	return err
 }
 
-const JudgeWorkers = `-- name: JudgeWorkers :many
-SELECT w.id,
-       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
-                AND w.heartbeat_seen > now() - make_interval(secs => $1::float8), false)::bool AS live,
-       (coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone
-FROM worker w
-WHERE w.id = ANY ($2::bigint[])
-`
-
-type JudgeWorkersRow struct {
-	ID   int64
-	Live bool
-	Gone bool
-}
-
-// live is a worker that may be given work, by the database's clock. gone is one that
-// has been silent for too long, whatever its status says.
-func (q *Queries) JudgeWorkers(ctx context.Context, staleAfter float64, workers []int64) ([]JudgeWorkersRow, error) {
-	rows, err := q.db.Query(ctx, JudgeWorkers, staleAfter, workers)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []JudgeWorkersRow
-	for rows.Next() {
-		var i JudgeWorkersRow
-		if err := rows.Scan(&i.ID, &i.Live, &i.Gone); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const LockAdmissionScopes = `-- name: LockAdmissionScopes :many
 
 SELECT id, kind, max_concurrent, active_count, next_at, period_start, used
@@ -632,17 +592,16 @@ type LockAdmissionScopesRow struct {
 	Used          int32
 }
 
-// The queues of admission. Every statement that reads entries or executions to
-// decide something runs after LockAdmissionStates in the same transaction, so
-// that its snapshot is newer than every earlier decision.
+// Queues of admission. Every statement that reads entries or executions for a decision runs after
+// LockAdmissionStates in the same transaction: its snapshot is then newer than every earlier
+// decision.
 //
-// Every statement has one sensible plan whatever the statistics say: queue
-// tables are analysed while empty all their life. Rows are found by key, heads
-// by LATERAL … LIMIT, existence by scalar subquery. Rows named by arrays are
-// looked up by = ANY (ARRAY[…]): unlike =, it can be nothing but a look-up by
-// key, also in a plan that was made while the table was empty.
-// Locks the shared limits that a batch may take from or give back to. First of
-// all locks, so that the room read here decides which queues are worth trying.
+// Every statement has one sensible plan, whatever the statistics say, because queue tables are
+// analysed while they are empty. Rows are found by key, heads by LATERAL … LIMIT, existence by
+// scalar subquery. Rows named by arrays are compared with = ANY (ARRAY[…]): unlike =, that is
+// always a look-up by key, also in a plan that was made for an empty table.
+// Locks the shared limits that a batch may take from or return to. It precedes all other locks,
+// because the free slots read here decide which queues are tried.
 func (q *Queries) LockAdmissionScopes(ctx context.Context, ids []int64) ([]LockAdmissionScopesRow, error) {
 	rows, err := q.db.Query(ctx, LockAdmissionScopes, ids)
 	if err != nil {
@@ -707,7 +666,7 @@ type LockAdmissionStatesRow struct {
 	ResumedAt           *time.Time
 }
 
-// Locks the named queues and waits for their holders. In order of id: the lock order of the engine.
+// Locks the named queues, in order of id (the engine's lock order), and waits for other holders.
 func (q *Queries) LockAdmissionStates(ctx context.Context, ids []int64) ([]LockAdmissionStatesRow, error) {
 	rows, err := q.db.Query(ctx, LockAdmissionStates, ids)
 	if err != nil {
@@ -870,7 +829,7 @@ type LockLostHoldersRow struct {
 	Scopes    []int64
 }
 
-// What deleted executions held. Another replica may have given it back already.
+// What deleted executions held. Another replica may have returned it already.
 func (q *Queries) LockLostHolders(ctx context.Context, ids []int64) ([]LockLostHoldersRow, error) {
 	rows, err := q.db.Query(ctx, LockLostHolders, ids)
 	if err != nil {
@@ -906,8 +865,8 @@ ORDER BY s.id
 FOR UPDATE
 `
 
-// The queues under a limit of a pack, or of everything. Under their locks no other transaction
-// takes or returns a slot there.
+// Locks the queues under a limit of a pack, or of everything. Under these locks no other
+// transaction takes or returns a slot there.
 func (q *Queries) LockScopeQueues(ctx context.Context, pack *int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LockScopeQueues, pack)
 	if err != nil {
@@ -962,10 +921,10 @@ FROM moved m JOIN counted c ON c.id = m.state_id
 WHERE q.id = m.id
 `
 
-// Puts executions whose request was lost before the entries that were requested after
-// them. The end of each lane, from the first such entry on, gets new orders, so that no
-// order is given twice meanwhile. Entries before the lane's first order keep their place:
-// a policy put them there. It runs after UpdateAdmissionStates, whose lock it needs.
+// Puts executions whose request was lost before the entries that were requested after them. The end
+// of each lane, from the first such entry on, gets new orders, so that no order is used twice.
+// Entries before the lane's first order keep their place, because a policy put them there. It needs
+// the lock of UpdateAdmissionStates and runs after it.
 func (q *Queries) OrderLateEntries(ctx context.Context, executions []int64) error {
 	_, err := q.db.Exec(ctx, OrderLateEntries, executions)
 	return err
@@ -1042,9 +1001,8 @@ type ReadAdmissionHeadsRow struct {
 	Avoid             []int64
 }
 
-// The first waiters of each lane of each queue, as many as could be promoted
-// once the planned releases are done and two more in case some have been
-// cancelled, at most cap a queue and blocked_cap one that is only tried.
+// The heads of each lane of each queue: as many as the planned releases can promote, and two more
+// in case some are cancelled, at most cap for a wanted queue and blocked_cap for a tried one.
 // OFFSET 0 keeps the queues' rows to one look-up each.
 func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeadsParams) ([]ReadAdmissionHeadsRow, error) {
 	rows, err := q.db.Query(ctx, ReadAdmissionHeads,
@@ -1113,11 +1071,10 @@ type ReadAdmissionMomentRow struct {
 	Assigned []int32
 }
 
-// The start of the transaction, the moment under the locks, the version of the
-// rules, and when the first queue that waits for a moment should be tried. Besides, how
-// many executions each worker has; a worker that is missing has none. Its row is not
-// locked: ChangeWorkerLoads checks the room again when it takes it. blocked is whether any
-// queue waits for something wider than its own limit.
+// The start of the transaction, the time under the locks, the version of the rules, and when the
+// first queue that waits for a point in time is due. workers and assigned are the executions at
+// each worker; a missing worker has none. Its row is not locked: ChangeWorkerLoads checks the
+// capacity again. blocked is true if any queue waits for a shared limit or a worker.
 func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (ReadAdmissionMomentRow, error) {
 	row := q.db.QueryRow(ctx, ReadAdmissionMoment, blockedLimit)
 	var i ReadAdmissionMomentRow
@@ -1170,8 +1127,8 @@ type ReadAdmissionStatesRow struct {
 	ResumedAt           *time.Time
 }
 
-// The named queues without their locks, for a batch that expects them to be open. What it waits
-// for when it writes, it waits for no longer than lock_timeout.
+// Reads the named queues without locks, for a batch that expects them to be open. lock_timeout
+// bounds the waits of its writes.
 func (q *Queries) ReadAdmissionStates(ctx context.Context, ids []int64, lockTimeout string) ([]ReadAdmissionStatesRow, error) {
 	rows, err := q.db.Query(ctx, ReadAdmissionStates, ids, lockTimeout)
 	if err != nil {
@@ -1215,6 +1172,43 @@ func (q *Queries) ReadAdmissionStates(ctx context.Context, ids []int64, lockTime
 	return items, nil
 }
 
+const ReadWorkerStandings = `-- name: ReadWorkerStandings :many
+SELECT w.id,
+       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
+                AND w.heartbeat_seen > now() - make_interval(secs => $1::float8), false)::bool AS live,
+       (coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone
+FROM worker w
+WHERE w.id = ANY ($2::bigint[])
+`
+
+type ReadWorkerStandingsRow struct {
+	ID   int64
+	Live bool
+	Gone bool
+}
+
+// live workers may receive work, by the database's clock. gone workers have been silent for too
+// long, whatever their status.
+func (q *Queries) ReadWorkerStandings(ctx context.Context, staleAfter float64, workers []int64) ([]ReadWorkerStandingsRow, error) {
+	rows, err := q.db.Query(ctx, ReadWorkerStandings, staleAfter, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadWorkerStandingsRow
+	for rows.Next() {
+		var i ReadWorkerStandingsRow
+		if err := rows.Scan(&i.ID, &i.Live, &i.Gone); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReleaseSlots = `-- name: ReleaseSlots :exec
 WITH released AS (
     DELETE FROM execution_holder h
@@ -1226,8 +1220,8 @@ WITH released AS (
 SELECT attune_expect((SELECT count(*) FROM released), cardinality($1::bigint[])::bigint, 'released slots')
 `
 
-// Once each, only the holder that was read under the lock, and only if its execution has
-// ended (invariant S7). The execution itself is not written.
+// Releases each holder once, only as it was read under the lock, and only if its execution has
+// ended (invariant S7). It does not write the execution.
 func (q *Queries) ReleaseSlots(ctx context.Context, ids []int64, states []int64) error {
 	_, err := q.db.Exec(ctx, ReleaseSlots, ids, states)
 	return err
@@ -1242,7 +1236,7 @@ WITH gone AS (
 SELECT attune_expect((SELECT count(*) FROM gone), $1::bigint, 'returned slots')
 `
 
-// Once each, and only what was read under the lock (invariant S7).
+// Returns each slot once, and only as it was read under the lock (invariant S7).
 func (q *Queries) ReturnScopeSlots(ctx context.Context, expected int64, executions []int64) error {
 	_, err := q.db.Exec(ctx, ReturnScopeSlots, expected, executions)
 	return err
@@ -1330,8 +1324,7 @@ type UpdateAdmissionLimitsParams struct {
 	AdaptiveAt    []time.Time
 }
 
-// For queues whose limits are no longer what their row says. A zero stands for
-// none.
+// For queues whose limits differ from their row. 0 means none.
 func (q *Queries) UpdateAdmissionLimits(ctx context.Context, arg UpdateAdmissionLimitsParams) error {
 	_, err := q.db.Exec(ctx, UpdateAdmissionLimits,
 		arg.Ids,
@@ -1376,8 +1369,7 @@ type UpdateAdmissionScopesParams struct {
 	Bursts        []int32
 }
 
-// A policy of -1 leaves what the row says of its policy: the batch only gave
-// back.
+// A policy of -1 keeps the policy of the row: the batch only returned slots.
 func (q *Queries) UpdateAdmissionScopes(ctx context.Context, arg UpdateAdmissionScopesParams) error {
 	_, err := q.db.Exec(ctx, UpdateAdmissionScopes,
 		arg.Ids,
@@ -1417,7 +1409,7 @@ type UpdateAdmissionStatesParams struct {
 	Completed  []int64
 }
 
-// Absolute values: the rows are locked and the ledger is their newer version.
+// Writes absolute values: the rows are locked, and the ledger is their newer version.
 func (q *Queries) UpdateAdmissionStates(ctx context.Context, arg UpdateAdmissionStatesParams) error {
 	_, err := q.db.Exec(ctx, UpdateAdmissionStates,
 		arg.Ids,
@@ -1478,8 +1470,8 @@ type UpdateQuietStatesParams struct {
 	Completed       []int64
 }
 
-// UpdateAdmissionStates and ApplyQueueStats at once, for queues in which no execution
-// waits any more: their oldest one need not be read.
+// UpdateAdmissionStates and ApplyQueueStats in one statement, for queues without waiting
+// executions: their oldest one need not be read.
 func (q *Queries) UpdateQuietStates(ctx context.Context, arg UpdateQuietStatesParams) error {
 	_, err := q.db.Exec(ctx, UpdateQuietStates,
 		arg.Actions,

@@ -28,8 +28,8 @@ type AdoptWorkflowParams struct {
 	ID         int64
 }
 
-// What leads on a workflow of another engine: its definition, its deadline, and
-// the last repetition of each child.
+// Takes over a workflow of another engine: its definition, its deadline, and the last repetition of
+// each child.
 func (q *Queries) AdoptWorkflow(ctx context.Context, arg AdoptWorkflowParams) error {
 	_, err := q.db.Exec(ctx, AdoptWorkflow,
 		arg.Tasks,
@@ -59,8 +59,8 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), jsonb_array_length($1::jsonb)::bigint, 'advanced workflows')
 `
 
-// One object for each workflow, with what it comes to. The version that was read
-// is repeated (invariant S11).
+// Takes one object with the new state for each workflow. It repeats the version that was read
+// (invariant S11).
 func (q *Queries) AdvanceWorkflows(ctx context.Context, workflows []byte) error {
 	_, err := q.db.Exec(ctx, AdvanceWorkflows, workflows)
 	return err
@@ -72,7 +72,7 @@ USING (SELECT unnest($1::bigint[]) AS workflow, unnest($2::text[]) AS task) r
 WHERE i.workflow_execution = r.workflow AND i.task_name = r.task
 `
 
-// Lists of tasks that have ended.
+// Deletes the lists of ended tasks.
 func (q *Queries) DropWorkflowItems(ctx context.Context, workflows []int64, tasks []string) error {
 	_, err := q.db.Exec(ctx, DropWorkflowItems, workflows, tasks)
 	return err
@@ -183,8 +183,8 @@ type InsertTasksParams struct {
 	Indexes    []int32
 }
 
-// One child for each (workflow, task, index), ever (invariant S10). An index of -1 is
-// none. A row that another engine has made, and never a child for, is taken over.
+// One child for each (workflow, task, index), ever (invariant S10). Index -1 means none. A row of
+// another engine without a child is taken over.
 func (q *Queries) InsertTasks(ctx context.Context, arg InsertTasksParams) error {
 	_, err := q.db.Exec(ctx, InsertTasks,
 		arg.Executions,
@@ -216,7 +216,7 @@ WITH given AS MATERIALIZED (
 SELECT attune_expect((SELECT count(*) FROM begun) + (SELECT count(*) FROM made), 2 * jsonb_array_length($1::jsonb)::bigint, 'started workflows')
 `
 
-// One object for each workflow, with its columns, and its execution begins to run.
+// Takes one object with its columns for each workflow, and sets its execution running.
 func (q *Queries) InsertWorkflows(ctx context.Context, workflows []byte) error {
 	_, err := q.db.Exec(ctx, InsertWorkflows, workflows)
 	return err
@@ -362,9 +362,9 @@ type ReadEndedTasksRow struct {
 	Asked             string
 }
 
-// Children that ended and are not settled: reported ones, and ones whose report is overdue.
-// Excluded are children that still hold a slot, because their end is not processed, and children
-// with an open or pending inquiry. asked is the outcome of an inquiry that a result opened: empty
+// Ended children that are not processed: reported ones, and ones whose report is overdue. It
+// excludes children that still hold a slot, because their end is not processed, and children with
+// an open or pending inquiry. asked is the outcome of an inquiry that a result opened, empty
 // without one. The workflow does not wait for inquiries about a child that came through the API.
 func (q *Queries) ReadEndedTasks(ctx context.Context, arg ReadEndedTasksParams) ([]ReadEndedTasksRow, error) {
 	rows, err := q.db.Query(ctx, ReadEndedTasks,
@@ -423,7 +423,7 @@ type ReadMadeTasksRow struct {
 	Status      attune.Status
 }
 
-// Existing children among the ones that a workflow creates.
+// The existing children among the ones that a workflow creates.
 func (q *Queries) ReadMadeTasks(ctx context.Context, tasks []string, indexes []int32, workflow int64) ([]ReadMadeTasksRow, error) {
 	rows, err := q.db.Query(ctx, ReadMadeTasks, tasks, indexes, workflow)
 	if err != nil {
@@ -460,7 +460,7 @@ WHERE e.id = ANY ($1::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object'
   AND (e.workflow_task ->> 'workflow_execution')::bigint = $2::bigint
 `
 
-// Which of these executions are tasks of the workflow.
+// The executions that are tasks of the workflow.
 func (q *Queries) ReadOwnChildren(ctx context.Context, ids []int64, workflow int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ReadOwnChildren, ids, workflow)
 	if err != nil {
@@ -542,7 +542,7 @@ type ReadTaskResultsRow struct {
 	Fault             string
 }
 
-// What the children of tasks have given, in the order of their items.
+// The results of the children of tasks, in the order of their items.
 func (q *Queries) ReadTaskResults(ctx context.Context, workflows []int64, tasks []string) ([]ReadTaskResultsRow, error) {
 	rows, err := q.db.Query(ctx, ReadTaskResults, workflows, tasks)
 	if err != nil {
@@ -604,9 +604,8 @@ type ReadWorkflowChildrenRow struct {
 	Ended       bool
 }
 
-// The children of a workflow that another engine has started: of each task and item
-// the last repetition, which its row is pointed to. What was made and never handed
-// over counts as not ended.
+// The children of a workflow that another engine started: the last repetition of each task and
+// item, to which its row will point. An execution that was never dispatched counts as not ended.
 func (q *Queries) ReadWorkflowChildren(ctx context.Context, id int64) ([]ReadWorkflowChildrenRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflowChildren, id)
 	if err != nil {
@@ -701,7 +700,7 @@ type ReadWorkflowOriginRow struct {
 	Source      *int64
 }
 
-// The definition of a workflow that another engine has started, as it is now.
+// The present definition of a workflow that another engine started.
 func (q *Queries) ReadWorkflowOrigin(ctx context.Context, id int64) (ReadWorkflowOriginRow, error) {
 	row := q.db.QueryRow(ctx, ReadWorkflowOrigin, id)
 	var i ReadWorkflowOriginRow
@@ -719,7 +718,7 @@ type ReadWorkflowSourcesRow struct {
 	ParamSchema []byte
 }
 
-// The definitions that workflows were started with.
+// The definitions with which workflows were started.
 func (q *Queries) ReadWorkflowSources(ctx context.Context, ids []int64) ([]ReadWorkflowSourcesRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflowSources, ids)
 	if err != nil {
@@ -775,8 +774,8 @@ type ReadWorkflowStartsRow struct {
 	Depth          int32
 }
 
-// Executions of workflows that ask to run. A workflow is 0 when there is none yet; held
-// is one above which another is paused; depth is in how many others it is nested, counted as far as matters.
+// Requested executions of workflows. workflow is 0 while none exists; held is set if a workflow
+// above it is paused; depth is its nesting, counted as far as it matters.
 func (q *Queries) ReadWorkflowStarts(ctx context.Context, actionTimeouts string, ids []int64) ([]ReadWorkflowStartsRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflowStarts, actionTimeouts, ids)
 	if err != nil {
@@ -849,7 +848,7 @@ type ReadWorkflowsRow struct {
 	At             time.Time
 }
 
-// Where workflows are, without locks. held are those above which one is paused.
+// The state of workflows, read without locks. held is set if a workflow above it is paused.
 func (q *Queries) ReadWorkflows(ctx context.Context, ids []int64) ([]ReadWorkflowsRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflows, ids)
 	if err != nil {
@@ -895,7 +894,7 @@ const ReopenTasks = `-- name: ReopenTasks :exec
 UPDATE workflow_task_dispatch SET settled = false, updated = now() WHERE id = ANY ($1::bigint[])
 `
 
-// Their children are repeated after all.
+// Reopens tasks whose children are repeated after all.
 func (q *Queries) ReopenTasks(ctx context.Context, ids []int64) error {
 	_, err := q.db.Exec(ctx, ReopenTasks, ids)
 	return err
@@ -911,8 +910,7 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'executions of workflows')
 `
 
-// Executions whose workflow was made by another engine, which did not get to say that
-// they run.
+// Sets executions running whose workflow another engine created and did not mark.
 func (q *Queries) RunWorkflowParents(ctx context.Context, ids []int64) error {
 	_, err := q.db.Exec(ctx, RunWorkflowParents, ids)
 	return err
@@ -928,7 +926,7 @@ WITH settled AS (
 SELECT attune_expect((SELECT count(*) FROM settled), cardinality($1::bigint[])::bigint, 'settled tasks')
 `
 
-// Only with the child that was read: another program may have repeated it meanwhile.
+// Requires the child that was read: another program may have repeated it meanwhile.
 func (q *Queries) SettleTasks(ctx context.Context, ids []int64, executions []int64) error {
 	_, err := q.db.Exec(ctx, SettleTasks, ids, executions)
 	return err

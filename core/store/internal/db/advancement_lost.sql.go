@@ -23,8 +23,8 @@ type CountOpenTasksRow struct {
 	Open              int32
 }
 
-// Children of workflows whose rows were deleted while they were waited for.
-// How many children of each task are waited for.
+// Open tasks of workflows whose children were deleted.
+// The number of open children of each task.
 func (q *Queries) CountOpenTasks(ctx context.Context, workflows []int64) ([]CountOpenTasksRow, error) {
 	rows, err := q.db.Query(ctx, CountOpenTasks, workflows)
 	if err != nil {
@@ -51,7 +51,7 @@ FROM workflow_task_dispatch d
 WHERE d.workflow_execution = $1 AND d.task_name = $2
 `
 
-// The items of a list that have a child.
+// The items of a list with a child.
 func (q *Queries) ReadTaskIndexes(ctx context.Context, workflow int64, task string) ([]int32, error) {
 	rows, err := q.db.Query(ctx, ReadTaskIndexes, workflow, task)
 	if err != nil {

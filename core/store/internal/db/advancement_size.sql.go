@@ -38,8 +38,8 @@ type ReadChildResultsRow struct {
 	Fault             string
 }
 
-// The same as ReadTaskResults for single children, whatever else their task has. The
-// child of a task without a list has no index and is asked for as 0.
+// ReadTaskResults for single children, whatever else their task has. The child of a task without a
+// list has no index; its index is passed as 0.
 func (q *Queries) ReadChildResults(ctx context.Context, tasks []string, indexes []int32, workflow int64) ([]ReadChildResultsRow, error) {
 	rows, err := q.db.Query(ctx, ReadChildResults, tasks, indexes, workflow)
 	if err != nil {
@@ -80,9 +80,9 @@ JOIN execution e ON e.id = d.execution_id
 LEFT JOIN inquiry q ON q.execution = e.id
 `
 
-// What children of workflows have given, looked at before it is read.
-// The bytes that the results of tasks take when they are read. How many that are is
-// only seen of compressed ones when they are opened; the others tell without.
+// Sizes of the results of workflows' children, read before the results.
+// The size of the results of tasks in bytes. Compressed results must be opened for it; the others
+// are not.
 func (q *Queries) SizeOfTaskResults(ctx context.Context, tasks []string, workflow int64) (int64, error) {
 	row := q.db.QueryRow(ctx, SizeOfTaskResults, tasks, workflow)
 	var bytes int64

@@ -44,9 +44,9 @@ type AlertActionEndsRow struct {
 	Good      int64
 }
 
-// Of each action of which more than a few executions ended badly in five minutes: how
-// many did, and how many ended at all. Of each way to end the newest are read; where
-// there are more, both counts of the share go back to the same execution.
+// For each action of which more than a few executions ended badly in five minutes: how many did,
+// and how many ended at all. A bounded number of the newest of each outcome is read. If the bound
+// is reached, both counts go back to the same execution.
 func (q *Queries) AlertActionEnds(ctx context.Context, bound int64, few int64) ([]AlertActionEndsRow, error) {
 	rows, err := q.db.Query(ctx, AlertActionEnds, bound, few)
 	if err != nil {
@@ -92,7 +92,7 @@ type AlertActionReasonsRow struct {
 	N         int64
 }
 
-// What the newest that ended badly say, by their actions.
+// The errors of the newest badly ended executions, by action.
 func (q *Queries) AlertActionReasons(ctx context.Context, bound int64, actions []string) ([]AlertActionReasonsRow, error) {
 	rows, err := q.db.Query(ctx, AlertActionReasons, bound, actions)
 	if err != nil {
@@ -132,9 +132,9 @@ type AlertEndsRow struct {
 	Failed int64
 }
 
-// How those that ended within a quarter of an hour did; the cancelled say nothing. Of each way to end the
-// newest are looked at; where there are more, the others are counted back to the
-// same execution only, so that the shares are right.
+// The outcomes of executions that ended within 15 minutes, without cancelled ones. A bounded number
+// of the newest of each outcome is read. If the bound is reached, the others are counted back to
+// the same execution only, so that the shares are right.
 func (q *Queries) AlertEnds(ctx context.Context, bound int64) (AlertEndsRow, error) {
 	row := q.db.QueryRow(ctx, AlertEnds, bound)
 	var i AlertEndsRow
@@ -154,7 +154,7 @@ type AlertLeaksRow struct {
 	Execution int64
 }
 
-// Executions that ended a minute ago and hold a slot.
+// Executions that ended over a minute ago and still hold a slot.
 func (q *Queries) AlertLeaks(ctx context.Context) (AlertLeaksRow, error) {
 	row := q.db.QueryRow(ctx, AlertLeaks)
 	var i AlertLeaksRow
@@ -172,8 +172,8 @@ type AlertLettersRow struct {
 	Recent int64
 }
 
-// Dead letters that wait for a person, and those that arrived in five minutes, each
-// up to a bound.
+// Dead letters that wait for an operator, and dead letters of the last five minutes, each up to a
+// bound.
 func (q *Queries) AlertLetters(ctx context.Context, bound int64) (AlertLettersRow, error) {
 	row := q.db.QueryRow(ctx, AlertLetters, bound)
 	var i AlertLettersRow
@@ -205,9 +205,8 @@ type AlertLiveRow struct {
 	Execution int64
 }
 
-// The oldest and the newest unfinished executions: how many of them have been
-// scheduled for longer than they may, and since when the oldest of those that are
-// scheduled is.
+// Of the oldest and the newest unfinished executions: how many have been scheduled for longer than
+// they may, and since when the oldest scheduled one is.
 func (q *Queries) AlertLive(ctx context.Context, bound int64, timeout float64) (AlertLiveRow, error) {
 	row := q.db.QueryRow(ctx, AlertLive, bound, timeout)
 	var i AlertLiveRow
@@ -228,8 +227,8 @@ type AlertLostWorkRow struct {
 	N      int64
 }
 
-// Executions of the last minute that ended because they were not begun or not
-// ended in time, by the worker that they were given to.
+// Executions that ended within the last minute because they were not started or not ended in time,
+// by worker.
 func (q *Queries) AlertLostWork(ctx context.Context) ([]AlertLostWorkRow, error) {
 	rows, err := q.db.Query(ctx, AlertLostWork)
 	if err != nil {
@@ -259,7 +258,7 @@ type AlertMarksRow struct {
 	Letters int64
 }
 
-// Where counting goes on from: the newest rows now.
+// The newest rows, from which counting continues.
 func (q *Queries) AlertMarks(ctx context.Context) (AlertMarksRow, error) {
 	row := q.db.QueryRow(ctx, AlertMarks)
 	var i AlertMarksRow
@@ -289,7 +288,7 @@ type AlertRetriesRow struct {
 	Repeated  int64
 }
 
-// Of the newest executions of a quarter of an hour, how many repeat another.
+// How many of the newest executions of the last 15 minutes repeat another.
 func (q *Queries) AlertRetries(ctx context.Context, bound int64) (AlertRetriesRow, error) {
 	row := q.db.QueryRow(ctx, AlertRetries, bound)
 	var i AlertRetriesRow
@@ -318,8 +317,8 @@ type AlertRuleRatesRow struct {
 	Rate float64
 }
 
-// How often a minute each rule fires, by the newest enforcements of the last minute. If
-// as many as are asked for are younger, the rate is that of the time which these span.
+// The enforcements of each rule per minute, of a bounded number of the newest ones of the last
+// minute. If the bound is reached, the rate is computed over the time that these span.
 func (q *Queries) AlertRuleRates(ctx context.Context, most int32) ([]AlertRuleRatesRow, error) {
 	rows, err := q.db.Query(ctx, AlertRuleRates, most)
 	if err != nil {
@@ -365,9 +364,9 @@ type AlertRulesRow struct {
 	Since  time.Time
 }
 
-// Rules that failed in the last 15 minutes, of the newest enforcements and matched
-// events, as many as are asked for: how often, and the newest reason. One that failed
-// may not have been carried out, or have conditions that could not be evaluated.
+// Rules that failed in the last 15 minutes, of a bounded number of the newest enforcements and
+// matched events: how often, and the newest reason. A failed rule was not carried out, or has
+// conditions that cannot be evaluated.
 func (q *Queries) AlertRules(ctx context.Context, most int32) ([]AlertRulesRow, error) {
 	rows, err := q.db.Query(ctx, AlertRules, most)
 	if err != nil {
@@ -398,9 +397,9 @@ const AlertSchema = `-- name: AlertSchema :one
 SELECT (to_regclass('alert') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL AND to_regclass('worker_probe') IS NOT NULL)::boolean AS alerts
 `
 
-// What alert rules measure, and the alerts themselves. Every measure is a bounded
-// look through an index; nothing but the alerts is written, and nothing locked.
-// Whether the tables are there that alerts need, and those of alerts themselves.
+// Measures of alert rules, and the alerts themselves. Every measure is a bounded read through an
+// index. Only alerts are written; nothing is locked.
+// Whether the schema has the tables that alerts need, and the tables of alerts themselves.
 func (q *Queries) AlertSchema(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, AlertSchema)
 	var alerts bool
@@ -420,8 +419,7 @@ type AlertUnplacedRow struct {
 	Reason string
 }
 
-// Queues that have room and whose head no live worker could run, now or when one
-// is free.
+// Queues with a free slot whose head no live worker can run, now or when one is free.
 func (q *Queries) AlertUnplaced(ctx context.Context, bound int64) (AlertUnplacedRow, error) {
 	row := q.db.QueryRow(ctx, AlertUnplaced, bound)
 	var i AlertUnplacedRow
@@ -461,8 +459,8 @@ type AlertWorkersRow struct {
 	Ready         int64
 }
 
-// Workers that count, or counted until the engine marked them inactive within a
-// day. silence is negative when no heartbeat ever came.
+// Workers that are present, or were until the engine marked them inactive within a day. silence is
+// negative without any heartbeat.
 func (q *Queries) AlertWorkers(ctx context.Context, probedWithin float64, bound int64) ([]AlertWorkersRow, error) {
 	rows, err := q.db.Query(ctx, AlertWorkers, probedWithin, bound)
 	if err != nil {
@@ -504,7 +502,7 @@ SELECT (EXISTS (SELECT FROM alert a WHERE a.cleared IS NULL AND a.seen > $1::tim
      OR EXISTS (SELECT FROM alert c WHERE c.cleared > $1::timestamptz))::bool AS written
 `
 
-// Whether somebody has evaluated since a time, as far as that left anything.
+// Whether any replica has evaluated the rules since a time, as far as that left a row.
 func (q *Queries) AlertsWrittenSince(ctx context.Context, at time.Time) (bool, error) {
 	row := q.db.QueryRow(ctx, AlertsWrittenSince, at)
 	var written bool
@@ -528,7 +526,7 @@ type ClearAlertsRow struct {
 	Lasted   float64
 }
 
-// Ends alerts whose condition holds no more.
+// Ends alerts whose condition is no longer true.
 func (q *Queries) ClearAlerts(ctx context.Context, ids []int64) ([]ClearAlertsRow, error) {
 	rows, err := q.db.Query(ctx, ClearAlerts, ids)
 	if err != nil {
@@ -571,7 +569,7 @@ type CountAlertTimesRow struct {
 	N      int64
 }
 
-// How often each alert has fired within a day, among the newest.
+// How often each alert fired within a day, among the newest.
 func (q *Queries) CountAlertTimes(ctx context.Context, bound int64) ([]CountAlertTimesRow, error) {
 	rows, err := q.db.Query(ctx, CountAlertTimes, bound)
 	if err != nil {
@@ -623,40 +621,6 @@ func (q *Queries) CountFiring(ctx context.Context) ([]CountFiringRow, error) {
 	return items, nil
 }
 
-const CountLettersSince = `-- name: CountLettersSince :many
-SELECT coalesce(d.reason, '')::text AS reason, count(*) AS n, max(d.id)::bigint AS last
-FROM (SELECT x.id, x.reason FROM dead_letter x
-      WHERE x.id > $1::bigint AND x.created < now() - interval '5 seconds' ORDER BY x.id LIMIT $2::bigint) d
-GROUP BY 1 ORDER BY 1
-`
-
-type CountLettersSinceRow struct {
-	Reason string
-	N      int64
-	Last   int64
-}
-
-// The same of dead letters, by reason.
-func (q *Queries) CountLettersSince(ctx context.Context, after int64, bound int64) ([]CountLettersSinceRow, error) {
-	rows, err := q.db.Query(ctx, CountLettersSince, after, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CountLettersSinceRow
-	for rows.Next() {
-		var i CountLettersSinceRow
-		if err := rows.Scan(&i.Reason, &i.N, &i.Last); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const CountLostWorkSince = `-- name: CountLostWorkSince :many
 SELECT l.cause, l.outcome, count(*) AS n, max(l.id)::bigint AS last
 FROM (SELECT x.id, x.cause, x.outcome FROM lost_work x
@@ -671,8 +635,8 @@ type CountLostWorkSinceRow struct {
 	Last    int64
 }
 
-// What was decided since a row, by cause and outcome; the last seconds are left to
-// the next look, since a transaction with a smaller number may still commit.
+// Decisions since a row, by cause and outcome. The last seconds are left to the next read, because
+// a transaction with a smaller id may still commit.
 func (q *Queries) CountLostWorkSince(ctx context.Context, after int64, bound int64) ([]CountLostWorkSinceRow, error) {
 	rows, err := q.db.Query(ctx, CountLostWorkSince, after, bound)
 	if err != nil {
@@ -702,7 +666,7 @@ const ForgetAlerts = `-- name: ForgetAlerts :execrows
 DELETE FROM alert a WHERE a.id = ANY ($1::bigint[]) AND a.cleared IS NULL AND a.fired IS NULL
 `
 
-// Conditions that did not hold for long enough to fire leave nothing behind.
+// Deletes alerts whose condition ended before they fired.
 func (q *Queries) ForgetAlerts(ctx context.Context, ids []int64) (int64, error) {
 	result, err := q.db.Exec(ctx, ForgetAlerts, ids)
 	if err != nil {
@@ -718,7 +682,7 @@ ORDER BY (a.fired IS NULL), CASE a.severity WHEN 'critical' THEN 0 WHEN 'warning
 LIMIT $1::bigint
 `
 
-// The open ones, the worst and oldest first.
+// Open alerts, the worst and oldest first.
 func (q *Queries) ListAlerts(ctx context.Context, bound int64) ([]Alert, error) {
 	rows, err := q.db.Query(ctx, ListAlerts, bound)
 	if err != nil {
@@ -758,7 +722,7 @@ WHERE r.cleared IS NOT NULL AND r.fired IS NOT NULL
 ORDER BY r.cleared DESC, r.id DESC LIMIT $1::bigint
 `
 
-// Those that have been cleared, among the newest.
+// Cleared alerts, among the newest.
 func (q *Queries) ListPastAlerts(ctx context.Context, bound int64) ([]Alert, error) {
 	rows, err := q.db.Query(ctx, ListPastAlerts, bound)
 	if err != nil {
@@ -864,8 +828,8 @@ type RaiseAlertsRow struct {
 	News     bool
 }
 
-// Opens the alerts of conditions that hold, and takes over their newest values. One
-// that has held for as long as its rule asks fires. news says that it fires now.
+// Opens the alerts of true conditions, and stores their newest values. An alert fires once its
+// condition has held for as long as its rule says. news is true when it begins to fire.
 func (q *Queries) RaiseAlerts(ctx context.Context, arg RaiseAlertsParams) ([]RaiseAlertsRow, error) {
 	rows, err := q.db.Query(ctx, RaiseAlerts,
 		arg.Rules,

@@ -12,11 +12,23 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
+const CloseEndedRetries = `-- name: CloseEndedRetries :exec
+UPDATE execution_retry t SET waiting = false
+WHERE t.waiting AND t.due <= now()
+  AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested')
+`
+
+// Closes repetitions that another program ended or deleted before they were due.
+func (q *Queries) CloseEndedRetries(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, CloseEndedRetries)
+	return err
+}
+
 const FindDueRetries = `-- name: FindDueRetries :many
 SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY due LIMIT $1::int
 `
 
-// Repetitions whose time has come, who has waited longest first.
+// Due repetitions, in order of due.
 func (q *Queries) FindDueRetries(ctx context.Context, page int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, FindDueRetries, page)
 	if err != nil {
@@ -90,7 +102,7 @@ WHERE NOT EXISTS (SELECT FROM late_write l WHERE l.execution = ANY (ARRAY[r.id])
                   AND l.refused_status = r.said::execution_status_enum)
 `
 
-// Reports that say another end than the row does. Each is recorded once.
+// Records reports of another end than the row's, each once.
 func (q *Queries) RecordContradictions(ctx context.Context, writer string, ids []int64, said []string) error {
 	_, err := q.db.Exec(ctx, RecordContradictions, writer, ids, said)
 	return err
@@ -165,13 +177,12 @@ type RepeatExecutionsRow struct {
 	Created           time.Time
 }
 
-// Repetitions of executions that have ended.
-// Makes the next attempt of each: a new row, so that whatever is still written
-// about the old one lands on a closed row. An execution is repeated once; who
-// comes second gets no row. Nor is one repeated by the engine whose end was asked
-// for since it was read. What it needs to run is copied, secrets too, but not
-// the enforcement, which has one execution: it is reached through the original.
-// The task of a workflow that waits for the old one waits for the new one then.
+// Repetitions of ended executions.
+// Creates the next attempt of each execution: a new row, so that late writes about the old attempt
+// meet a closed row. An execution is repeated once; a second caller gets no row. The engine does
+// not repeat an execution whose end was requested since it was read. The new row copies everything
+// needed to run, with secrets, but not the enforcement, which has one execution: it is found
+// through the original. A workflow task that waits for the old row then waits for the new one.
 func (q *Queries) RepeatExecutions(ctx context.Context, arg RepeatExecutionsParams) ([]RepeatExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, RepeatExecutions,
 		arg.Failed,
@@ -207,23 +218,11 @@ func (q *Queries) RepeatExecutions(ctx context.Context, arg RepeatExecutionsPara
 	return items, nil
 }
 
-const SettleRetries = `-- name: SettleRetries :exec
-UPDATE execution_retry t SET waiting = false
-WHERE t.waiting AND t.due <= now()
-  AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested')
-`
-
-// Repetitions that another program ended or deleted before their time.
-func (q *Queries) SettleRetries(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, SettleRetries)
-	return err
-}
-
 const StartRetries = `-- name: StartRetries :exec
 UPDATE execution_retry SET waiting = false WHERE execution = ANY ($1::bigint[])
 `
 
-// Their time has come; from here on they are executions like all others.
+// Marks due repetitions: from here on they are executions like all others.
 func (q *Queries) StartRetries(ctx context.Context, executions []int64) error {
 	_, err := q.db.Exec(ctx, StartRetries, executions)
 	return err

@@ -36,8 +36,7 @@ type FindNewestAttemptRow struct {
 	Newest    int64
 }
 
-// An execution that somebody wants repeated, and the newest attempt after it:
-// itself when there is none.
+// An execution to repeat, and the newest attempt after it: itself if there is none.
 func (q *Queries) FindNewestAttempt(ctx context.Context, id int64) (FindNewestAttemptRow, error) {
 	row := q.db.QueryRow(ctx, FindNewestAttempt, id)
 	var i FindNewestAttemptRow
@@ -56,10 +55,10 @@ const ViewAttemptTables = `-- name: ViewAttemptTables :one
 SELECT (to_regclass('execution_retry') IS NOT NULL)::boolean AS recorded
 `
 
-// What people ask about attempts. The attempts of an execution are those that
-// name the same first one, and those that are chained by their repetitions, since
-// the first may have been deleted. Repetitions that others made have no chain.
-// Whether repetitions are recorded here at all.
+// Attempts, for users. The attempts of an execution name the same first one, or are chained by
+// their repetitions, because the first may have been deleted. Repetitions of other programs have no
+// chain.
+// Whether the schema records repetitions.
 func (q *Queries) ViewAttemptTables(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, ViewAttemptTables)
 	var recorded bool
@@ -114,8 +113,8 @@ type ViewAttemptsRow struct {
 	Error       string
 }
 
-// All attempts of the chain that the execution is in, the last first; a chain
-// longer than the page is cut at its beginning.
+// All attempts of the execution's chain, the last first. A chain longer than the page is cut at its
+// beginning.
 func (q *Queries) ViewAttempts(ctx context.Context, page int32, iD int64) ([]ViewAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, ViewAttempts, page, iD)
 	if err != nil {
@@ -191,7 +190,7 @@ type ViewPublishedAttemptsRow struct {
 	Error       string
 }
 
-// The same from what the published schema has.
+// ViewAttempts from the published schema.
 func (q *Queries) ViewPublishedAttempts(ctx context.Context, page int32, iD int64) ([]ViewPublishedAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, ViewPublishedAttempts, page, iD)
 	if err != nil {
@@ -253,7 +252,7 @@ type ViewRepetitionRow struct {
 	RepeatedBy   int64
 }
 
-// What decides whether an ended execution is repeated, and what became of it.
+// The inputs of the decision whether an ended execution is repeated, and its outcome.
 func (q *Queries) ViewRepetition(ctx context.Context, id int64) (ViewRepetitionRow, error) {
 	row := q.db.QueryRow(ctx, ViewRepetition, id)
 	var i ViewRepetitionRow

@@ -34,7 +34,7 @@ type AuditAboutRow struct {
 	Request    string
 }
 
-// The newest acts on some executions and dead letters, by the index of targets.
+// The newest actions on some executions and dead letters, by the index of targets.
 func (q *Queries) AuditAbout(ctx context.Context, executions []int64, letters []int64, bound int64) ([]AuditAboutRow, error) {
 	rows, err := q.db.Query(ctx, AuditAbout, executions, letters, bound)
 	if err != nil {
@@ -79,8 +79,8 @@ type AuditOriginRow struct {
 	Replicas int64
 }
 
-// adopted is true where the schema belongs to an installation that was there
-// before; replicas counts those of the engine that have not fallen silent.
+// adopted is true if the schema belongs to an existing installation. replicas counts replicas of
+// the engine that are not silent.
 func (q *Queries) AuditOrigin(ctx context.Context, aliveSeconds float64) (AuditOriginRow, error) {
 	row := q.db.QueryRow(ctx, AuditOrigin, aliveSeconds)
 	var i AuditOriginRow
@@ -111,8 +111,7 @@ type AuditRecentRow struct {
 	Request    string
 }
 
-// A page of acts from the newest down, below an id. A document longer than the bound is
-// left out.
+// A page of actions below an id, the newest first. A document above the bound is omitted.
 func (q *Queries) AuditRecent(ctx context.Context, longest int32, before int64, bound int64) ([]AuditRecentRow, error) {
 	rows, err := q.db.Query(ctx, AuditRecent, longest, before, bound)
 	if err != nil {
@@ -167,12 +166,11 @@ type AuditShapeRow struct {
 	Standby  bool
 }
 
-// What the operators of this installation have done, and whether the schema is
-// one on which they may. Each reads a bounded part of its table.
-// recorded is true where acts are written down, current where the schema is at
-// least the one that the acts of this version are made for. may_write is false where
-// this login lacks what every act needs: to write down that it is done, and to change
-// an execution; what is not there lacks nothing.
+// Operators' actions on this installation, and whether the schema allows them. Each query reads a
+// bounded part of its table.
+// recorded is true if the schema records actions; current if it is at least the schema that the
+// actions of this version need. may_write is false if this login lacks a privilege that every
+// action needs: to insert the record, and to change an execution. Missing tables lack no privilege.
 func (q *Queries) AuditShape(ctx context.Context) (AuditShapeRow, error) {
 	row := q.db.QueryRow(ctx, AuditShape)
 	var i AuditShapeRow

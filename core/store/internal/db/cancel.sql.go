@@ -57,10 +57,9 @@ ORDER BY c.id
 LIMIT $3::int
 `
 
-// The children of executions, as many as are asked for. OFFSET 0 keeps the
-// planner from looking for them along the primary key. Where it is as workflows
-// define it, a task that a worker has begun is let go on to its end, unless its
-// workflow says otherwise.
+// The children of executions, up to a bound. OFFSET 0 keeps the planner from searching them along
+// the primary key. By the definition of workflows, a task that a worker has started runs to its end
+// unless its workflow says otherwise.
 func (q *Queries) CancelChildren(ctx context.Context, parents []int64, asDefined bool, most int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, CancelChildren, parents, asDefined, most)
 	if err != nil {
@@ -181,9 +180,8 @@ UPDATE workflow_execution SET status = 'cancelled'
 WHERE execution = ANY ($1::bigint[]) AND status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
 `
 
-// What hangs on a cancelled execution: its time to be repeated at, its question
-// to a person, its workflow. What others ask about an execution that a worker had
-// stays open.
+// Cancels what belongs to a cancelled execution: its due time, its inquiry, its workflow. Inquiries
+// of other services about an execution that a worker had stay open.
 func (q *Queries) CancelFollowers(ctx context.Context, ids []int64) error {
 	_, err := q.db.Exec(ctx, CancelFollowers, ids)
 	return err
@@ -193,8 +191,8 @@ const CancelLock = `-- name: CancelLock :exec
 SELECT e.id FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e
 `
 
-// The rows are read by the statement after this one: it sees what was committed
-// while this one waited.
+// Locks the rows. The next statement reads them: it sees everything that was committed while this
+// one waited.
 func (q *Queries) CancelLock(ctx context.Context, ids []int64) error {
 	_, err := q.db.Exec(ctx, CancelLock, ids)
 	return err
@@ -238,10 +236,10 @@ type CancelTargetsRow struct {
 // Cancelling. Every writer has locked the workflows first, then the queues of waiting executions,
 // then the executions in order of id. Every change repeats the values read under the locks, and
 // rolls back its transaction if they have changed.
-// Whom a cancellation is about: the execution itself, or the last of its
-// repetitions. state_id is the queue to be locked before the row is: that in
-// which one waits, or of which one that failed still holds a slot, since the batch
-// that gives it back is the one that would repeat the execution.
+// The executions that a cancellation is about: the execution itself, or the last of its
+// repetitions. state_id is the queue to lock before the row: the queue in which it waits, or, for a
+// failed one, the queue of the slot that it still holds, because the batch that releases the slot
+// would repeat it.
 func (q *Queries) CancelTargets(ctx context.Context, ids []int64) ([]CancelTargetsRow, error) {
 	rows, err := q.db.Query(ctx, CancelTargets, ids)
 	if err != nil {
@@ -287,7 +285,7 @@ type EndCancelledParams struct {
 	Results  [][]byte
 }
 
-// Ends executions where nothing runs, or nothing that a worker could stop.
+// Ends executions that do not run, or that no worker could stop.
 func (q *Queries) EndCancelled(ctx context.Context, arg EndCancelledParams) error {
 	_, err := q.db.Exec(ctx, EndCancelled,
 		arg.Ids,
@@ -331,10 +329,9 @@ type FindCancelsRow struct {
 	Ended     float64
 }
 
-// What was asked to stop, a page behind the last one seen; asked and ended are
-// the ages of the request and of the end. strayed says that one which failed was
-// repeated all the same, by a batch that had read the row before the note was
-// written. The page comes first, and everything else by key.
+// A page of requested cancels after the last id; asked and ended are the ages of the request and of
+// the end. strayed is true for a failed execution that was repeated nevertheless, by a batch that
+// read the row before the note was written. The page comes first, and everything else by key.
 func (q *Queries) FindCancels(ctx context.Context, after int64, page int32) ([]FindCancelsRow, error) {
 	rows, err := q.db.Query(ctx, FindCancels, after, page)
 	if err != nil {

@@ -118,8 +118,8 @@ type ApplyPolicyParams struct {
 	AdaptiveLatencyMs   int32
 }
 
-// Writes one policy by its ref. created stays what it was: it says which of
-// several policies of one scope is the newest.
+// Writes one policy by its ref. created does not change: it decides which of several policies of
+// one scope is the newest.
 func (q *Queries) ApplyPolicy(ctx context.Context, arg ApplyPolicyParams) (int64, error) {
 	row := q.db.QueryRow(ctx, ApplyPolicy,
 		arg.Ref,
@@ -292,8 +292,8 @@ type CatalogActionsRow struct {
 	ParamSchema []byte
 }
 
-// The named actions, and those of packs, or all, whose parameters a wider
-// policy may name.
+// The named actions, and the actions of packs, or all, whose parameters a policy of the pack or of
+// everything may name.
 func (q *Queries) CatalogActions(ctx context.Context, refs []string, packs []string, everything bool) ([]CatalogActionsRow, error) {
 	rows, err := q.db.Query(ctx, CatalogActions, refs, packs, everything)
 	if err != nil {
@@ -418,8 +418,8 @@ type CatalogPoliciesRow struct {
 	Created             time.Time
 }
 
-// Policies as they are now. The refs of action and pack are those of the rows
-// that the policy is bound to, not the texts beside them.
+// The present policies. The refs of action and pack are the ones of the rows that the policy is
+// bound to, not the texts beside them.
 func (q *Queries) CatalogPolicies(ctx context.Context, refs []string) ([]CatalogPoliciesRow, error) {
 	rows, err := q.db.Query(ctx, CatalogPolicies, refs)
 	if err != nil {
@@ -480,8 +480,8 @@ type CatalogRivalsRow struct {
 	Created time.Time
 }
 
-// The concurrency policies of actions, of packs, or of everything: of each
-// scope only the newest has an effect.
+// The concurrency policies of actions, of packs, or of everything: only the newest of each scope
+// has an effect.
 func (q *Queries) CatalogRivals(ctx context.Context, actions []int64, packs []int64, everything bool) ([]CatalogRivalsRow, error) {
 	rows, err := q.db.Query(ctx, CatalogRivals, actions, packs, everything)
 	if err != nil {
@@ -561,7 +561,7 @@ type CatalogRuntimesRow struct {
 	Doc     []byte
 }
 
-// All of them: an action may mean one by any of its names.
+// All runtimes: an action may use any name of one.
 func (q *Queries) CatalogRuntimes(ctx context.Context) ([]CatalogRuntimesRow, error) {
 	rows, err := q.db.Query(ctx, CatalogRuntimes)
 	if err != nil {
@@ -760,10 +760,10 @@ const LockCatalog = `-- name: LockCatalog :exec
 SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.attune.catalog', 0))
 `
 
-// What people describe in files and apply: packs with all that is in them, and
-// policies. A document is a row as JSON: what a file says over what the table has.
-// One at a time compares files with the tables and changes them; readers and
-// batches are not held up.
+// Items that users describe in files and apply: packs with everything in them, and policies. A
+// document is a row as JSON: the file's fields override the table's.
+// Only one transaction at a time compares files with the tables and changes them. Readers and
+// batches do not wait.
 func (q *Queries) LockCatalog(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LockCatalog)
 	return err
@@ -824,8 +824,8 @@ WHERE p.ref = ANY ($1::text[])
 ORDER BY p.id FOR KEY SHARE
 `
 
-// Keeps the packs that policies will name, and those of their actions, from
-// being deleted before they do. Packs come before actions, as in a deletion.
+// Keeps the packs that policies will name, and the packs of their actions, from being deleted
+// before the commit. Packs are locked before actions, as in a deletion.
 func (q *Queries) LockPolicyPacks(ctx context.Context, refs []string, actions []string) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LockPolicyPacks, refs, actions)
 	if err != nil {
@@ -852,7 +852,7 @@ WHERE c.policy IN (SELECT p.id FROM policy p WHERE p.ref = ANY ($1::text[]))
 ORDER BY c.id FOR UPDATE
 `
 
-// The counters of policies that are to be deleted: batches lock them before policies.
+// Locks the counters of policies that will be deleted: batches lock them before policies.
 func (q *Queries) LockPolicyScopes(ctx context.Context, refs []string) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LockPolicyScopes, refs)
 	if err != nil {
@@ -877,7 +877,7 @@ const PackRefs = `-- name: PackRefs :many
 SELECT p.ref FROM pack p ORDER BY p.ref LIMIT $1::int
 `
 
-// For a hint when a ref is unknown; read only then.
+// For a hint about an unknown ref; read only then.
 func (q *Queries) PackRefs(ctx context.Context, page int32) ([]string, error) {
 	rows, err := q.db.Query(ctx, PackRefs, page)
 	if err != nil {
@@ -906,7 +906,7 @@ WHERE r.id IN (SELECT a.runtime FROM action a WHERE a.pack = $1)
 ORDER BY name
 `
 
-// What workers prepare for a pack.
+// The runtimes that workers prepare for a pack.
 func (q *Queries) PackRuntimeNames(ctx context.Context, pack int64) ([]string, error) {
 	rows, err := q.db.Query(ctx, PackRuntimeNames, pack)
 	if err != nil {
@@ -970,9 +970,8 @@ type PrunableRowsRow struct {
 	Busy   int64
 }
 
-// What packs have and their files do not, but for what people made by hand, in the
-// order in which it can be deleted. Busy counts executions that have not ended, up to
-// a thousand.
+// Rows of packs that their files lack, without rows that users created by hand, in the order in
+// which they can be deleted. busy counts unfinished executions, up to a thousand.
 func (q *Queries) PrunableRows(ctx context.Context, arg PrunableRowsParams) ([]PrunableRowsRow, error) {
 	rows, err := q.db.Query(ctx, PrunableRows,
 		arg.Packs,
@@ -1064,8 +1063,8 @@ type RelinkRulesRow struct {
 	Doc           []byte
 }
 
-// Deleting an action or a trigger takes it from the rules that name it. Those get it
-// back when it is there again.
+// Deleting an action or a trigger removes it from its rules. Rules get it back when it exists
+// again.
 func (q *Queries) RelinkRules(ctx context.Context, actions []string, triggers []string) ([]RelinkRulesRow, error) {
 	rows, err := q.db.Query(ctx, RelinkRules, actions, triggers)
 	if err != nil {
@@ -1099,7 +1098,7 @@ const TriggerRefs = `-- name: TriggerRefs :many
 SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT $1::int
 `
 
-// For a hint when a ref is unknown; read only then.
+// For a hint about an unknown ref; read only then.
 func (q *Queries) TriggerRefs(ctx context.Context, page int32) ([]string, error) {
 	rows, err := q.db.Query(ctx, TriggerRefs, page)
 	if err != nil {
@@ -1144,8 +1143,9 @@ type UndescribedPoliciesRow struct {
 	Folder string
 }
 
-// Policies about packs and their actions, called by a pack's name or read from its folder,
-// that no file describes. folder is the pack in whose folder the newest application read one.
+// Policies about packs and their actions that are named after a pack or were read from its folder,
+// and that no file describes. folder is the pack in whose folder the newest application read the
+// policy.
 func (q *Queries) UndescribedPolicies(ctx context.Context, described []string, packs []string) ([]UndescribedPoliciesRow, error) {
 	rows, err := q.db.Query(ctx, UndescribedPolicies, described, packs)
 	if err != nil {

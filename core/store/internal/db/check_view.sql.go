@@ -22,7 +22,7 @@ type CheckForgottenRow struct {
 	ActionRef string
 }
 
-// Requested executions that wait nowhere, among the oldest unfinished.
+// Requested executions without a queue, among the oldest unfinished ones.
 func (q *Queries) CheckForgotten(ctx context.Context, bound int64) ([]CheckForgottenRow, error) {
 	rows, err := q.db.Query(ctx, CheckForgotten, bound)
 	if err != nil {
@@ -58,7 +58,8 @@ type CheckLeakedRow struct {
 	ActionRef string
 }
 
-// Executions that ended two minutes ago and hold a slot. One is given back within a sweep.
+// Executions that ended over two minutes ago and hold a slot. A sweep releases such slots within
+// seconds.
 func (q *Queries) CheckLeaked(ctx context.Context, bound int64) ([]CheckLeakedRow, error) {
 	rows, err := q.db.Query(ctx, CheckLeaked, bound)
 	if err != nil {
@@ -95,8 +96,7 @@ type CheckPublishedLeaksRow struct {
 	ActionRef string
 }
 
-// The same for a schema that has only what Attune publishes: there an entry holds
-// the slot.
+// CheckLeaked for a schema with the published tables only: there an entry holds the slot.
 func (q *Queries) CheckPublishedLeaks(ctx context.Context) ([]CheckPublishedLeaksRow, error) {
 	rows, err := q.db.Query(ctx, CheckPublishedLeaks)
 	if err != nil {
@@ -127,8 +127,7 @@ WHERE t.last_updated >= q.changed AND (t.queue_length, t.active_count) IS DISTIN
 ORDER BY a.ref LIMIT 20
 `
 
-// Actions whose published numbers differ from those of their queues, where they
-// are kept at all.
+// Actions whose published statistics differ from their queues, if statistics are kept.
 func (q *Queries) CheckQueueStats(ctx context.Context) ([]string, error) {
 	rows, err := q.db.Query(ctx, CheckQueueStats)
 	if err != nil {
@@ -160,7 +159,7 @@ type CheckSlotsRow struct {
 	Held    int64
 }
 
-// How many slots the queues count, and how many are held.
+// The slots that queues count, and the held ones.
 func (q *Queries) CheckSlots(ctx context.Context) (CheckSlotsRow, error) {
 	row := q.db.QueryRow(ctx, CheckSlots)
 	var i CheckSlotsRow
@@ -181,7 +180,7 @@ type CheckStaleLoadRow struct {
 	Assigned int64
 }
 
-// Workers that were not heard of for so long and have executions in hand.
+// Workers that have been silent for the given time and have executions.
 func (q *Queries) CheckStaleLoad(ctx context.Context, seconds float64) ([]CheckStaleLoadRow, error) {
 	rows, err := q.db.Query(ctx, CheckStaleLoad, seconds)
 	if err != nil {
@@ -207,9 +206,8 @@ const CheckWorkerIDs = `-- name: CheckWorkerIDs :many
 SELECT w.id FROM worker w ORDER BY w.id DESC LIMIT $1::bigint
 `
 
-// What the dashboard looks at beyond the alerts: whether rows agree with each
-// other. Nothing locks, every look stops at its bound. All of them belong in one
-// transaction that sees one state of the rows.
+// Checks of the dashboard beyond the alerts: whether rows agree with each other. Nothing locks, and
+// every query is bounded. All of them run in one transaction with one snapshot.
 func (q *Queries) CheckWorkerIDs(ctx context.Context, bound int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, CheckWorkerIDs, bound)
 	if err != nil {

@@ -20,7 +20,7 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'cancelled executions')
 `
 
-// Ends waiting executions by an operator's hand.
+// Ends waiting executions for an operator.
 func (q *Queries) CancelWaiting(ctx context.Context, ids []int64, result []byte) error {
 	_, err := q.db.Exec(ctx, CancelWaiting, ids, result)
 	return err
@@ -50,8 +50,8 @@ type ControlActionRow struct {
 
 // Operators' actions on admission queues: overrides (pause, limit), clearing, and the repair of
 // counters. Every writer has locked the rows first, in order of id, as a batch does.
-// An action with its newest concurrency policy, by which its queues are limited,
-// and the parameters by which its executions wait in lines of their own.
+// An action with its newest concurrency policy, which limits its queues, and the parameters by
+// which its executions are grouped.
 func (q *Queries) ControlAction(ctx context.Context, ref string) (ControlActionRow, error) {
 	row := q.db.QueryRow(ctx, ControlAction, ref)
 	var i ControlActionRow
@@ -85,8 +85,8 @@ type ControlEnsureQueueParams struct {
 	Action        int64
 }
 
-// Makes a queue of an action if it is missing. A group begins with the word that
-// the action's plain queue holds.
+// Creates a queue of an action if it is missing. A group starts with the override of the action's
+// plain queue.
 func (q *Queries) ControlEnsureQueue(ctx context.Context, arg ControlEnsureQueueParams) error {
 	_, err := q.db.Exec(ctx, ControlEnsureQueue,
 		arg.GroupKey,
@@ -110,8 +110,8 @@ WHERE x.state_id IS NOT NULL
 ORDER BY 1
 `
 
-// The queue that has waited longest for each of these shared limits and, if
-// asked, for each kind of worker: the batch that takes its head tries the others.
+// The queue that has waited longest for each of these shared limits and, if requested, for each
+// kind of worker: the batch that takes its head tries the others.
 func (q *Queries) ControlFirstBlocked(ctx context.Context, scopes []int64, workers bool) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ControlFirstBlocked, scopes, workers)
 	if err != nil {
@@ -205,7 +205,7 @@ type ControlLimitQueuesParams struct {
 	Unlimited     []bool
 }
 
-// override 0 takes an operator's limit back.
+// override 0 removes an operator's limit.
 func (q *Queries) ControlLimitQueues(ctx context.Context, arg ControlLimitQueuesParams) error {
 	_, err := q.db.Exec(ctx, ControlLimitQueues,
 		arg.Override,
@@ -241,8 +241,8 @@ type ControlLockQueuesRow struct {
 	QueuedCount   int32
 }
 
-// The same, locked. Run it twice: a group that was made while the first waited
-// is seen by the second, and none is made while the plain queue is locked.
+// ControlReadQueues with locks. Run it twice: the second run sees a group that another transaction
+// created while the first waited, and no group is created while the plain queue is locked.
 func (q *Queries) ControlLockQueues(ctx context.Context, action int64, groups []string) ([]ControlLockQueuesRow, error) {
 	rows, err := q.db.Query(ctx, ControlLockQueues, action, groups)
 	if err != nil {
@@ -323,8 +323,8 @@ type ControlPageRow struct {
 	ActionRef   string
 }
 
-// The next waiters of some queues, each behind its cursor and not above its
-// ticket, read without locks.
+// The next waiting executions of some queues, each behind its cursor and not above its ticket, read
+// without locks.
 func (q *Queries) ControlPage(ctx context.Context, arg ControlPageParams) ([]ControlPageRow, error) {
 	rows, err := q.db.Query(ctx, ControlPage,
 		arg.States,
@@ -367,7 +367,7 @@ SET paused = true, pause_reason = nullif($1::text, ''),
 WHERE id = ANY ($3::bigint[])
 `
 
-// Of a queue that is paused already only the reason changes.
+// Changes only the reason of a paused queue.
 func (q *Queries) ControlPauseQueues(ctx context.Context, reason string, pausedBy string, ids []int64) error {
 	_, err := q.db.Exec(ctx, ControlPauseQueues, reason, pausedBy, ids)
 	return err
@@ -456,7 +456,7 @@ const ControlUnblockQueues = `-- name: ControlUnblockQueues :exec
 DELETE FROM admission_blocked WHERE state_id = ANY ($1::bigint[])
 `
 
-// Queues that an operator's word keeps wait for nothing wider.
+// Queues that an override holds back do not wait for a shared limit or a worker.
 func (q *Queries) ControlUnblockQueues(ctx context.Context, ids []int64) error {
 	_, err := q.db.Exec(ctx, ControlUnblockQueues, ids)
 	return err
@@ -583,8 +583,8 @@ type RepairEndedRow struct {
 	Scopes    []int64
 }
 
-// Executions that have ended a while ago and still hold a slot, or still wait. Holders and
-// entries come first, and executions by key.
+// Executions that ended a while ago and still hold a slot, or still wait. Holders and entries come
+// first, and executions by key.
 func (q *Queries) RepairEnded(ctx context.Context, olderThan float64, action int64, page int32) ([]RepairEndedRow, error) {
 	rows, err := q.db.Query(ctx, RepairEnded, olderThan, action, page)
 	if err != nil {
@@ -637,7 +637,7 @@ type RepairLoadsRow struct {
 	Held     int32
 }
 
-// Workers whose load is not the number of slots held by what was handed to them.
+// Workers whose load differs from the number of slots of their executions.
 func (q *Queries) RepairLoads(ctx context.Context, workers []int64) ([]RepairLoadsRow, error) {
 	rows, err := q.db.Query(ctx, RepairLoads, workers)
 	if err != nil {
@@ -691,7 +691,7 @@ const RepairLockQueues = `-- name: RepairLockQueues :many
 SELECT id FROM execution_admission_state WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE
 `
 
-// Shared limits, queues, loads, notes, statistics: the lock order of a batch.
+// Lock order of a batch: shared limits, queues, loads, notes, statistics.
 func (q *Queries) RepairLockQueues(ctx context.Context, ids []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, RepairLockQueues, ids)
 	if err != nil {
@@ -937,7 +937,7 @@ type RepairScopesRow struct {
 	Taken       int32
 }
 
-// Wide limits whose counter is not the number of slots taken from them.
+// Shared limits whose counter differs from the number of slots taken from them.
 func (q *Queries) RepairScopes(ctx context.Context, ids []int64) ([]RepairScopesRow, error) {
 	rows, err := q.db.Query(ctx, RepairScopes, ids)
 	if err != nil {
@@ -1065,7 +1065,7 @@ type RepairStatsRow struct {
 	Active      int32
 }
 
-// Actions whose published statistics are not the sum of their queues.
+// Actions whose published statistics differ from the sum of their queues.
 func (q *Queries) RepairStats(ctx context.Context, actions []int64) ([]RepairStatsRow, error) {
 	rows, err := q.db.Query(ctx, RepairStats, actions)
 	if err != nil {

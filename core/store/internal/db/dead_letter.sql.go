@@ -26,8 +26,8 @@ SET evidence = coalesce(d.evidence, '{}') || jsonb_build_object('alike', jsonb_b
 WHERE d.fingerprint = $3::text AND d.decision IS NULL
 `
 
-// Counts letters at the open row that stands for them, and names the first executions.
-// A row that was decided stands for no more.
+// Counts dead letters at the open row that represents them, and names the first executions. A
+// decided row represents no more.
 func (q *Queries) CountAlikeDeadLetters(ctx context.Context, n int64, executions []int64, print string) (int64, error) {
 	result, err := q.db.Exec(ctx, CountAlikeDeadLetters, n, executions, print)
 	if err != nil {
@@ -40,7 +40,7 @@ const CountWaitingDeadLetters = `-- name: CountWaitingDeadLetters :one
 SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.decision IS NULL LIMIT $1::bigint) o
 `
 
-// How many dead letters wait for a person, counted up to a bound.
+// Dead letters that wait for an operator, up to a bound.
 func (q *Queries) CountWaitingDeadLetters(ctx context.Context, bound int64) (int64, error) {
 	row := q.db.QueryRow(ctx, CountWaitingDeadLetters, bound)
 	var count int64
@@ -64,7 +64,7 @@ type DecideDeadLetterParams struct {
 	ID        int64
 }
 
-// A person decides. What had been decided before is kept with the evidence.
+// Stores an operator's decision. The earlier decision is kept with the evidence.
 func (q *Queries) DecideDeadLetter(ctx context.Context, arg DecideDeadLetterParams) (int64, error) {
 	result, err := q.db.Exec(ctx, DecideDeadLetter,
 		arg.Decision,
@@ -88,7 +88,7 @@ WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AN
 RETURNING d.id
 `
 
-// A person is done with many at once. Only what still waits is changed.
+// Stores an operator's discard of many. Only open ones change.
 func (q *Queries) DiscardDeadLetters(ctx context.Context, decidedBy string, note string, ids []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, DiscardDeadLetters, decidedBy, note, ids)
 	if err != nil {
@@ -115,7 +115,7 @@ SET fingerprint = NULL, evidence = coalesce(d.evidence, '{}') || jsonb_build_obj
 WHERE d.id = $1
 `
 
-// A message that leaves the ledger for a queue is another dead letter when it comes again.
+// A message that returns from the ledger to a queue is another dead letter when it dies again.
 func (q *Queries) ForgetDeadLetterPrint(ctx context.Context, id int64) error {
 	_, err := q.db.Exec(ctx, ForgetDeadLetterPrint, id)
 	return err
@@ -151,7 +151,7 @@ WHERE w.worker_role = 'action' AND (w.status = 'active' OR w.heartbeat_seen > no
 ORDER BY w.id LIMIT $1::bigint
 `
 
-// Workers whose queues may hold something that dies.
+// Workers whose queues may hold messages that die.
 func (q *Queries) LetterRouteWorkers(ctx context.Context, bound int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LetterRouteWorkers, bound)
 	if err != nil {
@@ -260,7 +260,7 @@ type ReadLetterExecutionsRow struct {
 	Holds      bool
 }
 
-// The executions that dead letters are about, as they are.
+// The executions of dead letters, as they are.
 func (q *Queries) ReadLetterExecutions(ctx context.Context, ids []int64) ([]ReadLetterExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, ReadLetterExecutions, ids)
 	if err != nil {
@@ -318,8 +318,8 @@ type ReadLetterWorkersRow struct {
 	Probed        *time.Time
 }
 
-// The workers that dead letters were on their way to, with what the newest look
-// at them found. A heartbeat that never came is infinitely old.
+// The workers of dead letters, with the findings of the newest probe. The heartbeat age of a worker
+// without one is infinite.
 func (q *Queries) ReadLetterWorkers(ctx context.Context, ids []int64) ([]ReadLetterWorkersRow, error) {
 	rows, err := q.db.Query(ctx, ReadLetterWorkers, ids)
 	if err != nil {
@@ -397,8 +397,8 @@ type RecordDeadLetterParams struct {
 }
 
 // The ledger of dead letters. Only package deadletter writes it.
-// One dead-lettering of one message, once however often it is delivered: no row is
-// returned of one that is there. A row without a decision waits for a person.
+// Records one dead-lettering of one message, once however often it is delivered: an existing one
+// returns no row. A row without a decision waits for an operator.
 func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, RecordDeadLetter,
 		arg.Fingerprint,
@@ -452,7 +452,7 @@ WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AN
 RETURNING d.id
 `
 
-// What was discarded waits again. What was decided stays with the evidence.
+// Reopens discarded dead letters. The earlier decision is kept with the evidence.
 func (q *Queries) ReopenDeadLetters(ctx context.Context, decidedBy string, note string, ids []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ReopenDeadLetters, decidedBy, note, ids)
 	if err != nil {

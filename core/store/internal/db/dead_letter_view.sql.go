@@ -42,8 +42,7 @@ type PlanLetterDiscardRow struct {
 	MessageType string
 }
 
-// The open letters that match, from the oldest up. What comes later is not part
-// of the plan.
+// The matching open dead letters, the oldest first. Later ones are not part of the plan.
 func (q *Queries) PlanLetterDiscard(ctx context.Context, arg PlanLetterDiscardParams) ([]PlanLetterDiscardRow, error) {
 	rows, err := q.db.Query(ctx, PlanLetterDiscard,
 		arg.Execution,
@@ -92,7 +91,7 @@ type PlanLetterDiscardOfRow struct {
 	MessageType string
 }
 
-// The same of letters that were chosen one by one.
+// PlanLetterDiscard for single dead letters.
 func (q *Queries) PlanLetterDiscardOf(ctx context.Context, ids []int64) ([]PlanLetterDiscardOfRow, error) {
 	rows, err := q.db.Query(ctx, PlanLetterDiscardOf, ids)
 	if err != nil {
@@ -143,7 +142,7 @@ type ViewLetterExecutionRow struct {
 	Reason       string
 }
 
-// What of an execution and what is around it decides about a requeue.
+// The inputs of the decision about a requeue: the execution, and what depends on it.
 func (q *Queries) ViewLetterExecution(ctx context.Context, id int64) (ViewLetterExecutionRow, error) {
 	row := q.db.QueryRow(ctx, ViewLetterExecution, id)
 	var i ViewLetterExecutionRow
@@ -192,7 +191,7 @@ type ViewLetterGroupsRow struct {
 	Newest   time.Time
 }
 
-// The letters of a window in groups; what they are grouped by is the caller's.
+// The dead letters of a window in groups; the caller chooses the group columns.
 func (q *Queries) ViewLetterGroups(ctx context.Context, arg ViewLetterGroupsParams) ([]ViewLetterGroupsRow, error) {
 	rows, err := q.db.Query(ctx, ViewLetterGroups,
 		arg.By,
@@ -283,10 +282,10 @@ type ViewLetterIDsRow struct {
 	Past     bool
 }
 
-// What people ask about dead letters. A search looks at a bounded number of rows
-// and says how far it came; what waits is found by its partial index, the letters
-// of one execution by theirs. Nothing here locks, and no list opens a body.
-// A page of ids from the newest down, and the rows that were looked at for it.
+// Dead letters, for users. A search reads a bounded number of rows and returns how far it came.
+// Open ones are found by their partial index, and the dead letters of one execution by theirs.
+// Nothing locks, and no list opens a body.
+// A page of ids, the newest first, and the number of rows read for it.
 func (q *Queries) ViewLetterIDs(ctx context.Context, arg ViewLetterIDsParams) (ViewLetterIDsRow, error) {
 	row := q.db.QueryRow(ctx, ViewLetterIDs,
 		arg.NewerSeconds,
@@ -333,7 +332,7 @@ type ViewLetterLeasesRow struct {
 	Holder    int64
 }
 
-// Of executions that were given items of work, which item is leased to another by now.
+// For executions with items of a work queue: the items that are now leased to another execution.
 func (q *Queries) ViewLetterLeases(ctx context.Context, ids []int64) ([]ViewLetterLeasesRow, error) {
 	rows, err := q.db.Query(ctx, ViewLetterLeases, ids)
 	if err != nil {
@@ -371,7 +370,7 @@ type ViewLetterNumbersRow struct {
 	LatencySeconds float64
 }
 
-// Depth, age and pace, each counted up to a bound.
+// Depth, age and rate, each counted up to a bound.
 func (q *Queries) ViewLetterNumbers(ctx context.Context, bound int64, paceSeconds float64) (ViewLetterNumbersRow, error) {
 	row := q.db.QueryRow(ctx, ViewLetterNumbers, bound, paceSeconds)
 	var i ViewLetterNumbersRow
@@ -406,7 +405,7 @@ type ViewLetterRestRow struct {
 	Body          []byte
 }
 
-// What only one letter shows, or an export: documents, and the body up to a cut.
+// Fields of a single dead letter, or of an export: documents, and the body up to a cut.
 func (q *Queries) ViewLetterRest(ctx context.Context, cut int32, ids []int64) ([]ViewLetterRestRow, error) {
 	rows, err := q.db.Query(ctx, ViewLetterRest, cut, ids)
 	if err != nil {
@@ -515,8 +514,8 @@ type ViewLettersRow struct {
 	RepeatedBy      int64
 }
 
-// The rows of a page, the newest first, with their execution as it is now and what
-// the verdict on them depends on. The newest repetition is found by one step.
+// The rows of a page, the newest first, with their present execution and the inputs of the verdict.
+// One step finds the newest repetition.
 func (q *Queries) ViewLetters(ctx context.Context, ids []int64) ([]ViewLettersRow, error) {
 	rows, err := q.db.Query(ctx, ViewLetters, ids)
 	if err != nil {
@@ -600,7 +599,7 @@ type ViewLostGroupsRow struct {
 	AgeSeconds float64
 }
 
-// The same of the work that its worker did not do, whatever told the engine so.
+// ViewLetterGroups for lost work, from whatever source.
 func (q *Queries) ViewLostGroups(ctx context.Context, arg ViewLostGroupsParams) ([]ViewLostGroupsRow, error) {
 	rows, err := q.db.Query(ctx, ViewLostGroups,
 		arg.By,

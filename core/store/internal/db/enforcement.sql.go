@@ -21,7 +21,7 @@ ORDER BY c.execution, v.json_path
 ON CONFLICT (entity_type, entity_id, json_path) DO NOTHING
 `
 
-// The secrets of parameters go with the parameters.
+// Copies the secrets of parameters together with the parameters.
 func (q *Queries) CopyEnforcementSecrets(ctx context.Context, enforcements []int64, executions []int64) error {
 	_, err := q.db.Exec(ctx, CopyEnforcementSecrets, enforcements, executions)
 	return err
@@ -61,10 +61,9 @@ type ReadEnforcementsRow struct {
 	Execution         int64
 }
 
-// Enforcements and the executions they lead to.
-// Enforcements with what decides about them. execution is the one that there is
-// already, 0 if there is none. Without an owner the rule acts as the system, if
-// that identity is there.
+// Enforcements and their executions.
+// Enforcements with the inputs of the decision. execution is the existing one, 0 for none. A rule
+// without an owner acts as the system, if that identity exists.
 func (q *Queries) ReadEnforcements(ctx context.Context, ids []int64) ([]ReadEnforcementsRow, error) {
 	rows, err := q.db.Query(ctx, ReadEnforcements, ids)
 	if err != nil {

@@ -37,7 +37,7 @@ type CountEventsBelowRow struct {
 	Last int64
 }
 
-// How many of the events that a page may look at there are, and the last of them.
+// The number of events that a page may read, and the last of them.
 func (q *Queries) CountEventsBelow(ctx context.Context, before int64, scan int32) (CountEventsBelowRow, error) {
 	row := q.db.QueryRow(ctx, CountEventsBelow, before, scan)
 	var i CountEventsBelowRow
@@ -50,7 +50,7 @@ const EventSchema = `-- name: EventSchema :one
 SELECT (to_regclass('event_matched') IS NOT NULL AND to_regclass('event_matching') IS NOT NULL)::bool AS there
 `
 
-// What people ask about events, rules and enforcements. Every look is bounded.
+// Events, rules and enforcements, for users. Every query is bounded.
 func (q *Queries) EventSchema(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, EventSchema)
 	var there bool
@@ -70,7 +70,7 @@ type ViewEnforcementPayloadRow struct {
 	Now     []byte
 }
 
-// The payload by which a rule was compared, with the conditions of the rule now.
+// The payload that the rule was compared with, and the present conditions of the rule.
 func (q *Queries) ViewEnforcementPayload(ctx context.Context, id int64) (ViewEnforcementPayloadRow, error) {
 	row := q.db.QueryRow(ctx, ViewEnforcementPayload, id)
 	var i ViewEnforcementPayloadRow
@@ -324,8 +324,8 @@ type ViewEventsRow struct {
 	Disabled   int32
 }
 
-// One page of a bounded number of events below an id, the newest first. seen is how
-// many were looked at up to this one.
+// One page of a bounded number of events below an id, the newest first. seen is how many rows were
+// read up to this one.
 func (q *Queries) ViewEvents(ctx context.Context, arg ViewEventsParams) ([]ViewEventsRow, error) {
 	rows, err := q.db.Query(ctx, ViewEvents,
 		arg.Before,
@@ -413,8 +413,7 @@ type ViewRulesRow struct {
 	Last           time.Time
 }
 
-// Rules by reference, with what their newest firings came to: at most recent of them
-// are looked at.
+// Rules by reference, with the outcomes of their newest enforcements, at most recent of them.
 func (q *Queries) ViewRules(ctx context.Context, arg ViewRulesParams) ([]ViewRulesRow, error) {
 	rows, err := q.db.Query(ctx, ViewRules,
 		arg.Recent,

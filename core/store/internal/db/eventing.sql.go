@@ -45,10 +45,9 @@ type CountLateEventsRow struct {
 	Last   int64
 }
 
-// Events that a rule was there for, that nothing shows the matching of, and that are
-// not matched any more: they are too old, or come from before matching began and
-// their rule has changed since. Bounded; keep is how far back it is known what was
-// matched.
+// Unmatched events with a rule that are no longer matched: they are too old, or they are from
+// before matching began and their rule has changed since. Bounded; keep is how far back matching is
+// recorded.
 func (q *Queries) CountLateEvents(ctx context.Context, arg CountLateEventsParams) (CountLateEventsRow, error) {
 	row := q.db.QueryRow(ctx, CountLateEvents,
 		arg.Keep,
@@ -171,11 +170,11 @@ type FindForgottenEventsRow struct {
 	Ids     []int64
 }
 
-// Events that were never matched, one window of ids at a time. recent is the
-// smallest id in the window that is younger than settle seconds, 0 if there is
-// none. Of an event from before matching began, whose matching another engine did not
-// note, that no enforcement exists says that its message was lost, if a rule was there
-// for it then; a rule that has changed since leaves that open, and the event alone.
+// Events that were never matched, one window of ids at a time. recent is the smallest id in the
+// window that is younger than settle seconds, 0 for none. An event from before matching began,
+// whose matching another engine did not record, has lost its message if it has no enforcement
+// although a rule existed for it then. If such a rule has changed since, that is undecidable, and
+// the event is left alone.
 func (q *Queries) FindForgottenEvents(ctx context.Context, arg FindForgottenEventsParams) (FindForgottenEventsRow, error) {
 	row := q.db.QueryRow(ctx, FindForgottenEvents,
 		arg.Settle,
@@ -218,8 +217,8 @@ type FindRulesRow struct {
 	Now          time.Time
 }
 
-// Rules that events of these triggers, or made for these rules, may fire. now is
-// the moment of matching.
+// Rules that events of these triggers, or events for these rules, may fire. now is the time of
+// matching.
 func (q *Queries) FindRules(ctx context.Context, triggerRefs []string, ids []int64, refs []string) ([]FindRulesRow, error) {
 	rows, err := q.db.Query(ctx, FindRules, triggerRefs, ids, refs)
 	if err != nil {
@@ -347,8 +346,8 @@ type InsertEventsRow struct {
 	Created time.Time
 }
 
-// The rows get ascending ids in the order of the arrays. An empty payload is
-// stored as NULL, and so is a rule that is 0.
+// The rows get ascending ids in the order of the arrays. An empty payload is stored as NULL, and so
+// is rule 0.
 func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) ([]InsertEventsRow, error) {
 	rows, err := q.db.Query(ctx, InsertEvents,
 		arg.SourceRef,
@@ -380,7 +379,7 @@ const KnownTriggers = `-- name: KnownTriggers :many
 SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT $1::int
 `
 
-// For a hint when a ref is unknown; read only then.
+// For a hint about an unknown ref; read only then.
 func (q *Queries) KnownTriggers(ctx context.Context, page int32) ([]string, error) {
 	rows, err := q.db.Query(ctx, KnownTriggers, page)
 	if err != nil {
@@ -455,8 +454,7 @@ WHERE m.event = ANY (ARRAY(
         WHERE t.old))
 `
 
-// Ids of events grow with time: the oldest are looked at, and the first that is
-// young enough ends it.
+// Ids of events grow with time: the oldest are read, up to the first that is young enough.
 func (q *Queries) PruneEventMatched(ctx context.Context, older float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneEventMatched, older, page)
 	if err != nil {
@@ -473,7 +471,7 @@ WHERE o.event = ANY (ARRAY(
         ORDER BY x.event LIMIT $1::int))
 `
 
-// Those of events before the oldest that is still marked as matched.
+// Deletes the origins of events before the oldest one that is still marked as matched.
 func (q *Queries) PruneEventOrigins(ctx context.Context, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneEventOrigins, page)
 	if err != nil {
@@ -505,9 +503,9 @@ type ReadEventsRow struct {
 	Origin         int64
 }
 
-// Events and the rules that answer them.
-// The time bounds in which partitions an id is looked for. before_matching is set
-// for an event that another engine may have matched.
+// Events and the rules that they fire.
+// The time bounds the partitions that are searched for an id. before_matching is set for an event
+// that another engine may have matched.
 func (q *Queries) ReadEvents(ctx context.Context, ids []int64, within float64) ([]ReadEventsRow, error) {
 	rows, err := q.db.Query(ctx, ReadEvents, ids, within)
 	if err != nil {
@@ -557,9 +555,9 @@ GROUP BY u.event, u.origin
 ON CONFLICT (event) DO NOTHING
 `
 
-// Events that executions have emitted are one rule deeper than the event that led to the
-// execution. An execution is led to by the enforcement of its own row, or of the execution
-// that it repeats or is a part of.
+// Events that executions have emitted are one rule deeper than the event that caused the execution.
+// An execution is caused by the enforcement of its own row, or of the execution that it repeats or
+// is a part of.
 func (q *Queries) RecordEventOrigins(ctx context.Context, events []int64, executions []int64) error {
 	_, err := q.db.Exec(ctx, RecordEventOrigins, events, executions)
 	return err

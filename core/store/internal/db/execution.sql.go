@@ -159,12 +159,11 @@ type InsertExecutionRow struct {
 	Updated time.Time
 }
 
-// The work itself. Statements that move a status name the statuses they move
-// it from; zero rows mean that another program decided first.
+// Executions. Statements that change a status name the statuses that they change; zero rows mean
+// that another program decided first.
 //
-// Lists go by key, newest first: pass the last id seen, or the largest bigint
-// for the first page. Always write e.finished_status: on an adopted schema it
-// is a function of the row.
+// Lists are paged by key, newest first: pass the last id, or the largest bigint for the first page.
+// Always write e.finished_status: on an adopted schema it is a function of the row.
 func (q *Queries) InsertExecution(ctx context.Context, arg InsertExecutionParams) (InsertExecutionRow, error) {
 	row := q.db.QueryRow(ctx, InsertExecution,
 		arg.Action,
@@ -208,7 +207,7 @@ type LockExecutionsRow struct {
 	Updated   time.Time
 }
 
-// In order of id, the lock order of the engine.
+// Locks rows in order of id, the engine's lock order.
 func (q *Queries) LockExecutions(ctx context.Context, ids []int64) ([]LockExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, LockExecutions, ids)
 	if err != nil {

@@ -72,8 +72,8 @@ LEFT JOIN (SELECT unnest($1::bigint[]) AS action, unnest($2::int[]) AS most) r O
 WHERE t.id = s.id
 `
 
-// Limits as the policies say, places beyond every entry, and no counters of ours. A
-// queue without entries keeps the count of its holders: no replica takes it over anew.
+// Limits as the policies say, positions behind every entry, and no counters of ours. A queue
+// without entries keeps the count of its holders: no replica takes it over again.
 func (q *Queries) FinishStates(ctx context.Context, actions []int64, maxima []int32) error {
 	_, err := q.db.Exec(ctx, FinishStates, actions, maxima)
 	return err
@@ -123,8 +123,7 @@ type ListWindowsRow struct {
 	Most   int32
 }
 
-// How many children of these lists the other executor runs at once, by the graph
-// from which it reads that.
+// How many children of these lists the other executor runs at once, by the graph that it reads.
 func (q *Queries) ListWindows(ctx context.Context, parents []int64, tasks []string) ([]ListWindowsRow, error) {
 	rows, err := q.db.Query(ctx, ListWindows, parents, tasks)
 	if err != nil {
@@ -181,8 +180,8 @@ type LiveExecutionsRow struct {
 	List       string
 }
 
-// A page of the executions that have not ended, with their places. list is the task
-// of a child that is one of a list, and empty for all others.
+// A page of unfinished executions with their positions. list is the task of a child of a list, and
+// empty for all others.
 func (q *Queries) LiveExecutions(ctx context.Context, after int64, page int32) ([]LiveExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, LiveExecutions, after, page)
 	if err != nil {
@@ -233,7 +232,7 @@ type LiveReplicasRow struct {
 	Age  float64
 }
 
-// Replicas that have reported themselves lately.
+// Replicas that have reported lately.
 func (q *Queries) LiveReplicas(ctx context.Context, silentSeconds float64) ([]LiveReplicasRow, error) {
 	rows, err := q.db.Query(ctx, LiveReplicas, silentSeconds)
 	if err != nil {
@@ -264,8 +263,8 @@ const LockForHandBack = `-- name: LockForHandBack :exec
 SELECT count(*) FROM (SELECT s.id FROM execution_admission_state s ORDER BY s.id FOR UPDATE) l
 `
 
-// Giving an adopted database back to the executor of its installation.
-// The locks under which executions are admitted: no replica decides meanwhile.
+// Returns an adopted database to the executor of its installation.
+// Takes the locks under which executions are admitted: no replica decides meanwhile.
 func (q *Queries) LockForHandBack(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LockForHandBack)
 	return err
@@ -341,8 +340,8 @@ type NotUnderstoodRow struct {
 	Notes []string
 }
 
-// What the executor of an existing installation knows nothing of: how many, the
-// first ids, and a note each.
+// Features that the executor of an existing installation does not know: their number, the first
+// ids, and a note each.
 func (q *Queries) NotUnderstood(ctx context.Context) ([]NotUnderstoodRow, error) {
 	rows, err := q.db.Query(ctx, NotUnderstood)
 	if err != nil {
@@ -383,7 +382,7 @@ type ReadRequestsRow struct {
 	Config      []byte
 }
 
-// What the messages about these executions say.
+// The contents of the messages about these executions.
 func (q *Queries) ReadRequests(ctx context.Context, ids []int64) ([]ReadRequestsRow, error) {
 	rows, err := q.db.Query(ctx, ReadRequests, ids)
 	if err != nil {
@@ -456,7 +455,7 @@ type UnsettledEndsRow struct {
 	Result    []byte
 }
 
-// Ended children whose workflow has not gone on yet.
+// Ended children whose workflow has not advanced yet.
 func (q *Queries) UnsettledEnds(ctx context.Context) ([]UnsettledEndsRow, error) {
 	rows, err := q.db.Query(ctx, UnsettledEnds)
 	if err != nil {
@@ -498,8 +497,8 @@ type UpsertStatesRow struct {
 	GroupKey string
 }
 
-// The states of the queues, an empty key for no group. Our own counters go to
-// zero, so that a replica that starts after all takes the queues over.
+// The states of the queues, with an empty key for no group. Our own counters become zero, so that a
+// replica that starts nevertheless takes the queues over.
 func (q *Queries) UpsertStates(ctx context.Context, actions []int64, keys []string, maxima []int32) ([]UpsertStatesRow, error) {
 	rows, err := q.db.Query(ctx, UpsertStates, actions, keys, maxima)
 	if err != nil {
@@ -538,7 +537,7 @@ SET queue_length = excluded.queue_length, active_count = excluded.active_count, 
     oldest_enqueued_at = excluded.oldest_enqueued_at, last_updated = now()
 `
 
-// The figures that others read, by the entries.
+// The published statistics, by the entries.
 func (q *Queries) WriteQueueStats(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, WriteQueueStats)
 	return err

@@ -26,9 +26,18 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'decided executions')
 `
 
-// Ends executions by the engine's own decision while they still wait.
+// Ends waiting executions by the engine's own decision.
 func (q *Queries) DecideExecutions(ctx context.Context, ids []int64, statuses []string, results [][]byte) error {
 	_, err := q.db.Exec(ctx, DecideExecutions, ids, statuses, results)
+	return err
+}
+
+const DeleteUndelivered = `-- name: DeleteUndelivered :exec
+DELETE FROM undelivered_dispatch WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) DeleteUndelivered(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, DeleteUndelivered, ids)
 	return err
 }
 
@@ -53,8 +62,8 @@ type EndScheduledParams struct {
 	Results  [][]byte
 }
 
-// Ends executions that were handed over and never started, if they are still
-// where they were. Worker 0 is one whose row was deleted.
+// Ends executions that were dispatched and never started, if their worker and attempt are
+// unchanged. Worker 0 is a deleted one.
 func (q *Queries) EndScheduled(ctx context.Context, arg EndScheduledParams) error {
 	_, err := q.db.Exec(ctx, EndScheduled,
 		arg.Ids,
@@ -140,10 +149,10 @@ type MoveExecutionsParams struct {
 	Attempts []int32
 }
 
-// Hands scheduled executions to other workers, in place, and their slots with them: the attempt goes up, so
-// that the worker it was at refuses what it may still get. Zero rows mean that it
-// was started, or ended, meanwhile. Conditions besides the id are spelled so that
-// no index of an adopted schema can serve them in its place.
+// Moves scheduled executions with their slots to other workers, in place. The attempt grows, so
+// that the old worker refuses a late dispatch. Zero rows mean that the execution was started, or
+// ended, meanwhile. Conditions besides the id are written so that no index of an adopted schema can
+// serve them instead.
 func (q *Queries) MoveExecutions(ctx context.Context, arg MoveExecutionsParams) error {
 	_, err := q.db.Exec(ctx, MoveExecutions,
 		arg.Ids,
@@ -170,8 +179,8 @@ type NoteUndeliveredParams struct {
 	Attempts   []int32
 }
 
-// What the broker returned: no queue took it. Its worker is suspected until its
-// queue is seen again.
+// Notes dispatches that the broker returned: no queue accepted them. Their worker is suspect until
+// its queue is seen again.
 func (q *Queries) NoteUndelivered(ctx context.Context, arg NoteUndeliveredParams) error {
 	_, err := q.db.Exec(ctx, NoteUndelivered,
 		arg.Reason,
@@ -207,7 +216,7 @@ type ReadActionRulesRow struct {
 	WorkerAffinity           []byte
 }
 
-// What handing over an action's executions depends on.
+// The inputs of dispatching an action's executions.
 func (q *Queries) ReadActionRules(ctx context.Context, ids []int64, refs []string) ([]ReadActionRulesRow, error) {
 	rows, err := q.db.Query(ctx, ReadActionRules, ids, refs)
 	if err != nil {
@@ -247,14 +256,14 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        e.attempt, e.started_at, e.finished_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
        e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
-       -- The workflow of which it is a task; existing engines write the null of JSON where there is none.
+       -- The workflow of which it is a task; existing engines write a JSON null for none.
        coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes,
-       -- Of one that completed, whether it asks a person; nobody asks in a result of megabytes.
+       -- Whether the result of a completed one opens an inquiry; no inquiry is megabytes long.
        CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
             THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
-       -- Of one that did not succeed, what a repetition depends on.
+       -- The inputs of a repetition, for one that did not succeed.
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
@@ -266,7 +275,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0) ELSE 0 END::int AS allowed_retries,
        (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
-       -- Of a repetition, when its time comes, and where it should not run.
+       -- When a repetition is due, and the workers that it avoids.
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
        coalesce(CASE WHEN e.retry_count > 0 THEN
@@ -318,8 +327,8 @@ type ReadBatchExecutionsRow struct {
 	Avoid             []int64
 }
 
-// The rows a batch is about. Every batch reads them under its locks; a batch whose
-// messages do not say which queues it needs also reads them before.
+// The rows of a batch. Every batch reads them under its locks. A batch whose messages do not name
+// the queues also reads them before.
 func (q *Queries) ReadBatchExecutions(ctx context.Context, ids []int64) ([]ReadBatchExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, ReadBatchExecutions, ids)
 	if err != nil {
@@ -470,7 +479,7 @@ type ReadPoliciesRow struct {
 	AdaptiveLatencyMs   int32
 }
 
-// The policies that apply to these actions, to their packs, and to everything.
+// The policies of these actions, of their packs, and of everything.
 func (q *Queries) ReadPolicies(ctx context.Context, actions []int64, packs []int64) ([]ReadPoliciesRow, error) {
 	rows, err := q.db.Query(ctx, ReadPolicies, actions, packs)
 	if err != nil {
@@ -527,7 +536,7 @@ type RecordLostWorkParams struct {
 	Handed     []time.Time
 }
 
-// What was decided about work that a worker was handed and did not start.
+// Records decisions about dispatches that a worker did not start.
 func (q *Queries) RecordLostWork(ctx context.Context, arg RecordLostWorkParams) error {
 	_, err := q.db.Exec(ctx, RecordLostWork,
 		arg.Causes,
@@ -538,14 +547,5 @@ func (q *Queries) RecordLostWork(ctx context.Context, arg RecordLostWorkParams) 
 		arg.Workers,
 		arg.Handed,
 	)
-	return err
-}
-
-const SettleUndelivered = `-- name: SettleUndelivered :exec
-DELETE FROM undelivered_dispatch WHERE id = ANY ($1::bigint[])
-`
-
-func (q *Queries) SettleUndelivered(ctx context.Context, ids []int64) error {
-	_, err := q.db.Exec(ctx, SettleUndelivered, ids)
 	return err
 }

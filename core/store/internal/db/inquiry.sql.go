@@ -51,8 +51,8 @@ type CountOpenInquiriesRow struct {
 	Late          int64
 }
 
-// How many are open, up to a bound, how old the oldest is, and how many of those
-// that may expire have used up most of their time.
+// The number of open inquiries up to a bound, the age of the oldest, and the number that have used
+// up most of their time.
 func (q *Queries) CountOpenInquiries(ctx context.Context, bound int64) (CountOpenInquiriesRow, error) {
 	row := q.db.QueryRow(ctx, CountOpenInquiries, bound)
 	var i CountOpenInquiriesRow
@@ -77,9 +77,9 @@ WHERE i.id = ANY ($1::bigint[]) AND i.status <> 'pending' AND NOT i.settled
 RETURNING e.id
 `
 
-// Ends the executions that did nothing but ask, as their inquiry has ended. One
-// that ended otherwise, that a worker runs, or that is a workflow, is left. Sealed are answers that are
-// kept without their secrets.
+// Ends executions that only asked, as their inquiry ended. It leaves executions that ended
+// otherwise, that a worker runs, or that are workflows. sealed are answers that are stored without
+// their secrets.
 func (q *Queries) EndAskingExecutions(ctx context.Context, ids []int64, sealed []int64, responses []string) ([]int64, error) {
 	rows, err := q.db.Query(ctx, EndAskingExecutions, ids, sealed, responses)
 	if err != nil {
@@ -158,7 +158,7 @@ type FindExpiredInquiriesRow struct {
 	Execution int64
 }
 
-// Pending inquiries whose time is over, the oldest first.
+// Pending inquiries after their timeout, the oldest first.
 func (q *Queries) FindExpiredInquiries(ctx context.Context, page int32) ([]FindExpiredInquiriesRow, error) {
 	rows, err := q.db.Query(ctx, FindExpiredInquiries, page)
 	if err != nil {
@@ -242,7 +242,7 @@ type FindUnsettledInquiriesRow struct {
 	Execution int64
 }
 
-// Inquiries that have ended and from which nothing was drawn yet.
+// Ended inquiries that are not processed yet.
 func (q *Queries) FindUnsettledInquiries(ctx context.Context, page int32) ([]FindUnsettledInquiriesRow, error) {
 	rows, err := q.db.Query(ctx, FindUnsettledInquiries, page)
 	if err != nil {
@@ -272,7 +272,7 @@ type InquiryExecutionsRow struct {
 	Execution int64
 }
 
-// The executions of inquiries, to be locked before these are.
+// The executions of inquiries, to lock before them.
 func (q *Queries) InquiryExecutions(ctx context.Context, ids []int64) ([]InquiryExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, InquiryExecutions, ids)
 	if err != nil {
@@ -359,7 +359,7 @@ const InquirySchema = `-- name: InquirySchema :one
 SELECT (to_regclass('inquiry_fault') IS NOT NULL)::bool AS there
 `
 
-// Whether the schema has what is kept of inquiries beside the published table.
+// Whether the schema has our own columns beside the published table.
 func (q *Queries) InquirySchema(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, InquirySchema)
 	var there bool
@@ -401,9 +401,9 @@ WITH RECURSIVE above AS (
 SELECT x.id FROM execution x WHERE x.id = ANY (ARRAY(SELECT a.id FROM above a)) ORDER BY x.id FOR SHARE OF x
 `
 
-// The workflows that wait for an answer: the one that an execution is a task of, the
-// one that this is a task of, and so on. They neither end nor begin to be cancelled
-// before the transaction has; many answers may hold them at once.
+// Locks the workflows that wait for an answer: the workflow of which the execution is a task, the
+// workflow of which that one is a task, and so on. They neither end nor begin to be cancelled
+// before the commit. Several answers may hold them at once.
 func (q *Queries) LockAboveAsking(ctx context.Context, execution int64) error {
 	_, err := q.db.Exec(ctx, LockAboveAsking, execution)
 	return err
@@ -474,11 +474,10 @@ const NewInquiryIDs = `-- name: NewInquiryIDs :many
 SELECT nextval(pg_get_serial_sequence('inquiry', 'id'))::bigint AS id FROM generate_series(1, $1::int)
 `
 
-// Questions to people. Executions are locked in order of id before their inquiries
-// are; every change of an inquiry repeats that it is pending and, by the
-// database's clock, in time or not, so that an answer and an expiry exclude each
-// other (invariant S16).
-// Numbers for inquiries that are about to be opened.
+// Inquiries. Executions are locked in order of id before their inquiries. Every change of an
+// inquiry repeats that it is pending and, by the database's clock, in time or not, so that an
+// answer and an expiry exclude each other (invariant S16).
+// Reserves ids for inquiries.
 func (q *Queries) NewInquiryIDs(ctx context.Context, n int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, NewInquiryIDs, n)
 	if err != nil {
@@ -505,7 +504,7 @@ FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS identity) r
 WHERE i.id = r.id AND i.status = 'responded' AND i.responded_by IS NULL AND i.responder IS NULL
 `
 
-// Who answered, as a message of another service tells it.
+// Stores the responder that a message of another service names.
 func (q *Queries) NoteResponders(ctx context.Context, ids []int64, identities []int64) error {
 	_, err := q.db.Exec(ctx, NoteResponders, ids, identities)
 	return err
@@ -524,8 +523,8 @@ WITH opened AS (
 SELECT attune_expect((SELECT count(*) FROM opened), jsonb_array_length($1::jsonb)::bigint, 'opened inquiries')
 `
 
-// One object for each question. An execution that has an inquiry already takes
-// the transaction back, as does one that is gone.
+// Takes one object for each inquiry. An execution that has an inquiry already, or is gone, rolls
+// the transaction back.
 func (q *Queries) OpenInquiries(ctx context.Context, questions []byte) error {
 	_, err := q.db.Exec(ctx, OpenInquiries, questions)
 	return err
@@ -549,7 +548,7 @@ type ReadBeginningQuestionsRow struct {
 	Task           bool
 }
 
-// Executions of the action that asks, which ask to run: tasks of workflows, or not.
+// Requested executions of the inquiry action, in workflows or not.
 func (q *Queries) ReadBeginningQuestions(ctx context.Context, ids []int64, action string) ([]ReadBeginningQuestionsRow, error) {
 	rows, err := q.db.Query(ctx, ReadBeginningQuestions, ids, action)
 	if err != nil {
@@ -632,8 +631,8 @@ type SettleInquiriesRow struct {
 	Status    InquiryStatusEnum
 }
 
-// Marks what was drawn from. Only these are announced. Sealed are answers that are
-// kept without their secrets.
+// Marks inquiries as processed and returns them: only these are announced. sealed are answers that
+// are stored without their secrets.
 func (q *Queries) SettleInquiries(ctx context.Context, sealed []int64, responses []string, ids []int64) ([]SettleInquiriesRow, error) {
 	rows, err := q.db.Query(ctx, SettleInquiries, sealed, responses, ids)
 	if err != nil {
@@ -734,7 +733,7 @@ type ViewInquiriesRow struct {
 	OnlyAsks        bool
 }
 
-// The inquiries of a page with what asks and for whom; prompts up to a cut.
+// The inquiries of a page with their executions and assignees; prompts are cut.
 func (q *Queries) ViewInquiries(ctx context.Context, cut int32, ids []int64) ([]ViewInquiriesRow, error) {
 	rows, err := q.db.Query(ctx, ViewInquiries, cut, ids)
 	if err != nil {
@@ -787,7 +786,7 @@ type ViewInquiryFaultsRow struct {
 	Reason    string
 }
 
-// The newest questions that could not be asked.
+// The newest questions that could not be opened.
 func (q *Queries) ViewInquiryFaults(ctx context.Context, bound int64) ([]ViewInquiryFaultsRow, error) {
 	rows, err := q.db.Query(ctx, ViewInquiryFaults, bound)
 	if err != nil {
@@ -825,7 +824,7 @@ type ViewInquiryFormsRow struct {
 	Updated        time.Time
 }
 
-// What only one inquiry shows.
+// Fields of a single inquiry.
 func (q *Queries) ViewInquiryForms(ctx context.Context, ids []int64) ([]ViewInquiryFormsRow, error) {
 	rows, err := q.db.Query(ctx, ViewInquiryForms, ids)
 	if err != nil {
@@ -942,10 +941,9 @@ type ViewInquiryIDsRow struct {
 	Last     int64
 }
 
-// A page of ids. Open ones come from the one that has waited longest on, above after;
-// ended ones from the newest down, below before. The rows that were looked at are
-// told; last is where a search goes on. An execution is the one that asks, or the
-// workflow that it is a task of.
+// A page of ids. Open ones start at the longest waiting one above after; ended ones go down from
+// the newest below before. Returns the number of rows read; a search continues at last. An
+// execution is the asking one, or the workflow of which it is a task.
 func (q *Queries) ViewInquiryIDs(ctx context.Context, arg ViewInquiryIDsParams) (ViewInquiryIDsRow, error) {
 	row := q.db.QueryRow(ctx, ViewInquiryIDs,
 		arg.Open,

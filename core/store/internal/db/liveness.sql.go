@@ -12,14 +12,14 @@ import (
 	"github.com/google/uuid"
 )
 
-const AcquitWorker = `-- name: AcquitWorker :execrows
+const ClearSuspect = `-- name: ClearSuspect :execrows
 UPDATE worker SET suspect_since = NULL, suspect_reason = NULL
 WHERE id = $1 AND suspect_since = $2::timestamptz
 `
 
-// Only of the suspicion that was looked into; a newer one stays.
-func (q *Queries) AcquitWorker(ctx context.Context, iD int64, since time.Time) (int64, error) {
-	result, err := q.db.Exec(ctx, AcquitWorker, iD, since)
+// Clears only the suspicion that was checked; a newer one stays.
+func (q *Queries) ClearSuspect(ctx context.Context, iD int64, since time.Time) (int64, error) {
+	result, err := q.db.Exec(ctx, ClearSuspect, iD, since)
 	if err != nil {
 		return 0, err
 	}
@@ -55,7 +55,7 @@ type CountWorkersRow struct {
 	OldestHeartbeat float64
 }
 
-// Workers of any role by what they are, each counted once.
+// Workers of any role by state, each counted once.
 func (q *Queries) CountWorkers(ctx context.Context, staleAfter float64) (CountWorkersRow, error) {
 	row := q.db.QueryRow(ctx, CountWorkers, staleAfter)
 	var i CountWorkersRow
@@ -110,11 +110,10 @@ type DeactivateWorkersRow struct {
 	Now      time.Time
 }
 
-// Workers of any role that count as there and have sent no heartbeat for too long,
-// or never. One that drains says goodbye itself as long as it beats; one that has
-// fallen silent drains no more, and no other would ever end its drain. silent is
-// the age of the last heartbeat, negative when there never was one; when it was is
-// kept until the worker is back.
+// Workers of any role that count as present and have sent no heartbeat for too long, or never. A
+// draining worker with heartbeats marks itself; a silent one drains no more, and nothing else would
+// end its drain. silent is the age of the last heartbeat, negative without one; its time is kept
+// until the worker is back.
 func (q *Queries) DeactivateWorkers(ctx context.Context, staleAfter float64, page int32) ([]DeactivateWorkersRow, error) {
 	rows, err := q.db.Query(ctx, DeactivateWorkers, staleAfter, page)
 	if err != nil {
@@ -172,8 +171,8 @@ type FindEndingsRow struct {
 	Idle    float64
 }
 
-// How what workers ran has ended lately, among the newest executions: what they do
-// not tell themselves. idle is how long ago the last ended.
+// How the executions of workers without reports have ended lately, among the newest. idle is the
+// time since the last end.
 func (q *Queries) FindEndings(ctx context.Context, bound int32, workers []int64, lately float64) ([]FindEndingsRow, error) {
 	rows, err := q.db.Query(ctx, FindEndings, bound, workers, lately)
 	if err != nil {
@@ -248,9 +247,8 @@ type FindProbedRow struct {
 	Unchanged       float64
 }
 
-// A page of action workers to look at, with what was seen of them last. One that
-// another replica has just looked at is left out, and so is one that has been gone
-// for an hour and is known to be.
+// A page of action workers to probe, with the findings of their last probe. It skips workers that
+// another replica has just probed, and workers that are known to be dead for an hour.
 func (q *Queries) FindProbed(ctx context.Context, after int64, olderThan float64, page int32) ([]FindProbedRow, error) {
 	rows, err := q.db.Query(ctx, FindProbed, after, olderThan, page)
 	if err != nil {
@@ -307,9 +305,9 @@ type FindSuspectsRow struct {
 	SuspectSince time.Time
 }
 
-// Workers that are suspected.
-// Those that beat. One that is gone is given nothing anyway, and beats before it
-// is back.
+// Suspect workers, heartbeats and probes.
+// Suspect workers with heartbeats. A dead worker receives nothing anyway, and sends heartbeats
+// before it returns.
 func (q *Queries) FindSuspects(ctx context.Context) ([]FindSuspectsRow, error) {
 	rows, err := q.db.Query(ctx, FindSuspects)
 	if err != nil {
@@ -343,8 +341,8 @@ type FindUnstartedRow struct {
 	Oldest time.Time
 }
 
-// Since when the oldest execution that was handed to a worker and not started lies
-// there, among the oldest unfinished ones.
+// For each worker, since when its oldest unstarted execution was dispatched, among the oldest
+// unfinished ones.
 func (q *Queries) FindUnstarted(ctx context.Context, bound int32) ([]FindUnstartedRow, error) {
 	rows, err := q.db.Query(ctx, FindUnstarted, bound)
 	if err != nil {
@@ -397,10 +395,9 @@ type ReactivateWorkersRow struct {
 	Outage   float64
 }
 
-// Workers that were marked inactive here and beat again, or have marked themselves
-// active since. Who was inactive by itself has no deactivated_at. outage is the
-// time between the last heartbeat before and the newest, negative when there was
-// none before.
+// Workers that were marked inactive here and send heartbeats again, or have marked themselves
+// active since. A worker that became inactive by itself has no deactivated_at. outage is the time
+// between the last heartbeat before and the newest, negative without one before.
 func (q *Queries) ReactivateWorkers(ctx context.Context, staleAfter float64, page int32) ([]ReactivateWorkersRow, error) {
 	rows, err := q.db.Query(ctx, ReactivateWorkers, staleAfter, page)
 	if err != nil {
@@ -434,7 +431,7 @@ WITH seen AS (
            unnest($6::text[]) AS health_reason, unnest($7::jsonb[]) AS details,
            unnest($8::int[]) AS failures
 ), there AS (
-    -- Locked before what belongs to them, as by whoever removes a worker.
+    -- Locked before the rows that belong to them, as in the deletion of a worker.
     SELECT w.id FROM worker w WHERE w.id = ANY ($2::bigint[]) ORDER BY w.id FOR KEY SHARE OF w
 )
 INSERT INTO worker_probe AS p (worker, verdict, reason, health, health_reason, rtt_ms, queue_exists, consumers, ready, oldest,
@@ -467,8 +464,8 @@ type RecordProbesParams struct {
 	Failures      []int32
 }
 
-// What was seen, one row for a worker. Workers that were removed meanwhile are left
-// out. The report and since when it has been the same are kept together.
+// Stores one row of findings for each worker, without workers that were deleted meanwhile. The
+// report is kept with the time since when it has been the same.
 func (q *Queries) RecordProbes(ctx context.Context, arg RecordProbesParams) error {
 	_, err := q.db.Exec(ctx, RecordProbes,
 		arg.Replica,
@@ -489,8 +486,8 @@ UPDATE worker SET capabilities = jsonb_set(CASE WHEN jsonb_typeof(capabilities) 
 WHERE id = $2 AND incarnation = $3::uuid
 `
 
-// What a worker says of its own health. Every change is a row of worker_history,
-// so it is written seldom.
+// Stores a worker's report about its health. Every change is a row of worker_history, so it is
+// written rarely.
 func (q *Queries) ReportHealth(ctx context.Context, health []byte, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, ReportHealth, health, iD, incarnation)
 	if err != nil {
@@ -513,8 +510,7 @@ WHERE w.id = a.id AND w.suspect_since IS NULL AND NOT w.draining AND w.status <>
   AND w.heartbeat_seen > now() - make_interval(secs => $1::float8)
 `
 
-// Those that live, may be given work and are not suspected already: an older
-// suspicion stays, with its reason.
+// Marks live workers that may receive work. An older suspicion stays, with its reason.
 func (q *Queries) SuspectWorkers(ctx context.Context, staleAfter float64, ids []int64, reasons []string) error {
 	_, err := q.db.Exec(ctx, SuspectWorkers, staleAfter, ids, reasons)
 	return err

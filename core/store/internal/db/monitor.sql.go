@@ -79,8 +79,8 @@ type MonitorEndedParams struct {
 	Page     int64
 }
 
-// A page of ids that ended in one of the statuses, each found in the index on
-// how rows ended; the range of one value keeps the planner to that index.
+// A page of ids that ended in one of the statuses, each found in the index of ended rows. The range
+// of one value keeps the planner to that index.
 func (q *Queries) MonitorEnded(ctx context.Context, arg MonitorEndedParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorEnded,
 		arg.Statuses,
@@ -128,9 +128,9 @@ type MonitorEndsRow struct {
 	N      int64
 }
 
-// The newest of each status are looked at, few first, and counted from the floor
-// up. With the floor as a condition of the walk, or the status compared for
-// equality, the walk goes through all that ever ended so, or through the primary key.
+// Reads the newest of each status, few first, and counts from the floor up. With the floor as a
+// condition of the scan, or the status compared for equality, the planner would read all rows that
+// ever ended so, or the primary key.
 func (q *Queries) MonitorEnds(ctx context.Context, bound int64, floor int64) ([]MonitorEndsRow, error) {
 	rows, err := q.db.Query(ctx, MonitorEnds, bound, floor)
 	if err != nil {
@@ -172,7 +172,7 @@ type MonitorExecutionRestRow struct {
 	Children          int64
 }
 
-// What only the page of one execution shows. Documents are cut.
+// Fields of the page of a single execution. Documents are cut.
 func (q *Queries) MonitorExecutionRest(ctx context.Context, cut int32, iD int64) (MonitorExecutionRestRow, error) {
 	row := q.db.QueryRow(ctx, MonitorExecutionRest, cut, iD)
 	var i MonitorExecutionRestRow
@@ -276,8 +276,8 @@ type MonitorFailReasonsRow struct {
 	N      int64
 }
 
-// Why the newest that ended badly did, of those from the floor up, a bounded number of
-// each status. A result too large for a list is not opened.
+// The errors of the newest badly ended executions above the floor, a bounded number of each status.
+// A result too large for a list is not opened.
 func (q *Queries) MonitorFailReasons(ctx context.Context, bound int64, floor int64) ([]MonitorFailReasonsRow, error) {
 	rows, err := q.db.Query(ctx, MonitorFailReasons, bound, floor)
 	if err != nil {
@@ -306,8 +306,8 @@ CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e
 WHERE f.finished_at > now() - interval '1 minute'
 `
 
-// The status is a range of one value: with an equality the planner takes the
-// order by id for an invitation to walk back through the primary key.
+// The status is a range of one value: with an equality the planner uses the order by id and scans
+// the primary key backwards.
 func (q *Queries) MonitorFailedLastMinute(ctx context.Context, bound int64) (int64, error) {
 	row := q.db.QueryRow(ctx, MonitorFailedLastMinute, bound)
 	var count int64
@@ -329,8 +329,8 @@ WITH RECURSIVE search (lo, hi) AS (
 SELECT search.hi::bigint AS floor FROM search ORDER BY search.hi, search.lo DESC LIMIT 1
 `
 
-// The smallest id requested within the window, found by halving the range of
-// the primary key, since nothing is indexed by time. Ids and times grow together.
+// The smallest id requested within the window, found by bisecting the range of the primary key,
+// because nothing is indexed by time. Ids and times grow together.
 func (q *Queries) MonitorFloor(ctx context.Context, seconds float64) (int64, error) {
 	row := q.db.QueryRow(ctx, MonitorFloor, seconds)
 	var floor int64
@@ -354,7 +354,7 @@ type MonitorLedgerGroupsRow struct {
 	Total    int64
 }
 
-// What died within a day by reason and decision, and with each line how many in all.
+// Dead letters of the last day by reason and decision, each with the total.
 func (q *Queries) MonitorLedgerGroups(ctx context.Context, bound int64) ([]MonitorLedgerGroupsRow, error) {
 	rows, err := q.db.Query(ctx, MonitorLedgerGroups, bound)
 	if err != nil {
@@ -394,7 +394,7 @@ type MonitorLiveRow struct {
 	Stuck  int64
 }
 
-// The oldest unfinished rows by status; rows beyond the bound are not looked at.
+// The oldest unfinished rows by status, up to a bound.
 func (q *Queries) MonitorLive(ctx context.Context, stuckSeconds float64, bound int64) ([]MonitorLiveRow, error) {
 	rows, err := q.db.Query(ctx, MonitorLive, stuckSeconds, bound)
 	if err != nil {
@@ -434,7 +434,7 @@ type MonitorNewestParams struct {
 	Page    int64
 }
 
-// A page of ids from the newest down, after looking at no more than scan rows.
+// A page of ids, the newest first, from at most scan rows.
 func (q *Queries) MonitorNewest(ctx context.Context, arg MonitorNewestParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorNewest,
 		arg.Before,
@@ -492,7 +492,7 @@ type MonitorOldestParams struct {
 	Page    int64
 }
 
-// The same from the oldest up, after looking at no more than scan rows.
+// A page of ids, the oldest first, from at most scan rows.
 func (q *Queries) MonitorOldest(ctx context.Context, arg MonitorOldestParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorOldest,
 		arg.Before,
@@ -526,7 +526,7 @@ WHERE e.id < $1::bigint AND e.id >= $2::bigint
 ORDER BY e.id OFFSET $3::bigint LIMIT 1
 `
 
-// The same of a search from the oldest up.
+// MonitorScanEdge for a search from the oldest up.
 func (q *Queries) MonitorOldestEdge(ctx context.Context, before int64, floor int64, scan int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorOldestEdge, before, floor, scan)
 	if err != nil {
@@ -571,7 +571,7 @@ type MonitorOldestEndedParams struct {
 	Page     int64
 }
 
-// The same from the oldest up; the index is read backwards.
+// MonitorEnded from the oldest up; the index is read backwards.
 func (q *Queries) MonitorOldestEnded(ctx context.Context, arg MonitorOldestEndedParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorOldestEnded,
 		arg.Statuses,
@@ -613,8 +613,8 @@ type MonitorParamsRow struct {
 	ParamSchema string
 }
 
-// The parameters of a page of executions, and what their actions mark as secret. Parameters too
-// large for a list are not opened.
+// The parameters of a page of executions, and the secret parameters of their actions. Parameters
+// too large for a list are not opened.
 func (q *Queries) MonitorParams(ctx context.Context, ids []int64) ([]MonitorParamsRow, error) {
 	rows, err := q.db.Query(ctx, MonitorParams, ids)
 	if err != nil {
@@ -675,8 +675,8 @@ type MonitorProbesRow struct {
 	Valid         bool
 }
 
-// What was seen of workers when they were looked at last. valid is false when
-// nobody has looked for too long; then their health counts for nothing.
+// The findings of the last probes. valid is false if no replica has probed for too long; then the
+// health counts for nothing.
 func (q *Queries) MonitorProbes(ctx context.Context, workers []int64) ([]MonitorProbesRow, error) {
 	rows, err := q.db.Query(ctx, MonitorProbes, workers)
 	if err != nil {
@@ -1137,8 +1137,8 @@ type MonitorQueueTotalsRow struct {
 	Completed int64
 }
 
-// Queues that are left over (see ViewQueueIDs) are not counted, and slots only
-// where something is in the queue.
+// Leftover queues (see ViewQueueIDs) are not counted, and slots only of queues with a holder or a
+// waiting execution.
 func (q *Queries) MonitorQueueTotals(ctx context.Context) (MonitorQueueTotalsRow, error) {
 	row := q.db.QueryRow(ctx, MonitorQueueTotals)
 	var i MonitorQueueTotalsRow
@@ -1159,7 +1159,7 @@ WHERE e.id < $1::bigint AND e.id >= $2::bigint
 ORDER BY e.id DESC OFFSET $3::bigint LIMIT 1
 `
 
-// The id at which a search that looks at scan rows stops; no row if it reaches the end.
+// The id at which a search over scan rows stops; no row if it reaches the end.
 func (q *Queries) MonitorScanEdge(ctx context.Context, before int64, floor int64, scan int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorScanEdge, before, floor, scan)
 	if err != nil {
@@ -1206,12 +1206,11 @@ type MonitorSchemaRow struct {
 	WorkQueues bool
 }
 
-// What people look at. Every query is bounded: recent windows are ranges of the
-// primary key, unfinished rows come from the partial index, and counting stops
-// at a bound. None of them locks anything.
-// What the schema has: ours is true where the engine's own columns and tables
-// are, shared where they include those of shared limits and of slots, history and ledger
-// where those tables are, work_queues where they have the published columns.
+// Reads for users. Every query is bounded: recent windows are ranges of the primary key, unfinished
+// rows come from the partial index, and counting stops at a bound. Nothing locks.
+// The features of the schema: ours is true if it has the engine's own columns and tables, shared if
+// these include shared limits and slots, history and ledger if those tables exist, work_queues if
+// they have the published columns.
 func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 	row := q.db.QueryRow(ctx, MonitorSchema)
 	var i MonitorSchemaRow
@@ -1239,7 +1238,7 @@ type MonitorSecretSchemasRow struct {
 	ParamSchema []byte
 }
 
-// The schemas of parameters that mark secrets, of the actions of a bounded number of executions.
+// The parameter schemas that mark secrets, of the actions of a bounded number of executions.
 func (q *Queries) MonitorSecretSchemas(ctx context.Context, ids []int64) ([]MonitorSecretSchemasRow, error) {
 	rows, err := q.db.Query(ctx, MonitorSecretSchemas, ids)
 	if err != nil {
@@ -1319,8 +1318,8 @@ type MonitorSiftParams struct {
 	Page          int64
 }
 
-// Of a bounded number of ids those first in order whose rows pass what no index finds. Each row is
-// looked up by its id, however few rows there are besides.
+// The first of a bounded number of ids, in order, whose rows match conditions without an index.
+// Each row is read by its id, however few rows exist besides.
 func (q *Queries) MonitorSift(ctx context.Context, arg MonitorSiftParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorSift,
 		arg.Ids,
@@ -1375,8 +1374,7 @@ type MonitorTaskNamesRow struct {
 	Item string
 }
 
-// Which of a bounded number of executions are tasks of workflows, and what these are
-// called.
+// The tasks of workflows among a bounded number of executions, with their names.
 func (q *Queries) MonitorTaskNames(ctx context.Context, ids []int64) ([]MonitorTaskNamesRow, error) {
 	rows, err := q.db.Query(ctx, MonitorTaskNames, ids)
 	if err != nil {
@@ -1412,7 +1410,7 @@ type MonitorTimelineRow struct {
 	Worker        string
 }
 
-// The steps of one execution. Rows older than it are not looked for.
+// The steps of one execution. Rows older than it are not searched.
 func (q *Queries) MonitorTimeline(ctx context.Context, iD int64, created time.Time) ([]MonitorTimelineRow, error) {
 	rows, err := q.db.Query(ctx, MonitorTimeline, iD, created)
 	if err != nil {
@@ -1464,8 +1462,8 @@ type MonitorUnendedParams struct {
 	Page     int64
 }
 
-// A page of unfinished ids in one of the statuses. Both ends of the unfinished
-// rows are searched, since what runs is old and what waits may be many.
+// A page of unfinished ids in one of the statuses. Both ends of the unfinished rows are searched,
+// because running executions are old and waiting ones may be many.
 func (q *Queries) MonitorUnended(ctx context.Context, arg MonitorUnendedParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorUnended,
 		arg.Before,
@@ -1585,8 +1583,8 @@ type MonitorWorkersRow struct {
 	SuspectReason string
 }
 
-// The suspicion, and when the database was told of the heartbeat, are asked of the
-// row as a whole, since older schemas do not record them. The epoch stands for none.
+// The suspicion and the arrival of the heartbeat are read from the row as a whole, because older
+// schemas do not record them. The epoch means none.
 func (q *Queries) MonitorWorkers(ctx context.Context, bound int64) ([]MonitorWorkersRow, error) {
 	rows, err := q.db.Query(ctx, MonitorWorkers, bound)
 	if err != nil {

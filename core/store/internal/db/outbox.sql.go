@@ -32,9 +32,9 @@ type AppendOutboxParams struct {
 	Published    []int64
 }
 
-// Messages that became true with a commit and wait to be published.
-// One row for the whole batch; the arrays are of equal length. Rows that the writer's relay
-// has published are deleted along.
+// Committed messages that wait to be published.
+// One row for the whole batch; the arrays are of equal length. It also deletes rows that the
+// writer's relay has published.
 func (q *Queries) AppendOutbox(ctx context.Context, arg AppendOutboxParams) (int64, error) {
 	row := q.db.QueryRow(ctx, AppendOutbox,
 		arg.MessageIds,
@@ -83,8 +83,8 @@ type ClaimOutboxRow struct {
 	Traces       []string
 }
 
-// Takes due rows without an owner, or of an owner without a lease, oldest first. The
-// claim itself ages, so that rows of a claimer without a lease are claimed again.
+// Claims due rows without an owner, or whose owner has no lease, oldest first. The claim itself
+// ages, so that rows of a claimer without a lease are claimed again.
 func (q *Queries) ClaimOutbox(ctx context.Context, arg ClaimOutboxParams) ([]ClaimOutboxRow, error) {
 	rows, err := q.db.Query(ctx, ClaimOutbox,
 		arg.Owner,
@@ -149,8 +149,8 @@ WITH mine AS (
 UPDATE outbox o SET claimed_at = now() WHERE o.id = ANY (ARRAY(SELECT id FROM mine)) RETURNING o.id
 `
 
-// The rows that a relay still owns after its lease had lapsed. The renewed claim makes
-// a concurrent ClaimOutbox of another replica leave them.
+// The rows that a relay still owns after its lease lapsed. The renewed claim makes a concurrent
+// ClaimOutbox of another replica skip them.
 func (q *Queries) KeepOutbox(ctx context.Context, held []int64, owner uuid.UUID) ([]int64, error) {
 	rows, err := q.db.Query(ctx, KeepOutbox, held, owner)
 	if err != nil {
@@ -175,7 +175,7 @@ const LockOutbox = `-- name: LockOutbox :many
 SELECT id FROM outbox WHERE id = $1 AND owner IS NOT DISTINCT FROM $2::uuid FOR UPDATE
 `
 
-// Nothing when the row is gone or another replica has claimed it.
+// Returns nothing if the row is gone or another replica has claimed it.
 func (q *Queries) LockOutbox(ctx context.Context, iD int64, owner *uuid.UUID) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LockOutbox, iD, owner)
 	if err != nil {
@@ -200,7 +200,7 @@ const NotifyOutbox = `-- name: NotifyOutbox :exec
 SELECT pg_notify('attune_outbox', current_schema() || ' ' || $1::bigint)
 `
 
-// Tells the engines of a row that its writer cannot publish, with the commit.
+// Notifies the engines, at the commit, of a row that its writer cannot publish.
 func (q *Queries) NotifyOutbox(ctx context.Context, id int64) error {
 	_, err := q.db.Exec(ctx, NotifyOutbox, id)
 	return err
@@ -218,7 +218,7 @@ type OutboxBacklogRow struct {
 	OldestSeconds float64
 }
 
-// How much waits and for how long, in seconds by the database's clock.
+// The number of waiting messages, and the age of the oldest in seconds by the database's clock.
 func (q *Queries) OutboxBacklog(ctx context.Context) (OutboxBacklogRow, error) {
 	row := q.db.QueryRow(ctx, OutboxBacklog)
 	var i OutboxBacklogRow
@@ -244,8 +244,7 @@ type ReleaseOutboxParams struct {
 	Page             int32
 }
 
-// Gives up old rows that their owner does not hold in memory: any replica may claim
-// them.
+// Releases old rows that their owner does not hold in memory: any replica may claim them.
 func (q *Queries) ReleaseOutbox(ctx context.Context, arg ReleaseOutboxParams) (int64, error) {
 	result, err := q.db.Exec(ctx, ReleaseOutbox,
 		arg.Owner,
@@ -264,7 +263,7 @@ INSERT INTO outbox_owner (id) VALUES ($1::uuid)
 ON CONFLICT (id) DO UPDATE SET renewed = now()
 `
 
-// Only the named relay publishes the rows it owns while this is repeated in time.
+// While this is repeated in time, only the named relay publishes the rows that it owns.
 func (q *Queries) RenewOutboxLease(ctx context.Context, owner uuid.UUID) error {
 	_, err := q.db.Exec(ctx, RenewOutboxLease, owner)
 	return err
@@ -292,8 +291,8 @@ type SplitOutboxParams struct {
 	ID           int64
 }
 
-// The undelivered messages of a row get a row of their own without an owner, to be
-// published again by a sweep. Nothing is inserted when the row is already gone.
+// The undelivered messages of a row get a row of their own without an owner, which a sweep
+// publishes. Nothing is inserted if the row is gone.
 func (q *Queries) SplitOutbox(ctx context.Context, arg SplitOutboxParams) (int64, error) {
 	row := q.db.QueryRow(ctx, SplitOutbox,
 		arg.LastError,
@@ -327,7 +326,7 @@ type TakeOutboxRow struct {
 	Traces       []string
 }
 
-// Takes a row of which an engine was told, unless another has it.
+// Claims a notified row, unless another relay has it.
 func (q *Queries) TakeOutbox(ctx context.Context, owner *uuid.UUID, iD int64) ([]TakeOutboxRow, error) {
 	rows, err := q.db.Query(ctx, TakeOutbox, owner, iD)
 	if err != nil {

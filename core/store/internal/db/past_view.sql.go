@@ -59,12 +59,12 @@ type PastEndsRow struct {
 	Estimated  bool
 }
 
-// The last hour, for a dashboard that has just started. Nothing is indexed by time,
-// so what ended is found by id in the index on how rows ended, and where that is
-// more than can be read it is estimated from looks spread evenly over it.
-// How many ended, by status and minute. Each look reads at most per rows of its
-// share of the ids; where there are more, a row stands for as many as its share
-// has per row that was read, and the minute is estimated.
+// The last hour, for a dashboard that has just started. Nothing is indexed by time, so ended
+// executions are found by id in the index of ended rows. If they are more than can be read, their
+// number is estimated from samples spread evenly over the index.
+// Ended executions by status and minute. Each sample reads at most per rows of its share of the
+// ids. If the share has more, each row stands for as many as the share has per read row, and the
+// minute is estimated.
 func (q *Queries) PastEnds(ctx context.Context, looks int64, per int64) ([]PastEndsRow, error) {
 	rows, err := q.db.Query(ctx, PastEnds, looks, per)
 	if err != nil {
@@ -180,8 +180,8 @@ type PastRunsRow struct {
 	EndedAgo float64
 }
 
-// What ran at workers, and since and until how many seconds ago. Those that ended are
-// looked for as PastEnds does.
+// Executions at workers, with their start and end in seconds ago. Ended ones are found as in
+// PastEnds.
 func (q *Queries) PastRuns(ctx context.Context, looks int64, per int64, scan int64) ([]PastRunsRow, error) {
 	rows, err := q.db.Query(ctx, PastRuns, looks, per, scan)
 	if err != nil {
@@ -232,9 +232,9 @@ type PastWaitingRow struct {
 	Change     int64
 }
 
-// By how many the dead letters that wait for a person changed in each minute; minute 60
-// stands for all time before. It knows those that wait, and of those that died within a
-// day the ones that were decided within the hour, each up to the bound.
+// The change in the number of open dead letters in each minute; minute 60 stands for all time
+// before. It knows the open ones, and of the dead letters of the last day the ones that were
+// decided within the hour, each up to the bound.
 func (q *Queries) PastWaiting(ctx context.Context, bound int64) ([]PastWaitingRow, error) {
 	rows, err := q.db.Query(ctx, PastWaiting, bound)
 	if err != nil {

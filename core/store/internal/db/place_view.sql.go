@@ -71,11 +71,11 @@ type ViewLeftRow struct {
 	Weight    float64
 }
 
-// What left the line of an action's queues within the last hour, below an id. The
-// first such row is found by halving, since those that came first leave first; rows
-// requested since so many seconds are looked at in any case. Each look reads at most
-// per rows of its share of the ids; where there are more, a row stands for as many as
-// its share has per row that was read. The epoch stands for who waits still.
+// Executions that left the queues of an action within the last hour, below an id. Bisection finds
+// the first such row, because the first to come are the first to leave; rows requested since the
+// given seconds are read in any case. Each sample reads at most per rows of its share of the ids;
+// if the share has more, a row stands for as many as the share has per read row. The epoch stands
+// for executions that still wait.
 func (q *Queries) ViewLeft(ctx context.Context, arg ViewLeftParams) ([]ViewLeftRow, error) {
 	rows, err := q.db.Query(ctx, ViewLeft,
 		arg.Per,
@@ -156,11 +156,11 @@ type ViewLineRow struct {
 	Login             string
 }
 
-// What the pages of one queue and of one worker show beside the lists: who stands
-// in line, how long the line was, what runs at a worker, and what became of it.
-// Everything is bounded, and found by the indexes that queue_view.sql names.
-// Who stands in a queue: of each lane so many from its head on, and so many before its
-// end, with what asked for them.
+// Fields of the pages of one queue and of one worker: waiting executions, past lengths, running
+// executions and their outcomes. Everything is bounded, and found by the indexes that
+// queue_view.sql names.
+// The waiting executions of a queue: of each lane a number from its head and a number before its
+// end, with their causes.
 func (q *Queries) ViewLine(ctx context.Context, arg ViewLineParams) ([]ViewLineRow, error) {
 	rows, err := q.db.Query(ctx, ViewLine,
 		arg.Lanes,
@@ -219,7 +219,7 @@ type ViewPublishedWorkerRunsRow struct {
 	GroupKey   string
 }
 
-// The same from what the published schema has, where the statuses are indexed.
+// ViewWorkerRuns from the published schema, which indexes the statuses.
 func (q *Queries) ViewPublishedWorkerRuns(ctx context.Context, worker int64, bound int64) ([]ViewPublishedWorkerRunsRow, error) {
 	rows, err := q.db.Query(ctx, ViewPublishedWorkerRuns, worker, bound)
 	if err != nil {
@@ -242,30 +242,6 @@ func (q *Queries) ViewPublishedWorkerRuns(ctx context.Context, worker int64, bou
 			return nil, err
 		}
 		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ViewWorkerAssigned = `-- name: ViewWorkerAssigned :many
-SELECT l.assigned::bigint AS assigned FROM worker_load l WHERE l.worker = $1::bigint
-`
-
-func (q *Queries) ViewWorkerAssigned(ctx context.Context, worker int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, ViewWorkerAssigned, worker)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var assigned int64
-		if err := rows.Scan(&assigned); err != nil {
-			return nil, err
-		}
-		items = append(items, assigned)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -304,8 +280,7 @@ type ViewWorkerChangesRow struct {
 	Host          string
 }
 
-// What changed of a worker lately, the newest first. What it says of its own health
-// changes its row too, and is left out.
+// The latest changes of a worker, the newest first, without changes of its own health report.
 func (q *Queries) ViewWorkerChanges(ctx context.Context, arg ViewWorkerChangesParams) ([]ViewWorkerChangesRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkerChanges,
 		arg.Worker,
@@ -406,7 +381,7 @@ type ViewWorkerRunsRow struct {
 	GroupKey   string
 }
 
-// What a worker has now, the oldest first.
+// The present executions of a worker, the oldest first.
 func (q *Queries) ViewWorkerRuns(ctx context.Context, worker int64, bound int64) ([]ViewWorkerRunsRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkerRuns, worker, bound)
 	if err != nil {

@@ -39,8 +39,8 @@ type ViewFleetRow struct {
 	CordonedBy    string
 }
 
-// Who could take an execution, and what it asks for.
-// Action workers as placement sees them, and who cordoned them.
+// Workers and the requirements of executions.
+// Action workers as placement sees them, and the operator who cordoned them.
 func (q *Queries) ViewFleet(ctx context.Context) ([]ViewFleetRow, error) {
 	rows, err := q.db.Query(ctx, ViewFleet)
 	if err != nil {
@@ -95,7 +95,7 @@ type ViewPlacementRow struct {
 	Due               *time.Time
 }
 
-// What an execution says of its workers besides its action, and whose repetition it is.
+// The placement of an execution's row, and the execution that it repeats.
 func (q *Queries) ViewPlacement(ctx context.Context, ids []int64) ([]ViewPlacementRow, error) {
 	rows, err := q.db.Query(ctx, ViewPlacement, ids)
 	if err != nil {

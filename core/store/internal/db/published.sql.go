@@ -80,7 +80,7 @@ type IdentityPermissionSetsRow struct {
 	Grants []byte
 }
 
-// Those of an identity, its own and those of its roles.
+// The permission sets of an identity, its own and the ones of its roles.
 func (q *Queries) IdentityPermissionSets(ctx context.Context, identity int64) ([]IdentityPermissionSetsRow, error) {
 	rows, err := q.db.Query(ctx, IdentityPermissionSets, identity)
 	if err != nil {
@@ -186,7 +186,7 @@ type PublishedExecutionRow struct {
 	WorkflowTask            []byte
 }
 
-// What the published HTTP routes read.
+// Reads of the published HTTP routes.
 func (q *Queries) PublishedExecution(ctx context.Context, id int64) (PublishedExecutionRow, error) {
 	row := q.db.QueryRow(ctx, PublishedExecution, id)
 	var i PublishedExecutionRow
@@ -245,7 +245,7 @@ WITH RECURSIVE tree AS (
         ORDER BY x.action DESC, x.id DESC LIMIT $14::bigint) e
      WHERE $13::text = 'action')
     UNION ALL
-    (SELECT e.id FROM execution e -- of actions that were deleted
+    (SELECT e.id FROM execution e -- of deleted actions
      WHERE $13::text = 'action' AND e.action IS NULL ORDER BY e.id DESC LIMIT 20000)
     UNION ALL
     (SELECT e.id FROM execution e
@@ -307,11 +307,10 @@ type PublishedExecutionsRow struct {
 	Matched           int64
 }
 
-// The newest first. Lead names the one index that finds candidates, at most scan of
-// them; branches of other indexes are not executed. The other filters look at the
-// candidates only; a pattern is one of LIKE, empty for any. Matched counts what
-// matches among the candidates. Unended rows are searched from both ends, since what
-// runs is old and what waits may be many.
+// The newest first. lead names the one index that finds candidates, at most scan of them; branches
+// of other indexes are not executed. The other filters apply to the candidates only; a pattern is
+// one of LIKE, empty for any. matched counts the matching candidates. Unfinished rows are searched
+// from both ends, because running executions are old and waiting ones may be many.
 func (q *Queries) PublishedExecutions(ctx context.Context, arg PublishedExecutionsParams) ([]PublishedExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, PublishedExecutions,
 		arg.Status,
@@ -372,7 +371,7 @@ type PublishedStatsRow struct {
 	N      int64
 }
 
-// It counts every execution.
+// Counts every execution.
 func (q *Queries) PublishedStats(ctx context.Context) ([]PublishedStatsRow, error) {
 	rows, err := q.db.Query(ctx, PublishedStats)
 	if err != nil {
@@ -402,7 +401,7 @@ type TokenExecutionRow struct {
 	Executor *int64
 }
 
-// Whether an execution token still holds, and for whom its execution acts.
+// Whether an execution token is still valid, and the identity as which its execution acts.
 func (q *Queries) TokenExecution(ctx context.Context, id int64) (TokenExecutionRow, error) {
 	row := q.db.QueryRow(ctx, TokenExecution, id)
 	var i TokenExecutionRow

@@ -25,7 +25,7 @@ type ViewActionRow struct {
 	ParamSchema []byte
 }
 
-// An action by its ref, or by its id where that is not zero.
+// An action by its ref, or by its id if that is not zero.
 func (q *Queries) ViewAction(ctx context.Context, ref string, iD int64) ([]ViewActionRow, error) {
 	rows, err := q.db.Query(ctx, ViewAction, ref, iD)
 	if err != nil {
@@ -55,7 +55,7 @@ const ViewActionRefs = `-- name: ViewActionRefs :many
 SELECT a.ref FROM action a ORDER BY a.ref LIMIT $1::int
 `
 
-// For a hint when a ref is unknown; read only then.
+// For a hint about an unknown ref; read only then.
 func (q *Queries) ViewActionRefs(ctx context.Context, bound int32) ([]string, error) {
 	rows, err := q.db.Query(ctx, ViewActionRefs, bound)
 	if err != nil {
@@ -88,7 +88,7 @@ type ViewActionTotalsRow struct {
 	Active int64
 }
 
-// What all queues of an action hold together.
+// The totals of all queues of an action.
 func (q *Queries) ViewActionTotals(ctx context.Context, actionID int64) (ViewActionTotalsRow, error) {
 	row := q.db.QueryRow(ctx, ViewActionTotals, actionID)
 	var i ViewActionTotalsRow
@@ -130,13 +130,12 @@ type ViewAdmissionRow struct {
 	EnqueuedAt              *time.Time
 }
 
-// What people ask about queues: who waits and why, who holds the slots, how
-// fast it drains. Nothing here locks, and nothing costs more when more wait:
-// places are found by the index on (state_id, lane, queue_order), executions by
-// the partial index on unfinished rows or by (action, id), each up to a bound.
-// A pair compared as a row, with the action as a range of one value, keeps the
-// planner to the index on (action, id), whatever it believes of the action.
-// What admission knows of one execution. A config too large to open is null.
+// Queues, for users: waiting executions and their reasons, holders of slots, and rates. Nothing
+// locks, and nothing costs more when more executions wait: positions are found by the index on
+// (state_id, lane, queue_order), executions by the partial index on unfinished rows or by (action,
+// id), each up to a bound. A pair compared as a row, with the action as a range of one value, keeps
+// the planner to the index on (action, id), whatever the statistics say of the action.
+// The admission state of one execution. A config too large to open is null.
 func (q *Queries) ViewAdmission(ctx context.Context, cut int32, iD int64) ([]ViewAdmissionRow, error) {
 	rows, err := q.db.Query(ctx, ViewAdmission, cut, iD)
 	if err != nil {
@@ -189,7 +188,7 @@ type ViewAgeProbesRow struct {
 	Age  float64
 }
 
-// The ages of single waiters, each the first at or behind a place of a lane.
+// The waiting times of single executions, each the first at or behind a position of a lane.
 func (q *Queries) ViewAgeProbes(ctx context.Context, lanes []int16, places []int64, state int64) ([]ViewAgeProbesRow, error) {
 	rows, err := q.db.Query(ctx, ViewAgeProbes, lanes, places, state)
 	if err != nil {
@@ -228,7 +227,7 @@ type ViewAgesParams struct {
 	Bound int64
 }
 
-// How long the first waiters of each lane, as many as the bound allows, have waited.
+// The waiting times of the first executions of each lane, up to the bound.
 func (q *Queries) ViewAges(ctx context.Context, arg ViewAgesParams) ([]float64, error) {
 	rows, err := q.db.Query(ctx, ViewAges,
 		arg.Lanes,
@@ -270,7 +269,7 @@ type ViewAheadParams struct {
 	Bound int64
 }
 
-// How many wait before a place of its lane, up to the bound.
+// The number of waiting executions before a position in its lane, up to the bound.
 func (q *Queries) ViewAhead(ctx context.Context, arg ViewAheadParams) (int64, error) {
 	row := q.db.QueryRow(ctx, ViewAhead,
 		arg.State,
@@ -317,10 +316,9 @@ type ViewBusiestRow struct {
 	MaxConcurrent int64
 }
 
-// The busiest actions, all their queues taken together. The limit is that of
-// each of their queues: an operator's word on the action, or the newest
-// concurrency policy, below which the one queue of an action without groups may
-// have been lowered; -1 without a limit.
+// The busiest actions, all their queues together. The limit is the one of each queue: an operator's
+// override of the action, or the newest concurrency policy, below which the one queue of an action
+// without groups may have been lowered; -1 without a limit.
 func (q *Queries) ViewBusiest(ctx context.Context, bound int32) ([]ViewBusiestRow, error) {
 	rows, err := q.db.Query(ctx, ViewBusiest, bound)
 	if err != nil {
@@ -376,7 +374,7 @@ type ViewHeadsRow struct {
 	EnqueuedAt  time.Time
 }
 
-// The first waiter of each lane, one step into the index each.
+// The first waiting execution of each lane, one step into the index each.
 func (q *Queries) ViewHeads(ctx context.Context, ids []int64) ([]ViewHeadsRow, error) {
 	rows, err := q.db.Query(ctx, ViewHeads, ids)
 	if err != nil {
@@ -613,9 +611,8 @@ type ViewQueueIDsParams struct {
 	Bound       int64
 }
 
-// The busiest queues that match. Left over is what holds nothing, bears no
-// operator's word, and is of groups that the policies in force do not make; it
-// is left out unless everything is asked for.
+// The busiest matching queues. A leftover queue holds nothing, has no override, and is of a group
+// that the policies in force do not make. Leftover queues are omitted unless all are requested.
 func (q *Queries) ViewQueueIDs(ctx context.Context, arg ViewQueueIDsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ViewQueueIDs,
 		arg.Pattern,
@@ -813,8 +810,8 @@ type ViewReplicasRow struct {
 	Silent float64
 }
 
-// How many replicas of the engine have been seen within the given time, and for
-// how many seconds none has been; -1 when there are none.
+// The number of replicas seen within the given time, and the seconds since the last one; -1 if
+// there was none.
 func (q *Queries) ViewReplicas(ctx context.Context, seconds float64) (ViewReplicasRow, error) {
 	row := q.db.QueryRow(ctx, ViewReplicas, seconds)
 	var i ViewReplicasRow
@@ -853,8 +850,8 @@ type ViewSampleRow struct {
 	Config     []byte
 }
 
-// What was admitted lately, looked for below each of the given ids: those of
-// the heads of the lanes, before which the admitted stand, and the end.
+// A sample of recent admissions, searched below each of the given ids: the heads of the lanes,
+// before which the admitted executions stand, and the end.
 func (q *Queries) ViewSample(ctx context.Context, arg ViewSampleParams) ([]ViewSampleRow, error) {
 	rows, err := q.db.Query(ctx, ViewSample,
 		arg.Belows,
@@ -932,8 +929,8 @@ WHERE (c.policy IS NOT NULL OR c.active_count > 0)
 ORDER BY c.kind, c.scope_key LIMIT $2::bigint
 `
 
-// Shared limits in force, and those that still hold something; with a pattern
-// those that apply to actions whose ref matches.
+// Shared limits in force, and limits with taken slots; with a pattern, the limits of actions whose
+// ref matches.
 func (q *Queries) ViewScopeIDs(ctx context.Context, pattern string, bound int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ViewScopeIDs, pattern, bound)
 	if err != nil {
@@ -983,7 +980,7 @@ type ViewScopesRow struct {
 	Blocking      int64
 }
 
-// Shared limits with the policy they come from, and the queues they keep.
+// Shared limits with their policy, and the queues that they block.
 func (q *Queries) ViewScopes(ctx context.Context, ids []int64) ([]ViewScopesRow, error) {
 	rows, err := q.db.Query(ctx, ViewScopes, ids)
 	if err != nil {

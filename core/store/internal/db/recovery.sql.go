@@ -30,8 +30,8 @@ type FindEndedHoldersRow struct {
 	Missing []int64
 }
 
-// Executions that have ended long enough ago to have been reported and still hold a slot,
-// one window of holders at a time. missing are those whose row is gone.
+// Executions that ended long enough ago to have been reported and still hold a slot, one window of
+// holders at a time. missing are holders whose execution is gone.
 func (q *Queries) FindEndedHolders(ctx context.Context, olderThan float64, after int64, windowSize int32) (FindEndedHoldersRow, error) {
 	row := q.db.QueryRow(ctx, FindEndedHolders, olderThan, after, windowSize)
 	var i FindEndedHoldersRow
@@ -44,7 +44,7 @@ func (q *Queries) FindEndedHolders(ctx context.Context, olderThan float64, after
 	return i, err
 }
 
-const FindEndedWaiters = `-- name: FindEndedWaiters :one
+const FindEndedQueued = `-- name: FindEndedQueued :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.execution_id ORDER BY w.id) FILTER (WHERE w.status <> 'requested'), '{}')::bigint[] AS ids
 FROM (
@@ -57,22 +57,21 @@ FROM (
 ) w
 `
 
-type FindEndedWaitersRow struct {
+type FindEndedQueuedRow struct {
 	Last    int64
 	Scanned int32
 	Ids     []int64
 }
 
-// Entries whose execution has ended or left requested by another's hand, one
-// window of entries at a time.
-func (q *Queries) FindEndedWaiters(ctx context.Context, after int64, windowSize int32) (FindEndedWaitersRow, error) {
-	row := q.db.QueryRow(ctx, FindEndedWaiters, after, windowSize)
-	var i FindEndedWaitersRow
+// Entries whose execution another program ended or moved on, one window of entries at a time.
+func (q *Queries) FindEndedQueued(ctx context.Context, after int64, windowSize int32) (FindEndedQueuedRow, error) {
+	row := q.db.QueryRow(ctx, FindEndedQueued, after, windowSize)
+	var i FindEndedQueuedRow
 	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
 	return i, err
 }
 
-const FindExpiredWaiters = `-- name: FindExpiredWaiters :one
+const FindExpiredExecutions = `-- name: FindExpiredExecutions :one
 WITH w AS MATERIALIZED (
     SELECT s.id, s.queued_count, s.paused, s.resumed_at, s.head_high, s.head_order, s.head_low,
            coalesce(s.queue_timeout_seconds, $3::int) AS seconds
@@ -97,7 +96,7 @@ SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) 
        )::bigint[] AS ids
 `
 
-type FindExpiredWaitersParams struct {
+type FindExpiredExecutionsParams struct {
 	PerLane            int32
 	UndisturbedSeconds float64
 	DefaultSeconds     int32
@@ -105,7 +104,7 @@ type FindExpiredWaitersParams struct {
 	WindowSize         int32
 }
 
-type FindExpiredWaitersRow struct {
+type FindExpiredExecutionsRow struct {
 	Last    int64
 	Scanned int32
 	Ids     []int64
@@ -115,15 +114,15 @@ type FindExpiredWaitersRow struct {
 // order; one window of queues at a time. Waiting time stops in a paused queue and starts anew at
 // the end of the pause; it starts anew for all queues undisturbed_seconds ago. A timeout of 0 means
 // none.
-func (q *Queries) FindExpiredWaiters(ctx context.Context, arg FindExpiredWaitersParams) (FindExpiredWaitersRow, error) {
-	row := q.db.QueryRow(ctx, FindExpiredWaiters,
+func (q *Queries) FindExpiredExecutions(ctx context.Context, arg FindExpiredExecutionsParams) (FindExpiredExecutionsRow, error) {
+	row := q.db.QueryRow(ctx, FindExpiredExecutions,
 		arg.PerLane,
 		arg.UndisturbedSeconds,
 		arg.DefaultSeconds,
 		arg.After,
 		arg.WindowSize,
 	)
-	var i FindExpiredWaitersRow
+	var i FindExpiredExecutionsRow
 	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
 	return i, err
 }
@@ -209,12 +208,11 @@ type FindLostRequestsRow struct {
 	Claims  []int64
 }
 
-// Requested executions without a place in line, older than any message in
-// flight should be: one window of live rows at a time, so that a million
-// waiting executions cost no more than a thousand. last is where the next
-// window begins, scanned below the window means that the end was reached. early are
-// items that another engine has requested before they are due; their workflow asks for
-// them.
+// Requested executions without a queue position, older than any message in flight should be: one
+// window of live rows at a time, so that a million waiting executions cost no more than a thousand.
+// last is where the next window begins; scanned below the window size means that the end was
+// reached. early are items that another engine requested before they are due; their workflow
+// requests them.
 func (q *Queries) FindLostRequests(ctx context.Context, arg FindLostRequestsParams) (FindLostRequestsRow, error) {
 	row := q.db.QueryRow(ctx, FindLostRequests,
 		arg.OlderThan,
@@ -271,7 +269,7 @@ type FindLostRequestsByStatusRow struct {
 	Claims  []int64
 }
 
-// The same on an adopted database, which keeps its index on status.
+// FindLostRequests on an adopted database, which indexes the status.
 func (q *Queries) FindLostRequestsByStatus(ctx context.Context, arg FindLostRequestsByStatusParams) (FindLostRequestsByStatusRow, error) {
 	row := q.db.QueryRow(ctx, FindLostRequestsByStatus,
 		arg.OlderThan,
@@ -289,7 +287,7 @@ func (q *Queries) FindLostRequestsByStatus(ctx context.Context, arg FindLostRequ
 	return i, err
 }
 
-const FindMisplacedWaiters = `-- name: FindMisplacedWaiters :one
+const FindMisplacedExecutions = `-- name: FindMisplacedExecutions :one
 WITH w AS MATERIALIZED (
     SELECT s.id, s.action_id, s.queued_count, s.group_key
     FROM execution_admission_state s
@@ -313,17 +311,17 @@ SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) 
        )::bigint[] AS ids
 `
 
-type FindMisplacedWaitersRow struct {
+type FindMisplacedExecutionsRow struct {
 	Last    int64
 	Scanned int32
 	Ids     []int64
 }
 
-// Executions that wait in a queue whose group is of other parameters than the
-// policy's now, in the order in which they began to wait.
-func (q *Queries) FindMisplacedWaiters(ctx context.Context, perQueue int32, after int64, windowSize int32) (FindMisplacedWaitersRow, error) {
-	row := q.db.QueryRow(ctx, FindMisplacedWaiters, perQueue, after, windowSize)
-	var i FindMisplacedWaitersRow
+// Executions that wait in a queue whose group has other parameters than the present policy, in the
+// order in which they began to wait.
+func (q *Queries) FindMisplacedExecutions(ctx context.Context, perQueue int32, after int64, windowSize int32) (FindMisplacedExecutionsRow, error) {
+	row := q.db.QueryRow(ctx, FindMisplacedExecutions, perQueue, after, windowSize)
+	var i FindMisplacedExecutionsRow
 	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
 	return i, err
 }
@@ -379,8 +377,8 @@ ORDER BY s.action_id
 LIMIT $1::int
 `
 
-// Actions whose statistics are not the sums over their queues, as they are for
-// one whose statistics were not kept for a time.
+// Actions whose statistics differ from the sums of their queues, for example after statistics were
+// off for a time.
 func (q *Queries) FindWrongQueueStats(ctx context.Context, page int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, FindWrongQueueStats, page)
 	if err != nil {
@@ -408,8 +406,7 @@ SELECT NOT EXISTS (
 ) AS adopted
 `
 
-// An adopted database keeps its own execution table without our generated
-// column.
+// An adopted database keeps its own execution table, without our generated column.
 func (q *Queries) IsAdopted(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, IsAdopted)
 	var adopted bool
@@ -423,8 +420,7 @@ SELECT (EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active')
            > (SELECT coalesce(sum(queued_count), 0) FROM execution_admission_state))::bool AS left_over
 `
 
-// Entries of executions that run are never ours, nor are entries that no queue
-// counts.
+// Entries of running executions are never ours, nor are entries that no queue counts.
 func (q *Queries) LeftByAnotherEngine(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, LeftByAnotherEngine)
 	var left_over bool
@@ -469,8 +465,7 @@ SELECT g.execution, g.state_id, g.worker, ARRAY(SELECT s.scope_id FROM slots s W
 FROM gone g
 `
 
-// Executions are truncated, or deleted while triggers are off, without a note. It is
-// written here.
+// Writes the notes of executions that were truncated, or deleted while triggers were off.
 func (q *Queries) NoteMissingHolders(ctx context.Context, ids []int64) error {
 	_, err := q.db.Exec(ctx, NoteMissingHolders, ids)
 	return err
@@ -496,8 +491,8 @@ WHERE e.id = ANY (ARRAY(
 RETURNING e.id
 `
 
-// Puts unfinished claims back, so that they are admitted like all others. The age is checked again
-// here: a claim that is being finished stays.
+// Puts unfinished claims back, so that they are admitted like all others. It checks the age again:
+// a claim that is being finished stays.
 func (q *Queries) ReclaimClaims(ctx context.Context, ids []int64, claimAge float64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ReclaimClaims, ids, claimAge)
 	if err != nil {
@@ -518,7 +513,7 @@ func (q *Queries) ReclaimClaims(ctx context.Context, ids []int64, claimAge float
 	return items, nil
 }
 
-const RefreshOldestWaiters = `-- name: RefreshOldestWaiters :exec
+const RefreshOldestQueued = `-- name: RefreshOldestQueued :exec
 WITH oldest AS (
     SELECT s.action_id, min(least(
         (SELECT q.enqueued_at FROM execution_admission_entry q
@@ -541,10 +536,10 @@ WITH oldest AS (
 UPDATE queue_stats t SET oldest_enqueued_at = s.at FROM stale s WHERE t.action_id = s.action_id
 `
 
-// The oldest waiter of actions with groups, which a batch does not look for in
-// all groups.
-func (q *Queries) RefreshOldestWaiters(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, RefreshOldestWaiters)
+// Stores the oldest waiting execution of actions with groups, which a batch does not search in all
+// groups.
+func (q *Queries) RefreshOldestQueued(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, RefreshOldestQueued)
 	return err
 }
 
@@ -558,7 +553,7 @@ ON CONFLICT (action_id) DO UPDATE
 SET queue_length = excluded.queue_length, active_count = excluded.active_count, last_updated = excluded.last_updated
 `
 
-// With the locks of all its queues.
+// Needs the locks of all queues of the action.
 func (q *Queries) SumQueueStats(ctx context.Context, action int64) error {
 	_, err := q.db.Exec(ctx, SumQueueStats, action)
 	return err
@@ -569,7 +564,8 @@ WITH counted AS (UPDATE admission_epoch SET epoch = epoch + 1, policies = polici
 SELECT attune_take_over()::bigint AS holders FROM counted
 `
 
-// Who was taken over holds no slots of shared limits: they count anew who runs.
+// Executions that were taken over hold no slots of shared limits: these count the running
+// executions again.
 func (q *Queries) TakeOver(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, TakeOver)
 	var holders int64
@@ -582,8 +578,8 @@ const TryLoopLock = `-- name: TryLoopLock :one
 SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.' || $1::text, 0)) AS won
 `
 
-// Sweeps look for work that no message will bring back. They only find; what
-// they find goes through the same batches as messages do.
+// Sweeps find work that no message brings back. They only find: batches process the findings like
+// messages.
 // One replica at a time runs a sweep; the lock ends with the transaction.
 func (q *Queries) TryLoopLock(ctx context.Context, loop string) (bool, error) {
 	row := q.db.QueryRow(ctx, TryLoopLock, loop)

@@ -156,7 +156,7 @@ type ReportReplicaParams struct {
 	UpSeconds float64
 }
 
-// The replicas of the engine as they report themselves.
+// The replicas of the engine, as they report themselves.
 // The start is passed as an age, so that it becomes a time of the database's clock.
 func (q *Queries) ReportReplica(ctx context.Context, arg ReportReplicaParams) error {
 	_, err := q.db.Exec(ctx, ReportReplica,

@@ -14,8 +14,7 @@ const DeleteOldExecutions = `-- name: DeleteOldExecutions :execrows
 DELETE FROM execution e WHERE e.id = ANY ($1::bigint[])
 `
 
-// Attempts, workflow states, their logs, inquiries and secrets go with their
-// executions.
+// Attempts, workflow states, their logs, inquiries and secrets are deleted with their executions.
 func (q *Queries) DeleteOldExecutions(ctx context.Context, ids []int64) (int64, error) {
 	result, err := q.db.Exec(ctx, DeleteOldExecutions, ids)
 	if err != nil {
@@ -64,8 +63,8 @@ type FindFamiliesRow struct {
 	Over    bool
 }
 
-// The executions of each root: its children and repetitions, theirs, and so on. over
-// says that all ended long ago and that nothing open refers to any of them.
+// The executions of each root: its children and repetitions, theirs, and so on. over is true if all
+// ended long ago and nothing open refers to any of them.
 func (q *Queries) FindFamilies(ctx context.Context, older float64, roots []int64) ([]FindFamiliesRow, error) {
 	rows, err := q.db.Query(ctx, FindFamilies, older, roots)
 	if err != nil {
@@ -152,9 +151,9 @@ type FindOldRootsRow struct {
 	Roots []int64
 }
 
-// The ended roots of one window of ids: executions without a parent and an original
-// that ended long ago. last is where the next window begins; more is false when the
-// window reached executions that are too young, or the end.
+// The ended roots of one window of ids: executions without a parent and an original that ended long
+// ago. last is where the next window begins; more is false when the window reached executions that
+// are too young, or the end.
 func (q *Queries) FindOldRoots(ctx context.Context, windowSize int32, older float64, after int64) (FindOldRootsRow, error) {
 	row := q.db.QueryRow(ctx, FindOldRoots, windowSize, older, after)
 	var i FindOldRootsRow
@@ -167,7 +166,7 @@ SELECT w.execution::bigint AS execution FROM work_queue_dispatch w
 WHERE w.execution = ANY ($1::bigint[]) AND w.status IN ('leased', 'dispatched')
 `
 
-// Those of the executions that hold items of a work queue.
+// The executions that hold items of a work queue.
 func (q *Queries) LeasedExecutions(ctx context.Context, executions []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LeasedExecutions, executions)
 	if err != nil {
@@ -246,7 +245,7 @@ const LockWorkerLoad = `-- name: LockWorkerLoad :one
 SELECT coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = $1 FOR UPDATE), 0)::int AS assigned
 `
 
-// Comes before the lock of the worker's row, as in every batch.
+// Precedes the lock of the worker's row, as in every batch.
 func (q *Queries) LockWorkerLoad(ctx context.Context, worker int64) (int32, error) {
 	row := q.db.QueryRow(ctx, LockWorkerLoad, worker)
 	var assigned int32
@@ -263,7 +262,7 @@ WHERE a.id = ANY (ARRAY(
         ORDER BY t.since LIMIT $2::int FOR UPDATE SKIP LOCKED))
 `
 
-// Those that have cleared; one that is still open is open for a reason.
+// Deletes cleared alerts; an open one still has a cause.
 func (q *Queries) PruneAlerts(ctx context.Context, older float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneAlerts, older, page)
 	if err != nil {
@@ -282,7 +281,7 @@ WHERE d.id = ANY (ARRAY(
   AND d.decision IS NOT NULL
 `
 
-// Decided ones. What waits for a person is never removed.
+// Deletes decided dead letters, never ones that wait for an operator.
 func (q *Queries) PruneDeadLetters(ctx context.Context, older float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneDeadLetters, older, page)
 	if err != nil {
@@ -313,8 +312,8 @@ type PruneEnforcementsRow struct {
 	Removed int64
 }
 
-// The processed enforcements of one window of ids to which no execution refers; last
-// and more as for FindOldRoots.
+// Processed enforcements of one window of ids without an execution; last and more as in
+// FindOldRoots.
 func (q *Queries) PruneEnforcements(ctx context.Context, windowSize int32, older float64, after int64) (PruneEnforcementsRow, error) {
 	row := q.db.QueryRow(ctx, PruneEnforcements, windowSize, older, after)
 	var i PruneEnforcementsRow
@@ -333,9 +332,8 @@ WHERE s.id = ANY (ARRAY(
   AND s.active_count = 0 AND s.queued_count = 0 AND NOT s.paused AND s.limit_override IS NULL
 `
 
-// Unused and expired rows.
-// Rows that a batch holds are left to the next look. The row is looked at again
-// under its lock.
+// Deletes unused and expired rows.
+// Rows that a batch holds are left to the next run. The row is checked again under its lock.
 func (q *Queries) PruneGroupStates(ctx context.Context, idle float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneGroupStates, idle, page)
 	if err != nil {
@@ -352,8 +350,7 @@ WHERE w.id = ANY (ARRAY(
         WHERE t.old))
 `
 
-// Their ids grow with time: the oldest are looked at, and the first that is young
-// enough ends it.
+// Ids grow with time: the oldest are read, up to the first that is young enough.
 func (q *Queries) PruneLateWrites(ctx context.Context, older float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneLateWrites, older, page)
 	if err != nil {
@@ -385,7 +382,7 @@ WHERE a.id = ANY (ARRAY(
         WHERE t.old))
 `
 
-// Their ids grow with time, as those of late writes do.
+// Ids grow with time, as in PruneLateWrites.
 func (q *Queries) PruneOperatorAudit(ctx context.Context, older float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneOperatorAudit, older, page)
 	if err != nil {
@@ -423,9 +420,9 @@ WHERE s.id = ANY (ARRAY(
   AND s.used < now() - make_interval(secs => $1::float8)
 `
 
-// Definitions that no workflow refers to. An engine takes one again at least once an
-// hour before it starts a workflow with it, and workflows refer to theirs by a key, so
-// that none is removed that is about to be used.
+// Definitions without a workflow. An engine records the use of a definition at least once an hour
+// before it starts a workflow with it, and workflows refer to theirs by a key. So no definition is
+// deleted that is about to be used.
 func (q *Queries) PruneWorkflowSources(ctx context.Context, older float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneWorkflowSources, older, page)
 	if err != nil {
@@ -440,8 +437,7 @@ WHERE e.finished_status IS NULL AND e.worker = ANY ($1::bigint[])
   AND e.status IN ('scheduled', 'running', 'canceling')
 `
 
-// Those of the workers at which executions are that have not ended: one look at
-// the live ones, by their index.
+// The given workers with unfinished executions, found by the index of live rows.
 func (q *Queries) ReferredWorkers(ctx context.Context, workers []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ReferredWorkers, workers)
 	if err != nil {
@@ -487,10 +483,10 @@ type ReleaseWorkerWindowRow struct {
 	Held     []int64
 }
 
-// Takes the workers' names off the ended executions of one window of ids; last
-// is where the next window begins, scanned below the window means that the end
-// was reached. held are the workers that executions of the window still need: one
-// that has not ended, or that still holds its slot.
+// Removes the workers' names from the ended executions of one window of ids. last is where the next
+// window begins; scanned below the window size means that the end was reached. held are the workers
+// that executions of the window still need: unfinished executions, or ended ones that still hold
+// their slot.
 func (q *Queries) ReleaseWorkerWindow(ctx context.Context, workers []int64, after int64, windowSize int32) (ReleaseWorkerWindowRow, error) {
 	row := q.db.QueryRow(ctx, ReleaseWorkerWindow, workers, after, windowSize)
 	var i ReleaseWorkerWindowRow
@@ -516,8 +512,7 @@ type RetentionShapeRow struct {
 	Indexed    bool
 }
 
-// Whether there are work queues, and executions are found by their enforcement without
-// a scan.
+// Whether the schema has work queues, and finds executions by their enforcement without a scan.
 func (q *Queries) RetentionShape(ctx context.Context) (RetentionShapeRow, error) {
 	row := q.db.QueryRow(ctx, RetentionShape)
 	var i RetentionShapeRow
@@ -529,7 +524,7 @@ const SchemaAdopted = `-- name: SchemaAdopted :one
 SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted
 `
 
-// Whether the schema belongs to an installation that was there before.
+// Whether the schema belongs to an existing installation.
 func (q *Queries) SchemaAdopted(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, SchemaAdopted)
 	var adopted bool

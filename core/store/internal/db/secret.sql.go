@@ -34,8 +34,8 @@ type InsertSecretValuesParams struct {
 	KeyHashes       []string
 }
 
-// Row i of the arrays is one value. A second insert of the same path replaces it. The key's hash is
-// the key itself, so it is kept only where another program has written it.
+// Row i of the arrays is one value. A second insert of the same path replaces it. The hash of the
+// key is the key itself, so it is stored only where another program has written it.
 func (q *Queries) InsertSecretValues(ctx context.Context, arg InsertSecretValuesParams) error {
 	_, err := q.db.Exec(ctx, InsertSecretValues,
 		arg.EntityTypes,
@@ -69,8 +69,8 @@ type ReadSecretValuesRow struct {
 	EncryptionKeyHash string
 }
 
-// Secret values, encrypted, beside the JSON in which markers stand for them.
-// All that belong to these entities of one type, by entity and path.
+// Encrypted secret values, beside the JSON in which markers stand for them.
+// All values of these entities of one type, by entity and path.
 func (q *Queries) ReadSecretValues(ctx context.Context, entities []int64, entityType string) ([]ReadSecretValuesRow, error) {
 	rows, err := q.db.Query(ctx, ReadSecretValues, entities, entityType)
 	if err != nil {
@@ -113,7 +113,7 @@ type ViewSchemasRow struct {
 	OutSchema   []byte
 }
 
-// What the action of an execution marks as secret.
+// The parameters that the action of an execution marks as secret.
 func (q *Queries) ViewSchemas(ctx context.Context, execution int64) (ViewSchemasRow, error) {
 	row := q.db.QueryRow(ctx, ViewSchemas, execution)
 	var i ViewSchemasRow

@@ -48,7 +48,7 @@ type SessionLockHolderRow struct {
 	Since   time.Time
 }
 
-// Who holds a lock, by what their session calls itself.
+// The holder of a lock, by the application name of its session.
 func (q *Queries) SessionLockHolder(ctx context.Context, name string) (SessionLockHolderRow, error) {
 	row := q.db.QueryRow(ctx, SessionLockHolder, name)
 	var i SessionLockHolderRow
@@ -72,7 +72,7 @@ const TrySessionLock = `-- name: TrySessionLock :one
 SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '.attune.' || $1::text, 0)) AS won
 `
 
-// Locks of a session: they are held by a connection and end with it.
+// Locks of a session: a connection holds them, and they end with it.
 func (q *Queries) TrySessionLock(ctx context.Context, name string) (bool, error) {
 	row := q.db.QueryRow(ctx, TrySessionLock, name)
 	var won bool

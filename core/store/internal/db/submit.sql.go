@@ -14,7 +14,7 @@ const ActionRefs = `-- name: ActionRefs :many
 SELECT a.ref FROM action a ORDER BY a.ref LIMIT $1::int
 `
 
-// For a hint when a ref is unknown; read only then.
+// For a hint about an unknown ref; read only then.
 func (q *Queries) ActionRefs(ctx context.Context, page int32) ([]string, error) {
 	rows, err := q.db.Query(ctx, ActionRefs, page)
 	if err != nil {
@@ -47,7 +47,7 @@ type ActionsByRefRow struct {
 	Digest      string
 }
 
-// Requests from people and programs.
+// Requests of users and programs.
 func (q *Queries) ActionsByRef(ctx context.Context, refs []string) ([]ActionsByRefRow, error) {
 	rows, err := q.db.Query(ctx, ActionsByRef, refs)
 	if err != nil {
@@ -111,9 +111,9 @@ type InsertRequestedExecutionsRow struct {
 	Created time.Time
 }
 
-// The rows get ascending ids in the order of the arrays. An empty config is
-// stored as NULL, and so is the normal priority, 0. An option is empty, or an
-// object with what a caller of the HTTP API says of the row.
+// The rows get ascending ids in the order of the arrays. An empty config is stored as NULL, and so
+// is the normal priority, 0. An option is empty, or an object with the fields that a caller of the
+// HTTP API sets.
 func (q *Queries) InsertRequestedExecutions(ctx context.Context, arg InsertRequestedExecutionsParams) ([]InsertRequestedExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, InsertRequestedExecutions,
 		arg.Actions,
@@ -144,7 +144,7 @@ const OutboxRowExists = `-- name: OutboxRowExists :one
 SELECT EXISTS (SELECT 1 FROM outbox o WHERE o.id = $1)
 `
 
-// False as soon as every message of the row has been confirmed by the broker.
+// False as soon as the broker has confirmed every message of the row.
 func (q *Queries) OutboxRowExists(ctx context.Context, id int64) (bool, error) {
 	row := q.db.QueryRow(ctx, OutboxRowExists, id)
 	var exists bool
@@ -231,10 +231,10 @@ type RequestExecutionsRow struct {
 	Told     string
 }
 
-// Inserts executions and the outbox row with their requests at once, if the actions are
-// still what the caller knows of them; else nothing, and no row is returned. A message's
-// body is its parts with the time of the row and its id between them. The rows get
-// ascending ids in the order of the arrays. Told engines hear of the outbox row.
+// Inserts executions and the outbox row with their requests in one statement, if the actions are
+// unchanged since the caller read them. Otherwise it inserts and returns nothing. The body of a
+// message is its parts with the row's time and its id between them. The rows get ascending ids in
+// the order of the arrays. With tell, the engines are notified of the outbox row.
 func (q *Queries) RequestExecutions(ctx context.Context, arg RequestExecutionsParams) ([]RequestExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, RequestExecutions,
 		arg.Tell,

@@ -71,9 +71,8 @@ type ViewWorkQueuesRow struct {
 	Oldest  time.Time
 }
 
-// The work queues of an existing installation. The engine reads them and never
-// writes to them. A schema may lack their tables: MonitorSchema says whether they
-// are there with the published columns.
+// The work queues of an existing installation. The engine reads them and never writes to them. A
+// schema may lack their tables: MonitorSchema says whether they exist with the published columns.
 // The queues that hold items, up to most, with the items counted up to bound each.
 // Waiting items of a disabled queue are not counted: no engine would dispatch them.
 // oldest is that of the items counted, in the order in which they are dispatched.

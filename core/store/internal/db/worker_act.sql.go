@@ -22,7 +22,7 @@ type CountWorkerWorkRow struct {
 	Unstarted int64
 }
 
-// What is at a worker: begun, and handed to it and not begun.
+// The executions at a worker: started, and dispatched but not started.
 func (q *Queries) CountWorkerWork(ctx context.Context, worker int64) (CountWorkerWorkRow, error) {
 	row := q.db.QueryRow(ctx, CountWorkerWork, worker)
 	var i CountWorkerWorkRow
@@ -57,8 +57,8 @@ type FindActWorkerRow struct {
 
 // Operators' actions on workers, and work that workers return. A transaction that needs a worker's
 // load locks it before the worker's row, as batches do; these actions lock the row alone.
-// By id or, unless only ids count, by name, with what an act depends on; a worker
-// whose name is a number comes before the one that has it as its id.
+// Finds a worker by id or, unless only ids count, by name, with the inputs of an action. A worker
+// whose name is a number precedes the worker with that id.
 func (q *Queries) FindActWorker(ctx context.Context, which string, onlyID bool) ([]FindActWorkerRow, error) {
 	rows, err := q.db.Query(ctx, FindActWorker, which, onlyID)
 	if err != nil {
@@ -90,37 +90,6 @@ func (q *Queries) FindActWorker(ctx context.Context, which string, onlyID bool) 
 	return items, nil
 }
 
-const FindHandedBack = `-- name: FindHandedBack :many
-SELECT h.execution
-FROM execution_holder h
-CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
-WHERE h.worker = ANY ($1::bigint[]) AND e.status = 'scheduled'
-  AND h.execution > $2::bigint
-ORDER BY h.execution
-LIMIT $3::int
-`
-
-// What these workers were handed and have not begun, in order of id.
-func (q *Queries) FindHandedBack(ctx context.Context, workers []int64, after int64, page int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, FindHandedBack, workers, after, page)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var execution int64
-		if err := rows.Scan(&execution); err != nil {
-			return nil, err
-		}
-		items = append(items, execution)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const FindLeavingWorkers = `-- name: FindLeavingWorkers :many
 SELECT w.id
 FROM worker w
@@ -130,8 +99,8 @@ WHERE w.worker_role = 'action' AND (w.draining OR (w.status = 'inactive' AND w.d
 ORDER BY w.id
 `
 
-// Workers that refuse outdated hand-overs, take nothing more and have something:
-// they drain, or have left by themselves.
+// Workers with executions that fence attempts and receive nothing more, because they drain or have
+// left.
 func (q *Queries) FindLeavingWorkers(ctx context.Context) ([]int64, error) {
 	rows, err := q.db.Query(ctx, FindLeavingWorkers)
 	if err != nil {
@@ -145,6 +114,37 @@ func (q *Queries) FindLeavingWorkers(ctx context.Context) ([]int64, error) {
 			return nil, err
 		}
 		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const FindUnstartedAt = `-- name: FindUnstartedAt :many
+SELECT h.execution
+FROM execution_holder h
+CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
+WHERE h.worker = ANY ($1::bigint[]) AND e.status = 'scheduled'
+  AND h.execution > $2::bigint
+ORDER BY h.execution
+LIMIT $3::int
+`
+
+// The unstarted executions of these workers, in order of id.
+func (q *Queries) FindUnstartedAt(ctx context.Context, workers []int64, after int64, page int32) ([]int64, error) {
+	rows, err := q.db.Query(ctx, FindUnstartedAt, workers, after, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var execution int64
+		if err := rows.Scan(&execution); err != nil {
+			return nil, err
+		}
+		items = append(items, execution)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ type GroupUnstartedRow struct {
 	Executions        int64
 }
 
-// What a worker has not begun, by what it asks of workers.
+// The unstarted executions of a worker, by their requirements.
 func (q *Queries) GroupUnstarted(ctx context.Context, worker int64, bound int64) ([]GroupUnstartedRow, error) {
 	rows, err := q.db.Query(ctx, GroupUnstarted, worker, bound)
 	if err != nil {
@@ -226,8 +226,7 @@ WHERE id = $1 AND (status <> 'inactive' OR draining)
   AND coalesce(heartbeat_seen, '-infinity') < now() - make_interval(secs => $2::float8)
 `
 
-// Marks a worker inactive that sends no heartbeats, as the heartbeat monitor does
-// when it comes to it.
+// Marks a worker without heartbeats inactive, as the heartbeat monitor does at its next tick.
 func (q *Queries) RetireWorker(ctx context.Context, iD int64, staleAfter float64) (int64, error) {
 	result, err := q.db.Exec(ctx, RetireWorker, iD, staleAfter)
 	if err != nil {
@@ -254,8 +253,8 @@ type SayWorkerParams struct {
 	WasDraining bool
 }
 
-// Puts an operator's word on a worker that is as the operator was told. Of one
-// that is cordoned already only the reason may change.
+// Stores an operator's override of a worker whose state is as the plan said. For a cordoned worker
+// only the reason may change.
 func (q *Queries) SayWorker(ctx context.Context, arg SayWorkerParams) (int64, error) {
 	result, err := q.db.Exec(ctx, SayWorker,
 		arg.Cordoned,

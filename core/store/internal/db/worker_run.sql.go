@@ -18,7 +18,7 @@ UPDATE worker SET status = 'active', last_heartbeat = now()
 WHERE id = $1 AND incarnation = $2::uuid
 `
 
-// Enrolling has ended an earlier drain; one that was asked for since stays.
+// Enrolling has ended an earlier drain; a drain that was requested since stays.
 func (q *Queries) ActivateWorker(ctx context.Context, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, ActivateWorker, iD, incarnation)
 	if err != nil {
@@ -33,7 +33,7 @@ WHERE id = $2 AND incarnation = $3::uuid
   AND jsonb_typeof(capabilities) = 'object' AND capabilities || $1::jsonb <> capabilities
 `
 
-// Only if they differ: every change is a row of worker_history.
+// Writes only if they differ: every change is a row of worker_history.
 func (q *Queries) AnnounceInterpreters(ctx context.Context, announced []byte, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, AnnounceInterpreters, announced, iD, incarnation)
 	if err != nil {
@@ -86,14 +86,14 @@ type EnrolWorkerRow struct {
 	Cordoned bool
 }
 
-// What a worker writes: itself, and the executions it runs. Every statement is
-// one transaction of its own; rows of executions are locked in order of id.
+// Writes of a worker: itself, and the executions that it runs. Every statement is one transaction
+// of its own; rows of executions are locked in order of id.
 //
-// A worker may act for its row only while the row carries its incarnation, so
-// that of two processes with one name the older one stops by itself.
-// By name: a known name keeps its id and its cordon. The worker is not offered
-// work before ActivateWorker, which comes when it consumes. registered_at, in seconds
-// since 1970, tells readers which observations are of an earlier process.
+// A worker may write its row only while the row has its incarnation, so the older of two processes
+// with one name stops by itself.
+// Finds the worker by name: a known name keeps its id and its cordon. The worker receives no work
+// before ActivateWorker, which it calls when it consumes. registered_at, in seconds since 1970,
+// tells readers which observations belong to an earlier process.
 func (q *Queries) EnrolWorker(ctx context.Context, arg EnrolWorkerParams) (EnrolWorkerRow, error) {
 	row := q.db.QueryRow(ctx, EnrolWorker,
 		arg.Name,
@@ -237,8 +237,8 @@ type KeysOfActionRow struct {
 	Value             []byte
 }
 
-// The keys of the keystore that an action gets: those of the system, then of its pack,
-// then its own, so that the last of a name wins. Ask HasKeystore first.
+// The keystore keys of an action: of the system, then of its pack, then its own, so that the last
+// of a name wins. Call HasKeystore first.
 func (q *Queries) KeysOfAction(ctx context.Context, action int64) ([]KeysOfActionRow, error) {
 	rows, err := q.db.Query(ctx, KeysOfAction, action)
 	if err != nil {
@@ -300,8 +300,8 @@ type ReadRunStatesRow struct {
 	Words      []byte
 }
 
-// How the rows behind running work look, for cancels whose message was lost
-// and work that was taken away.
+// The rows behind running executions, for cancels whose message was lost and for reassigned
+// executions.
 func (q *Queries) ReadRunStates(ctx context.Context, ids []int64) ([]ReadRunStatesRow, error) {
 	rows, err := q.db.Query(ctx, ReadRunStates, ids)
 	if err != nil {
@@ -389,8 +389,7 @@ type SettleOrphansRow struct {
 	Result     []byte
 }
 
-// What an earlier process of this worker was running when it died can have no
-// outcome any more.
+// Ends the executions that an earlier process of this worker ran when it died.
 func (q *Queries) SettleOrphans(ctx context.Context, result []byte, worker *int64) ([]SettleOrphansRow, error) {
 	rows, err := q.db.Query(ctx, SettleOrphans, result, worker)
 	if err != nil {
@@ -439,8 +438,8 @@ WITH wanted AS (
     RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
               e.workflow_task, e.finished_at, e.result, e.parent, e.permission_set_refs
 ), ended AS (
-    -- Cancelled outright while its dispatch was under way. Not everybody who
-    -- cancels announces that end; it is announced as the row has it.
+    -- Cancelled outright while its dispatch was under way. Not every program that cancels
+    -- announces that end; it is announced as the row says.
     SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
            e.workflow_task, l.finished_at, l.result, e.parent, e.permission_set_refs
     FROM execution e JOIN locked l ON l.id = e.id

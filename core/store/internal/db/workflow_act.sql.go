@@ -31,7 +31,7 @@ type LockActWorkflowRow struct {
 	PausedAbove  int64
 }
 
-// What operators do to workflows. An engine notices within seconds.
+// Operators' actions on workflows. An engine notices them within seconds.
 func (q *Queries) LockActWorkflow(ctx context.Context, execution int64) (LockActWorkflowRow, error) {
 	row := q.db.QueryRow(ctx, LockActWorkflow, execution)
 	var i LockActWorkflowRow

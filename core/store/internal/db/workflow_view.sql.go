@@ -20,7 +20,7 @@ ORDER BY l.version DESC, x.n DESC
 LIMIT $2::int
 `
 
-// What the log of a workflow says of conditions that were false, the last first.
+// The false conditions in the log of a workflow, the last first.
 func (q *Queries) ViewFalseConditions(ctx context.Context, execution int64, page int32) ([]string, error) {
 	rows, err := q.db.Query(ctx, ViewFalseConditions, execution, page)
 	if err != nil {
@@ -87,7 +87,7 @@ type ViewWorkflowRow struct {
 	Definition     []byte
 }
 
-// One workflow, with where its tasks are.
+// One workflow, with the states of its tasks.
 func (q *Queries) ViewWorkflow(ctx context.Context, most int32, execution int64) (ViewWorkflowRow, error) {
 	row := q.db.QueryRow(ctx, ViewWorkflow, most, execution)
 	var i ViewWorkflowRow
@@ -174,12 +174,11 @@ type ViewWorkflowChildrenRow struct {
 	Nested     bool
 }
 
-// The first children of each task: those that have not ended, then those that did not
-// succeed, then the others, in the order of their items. Due is when one is repeated
-// that waits for it; asked is the question that one waits for; nested is one that is a
-// workflow itself, drawn one from whose end the workflow has gone on. Of one task more
-// are shown than of the others. What could not be asked is the error of one
-// that completed.
+// The first children of each task: unfinished ones, then unsuccessful ones, then the others, in the
+// order of their items. due is when a waiting repetition is due; asked is the inquiry that a child
+// waits for; nested marks a child that is a workflow; drawn marks a child from whose end the
+// workflow has advanced. A single task shows more children than several. For a completed child, the
+// error is an inquiry that could not be opened.
 func (q *Queries) ViewWorkflowChildren(ctx context.Context, arg ViewWorkflowChildrenParams) ([]ViewWorkflowChildrenRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkflowChildren,
 		arg.Workflow,
@@ -229,7 +228,7 @@ WHERE x.execution < $1::bigint AND x.execution >= $2::bigint
 ORDER BY x.execution DESC OFFSET $3::int LIMIT 1
 `
 
-// The key at which a search that looks at scan rows stops; no row if it reaches the end.
+// The key at which a search over scan rows stops; no row if it reaches the end.
 func (q *Queries) ViewWorkflowEdge(ctx context.Context, before int64, floor int64, scan int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ViewWorkflowEdge, before, floor, scan)
 	if err != nil {
@@ -263,7 +262,7 @@ type ViewWorkflowLogRow struct {
 	Lines   []string
 }
 
-// What was decided, the last first.
+// The decisions, the last first.
 func (q *Queries) ViewWorkflowLog(ctx context.Context, workflow int64, page int32) ([]ViewWorkflowLogRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkflowLog, workflow, page)
 	if err != nil {
@@ -301,8 +300,7 @@ type ViewWorkflowOfRow struct {
 	Workflow  bool
 }
 
-// What an execution is: whether it is a workflow, begun or not, and of which one it
-// is a task.
+// Whether an execution is a workflow, started or not, and the workflow of which it is a task.
 func (q *Queries) ViewWorkflowOf(ctx context.Context, execution int64) (ViewWorkflowOfRow, error) {
 	row := q.db.QueryRow(ctx, ViewWorkflowOf, execution)
 	var i ViewWorkflowOfRow
@@ -422,9 +420,8 @@ type ViewWorkflowPageRow struct {
 	FinishedAt   *time.Time
 }
 
-// A page of workflows from the newest down, after looking at no more than scan rows,
-// or at those with the ids. A task is one that is on its way or has failed.
-// Of those that are open there are few, whatever there has ever been.
+// A page of workflows, the newest first, from at most scan rows, or of the given ids. A task is one
+// that is under way or has failed. Few workflows are open, however many there have been.
 func (q *Queries) ViewWorkflowPage(ctx context.Context, arg ViewWorkflowPageParams) ([]ViewWorkflowPageRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkflowPage,
 		arg.Pattern,
@@ -491,8 +488,8 @@ const ViewWorkflowTables = `-- name: ViewWorkflowTables :one
 SELECT (to_regclass('workflow_log') IS NOT NULL)::boolean AS recorded
 `
 
-// What people ask about workflows. They know one by the execution that it runs for.
-// Whether it is recorded here how far workflows are.
+// Workflows, for users, who name a workflow by its execution.
+// Whether the schema records the progress of workflows.
 func (q *Queries) ViewWorkflowTables(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, ViewWorkflowTables)
 	var recorded bool
@@ -534,8 +531,8 @@ type ViewWorkflowTasksRow struct {
 	Finished  time.Time
 }
 
-// What the children of each task have come to, the last repetition of each. It
-// looks at no more than scan children.
+// The outcomes of the children of each task, the last repetition of each. It reads at most scan
+// children.
 func (q *Queries) ViewWorkflowTasks(ctx context.Context, workflow int64, scan int32) ([]ViewWorkflowTasksRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkflowTasks, workflow, scan)
 	if err != nil {
@@ -582,9 +579,9 @@ type ViewWorkflowTroubleRow struct {
 	Failed int64
 }
 
-// How many workflows are paused, and how many have failed that were requested since the
-// floor. Both counts stop at a bound: the first at as many open workflows, the second at
-// as many failures of each kind, whatever they are of, the newest first.
+// How many workflows are paused, and how many of the ones requested since the floor have failed.
+// Both counts are bounded: the first reads as many open workflows, the second as many failures of
+// each kind, of whatever, the newest first.
 func (q *Queries) ViewWorkflowTrouble(ctx context.Context, bound int64, floor int64) (ViewWorkflowTroubleRow, error) {
 	row := q.db.QueryRow(ctx, ViewWorkflowTrouble, bound, floor)
 	var i ViewWorkflowTroubleRow

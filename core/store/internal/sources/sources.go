@@ -1,7 +1,6 @@
-// Package sources tells whether the generated code belongs to the queries and
-// migrations beside it. The sum over all of them is written when the code is
-// generated and computed again by a test; on failure somebody changed a query
-// or a migration and did not generate.
+// Package sources tells whether the generated code belongs to the queries and migrations beside it.
+// The sum over all of them is written when the code is generated, and computed again by a test. The
+// test fails if a query or a migration was changed without generating.
 package sources
 
 import (

@@ -1,23 +1,23 @@
 -- Work that its worker does not do, by the database's clock. A worker is lost when its heartbeat is
 -- too old. A worker that marked itself inactive, or reports an error and does not fence attempts,
--- is lost farewell seconds later, with or without heartbeats: existing workers send no heartbeats
+-- is lost leave_grace seconds later, with or without heartbeats: existing workers send no heartbeats
 -- while they finish. A draining worker still sends heartbeats. A dispatched execution without a
 -- worker had one whose row was deleted. A parent or an inquiry never had a worker and holds no
 -- slot. It is an orphan only if its workflow or its inquiry was deleted, for example with the pack.
 
 -- name: FindOrphans :one
 -- One window of slot holders, or of live rows without a slot: dispatches of another engine, parents
--- and inquiries. stranded are unstarted executions of lost workers, ids their running ones; overdue
+-- and inquiries. unstarted are unstarted executions of lost workers, ids their running ones; overdue
 -- are unstarted executions of live workers; overrun exceed their timeout at workers with recent
--- heartbeats; unheard were told to stop long ago; headless have no workflow or inquiry left that
+-- heartbeats; cancel_ignored were told to stop long ago; headless have no workflow or inquiry left that
 -- could end them. next_loss_seconds is the time until the next of these workers is lost without a
 -- heartbeat, 0 for none.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS unstarted,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS overdue,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running' AND w.lost_at IS NULL), '{}')::bigint[] AS overrun,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS unheard,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS cancel_ignored,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.headless), '{}')::bigint[] AS headless,
        coalesce(extract(epoch FROM min(w.gone_at) FILTER (WHERE NOT w.gone) - now()), 0)::float8 AS next_loss_seconds
 FROM (
@@ -43,7 +43,7 @@ FROM (
                                   WHERE a.id = e.action AND a.timeout_seconds > 0 AND attune_honours(sqlc.arg(action_timeouts)::text))::float8,
                                  CASE WHEN k.fences THEN 1e9::float8 END,
                                  sqlc.arg(unfenced_timeout)::float8))
-                         WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(patience)::float8)
+                         WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(cancel_timeout)::float8)
                          ELSE false END AS late
     FROM (
         (SELECT h.execution AS id, x.status, x.worker, x.attempt, x.updated, x.action, x.workflow_task, true AS holds
@@ -63,7 +63,7 @@ FROM (
                CASE WHEN e.status IN ('running', 'canceling') AND x.deactivated_at IS NULL
                          AND (x.status = 'inactive' AND NOT x.draining OR x.status = 'error' AND NOT x.fences)
                     THEN coalesce((SELECT max(h.time) FROM worker_history h WHERE h.entity_id = x.id AND 'status' = ANY (h.changed_fields)), x.updated)
-                         + make_interval(secs => sqlc.arg(farewell)::float8) END AS lost_at
+                         + make_interval(secs => sqlc.arg(leave_grace)::float8) END AS lost_at
         FROM (SELECT y.id, y.status, y.draining, y.deactivated_at, y.heartbeat_seen, y.updated,
                      y.capabilities -> 'attempt_fence' IS NOT DISTINCT FROM 'true' AS fences
               FROM worker y WHERE y.id = e.worker OFFSET 0) x
@@ -71,10 +71,9 @@ FROM (
 ) w;
 
 -- name: DescribeOverdue :many
--- Where executions are that were not started in time, and whether their worker may
--- have its hands full: then it will come to them. As many as it was handed besides
--- these it runs at most, so that nothing but its load need be read; one that runs
--- fewer and has not come to the others either is taken for full, too.
+-- Overdue executions of live workers, with full: whether the worker may be busy, and so start them
+-- later. A worker runs at most what it has besides these, so its load suffices for the decision. A
+-- worker that runs less and has not started the others either also counts as full.
 WITH overdue AS MATERIALIZED (
     SELECT e.id, e.worker::bigint AS worker, e.attempt,
            coalesce((SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, sqlc.arg(scheduled_timeout)::float8) AS allowed,
@@ -91,9 +90,9 @@ LEFT JOIN worker k ON k.id = o.worker
 ORDER BY o.id;
 
 -- name: EndOrphanedRuns :many
--- Ends what runs at workers that are gone: abandoned, or failed if it is to count
--- as a failure; cancelled if that was asked for. The result has the published keys;
--- message says what was seen.
+-- Ends running executions of dead workers: as abandoned, as failed if they must count as failures,
+-- or as cancelled if that was requested. The result has the published keys; message is the
+-- evidence.
 WITH locked AS MATERIALIZED (
     SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
 ), ended AS (
@@ -116,7 +115,7 @@ WITH locked AS MATERIALIZED (
                          AND (x.status = 'inactive' AND NOT x.draining
                               OR x.status = 'error' AND x.capabilities -> 'attempt_fence' IS DISTINCT FROM 'true')
                     THEN coalesce((SELECT max(h.time) FROM worker_history h WHERE h.entity_id = x.id AND 'status' = ANY (h.changed_fields)), x.updated)
-                         + make_interval(secs => sqlc.arg(farewell)::float8) END AS lost_at,
+                         + make_interval(secs => sqlc.arg(leave_grace)::float8) END AS lost_at,
                jsonb_build_object(
                    'id', x.id, 'name', x.name, 'role', x.worker_role, 'status', x.status, 'last_heartbeat', x.last_heartbeat,
                    'heartbeat_age_seconds', CASE WHEN x.last_heartbeat IS NOT NULL THEN greatest(floor(extract(epoch FROM now() - x.heartbeat_seen)), 0) END,
@@ -189,8 +188,8 @@ WITH ended AS (
 SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
 FROM ended r ORDER BY r.id;
 
--- name: EndUnheardCancels :many
--- Ends what its worker was told to stop long ago, lives, and has not stopped.
+-- name: EndIgnoredCancels :many
+-- Ends executions whose live worker was told to stop them long ago and has not.
 WITH ended AS (
     UPDATE execution e
     SET status = 'cancelled', result = attune_cancel_words(e.id) || jsonb_build_object(
@@ -198,7 +197,7 @@ WITH ended AS (
             'cancelled_by', 'execution_timeout_monitor', 'waited_seconds', floor(extract(epoch FROM now() - e.updated)), 'worker_id', e.worker)
     WHERE e.id = ANY (ARRAY(
             SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-      AND e.status = 'canceling' AND e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(patience)::float8)
+      AND e.status = 'canceling' AND e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(cancel_timeout)::float8)
     RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
 ), noted AS (
     INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
@@ -208,5 +207,5 @@ SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at,
 FROM ended r ORDER BY r.id;
 
 -- name: ReadClock :one
--- What time it is for the database, and when its server was started.
+-- The database's time, and the start of its server.
 SELECT clock_timestamp()::timestamptz AS at, pg_postmaster_start_time()::timestamptz AS started;

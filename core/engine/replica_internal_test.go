@@ -76,7 +76,7 @@ func TestOneOfTheOthersMissesAReplica(t *testing.T) {
 	require.Zero(t, log.count("Replica has vanished"), "after an outage everybody's report is old")
 
 	for _, r := range replicas {
-		r.judgesAt = time.Now()
+		r.reportsOthersAt = time.Now()
 	}
 	tick()
 	require.Equal(t, 1, log.count("Replica has vanished"))
@@ -103,7 +103,7 @@ func TestTheStartOfAReplicaIsToldByTheDatabase(t *testing.T) {
 	database := testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	r := unstarted(t, database, "amqp://u:p@127.0.0.1:1/", testkit.Logger(t)).report
-	r.born = r.born.Add(-time.Hour)
+	r.started = r.started.Add(-time.Hour)
 	for range 2 {
 		require.NoError(t, r.tick(testkit.Context(t)))
 		require.Equal(t, 1, testkit.Count(t, st, `select count(*) from engine_replica

@@ -1,14 +1,13 @@
--- Executions that the engine makes itself, in the transaction that admits them.
+-- Executions that the engine creates, in the transaction that admits them.
 
 -- name: NewExecutionIDs :many
--- Numbers for executions that are about to be made. Those that are not used are
--- lost, as those of transactions that are taken back.
+-- Reserves ids of new executions. Unused ids are lost, like those of rolled-back transactions.
 SELECT nextval(pg_get_serial_sequence('execution', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
 
--- name: InsertBirths :exec
--- One object for each execution, with its columns. What a child does not say is
--- its parent's: who asked, the event it goes back to, the environment, the lane.
-WITH born AS (
+-- name: InsertNewExecutions :exec
+-- Takes one object with its columns for each execution. A child inherits empty fields from its
+-- parent: requester, event, environment, lane.
+WITH created AS (
     INSERT INTO execution (id, action, action_ref, config, status, result, parent, enforcement, executor, env_vars, priority,
                            permission_set_refs, worker_selector, worker_tolerations, worker_affinity, workflow_task, max_retries, started_at)
     SELECT (b.v ->> 'id')::bigint, (b.v ->> 'action')::bigint, b.v ->> 'action_ref', b.v -> 'config',
@@ -19,9 +18,9 @@ WITH born AS (
                 ELSE coalesce((SELECT a.default_execution_permission_set_refs FROM action a WHERE a.id = (b.v ->> 'action')::bigint), '{}') END,
            b.v -> 'selector', b.v -> 'tolerations', b.v -> 'affinity', b.v -> 'workflow_task', (b.v ->> 'max_retries')::int,
            CASE WHEN b.v ->> 'status' = 'running' THEN now() END
-    FROM (SELECT jsonb_array_elements(sqlc.arg(births)::jsonb) AS v) b
+    FROM (SELECT jsonb_array_elements(sqlc.arg(new_executions)::jsonb) AS v) b
     LEFT JOIN LATERAL (SELECT x.enforcement, x.executor, x.env_vars, x.priority FROM execution x WHERE x.id = (b.v ->> 'parent')::bigint OFFSET 0) p ON true
     ORDER BY 1
     RETURNING id
 )
-SELECT attune_expect((SELECT count(*) FROM born), jsonb_array_length(sqlc.arg(births)::jsonb)::bigint, 'new executions');
+SELECT attune_expect((SELECT count(*) FROM created), jsonb_array_length(sqlc.arg(new_executions)::jsonb)::bigint, 'new executions');

@@ -67,7 +67,7 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}
-	h.desk = desk
+	h.handler = desk
 	w := testkit.Worker(t, st, "stranger")
 	action := testkit.Action(t, st, "pk.do")
 	queue := testkit.State(t, st, action, 9, func(s *testkit.StateRow) { s.Active = 3 }).ID
@@ -78,7 +78,7 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution ADD CHECK (id <> %d OR status = 'scheduled')`, bad))
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
 
-	items := append(ofLetters(letters), item{execution: newcomer})
+	items := append(deadLetterItems(letters), item{execution: newcomer})
 	require.Len(t, items, 4)
 	items[1].attempts = maxAttempts - 1 // it has been tried
 	require.NoError(t, h.runBatch(testkit.Context(t), items, noChores))
@@ -106,7 +106,7 @@ func TestALetterWaitsForRoom(t *testing.T) {
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	desk := &shelf{givenUp: map[int64]error{}}
-	h.desk = desk
+	h.handler = desk
 	fences := func(w *testkit.WorkerRow) {
 		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1,
 			-time.Hour
@@ -120,7 +120,7 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	letter := buried(t, st, action, queue, old.ID)
 
 	for range 3 {
-		require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noChores))
+		require.NoError(t, h.runBatch(testkit.Context(t), deadLetterItems([]*deadletter.Letter{letter}), noChores))
 	}
 	require.True(t, letter.Open())
 	require.Empty(t, desk.settled)
@@ -129,7 +129,7 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_holder WHERE attempt = 1`))
 
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 0 WHERE worker = $1`, other.ID)
-	require.NoError(t, h.runBatch(testkit.Context(t), ofLetters([]*deadletter.Letter{letter}), noChores))
+	require.NoError(t, h.runBatch(testkit.Context(t), deadLetterItems([]*deadletter.Letter{letter}), noChores))
 	require.Len(t, desk.settled, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'retried'`))
 	require.Equal(t, 1,
@@ -218,7 +218,7 @@ func newCrowded(t *testing.T) *crowded {
 	s.hot = newHot(nil, nil, 1,
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
-	s.hot.desk = s.desk
+	s.hot.handler = s.desk
 	fences := func(w *testkit.WorkerRow) {
 		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1,
 			-time.Hour
@@ -234,5 +234,5 @@ func newCrowded(t *testing.T) *crowded {
 // batch decides letters as they come.
 func (s *crowded) batch(t *testing.T, letters []*deadletter.Letter) {
 	t.Helper()
-	require.NoError(t, s.hot.runBatch(testkit.Context(t), ofLetters(letters), noChores))
+	require.NoError(t, s.hot.runBatch(testkit.Context(t), deadLetterItems(letters), noChores))
 }

@@ -1,3 +1,8 @@
+// Package telemetry makes the loggers and the metric registry of a process.
+//
+// Log lines are structured: a constant message and attributes. Attributes that belong to the work
+// in hand travel in the context (With) and appear on every line logged with it. Nothing here fails
+// at run time; a wrong level or format is refused when the logger is made.
 package telemetry
 
 import (
@@ -11,6 +16,8 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/term"
 )
 
@@ -39,7 +46,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	return slog.New(contextHandler{handler}), nil
 }
 
-// readable writes durations as people do, 1.5s, and not in nanoseconds.
+// readable writes durations as 1.5s, not in nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -109,4 +116,15 @@ func (h contextHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h contextHandler) WithGroup(name string) slog.Handler {
 	return contextHandler{h.next.WithGroup(name)}
+}
+
+// NewRegistry returns a registry that already measures the Go runtime and the
+// process. Every component registers its own metrics there.
+func NewRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return registry
 }

@@ -14,25 +14,25 @@ import (
 func TestSightIsClearAfterAnUnbrokenTime(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
-	s := NewSight(30*time.Second, nil, testkit.Logger(t), nil)
+	s := NewOutageDetector(30*time.Second, nil, testkit.Logger(t), nil)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock, started := now.Add(time.Hour), now.Add(-time.Hour) // the database's clock is its own
 	s.now = func() time.Time { return now }
 	run := func(seconds int) {
 		for range seconds / 2 {
 			now, clock = now.Add(2*time.Second), clock.Add(2*time.Second)
-			s.answered(ctx, clock, started)
+			s.recordAnswer(ctx, clock, started)
 		}
 	}
-	require.True(t, s.Blind(), "before the first answer")
+	require.True(t, s.Unsure(), "before the first answer")
 	run(30)
-	require.True(t, s.Blind())
+	require.True(t, s.Unsure())
 	run(4)
-	require.False(t, s.Blind())
+	require.False(t, s.Unsure())
 	require.False(t, s.Recovering(), "a start is no outage")
 
 	for name, gap := range map[string]func(){
-		"no answer":           func() { s.lose(ctx, "it does not answer") },
+		"no answer":           func() { s.recordGap(ctx, "it does not answer") },
 		"not asked":           func() { now, clock = now.Add(time.Minute), clock.Add(time.Minute) },
 		"another server":      func() { started = started.Add(time.Second) },
 		"its clock was set":   func() { clock = clock.Add(time.Hour) },
@@ -41,14 +41,14 @@ func TestSightIsClearAfterAnUnbrokenTime(t *testing.T) {
 	} {
 		gap()
 		run(2)
-		require.True(t, s.Blind(), name)
+		require.True(t, s.Unsure(), name)
 		require.True(t, s.Recovering(), name)
 		run(28)
-		require.True(t, s.Blind(), name)
+		require.True(t, s.Unsure(), name)
 		run(6)
-		require.False(t, s.Blind(), name)
+		require.False(t, s.Unsure(), name)
 		require.False(t, s.Recovering(), name)
 	}
 	now = now.Add(20 * time.Second)
-	require.True(t, s.Blind(), "nobody answers, and nobody has said so yet")
+	require.True(t, s.Unsure(), "nobody answers, and nobody has said so yet")
 }

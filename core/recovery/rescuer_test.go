@@ -149,7 +149,7 @@ func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 
 	var blind atomic.Bool
 	blind.Store(true)
-	_, found := orphans(t, st, func(c *recovery.RescuerConfig) { c.Blind = blind.Load })
+	_, found := orphans(t, st, func(c *recovery.RescuerConfig) { c.DispatchesDelayed = blind.Load })
 	select {
 	case f := <-found:
 		t.Fatalf("found while the broker was away: %v", f)
