@@ -331,7 +331,7 @@ var feeds = []*feed{
 	of(Feed[monitor.WorkerDetail]{
 		Name: screen.FeedWorker,
 		Read: func(m *Model) func(context.Context) (*monitor.WorkerDetail, error) {
-			id := m.workerList.Subject()
+			id := m.workerList.PreviewID()
 			if m.view == keymap.InWorker {
 				id = m.worker.ID()
 			}

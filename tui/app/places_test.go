@@ -249,7 +249,7 @@ func TestTheWorkerUnderTheCursorIsReadWhereItIsShown(t *testing.T) {
 	b := started(t, sample(), 80, 24)
 	b.press("4", "j")
 	require.Equal(t, []int64{7}, b.source.workerIDs, "a queue without a worker has nothing to read")
-	require.Regexp(t, `owns +6 executions of 8 that it takes, the oldest 884101 for 9m00s`, b.View())
+	require.Regexp(t, `owns +6 executions of 8 slots, the oldest 884101 for 9m00s`, b.View())
 	b.press("v", "j")
 	require.Equal(t, 1, b.source.count(screen.FeedWorker), "what is not shown is not read")
 	b = started(t, sample(), 140, 40)
