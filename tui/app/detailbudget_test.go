@@ -129,6 +129,29 @@ func TestAFrameMakesNothingAnew(t *testing.T) {
 	}
 }
 
+// TestAFrameJudgesNoWorker changes what decides about workers without telling the views. A frame shows the
+// judgement of the last reading.
+func TestAFrameJudgesNoWorker(t *testing.T) {
+	t.Parallel()
+	for _, view := range []screen.View{keymap.InOverview, keymap.InWorkers, keymap.InWorker, keymap.InAlerts} {
+		t.Run(string(view), func(t *testing.T) {
+			t.Parallel()
+			source := sample()
+			alert := &source.alerts.Open[0]
+			alert.Of, alert.Target, alert.View = "worker", "worker-node-02", "workers"
+			b := started(t, source, 140, 40)
+			b.open(view)
+			before := b.View()
+			for _, workers := range [][]monitor.Worker{source.workers.List, source.overview.WorkerList} {
+				for i := range workers { // which the views have as well
+					workers[i].SuspectSince, workers[i].Status = &frozen, "inactive"
+				}
+			}
+			require.Equal(t, before, b.View())
+		})
+	}
+}
+
 // TestAnIdlePollMakesLittle: a poll that reads what is known makes what the section in sight needs,
 // and does not look through documents that are not in sight.
 func TestAnIdlePollMakesLittle(t *testing.T) {
