@@ -47,7 +47,8 @@ func foundRow(f *alerting.Finding, at time.Time) row {
 
 func alertRow(a *alerting.Alert) row {
 	r := row{
-		key: screen.AlertKey(a.Rule, a.Target), rule: a.Rule, text: a.Summary, target: a.Target, since: &a.Since, alert: a,
+		key: screen.AlertKey(a.Rule, a.Target), rule: a.Rule, text: a.Summary, target: a.Target, since: &a.Since,
+		alert: a,
 	}
 	switch {
 	case a.Of != "":

@@ -76,7 +76,8 @@ var fields = []list.Field[row]{
 			}
 			return []string{status(r)}
 		},
-		Sort: list.Order[row]{Key: 1, Name: "problem", Compare: list.Ascending(func(r *row) int { return ranks[r.Seen.Health] })},
+		Sort: list.Order[row]{Key: 1, Name: "problem",
+			Compare: list.Ascending(func(r *row) int { return ranks[r.Seen.Health] })},
 	},
 	{
 		Column: widget.Column{Title: "SLOTS", Width: 7, Right: true, Watch: true}, Cell: slots,
