@@ -81,7 +81,7 @@ func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
 		}
 		b.apply(screen.FeedLine, &d)
 		x := *b.source.detail
-		x.ID, x.Config = b.queue.Subject(), fieldsOf(n)
+		x.ID, x.Config = b.queue.SelectedID(), fieldsOf(n)
 		b.apply(screen.FeedGlance, &screen.Glance{ExecutionDetail: &x})
 	case keymap.InLetter:
 		d := *data.Letter
