@@ -48,7 +48,8 @@ var fields = []list.Field[row]{
 		},
 	},
 	{
-		Term:  filter.Field{Name: "rule", Kind: filter.Text, Help: "its rule, or the name of a check; * is any text"},
+		Term: filter.Field{Name: "rule", Kind: filter.Text,
+			Help: "its rule, or the name of a check; a star stands for anything"},
 		Texts: list.TextOf(ruleOf), Complete: true,
 	},
 	{

@@ -48,7 +48,7 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "ACTION / GROUP", Width: 22, Grow: true, Middle: true},
 		Cell:   list.Plain(shown),
-		Term:   filter.Field{Name: "action", Kind: filter.Text, Help: "its action; * is any text"},
+		Term:   filter.Field{Name: "action", Kind: filter.Text, Help: "its action; a star stands for anything"},
 		Texts:  list.TextOf(func(r *row) string { return r.ActionRef }), Complete: true,
 		Sort: list.Order[row]{Key: 5, Name: "name", Ascending: true, Compare: list.Ascending(named)},
 	},
